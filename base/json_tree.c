@@ -47,6 +47,11 @@ bool json_is_null(const cJSON *node)
     return is_type(node, cJSON_NULL);
 }
 
+bool json_is_scalar(const cJSON *node)
+{
+    return json_is_string(node) || json_is_number(node) || json_is_bool(node);
+}
+
 bool json_true(const cJSON *node)
 {
     return is_type(node, cJSON_True);

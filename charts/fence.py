@@ -14,7 +14,7 @@ TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # What functions build of parts that no table and no add_str() shows: keys, or a table.
 HAND = {
-    "resources_down": ["limits", "requests"],
+    "pod_resources_down": ["limits", "requests"],
     "selector_down": None,  # a map of labels
     "field_ref_down": ["apiVersion", "fieldPath"],
 }
@@ -42,6 +42,8 @@ def sources():
     for name in ("config_pool.h", "translate.h"):
         with open(os.path.join(TREE, "include", "sublet", name), encoding="utf-8") as f:
             out[name] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+    with open(os.path.join(TREE, "kube", "pod_security_find.c"), encoding="utf-8") as f:
+        out["kube/pod_security_find.c"] = f.read()
     for path in sorted(glob.glob(os.path.join(TREE, "syncer", "**", "*.c"), recursive=True)):
         with open(path, encoding="utf-8") as f:
             out[os.path.relpath(path, TREE)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
@@ -53,9 +55,9 @@ SOURCES = sources()
 
 def one(pattern, what, file=None):
     """What the only match of all translate/, or of one file, holds."""
-    texts = [SOURCES[file]] if file else [t for f, t in SOURCES.items() if not f.startswith("syncer/")]
-    found = [m for text in texts for m in re.findall(pattern, text, re.S)]
-    assert len(found) == 1, f"translate/{file or '*'}: {what}: {len(found)} found; see charts/fence.py"
+    texts = [SOURCES[file]] if file else [t for f, t in SOURCES.items() if "/" not in f]
+    found = [m for text in texts for m in re.findall(pattern, text, re.S | re.M)]
+    assert len(found) == 1, f"{file or 'translate/*'}: {what}: {len(found)} found; see charts/fence.py"
     return found[0]
 
 
@@ -120,7 +122,7 @@ def added_keys(text, to):
 def read_function(file, name):
     if name in HAND:
         return HAND[name] and {key: leaf() for key in HAND[name]}
-    if name == "volume_down":
+    if name == "pod_volume_down":
         return read_volume()
     where, text = function_text(file, name)
     out = {}
@@ -128,7 +130,7 @@ def read_function(file, name):
         out.update(read_table(where, inner))
     for key in added_keys(text, "ret"):
         out.setdefault(key, leaf())
-    if name == "container_down":
+    if name == "pod_container_down":
         out["env"] = leaf(list=True, fields={"name": leaf(), "value": leaf(),
                                              "valueFrom": leaf(fields=read_table("pod_env.c", "VALUE_FROM_FIELDS"))})
     assert out, f"translate/{where}: what {name}() builds is unknown: HAND in charts/fence.py"
@@ -234,7 +236,9 @@ def metadata(prefix, file, own):
 
 
 def allowed_of(function):
-    return words(rf"static bool {function}\([^)]*\)\n\{{\n\s*static const char \*const \w+\[\] = \{{(.*?)\}};", function)
+    """The list at the head of one function that knows the Pod Security Standards."""
+    return words(rf"^bool {function}\([^)]*\)\n\{{\n\s*static const [^;=]*\[\] = \{{(.*?)\}};", function,
+                 "kube/pod_security_find.c")
 
 
 def tables():
@@ -243,7 +247,7 @@ def tables():
     for key in ("containers", "initContainers", "ephemeralContainers", "volumes"):  # have rules of their own
         spec[key] = leaf(list=True)
     cut, hashed = number("NAME_CUT"), number("HASH_CHARS")
-    tolerated = words(r"TOLERATED_KEYS\[\] = \{(.*?)\};", "TOLERATED_KEYS")
+    tolerated = words(r"POOL_TOLERATED_KEYS\[\] = \{(.*?)\};", "POOL_TOLERATED_KEYS")
     return {
         "comment": "Written by charts/generate from the tables of translate/.",
         "name": f"^[a-z0-9]([-a-z0-9]{{0,{cut - 2}}}[a-z0-9])?-[a-z2-7]{{{hashed}}}$",
@@ -256,9 +260,10 @@ def tables():
         "service": rules_of(read_table("service.c", "SPEC_FIELDS"), "object.spec", "service"),
         "claim": rules_of(read_table("pvc.c", "SPEC_FIELDS"), "object.spec", "claim"),
         "secretTypes": words(r"struct str secret_type\([^)]*\)\n\{\n\s*static const char \*const kept\[\] = \{(.*?)\};", "kept"),
-        "capabilities": {level: allowed_of(f"capabilities_{level}") for level in ("baseline", "restricted")},
-        "sysctls": allowed_of("sysctls"),
-        "selinuxTypes": allowed_of("selinux"),
+        "capabilities": {"baseline": allowed_of("security_find_capabilities"),
+                         "restricted": allowed_of("security_find_added_capabilities")},
+        "sysctls": allowed_of("security_find_sysctls"),
+        "selinuxTypes": allowed_of("security_find_selinux"),
         "variables": re.findall(r'\{"(\w+_\w+)",\s*"', one(r"\} VENDORS\[\] = \{(.*?)\n\};", "VENDORS", "gpu_vendor.c")),
         "tolerated": {"keys": tolerated[:number("TOLERATED_DOWN")],
                       "seconds": number("NOT_READY_SECONDS_MAX")},

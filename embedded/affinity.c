@@ -121,7 +121,8 @@ static bool spread_counts(const struct attempt *t, const struct spread *s,
         if (!labels_get(n->object->labels, t->spreads[i].topology, &value))
             return false;
     }
-    return (!s->honour_affinity || node_wanted(t, n)) && (!s->honour_taints || !untolerated(t, n));
+    return (!s->honour_affinity || filter_node_wanted(t, n)) &&
+           (!s->honour_taints || !filter_untolerated(t, n));
 }
 
 static void count_spread(struct attempt *t, size_t i, const struct node_entry *n)

@@ -15,9 +15,9 @@ void cluster_init(struct cluster *c, struct vapi *api)
     *c = (struct cluster){.api = api};
 }
 
-/* --- amounts --- */
+/* --- quantities --- */
 
-int64_t amount_of(const struct amounts *list, struct str name)
+int64_t quantities_get(const struct quantities *list, struct str name)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (str_eq(list->list[i].name, name))
@@ -32,10 +32,10 @@ static int64_t saturate(__int128 v)
 }
 
 /* Names live in pods' arenas: the node keeps copies of its own. */
-static void use(struct node_entry *n, const struct amounts *add, int sign)
+static void use(struct node_entry *n, const struct quantities *add, int sign)
 {
     for (size_t i = 0; i < add->n; i++) {
-        struct amount *at = NULL;
+        struct named_quantity *at = NULL;
 
         for (size_t k = 0; k < n->used.n && !at; k++) {
             if (str_eq(n->used.list[k].name, add->list[i].name))
@@ -44,7 +44,7 @@ static void use(struct node_entry *n, const struct amounts *add, int sign)
         if (!at) {
             n->used.list = mem_realloc(n->used.list, (n->used.n + 1) * sizeof(*n->used.list));
             at = &n->used.list[n->used.n++];
-            *at = (struct amount){mem_str(add->list[i].name), 0};
+            *at = (struct named_quantity){mem_str(add->list[i].name), 0};
         }
         at->value = saturate((__int128)at->value + sign * (__int128)add->list[i].value);
     }
@@ -183,12 +183,12 @@ static void read_pod(struct pod_entry *p, const struct store_object *o)
     }
     p->uid = o->uid;
     p->priority = json_i64_at(pod, "spec.priority", 0);
-    p->created = time_of(pod, "metadata.creationTimestamp");
+    p->created = object_time_s(pod, "metadata.creationTimestamp");
     p->generation = json_i64_at(pod, "metadata.generation", 0);
     p->deleting = object_is_terminating(pod);
-    p->requests = pod_requests(p->arena, pod);
-    p->cpu_or_some = amount_of(&p->requests, STR("cpu"));
-    p->memory_or_some = amount_of(&p->requests, STR("memory"));
+    p->requests = quantities_of_pod(p->arena, pod);
+    p->cpu_or_some = quantities_get(&p->requests, STR("cpu"));
+    p->memory_or_some = quantities_get(&p->requests, STR("memory"));
     if (!p->cpu_or_some)
         p->cpu_or_some = SOME_CPU;
     if (!p->memory_or_some)
@@ -275,7 +275,7 @@ static bool take_placed(struct cluster *c, struct pod_entry *p, const struct sto
 bool cluster_pod_event(struct cluster *c, const struct store_event *e)
 {
     const struct store_object *o = e->object;
-    struct str phase = stored_phase(o), node = stored_node(o);
+    struct str phase = embedded_pod_phase(o), node = embedded_pod_node(o);
     struct arena *a = arena_new(0);
     struct str key = key_join(a, o->ns, o->name);
     struct pod_entry *p = cluster_pod(c, key);
@@ -311,7 +311,7 @@ static void read_node(struct node_entry *n, const struct store_object *o)
     }
     cJSON *tree = vapi_tree(n->arena, o);
     n->spec = json_ensure_object(n->arena, tree, "spec");
-    n->allocatable = amounts_read(n->arena, json_path(tree, "status.allocatable"));
+    n->allocatable = quantities_read(n->arena, json_path(tree, "status.allocatable"));
 }
 
 static void drop_used(struct node_entry *n)

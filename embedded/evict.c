@@ -84,7 +84,7 @@ static void map_node(struct controller *c, const struct store_event *e)
 
     note(v, e->object->name, is);
     if (was || is || gone)
-        add_pods_of_node(c, e->object->name);
+        embedded_add_pods_of_node(c, e->object->name);
 }
 
 static bool node_exists(struct controller *c, struct str name)
@@ -96,7 +96,7 @@ static bool node_exists(struct controller *c, struct str name)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    struct str node = stored_node(e->object);
+    struct str node = embedded_pod_node(e->object);
 
     if (node.n && e->type != STORE_DELETED &&
         (find(of_controller(c), node) || !node_exists(c, node)))
@@ -112,9 +112,9 @@ static int64_t eviction_due(const cJSON *node, const cJSON *pod, int64_t now_s)
     {
         if (!str_eqc(json_str_at(taint, "effect"), "NoExecute"))
             continue;
-        const cJSON *t = toleration_of(pod, taint);
+        const cJSON *t = toleration_find(json_path(pod, "spec.tolerations"), taint);
         const cJSON *seconds = json_get(t, "tolerationSeconds");
-        int64_t since = time_of(taint, "timeAdded"), at = now_s;
+        int64_t since = object_time_s(taint, "timeAdded"), at = now_s;
         if (t && !seconds)
             continue;
         if (t)
@@ -176,7 +176,7 @@ static void evict(struct reconcile *r, const struct resource *res, cJSON *pod, b
                                 : "Taint manager: deleting due to NoExecute taint",
                          reconcile_now_s(r));
 
-    *w = (struct removal){res, object_ns(pod), object_name(pod), object_uid(pod), orphan};
+    *w = (struct removal){res, meta_ns(pod), meta_name(pod), meta_uid(pod), orphan};
     if (orphan && !pod_is_finished(pod)) {
         json_set_str(a, json_ensure_object(a, pod, "status"), "phase", STR("Failed"));
         said = false;

@@ -18,21 +18,22 @@ static bool cordoned(const struct attempt *t, const struct node_entry *n)
 
     if (!json_true(json_get(n->spec, "unschedulable")))
         return false;
-    return json_parse(t->arena, str_c(words), &taint, NULL) || !toleration_of(t->pod, taint);
+    return json_parse(t->arena, str_c(words), &taint, NULL) ||
+           !toleration_find(json_path(t->pod, "spec.tolerations"), taint);
 }
 
-bool untolerated(const struct attempt *t, const struct node_entry *n)
+bool filter_untolerated(const struct attempt *t, const struct node_entry *n)
 {
     json_each(taint, json_get(n->spec, "taints"))
     {
         if (!str_eqc(json_str_at(taint, "effect"), "PreferNoSchedule") &&
-            !toleration_of(t->pod, taint))
+            !toleration_find(json_path(t->pod, "spec.tolerations"), taint))
             return true;
     }
     return false;
 }
 
-bool node_wanted(const struct attempt *t, const struct node_entry *n)
+bool filter_node_wanted(const struct attempt *t, const struct node_entry *n)
 {
     struct str value;
 
@@ -104,7 +105,7 @@ static int64_t nominated_use(const struct attempt *t, const struct node_entry *n
     {
         if (p != t->entry && p->nominated && p->place != POD_PLACED &&
             str_eqc(n->name, p->nominated) && p->priority >= t->entry->priority)
-            sum += name.n ? amount_of(&p->requests, name) : 1;
+            sum += name.n ? quantities_get(&p->requests, name) : 1;
     }
     return sum;
 }
@@ -114,14 +115,14 @@ static void check_resources(const struct attempt *t, const struct node_entry *n,
     int64_t pods = (int64_t)(n->n_pods - n->n_hidden) + nominated_use(t, n, STR_NULL) + 1;
     size_t hopeless = 0;
 
-    if (pods > amount_of(&n->allocatable, STR("pods")))
+    if (pods > quantities_get(&n->allocatable, STR("pods")))
         say(v, STR("Too many pods"));
     for (size_t i = 0; i < t->entry->requests.n; i++) {
-        const struct amount *want = &t->entry->requests.list[i];
-        int64_t have = amount_of(&n->allocatable, want->name);
+        const struct named_quantity *want = &t->entry->requests.list[i];
+        int64_t have = quantities_get(&n->allocatable, want->name);
 
-        if (!want->value ||
-            want->value <= have - amount_of(&n->used, want->name) - nominated_use(t, n, want->name))
+        if (!want->value || want->value <= have - quantities_get(&n->used, want->name) -
+                                               nominated_use(t, n, want->name))
             continue;
         say(v, arena_printf(t->arena, "Insufficient %.*s", STR_F(want->name)));
         hopeless += want->value > have;
@@ -156,7 +157,7 @@ static bool other_name(const struct attempt *t, const struct node_entry *n)
 
 static bool wrong_node(const struct attempt *t, const struct node_entry *n)
 {
-    return !node_wanted(t, n);
+    return !filter_node_wanted(t, n);
 }
 
 bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *ret)
@@ -168,7 +169,7 @@ bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *
     } filters[] = {
         {cordoned, "node(s) were unschedulable", true},
         {other_name, "node(s) didn't match the requested node name", true},
-        {untolerated, "node(s) had untolerated taint(s)", true},
+        {filter_untolerated, "node(s) had filter_untolerated taint(s)", true},
         {wrong_node, "node(s) didn't match Pod's node affinity/selector", true},
         {ports_taken, "node(s) didn't have free ports for the requested pod ports", false},
     };

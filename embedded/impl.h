@@ -37,8 +37,8 @@ bool numbers_find(const struct numbers *n, uint32_t from, uint32_t *ret_number);
 bool numbers_owned_by(const struct numbers *n, uint32_t number, struct str owner);
 void numbers_drop(struct numbers *n, uint32_t number, struct str owner); /* of that owner only */
 bool numbers_in(const struct numbers *n, uint32_t number);
-bool ip_parse(struct str text, uint32_t *ret);
-struct str ip_format(struct arena *a, uint32_t ip);
+bool numbers_ip_parse(struct str text, uint32_t *ret);
+struct str numbers_ip_format(struct arena *a, uint32_t ip);
 
 /* --- node_file.c --- */
 

@@ -6,7 +6,7 @@
 
 #include <sublet/quantity.h>
 
-/* --- amounts --- */
+/* --- quantities --- */
 
 static int64_t value_of(struct str name, struct str text)
 {
@@ -17,21 +17,21 @@ static int64_t value_of(struct str name, struct str text)
     return str_eqc(name, "cpu") ? quantity_milli(q) : quantity_units(q);
 }
 
-static struct amount *slot(struct amounts *to, struct str name)
+static struct named_quantity *slot(struct quantities *to, struct str name)
 {
     for (size_t i = 0; i < to->n; i++) {
         if (str_eq(to->list[i].name, name))
             return &to->list[i];
     }
-    if (to->n == MAX_AMOUNTS)
+    if (to->n == MAX_QUANTITIES)
         return NULL;
-    to->list[to->n] = (struct amount){name, 0};
+    to->list[to->n] = (struct named_quantity){name, 0};
     return &to->list[to->n++];
 }
 
-static struct amounts amounts_new(struct arena *a)
+static struct quantities quantities_new(struct arena *a)
 {
-    return (struct amounts){arena_alloc(a, MAX_AMOUNTS * sizeof(struct amount)), 0};
+    return (struct quantities){arena_alloc(a, MAX_QUANTITIES * sizeof(struct named_quantity)), 0};
 }
 
 static int64_t plus(int64_t a, int64_t b)
@@ -44,35 +44,35 @@ static struct str scalar(struct arena *a, const cJSON *v)
     return json_is_string(v) ? json_str(v) : json_text(a, v);
 }
 
-struct amounts amounts_read(struct arena *a, const cJSON *map)
+struct quantities quantities_read(struct arena *a, const cJSON *map)
 {
     size_t n = json_count(map), i = 0;
-    struct amounts to = {arena_alloc(a, (n ? n : 1) * sizeof(struct amount)), 0};
+    struct quantities to = {arena_alloc(a, (n ? n : 1) * sizeof(struct named_quantity)), 0};
 
     json_each(v, map)
     {
-        if (i++ == MAX_AMOUNTS)
+        if (i++ == MAX_QUANTITIES)
             break;
         struct str name = str_c(v->string);
-        to.list[to.n++] = (struct amount){name, value_of(name, scalar(a, v))};
+        to.list[to.n++] = (struct named_quantity){name, value_of(name, scalar(a, v))};
     }
     return to;
 }
 
-static void add(struct amounts *to, const struct amounts *from)
+static void add(struct quantities *to, const struct quantities *from)
 {
     for (size_t i = 0; i < from->n; i++) {
-        struct amount *at = slot(to, from->list[i].name);
+        struct named_quantity *at = slot(to, from->list[i].name);
 
         if (at)
             at->value = plus(at->value, from->list[i].value);
     }
 }
 
-static void raise_to(struct amounts *to, const struct amounts *from)
+static void raise_to(struct quantities *to, const struct quantities *from)
 {
     for (size_t i = 0; i < from->n; i++) {
-        struct amount *at = slot(to, from->list[i].name);
+        struct named_quantity *at = slot(to, from->list[i].name);
 
         if (at && at->value < from->list[i].value)
             at->value = from->list[i].value;
@@ -85,14 +85,14 @@ static bool is_sidecar(const cJSON *container)
 }
 
 /* Init containers run one after the other, beside the sidecars that started before them. */
-static void add_init(struct arena *a, const cJSON *pod, struct amounts *to)
+static void add_init(struct arena *a, const cJSON *pod, struct quantities *to)
 {
-    struct amounts most = amounts_new(a), sidecars = amounts_new(a);
+    struct quantities most = quantities_new(a), sidecars = quantities_new(a);
 
     json_each(c, json_path(pod, "spec.initContainers"))
     {
-        struct amounts one = amounts_read(a, json_path(c, "resources.requests"));
-        struct amounts now = amounts_new(a);
+        struct quantities one = quantities_read(a, json_path(c, "resources.requests"));
+        struct quantities now = quantities_new(a);
 
         if (is_sidecar(c)) {
             add(to, &one);
@@ -107,30 +107,30 @@ static void add_init(struct arena *a, const cJSON *pod, struct amounts *to)
     raise_to(to, &most);
 }
 
-struct amounts pod_requests(struct arena *a, const cJSON *pod)
+struct quantities quantities_of_pod(struct arena *a, const cJSON *pod)
 {
     struct arena *scratch = arena_new(0);
-    struct amounts sum = amounts_new(scratch), all;
+    struct quantities sum = quantities_new(scratch), all;
 
     json_each(c, json_path(pod, "spec.containers"))
     {
-        struct amounts one = amounts_read(scratch, json_path(c, "resources.requests"));
+        struct quantities one = quantities_read(scratch, json_path(c, "resources.requests"));
 
         add(&sum, &one);
     }
     add_init(scratch, pod, &sum);
     json_each(v, json_path(pod, "spec.resources.requests"))
     {
-        struct amount *at = slot(&sum, str_c(v->string));
+        struct named_quantity *at = slot(&sum, str_c(v->string));
 
         if (at)
             at->value = value_of(at->name, scalar(scratch, v));
     }
-    all = amounts_read(scratch, json_path(pod, "spec.overhead"));
+    all = quantities_read(scratch, json_path(pod, "spec.overhead"));
     add(&sum, &all);
-    all = (struct amounts){arena_alloc(a, (sum.n + 1) * sizeof(struct amount)), sum.n};
+    all = (struct quantities){arena_alloc(a, (sum.n + 1) * sizeof(struct named_quantity)), sum.n};
     for (size_t i = 0; i < sum.n; i++)
-        all.list[i] = (struct amount){arena_str(a, sum.list[i].name), sum.list[i].value};
+        all.list[i] = (struct named_quantity){arena_str(a, sum.list[i].name), sum.list[i].value};
     arena_free(scratch);
     return all;
 }
@@ -185,7 +185,7 @@ static void read_namespaces(struct arena *a, const cJSON *pod, const cJSON *term
     ret->has_ns_selector =
         json_is_object(selector) && !selector_from_json(a, selector, &ret->ns_selector, NULL);
     if (!n && !ret->has_ns_selector)
-        names[i++] = arena_str(a, object_ns(pod));
+        names[i++] = arena_str(a, meta_ns(pod));
     ret->namespaces = names;
     ret->n_namespaces = i;
 }
@@ -347,10 +347,10 @@ static void read_volumes(struct attempt *t)
 
         if (!claim.n)
             continue;
-        pvc = read_object(api, t->arena, embedded_resource(api, "", "persistentvolumeclaims"),
-                          object_ns(t->pod), claim);
-        pv = read_object(api, t->arena, embedded_resource(api, "", "persistentvolumes"), STR(""),
-                         json_str_at(pvc, "spec.volumeName"));
+        pvc = embedded_read(api, t->arena, embedded_resource(api, "", "persistentvolumeclaims"),
+                            meta_ns(t->pod), claim);
+        pv = embedded_read(api, t->arena, embedded_resource(api, "", "persistentvolumes"), STR(""),
+                           json_str_at(pvc, "spec.volumeName"));
         selector = json_path(pv, "spec.nodeAffinity.required");
         if (selector)
             t->volume_selectors[t->n_volume_selectors++] = selector;

@@ -102,7 +102,7 @@ static void take_address(struct kubelet *k, const struct store_object *o)
     uint32_t ip;
 
     if (str_contains(o->bytes, STR("\"podIP\"")) &&
-        ip_parse(json_str_at(vapi_tree(a, o), "status.podIP"), &ip))
+        numbers_ip_parse(json_str_at(vapi_tree(a, o), "status.podIP"), &ip))
         numbers_take(k->ips, ip, o->uid);
     arena_free(a);
 }
@@ -112,7 +112,7 @@ static void drop_address(struct kubelet *k, const struct store_object *o)
     struct arena *a = arena_new(0);
     uint32_t ip;
 
-    if (ip_parse(json_str_at(vapi_tree(a, o), "status.podIP"), &ip))
+    if (numbers_ip_parse(json_str_at(vapi_tree(a, o), "status.podIP"), &ip))
         numbers_drop(k->ips, ip, o->uid);
     arena_free(a);
 }
@@ -129,16 +129,16 @@ static struct str pod_address(struct kubelet *k, struct arena *a, const cJSON *p
         return host_ip;
     if (!numbers_find(k->ips, k->next_ip, &number))
         return STR_NULL;
-    numbers_take(k->ips, number, object_uid(pod));
+    numbers_take(k->ips, number, meta_uid(pod));
     k->next_ip = number - (POD_NET + 2) + 1;
-    return ip_format(a, number);
+    return numbers_ip_format(a, number);
 }
 
 /* --- events --- */
 
 static bool is_over(const struct store_object *o)
 {
-    return pod_phase_is_final(stored_phase(o));
+    return pod_phase_is_final(embedded_pod_phase(o));
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)
@@ -151,15 +151,15 @@ static void map_pod(struct controller *c, const struct store_event *e)
     if (gone || (is_over(e->object) && e->previous && !is_over(e->previous)))
         drop_address(k, e->object);
     logs_pod_changed(k->embedded->logs, e->object, gone);
-    if (gone || stored_node(e->object).n)
+    if (gone || embedded_pod_node(e->object).n)
         controller_map_self(c, e);
 }
 
 static bool hint_changed(const struct store_event *e)
 {
     struct arena *a = arena_new(0);
-    bool now = e->type != STORE_DELETED && node_is_down(vapi_tree(a, e->object));
-    bool before = e->previous && node_is_down(vapi_tree(a, e->previous));
+    bool now = e->type != STORE_DELETED && embedded_node_is_down(vapi_tree(a, e->object));
+    bool before = e->previous && embedded_node_is_down(vapi_tree(a, e->previous));
 
     arena_free(a);
     return now != before;
@@ -168,7 +168,7 @@ static bool hint_changed(const struct store_event *e)
 static void map_node(struct controller *c, const struct store_event *e)
 {
     if (e->type == STORE_ADDED || hint_changed(e))
-        add_pods_of_node(c, e->object->name);
+        embedded_add_pods_of_node(c, e->object->name);
 }
 
 /* --- one pod --- */
@@ -190,10 +190,10 @@ static void on_let_go(void *ctx, const struct err *err, const struct store_objec
 
 static void let_go(struct visit *v)
 {
-    struct vapi_delete options = {.grace_seconds = 0, .uid = object_uid(v->pod)};
+    struct vapi_delete options = {.grace_seconds = 0, .uid = meta_uid(v->pod)};
 
     reconcile_hold(v->run);
-    vapi_delete(reconcile_api(v->run), v->res, object_ns(v->pod), object_name(v->pod), &options,
+    vapi_delete(reconcile_api(v->run), v->res, meta_ns(v->pod), meta_name(v->pod), &options,
                 on_let_go, v->run);
 }
 
@@ -220,7 +220,7 @@ static void end_pod(struct visit *v, struct pod_view *view)
 {
     struct reconcile *r = v->run;
     int64_t grace = json_i64_at(v->pod, "metadata.deletionGracePeriodSeconds", 0);
-    int64_t asked = time_of(v->pod, "metadata.deletionTimestamp") - grace;
+    int64_t asked = object_time_s(v->pod, "metadata.deletionTimestamp") - grace;
     int64_t due = asked + pod_stop_seconds(v->pod);
     bool running = pod_has_running(v->pod) && !pod_is_finished(v->pod);
     bool reports = !str_eqc(json_str_at(v->pod, "spec.restartPolicy"), "Always") || !grace;
@@ -288,13 +288,13 @@ static void visit_pod(struct visit *v)
 
     if (!node)
         return; /* evict.c removes it, or the node is about to come */
-    if (!view.host_ip.n && !node_is_down(node)) {
+    if (!view.host_ip.n && !embedded_node_is_down(node)) {
         reconcile_again_after(r, NODE_IS_NEW_MS);
         return;
     }
-    if (node_is_down(node) && v->kubelet->embedded->external_controllers)
+    if (embedded_node_is_down(node) && v->kubelet->embedded->external_controllers)
         return; /* silent: who judges nodes says the rest */
-    if (node_is_down(node))
+    if (embedded_node_is_down(node))
         mark_unready(v);
     else if (object_is_terminating(v->pod))
         end_pod(v, &view);

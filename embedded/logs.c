@@ -91,7 +91,7 @@ static const cJSON *container_status(const cJSON *pod, struct str name)
 
 static struct line end_line(struct arena *a, const cJSON *terminated)
 {
-    return (struct line){time_of(terminated, "finishedAt"),
+    return (struct line){object_time_s(terminated, "finishedAt"),
                          arena_printf(a, "[simulated] ended with exit code %lld",
                                       (long long)json_i64_at(terminated, "exitCode", 0))};
 }
@@ -100,7 +100,7 @@ static struct line end_line(struct arena *a, const cJSON *terminated)
 static size_t make_lines(struct arena *a, const cJSON *pod, const cJSON *status, const cJSON *state,
                          struct line *ret)
 {
-    int64_t since = time_of(state, "startedAt");
+    int64_t since = object_time_s(state, "startedAt");
     size_t n = 0;
 
     ret[n++] = (struct line){since, arena_printf(a, "[simulated] container \"%.*s\" on node %.*s",
@@ -165,7 +165,7 @@ static void follow(struct logs *l, struct proxy *p)
     struct follower *f = NEW(struct follower);
 
     *f = (struct follower){.logs = l, .proxy = p, .next = l->first, .at = &l->first};
-    f->uid = mem_strdup(object_uid(r->object));
+    f->uid = mem_strdup(meta_uid(r->object));
     f->container = mem_strdup(r->container);
     f->timestamps = r->log.timestamps;
     if (l->first)

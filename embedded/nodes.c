@@ -48,7 +48,7 @@ void nodes_seed(struct embedded *e)
     assert(!failed); /* embedded_new() read it */
     json_each(node, nodes)
     {
-        if (!store_latest(vapi_store(e->api), res->storage, STR(""), object_name(node)))
+        if (!store_latest(vapi_store(e->api), res->storage, STR(""), meta_name(node)))
             vapi_create(e->api, res, STR(""), node, on_seeded, e);
     }
     arena_free(a);
@@ -110,7 +110,7 @@ static bool on_node(void *ctx, const struct store_object *o)
     struct search *s = ctx;
     uint32_t ip;
 
-    if (ip_parse(address_of(vapi_tree(s->arena, o), "InternalIP"), &ip))
+    if (numbers_ip_parse(address_of(vapi_tree(s->arena, o), "InternalIP"), &ip))
         numbers_take(s->taken, ip, o->name);
     return true;
 }
@@ -125,7 +125,7 @@ static struct str free_address(struct reconcile *r, const struct resource *res, 
     store_scan_latest(vapi_store(reconcile_api(r)), res->storage, STR_NULL, on_node, &s);
     bool found = numbers_find(s.taken, (uint32_t)str_hash(name, 0), &ip);
     numbers_free(s.taken);
-    return found ? ip_format(a, ip) : STR_NULL;
+    return found ? numbers_ip_format(a, ip) : STR_NULL;
 }
 
 static void add_address(struct arena *a, cJSON *list, const char *type, struct str text)
@@ -141,7 +141,7 @@ static bool set_addresses(struct reconcile *r, const struct resource *res, cJSON
     struct arena *a = reconcile_arena(r);
     cJSON *list = json_path(node, "status.addresses");
     bool has_ip = address_of(node, "InternalIP").n, has_name = address_of(node, "Hostname").n;
-    struct str ip = has_ip ? STR_NULL : free_address(r, res, object_name(node));
+    struct str ip = has_ip ? STR_NULL : free_address(r, res, meta_name(node));
 
     if (has_name && !ip.n)
         return false;
@@ -150,7 +150,7 @@ static bool set_addresses(struct reconcile *r, const struct resource *res, cJSON
     if (ip.n)
         add_address(a, list, "InternalIP", ip);
     if (!has_name)
-        add_address(a, list, "Hostname", object_name(node));
+        add_address(a, list, "Hostname", meta_name(node));
     return true;
 }
 
@@ -241,14 +241,14 @@ static cJSON *new_lease(struct arena *a, const cJSON *node, int64_t seconds)
     cJSON *lease = json_new_object(a), *meta = json_ensure_object(a, lease, "metadata");
     cJSON *owner = json_new_object(a);
 
-    json_set_str(a, meta, "name", object_name(node));
+    json_set_str(a, meta, "name", meta_name(node));
     json_set_str(a, meta, "namespace", STR(LEASE_NS));
     json_append(json_set(a, meta, "ownerReferences", json_new_array(a)), owner);
     json_set_str(a, owner, "apiVersion", STR("v1"));
     json_set_str(a, owner, "kind", STR("Node"));
-    json_set_str(a, owner, "name", object_name(node));
-    json_set_str(a, owner, "uid", object_uid(node));
-    json_set_str(a, json_ensure_object(a, lease, "spec"), "holderIdentity", object_name(node));
+    json_set_str(a, owner, "name", meta_name(node));
+    json_set_str(a, owner, "uid", meta_uid(node));
+    json_set_str(a, json_ensure_object(a, lease, "spec"), "holderIdentity", meta_name(node));
     json_set_i64(a, json_get(lease, "spec"), "leaseDurationSeconds", seconds);
     return lease;
 }
@@ -258,9 +258,9 @@ static void renew_lease(struct reconcile *r, const cJSON *node)
 {
     struct arena *a = reconcile_arena(r);
     const struct resource *res = reconcile_resource(r, "coordination.k8s.io", "leases");
-    cJSON *lease = reconcile_get(r, res, STR(LEASE_NS), object_name(node));
+    cJSON *lease = reconcile_get(r, res, STR(LEASE_NS), meta_name(node));
     int64_t every = is_judged(r) ? JUDGED_RENEW_S : LEASE_RENEW_S;
-    int64_t now_s = reconcile_now_s(r), left = time_of(lease, "spec.renewTime") + every;
+    int64_t now_s = reconcile_now_s(r), left = object_time_s(lease, "spec.renewTime") + every;
     bool fresh = !lease;
 
     if (fresh)
@@ -292,7 +292,7 @@ static void node_reconcile(struct reconcile *r)
     cJSON *node = reconcile_get(r, res, STR(""), name);
     if (!node || object_is_terminating(node))
         return;
-    bool down = node_is_down(node), judged = is_judged(r), changed;
+    bool down = embedded_node_is_down(node), judged = is_judged(r), changed;
     if (down && judged)
         return;
     changed = set_conditions(a, node, down, now_s);

@@ -107,7 +107,7 @@ void numbers_drop(struct numbers *n, uint32_t number, struct str owner)
         drop(n, t);
 }
 
-bool ip_parse(struct str text, uint32_t *ret)
+bool numbers_ip_parse(struct str text, uint32_t *ret)
 {
     uint32_t ip = 0;
     uint64_t part;
@@ -123,7 +123,7 @@ bool ip_parse(struct str text, uint32_t *ret)
     return !text.p;
 }
 
-struct str ip_format(struct arena *a, uint32_t ip)
+struct str numbers_ip_format(struct arena *a, uint32_t ip)
 {
     return arena_printf(a, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 }

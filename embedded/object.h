@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sublet/controller.h>
+#include <sublet/object.h>
 
 /* Simulation hints in Nodes, Pods and containers. */
 #define HINT_NODE      "sublet.dev/simulate"           /* label or annotation of a Node: "down" */
@@ -13,19 +14,12 @@
 #define ENV_EXIT_CODE  "SUBLET_SIMULATE_EXIT_CODE"     /* variable of a container */
 
 const struct resource *embedded_resource(struct vapi *api, const char *group, const char *plural);
-struct str annotation_of(const cJSON *object, const char *key);
-struct str object_ns(const cJSON *object);
-struct str object_name(const cJSON *object);
-struct str object_uid(const cJSON *object);
-int64_t time_of(const cJSON *object, const char *path); /* seconds; 0 when absent */
 /* The Node's machine does not answer: its hint says so. */
-bool node_is_down(const cJSON *node);
-/* The pod's toleration that covers a taint, or NULL (pkg: k8s.io/api core/v1 toleration.go). */
-const cJSON *toleration_of(const cJSON *pod, const cJSON *taint);
+bool embedded_node_is_down(const cJSON *node);
 /* spec.nodeName and status.phase from the stored fields, without building a tree. */
-struct str stored_node(const struct store_object *pod);
-struct str stored_phase(const struct store_object *pod);
+struct str embedded_pod_node(const struct store_object *pod);
+struct str embedded_pod_phase(const struct store_object *pod);
 /* All pods whose spec.nodeName is node, as keys of a controller. */
-void add_pods_of_node(struct controller *c, struct str node);
-cJSON *read_object(struct vapi *api, struct arena *a, const struct resource *r, struct str ns,
-                   struct str name);
+void embedded_add_pods_of_node(struct controller *c, struct str node);
+cJSON *embedded_read(struct vapi *api, struct arena *a, const struct resource *r, struct str ns,
+                     struct str name);

@@ -18,7 +18,7 @@ static bool has_key(const cJSON *object, struct str key)
 
 static cJSON *find(const struct lookup *l, const char *plural, struct str name)
 {
-    return reconcile_get(l->run, reconcile_resource(l->run, "", plural), object_ns(l->pod), name);
+    return reconcile_get(l->run, reconcile_resource(l->run, "", plural), meta_ns(l->pod), name);
 }
 
 /* --- environment --- */
@@ -45,7 +45,7 @@ static void check_source(struct lookup *l, const cJSON *ref, const char *plural,
         block_env(l, arena_printf(a, "%s \"%.*s\" not found", word, STR_F(name)));
     else if (needs_key && !has_key(object, key))
         block_env(l, arena_printf(a, "couldn't find key %.*s in %s %.*s/%.*s", STR_F(key), kind,
-                                  STR_F(object_ns(l->pod)), STR_F(name)));
+                                  STR_F(meta_ns(l->pod)), STR_F(name)));
 }
 
 static void check_env(struct lookup *l, const cJSON *containers)
@@ -107,7 +107,7 @@ static void check_claim(struct lookup *l, const cJSON *volume)
     const cJSON *claim;
 
     if (json_get(volume, "ephemeral"))
-        name = arena_printf(reconcile_arena(l->run), "%.*s-%.*s", STR_F(object_name(l->pod)),
+        name = arena_printf(reconcile_arena(l->run), "%.*s-%.*s", STR_F(meta_name(l->pod)),
                             STR_F(json_str_at(volume, "name")));
     if (!name.n || l->blockage->reason)
         return;

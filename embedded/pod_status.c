@@ -53,7 +53,7 @@ static int64_t run_seconds(const struct life *l, const cJSON *container)
     int64_t seconds = l->default_seconds;
 
     if (!seconds_of(env_of(container, ENV_DURATION), &seconds))
-        seconds_of(annotation_of(l->view->pod, HINT_DURATION), &seconds);
+        seconds_of(meta_annotation(l->view->pod, HINT_DURATION), &seconds);
     return seconds;
 }
 
@@ -62,7 +62,7 @@ static int64_t exit_code(const struct life *l, const cJSON *container)
     int64_t code = 0;
 
     if (!str_to_i64(env_of(container, ENV_EXIT_CODE), &code))
-        str_to_i64(annotation_of(l->view->pod, HINT_EXIT_CODE), &code);
+        str_to_i64(meta_annotation(l->view->pod, HINT_EXIT_CODE), &code);
     return code < 0 || code > 255 ? 1 : code;
 }
 
@@ -70,7 +70,7 @@ int64_t pod_stop_seconds(const cJSON *pod)
 {
     int64_t seconds = 0, grace = json_i64_at(pod, "metadata.deletionGracePeriodSeconds", 0);
 
-    seconds_of(annotation_of(pod, HINT_STOP), &seconds);
+    seconds_of(meta_annotation(pod, HINT_STOP), &seconds);
     return seconds < grace ? seconds : grace;
 }
 
@@ -112,7 +112,7 @@ static cJSON *status_of(struct life *l, const cJSON *container, const cJSON *old
 static void set_ran(struct life *l, cJSON *s, const cJSON *container)
 {
     struct arena *a = l->arena;
-    struct str id = arena_printf(a, "simulated://%.*s/%.*s/%lld", STR_F(object_uid(l->view->pod)),
+    struct str id = arena_printf(a, "simulated://%.*s/%.*s/%lld", STR_F(meta_uid(l->view->pod)),
                                  STR_F(json_str_at(container, "name")),
                                  (long long)json_i64_at(s, "restartCount", 0));
 
@@ -179,7 +179,7 @@ static cJSON *crash_loop(struct life *l, const cJSON *container, const cJSON *ol
                          const cJSON *terminated)
 {
     int64_t count = json_i64_at(old, "restartCount", 0), wait = backoff(count);
-    int64_t at = time_of(terminated, "finishedAt") + wait;
+    int64_t at = object_time_s(terminated, "finishedAt") + wait;
     cJSON *s = status_of(l, container, old);
 
     if (at <= l->view->now_s) {
@@ -217,7 +217,7 @@ static cJSON *container_next(struct life *l, const cJSON *container, const cJSON
     const cJSON *last = json_path(old, "lastState.terminated");
 
     if (running)
-        return go_on_running(l, container, old, time_of(running, "startedAt"));
+        return go_on_running(l, container, old, object_time_s(running, "startedAt"));
     if (terminated)
         return restarts(l, terminated) ? crash_loop(l, container, old, terminated)
                                        : json_copy(l->arena, old);
@@ -459,7 +459,7 @@ static void add_ephemeral(struct life *l, const cJSON *old, cJSON *status)
 static bool past_deadline(struct life *l, const cJSON *status)
 {
     int64_t deadline = json_i64_at(l->view->pod, "spec.activeDeadlineSeconds", 0);
-    int64_t at = time_of(status, "startTime") + deadline;
+    int64_t at = object_time_s(status, "startTime") + deadline;
 
     if (!deadline)
         return false;
@@ -481,7 +481,7 @@ static void terminate_all(struct life *l, cJSON *status, const char *key, const 
         if (!s || json_path(s, "state.terminated"))
             continue;
         const cJSON *running = json_path(s, "state.running");
-        int64_t since = running ? time_of(running, "startedAt") : l->view->now_s;
+        int64_t since = running ? object_time_s(running, "startedAt") : l->view->now_s;
         json_replace(list, s,
                      set_terminated(l, status_of(l, c, s), c, since, l->view->now_s, code));
     }

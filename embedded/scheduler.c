@@ -123,14 +123,14 @@ static void bind_pod(struct reconcile *r, struct attempt *t, struct node_entry *
 
     *b = (struct bound){arena_str(a, t->entry->key), arena_str(a, t->entry->uid),
                         arena_str(a, n->name), t->pod};
-    json_set_str(a, meta, "name", object_name(t->pod));
-    json_set_str(a, meta, "namespace", object_ns(t->pod));
+    json_set_str(a, meta, "name", meta_name(t->pod));
+    json_set_str(a, meta, "namespace", meta_ns(t->pod));
     json_set_str(a, meta, "uid", b->uid);
     json_set_str(a, target, "kind", STR("Node"));
     json_set_str(a, target, "name", n->name);
     cluster_nominate(t->cluster, t->entry, STR_NULL);
     cluster_assume(t->cluster, t->entry, n);
-    reconcile_create(r, reconcile_resource(r, "", "bindings"), object_ns(t->pod), binding);
+    reconcile_create(r, reconcile_resource(r, "", "bindings"), meta_ns(t->pod), binding);
     reconcile_then(r, on_bound, b);
 }
 
@@ -173,8 +173,8 @@ static void tell(struct reconcile *r, struct pod_entry *entry, const cJSON *pod,
              nominated.n ? json_new_string(a, nominated) : json_new_null(a));
     json_set_str(a, json_ensure_object(a, patch, "metadata"), "resourceVersion",
                  json_str_at(pod, "metadata.resourceVersion"));
-    reconcile_patch(r, reconcile_resource(r, "", "pods"), STR("status"), object_ns(pod),
-                    object_name(pod), patch);
+    reconcile_patch(r, reconcile_resource(r, "", "pods"), STR("status"), meta_ns(pod),
+                    meta_name(pod), patch);
     key = ARENA_NEW(a, struct str);
     *key = arena_str(a, entry->key);
     reconcile_then(r, on_told, key);
@@ -209,7 +209,7 @@ static void evict_victims(struct reconcile *r, struct attempt *t, const struct v
         struct victim *v = ARENA_NEW(a, struct victim);
         cJSON *patch = json_new_object(a);
 
-        *v = (struct victim){object_ns(pod), object_name(pod), object_uid(pod)};
+        *v = (struct victim){meta_ns(pod), meta_name(pod), meta_uid(pod)};
         json_set(a, json_ensure_object(a, patch, "status"), "conditions",
                  json_is_array(json_path(pod, "status.conditions"))
                      ? json_copy(a, json_path(pod, "status.conditions"))

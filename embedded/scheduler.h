@@ -12,15 +12,15 @@
 #include "impl.h"
 
 /* CPU in thousandths, everything else in units. */
-struct amount {
+struct named_quantity {
     struct str name;
     int64_t value;
 };
-struct amounts {
-    struct amount *list;
+struct quantities {
+    struct named_quantity *list;
     size_t n;
 };
-#define MAX_AMOUNTS 64
+#define MAX_QUANTITIES 64
 
 struct host_port {
     struct str ip, protocol;
@@ -50,7 +50,7 @@ struct pod_entry {
     struct arena *arena; /* of what follows */
     struct str uid;
     int64_t priority, created, generation;
-    struct amounts requests;
+    struct quantities requests;
     int64_t cpu_or_some, memory_or_some; /* what spreading counts where nothing is asked for */
     struct host_port *ports;
     size_t n_ports;
@@ -72,7 +72,7 @@ struct node_entry {
     const struct store_object *object;
     struct arena *arena;
     cJSON *spec; /* taints, unschedulable */
-    struct amounts allocatable, used;
+    struct quantities allocatable, used;
     int64_t cpu_or_some, memory_or_some; /* sums */
     struct pod_entry *pods;
     size_t n_pods, n_hidden;
@@ -105,12 +105,12 @@ void cluster_wake(struct cluster *c);
 /* What the store does not hold any more leaves. */
 void cluster_prune(struct cluster *c);
 void cluster_hide(struct cluster *c, struct pod_entry *p, bool hidden);
-int64_t amount_of(const struct amounts *list, struct str name);
+int64_t quantities_get(const struct quantities *list, struct str name);
 
 /* --- incoming.c --- */
 
-struct amounts pod_requests(struct arena *a, const cJSON *pod);
-struct amounts amounts_read(struct arena *a, const cJSON *map);
+struct quantities quantities_of_pod(struct arena *a, const cJSON *pod);
+struct quantities quantities_read(struct arena *a, const cJSON *map);
 struct host_port *pod_host_ports(struct arena *a, const cJSON *pod, size_t *ret_n);
 /* kind: "podAffinity" or "podAntiAffinity"; required, else preferred with weights. */
 struct pod_terms pod_terms_read(struct arena *a, const cJSON *pod, const char *kind, bool required);
@@ -167,8 +167,9 @@ bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *
 const char *filter_affinity(const struct attempt *t, const struct node_entry *n,
                             bool *ret_hopeless);
 const char *filter_spread(const struct attempt *t, const struct node_entry *n, bool *ret_hopeless);
-bool untolerated(const struct attempt *t, const struct node_entry *n);
-bool node_wanted(const struct attempt *t, const struct node_entry *n); /* selector and affinity */
+bool filter_untolerated(const struct attempt *t, const struct node_entry *n);
+bool filter_node_wanted(const struct attempt *t,
+                        const struct node_entry *n); /* selector and affinity */
 
 /* How often each reason was given: "2 Insufficient cpu, 1 node(s) ...". */
 struct histogram {
@@ -186,7 +187,7 @@ struct str histogram_text(struct histogram *h);
 
 /* The best of the nodes that fit. */
 struct node_entry *score_best(struct attempt *t, struct node_entry **fitting, size_t n);
-int64_t pair_count(const struct attempt *t, size_t term, struct str key, struct str value);
+int64_t attempt_pair_count(const struct attempt *t, size_t term, struct str key, struct str value);
 
 /* --- preempt.c --- */
 

@@ -27,10 +27,10 @@ static int64_t free_share(int64_t used, int64_t asked, int64_t have)
 /* NodeResourcesFit, LeastAllocated: of CPU and memory alike. */
 static int64_t room(const struct attempt *t, const struct node_entry *n)
 {
-    int64_t cpu =
-        free_share(n->cpu_or_some, t->entry->cpu_or_some, amount_of(&n->allocatable, STR("cpu")));
+    int64_t cpu = free_share(n->cpu_or_some, t->entry->cpu_or_some,
+                             quantities_get(&n->allocatable, STR("cpu")));
     int64_t memory = free_share(n->memory_or_some, t->entry->memory_or_some,
-                                amount_of(&n->allocatable, STR("memory")));
+                                quantities_get(&n->allocatable, STR("memory")));
 
     return (cpu + memory) / 2;
 }
@@ -53,7 +53,8 @@ static int64_t soft_taints(const struct attempt *t, const struct node_entry *n)
     int64_t sum = 0;
 
     json_each(taint, json_get(n->spec, "taints")) sum +=
-        str_eqc(json_str_at(taint, "effect"), "PreferNoSchedule") && !toleration_of(t->pod, taint);
+        str_eqc(json_str_at(taint, "effect"), "PreferNoSchedule") &&
+        !toleration_find(json_path(t->pod, "spec.tolerations"), taint);
     return sum;
 }
 

@@ -79,16 +79,16 @@ static bool ip_in(const cJSON *service, uint32_t number)
 {
     uint32_t ip;
 
-    return ip_parse(json_str_at(service, "spec.clusterIP"), &ip) && ip == number;
+    return numbers_ip_parse(json_str_at(service, "spec.clusterIP"), &ip) && ip == number;
 }
 
 static void each_held(struct services *s, const cJSON *service, const cJSON *other, held_cb each)
 {
-    struct str owner = object_uid(service);
+    struct str owner = meta_uid(service);
     int64_t health = json_i64_at(service, "spec.healthCheckNodePort", 0);
     uint32_t ip;
 
-    if (ip_parse(json_str_at(service, "spec.clusterIP"), &ip))
+    if (numbers_ip_parse(json_str_at(service, "spec.clusterIP"), &ip))
         each(s, s->ips, ip, owner, other);
     if (health > 0 && health <= UINT16_MAX)
         each(s, s->ports, (uint32_t)health, owner, other);
@@ -213,12 +213,12 @@ static uint32_t random_start(const struct services *s)
 /* The API's own address is nobody else's. */
 static bool is_api_service(const cJSON *service)
 {
-    return str_eqc(object_ns(service), "default") && str_eqc(object_name(service), "kubernetes");
+    return str_eqc(meta_ns(service), "default") && str_eqc(meta_name(service), "kubernetes");
 }
 
 static bool take(struct allocation *w, struct numbers *from, uint32_t number)
 {
-    struct str owner = object_uid(w->service);
+    struct str owner = meta_uid(w->service);
     bool had = numbers_owned_by(from, number, owner);
 
     if (!numbers_take(from, number, owner))
@@ -256,7 +256,7 @@ static void asked_ip(struct allocation *w, struct str text)
     struct services *s = w->services;
     uint32_t ip;
 
-    if (!ip_parse(text, &ip) || !numbers_in(s->ips, ip))
+    if (!numbers_ip_parse(text, &ip) || !numbers_in(s->ips, ip))
         refuse_ip(w, text, "the provided network does not match the current range");
     else if ((ip == API_SERVICE && !is_api_service(w->service)) || !take(w, s->ips, ip))
         refuse_ip(w, text, "provided IP is already allocated");
@@ -273,7 +273,7 @@ static void give_ip(struct allocation *w)
                       "failed to allocate a serviceIP: range is full");
         return;
     }
-    ip = ip_format(w->arena, number);
+    ip = numbers_ip_format(w->arena, number);
     json_set_str(w->arena, spec, "clusterIP", ip);
     list = json_set(w->arena, spec, "clusterIPs", json_new_array(w->arena));
     json_append(list, json_new_string(w->arena, ip));
@@ -398,10 +398,10 @@ bool services_want(const struct resource *r, const cJSON *object)
 static cJSON *stored_version(struct services *s, struct arena *a, const cJSON *object)
 {
     const struct store_object *o =
-        store_latest(vapi_store(s->embedded->api), service_resource(s)->storage, object_ns(object),
-                     object_name(object));
+        store_latest(vapi_store(s->embedded->api), service_resource(s)->storage, meta_ns(object),
+                     meta_name(object));
 
-    return o && str_eq(o->uid, object_uid(object)) ? vapi_tree(a, o) : NULL;
+    return o && str_eq(o->uid, meta_uid(object)) ? vapi_tree(a, o) : NULL;
 }
 
 void services_undo(struct services *s, const cJSON *object)
@@ -435,7 +435,7 @@ void services_admit(struct services *s, struct arena *a, cJSON *object, const cJ
     set_families(&w);
     set_ip(&w);
     set_ports(&w);
-    answer->failed = field_errors_to_err(&w.errors, STR(""), STR("Service"), object_name(object),
+    answer->failed = field_errors_to_err(&w.errors, STR(""), STR("Service"), meta_name(object),
                                          &answer->err) != 0;
     if (answer->failed && !dry_run)
         services_undo(s, object);
@@ -479,8 +479,8 @@ void services_seed(struct embedded *e)
 {
     unsigned port = vapi_port(e->api) ? vapi_port(e->api) : API_PORT;
     struct arena *a = arena_new(0);
-    struct vapi_address address = {.cluster_ip = ip_format(a, API_SERVICE),
-                                   .endpoint_ip = ip_format(a, CONTROL_PLANE),
+    struct vapi_address address = {.cluster_ip = numbers_ip_format(a, API_SERVICE),
+                                   .endpoint_ip = numbers_ip_format(a, CONTROL_PLANE),
                                    .port = API_PORT,
                                    .target_port = port,
                                    .endpoint_port = port};

@@ -96,9 +96,9 @@ static bool names_claim(const cJSON *volume, const cJSON *claim, bool uid_needed
     const cJSON *ref = json_path(volume, "spec.claimRef");
     struct str uid = json_str_at(ref, "uid");
 
-    return str_eq(json_str_at(ref, "namespace"), object_ns(claim)) &&
-           str_eq(json_str_at(ref, "name"), object_name(claim)) &&
-           (str_eq(uid, object_uid(claim)) || (!uid.n && !uid_needed));
+    return str_eq(json_str_at(ref, "namespace"), meta_ns(claim)) &&
+           str_eq(json_str_at(ref, "name"), meta_name(claim)) &&
+           (str_eq(uid, meta_uid(claim)) || (!uid.n && !uid_needed));
 }
 
 static __int128 storage_of(const cJSON *object, const char *path)
@@ -185,14 +185,14 @@ static void set_claim_ref(struct binding *b, cJSON *volume)
 
     json_set_str(a, ref, "kind", STR("PersistentVolumeClaim"));
     json_set_str(a, ref, "apiVersion", STR("v1"));
-    json_set_str(a, ref, "namespace", object_ns(b->claim));
-    json_set_str(a, ref, "name", object_name(b->claim));
-    json_set_str(a, ref, "uid", object_uid(b->claim));
+    json_set_str(a, ref, "namespace", meta_ns(b->claim));
+    json_set_str(a, ref, "name", meta_name(b->claim));
+    json_set_str(a, ref, "uid", meta_uid(b->claim));
 }
 
 static struct str provisioned_name(struct binding *b)
 {
-    return arena_printf(b->arena, "pvc-%.*s", STR_F(object_uid(b->claim)));
+    return arena_printf(b->arena, "pvc-%.*s", STR_F(meta_uid(b->claim)));
 }
 
 static void on_provisioned(struct reconcile *r, void *ctx, const struct err *err,
@@ -234,7 +234,7 @@ static void complete(struct binding *b, cJSON *volume)
 {
     struct arena *a = b->arena;
     cJSON *claim = b->claim, *annotations, *status;
-    struct str name = object_name(volume);
+    struct str name = meta_name(volume);
 
     if (!str_eq(json_str_at(claim, "spec.volumeName"), name)) {
         json_set_str(a, json_ensure_object(a, claim, "spec"), "volumeName", name);
@@ -310,7 +310,7 @@ static void bind_new(struct binding *b)
             complete(b, volume);
         return;
     }
-    if (waits_for_pod(class_) && !annotation_of(b->claim, SELECTED_NODE).n) {
+    if (waits_for_pod(class_) && !meta_annotation(b->claim, SELECTED_NODE).n) {
         say(b, "Normal", "WaitForFirstConsumer",
             STR("waiting for first consumer to be created before binding"));
         return;
@@ -335,8 +335,8 @@ static void provision_asked(struct binding *b)
     const cJSON *class_ = class_of(b->run, b->claim);
 
     if (json_str_at(b->claim, "spec.volumeName").n || !class_ ||
-        !str_eqc(annotation_of(b->claim, ASKED), PROVISIONER) ||
-        (waits_for_pod(class_) && !annotation_of(b->claim, SELECTED_NODE).n) ||
+        !str_eqc(meta_annotation(b->claim, ASKED), PROVISIONER) ||
+        (waits_for_pod(class_) && !meta_annotation(b->claim, SELECTED_NODE).n) ||
         reconcile_get(b->run, b->volumes, STR(""), provisioned_name(b)))
         return;
     provision(b, class_);
@@ -350,7 +350,7 @@ static void grow(struct binding *b)
     __int128 want = storage_of(b->claim, "spec.resources.requests.storage");
     struct str text = json_str_at(b->claim, "spec.resources.requests.storage");
 
-    if (!volume || !str_eqc(annotation_of(volume, PROVISIONED_BY), PROVISIONER))
+    if (!volume || !str_eqc(meta_annotation(volume, PROVISIONED_BY), PROVISIONER))
         return;
     if (storage_of(volume, "spec.capacity.storage") < want) {
         json_set_str(b->arena, json_ensure_path(b->arena, volume, "spec.capacity"), "storage",
@@ -401,14 +401,14 @@ static void set_phase(struct reconcile *r, const struct resource *res, cJSON *vo
 /* Once its claim is gone. */
 static bool is_removed(const cJSON *volume)
 {
-    return str_eqc(annotation_of(volume, PROVISIONED_BY), PROVISIONER) &&
+    return str_eqc(meta_annotation(volume, PROVISIONED_BY), PROVISIONER) &&
            str_eqc(json_str_at(volume, "spec.persistentVolumeReclaimPolicy"), "Delete");
 }
 
 static void release(struct reconcile *r, const struct resource *res, cJSON *volume)
 {
     if (is_removed(volume))
-        reconcile_delete(r, res, STR(""), object_name(volume), object_uid(volume), NULL);
+        reconcile_delete(r, res, STR(""), meta_name(volume), meta_uid(volume), NULL);
     else
         set_phase(r, res, volume, "Released");
 }
@@ -417,7 +417,7 @@ static void release(struct reconcile *r, const struct resource *res, cJSON *volu
 static void remove_released(struct reconcile *r, const struct resource *res, const cJSON *volume)
 {
     if (str_eqc(json_str_at(volume, "status.phase"), "Released") && is_removed(volume))
-        reconcile_delete(r, res, STR(""), object_name(volume), object_uid(volume), NULL);
+        reconcile_delete(r, res, STR(""), meta_name(volume), meta_uid(volume), NULL);
 }
 
 static void volume_reconcile(struct reconcile *r)
@@ -526,7 +526,7 @@ const struct controller_def VOLUME_PART = {
 static struct str claim_name(struct arena *a, const cJSON *pod, const cJSON *volume)
 {
     if (json_get(volume, "ephemeral"))
-        return arena_printf(a, "%.*s-%.*s", STR_F(object_name(pod)),
+        return arena_printf(a, "%.*s-%.*s", STR_F(meta_name(pod)),
                             STR_F(json_str_at(volume, "name")));
     return json_str_at(volume, "persistentVolumeClaim.claimName");
 }
@@ -542,7 +542,7 @@ struct str volumes_missing(struct reconcile *r, const cJSON *pod)
 
         if (!name.n)
             continue;
-        const cJSON *claim = reconcile_get(r, res, object_ns(pod), name);
+        const cJSON *claim = reconcile_get(r, res, meta_ns(pod), name);
         if (!claim)
             return arena_printf(a, "persistentvolumeclaim \"%.*s\" not found", STR_F(name));
         if (object_is_terminating(claim))
@@ -559,10 +559,10 @@ static void select_node(struct reconcile *r, const struct resource *res, const c
     struct arena *a = reconcile_arena(r);
     cJSON *patch = json_new_object(a);
 
-    if (str_eq(annotation_of(claim, SELECTED_NODE), node))
+    if (str_eq(meta_annotation(claim, SELECTED_NODE), node))
         return;
     json_set_str(a, json_ensure_path(a, patch, "metadata.annotations"), SELECTED_NODE, node);
-    reconcile_patch(r, res, STR_NULL, object_ns(claim), object_name(claim), patch);
+    reconcile_patch(r, res, STR_NULL, meta_ns(claim), meta_name(claim), patch);
 }
 
 bool volumes_pending(struct reconcile *r, const cJSON *pod, struct str node)
@@ -573,7 +573,7 @@ bool volumes_pending(struct reconcile *r, const cJSON *pod, struct str node)
     json_each(v, json_path(pod, "spec.volumes"))
     {
         struct str name = claim_name(reconcile_arena(r), pod, v);
-        const cJSON *claim = name.n ? reconcile_get(r, res, object_ns(pod), name) : NULL;
+        const cJSON *claim = name.n ? reconcile_get(r, res, meta_ns(pod), name) : NULL;
 
         if (!claim || is_bound(claim))
             continue;

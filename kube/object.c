@@ -23,11 +23,26 @@ struct str meta_uid(const cJSON *object)
     return json_str_at(object, "metadata.uid");
 }
 
-int64_t meta_created_s(const cJSON *object)
+struct str meta_label(const cJSON *object, const char *key)
+{
+    return json_str(json_get(json_path(object, "metadata.labels"), key));
+}
+
+struct str meta_annotation(const cJSON *object, const char *key)
+{
+    return json_str(json_get(json_path(object, "metadata.annotations"), key));
+}
+
+int64_t object_time_s(const cJSON *object, const char *path)
 {
     int64_t us;
 
-    return time_parse(json_str_at(object, "metadata.creationTimestamp"), &us) ? us / 1000000 : 0;
+    return time_parse(json_str_at(object, path), &us) ? us / 1000000 : 0;
+}
+
+int64_t meta_created_s(const cJSON *object)
+{
+    return object_time_s(object, "metadata.creationTimestamp");
 }
 
 bool object_is_terminating(const cJSON *object)
@@ -39,6 +54,8 @@ bool finalizer_has(const cJSON *object, const char *name)
 {
     return json_list_has(json_path(object, "metadata.finalizers"), str_c(name));
 }
+
+const char *const POD_CONTAINER_LISTS[3] = {"initContainers", "containers", "ephemeralContainers"};
 
 /* --- conditions --- */
 
@@ -144,6 +161,32 @@ cJSON *owner_controller(const cJSON *object)
     {
         if (json_true(json_get(ref, "controller")))
             return ref;
+    }
+    return NULL;
+}
+
+bool toleration_covers(const cJSON *toleration, const cJSON *taint)
+{
+    struct str key = json_str(json_get(toleration, "key"));
+    struct str effect = json_str(json_get(toleration, "effect"));
+    struct str operator_ = json_str(json_get(toleration, "operator"));
+
+    if (effect.n && !str_eq(effect, json_str(json_get(taint, "effect"))))
+        return false;
+    if (key.n && !str_eq(key, json_str(json_get(taint, "key"))))
+        return false;
+    if (str_eqc(operator_, "Exists"))
+        return true;
+    return (!operator_.n || str_eqc(operator_, "Equal")) && key.n &&
+           str_eq(json_str(json_get(toleration, "value")), json_str(json_get(taint, "value")));
+}
+
+cJSON *toleration_find(const cJSON *tolerations, const cJSON *taint)
+{
+    json_each(toleration, tolerations)
+    {
+        if (toleration_covers(toleration, taint))
+            return toleration;
     }
     return NULL;
 }

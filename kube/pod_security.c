@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/object.h>
+
 /* The last version in which anything changed; later ones are the same. */
 enum { NEWEST = 35, NEVER = NEWEST + 1 };
 /* Of one rule of the fence, so many containers and values are named. */
@@ -118,13 +120,12 @@ enum { N_ROWS = COUNT(ROWS), N_FENCE = 19 };
 
 static struct security_found scan(const struct security_pod *pod, const struct row *row)
 {
-    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
     struct security_found f = {.pod = pod};
 
     if (row->scope & POD)
         f.in_pod = row->find(&f, pod->spec);
     for (size_t i = 0; row->scope & CONTAINERS && i < 3; i++) {
-        json_each(container, json_get(pod->spec, lists[i]))
+        json_each(container, json_get(pod->spec, POD_CONTAINER_LISTS[i]))
         {
             if (row->find(&f, container))
                 security_add(&f, &f.names, json_str(json_get(container, "name")));

@@ -48,6 +48,21 @@ static bool is_listed(struct str s, const char *const *list)
     return false;
 }
 
+/* What is allowed since a minor version; a NULL ends the list. */
+struct allowed {
+    const char *name;
+    int since;
+};
+
+static bool is_allowed(struct str s, const struct allowed *list, int64_t minor)
+{
+    for (; list->name; list++) {
+        if (list->since <= minor && str_eqc(s, list->name))
+            return true;
+    }
+    return false;
+}
+
 /* Adds the strings that are not allowed to the values; true when there is one. */
 static bool add_others(struct security_found *f, const cJSON *list, const char *const *allowed)
 {
@@ -156,19 +171,19 @@ bool security_find_seccomp_unconfined(struct security_found *f, const cJSON *con
 
 /* ---- SELinux ---- */
 
-static bool selinux_type_allowed(struct str type, int64_t minor)
-{
-    static const char *const types[] = {"", "container_t", "container_init_t", "container_kvm_t",
-                                        NULL};
-
-    return is_listed(type, types) || (minor >= 31 && str_eqc(type, "container_engine_t"));
-}
-
 bool security_find_selinux(struct security_found *f, const cJSON *object)
 {
+    static const struct allowed types[] = {
+        {"", 0},
+        {"container_t", 0},
+        {"container_init_t", 0},
+        {"container_kvm_t", 0},
+        {"container_engine_t", 31},
+        {NULL, 0},
+    };
     const cJSON *options = context(object, "seLinuxOptions");
     struct str type = json_str(json_get(options, "type"));
-    bool bad_type = !selinux_type_allowed(type, f->pod->minor);
+    bool bad_type = !is_allowed(type, types, f->pod->minor);
     bool user = json_str(json_get(options, "user")).n > 0;
     bool role = json_str(json_get(options, "role")).n > 0;
 
@@ -329,32 +344,27 @@ bool security_find_handler_hosts(struct security_found *f, const cJSON *containe
 
 bool security_find_sysctls(struct security_found *f, const cJSON *spec)
 {
-    static const struct {
-        int since;
-        const char *name;
-    } allowed[] = {
-        {0, "kernel.shm_rmid_forced"},
-        {0, "net.ipv4.ip_local_port_range"},
-        {0, "net.ipv4.tcp_syncookies"},
-        {0, "net.ipv4.ping_group_range"},
-        {0, "net.ipv4.ip_unprivileged_port_start"},
-        {27, "net.ipv4.ip_local_reserved_ports"},
-        {29, "net.ipv4.tcp_keepalive_time"},
-        {29, "net.ipv4.tcp_fin_timeout"},
-        {29, "net.ipv4.tcp_keepalive_intvl"},
-        {29, "net.ipv4.tcp_keepalive_probes"},
-        {32, "net.ipv4.tcp_rmem"},
-        {32, "net.ipv4.tcp_wmem"},
+    static const struct allowed sysctls[] = {
+        {"kernel.shm_rmid_forced", 0},
+        {"net.ipv4.ip_local_port_range", 0},
+        {"net.ipv4.ip_local_reserved_ports", 27},
+        {"net.ipv4.ip_unprivileged_port_start", 0},
+        {"net.ipv4.ping_group_range", 0},
+        {"net.ipv4.tcp_fin_timeout", 29},
+        {"net.ipv4.tcp_keepalive_intvl", 29},
+        {"net.ipv4.tcp_keepalive_probes", 29},
+        {"net.ipv4.tcp_keepalive_time", 29},
+        {"net.ipv4.tcp_rmem", 32},
+        {"net.ipv4.tcp_syncookies", 0},
+        {"net.ipv4.tcp_wmem", 32},
+        {NULL, 0},
     };
 
     json_each(sysctl, context(spec, "sysctls"))
     {
         struct str name = json_str(json_get(sysctl, "name"));
-        size_t i = 0, n = COUNT(allowed);
 
-        while (i < n && !(allowed[i].since <= f->pod->minor && str_eqc(name, allowed[i].name)))
-            i++;
-        if (i == n)
+        if (!is_allowed(name, sysctls, f->pod->minor))
             add_value(f, name);
     }
     return f->values.n > 0;

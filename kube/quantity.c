@@ -372,3 +372,19 @@ int64_t quantity_milli(struct quantity q)
 {
     return in_units_of(q.nano, NANO / 1000);
 }
+
+static bool parse_node(struct arena *a, const cJSON *node, struct quantity *ret)
+{
+    return quantity_parse(json_is_number(node) ? json_text(a, node) : json_str(node), ret);
+}
+
+bool quantity_equal(struct arena *a, const cJSON *x, const cJSON *y)
+{
+    struct quantity one, two;
+
+    if (!x || !y)
+        return false;
+    if (!parse_node(a, x, &one) || !parse_node(a, y, &two))
+        return json_equal(x, y);
+    return quantity_cmp(one, two) == 0;
+}

@@ -88,7 +88,7 @@ static const struct store_object *stand_in(const struct store_object *hidden,
                            .fields = after->fields};
 
     store_object_unref(hidden);
-    return object_new(&v);
+    return store_object_new(&v);
 }
 
 static void publish(struct store *s, struct op *op)
@@ -97,7 +97,7 @@ static void publish(struct store *s, struct op *op)
     struct table *t = table_get(s, object->resource);
     bool gone = op->type == STORE_DELETED, hidden = op->version.entry->quarantined;
     const struct store_object *previous =
-        entry_commit(s, t, op->version.entry, gone ? NULL : store_object_ref(object));
+        table_entry_commit(s, t, op->version.entry, gone ? NULL : store_object_ref(object));
     if (hidden)
         previous = stand_in(previous, object);
     struct store_event event = {
@@ -112,7 +112,7 @@ static void publish(struct store *s, struct op *op)
     history_add(&s->history, &event, op->version.at)->hidden = hidden;
     t->rows++;
     touch(s, t);
-    entry_pop(t, op->version.entry);
+    table_entry_pop(t, op->version.entry);
     store_object_unref(previous);
     store_object_unref(object);
 }
@@ -170,7 +170,7 @@ static void undo_version(struct store *s, struct op *op)
 {
     struct table *t = table_get(s, op->version.object->resource);
 
-    entry_pop(t, op->version.entry);
+    table_entry_pop(t, op->version.entry);
     store_object_unref(op->version.object);
     table_settle(s, t);
 }

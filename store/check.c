@@ -158,7 +158,7 @@ static void check_copy(struct check *c, const struct store_options *options)
 
     err_init(&why, NULL);
     c->store = store_new(NULL, options);
-    if (store_open_db(options, &db, &why) || load(c->store, db, &why)) {
+    if (store_open_db(options, &db, &why) || store_load(c->store, db, &why)) {
         find_refusal(c, why.message);
     } else {
         find_damage(c);

@@ -13,8 +13,8 @@ static bool names_its_key(const struct db_version *v, const struct db_trail *t, 
     return v && resource.n && v->name.n && db_key(resource, v->ns, v->name) == t->key;
 }
 
-void loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,
-              struct str resource)
+void damage_loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,
+                     struct str resource)
 {
     GROW(l->items, l->n, l->cap);
     struct loss *loss = &l->items[l->n++];
@@ -26,7 +26,7 @@ void loss_add(struct loss_list *l, const struct db_version *v, const struct db_t
     }
 }
 
-void losses_free(struct loss_list *l)
+void damage_losses_free(struct loss_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         str_drop(&l->items[i].ns);
@@ -84,9 +84,9 @@ static void drop_row(struct store *s, int64_t revision)
 static void quarantine(struct store *s, struct table *t, struct object_entry *e,
                        const struct store_object *key, int64_t revision)
 {
-    const struct store_object *o = object_new(&(struct db_version){
+    const struct store_object *o = store_object_new(&(struct db_version){
         .resource = t->id, .revision = revision, .ns = key->ns, .name = key->name});
-    const struct store_object *before = entry_commit(s, t, e, o);
+    const struct store_object *before = table_entry_commit(s, t, e, o);
 
     if (before)
         drop_row(s, before->revision);
@@ -109,35 +109,35 @@ static void apply_to_entry(struct store *s, struct table *t, struct object_entry
                            const struct loss *loss)
 {
     if (loss->type != STORE_DELETED) {
-        quarantine(s, t, e, entry_key(e), loss->revision);
+        quarantine(s, t, e, table_entry_key(e), loss->revision);
         return;
     }
-    const struct store_object *before = entry_commit(s, t, e, NULL);
+    const struct store_object *before = table_entry_commit(s, t, e, NULL);
 
     drop_row(s, before->revision);
     drop_row(s, loss->revision);
-    entry_settle(t, e);
+    table_entry_settle(t, e);
     store_object_unref(before);
 }
 
 static void apply_to_entries(struct store *s, const struct loss_list *l)
 {
-    struct sum *sum = sum_new();
+    struct sum *sum = db_sum_new();
 
     for (size_t id = 1; id < s->n_tables; id++) {
         struct table *t = s->tables[id];
         struct object_entry *next, *e = t ? table_seek(t, STR(""), STR("")) : NULL;
         for (; e; e = next) {
             next = table_next(e);
-            struct loss *loss =
-                newest_of(l, sum_key(sum, t->name, entry_key(e)->ns, entry_key(e)->name));
+            struct loss *loss = newest_of(
+                l, db_sum_key(sum, t->name, table_entry_key(e)->ns, table_entry_key(e)->name));
             if (!loss || loss->over)
                 continue;
             loss->over = true;
             apply_to_entry(s, t, e, loss);
         }
     }
-    sum_free(sum);
+    db_sum_free(sum);
 }
 
 static void add_lost_key(struct store *s, const struct loss *loss)
@@ -210,7 +210,7 @@ void damage_fini(struct store *s)
     *d = (struct damage){0};
 }
 
-struct object_entry *entry_find(struct store *s, struct table *t, struct str ns, struct str name)
+struct object_entry *damage_entry(struct store *s, struct table *t, struct str ns, struct str name)
 {
     struct object_entry *e = table_find(t, ns, name);
     struct damage *d = &s->damage;
@@ -224,7 +224,7 @@ struct object_entry *entry_find(struct store *s, struct table *t, struct str ns,
     e = quarantine_name(s, t, ns, name, lost->revision);
     s->latest_objects++; /* loading is over: both counts are kept */
     size_t at = (size_t)(lost - d->lost);
-    s->latest_bytes += object_size(e->committed);
+    s->latest_bytes += store_object_size(e->committed);
     for (d->n_lost--; at < d->n_lost; at++)
         d->lost[at] = d->lost[at + 1];
     return e;

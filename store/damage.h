@@ -43,9 +43,9 @@ struct damage {
     bool history;           /* events were lost, so none is kept */
 };
 
-void loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,
-              struct str resource);
-void losses_free(struct loss_list *l);
+void damage_loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,
+                     struct str resource);
+void damage_losses_free(struct loss_list *l);
 /* Hides what the losses concern. After all versions were loaded. */
 int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct err *err) MUST_CHECK;
 void damage_record(struct store *s, unsigned kind, struct str key);
@@ -53,4 +53,4 @@ void damage_record(struct store *s, unsigned kind, struct str key);
 bool damage_record_over(struct store *s, unsigned kind, struct str key);
 void damage_fini(struct store *s);
 /* table_find(), and an entry in quarantine when the key is one of the lost ones. */
-struct object_entry *entry_find(struct store *s, struct table *t, struct str ns, struct str name);
+struct object_entry *damage_entry(struct store *s, struct table *t, struct str ns, struct str name);

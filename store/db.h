@@ -72,7 +72,7 @@ struct db_version {
  * it when a version is not there or not readable. */
 struct db_trail {
     enum store_event_type type;
-    int64_t revision, key; /* sum_key() */
+    int64_t revision, key; /* db_sum_key() */
     bool good;
 };
 
@@ -120,7 +120,7 @@ int db_trail(struct db *db, void (*each)(void *ctx, const struct db_trail *t), v
 int db_mend(struct db *db, struct err *err) MUST_CHECK;
 /* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one. */
 int db_keep(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
-/* sum_key() of the loop thread. */
+/* db_sum_key() of the loop thread. */
 int64_t db_key(struct str resource, struct str ns, struct str name);
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;

@@ -55,7 +55,7 @@ int db_backup_open(struct db *db, const char *path, struct db_backup **ret, stru
     if (sqlite3_open_v2(b->partial, &b->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ||
         sqlite3_exec(b->sql, "PRAGMA cache_size=-256;PRAGMA locking_mode=EXCLUSIVE", NULL, NULL,
                      NULL) ||
-        sum_register(b->sum = sum_new(), b->sql))
+        db_sum_register(b->sum = db_sum_new(), b->sql))
         return copy_error(b, err);
     b->copy = sqlite3_backup_init(b->sql, "main", db->sql, "main");
     return b->copy ? 0 : copy_error(b, err);
@@ -110,7 +110,7 @@ struct db_backup *db_backup_close(struct db_backup *b)
         sqlite3_close(b->sql);
         unlink(b->partial);
     }
-    sum_free(b->sum);
+    db_sum_free(b->sum);
     mem_free(b->partial);
     mem_free(b->path);
     b->magic = 0;

@@ -125,41 +125,41 @@ void db_bind_blob(sqlite3_stmt *q, int index, struct str s)
 static int put_version(struct db *db, const struct op *op)
 {
     const struct store_object *o = op->version.object;
-    int64_t key = sum_key(db->sum, op->version.resource, o->ns, o->name);
-    struct row row = row_begin(db->sum, db_statement(db, SQL_VERSION), STR("version"));
+    int64_t key = db_sum_key(db->sum, op->version.resource, o->ns, o->name);
+    struct row row = db_row_begin(db->sum, db_statement(db, SQL_VERSION), STR("version"));
 
-    row_integer(&row, o->revision);
-    row_integer(&row, op->version.at);
-    row_integer(&row, op->type);
-    row_integer(&row, o->resource);
-    row_integer(&row, o->skip);
-    row_text(&row, o->ns);
-    row_text(&row, o->name);
-    row_text(&row, o->uid);
-    row_blob(&row, o->labels);
-    row_blob(&row, o->fields);
-    row_text(&row, o->bytes);
-    row_integer(&row, key);
-    row_end(&row);
+    db_row_integer(&row, o->revision);
+    db_row_integer(&row, op->version.at);
+    db_row_integer(&row, op->type);
+    db_row_integer(&row, o->resource);
+    db_row_integer(&row, o->skip);
+    db_row_text(&row, o->ns);
+    db_row_text(&row, o->name);
+    db_row_text(&row, o->uid);
+    db_row_blob(&row, o->labels);
+    db_row_blob(&row, o->fields);
+    db_row_text(&row, o->bytes);
+    db_row_integer(&row, key);
+    db_row_end(&row);
     if (db_run(db, SQL_VERSION))
         return -1;
 
-    row = row_begin(db->sum, db_statement(db, SQL_TRAIL), STR("trail"));
-    row_integer(&row, o->revision);
-    row_integer(&row, op->type);
-    row_integer(&row, key);
-    row_end(&row);
+    row = db_row_begin(db->sum, db_statement(db, SQL_TRAIL), STR("trail"));
+    db_row_integer(&row, o->revision);
+    db_row_integer(&row, op->type);
+    db_row_integer(&row, key);
+    db_row_end(&row);
     return db_run(db, SQL_TRAIL);
 }
 
 static int put_record(struct db *db, const struct op *op)
 {
-    struct row row = row_begin(db->sum, db_statement(db, SQL_RECORD_PUT), STR("record"));
+    struct row row = db_row_begin(db->sum, db_statement(db, SQL_RECORD_PUT), STR("record"));
 
-    row_integer(&row, op->type);
-    row_blob(&row, op->record.key);
-    row_blob(&row, op->record.value);
-    row_end(&row);
+    db_row_integer(&row, op->type);
+    db_row_blob(&row, op->record.key);
+    db_row_blob(&row, op->record.value);
+    db_row_end(&row);
     return db_run(db, SQL_RECORD_PUT);
 }
 
@@ -174,11 +174,11 @@ static int delete_record(struct db *db, const struct op *op)
 
 static int put_resource(struct db *db, const struct op *op)
 {
-    struct row row = row_begin(db->sum, db_statement(db, SQL_RESOURCE), STR("resource"));
+    struct row row = db_row_begin(db->sum, db_statement(db, SQL_RESOURCE), STR("resource"));
 
-    row_integer(&row, op->resource.id);
-    row_text(&row, op->resource.name);
-    row_end(&row);
+    db_row_integer(&row, op->resource.id);
+    db_row_text(&row, op->resource.name);
+    db_row_end(&row);
     return db_run(db, SQL_RESOURCE);
 }
 

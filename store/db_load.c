@@ -33,7 +33,7 @@ static int load_resources(struct db *db, const struct db_loader *l, struct err *
     if (sqlite3_prepare_v2(db->sql, "SELECT id, name, sum FROM resource ORDER BY id", -1, &q, NULL))
         return db_error(db, "load", err);
     while (sqlite3_step(q) == SQLITE_ROW) {
-        bool good = row_is_good(db->sum, q, STR("resource"));
+        bool good = db_row_is_good(db->sum, q, STR("resource"));
         int64_t id = sqlite3_column_int64(q, 0);
         struct str name = db_column(q, 1);
         good = good && id > 0 && id <= 65535 && name.n;
@@ -44,7 +44,7 @@ static int load_resources(struct db *db, const struct db_loader *l, struct err *
 
 void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v)
 {
-    bool good = row_is_good(db->sum, q, STR("version"));
+    bool good = db_row_is_good(db->sum, q, STR("version"));
     int64_t type = sqlite3_column_int64(q, 2);
     int64_t resource = sqlite3_column_int64(q, 3);
     int64_t skip = sqlite3_column_int64(q, 4);
@@ -70,7 +70,7 @@ void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v)
 
 static void read_trail(struct db *db, sqlite3_stmt *q, struct db_trail *t)
 {
-    bool good = row_is_good(db->sum, q, STR("trail"));
+    bool good = db_row_is_good(db->sum, q, STR("trail"));
     int64_t type = sqlite3_column_int64(q, 1);
 
     *t = (struct db_trail){
@@ -169,7 +169,7 @@ static int load_records(struct db *db, const struct db_loader *l, struct err *er
                            -1, &q, NULL))
         return db_error(db, "load", err);
     while (sqlite3_step(q) == SQLITE_ROW) {
-        bool good = row_is_good(db->sum, q, STR("record"));
+        bool good = db_row_is_good(db->sum, q, STR("record"));
         int64_t kind = sqlite3_column_int64(q, 0);
         good = good && kind >= RECORD_META && kind <= RECORD_CONTROLLER;
         l->record(l->ctx, (unsigned)kind, db_column(q, 1), db_column(q, 2), good);
@@ -188,9 +188,9 @@ int db_load(struct db *db, const struct db_loader *loader, struct err *err)
 
 int64_t db_key(struct str resource, struct str ns, struct str name)
 {
-    struct sum *s = sum_new();
-    int64_t key = sum_key(s, resource, ns, name);
+    struct sum *s = db_sum_new();
+    int64_t key = db_sum_key(s, resource, ns, name);
 
-    sum_free(s);
+    db_sum_free(s);
     return key;
 }

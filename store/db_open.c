@@ -109,7 +109,7 @@ int db_connect(struct db *db, const char *name, int flags, const char *vfs, stru
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* 48 KiB, for parsing */
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    if (sum_register(db->sum, db->sql))
+    if (db_sum_register(db->sum, db->sql))
         return db_error(db, "open", err);
     return db_sql(db, SETTINGS_EARLY, err);
 }
@@ -241,7 +241,7 @@ int db_open(const char *dir, const struct db_options *options, struct db **ret, 
     db->magic = DB_MAGIC;
     db->lock = db->raw = db->reserve = -1;
     db->options = *options;
-    db->sum = sum_new();
+    db->sum = db_sum_new();
     db->dir = mem_strdup(str_c(dir));
     db->file = db_path_join(dir, DB_FILE);
     configure_library();
@@ -291,7 +291,7 @@ struct db *db_close(struct db *db)
     db_reserve_close(db);
     if (db->lock >= 0)
         close(db->lock);
-    sum_free(db->sum);
+    db_sum_free(db->sum);
     mem_free(db->file);
     mem_free(db->dir);
     db->magic = 0;

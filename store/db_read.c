@@ -18,7 +18,7 @@ static int read_row(struct db *db, sqlite3_stmt *q, struct db_row *row)
     if (rc == SQLITE_ROW)
         db_version_read(db, q, &v);
     if (rc == SQLITE_ROW && v.good) {
-        row->object = object_new(&v);
+        row->object = store_object_new(&v);
         row->type = v.type;
     }
     return sqlite3_reset(q) ? -1 : 0;
@@ -35,7 +35,7 @@ int db_read(struct db *db, struct db_row *rows, size_t n, size_t most_bytes, siz
         if (read_row(db, q, &rows[i]))
             return db_error(db, "read", err);
         if (rows[i].object)
-            bytes += object_size(rows[i].object);
+            bytes += store_object_size(rows[i].object);
     }
     *ret_n = i;
     return 0;

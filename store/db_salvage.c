@@ -153,7 +153,7 @@ static int write_new(struct db *db, struct db *new, struct err *err)
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
 
-    if (sqlite3_open_v2(new->file, &new->sql, flags, NULL) || sum_register(new->sum, new->sql))
+    if (sqlite3_open_v2(new->file, &new->sql, flags, NULL) || db_sum_register(new->sum, new->sql))
         return db_error(new, "salvage", err);
     if (db_sql(new,
                "PRAGMA locking_mode=EXCLUSIVE;PRAGMA page_size=4096;"

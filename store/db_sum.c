@@ -13,7 +13,7 @@ struct sum {
     EVP_MD_CTX *context;
 };
 
-struct sum *sum_new(void)
+struct sum *db_sum_new(void)
 {
     struct sum *s = NEW(struct sum);
 
@@ -23,7 +23,7 @@ struct sum *sum_new(void)
     return s;
 }
 
-struct sum *sum_free(struct sum *s)
+struct sum *db_sum_free(struct sum *s)
 {
     if (!s)
         return NULL;
@@ -103,38 +103,38 @@ static void row_sum(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_int64(context, sum_end(s));
 }
 
-struct row row_begin(struct sum *s, sqlite3_stmt *q, struct str table)
+struct row db_row_begin(struct sum *s, sqlite3_stmt *q, struct str table)
 {
     sum_begin(s);
     add_text(s, SQLITE_TEXT, table);
     return (struct row){.sum = s, .q = q};
 }
 
-void row_integer(struct row *r, int64_t value)
+void db_row_integer(struct row *r, int64_t value)
 {
     add_head(r->sum, SQLITE_INTEGER, (uint64_t)value);
     sqlite3_bind_int64(r->q, ++r->n, value);
 }
 
-void row_text(struct row *r, struct str value)
+void db_row_text(struct row *r, struct str value)
 {
     add_text(r->sum, SQLITE_TEXT, value);
     sqlite3_bind_text64(r->q, ++r->n, value.p ? value.p : "", value.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void row_blob(struct row *r, struct str value)
+void db_row_blob(struct row *r, struct str value)
 {
     add_text(r->sum, SQLITE_BLOB, value);
     sqlite3_bind_blob64(r->q, ++r->n, value.p ? value.p : "", value.n, SQLITE_STATIC);
 }
 
-void row_end(struct row *r)
+void db_row_end(struct row *r)
 {
     sqlite3_bind_int64(r->q, r->n + 1, sum_end(r->sum));
 }
 
 /* A connection is used by one thread at a time: its values need no copies. */
-bool row_is_good(struct sum *s, sqlite3_stmt *q, struct str table)
+bool db_row_is_good(struct sum *s, sqlite3_stmt *q, struct str table)
 {
     int n = sqlite3_column_count(q) - 1;
 
@@ -145,14 +145,14 @@ bool row_is_good(struct sum *s, sqlite3_stmt *q, struct str table)
     return sum_end(s) == sqlite3_column_int64(q, n) && sqlite3_column_type(q, n) == SQLITE_INTEGER;
 }
 
-int sum_register(struct sum *s, sqlite3 *sql)
+int db_sum_register(struct sum *s, sqlite3 *sql)
 {
     return sqlite3_create_function_v2(sql, "row_sum", -1,
                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, s,
                                       row_sum, NULL, NULL, NULL);
 }
 
-int64_t sum_key(struct sum *s, struct str resource, struct str ns, struct str name)
+int64_t db_sum_key(struct sum *s, struct str resource, struct str ns, struct str name)
 {
     sum_begin(s);
     add_text(s, SQLITE_TEXT, STR("key"));

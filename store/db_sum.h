@@ -15,27 +15,27 @@
 
 struct sum;
 
-struct sum *sum_new(void);
-struct sum *sum_free(struct sum *s); /* takes NULL, returns NULL */
+struct sum *db_sum_new(void);
+struct sum *db_sum_free(struct sum *s); /* takes NULL, returns NULL */
 /* Makes row_sum() known to a connection; s must outlive it. */
-int sum_register(struct sum *s, sqlite3 *sql);
+int db_sum_register(struct sum *s, sqlite3 *sql);
 
 /* A row to be written: each call binds the next parameter of the statement and hashes it, so that
- * what is written is what the checksum is of; row_end() binds the checksum after the last one.
+ * what is written is what the checksum is of; db_row_end() binds the checksum after the last one.
  * Blobs and text are borrowed. */
 struct row {
     struct sum *sum;
     sqlite3_stmt *q;
     int n;
 };
-struct row row_begin(struct sum *s, sqlite3_stmt *q, struct str table);
-void row_integer(struct row *r, int64_t value);
-void row_text(struct row *r, struct str value);
-void row_blob(struct row *r, struct str value);
-void row_end(struct row *r);
+struct row db_row_begin(struct sum *s, sqlite3_stmt *q, struct str table);
+void db_row_integer(struct row *r, int64_t value);
+void db_row_text(struct row *r, struct str value);
+void db_row_blob(struct row *r, struct str value);
+void db_row_end(struct row *r);
 /* A row that was read, all columns in their order and the checksum after them. To be called before
  * any column is read: reading one as another type changes it. */
-bool row_is_good(struct sum *s, sqlite3_stmt *q, struct str table);
+bool db_row_is_good(struct sum *s, sqlite3_stmt *q, struct str table);
 
 /* What stands for the key of an object wherever its name does not: row_sum('key', ...). */
-int64_t sum_key(struct sum *s, struct str resource, struct str ns, struct str name);
+int64_t db_sum_key(struct sum *s, struct str resource, struct str ns, struct str name);

@@ -67,7 +67,7 @@ static void on_probe(uv_timer_t *timer)
     s->probe_ms = s->probe_ms * 2 < PROBE_MOST_MS ? s->probe_ms * 2 : PROBE_MOST_MS;
     uv_timer_start(timer, on_probe, s->probe_ms, 0);
     if (s->disk.disk == STORE_DISK_FULL) {
-        retain(s);
+        store_retain(s);
         s->tidy = true;
     }
     s->probe_due = true;

@@ -77,7 +77,9 @@ static bool take_turn(struct store *s, bool shut)
     static const struct {
         bool (*due)(const struct store *s);
         void (*post)(struct store *s);
-    } turns[] = {{commit_due, post_commit}, {reads_due, reads_post}, {backup_due, post_backup}};
+    } turns[] = {{commit_due, post_commit},
+                 {recall_reads_due, recall_reads_post},
+                 {backup_due, post_backup}};
 
     for (unsigned i = 0; i < 3; i++) {
         unsigned turn = (s->turn + i) % 3;
@@ -187,7 +189,7 @@ static void on_quiet(uv_timer_t *timer)
         arm_quiet(s, STORE_QUIET_MS - quiet);
         return;
     }
-    retain(s);
+    store_retain(s);
     s->tidy = true;
     drive(s);
 }
@@ -199,7 +201,7 @@ static void tidied(struct store *s)
     s->tidy = false;
     retain_nothing_warm(s);
     history_shrink(&s->history);
-    pack(s);
+    store_pack(s);
     malloc_trim(0);
     if (due >= 0)
         arm_quiet(s, due * 1000 > STORE_QUIET_MS ? (uint64_t)due * 1000 : STORE_QUIET_MS);
@@ -211,8 +213,8 @@ static void committed(struct store *s, struct batch *b)
     /* The disk works on the next batch while this one is answered. */
     drive(s);
     batch_answer(b, NULL);
-    watches_wake(s);
-    retain(s);
+    watch_wake_all(s);
+    store_retain(s);
     bool only_drops = b->n_ops == b->n_drops;
     if (!only_drops)
         expect_quiet(s);
@@ -305,7 +307,7 @@ static void on_answer(void *ctx, struct job *job)
         answer_commit(s, job);
         break;
     case JOB_READ:
-        reads_answer(s, job);
+        recall_reads_answer(s, job);
         expect_quiet(s);
         break;
     case JOB_BACKUP:

@@ -131,12 +131,12 @@ void batch_fail(struct store *s, struct batch *flying, const struct err *err);
 void batch_answer(struct batch *b, const struct err *err);
 
 /* watch.c */
-void watches_wake(struct store *s); /* those on the touched tables, which are then forgotten */
-void watches_fini(struct store *s);
+void watch_wake_all(struct store *s); /* those on the touched tables, which are then forgotten */
+void watch_fini_all(struct store *s);
 
 /* retain.c: which events stay in the history, and which of them in memory */
 int64_t store_now(const struct store *s); /* seconds since 1970 */
-void retain(struct store *s);
+void store_retain(struct store *s);
 void retain_nothing_warm(struct store *s);
 int64_t retain_due(const struct store *s); /* seconds until everything is too old; -1: never */
 
@@ -146,14 +146,15 @@ void page_request(struct store *s, struct reading *r);
 void page_answer(struct store *s, const struct reading *r, bool failed);
 
 /* recall.c: reading back for scans, and whatever both have in common */
-bool reads_due(const struct store *s);
-void reads_post(struct store *s);
-void reads_answer(struct store *s, const struct job *job);
-void reading_add(struct reading *r, int64_t revision);                  /* once; 0: no revision */
-struct db_row *reading_find(const struct reading *r, int64_t revision); /* among those read */
-bool row_readable(const struct store *s, const struct db_row *row, unsigned resource);
+bool recall_reads_due(const struct store *s);
+void recall_reads_post(struct store *s);
+void recall_reads_answer(struct store *s, const struct job *job);
+void recall_reading_add(struct reading *r, int64_t revision); /* once; 0: no revision */
+struct db_row *recall_reading_find(const struct reading *r,
+                                   int64_t revision); /* among those read */
+bool recall_row_readable(const struct store *s, const struct db_row *row, unsigned resource);
 /* The event cannot be delivered: watches and scans from before it must list again. */
-void event_lost(struct store *s, struct history_slot *slot);
+void recall_event_lost(struct store *s, struct history_slot *slot);
 /* The objects of an event leave memory. */
 void recalls_keep(struct store *s, const struct history_slot *slot,
                   const struct history_pair *pair);
@@ -176,7 +177,7 @@ void drive_schedule(struct store *s);
 void drive_stop(struct store *s, void (*stopped)(struct store *s)); /* closes the loop's handles */
 
 /* pack.c: moves objects together; only where no borrowed pointer to one is in use */
-void pack(struct store *s);
+void store_pack(struct store *s);
 
 /* store.c: without a loop, for reading only */
 struct store *store_new(struct uv_loop_s *loop, const struct store_options *options);
@@ -184,4 +185,4 @@ void store_free(struct store *s);
 int store_open_db(const struct store_options *options, struct db **ret, struct err *err) MUST_CHECK;
 
 /* load.c */
-int load(struct store *s, struct db *db, struct err *err) MUST_CHECK;
+int store_load(struct store *s, struct db *db, struct err *err) MUST_CHECK;

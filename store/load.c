@@ -55,12 +55,13 @@ static struct table *table_of(const struct store *s, unsigned id)
 static void replay(struct loading *l, struct table *t, const struct db_version *v)
 {
     struct store *s = l->store;
-    const struct store_object *o = object_new(v);
+    const struct store_object *o = store_object_new(v);
     struct object_entry *e = table_find_or_add(t, o);
     bool gone = v->type == STORE_DELETED;
     bool readable = !s->options.readable || s->options.readable(t->name, o);
     bool shows_bad = !readable || e->quarantined;
-    const struct store_object *previous = entry_commit(s, t, e, gone ? NULL : store_object_ref(o));
+    const struct store_object *previous =
+        table_entry_commit(s, t, e, gone ? NULL : store_object_ref(o));
 
     if (v->revision <= l->floor) {
         if (previous)
@@ -73,7 +74,7 @@ static void replay(struct loading *l, struct table *t, const struct db_version *
         t->rows++;
         /* No event with such a version is ever delivered. */
         if (shows_bad)
-            event_lost(s, slot);
+            recall_event_lost(s, slot);
     } else {
         s->damage.history = true; /* what was before it is lost */
         if (previous)
@@ -83,7 +84,7 @@ static void replay(struct loading *l, struct table *t, const struct db_version *
     }
     e->quarantined = !gone && !readable;
     s->quarantined += e->quarantined;
-    entry_settle(t, e);
+    table_entry_settle(t, e);
     store_object_unref(previous);
     store_object_unref(o);
 }
@@ -96,7 +97,7 @@ static void lose(struct loading *l, const struct db_version *v, const struct db_
         reserve(l->store, v->resource);
     if (!v)
         l->rowless++;
-    loss_add(&l->losses, v, t, table ? table->name : STR_NULL);
+    damage_loss_add(&l->losses, v, t, table ? table->name : STR_NULL);
 }
 
 static void bad_row(struct loading *l, int64_t revision)
@@ -167,7 +168,7 @@ static int settle_damage(struct loading *l, struct db *db, struct err *err)
     return 0;
 }
 
-int load(struct store *s, struct db *db, struct err *err)
+int store_load(struct store *s, struct db *db, struct err *err)
 {
     struct loading l = {.store = s};
     struct db_loader loader = {on_resource, on_version, on_record, &l};
@@ -182,7 +183,7 @@ int load(struct store *s, struct db *db, struct err *err)
         s->revision = s->state.revision;
     if (!result)
         result = settle_damage(&l, db, err);
-    losses_free(&l.losses);
+    damage_losses_free(&l.losses);
     mem_free(l.bad);
     s->next = s->revision + 1;
     s->packed = s->revision;

@@ -24,7 +24,7 @@ static const char *find(struct str bytes, struct str s)
     return memmem(bytes.p, bytes.n, s.p, s.n);
 }
 
-const struct store_object *object_new(const struct db_version *v)
+const struct store_object *store_object_new(const struct db_version *v)
 {
     const struct str key[] = {v->ns, v->name, v->uid};
     const char *found[3];
@@ -55,20 +55,20 @@ const struct store_object *object_new(const struct db_version *v)
     return o;
 }
 
-const struct store_object *object_copy(const struct store_object *o)
+const struct store_object *store_object_copy(const struct store_object *o)
 {
-    return object_new(&(struct db_version){.resource = o->resource,
-                                           .skip = o->skip,
-                                           .revision = o->revision,
-                                           .ns = o->ns,
-                                           .name = o->name,
-                                           .uid = o->uid,
-                                           .bytes = o->bytes,
-                                           .labels = o->labels,
-                                           .fields = o->fields});
+    return store_object_new(&(struct db_version){.resource = o->resource,
+                                                 .skip = o->skip,
+                                                 .revision = o->revision,
+                                                 .ns = o->ns,
+                                                 .name = o->name,
+                                                 .uid = o->uid,
+                                                 .bytes = o->bytes,
+                                                 .labels = o->labels,
+                                                 .fields = o->fields});
 }
 
-size_t object_size(const struct store_object *o)
+size_t store_object_size(const struct store_object *o)
 {
     return o->ns.n + o->name.n + o->uid.n + o->bytes.n + o->labels.n + o->fields.n;
 }

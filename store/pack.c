@@ -60,8 +60,9 @@ static size_t move_some(struct store *s, struct object_entry **entries, size_t n
 
     for (size_t bytes = 0; moved < n && bytes < PACK_BYTES; moved++) {
         const struct store_object *o = entries[moved]->committed;
-        bytes += sizeof(*o) + object_size(o);
-        entry_move(table_get(s, o->resource), entries[moved])->committed = object_copy(o);
+        bytes += sizeof(*o) + store_object_size(o);
+        table_entry_move(table_get(s, o->resource), entries[moved])->committed =
+            store_object_copy(o);
     }
     for (size_t i = 0; i < moved; i++) {
         store_object_unref(entries[i]->committed);
@@ -70,7 +71,7 @@ static size_t move_some(struct store *s, struct object_entry **entries, size_t n
     return moved;
 }
 
-void pack(struct store *s)
+void store_pack(struct store *s)
 {
     struct moves m = {0};
 

@@ -130,8 +130,8 @@ void page_request(struct store *s, struct reading *r)
             continue;
         if (slot->lost)
             break;
-        reading_add(r, slot->previous);
-        reading_add(r, slot->revision);
+        recall_reading_add(r, slot->previous);
+        recall_reading_add(r, slot->revision);
         n++;
     }
 }
@@ -140,20 +140,21 @@ void page_request(struct store *s, struct reading *r)
 static bool take_pair(struct store *s, const struct reading *r, const struct history_slot *slot,
                       struct history_pair *ret)
 {
-    const struct db_row *row = reading_find(r, slot->revision);
-    const struct db_row *before = slot->previous ? reading_find(r, slot->previous) : NULL;
+    const struct db_row *row = recall_reading_find(r, slot->revision);
+    const struct db_row *before = slot->previous ? recall_reading_find(r, slot->previous) : NULL;
 
     *ret = (struct history_pair){row->object, before ? before->object : NULL};
-    if (row->type != slot->type || !row_readable(s, row, slot->resource))
+    if (row->type != slot->type || !recall_row_readable(s, row, slot->resource))
         return false;
     return !slot->previous ||
-           (before->type != STORE_DELETED && row_readable(s, before, slot->resource) &&
-            !object_key_cmp(row->object, before->object));
+           (before->type != STORE_DELETED && recall_row_readable(s, before, slot->resource) &&
+            !table_key_cmp(row->object, before->object));
 }
 
 static bool was_read(const struct reading *r, const struct history_slot *slot)
 {
-    return reading_find(r, slot->revision) && (!slot->previous || reading_find(r, slot->previous));
+    return recall_reading_find(r, slot->revision) &&
+           (!slot->previous || recall_reading_find(r, slot->previous));
 }
 
 static struct page *page_new(struct store *s, const struct reading *r)
@@ -172,7 +173,7 @@ static struct page *page_new(struct store *s, const struct reading *r)
         if (slot->lost || !was_read(r, slot))
             break;
         if (!take_pair(s, r, slot, &pair)) {
-            event_lost(s, slot);
+            recall_event_lost(s, slot);
             break;
         }
         store_object_ref(pair.object);

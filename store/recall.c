@@ -39,13 +39,13 @@ static struct db_row *reading_row(const struct reading *r, size_t n, int64_t rev
     return NULL;
 }
 
-void reading_add(struct reading *r, int64_t revision)
+void recall_reading_add(struct reading *r, int64_t revision)
 {
     if (revision && !reading_row(r, r->n, revision))
         r->rows[r->n++].revision = revision;
 }
 
-struct db_row *reading_find(const struct reading *r, int64_t revision)
+struct db_row *recall_reading_find(const struct reading *r, int64_t revision)
 {
     return reading_row(r, r->n_read, revision);
 }
@@ -58,14 +58,14 @@ static void reading_fini(struct reading *r)
     *r = (struct reading){0};
 }
 
-bool row_readable(const struct store *s, const struct db_row *row, unsigned resource)
+bool recall_row_readable(const struct store *s, const struct db_row *row, unsigned resource)
 {
     if (!row->object || row->object->resource != resource)
         return false;
     return !s->options.readable || s->options.readable(table_get(s, resource)->name, row->object);
 }
 
-void event_lost(struct store *s, struct history_slot *slot)
+void recall_event_lost(struct store *s, struct history_slot *slot)
 {
     struct table *t = table_get(s, slot->resource);
 
@@ -219,10 +219,10 @@ static void recall_answer(struct store_recall *recall, const struct reading *r, 
         struct history_slot *slot = history_at(&s->history, recall->at++);
         const struct db_row *row = &r->rows[i++];
         assert(row->revision == slot->previous);
-        if (row->type != STORE_DELETED && row_readable(s, row, slot->resource))
+        if (row->type != STORE_DELETED && recall_row_readable(s, row, slot->resource))
             keep(recall, row->object);
         else
-            event_lost(s, slot);
+            recall_event_lost(s, slot);
     }
     if (failed) {
         recall->failed = true;
@@ -232,12 +232,12 @@ static void recall_answer(struct store_recall *recall, const struct reading *r, 
         recall->ready(recall->ctx);
 }
 
-bool reads_due(const struct store *s)
+bool recall_reads_due(const struct store *s)
 {
     return page_due(s) || first_waiting(s);
 }
 
-void reads_post(struct store *s)
+void recall_reads_post(struct store *s)
 {
     struct store_recall *recall = first_waiting(s);
     struct reading *r = &s->reading;
@@ -256,7 +256,7 @@ void reads_post(struct store *s)
                             });
 }
 
-void reads_answer(struct store *s, const struct job *job)
+void recall_reads_answer(struct store *s, const struct job *job)
 {
     struct reading r = s->reading;
 

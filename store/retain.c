@@ -22,7 +22,7 @@ static void cool(struct store *s)
 
     recalls_keep(s, slot, history_pair(h, h->warm));
     if (slot->hidden)
-        event_lost(s, slot);
+        recall_event_lost(s, slot);
     history_cool_first(h);
 }
 
@@ -64,7 +64,7 @@ static bool is_surplus(const struct store *s, const struct limits *l, int64_t no
            (l->seconds > 0 && history_at(h, h->first)->at < now - l->seconds);
 }
 
-void retain(struct store *s)
+void store_retain(struct store *s)
 {
     struct history *h = &s->history;
     struct limits limits = limits_of(s);

@@ -41,7 +41,7 @@ static bool in_namespace(const struct range *r, const struct store_object *key)
 
 static bool is_behind(const struct range *r, const struct store_object *key)
 {
-    return !r->has_after || object_key_cmp(key, &r->after) > 0;
+    return !r->has_after || table_key_cmp(key, &r->after) > 0;
 }
 
 static struct object_entry *first_entry(struct table *t, const struct range *r)
@@ -52,21 +52,21 @@ static struct object_entry *first_entry(struct table *t, const struct range *r)
         e = table_seek(t, r->after.ns, r->after.name);
     else
         e = table_seek(t, r->ns.p ? r->ns : STR(""), STR(""));
-    while (e && !is_behind(r, entry_key(e)))
+    while (e && !is_behind(r, table_entry_key(e)))
         e = table_next(e);
-    return e && in_namespace(r, entry_key(e)) ? e : NULL;
+    return e && in_namespace(r, table_entry_key(e)) ? e : NULL;
 }
 
 static struct object_entry *next_entry(struct object_entry *e, const struct range *r)
 {
     e = table_next(e);
-    return e && in_namespace(r, entry_key(e)) ? e : NULL;
+    return e && in_namespace(r, table_entry_key(e)) ? e : NULL;
 }
 
 static void scan_now(struct table *t, const struct range *r, store_scan_cb each, void *ctx)
 {
     for (struct object_entry *e = first_entry(t, r); e; e = next_entry(e, r)) {
-        const struct store_object *o = entry_visible(e);
+        const struct store_object *o = table_entry_visible(e);
         if (o && !each(ctx, o))
             return;
     }
@@ -74,8 +74,8 @@ static void scan_now(struct table *t, const struct range *r, store_scan_cb each,
 
 static int version_cmp(const void *a, const void *b)
 {
-    return object_key_cmp(*(const struct store_object *const *)a,
-                          *(const struct store_object *const *)b);
+    return table_key_cmp(*(const struct store_object *const *)a,
+                         *(const struct store_object *const *)b);
 }
 
 /* What is no more, or no more what it was, but was live at the revision. */
@@ -128,10 +128,10 @@ static void scan_then(struct table *t, const struct range *r, const struct past 
 
     while (e || i < p->n) {
         const struct store_object *o;
-        if (!e || (i < p->n && object_key_cmp(entry_key(e), p->objects[i]) > 0)) {
+        if (!e || (i < p->n && table_key_cmp(table_entry_key(e), p->objects[i]) > 0)) {
             o = p->objects[i++];
         } else {
-            o = entry_visible(e);
+            o = table_entry_visible(e);
             if (o && o->revision > revision)
                 o = NULL;
             e = next_entry(e, r);
@@ -176,7 +176,8 @@ void store_scan_latest(struct store *s, unsigned resource, struct str ns, store_
     struct table *t = table_get(s, resource);
 
     for (struct object_entry *e = first_entry(t, &range); e; e = next_entry(e, &range)) {
-        const struct store_object *o = e->n_pending ? entry_latest(e) : entry_visible(e);
+        const struct store_object *o =
+            e->n_pending ? table_entry_latest(e) : table_entry_visible(e);
         if (o && !each(ctx, o))
             return;
     }

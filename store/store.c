@@ -42,7 +42,7 @@ struct store *store_new(struct uv_loop_s *loop, const struct store_options *opti
 void store_free(struct store *s)
 {
     assert(!s->open && !s->flying && !s->backups);
-    watches_fini(s);
+    watch_fini_all(s);
     recalls_fini(s);
     history_fini(&s->history);
     tables_fini(s);
@@ -83,12 +83,12 @@ int store_open(struct uv_loop_s *loop, const struct store_options *options, stru
         return -1;
     struct store *s = store_new(loop, options);
     s->file = mem_strdup(str_c(db_file(db)));
-    if (load(s, db, err)) {
+    if (store_load(s, db, err)) {
         db_close(db);
         store_free(s);
         return -1;
     }
-    retain(s);
+    store_retain(s);
     if (drive_start(s, db, err)) {
         db_close(db);
         drive_stop(s, store_free);
@@ -118,7 +118,7 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx)
     s->stopped = on_stopped;
     uv_timer_stop(&s->quiet);
     uv_timer_stop(&s->probe);
-    watches_fini(s);
+    watch_fini_all(s);
     recalls_fini(s);
     drive_schedule(s);
 }

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-int object_key_cmp(const struct store_object *a, const struct store_object *b)
+int table_key_cmp(const struct store_object *a, const struct store_object *b)
 {
     int c = str_cmp(a->ns, b->ns);
 
@@ -15,7 +15,7 @@ int object_key_cmp(const struct store_object *a, const struct store_object *b)
 
 static int entry_cmp(const struct object_entry *a, const struct object_entry *b)
 {
-    return object_key_cmp(entry_key(a), entry_key(b));
+    return table_key_cmp(table_entry_key(a), table_entry_key(b));
 }
 
 static int table_cmp(const struct table *a, const struct table *b)
@@ -185,20 +185,21 @@ struct object_entry *table_next(struct object_entry *e)
     return RB_NEXT(object_tree, NULL, e);
 }
 
-const struct store_object *entry_latest(const struct object_entry *e)
+const struct store_object *table_entry_latest(const struct object_entry *e)
 {
     if (!e->n_pending)
         return e->committed;
     return e->deleting ? NULL : e->pending;
 }
 
-const struct store_object *entry_visible(const struct object_entry *e)
+const struct store_object *table_entry_visible(const struct object_entry *e)
 {
     return e->quarantined ? NULL : e->committed;
 }
 
-const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
-                                        const struct store_object *object)
+const struct store_object *table_entry_commit(struct store *s, struct table *t,
+                                              struct object_entry *e,
+                                              const struct store_object *object)
 {
     const struct store_object *before = e->committed;
 
@@ -208,17 +209,17 @@ const struct store_object *entry_commit(struct store *s, struct table *t, struct
     if (before) {
         t->count--;
         s->live_objects--;
-        s->live_bytes -= object_size(before);
+        s->live_bytes -= store_object_size(before);
     }
     if (object) {
         t->count++;
         s->live_objects++;
-        s->live_bytes += object_size(object);
+        s->live_bytes += store_object_size(object);
     }
     return before;
 }
 
-void entry_push(struct object_entry *e, const struct store_object *object, bool deleting)
+void table_entry_push(struct object_entry *e, const struct store_object *object, bool deleting)
 {
     const struct store_object *old = e->pending;
 
@@ -228,17 +229,17 @@ void entry_push(struct object_entry *e, const struct store_object *object, bool 
     store_object_unref(old);
 }
 
-void entry_pop(struct table *t, struct object_entry *e)
+void table_entry_pop(struct table *t, struct object_entry *e)
 {
     assert(e->n_pending);
     if (--e->n_pending)
         return;
     e->pending = store_object_unref(e->pending);
     e->deleting = false;
-    entry_settle(t, e);
+    table_entry_settle(t, e);
 }
 
-struct object_entry *entry_move(struct table *t, struct object_entry *e)
+struct object_entry *table_entry_move(struct table *t, struct object_entry *e)
 {
     struct object_entry *copy = NEW(struct object_entry), *parent = RB_PARENT(e, link);
 
@@ -257,7 +258,7 @@ struct object_entry *entry_move(struct table *t, struct object_entry *e)
     return copy;
 }
 
-void entry_settle(struct table *t, struct object_entry *e)
+void table_entry_settle(struct table *t, struct object_entry *e)
 {
     if (e->committed || e->n_pending)
         return;
@@ -269,28 +270,29 @@ const struct store_object *store_get(struct store *s, unsigned resource, struct 
                                      struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e = entry_find(s, table_get(s, resource), ns, name);
+    struct object_entry *e = damage_entry(s, table_get(s, resource), ns, name);
 
-    return e ? entry_visible(e) : NULL;
+    return e ? table_entry_visible(e) : NULL;
 }
 
 const struct store_object *store_latest(struct store *s, unsigned resource, struct str ns,
                                         struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e = entry_find(s, table_get(s, resource), ns, name);
+    struct object_entry *e = damage_entry(s, table_get(s, resource), ns, name);
 
     if (!e || (e->quarantined && !e->n_pending))
         return NULL;
-    return entry_latest(e);
+    return table_entry_latest(e);
 }
 
 const struct store_object *store_quarantined(struct store *s, unsigned resource, struct str ns,
                                              struct str name)
 {
     assert(s->magic == STORE_MAGIC);
-    struct object_entry *e =
-        s->quarantined || s->damage.n_lost ? entry_find(s, table_get(s, resource), ns, name) : NULL;
+    struct object_entry *e = s->quarantined || s->damage.n_lost
+                                 ? damage_entry(s, table_get(s, resource), ns, name)
+                                 : NULL;
 
     return e && e->quarantined && !e->n_pending ? e->committed : NULL;
 }
@@ -301,7 +303,7 @@ static bool scan_quarantined(struct table *t, struct str ns, store_scan_cb each,
 
     RB_FOREACH(e, object_tree, &t->objects)
     {
-        if (e->quarantined && !e->n_pending && (!ns.p || str_eq(ns, entry_key(e)->ns)) &&
+        if (e->quarantined && !e->n_pending && (!ns.p || str_eq(ns, table_entry_key(e)->ns)) &&
             !each(ctx, e->committed))
             return false;
     }

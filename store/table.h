@@ -58,12 +58,12 @@ static inline void str_drop(struct str *s)
 }
 
 /* object.c */
-const struct store_object *object_new(const struct db_version *v);
-const struct store_object *object_copy(const struct store_object *o);
-size_t object_size(const struct store_object *o); /* what limits count */
+const struct store_object *store_object_new(const struct db_version *v);
+const struct store_object *store_object_copy(const struct store_object *o);
+size_t store_object_size(const struct store_object *o); /* what limits count */
 
 /* table.c */
-int object_key_cmp(const struct store_object *a, const struct store_object *b);
+int table_key_cmp(const struct store_object *a, const struct store_object *b);
 struct table *table_get(const struct store *s, unsigned id);
 struct table *table_add(struct store *s, unsigned id, struct str name);
 /* Frees a released table of which nothing is left, or first removes its row. Call it where one of
@@ -77,24 +77,25 @@ struct object_entry *table_find_or_add(struct table *t, const struct store_objec
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name);
 struct object_entry *table_first(struct table *t);
 struct object_entry *table_next(struct object_entry *e);
-const struct store_object *entry_latest(const struct object_entry *e);
+const struct store_object *table_entry_latest(const struct object_entry *e);
 /* Whose ns and name are the key: either version, both have the same. */
-static inline const struct store_object *entry_key(const struct object_entry *e)
+static inline const struct store_object *table_entry_key(const struct object_entry *e)
 {
     return e->pending ? e->pending : e->committed;
 }
 /* What readers may see of `committed`. */
-const struct store_object *entry_visible(const struct object_entry *e);
+const struct store_object *table_entry_visible(const struct object_entry *e);
 /* Takes over one reference of `object` (NULL: deleted); returns the version before, owned. */
-const struct store_object *entry_commit(struct store *s, struct table *t, struct object_entry *e,
-                                        const struct store_object *object);
-void entry_push(struct object_entry *e, const struct store_object *object, bool deleting);
-/* One write under way less, and entry_settle(). */
-void entry_pop(struct table *t, struct object_entry *e);
+const struct store_object *table_entry_commit(struct store *s, struct table *t,
+                                              struct object_entry *e,
+                                              const struct store_object *object);
+void table_entry_push(struct object_entry *e, const struct store_object *object, bool deleting);
+/* One write under way less, and table_entry_settle(). */
+void table_entry_pop(struct table *t, struct object_entry *e);
 /* A copy takes its place in the table. The entry keeps its versions; free both. */
-struct object_entry *entry_move(struct table *t, struct object_entry *e);
+struct object_entry *table_entry_move(struct table *t, struct object_entry *e);
 /* Frees the entry when nothing is left of it. */
-void entry_settle(struct table *t, struct object_entry *e);
+void table_entry_settle(struct table *t, struct object_entry *e);
 
 /* record.c */
 bool record_load(struct store *s, unsigned kind, struct str key, struct str value);

@@ -160,7 +160,7 @@ static void wake_list(struct store *s, struct store_watch *first)
     s->next_watch = NULL;
 }
 
-void watches_wake(struct store *s)
+void watch_wake_all(struct store *s)
 {
     if (s->n_touched)
         wake_list(s, s->watches);
@@ -174,7 +174,7 @@ void watches_wake(struct store *s)
     s->n_touched = 0;
 }
 
-void watches_fini(struct store *s)
+void watch_fini_all(struct store *s)
 {
     while (s->watches)
         store_watch_close(s->watches);

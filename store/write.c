@@ -97,7 +97,7 @@ static void save_resource(struct store *s, struct table *t)
 
 static void add_version(struct store *s, struct table *t, const struct store_write *w)
 {
-    const struct store_object *o = object_new(&(struct db_version){
+    const struct store_object *o = store_object_new(&(struct db_version){
         .resource = w->resource,
         .skip = w->skip,
         .revision = s->next++,
@@ -111,22 +111,22 @@ static void add_version(struct store *s, struct table *t, const struct store_wri
     struct object_entry *e = table_find_or_add(t, o);
 
     save_resource(s, t);
-    struct op *op = batch_add(s, OP_VERSION, sizeof(*o) + object_size(o));
+    struct op *op = batch_add(s, OP_VERSION, sizeof(*o) + store_object_size(o));
     op->type = EVENT_OF[w->op];
     op->version.entry = e;
     op->version.object = o;
     op->version.resource = t->name;
     op->version.at = store_now(s);
-    entry_push(e, o, w->op == STORE_DELETE);
+    table_entry_push(e, o, w->op == STORE_DELETE);
 }
 
 int store_write(struct store *s, const struct store_write *w, struct err *err)
 {
     assert(s->magic == STORE_MAGIC && w->resource && w->name.n && w->skip <= w->bytes.n);
     struct table *t = table_get(s, w->resource);
-    struct object_entry *e = entry_find(s, t, w->ns, w->name);
-    const struct store_object *latest = e ? entry_latest(e) : NULL;
-    size_t before = latest ? object_size(latest) : 0;
+    struct object_entry *e = damage_entry(s, t, w->ns, w->name);
+    const struct store_object *latest = e ? table_entry_latest(e) : NULL;
+    size_t before = latest ? store_object_size(latest) : 0;
     size_t after = w->ns.n + w->name.n + w->uid.n + w->bytes.n + w->labels.n + w->fields.n;
 
     if (s->closing)

@@ -21,10 +21,10 @@ static cJSON *data_down(struct arena *a, const struct translate_tenant *t, const
 
         if (!json_is_string(member) || !json_is_object(data))
             continue;
-        if (env_key_refused(t->config, json_key(member), STR_NULL)) {
+        if (gpu_env_key_refused(t->config, json_key(member), STR_NULL)) {
             if (encoded && !base64_decode(a, value, &value))
                 continue;
-            if (env_key_refused(t->config, json_key(member), value))
+            if (gpu_env_key_refused(t->config, json_key(member), value))
                 continue;
         }
         object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
@@ -87,7 +87,7 @@ cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const
 cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
 {
     static const char *const maps[] = {"data", "binaryData"};
-    cJSON *ret = update_patch(a, host_now, host_wanted, NULL);
+    cJSON *ret = service_update_patch(a, host_now, host_wanted, NULL);
 
     for (size_t i = 0; i < 2; i++) {
         cJSON *patch =

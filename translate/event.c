@@ -27,7 +27,7 @@ static struct str event_name(struct arena *a, struct str host_event, struct str 
 
     if (dot < host_event.n)
         return arena_printf(a, "%.*s.%.*s", STR_F(name), STR_F(str_from(host_event, dot + 1)));
-    hash_text(1, &host_event, hash);
+    translate_hash(1, &host_event, hash);
     return arena_printf(a, "%.*s.%s", STR_F(name), hash);
 }
 

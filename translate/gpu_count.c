@@ -46,7 +46,7 @@ static bool amount_of(const cJSON *value, int64_t *ret)
     return true;
 }
 
-bool device_is_zero(const cJSON *amount)
+bool gpu_count_is_zero(const cJSON *amount)
 {
     int64_t units;
 
@@ -79,8 +79,8 @@ static int count_map(struct arena *a, const cJSON *map, struct device_counts *re
     return 0;
 }
 
-int container_devices(struct arena *a, const cJSON *container, struct device_counts *ret,
-                      struct err *err)
+int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
+                        struct err *err)
 {
     const cJSON *resources = json_get(container, "resources");
 
@@ -126,7 +126,7 @@ static int count_init(struct arena *a, const cJSON *list, struct device_counts *
     {
         struct device_counts own;
 
-        if (container_devices(a, container, &own, err))
+        if (gpu_count_container(a, container, &own, err))
             return -1;
         if (is_sidecar(container) ? combine(a, sidecars, &own, NULL, COMBINE_ADD, err)
                                   : combine(a, peak, &own, sidecars, COMBINE_MAX, err))
@@ -135,7 +135,7 @@ static int count_init(struct arena *a, const cJSON *list, struct device_counts *
     return 0;
 }
 
-int pod_devices(struct arena *a, const cJSON *pod, struct device_counts *ret, struct err *err)
+int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret, struct err *err)
 {
     const cJSON *spec = json_get(pod, "spec");
     struct device_counts total = {0}, peak = {0};
@@ -146,7 +146,7 @@ int pod_devices(struct arena *a, const cJSON *pod, struct device_counts *ret, st
     {
         struct device_counts own;
 
-        if (container_devices(a, container, &own, err) ||
+        if (gpu_count_container(a, container, &own, err) ||
             combine(a, &total, &own, NULL, COMBINE_ADD, err))
             return -1;
     }

@@ -8,8 +8,6 @@
 
 #include "pool.h"
 
-const char *const CONTAINER_LISTS[3] = {"initContainers", "containers", "ephemeralContainers"};
-
 struct env_rule {
     const char *name;
     bool prefix;        /* every variable that begins so */
@@ -72,7 +70,7 @@ static bool value_known(const struct env_rule *rule, struct str value)
     return true;
 }
 
-bool env_refused(const struct config *config, const cJSON *env, enum pool_mode mode)
+bool gpu_env_refused(const struct config *config, const cJSON *env, enum pool_mode mode)
 {
     const struct env_rule *rule =
         rule_for(config, json_str(json_get(env, "name")), is_shared(mode));
@@ -82,7 +80,7 @@ bool env_refused(const struct config *config, const cJSON *env, enum pool_mode m
     return json_get(env, "valueFrom") || !value_known(rule, json_str(json_get(env, "value")));
 }
 
-bool env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode)
+bool gpu_env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode)
 {
     if (!prefix.n)
         return false;
@@ -99,7 +97,7 @@ bool env_prefix_refused(const struct config *config, struct str prefix, enum poo
     return false;
 }
 
-bool env_key_refused(const struct config *config, struct str key, struct str value)
+bool gpu_env_key_refused(const struct config *config, struct str key, struct str value)
 {
     const struct env_rule *rule;
     bool shared = false;
@@ -134,7 +132,7 @@ static size_t clean_path(struct str path, char *out, size_t size)
     return n;
 }
 
-bool mount_refused(struct str mount_path)
+bool gpu_mount_refused(struct str mount_path)
 {
     static const char *const directories[] = {"/var/run/nvidia-container-devices",
                                               "/run/nvidia-container-devices"};

@@ -17,7 +17,7 @@ enum { HASH_CHARS = 16, NAME_CUT = 46 };
 enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it */
 
 /* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
-void hash_text(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
+void translate_hash(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
 
 /* Appends a member without looking for an older one: the caller knows the key is new. */
 static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, cJSON *item)
@@ -61,7 +61,7 @@ void labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selector
 /* ---- metadata.c ---- */
 
 /* The host key under which an annotation off the list goes down for a downward API volume. */
-struct str annotation_hashed(struct arena *a, struct str key);
+struct str metadata_hashed_key(struct arena *a, struct str key);
 
 /* ---- text.c ---- */
 
@@ -103,6 +103,6 @@ struct members {
     const cJSON **items;
     size_t n;
 };
-struct members sorted_members(struct arena *a, const cJSON *map);
+struct members map_sorted_members(struct arena *a, const cJSON *map);
 /* Labels and annotations we own that differ, as a patch of metadata; NULL when none does. */
-cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+cJSON *map_patch_metadata(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);

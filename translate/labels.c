@@ -55,7 +55,7 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
 
     if (labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
         return key;
-    hash_text(1, &key, hash);
+    translate_hash(1, &key, hash);
     return arena_printf(a, LABEL_HASHED "%s", hash);
 }
 

@@ -15,7 +15,7 @@ static int by_key(const void *x, const void *y)
     return strcmp((*a)->string, (*b)->string);
 }
 
-struct members sorted_members(struct arena *a, const cJSON *map)
+struct members map_sorted_members(struct arena *a, const cJSON *map)
 {
     struct members ret = {0};
 
@@ -40,7 +40,7 @@ static void put(struct arena *a, cJSON **patch, struct str key, cJSON *value)
 cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
                  void *ctx)
 {
-    struct members have = sorted_members(a, now), want = sorted_members(a, wanted);
+    struct members have = map_sorted_members(a, now), want = map_sorted_members(a, wanted);
     cJSON *patch = NULL;
     size_t i = 0, k = 0;
 
@@ -109,7 +109,7 @@ static bool was_ours(void *ctx, struct str key)
     return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, str_order);
 }
 
-cJSON *metadata_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+cJSON *map_patch_metadata(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
 {
     static const struct {
         const char *map;

@@ -21,11 +21,11 @@ static bool annotation_listed(const struct translate_tenant *t, struct str key)
     return labels_key_listed(key, t->config->annotations_allow);
 }
 
-struct str annotation_hashed(struct arena *a, struct str key)
+struct str metadata_hashed_key(struct arena *a, struct str key)
 {
     char hash[HASH_CHARS + 1];
 
-    hash_text(1, &key, hash);
+    translate_hash(1, &key, hash);
     return arena_printf(a, ANNOTATION_HASHED "%s", hash);
 }
 

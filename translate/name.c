@@ -9,7 +9,7 @@
 
 #include "impl.h"
 
-void hash_text(size_t n, const struct str *parts, char out[HASH_CHARS + 1])
+void translate_hash(size_t n, const struct str *parts, char out[HASH_CHARS + 1])
 {
     unsigned char digest[32];
 
@@ -49,7 +49,7 @@ static void with_hash(struct str name, size_t n, const struct str *parts, char o
     size_t at = readable(name, out);
 
     out[at++] = '-';
-    hash_text(n, parts, out + at);
+    translate_hash(n, parts, out + at);
 }
 
 void translate_name(const struct translate_tenant *t, struct str ns, struct str name, char out[64])

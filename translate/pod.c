@@ -17,8 +17,8 @@ static const struct field SYSCTL_FIELDS[] = {
 };
 
 static const struct field POD_SECURITY_FIELDS[] = {
-    {"seLinuxOptions", FIELD_OBJECT, .fields = SELINUX_FIELDS},
-    {"windowsOptions", FIELD_OBJECT, .fields = WINDOWS_FIELDS},
+    {"seLinuxOptions", FIELD_OBJECT, .fields = POD_SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = POD_WINDOWS_FIELDS},
     {"runAsUser", FIELD_SCALAR},
     {"runAsGroup", FIELD_SCALAR},
     {"runAsNonRoot", FIELD_SCALAR},
@@ -27,8 +27,8 @@ static const struct field POD_SECURITY_FIELDS[] = {
     {"fsGroup", FIELD_SCALAR},
     {"fsGroupChangePolicy", FIELD_SCALAR},
     {"sysctls", FIELD_LIST, .fields = SYSCTL_FIELDS},
-    {"seccompProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
-    {"appArmorProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {"seccompProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
     {"seLinuxChangePolicy", FIELD_SCALAR},
     {0},
 };
@@ -38,9 +38,9 @@ static const struct field GATE_FIELDS[] = {{"conditionType", FIELD_SCALAR}, {0}}
 static const struct field OS_FIELDS[] = {{"name", FIELD_SCALAR}, {0}};
 
 static const struct field SPEC_FIELDS[] = {
-    {"volumes", FIELD_EACH, .make = volume_down},
-    {"initContainers", FIELD_EACH, .make = container_down},
-    {"containers", FIELD_EACH, .make = container_down},
+    {"volumes", FIELD_EACH, .make = pod_volume_down},
+    {"initContainers", FIELD_EACH, .make = pod_container_down},
+    {"containers", FIELD_EACH, .make = pod_container_down},
     {"restartPolicy", FIELD_SCALAR},
     {"terminationGracePeriodSeconds", FIELD_SCALAR},
     {"hostNetwork", FIELD_SCALAR, .privileged = true},
@@ -52,9 +52,9 @@ static const struct field SPEC_FIELDS[] = {
     {"imagePullSecrets", FIELD_LIST, .fields = PULL_SECRET_FIELDS},
     {"hostnameOverride", FIELD_SCALAR},
     {"readinessGates", FIELD_LIST, .fields = GATE_FIELDS},
-    {"topologySpreadConstraints", FIELD_EACH, .make = spread_down},
+    {"topologySpreadConstraints", FIELD_EACH, .make = pod_spread_down},
     {"os", FIELD_OBJECT, .fields = OS_FIELDS},
-    {"resources", FIELD_MAKE, .make = resources_down},
+    {"resources", FIELD_MAKE, .make = pod_resources_down},
     {0},
 };
 
@@ -124,9 +124,9 @@ static void add_deadline(struct down *d, cJSON *spec)
 
 static void add_placement(struct down *d, cJSON *spec)
 {
-    cJSON *selector = node_selector_down(d, json_get(d->spec, "nodeSelector"));
-    cJSON *affinity = affinity_down(d, json_get(d->spec, "affinity"));
-    cJSON *tolerations = tolerations_down(d, json_get(d->spec, "tolerations"));
+    cJSON *selector = pod_node_selector_down(d, json_get(d->spec, "nodeSelector"));
+    cJSON *affinity = pod_affinity_down(d, json_get(d->spec, "affinity"));
+    cJSON *tolerations = pod_tolerations_down(d, json_get(d->spec, "tolerations"));
     struct str class = json_str(json_get(d->spec, "priorityClassName"));
     struct str tier;
 
@@ -207,7 +207,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     if (!d.name.n || !d.ns.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "a pod without name or namespace cannot be translated");
-    if (translate_check_pod(a, t, d.ns, vpod, err) || pod_devices(a, vpod, &d.asked, err))
+    if (translate_check_pod(a, t, d.ns, vpod, err) || gpu_count_pod(a, vpod, &d.asked, err))
         return -1;
 
     pod = json_new_object(a);
@@ -252,7 +252,7 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
         if (there)
             continue;
         list = list ? list : json_new_array(a);
-        json_append(list, container_down(&d, container));
+        json_append(list, pod_container_down(&d, container));
     }
     if (!list)
         return 0;

@@ -16,8 +16,8 @@ enum { NOT_READY_SECONDS_MAX = 3600 };
 
 /* ---- products ---- */
 
-struct str_list product_variants(struct arena *a, const struct config_pool *pool,
-                                 const struct device_counts *asked, struct str product)
+struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
+                                     const struct device_counts *asked, struct str product)
 {
     struct str *items = arena_alloc(a, (asked->n + 2) * sizeof *items);
     struct str base = config_product_base(product), mig = STR("nvidia.com/mig-");
@@ -40,7 +40,7 @@ struct str_list product_variants(struct arena *a, const struct config_pool *pool
 
 static void append_variants(struct down *d, struct str product, cJSON *values)
 {
-    struct str_list variants = product_variants(d->arena, d->pool, &d->asked, product);
+    struct str_list variants = pod_product_variants(d->arena, d->pool, &d->asked, product);
 
     for (size_t i = 0; i < variants.n; i++)
         json_append(values, json_new_string(d->arena, variants.items[i]));
@@ -63,7 +63,7 @@ static cJSON *fence(struct down *d)
     cJSON *ret, *one, *values;
 
     if (!d->pool)
-        return fence_expressions(d->arena, d->tenant->config);
+        return pod_fence_expressions(d->arena, d->tenant->config);
     ret = json_new_array(d->arena);
     if (!wish.n && !d->pool->products.n)
         return ret;
@@ -76,7 +76,7 @@ static cJSON *fence(struct down *d)
     return ret;
 }
 
-enum translate_node node_meaning(const struct translate_tenant *t, struct str name)
+enum translate_node pod_node_meaning(const struct translate_tenant *t, struct str name)
 {
     return t->node && name.n ? t->node(t->node_ctx, name) : NODE_UNKNOWN;
 }
@@ -129,7 +129,7 @@ static bool fields_known(struct down *d, const cJSON *fields)
             continue;
         json_each(value, json_get(field, "values"))
         {
-            if (node_meaning(d->tenant, json_str(value)) != NODE_SHOWN)
+            if (pod_node_meaning(d->tenant, json_str(value)) != NODE_SHOWN)
                 return false;
         }
     }
@@ -207,7 +207,7 @@ static cJSON *only_term(struct down *d, cJSON *fence_)
 static cJSON *required_nodes(struct down *d, const cJSON *required)
 {
     struct str node = json_str(json_get(d->spec, "nodeName"));
-    bool known = !node.n || node_meaning(d->tenant, node) == NODE_SHOWN;
+    bool known = !node.n || pod_node_meaning(d->tenant, node) == NODE_SHOWN;
     cJSON *fence_ = fence(d), *ret = json_new_object(d->arena), *terms, *term;
 
     terms = object_add(d->arena, ret, STR("nodeSelectorTerms"), json_new_array(d->arena));
@@ -359,7 +359,7 @@ static const struct field AFFINITY_FIELDS[] = {
     {0},
 };
 
-cJSON *affinity_down(struct down *d, const cJSON *affinity)
+cJSON *pod_affinity_down(struct down *d, const cJSON *affinity)
 {
     cJSON *ret = json_new_object(d->arena);
     cJSON *nodes = node_affinity_down(d, json_get(affinity, "nodeAffinity"));
@@ -382,7 +382,7 @@ static const struct field SPREAD_FIELDS[] = {
     {0},
 };
 
-cJSON *spread_down(struct down *d, const cJSON *constraint)
+cJSON *pod_spread_down(struct down *d, const cJSON *constraint)
 {
     cJSON *ret = shape_copy(d, SPREAD_FIELDS, constraint);
     cJSON *selector =
@@ -411,7 +411,7 @@ static const cJSON *cpu_selector(struct down *d)
     return ret;
 }
 
-cJSON *node_selector_down(struct down *d, const cJSON *selector)
+cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
 {
     const cJSON *fixed = d->pool ? d->pool->node_selector : cpu_selector(d);
     bool shared = d->pool && d->pool->mode >= POOL_TIME_SLICING;
@@ -445,7 +445,7 @@ static cJSON *eviction_down(struct down *d, const cJSON *from)
     cJSON *ret;
     size_t i = 0;
 
-    while (i < TOLERATED_DOWN && !str_eqc(key, TOLERATED_KEYS[i]))
+    while (i < TOLERATED_DOWN && !str_eqc(key, POOL_TOLERATED_KEYS[i]))
         i++;
     if (i == TOLERATED_DOWN || (effect.n && !str_eqc(effect, "NoExecute")))
         return NULL;
@@ -458,7 +458,7 @@ static cJSON *eviction_down(struct down *d, const cJSON *from)
     return ret;
 }
 
-cJSON *tolerations_down(struct down *d, const cJSON *tolerations)
+cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations)
 {
     cJSON *ret = json_new_array(d->arena);
 

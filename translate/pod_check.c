@@ -46,7 +46,7 @@ static int check_node_name(const struct check *c)
 {
     struct str node = json_str(json_get(c->spec, "nodeName"));
 
-    if (!node.n || is_stored(c) || node_meaning(c->tenant, node) != NODE_UNKNOWN)
+    if (!node.n || is_stored(c) || pod_node_meaning(c->tenant, node) != NODE_UNKNOWN)
         return 0;
     return refuse(c, "spec.nodeName: \"%.*s\": this virtual cluster has no such node", STR_F(node));
 }
@@ -60,7 +60,7 @@ static int check_fields(const struct check *c, const cJSON *term)
                              "metadata.name only");
         json_each(value, json_get(field, "values"))
         {
-            if (node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
+            if (pod_node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
                 return refuse(
                     c,
                     "spec.affinity.nodeAffinity: matchFields metadata.name \"%.*s\": this "
@@ -201,7 +201,7 @@ static int check_volumes(const struct check *c)
     {
         struct str name = json_str(json_get(volume, "name"));
         enum volume_class class;
-        const char *source = volume_source(volume, &class);
+        const char *source = pod_volume_source(volume, &class);
 
         if (class == VOLUME_UNSUPPORTED)
             return refuse(c, "volume \"%.*s\": type %.64s is not supported", STR_F(name), source);
@@ -227,7 +227,7 @@ static int check_claims(const struct check *c)
         json_count(json_get(c->spec, "workloadRef")))
         return refuse(c, "spec.schedulingGroup: pod groups are not supported by this version");
     for (size_t i = 0; i < 3; i++) {
-        json_each(container, json_get(c->spec, CONTAINER_LISTS[i]))
+        json_each(container, json_get(c->spec, POD_CONTAINER_LISTS[i]))
         {
             if (json_count(json_get(json_get(container, "resources"), "claims")))
                 return refuse(
@@ -243,7 +243,7 @@ static int check_counts(const struct check *c)
     size_t n = 0;
 
     for (size_t i = 0; i < 3; i++)
-        n += json_count(json_get(c->spec, CONTAINER_LISTS[i]));
+        n += json_count(json_get(c->spec, POD_CONTAINER_LISTS[i]));
     return n > CONTAINERS_MAX ? refuse(c, "more than %d containers", CONTAINERS_MAX) : 0;
 }
 

@@ -9,7 +9,7 @@
 
 /* ---- security context ---- */
 
-const struct field SELINUX_FIELDS[] = {
+const struct field POD_SELINUX_FIELDS[] = {
     {"level", FIELD_SCALAR},
     {"type", FIELD_SCALAR},
     {"user", FIELD_SCALAR, .privileged = true},
@@ -17,7 +17,7 @@ const struct field SELINUX_FIELDS[] = {
     {0},
 };
 
-const struct field WINDOWS_FIELDS[] = {
+const struct field POD_WINDOWS_FIELDS[] = {
     {"gmsaCredentialSpecName", FIELD_SCALAR, .privileged = true},
     {"gmsaCredentialSpec", FIELD_SCALAR, .privileged = true},
     {"runAsUserName", FIELD_SCALAR},
@@ -25,7 +25,7 @@ const struct field WINDOWS_FIELDS[] = {
     {0},
 };
 
-const struct field SECCOMP_FIELDS[] = {
+const struct field POD_SECCOMP_FIELDS[] = {
     {"type", FIELD_SCALAR},
     {"localhostProfile", FIELD_SCALAR, .privileged = true},
     {0},
@@ -40,16 +40,16 @@ static const struct field CAPABILITY_FIELDS[] = {
 static const struct field SECURITY_FIELDS[] = {
     {"capabilities", FIELD_OBJECT, .fields = CAPABILITY_FIELDS},
     {"privileged", FIELD_SCALAR, .privileged = true},
-    {"seLinuxOptions", FIELD_OBJECT, .fields = SELINUX_FIELDS},
-    {"windowsOptions", FIELD_OBJECT, .fields = WINDOWS_FIELDS},
+    {"seLinuxOptions", FIELD_OBJECT, .fields = POD_SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = POD_WINDOWS_FIELDS},
     {"runAsUser", FIELD_SCALAR},
     {"runAsGroup", FIELD_SCALAR},
     {"runAsNonRoot", FIELD_SCALAR},
     {"readOnlyRootFilesystem", FIELD_SCALAR},
     {"allowPrivilegeEscalation", FIELD_SCALAR},
     {"procMount", FIELD_SCALAR, .privileged = true},
-    {"seccompProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
-    {"appArmorProfile", FIELD_OBJECT, .fields = SECCOMP_FIELDS},
+    {"seccompProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
     {0},
 };
 
@@ -134,13 +134,13 @@ static cJSON *amounts_down(struct down *d, const cJSON *map)
         }
         resource =
             d->pool && !d->ephemeral ? config_pool_resource(d->pool, json_key(member)) : NULL;
-        if (resource && !device_is_zero(member))
+        if (resource && !gpu_count_is_zero(member))
             object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
     }
     return ret;
 }
 
-cJSON *resources_down(struct down *d, const cJSON *resources)
+cJSON *pod_resources_down(struct down *d, const cJSON *resources)
 {
     static const char *const maps[] = {"limits", "requests"};
     cJSON *ret = json_new_object(d->arena);
@@ -202,7 +202,7 @@ static const struct field DEVICE_FIELDS[] = {
 
 static cJSON *mount_down(struct down *d, const cJSON *mount)
 {
-    return mount_refused(json_str(json_get(mount, "mountPath")))
+    return gpu_mount_refused(json_str(json_get(mount, "mountPath")))
                ? NULL
                : shape_copy(d, MOUNT_FIELDS, mount);
 }
@@ -211,9 +211,9 @@ static cJSON *env_from_down(struct down *d, const cJSON *from)
 {
     enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
 
-    return env_prefix_refused(d->tenant->config, json_str(json_get(from, "prefix")), mode)
+    return gpu_env_prefix_refused(d->tenant->config, json_str(json_get(from, "prefix")), mode)
                ? NULL
-               : shape_copy(d, ENV_FROM_FIELDS, from);
+               : shape_copy(d, POD_ENV_FROM_FIELDS, from);
 }
 
 /* Before and after the environment, which is made from more than its own list. */
@@ -229,7 +229,7 @@ static const struct field HEAD_FIELDS[] = {
 };
 
 static const struct field TAIL_FIELDS[] = {
-    {"resources", FIELD_MAKE, .make = resources_down},
+    {"resources", FIELD_MAKE, .make = pod_resources_down},
     {"resizePolicy", FIELD_LIST, .fields = RESIZE_FIELDS},
     {"restartPolicy", FIELD_SCALAR},
     {"restartPolicyRules", FIELD_LIST, .fields = RESTART_RULE_FIELDS},
@@ -255,16 +255,16 @@ static struct device_counts devices_of(struct down *d, const cJSON *container)
 {
     struct device_counts own = {0};
 
-    if (d->ephemeral || !d->pool || container_devices(d->arena, container, &own, NULL))
+    if (d->ephemeral || !d->pool || gpu_count_container(d->arena, container, &own, NULL))
         return (struct device_counts){0};
     return own;
 }
 
-cJSON *container_down(struct down *d, const cJSON *container)
+cJSON *pod_container_down(struct down *d, const cJSON *container)
 {
     cJSON *ret = shape_copy(d, HEAD_FIELDS, container);
     struct device_counts given = devices_of(d, container);
-    cJSON *env = env_down(d, container, &given);
+    cJSON *env = pod_env_down(d, container, &given);
 
     if (json_count(env))
         object_add(d->arena, ret, STR("env"), env);

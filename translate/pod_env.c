@@ -20,7 +20,7 @@ static bool goes_down(const struct down *d, const cJSON *env)
 {
     enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
 
-    return json_str(json_get(env, "name")).n && !env_refused(d->tenant->config, env, mode);
+    return json_str(json_get(env, "name")).n && !gpu_env_refused(d->tenant->config, env, mode);
 }
 
 static struct str_list names_of(const struct down *d, const cJSON *env)
@@ -242,7 +242,7 @@ static const struct field FROM_REF_FIELDS[] = {
     {0},
 };
 
-const struct field ENV_FROM_FIELDS[] = {
+const struct field POD_ENV_FROM_FIELDS[] = {
     {"prefix", FIELD_SCALAR},
     {"configMapRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
     {"secretRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
@@ -275,9 +275,9 @@ static struct str own_field(struct down *d, struct str path)
         return json_str(json_get(d->meta, "uid"));
     if (str_eqc(path, "spec.serviceAccountName"))
         return json_str(json_get(d->spec, "serviceAccountName"));
-    if (field_path_key(path, "metadata.labels", &key))
+    if (pod_field_path_key(path, "metadata.labels", &key))
         return json_str(json_get_str(json_get(d->meta, "labels"), key));
-    if (field_path_key(path, "metadata.annotations", &key))
+    if (pod_field_path_key(path, "metadata.annotations", &key))
         return json_str(json_get_str(json_get(d->meta, "annotations"), key));
     return STR("");
 }
@@ -340,7 +340,7 @@ static void add_voids(struct env_list *e, const struct device_counts *given)
     }
 }
 
-cJSON *env_down(struct down *d, const cJSON *container, const struct device_counts *given)
+cJSON *pod_env_down(struct down *d, const cJSON *container, const struct device_counts *given)
 {
     const cJSON *env = json_get(container, "env");
     struct env_list e = {d, json_new_array(d->arena), names_of(d, env), d->links_budget};

@@ -55,7 +55,7 @@ static void exclude_pools(struct arena *a, const struct config *config, cJSON *l
     }
 }
 
-cJSON *fence_expressions(struct arena *a, const struct config *config)
+cJSON *pod_fence_expressions(struct arena *a, const struct config *config)
 {
     cJSON *ret = json_new_array(a);
 
@@ -72,7 +72,7 @@ bool translate_node_open(struct arena *a, const struct config *config, const cJS
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
 
-    json_each(one, fence_expressions(a, config))
+    json_each(one, pod_fence_expressions(a, config))
     {
         const cJSON *label = json_get_str(labels, json_str(json_get(one, "key")));
         const cJSON *values = json_get(one, "values");
@@ -148,7 +148,7 @@ bool pool_check_nodes(struct arena *a, const struct config_pool *pool, const cJS
         if (is_tainted(pool, node))
             continue;
         bare++;
-        names = resolve_joined(a, names, json_str_at(node, "metadata.name"));
+        names = pool_joined(a, names, json_str_at(node, "metadata.name"));
     }
     if (n && !bare)
         return true;

@@ -74,7 +74,7 @@ void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx)
 
     tell(&r, REF_SERVICE_ACCOUNT, spec, "serviceAccountName");
     for (size_t i = 0; i < 3; i++) {
-        json_each(container, json_get(spec, CONTAINER_LISTS[i]))
+        json_each(container, json_get(spec, POD_CONTAINER_LISTS[i]))
         {
             container_refs(&r, container);
         }
@@ -105,7 +105,7 @@ void translate_pod_tokens(struct arena *a, const cJSON *pod, translate_token_cb 
             const cJSON *token = json_get(source, "serviceAccountToken");
 
             if (json_is_object(token))
-                each(ctx, token_key(a, name, index), json_str(json_get(token, "audience")),
+                each(ctx, pod_token_key(a, name, index), json_str(json_get(token, "audience")),
                      json_i64_at(token, "expirationSeconds", 3600));
             index++;
         }

@@ -9,7 +9,7 @@
 
 #include "shape.h"
 
-cJSON *status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v)
+cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v)
 {
     cJSON *ret = json_new_object(a);
 
@@ -304,7 +304,7 @@ cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJ
         if (!is_gate(&u, json_str(json_get(condition, "type"))) ||
             str_eq(json_str(json_get(other, "status")), json_str(json_get(condition, "status"))))
             continue;
-        copy = status_copy(a, keys, condition, NULL);
+        copy = pod_status_copy(a, keys, condition, NULL);
         if (!copy)
             continue;
         list = list ? list : json_new_array(a);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/quantity.h>
+
 #include "shape.h"
 
 static const cJSON *named(const cJSON *list, struct str name)
@@ -99,7 +101,7 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
         object_add(a, spec, str_c(FIELDS[i].key), value);
         lists |= FIELDS[i].list;
     }
-    ret = update_patch(a, host_now, host_wanted, spec);
+    ret = service_update_patch(a, host_now, host_wanted, spec);
     if (!lists || !version.n)
         return ret;
     metadata = json_ensure_object(a, ret, "metadata");
@@ -163,7 +165,7 @@ static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *want
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
         if (!is_resizable(json_key(member)) ||
-            amount_equal(a, json_get(now, member->string), member))
+            quantity_equal(a, json_get(now, member->string), member))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, json_key(member), json_copy(a, member));

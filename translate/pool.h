@@ -5,12 +5,14 @@
  * outside this room. */
 #pragma once
 
+#include <sublet/object.h>
+
 #include "impl.h"
 
 /* ---- gpu_count.c: how many devices a pod asks for ---- */
 
 /* An amount that asks for nothing; what is no amount asks for something. */
-bool device_is_zero(const cJSON *amount);
+bool gpu_count_is_zero(const cJSON *amount);
 struct device_count {
     struct str name;
     int64_t units; /* what the scheduler reserves: max(apps + sidecars, init peak) */
@@ -21,10 +23,10 @@ struct device_counts {
 };
 /* Units one container asks of each device, and of the pod. FORBIDDEN (without prefix) on amounts
  * that are no counts, and for more kinds than anybody offers. */
-int container_devices(struct arena *a, const cJSON *container, struct device_counts *ret,
-                      struct err *err) MUST_CHECK;
-int pod_devices(struct arena *a, const cJSON *pod, struct device_counts *ret,
-                struct err *err) MUST_CHECK;
+int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
+                        struct err *err) MUST_CHECK;
+int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret,
+                  struct err *err) MUST_CHECK;
 
 /* ---- gpu_vendor.c: variables that name devices to a vendor's container runtime ---- */
 
@@ -38,33 +40,31 @@ bool gpu_resource_grants(const struct pool_resource *resource, struct str variab
 /* ---- gpu_env.c: variables and mounts that container runtimes and sharing layers obey ---- */
 
 /* Would this env entry reach devices, or lift a limit, in a pool of this mode? */
-bool env_refused(const struct config *config, const cJSON *env, enum pool_mode mode);
+bool gpu_env_refused(const struct config *config, const cJSON *env, enum pool_mode mode);
 /* Could an envFrom prefix and some key make up such a name? */
-bool env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode);
+bool gpu_env_prefix_refused(const struct config *config, struct str prefix, enum pool_mode mode);
 /* A ConfigMap or Secret key that envFrom must not turn into such a variable; value may be STR_NULL.
  */
-bool env_key_refused(const struct config *config, struct str key, struct str value);
+bool gpu_env_key_refused(const struct config *config, struct str key, struct str value);
 /* A mount under a directory whose files stand for devices. */
-bool mount_refused(struct str mount_path);
-/* A pod's containers of every kind, in one walk: the lists of its spec. */
-extern const char *const CONTAINER_LISTS[3];
+bool gpu_mount_refused(struct str mount_path);
 
 /* ---- pool_resolve.c and pod_affinity.c ---- */
 
 /* Keys that any pod may tolerate; only the first two (with bounded seconds) go down. */
-extern const char *const TOLERATED_KEYS[];
+extern const char *const POOL_TOLERATED_KEYS[];
 enum { TOLERATED_DOWN = 2 };
 /* The words a product has on the nodes of the chosen pool, for what the pod asks. */
-struct str_list product_variants(struct arena *a, const struct config_pool *pool,
-                                 const struct device_counts *asked, struct str product);
+struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
+                                     const struct device_counts *asked, struct str product);
 
 /* ---- pod_fence.c: pods without devices keep off pools and accelerators ---- */
 /* Node selector requirements for every term of such a pod. */
-cJSON *fence_expressions(struct arena *a, const struct config *config);
+cJSON *pod_fence_expressions(struct arena *a, const struct config *config);
 
 /* ---- pool_tolerations.c ---- */
 struct resolve;
-int guard_tolerations(const struct resolve *r);
+int pool_guard_tolerations(const struct resolve *r);
 
 /* ---- pool_guard.c: what a pod may not ask for, wherever it goes ---- */
 
@@ -78,13 +78,13 @@ struct resolve {
     struct err *err;
 };
 /* 403 in the shape of the model: `pods "x" is forbidden: ...`. */
-int resolve_refuse(const struct resolve *r, const char *format, ...)
+int pool_refuse(const struct resolve *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* "a, b", as far as a message needs it. */
-struct str resolve_joined(struct arena *a, struct str so_far, struct str next);
+struct str pool_joined(struct arena *a, struct str so_far, struct str next);
 /* Of the chosen pool: places, products, amounts. */
-int guard_pool(const struct resolve *r);
+int pool_guard_pool(const struct resolve *r);
 /* Of every pod: tolerations, scheduler, variables and mounts. */
-int guard_pod(const struct resolve *r);
+int pool_guard_pod(const struct resolve *r);
 /* Devices where no scheduler counts them. */
-int guard_side_doors(const struct resolve *r);
+int pool_guard_side_doors(const struct resolve *r);

@@ -10,7 +10,7 @@
 
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 
-int resolve_refuse(const struct resolve *r, const char *format, ...)
+int pool_refuse(const struct resolve *r, const char *format, ...)
 {
     struct str message;
     va_list args;
@@ -22,7 +22,7 @@ int resolve_refuse(const struct resolve *r, const char *format, ...)
 }
 
 /* "a, b" of the names of a list, as far as a message needs them. */
-struct str resolve_joined(struct arena *a, struct str so_far, struct str next)
+struct str pool_joined(struct arena *a, struct str so_far, struct str next)
 {
     if (so_far.n > 512)
         return so_far;
@@ -36,7 +36,7 @@ static struct str products_text(const struct resolve *r)
     struct str text = STR("");
 
     for (size_t i = 0; i < r->pool->products.n; i++)
-        text = resolve_joined(r->arena, text, r->pool->products.items[i]);
+        text = pool_joined(r->arena, text, r->pool->products.items[i]);
     return text;
 }
 
@@ -56,8 +56,8 @@ static int check_node_selector(const struct resolve *r)
             allowed = products_text(r);
         else if (!fixed.p || str_eq(fixed, value))
             continue;
-        return resolve_refuse(r, "nodeSelector %.*s=%.*s contradicts pool \"%.*s\": allowed [%.*s]",
-                              STR_F(key), STR_F(value), STR_F(r->pool->name), STR_F(allowed));
+        return pool_refuse(r, "nodeSelector %.*s=%.*s contradicts pool \"%.*s\": allowed [%.*s]",
+                           STR_F(key), STR_F(value), STR_F(r->pool->name), STR_F(allowed));
     }
     return 0;
 }
@@ -74,10 +74,10 @@ static int check_cpu_nodes(const struct resolve *r)
         struct str fixed = config_cpu_node_value(r->config, json_key(member));
 
         if (fixed.p && !str_eq(fixed, json_str(member)))
-            return resolve_refuse(r,
-                                  "nodeSelector %s=%.*s contradicts the nodes of this virtual "
-                                  "cluster: allowed [%.*s]",
-                                  member->string, STR_F(json_str(member)), STR_F(fixed));
+            return pool_refuse(r,
+                               "nodeSelector %s=%.*s contradicts the nodes of this virtual "
+                               "cluster: allowed [%.*s]",
+                               member->string, STR_F(json_str(member)), STR_F(fixed));
     }
     return 0;
 }
@@ -129,12 +129,11 @@ static int check_affinity(const struct resolve *r)
     key = json_str(json_get(first, "key"));
     value = json_str(json_at(json_get(first, "values"), 0));
     if (str_eqc(key, PRODUCT_LABEL))
-        return resolve_refuse(r,
-                              "gpu product \"%.*s\" is not offered by pool \"%.*s\": offered %.*s",
-                              STR_F(value), STR_F(r->pool->name), STR_F(products_text(r)));
-    return resolve_refuse(r, "nodeAffinity %.*s %.*s [%.*s] contradicts pool \"%.*s\"", STR_F(key),
-                          STR_F(json_str(json_get(first, "operator"))), STR_F(value),
-                          STR_F(r->pool->name));
+        return pool_refuse(r, "gpu product \"%.*s\" is not offered by pool \"%.*s\": offered %.*s",
+                           STR_F(value), STR_F(r->pool->name), STR_F(products_text(r)));
+    return pool_refuse(r, "nodeAffinity %.*s %.*s [%.*s] contradicts pool \"%.*s\"", STR_F(key),
+                       STR_F(json_str(json_get(first, "operator"))), STR_F(value),
+                       STR_F(r->pool->name));
 }
 
 /* ---- guardrails: how many ---- */
@@ -144,8 +143,8 @@ static int check_container(const struct resolve *r, const cJSON *container)
     struct str name = json_str(json_get(container, "name"));
     struct device_counts own;
 
-    if (container_devices(r->arena, container, &own, r->err))
-        return resolve_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
+    if (gpu_count_container(r->arena, container, &own, r->err))
+        return pool_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
     for (size_t i = 0; i < own.n; i++) {
         struct str what = own.items[i].name;
         int64_t units = own.items[i].units;
@@ -154,14 +153,14 @@ static int check_container(const struct resolve *r, const cJSON *container)
         if (!resource || resource->gpu_eq.num == 0)
             continue;
         if (r->pool->mode >= POOL_TIME_SLICING && units > 1)
-            return resolve_refuse(r, "a shared GPU request must be 1 per container, got %lld",
-                                  (long long)units);
+            return pool_refuse(r, "a shared GPU request must be 1 per container, got %lld",
+                               (long long)units);
         if (r->pool->per_container && units > r->pool->per_container)
-            return resolve_refuse(r,
-                                  "guardrail max-gpus-per-container: container \"%.*s\" requested "
-                                  "%.*s=%lld, pool \"%.*s\" allows %lld",
-                                  STR_F(name), STR_F(what), (long long)units, STR_F(r->pool->name),
-                                  (long long)r->pool->per_container);
+            return pool_refuse(r,
+                               "guardrail max-gpus-per-container: container \"%.*s\" requested "
+                               "%.*s=%lld, pool \"%.*s\" allows %lld",
+                               STR_F(name), STR_F(what), (long long)units, STR_F(r->pool->name),
+                               (long long)r->pool->per_container);
     }
     return 0;
 }
@@ -179,15 +178,14 @@ static int check_pod_cap(const struct resolve *r)
             continue;
         if (__builtin_add_overflow(sum, count->units, &sum))
             sum = INT64_MAX;
-        text = resolve_joined(
+        text = pool_joined(
             r->arena, text,
             arena_printf(r->arena, "%.*s=%lld", STR_F(count->name), (long long)count->units));
     }
     if (!r->pool->per_pod || sum <= r->pool->per_pod)
         return 0;
-    return resolve_refuse(r,
-                          "guardrail max-gpus-per-pod: requested %.*s, pool \"%.*s\" allows %lld",
-                          STR_F(text), STR_F(r->pool->name), (long long)r->pool->per_pod);
+    return pool_refuse(r, "guardrail max-gpus-per-pod: requested %.*s, pool \"%.*s\" allows %lld",
+                       STR_F(text), STR_F(r->pool->name), (long long)r->pool->per_pod);
 }
 
 /* A cap of the resource itself, which is all that bounds one without weight. */
@@ -198,7 +196,7 @@ static int check_resource_caps(const struct resolve *r)
         const struct pool_resource *resource = config_pool_resource(r->pool, count->name);
 
         if (resource && resource->per_pod && count->units > resource->per_pod)
-            return resolve_refuse(
+            return pool_refuse(
                 r, "guardrail max-devices-per-pod: requested %.*s=%lld, pool \"%.*s\" allows %lld",
                 STR_F(count->name), (long long)count->units, STR_F(r->pool->name),
                 (long long)resource->per_pod);
@@ -217,9 +215,9 @@ static int check_renames(const struct resolve *r)
                 config_pool_resource(r->pool, r->counts.items[k].name);
 
             if (str_eq(one->host_name, two->host_name))
-                return resolve_refuse(
-                    r, "%.*s and %.*s cannot be asked for in one pod of pool \"%.*s\"",
-                    STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
+                return pool_refuse(r,
+                                   "%.*s and %.*s cannot be asked for in one pod of pool \"%.*s\"",
+                                   STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
         }
     }
     return 0;
@@ -230,7 +228,7 @@ static int check_amounts(const struct resolve *r)
     if (check_renames(r))
         return -1;
     for (size_t i = 0; i < 2; i++) {
-        json_each(container, json_get(r->spec, CONTAINER_LISTS[i]))
+        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
         {
             if (check_container(r, container))
                 return -1;
@@ -249,8 +247,8 @@ static int check_scheduler(const struct resolve *r)
 
     if (!wish.n || str_eqc(wish, "default-scheduler") || str_eq(wish, uses))
         return 0;
-    return resolve_refuse(r, "schedulerName \"%.*s\" is not allowed; %s uses \"%.*s\"", STR_F(wish),
-                          r->pool ? "pool" : "this virtual cluster", STR_F(uses));
+    return pool_refuse(r, "schedulerName \"%.*s\" is not allowed; %s uses \"%.*s\"", STR_F(wish),
+                       r->pool ? "pool" : "this virtual cluster", STR_F(uses));
 }
 
 static int check_container_reach(const struct resolve *r, const cJSON *container)
@@ -260,8 +258,8 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
 
     json_each(env, json_get(container, "env"))
     {
-        if (env_refused(r->config, env, mode))
-            return resolve_refuse(
+        if (gpu_env_refused(r->config, env, mode))
+            return pool_refuse(
                 r,
                 "env %.*s of container \"%.*s\" is not allowed: devices are given by the "
                 "scheduler, not by variables",
@@ -271,8 +269,8 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
     {
         struct str prefix = json_str(json_get(from, "prefix"));
 
-        if (env_prefix_refused(r->config, prefix, mode))
-            return resolve_refuse(
+        if (gpu_env_prefix_refused(r->config, prefix, mode))
+            return pool_refuse(
                 r,
                 "envFrom prefix \"%.*s\" of container \"%.*s\" is not allowed: it could "
                 "name a variable that gives devices",
@@ -282,8 +280,8 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
     {
         struct str path = json_str(json_get(mount, "mountPath"));
 
-        if (mount_refused(path))
-            return resolve_refuse(
+        if (gpu_mount_refused(path))
+            return pool_refuse(
                 r,
                 "mountPath %.*s of container \"%.*s\" is not allowed: mounts there give "
                 "devices",
@@ -295,7 +293,7 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
 static int check_reach(const struct resolve *r)
 {
     for (size_t i = 0; i < 3; i++) {
-        json_each(container, json_get(r->spec, CONTAINER_LISTS[i]))
+        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
         {
             if (check_container_reach(r, container))
                 return -1;
@@ -305,7 +303,7 @@ static int check_reach(const struct resolve *r)
 }
 
 /* Devices where no scheduler counts them: for the pod as a whole, or in a debug container. */
-int guard_side_doors(const struct resolve *r)
+int pool_guard_side_doors(const struct resolve *r)
 {
     const cJSON *pod_level = json_get(r->spec, "resources");
     cJSON *wrapped = json_new_object(r->arena);
@@ -314,35 +312,35 @@ int guard_side_doors(const struct resolve *r)
 
     if (pod_level)
         json_set(r->arena, wrapped, "resources", json_copy(r->arena, pod_level));
-    rc = container_devices(r->arena, wrapped, &counts, r->err);
+    rc = gpu_count_container(r->arena, wrapped, &counts, r->err);
     if (rc == 0 && counts.n == 0) {
-        json_each(container, json_get(r->spec, CONTAINER_LISTS[2]))
+        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[2]))
         {
-            rc = rc ? rc : container_devices(r->arena, container, &counts, r->err);
+            rc = rc ? rc : gpu_count_container(r->arena, container, &counts, r->err);
             if (rc || counts.n)
                 break;
         }
     }
     if (rc)
-        return resolve_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
+        return pool_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
     if (counts.n)
-        return resolve_refuse(r, "%.*s must be asked for by a container or init container",
-                              STR_F(counts.items[0].name));
+        return pool_refuse(r, "%.*s must be asked for by a container or init container",
+                           STR_F(counts.items[0].name));
     return 0;
 }
 
 /* ---- all of them ---- */
 
-int guard_pool(const struct resolve *r)
+int pool_guard_pool(const struct resolve *r)
 {
     if (check_node_selector(r) || check_affinity(r))
         return -1;
     return check_amounts(r);
 }
 
-int guard_pod(const struct resolve *r)
+int pool_guard_pod(const struct resolve *r)
 {
-    if (check_cpu_nodes(r) || guard_tolerations(r) || check_scheduler(r))
+    if (check_cpu_nodes(r) || pool_guard_tolerations(r) || check_scheduler(r))
         return -1;
     return check_reach(r);
 }

@@ -50,9 +50,9 @@ static int not_offered_by(const struct resolve *r, const struct config_pool *poo
     struct str offers = STR("");
 
     for (size_t i = 0; i < pool->n_resources; i++)
-        offers = resolve_joined(r->arena, offers, offer_text(pool, pool->resources[i].name));
-    return resolve_refuse(r, "%.*s is not offered by pool \"%.*s\": offered %.*s", STR_F(name),
-                          STR_F(pool->name), STR_F(offers));
+        offers = pool_joined(r->arena, offers, offer_text(pool, pool->resources[i].name));
+    return pool_refuse(r, "%.*s is not offered by pool \"%.*s\": offered %.*s", STR_F(name),
+                       STR_F(pool->name), STR_F(offers));
 }
 
 static int not_offered(const struct resolve *r, struct str name)
@@ -68,12 +68,11 @@ static int not_offered(const struct resolve *r, struct str name)
             if (str_list_has(seen, pool->resources[k].name))
                 continue;
             names[seen.n++] = pool->resources[k].name;
-            offers = resolve_joined(r->arena, offers, pool->resources[k].name);
+            offers = pool_joined(r->arena, offers, pool->resources[k].name);
         }
     }
-    return resolve_refuse(r,
-                          "%.*s is not offered by any pool of this virtual cluster: offered %.*s",
-                          STR_F(name), STR_F(offers.n ? offers : STR("nothing")));
+    return pool_refuse(r, "%.*s is not offered by any pool of this virtual cluster: offered %.*s",
+                       STR_F(name), STR_F(offers.n ? offers : STR("nothing")));
 }
 
 /* ---- resolution ---- */
@@ -86,7 +85,7 @@ static int resolve_named(const struct resolve *r, struct str wish,
     for (size_t i = 0; i < r->config->n_bindings; i++) {
         const struct config_binding *b = &r->config->bindings[i];
 
-        bound = resolve_joined(r->arena, bound, b->pool->name);
+        bound = pool_joined(r->arena, bound, b->pool->name);
         if (!str_eq(b->pool->name, wish))
             continue;
         for (size_t k = 0; k < r->counts.n; k++) {
@@ -96,8 +95,8 @@ static int resolve_named(const struct resolve *r, struct str wish,
         *ret = b;
         return 0;
     }
-    return resolve_refuse(r, "pool \"%.*s\" is not bound to this virtual cluster: bound %.*s",
-                          STR_F(wish), STR_F(bound.n ? bound : STR("none")));
+    return pool_refuse(r, "pool \"%.*s\" is not bound to this virtual cluster: bound %.*s",
+                       STR_F(wish), STR_F(bound.n ? bound : STR("none")));
 }
 
 /* The bindings that serve what is asked: how many, one of them, and the default if among them. */
@@ -119,7 +118,7 @@ static struct candidates find_candidates(const struct resolve *r, struct str pro
             continue;
         c.n++;
         c.one = b;
-        c.names = resolve_joined(r->arena, c.names, b->pool->name);
+        c.names = pool_joined(r->arena, c.names, b->pool->name);
         if (b->is_default)
             c.fallback = b;
     }
@@ -140,15 +139,14 @@ static int resolve_served(const struct resolve *r, const struct config_binding *
     if (*ret)
         return 0;
     if (c.n == 0)
-        return resolve_refuse(
+        return pool_refuse(
             r, "%.*s and %.*s are not offered together by any pool of this virtual cluster",
             STR_F(r->counts.items[0].name), STR_F(r->counts.items[r->counts.n - 1].name));
     if (no_product)
-        return resolve_refuse(r, "gpu product \"%.*s\" is not offered by any of the pools %.*s",
-                              STR_F(product), STR_F(c.names));
-    return resolve_refuse(r,
-                          "several pools offer %.*s: set label " LABEL_GPU_POOL " to one of %.*s",
-                          STR_F(r->counts.items[0].name), STR_F(c.names));
+        return pool_refuse(r, "gpu product \"%.*s\" is not offered by any of the pools %.*s",
+                           STR_F(product), STR_F(c.names));
+    return pool_refuse(r, "several pools offer %.*s: set label " LABEL_GPU_POOL " to one of %.*s",
+                       STR_F(r->counts.items[0].name), STR_F(c.names));
 }
 
 static int find_pool(const struct resolve *r, const cJSON *namespace_labels,
@@ -178,7 +176,7 @@ static int count_gpu_eq(const struct resolve *r, struct rational *ret)
         struct rational units = {count->units, 1};
 
         if (!rational_mul(units, resource->gpu_eq, &part) || !rational_add(total, part, &total))
-            return resolve_refuse(r, "%.*s is out of range", STR_F(count->name));
+            return pool_refuse(r, "%.*s is out of range", STR_F(count->name));
     }
     *ret = total;
     return 0;
@@ -193,21 +191,21 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
     (void)ns; /* one model for all namespaces; their labels tell them apart */
     r.spec = json_get(pod, "spec");
     r.name = pod_name(pod);
-    if (pod_devices(a, pod, &r.counts, err))
-        return resolve_refuse(&r, "%.*s", STR_F(arena_str(a, err->message)));
-    if (guard_side_doors(&r))
+    if (gpu_count_pod(a, pod, &r.counts, err))
+        return pool_refuse(&r, "%.*s", STR_F(arena_str(a, err->message)));
+    if (pool_guard_side_doors(&r))
         return -1;
     if (r.counts.n) {
         if (find_pool(&r, namespace_labels, &choice.binding))
             return -1;
         r.pool = choice.binding->pool;
         if (!rational_add(choice.binding->guarantee, choice.binding->burst, &choice.limit))
-            return resolve_refuse(&r, "the limit of pool \"%.*s\" is out of range",
-                                  STR_F(r.pool->name));
-        if (guard_pool(&r) || count_gpu_eq(&r, &choice.gpu_eq))
+            return pool_refuse(&r, "the limit of pool \"%.*s\" is out of range",
+                               STR_F(r.pool->name));
+        if (pool_guard_pool(&r) || count_gpu_eq(&r, &choice.gpu_eq))
             return -1;
     }
-    if (guard_pod(&r))
+    if (pool_guard_pod(&r))
         return -1;
     *ret = choice;
     return 0;
@@ -227,7 +225,7 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
         if (str_eq(config->bindings[i].pool->name, label))
             ret->binding = &config->bindings[i];
     err_init(&err, a);
-    if (!ret->binding || pod_devices(a, host_pod, &counts, &err))
+    if (!ret->binding || gpu_count_pod(a, host_pod, &counts, &err))
         return false;
     for (size_t i = 0; i < counts.n; i++) {
         const struct pool_resource *resource =

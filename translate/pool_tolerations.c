@@ -8,7 +8,7 @@
 
 #include "pool.h"
 
-const char *const TOLERATED_KEYS[] = {
+const char *const POOL_TOLERATED_KEYS[] = {
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     /* What the DaemonSet controller puts on its pods; accepted and left out on the host. */
@@ -36,8 +36,8 @@ static bool same_key(const cJSON *toleration, struct str key)
 
 static bool is_common(struct str key)
 {
-    for (size_t i = 0; TOLERATED_KEYS[i]; i++) {
-        if (str_eqc(key, TOLERATED_KEYS[i]))
+    for (size_t i = 0; POOL_TOLERATED_KEYS[i]; i++) {
+        if (str_eqc(key, POOL_TOLERATED_KEYS[i]))
             return true;
     }
     return false;
@@ -98,10 +98,10 @@ static struct str tolerated_text(const struct resolve *r)
     struct str text = STR("");
 
     for (size_t i = 0; i < TOLERATED_DOWN; i++)
-        text = resolve_joined(r->arena, text, str_c(TOLERATED_KEYS[i]));
+        text = pool_joined(r->arena, text, str_c(POOL_TOLERATED_KEYS[i]));
     json_each(toleration, r->pool ? r->pool->tolerations : NULL)
     {
-        text = resolve_joined(r->arena, text, json_str(json_get(toleration, "key")));
+        text = pool_joined(r->arena, text, json_str(json_get(toleration, "key")));
     }
     return text;
 }
@@ -118,14 +118,14 @@ static struct str toleration_text(const struct resolve *r, const cJSON *tolerati
                         effect.n ? ":" : "", STR_F(effect));
 }
 
-int guard_tolerations(const struct resolve *r)
+int pool_guard_tolerations(const struct resolve *r)
 {
     json_each(toleration, json_get(r->spec, "tolerations"))
     {
         if (fate_of(r, toleration) == REFUSED)
-            return resolve_refuse(
-                r, "toleration [%.*s] is not allowed; tenant may tolerate only: %.*s",
-                STR_F(toleration_text(r, toleration)), STR_F(tolerated_text(r)));
+            return pool_refuse(r,
+                               "toleration [%.*s] is not allowed; tenant may tolerate only: %.*s",
+                               STR_F(toleration_text(r, toleration)), STR_F(tolerated_text(r)));
     }
     return 0;
 }
@@ -137,7 +137,7 @@ void pool_warnings(struct arena *a, const struct config *config, const struct po
     size_t i = 0;
 
     r.pool = choice->binding ? choice->binding->pool : NULL;
-    if (pod_devices(a, pod, &r.counts, NULL))
+    if (gpu_count_pod(a, pod, &r.counts, NULL))
         return;
     json_each(toleration, json_get(r.spec, "tolerations"))
     {

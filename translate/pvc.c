@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <sublet/quantity.h>
+
 #include "shape.h"
 
 static int refuse(struct err *err, const cJSON *claim, const char *field, const char *why)
@@ -166,7 +168,7 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (amount_equal(a, json_get(now, member->string), member))
+        if (quantity_equal(a, json_get(now, member->string), member))
             continue;
         requests = requests ? requests : json_new_object(a);
         object_add(a, requests, json_key(member), json_copy(a, member));
@@ -175,7 +177,7 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
         spec = json_new_object(a);
         json_set(a, json_ensure_object(a, spec, "resources"), "requests", requests);
     }
-    return update_patch(a, host_now, host_wanted, spec);
+    return service_update_patch(a, host_now, host_wanted, spec);
 }
 
 /* ---- up ---- */
@@ -207,7 +209,7 @@ cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t
 
     status = status ? json_copy(a, status) : NULL;
     messages_up(a, t, host, v, status);
-    return status_copy(a, keys, status, json_get(v, "status"));
+    return pod_status_copy(a, keys, status, json_get(v, "status"));
 }
 
 cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v)

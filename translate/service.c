@@ -374,9 +374,10 @@ static cJSON *spec_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
     return json_count(patch) ? patch : NULL;
 }
 
-cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec)
+cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                            cJSON *spec)
 {
-    cJSON *metadata = metadata_patch(a, host_now, host_wanted);
+    cJSON *metadata = map_patch_metadata(a, host_now, host_wanted);
     cJSON *ret;
 
     if (!metadata && !spec)
@@ -394,7 +395,7 @@ cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJ
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
     cJSON *spec = json_equal(now, wanted) ? NULL : spec_patch(a, now, wanted);
 
-    return update_patch(a, host_now, host_wanted, spec);
+    return service_update_patch(a, host_now, host_wanted, spec);
 }
 
 /* ---- up ---- */
@@ -405,7 +406,7 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
 
     if (names_balancer(json_get(v, "spec")))
         return NULL;
-    return status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
+    return pod_status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
 }
 
 /* The virtual ports, each with the node port its host port got. */

@@ -7,30 +7,7 @@
 
 #include "shape.h"
 
-#include <sublet/quantity.h>
-
-bool json_is_scalar(const cJSON *node)
-{
-    return json_is_string(node) || json_is_number(node) || json_is_bool(node);
-}
-
-static struct str amount_text(struct arena *a, const cJSON *amount)
-{
-    return json_is_number(amount) ? json_text(a, amount) : json_str(amount);
-}
-
-bool amount_equal(struct arena *a, const cJSON *x, const cJSON *y)
-{
-    struct quantity one, two;
-
-    if (!x || !y)
-        return false;
-    if (!quantity_parse(amount_text(a, x), &one) || !quantity_parse(amount_text(a, y), &two))
-        return json_equal(x, y);
-    return quantity_cmp(one, two) == 0;
-}
-
-struct str name_down(struct down *d, struct str name)
+struct str shape_name_down(struct down *d, struct str name)
 {
     char out[64];
 
@@ -86,7 +63,8 @@ static cJSON *copy_field(struct down *d, const struct field *field, const cJSON 
     case FIELD_EACH:
         return json_is_array(value) ? list(d, field, value) : NULL;
     case FIELD_NAME:
-        return json_str(value).n ? json_new_string(d->arena, name_down(d, json_str(value))) : NULL;
+        return json_str(value).n ? json_new_string(d->arena, shape_name_down(d, json_str(value)))
+                                 : NULL;
     case FIELD_MAKE:
         return field->make(d, value);
     }

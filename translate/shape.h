@@ -46,53 +46,50 @@ struct field {
 cJSON *shape_copy(struct down *d, const struct field *fields, const cJSON *value);
 /* Like shape_copy, into an object that is there. */
 void shape_into(struct down *d, const struct field *fields, const cJSON *value, cJSON *to);
-struct str name_down(struct down *d, struct str name);
-bool json_is_scalar(const cJSON *node);
+struct str shape_name_down(struct down *d, struct str name);
 
 /* ---- pod_volumes.c ---- */
-cJSON *volume_down(struct down *d, const cJSON *volume);
+cJSON *pod_volume_down(struct down *d, const cJSON *volume);
 /* "metadata.labels['k']" is key k of "metadata.labels"; false for another path. */
-bool field_path_key(struct str path, const char *map, struct str *ret_key);
+bool pod_field_path_key(struct str path, const char *map, struct str *ret_key);
 /* The key of a token in the pod's token Secret. */
-struct str token_key(struct arena *a, struct str volume, size_t source);
+struct str pod_token_key(struct arena *a, struct str volume, size_t source);
 /* Which source of a volume the host pod may have at which level. */
 enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
 /* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
  */
-const char *volume_source(const cJSON *volume, enum volume_class *ret_class);
+const char *pod_volume_source(const cJSON *volume, enum volume_class *ret_class);
 
 /* ---- pod_env.c ---- */
 /* Service variables of all containers of a pod together; beyond it the rest is left out. The
  * kubelet has no such limit, but there they are not part of the object. */
 enum { LINKS_BYTES_MAX = 192 * 1024 };
 /* The environment of a container: ours first, then the tenant's. given: the devices it gets. */
-cJSON *env_down(struct down *d, const cJSON *container, const struct device_counts *given);
-extern const struct field ENV_FROM_FIELDS[];
+cJSON *pod_env_down(struct down *d, const cJSON *container, const struct device_counts *given);
+extern const struct field POD_ENV_FROM_FIELDS[];
 
 /* ---- pod_dns.c ---- */
 void pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsConfig */
 
 /* ---- pod_container.c ---- */
-cJSON *container_down(struct down *d, const cJSON *container);
+cJSON *pod_container_down(struct down *d, const cJSON *container);
 /* Limits and requests: what has no domain stays, devices become the pool's. */
-cJSON *resources_down(struct down *d, const cJSON *resources);
-extern const struct field SECCOMP_FIELDS[], SELINUX_FIELDS[], WINDOWS_FIELDS[];
+cJSON *pod_resources_down(struct down *d, const cJSON *resources);
+extern const struct field POD_SECCOMP_FIELDS[], POD_SELINUX_FIELDS[], POD_WINDOWS_FIELDS[];
 
 /* ---- pod_affinity.c ---- */
-enum translate_node node_meaning(const struct translate_tenant *t, struct str name);
-cJSON *affinity_down(struct down *d, const cJSON *affinity);
-cJSON *node_selector_down(struct down *d, const cJSON *selector);
-cJSON *tolerations_down(struct down *d, const cJSON *tolerations);
-cJSON *spread_down(struct down *d, const cJSON *constraint);
+enum translate_node pod_node_meaning(const struct translate_tenant *t, struct str name);
+cJSON *pod_affinity_down(struct down *d, const cJSON *affinity);
+cJSON *pod_node_selector_down(struct down *d, const cJSON *selector);
+cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations);
+cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
 
 /* ---- service.c ---- */
 /* A merge patch of our metadata and this spec; NULL when neither differs. */
-cJSON *update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted, cJSON *spec);
-
-/* Are two amounts (text or number) the same quantity? "1000m" is "1". */
-bool amount_equal(struct arena *a, const cJSON *x, const cJSON *y);
+cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                            cJSON *spec);
 
 /* ---- pod_status.c ---- */
 /* The listed members of a host status, whole, as the new virtual status; NULL when it is the old
  * one. Subtrees are not looked into, so that a newer or older host's fields come through. */
-cJSON *status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);
+cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);

@@ -51,7 +51,8 @@ bool json_is_array(const cJSON *node);
 bool json_is_string(const cJSON *node);
 bool json_is_number(const cJSON *node);
 bool json_is_bool(const cJSON *node);
-bool json_is_null(const cJSON *node); /* JSON null, not NULL */
+bool json_is_null(const cJSON *node);   /* JSON null, not NULL */
+bool json_is_scalar(const cJSON *node); /* a string, number or bool */
 bool json_true(const cJSON *node);
 const char *json_type_name(const cJSON *node); /* "object", "string", ... as Go names them */
 struct str json_key(const cJSON *member);      /* the key of an object's member */

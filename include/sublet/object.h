@@ -11,8 +11,12 @@
 struct str meta_name(const cJSON *object);
 struct str meta_ns(const cJSON *object); /* empty for an object of the cluster */
 struct str meta_uid(const cJSON *object);
-int64_t meta_created_s(const cJSON *object);     /* 0 when unknown */
-bool object_is_terminating(const cJSON *object); /* has a deletionTimestamp */
+struct str meta_label(const cJSON *object,
+                      const char *key); /* empty without it, as are annotations */
+struct str meta_annotation(const cJSON *object, const char *key);
+int64_t meta_created_s(const cJSON *object);                  /* 0 when unknown */
+int64_t object_time_s(const cJSON *object, const char *path); /* 0 when absent or no time */
+bool object_is_terminating(const cJSON *object);              /* has a deletionTimestamp */
 bool finalizer_has(const cJSON *object, const char *name);
 
 /* Of a list of conditions (status.conditions); NULL when it has none of this type. */
@@ -38,6 +42,14 @@ bool labels_cover(const cJSON *wanted, const cJSON *labels);
 
 /* Its controlling ownerReference, or NULL: there is one at most. */
 cJSON *owner_controller(const cJSON *object);
+
+/* The lists of containers of a pod's spec: init, app and ephemeral ones. */
+extern const char *const POD_CONTAINER_LISTS[3];
+
+/* Does the toleration cover the taint? The first of a list that does, or NULL. Source: k8s.io/api
+ * core/v1 toleration.go. */
+bool toleration_covers(const cJSON *toleration, const cJSON *taint);
+cJSON *toleration_find(const cJSON *tolerations, const cJSON *taint);
 
 /* Of a node's list of taints; NULL when it has none. */
 cJSON *taint_find(const cJSON *taints, const char *key, const char *effect);

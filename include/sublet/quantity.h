@@ -5,7 +5,7 @@
  * family it was written in. Source: apimachinery pkg/api/resource. */
 #pragma once
 
-#include <sublet/mem.h>
+#include <sublet/json.h>
 
 enum quantity_format { QUANTITY_DECIMAL_SI, QUANTITY_BINARY_SI, QUANTITY_DECIMAL_EXPONENT };
 
@@ -23,6 +23,9 @@ struct str quantity_format(struct arena *a, struct quantity q);
  * and the canonical form is taken except where upstream keeps what was written ("+5", "1E3"). */
 bool quantity_text(struct arena *a, struct str text, struct str *ret);
 int quantity_cmp(struct quantity a, struct quantity b);
+/* Do two nodes, strings or numbers, hold the same quantity? "1000m" is "1". Nodes that hold none
+ * are compared as JSON; NULL equals nothing. */
+bool quantity_equal(struct arena *a, const cJSON *x, const cJSON *y);
 /* In the format of a unless a is 0. */
 struct quantity quantity_add(struct quantity a, struct quantity b);
 struct quantity quantity_sub(struct quantity a, struct quantity b);

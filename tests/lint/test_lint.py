@@ -187,7 +187,7 @@ def test_heads_finds(lint):
 ], ids=["option", "page", "pool", "field", "volume", "binding"])
 def test_generated_finds(tmp_path, path, old, new, finding):
     tree = os.path.dirname(os.path.dirname(HERE))
-    for part in ("include/sublet", "charts", "docs", "config", "translate", "syncer"):
+    for part in ("include/sublet", "charts", "docs", "kube", "config", "translate", "syncer"):
         shutil.copytree(os.path.join(tree, part), tmp_path / part)
     check = [tmp_path / "charts/generate", "--check"]
     assert subprocess.run(check, check=False).returncode == 0

@@ -84,31 +84,6 @@ static bool is_chosen(const cJSON *pod, const cJSON *node)
 
 /* --- taints --- */
 
-static bool tolerates(const cJSON *toleration, const cJSON *taint)
-{
-    struct str effect = json_str_at(toleration, "effect"), key = json_str_at(toleration, "key"),
-               op = json_str_at(toleration, "operator");
-
-    if (effect.n && !str_eq(effect, json_str_at(taint, "effect")))
-        return false;
-    if (key.n && !str_eq(key, json_str_at(taint, "key")))
-        return false;
-    if (str_eqc(op, "Exists"))
-        return true;
-    return (!op.n || str_eqc(op, "Equal")) && key.n &&
-           str_cmp(json_str_at(toleration, "value"), json_str_at(taint, "value")) == 0;
-}
-
-static bool tolerated(const cJSON *pod, const cJSON *taint)
-{
-    json_each(t, json_path(pod, "spec.tolerations"))
-    {
-        if (tolerates(t, taint))
-            return true;
-    }
-    return false;
-}
-
 void ds_node_fits(const cJSON *pod, const cJSON *node, bool *ret_run, bool *ret_stay)
 {
     *ret_run = *ret_stay = is_chosen(pod, node);
@@ -119,7 +94,8 @@ void ds_node_fits(const cJSON *pod, const cJSON *node, bool *ret_run, bool *ret_
         struct str effect = json_str_at(taint, "effect");
         bool evicts = str_eqc(effect, "NoExecute");
 
-        if ((!evicts && !str_eqc(effect, "NoSchedule")) || tolerated(pod, taint))
+        if ((!evicts && !str_eqc(effect, "NoSchedule")) ||
+            toleration_find(json_path(pod, "spec.tolerations"), taint))
             continue;
         *ret_run = false;
         if (evicts)

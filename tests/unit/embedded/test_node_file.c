@@ -22,7 +22,7 @@ static void test_the_built_in_set(void **state)
 
     (void)state;
     assert_int_equal(json_count(nodes), 6);
-    assert_true(str_eqc(object_name(first), "gpu-a100-1"));
+    assert_true(str_eqc(meta_name(first), "gpu-a100-1"));
     assert_true(
         str_eqc(json_str(json_get(json_path(first, "metadata.labels"), "nvidia.com/gpu.product")),
                 "NVIDIA-A100-SXM4-80GB"));
@@ -117,13 +117,13 @@ static void test_addresses_are_read_strictly(void **state)
     uint32_t ip;
 
     (void)state;
-    assert_true(ip_parse(STR("10.96.0.1"), &ip));
+    assert_true(numbers_ip_parse(STR("10.96.0.1"), &ip));
     assert_int_equal(ip, API_SERVICE);
-    assert_true(str_eqc(ip_format(a, ip), "10.96.0.1"));
-    assert_false(ip_parse(STR("10.96.0"), &ip));
-    assert_false(ip_parse(STR("10.96.0.1.2"), &ip));
-    assert_false(ip_parse(STR("10.96.0.256"), &ip));
-    assert_false(ip_parse(STR("::1"), &ip));
+    assert_true(str_eqc(numbers_ip_format(a, ip), "10.96.0.1"));
+    assert_false(numbers_ip_parse(STR("10.96.0"), &ip));
+    assert_false(numbers_ip_parse(STR("10.96.0.1.2"), &ip));
+    assert_false(numbers_ip_parse(STR("10.96.0.256"), &ip));
+    assert_false(numbers_ip_parse(STR("::1"), &ip));
     arena_free(a);
 }
 

@@ -140,7 +140,7 @@ static void open_and_check(struct fixture *f, size_t at)
     struct db *db = NULL;
 
     err_clear(&f->err);
-    if (store_open_db(&f->options, &db, &f->err) || load(s, db, &f->err)) {
+    if (store_open_db(&f->options, &db, &f->err) || store_load(s, db, &f->err)) {
         assert_ptr_equal(f->err.kind, &ERR_STORAGE);
         refused++;
     } else {
@@ -221,7 +221,7 @@ static void check_log(struct fixture *f, size_t at, int64_t newest, struct log_c
     struct db *db = NULL;
 
     err_clear(&f->err);
-    if (store_open_db(&f->options, &db, &f->err) || load(s, db, &f->err))
+    if (store_open_db(&f->options, &db, &f->err) || store_load(s, db, &f->err))
         fail_msg("byte %zu: %.*s", at, STR_F(f->err.message));
     unsigned pods = store_resource(s, STR("pods"));
     int value = value_of(store_get(s, pods, STR("a"), STR("k0")));

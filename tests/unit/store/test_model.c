@@ -40,7 +40,7 @@ static void run(unsigned with_seed, size_t events, size_t memory)
         }
         if (!model_random(&model, 4)) {
             f.store->packed = -1000; /* all objects are worth moving */
-            pack(f.store);
+            store_pack(f.store);
         }
         if (!model_random(&model, 8))
             fixture_reopen(&f);

@@ -131,7 +131,7 @@ static void test_owners(void **state)
     const struct store_object *mine = store_object_ref(object(f, 7));
     int64_t later = put(f, "b", name_of(8), 8); /* under way */
     retain_nothing_warm(f->store);
-    pack(f->store);
+    store_pack(f->store);
     assert_int_equal(moved(f), OBJECTS - 2);
     assert_ptr_equal(object(f, 7), mine);
     store_object_unref(mine);
