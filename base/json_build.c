@@ -9,23 +9,24 @@
 
 #include "json_impl.h"
 
+/* NULL: the member is left out. */
 static cJSON *node_of(struct arena *a, const struct json_member *m)
 {
-    switch (m->kind) {
-    case JSON_MEMBER_STR:
-        return json_new_string(a, m->str);
-    case JSON_MEMBER_I64:
-        return json_new_i64(a, m->i64);
-    case JSON_MEMBER_BOOL:
-        return json_new_bool(a, m->boolean);
-    case JSON_MEMBER_NODE:
-        assert(!m->node->next); /* detached */
+    switch (m->length) {
+    case JSON_LENGTH_C:
+        return json_new_string(a, str_c(m->string));
+    case JSON_LENGTH_NODE:
+        assert(!m->node || !m->node->next); /* detached */
         return m->node;
-    case JSON_MEMBER_ABSENT:
-    case JSON_MEMBER_END:
-        break;
+    case JSON_LENGTH_I64:
+        return json_new_i64(a, m->number);
+    case JSON_LENGTH_BOOL:
+        return json_new_bool(a, m->number != 0);
+    case JSON_LENGTH_ABSENT:
+        return NULL;
+    default:
+        return json_new_string(a, (struct str){m->string, m->length});
     }
-    return NULL;
 }
 
 static void append(cJSON *object, const char *key, cJSON *node)
@@ -39,28 +40,29 @@ static void append(cJSON *object, const char *key, cJSON *node)
     json_link(object, node);
 }
 
-cJSON *json_build(struct arena *a, const struct json_member *members)
+cJSON *json_build(struct arena *a, size_t n, const struct json_member *members)
 {
     cJSON *ret = json_new_object(a);
 
-    for (; members->kind != JSON_MEMBER_END; members++) {
-        cJSON *node = node_of(a, members);
+    for (size_t i = 0; i < n; i++) {
+        cJSON *node = node_of(a, &members[i]);
 
         if (node)
-            append(ret, members->key, node);
+            append(ret, members[i].key, node);
     }
     return ret;
 }
 
-cJSON *json_put_members(struct arena *a, cJSON *object, const struct json_member *members)
+cJSON *json_put_members(struct arena *a, cJSON *object, size_t n, const struct json_member *members)
 {
-    for (; members->kind != JSON_MEMBER_END; members++) {
-        cJSON *node = node_of(a, members), *old = node ? json_get(object, members->key) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        cJSON *node = node_of(a, &members[i]);
+        cJSON *old = node ? json_get(object, members[i].key) : NULL;
 
         if (old)
             json_replace(object, old, node);
         else if (node)
-            append(object, members->key, node);
+            append(object, members[i].key, node);
     }
     return object;
 }

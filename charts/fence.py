@@ -115,8 +115,9 @@ def leaf(**more):
 
 
 def added_keys(text, to):
-    """Keys that a function adds to the object of that name."""
-    return re.findall(rf'\b(?:add_str|object_add|json_set\w*)\([^;()]*?\b{to},\s*(?:STR\()?"(\w+)"', text)
+    """Keys that a function adds to the object of that name, or builds as a member of that name."""
+    return re.findall(rf'\b(?:add_str|object_add|json_set\w*)\([^;()]*?\b{to},\s*(?:STR\()?"(\w+)"', text) + \
+        re.findall(rf'JSON\("{to}",\s*json_object\(\w+,\s*JSON\("(\w+)"', text)
 
 
 def read_function(file, name):

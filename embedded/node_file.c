@@ -5,6 +5,7 @@
 #include "impl.h"
 
 #include <sublet/hash.h>
+#include <sublet/json_build.h>
 #include <sublet/quantity.h>
 #include <sublet/yaml.h>
 
@@ -296,10 +297,8 @@ static void add_capacity(struct reader *r, const cJSON *group, cJSON *node)
 {
     cJSON *capacity = json_ensure_path(r->arena, node, "status.capacity");
 
-    json_set_str(r->arena, capacity, "cpu", STR("32"));
-    json_set_str(r->arena, capacity, "memory", STR("256Gi"));
-    json_set_str(r->arena, capacity, "ephemeral-storage", STR("1Ti"));
-    json_set_str(r->arena, capacity, "pods", STR("110"));
+    json_put(r->arena, capacity, JSON("cpu", "32"), JSON("memory", "256Gi"),
+             JSON("ephemeral-storage", "1Ti"), JSON("pods", "110"));
     copy_texts(r, capacity, json_get(group, "capacity"));
 }
 
@@ -323,13 +322,11 @@ static void add_labels(struct reader *r, const cJSON *group, struct str name, cJ
     struct arena *a = r->arena;
     cJSON *labels = json_ensure_path(a, node, "metadata.labels");
 
-    json_set_str(a, labels, "kubernetes.io/hostname", name);
-    json_set_str(a, labels, "kubernetes.io/os", STR("linux"));
-    json_set_str(a, labels, "kubernetes.io/arch", STR("amd64"));
-    json_set_str(a, labels, "node.kubernetes.io/instance-type",
-                 text_or(group, "instanceType", "simulated"));
-    json_set_str(a, labels, "topology.kubernetes.io/region", text_or(group, "region", "r1"));
-    json_set_str(a, labels, "topology.kubernetes.io/zone", text_or(group, "zone", "r1a"));
+    json_put(a, labels, JSON("kubernetes.io/hostname", name), JSON("kubernetes.io/os", "linux"),
+             JSON("kubernetes.io/arch", "amd64"),
+             JSON("node.kubernetes.io/instance-type", text_or(group, "instanceType", "simulated")),
+             JSON("topology.kubernetes.io/region", text_or(group, "region", "r1")),
+             JSON("topology.kubernetes.io/zone", text_or(group, "zone", "r1a")));
 }
 
 /* --- groups --- */

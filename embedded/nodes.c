@@ -13,6 +13,7 @@
 
 #include <assert.h>
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/object.h>
 
@@ -128,14 +129,6 @@ static struct str free_address(struct reconcile *r, const struct resource *res, 
     return found ? numbers_ip_format(a, ip) : STR_NULL;
 }
 
-static void add_address(struct arena *a, cJSON *list, const char *type, struct str text)
-{
-    cJSON *address = json_append(list, json_new_object(a));
-
-    json_set_str(a, address, "type", str_c(type));
-    json_set_str(a, address, "address", text);
-}
-
 static bool set_addresses(struct reconcile *r, const struct resource *res, cJSON *node)
 {
     struct arena *a = reconcile_arena(r);
@@ -148,50 +141,42 @@ static bool set_addresses(struct reconcile *r, const struct resource *res, cJSON
     if (!json_is_array(list))
         list = json_set(a, json_ensure_object(a, node, "status"), "addresses", json_new_array(a));
     if (ip.n)
-        add_address(a, list, "InternalIP", ip);
+        json_append(list, json_object(a, JSON("type", "InternalIP"), JSON("address", ip)));
     if (!has_name)
-        add_address(a, list, "Hostname", meta_name(node));
+        json_append(list,
+                    json_object(a, JSON("type", "Hostname"), JSON("address", meta_name(node))));
     return true;
 }
 
 static bool set_node_info(struct arena *a, cJSON *node)
 {
-    static const char *const texts[][2] = {
-        {"architecture", "amd64"},
-        {"bootID", "00000000-0000-0000-0000-000000000000"},
-        {"containerRuntimeVersion", "simulated://1.0"},
-        {"kernelVersion", "simulated"},
-        {"kubeProxyVersion", ""},
-        {"kubeletVersion", KUBELET_VERSION},
-        {"machineID", "00000000000000000000000000000000"},
-        {"operatingSystem", "linux"},
-        {"osImage", "Simulated machine"},
-        {"systemUUID", "00000000-0000-0000-0000-000000000000"},
-    };
-    cJSON *status = json_ensure_object(a, node, "status"), *info;
+    cJSON *status = json_ensure_object(a, node, "status");
 
     if (json_str_at(status, "nodeInfo.kubeletVersion").n)
         return false;
-    info = json_set(a, status, "nodeInfo", json_new_object(a));
-    for (size_t i = 0; i < COUNT(texts); i++)
-        json_set_str(a, info, texts[i][0], str_c(texts[i][1]));
+    json_set(a, status, "nodeInfo",
+             json_object(a, JSON("architecture", "amd64"),
+                         JSON("bootID", "00000000-0000-0000-0000-000000000000"),
+                         JSON("containerRuntimeVersion", "simulated://1.0"),
+                         JSON("kernelVersion", "simulated"), JSON("kubeProxyVersion", ""),
+                         JSON("kubeletVersion", KUBELET_VERSION),
+                         JSON("machineID", "00000000000000000000000000000000"),
+                         JSON("operatingSystem", "linux"), JSON("osImage", "Simulated machine"),
+                         JSON("systemUUID", "00000000-0000-0000-0000-000000000000")));
     json_set_i64(a, json_ensure_path(a, status, "daemonEndpoints.kubeletEndpoint"), "Port", 10250);
     return true;
 }
 
 static bool set_capacity(struct arena *a, cJSON *node)
 {
-    static const char *const amounts[][2] = {
-        {"cpu", "32"}, {"memory", "256Gi"}, {"ephemeral-storage", "1Ti"}, {"pods", "110"}};
     cJSON *status = json_ensure_object(a, node, "status");
 
     if (json_count(json_get(status, "allocatable")))
         return false;
-    if (!json_count(json_get(status, "capacity"))) {
-        cJSON *capacity = json_set(a, status, "capacity", json_new_object(a));
-        for (size_t i = 0; i < COUNT(amounts); i++)
-            json_set_str(a, capacity, amounts[i][0], str_c(amounts[i][1]));
-    }
+    if (!json_count(json_get(status, "capacity")))
+        json_set(a, status, "capacity",
+                 json_object(a, JSON("cpu", "32"), JSON("memory", "256Gi"),
+                             JSON("ephemeral-storage", "1Ti"), JSON("pods", "110")));
     json_set(a, status, "allocatable", json_copy(a, json_get(status, "capacity")));
     return true;
 }
@@ -211,10 +196,8 @@ static bool set_taint(struct arena *a, cJSON *node, const char *key, bool wanted
     }
     if (!json_is_array(list))
         list = json_set(a, spec, "taints", json_new_array(a));
-    taint = json_append(list, json_new_object(a));
-    json_set_str(a, taint, "key", str_c(key));
-    json_set_str(a, taint, "effect", STR("NoExecute"));
-    json_set_str(a, taint, "timeAdded", time_format_s(a, now_s));
+    json_append(list, json_object(a, JSON("key", key), JSON("effect", "NoExecute"),
+                                  JSON("timeAdded", time_format_s(a, now_s))));
     return true;
 }
 
@@ -238,19 +221,13 @@ static bool is_judged(struct reconcile *r)
 
 static cJSON *new_lease(struct arena *a, const cJSON *node, int64_t seconds)
 {
-    cJSON *lease = json_new_object(a), *meta = json_ensure_object(a, lease, "metadata");
-    cJSON *owner = json_new_object(a);
+    cJSON *owner = owner_reference(a, STR("v1"), STR("Node"), node);
+    cJSON *metadata = json_object(a, JSON("name", meta_name(node)), JSON("namespace", LEASE_NS),
+                                  JSON("ownerReferences", json_array(a, owner)));
+    cJSON *spec = json_object(a, JSON("holderIdentity", meta_name(node)),
+                              JSON_I64("leaseDurationSeconds", seconds));
 
-    json_set_str(a, meta, "name", meta_name(node));
-    json_set_str(a, meta, "namespace", STR(LEASE_NS));
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)), owner);
-    json_set_str(a, owner, "apiVersion", STR("v1"));
-    json_set_str(a, owner, "kind", STR("Node"));
-    json_set_str(a, owner, "name", meta_name(node));
-    json_set_str(a, owner, "uid", meta_uid(node));
-    json_set_str(a, json_ensure_object(a, lease, "spec"), "holderIdentity", meta_name(node));
-    json_set_i64(a, json_get(lease, "spec"), "leaseDurationSeconds", seconds);
-    return lease;
+    return json_object(a, JSON("metadata", metadata), JSON("spec", spec));
 }
 
 /* Long leases, rarely renewed, unless somebody watches them: an idle host is to cost nothing. */

@@ -8,6 +8,7 @@
  * Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, status/generate.go. */
 #include "pod_status.h"
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 #define RUN_SECONDS     1 /* of a pod that may end */
 #define BACKOFF_SECONDS 10
@@ -89,24 +90,18 @@ static const cJSON *find_status(const cJSON *list, struct str name)
 static cJSON *status_of(struct life *l, const cJSON *container, const cJSON *old)
 {
     struct arena *a = l->arena;
-    struct str name = json_str_at(container, "name");
-    cJSON *s = json_new_object(a);
     const cJSON *last = json_get(old, "lastState"), *resources = json_get(container, "resources");
 
-    json_set_str(a, s, "name", name);
-    json_set(a, s, "state", json_new_object(a));
-    json_set(a, s, "lastState", last ? json_copy(a, last) : json_new_object(a));
-    json_set_bool(a, s, "ready", false);
-    json_set_i64(a, s, "restartCount", json_i64_at(old, "restartCount", 0));
-    json_set_str(a, s, "image", json_str_at(container, "image"));
-    json_set_str(a, s, "imageID", STR(""));
-    json_set_bool(a, s, "started", false);
-    if (json_count(resources)) {
-        if (json_get(resources, "requests"))
-            json_set(a, s, "allocatedResources", json_copy(a, json_get(resources, "requests")));
-        json_set(a, s, "resources", json_copy(a, resources));
-    }
-    return s;
+    if (!json_count(resources))
+        resources = NULL;
+    return json_object(
+        a, JSON("name", json_str_at(container, "name")), JSON("state", json_new_object(a)),
+        JSON("lastState", last ? json_copy(a, last) : json_new_object(a)),
+        JSON_BOOL("ready", false), JSON_I64("restartCount", json_i64_at(old, "restartCount", 0)),
+        JSON("image", json_str_at(container, "image")), JSON("imageID", ""),
+        JSON_BOOL("started", false),
+        JSON("allocatedResources", json_copy(a, json_get(resources, "requests"))),
+        JSON("resources", json_copy(a, resources)));
 }
 
 static void set_ran(struct life *l, cJSON *s, const cJSON *container)
@@ -116,18 +111,15 @@ static void set_ran(struct life *l, cJSON *s, const cJSON *container)
                                  STR_F(json_str_at(container, "name")),
                                  (long long)json_i64_at(s, "restartCount", 0));
 
-    json_set_str(a, s, "imageID",
-                 arena_printf(a, "simulated://%.*s", STR_F(json_str_at(container, "image"))));
-    json_set_str(a, s, "containerID", id);
+    struct str image = arena_printf(a, "simulated://%.*s", STR_F(json_str_at(container, "image")));
+
+    json_put(a, s, JSON("imageID", image), JSON("containerID", id));
 }
 
 static cJSON *set_waiting(struct life *l, cJSON *s, const char *reason, struct str message)
 {
-    cJSON *waiting = json_ensure_path(l->arena, s, "state.waiting");
-
-    json_set_str(l->arena, waiting, "reason", str_c(reason));
-    if (message.n)
-        json_set_str(l->arena, waiting, "message", message);
+    json_put(l->arena, json_ensure_path(l->arena, s, "state.waiting"), JSON("reason", reason),
+             JSON_NONEMPTY("message", message));
     return s;
 }
 
@@ -135,8 +127,7 @@ static cJSON *set_running(struct life *l, cJSON *s, const cJSON *container, int6
 {
     json_set_str(l->arena, json_ensure_path(l->arena, s, "state.running"), "startedAt",
                  time_format_s(l->arena, since));
-    json_set_bool(l->arena, s, "ready", true);
-    json_set_bool(l->arena, s, "started", true);
+    json_put(l->arena, s, JSON_BOOL("ready", true), JSON_BOOL("started", true));
     set_ran(l, s, container);
     return s;
 }
@@ -145,14 +136,13 @@ static cJSON *set_terminated(struct life *l, cJSON *s, const cJSON *container, i
                              int64_t until, int64_t code)
 {
     struct arena *a = l->arena;
-    cJSON *t = json_ensure_path(a, s, "state.terminated");
 
     set_ran(l, s, container);
-    json_set_i64(a, t, "exitCode", code);
-    json_set_str(a, t, "reason", str_c(code ? "Error" : "Completed"));
-    json_set_str(a, t, "startedAt", time_format_s(a, since));
-    json_set_str(a, t, "finishedAt", time_format_s(a, until));
-    json_set_str(a, t, "containerID", json_str_at(s, "containerID"));
+    json_put(a, json_ensure_path(a, s, "state.terminated"), JSON_I64("exitCode", code),
+             JSON("reason", code ? "Error" : "Completed"),
+             JSON("startedAt", time_format_s(a, since)),
+             JSON("finishedAt", time_format_s(a, until)),
+             JSON("containerID", json_str_at(s, "containerID")));
     return s;
 }
 
@@ -396,14 +386,10 @@ static void set_addresses(struct arena *a, const struct pod_view *v, cJSON *stat
     const struct str ips[] = {v->host_ip, v->pod_ip};
 
     for (size_t i = 0; i < 2; i++) {
-        cJSON *list, *item;
-
         if (!ips[i].n || json_str_at(status, keys[i][0]).n)
             continue;
         json_set_str(a, status, keys[i][0], ips[i]);
-        list = json_set(a, status, keys[i][1], json_new_array(a));
-        item = json_append(list, json_new_object(a));
-        json_set_str(a, item, "ip", ips[i]);
+        json_set(a, status, keys[i][1], json_array(a, json_object(a, JSON("ip", ips[i]))));
     }
 }
 
@@ -509,9 +495,8 @@ cJSON *pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_d
     json_set_str(a, status, "phase", str_c(phase_of(&l, list, init)));
     if (past_deadline(&l, status)) {
         terminate_all(&l, status, "containerStatuses", "spec.containers", 137);
-        json_set_str(a, status, "phase", STR("Failed"));
-        json_set_str(a, status, "reason", STR("DeadlineExceeded"));
-        json_set_str(a, status, "message", STR(DEADLINE_WORDS));
+        json_put(a, status, JSON("phase", "Failed"), JSON("reason", "DeadlineExceeded"),
+                 JSON("message", DEADLINE_WORDS));
     }
     set_conditions(a, v, object, initialized);
     *ret_due_s = l.due;

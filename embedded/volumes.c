@@ -15,6 +15,7 @@
 
 #include <assert.h>
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
@@ -178,16 +179,11 @@ static cJSON *find_volume(struct binding *b)
 
 /* --- steps --- */
 
-static void set_claim_ref(struct binding *b, cJSON *volume)
+static cJSON *claim_ref(struct binding *b)
 {
-    struct arena *a = b->arena;
-    cJSON *ref = json_ensure_path(a, volume, "spec.claimRef");
-
-    json_set_str(a, ref, "kind", STR("PersistentVolumeClaim"));
-    json_set_str(a, ref, "apiVersion", STR("v1"));
-    json_set_str(a, ref, "namespace", meta_ns(b->claim));
-    json_set_str(a, ref, "name", meta_name(b->claim));
-    json_set_str(a, ref, "uid", meta_uid(b->claim));
+    return json_object(b->arena, JSON("kind", "PersistentVolumeClaim"), JSON("apiVersion", "v1"),
+                       JSON("namespace", meta_ns(b->claim)), JSON("name", meta_name(b->claim)),
+                       JSON("uid", meta_uid(b->claim)));
 }
 
 static struct str provisioned_name(struct binding *b)
@@ -208,24 +204,23 @@ static void on_provisioned(struct reconcile *r, void *ctx, const struct err *err
 static void provision(struct binding *b, const cJSON *class_)
 {
     struct arena *a = b->arena;
-    cJSON *volume = json_new_object(a), *meta = json_ensure_object(a, volume, "metadata");
-    cJSON *spec = json_ensure_object(a, volume, "spec"), *csi;
+    const cJSON *want = json_get(b->claim, "spec");
     struct str policy = json_str_at(class_, "reclaimPolicy"), name = provisioned_name(b);
+    struct str size = json_str_at(want, "resources.requests.storage");
+    struct str mode = json_str_at(want, "volumeMode");
+    cJSON *annotations = json_object(a, JSON(PROVISIONED_BY, PROVISIONER));
+    cJSON *spec =
+        json_object(a, JSON("accessModes", json_copy(a, json_get(want, "accessModes"))),
+                    JSON("capacity", json_object(a, JSON("storage", size))),
+                    JSON("persistentVolumeReclaimPolicy", policy.n ? policy : STR("Delete")),
+                    JSON("storageClassName", json_str_at(want, "storageClassName")),
+                    JSON_NONEMPTY("volumeMode", mode),
+                    JSON("csi", json_object(a, JSON("driver", DRIVER), JSON("volumeHandle", name))),
+                    JSON("claimRef", claim_ref(b)));
+    cJSON *metadata = json_object(a, JSON("name", name), JSON("annotations", annotations));
 
-    json_set_str(a, meta, "name", name);
-    json_set_str(a, json_ensure_object(a, meta, "annotations"), PROVISIONED_BY, STR(PROVISIONER));
-    json_set(a, spec, "accessModes", json_copy(a, json_path(b->claim, "spec.accessModes")));
-    json_set_str(a, json_ensure_object(a, spec, "capacity"), "storage",
-                 json_str_at(b->claim, "spec.resources.requests.storage"));
-    json_set_str(a, spec, "persistentVolumeReclaimPolicy", policy.n ? policy : STR("Delete"));
-    json_set_str(a, spec, "storageClassName", json_str_at(b->claim, "spec.storageClassName"));
-    if (json_str_at(b->claim, "spec.volumeMode").n)
-        json_set_str(a, spec, "volumeMode", json_str_at(b->claim, "spec.volumeMode"));
-    csi = json_ensure_object(a, spec, "csi");
-    json_set_str(a, csi, "driver", STR(DRIVER));
-    json_set_str(a, csi, "volumeHandle", name);
-    set_claim_ref(b, volume);
-    reconcile_create(b->run, b->volumes, STR(""), volume);
+    reconcile_create(b->run, b->volumes, STR(""),
+                     json_object(a, JSON("metadata", metadata), JSON("spec", spec)));
     reconcile_then(b->run, on_provisioned, b->claim);
 }
 
@@ -233,21 +228,19 @@ static void provision(struct binding *b, const cJSON *class_)
 static void complete(struct binding *b, cJSON *volume)
 {
     struct arena *a = b->arena;
-    cJSON *claim = b->claim, *annotations, *status;
+    cJSON *claim = b->claim, *annotations;
     struct str name = meta_name(volume);
 
     if (!str_eq(json_str_at(claim, "spec.volumeName"), name)) {
         json_set_str(a, json_ensure_object(a, claim, "spec"), "volumeName", name);
         annotations = json_ensure_path(a, claim, "metadata.annotations");
-        json_set_str(a, annotations, BIND_COMPLETED, STR("yes"));
-        json_set_str(a, annotations, BOUND_BY, STR("yes"));
+        json_put(a, annotations, JSON(BIND_COMPLETED, "yes"), JSON(BOUND_BY, "yes"));
         reconcile_update(b->run, b->claims, claim);
         return; /* its event brings the next step */
     }
-    status = json_ensure_object(a, claim, "status");
-    json_set_str(a, status, "phase", STR("Bound"));
-    json_set(a, status, "accessModes", json_copy(a, json_path(volume, "spec.accessModes")));
-    json_set(a, status, "capacity", json_copy(a, json_path(volume, "spec.capacity")));
+    json_put(a, json_ensure_object(a, claim, "status"), JSON("phase", "Bound"),
+             JSON("accessModes", json_copy(a, json_path(volume, "spec.accessModes"))),
+             JSON("capacity", json_copy(a, json_path(volume, "spec.capacity"))));
     reconcile_update_status(b->run, b->claims, claim);
 }
 
@@ -257,7 +250,7 @@ static void bind(struct binding *b, cJSON *volume)
         complete(b, volume);
         return;
     }
-    set_claim_ref(b, volume);
+    json_set(b->arena, json_ensure_object(b->arena, volume, "spec"), "claimRef", claim_ref(b));
     json_set_str(b->arena, json_ensure_path(b->arena, volume, "metadata.annotations"), BOUND_BY,
                  STR("yes"));
     reconcile_update(b->run, b->volumes, volume);
@@ -393,8 +386,8 @@ static void set_phase(struct reconcile *r, const struct resource *res, cJSON *vo
 
     if (str_eqc(json_str_at(status, "phase"), phase))
         return;
-    json_set_str(a, status, "phase", str_c(phase));
-    json_set_str(a, status, "lastPhaseTransitionTime", time_format_s(a, reconcile_now_s(r)));
+    json_put(a, status, JSON("phase", phase),
+             JSON("lastPhaseTransitionTime", time_format_s(a, reconcile_now_s(r))));
     reconcile_update_status(r, res, volume);
 }
 

@@ -3,6 +3,7 @@
 #include <sublet/object.h>
 
 #include <sublet/clock.h>
+#include <sublet/json_build.h>
 
 /* --- metadata --- */
 
@@ -48,6 +49,11 @@ int64_t meta_created_s(const cJSON *object)
 bool object_is_terminating(const cJSON *object)
 {
     return json_path(object, "metadata.deletionTimestamp") != NULL;
+}
+
+bool object_may_be_terminating(struct str bytes)
+{
+    return str_contains(bytes, STR("\"deletionTimestamp\""));
 }
 
 bool finalizer_has(const cJSON *object, const char *name)
@@ -101,9 +107,7 @@ bool condition_set(struct arena *a, cJSON *object, const char *type, const char 
     if (same_status && str_eqc(json_str_at(c, "reason"), reason) &&
         str_eq(json_str_at(c, "message"), message))
         return false;
-    json_set_str(a, c, "status", str_c(status));
-    json_set_str(a, c, "reason", str_c(reason));
-    json_set_str(a, c, "message", message);
+    json_put(a, c, JSON("status", status), JSON("reason", reason), JSON("message", message));
     if (!same_status)
         json_set_str(a, c, "lastTransitionTime", time_format_s(a, now_s));
     return true;
@@ -117,6 +121,14 @@ bool condition_remove(cJSON *object, const char *type)
         return false;
     json_detach(list, c);
     return true;
+}
+
+cJSON *condition_new(struct arena *a, const char *type, const char *status, const char *reason,
+                     struct str message, struct str since)
+{
+    return json_object(a, JSON("type", type), JSON("status", status),
+                       JSON("lastTransitionTime", since), JSON("reason", reason),
+                       JSON("message", message));
 }
 
 /* --- pods --- */
@@ -153,6 +165,20 @@ bool labels_cover(const cJSON *wanted, const cJSON *labels)
             return false;
     }
     return true;
+}
+
+cJSON *owner_reference(struct arena *a, struct str api_version, struct str kind,
+                       const cJSON *object)
+{
+    return json_object(a, JSON("apiVersion", api_version), JSON("kind", kind),
+                       JSON("name", meta_name(object)), JSON("uid", meta_uid(object)));
+}
+
+void owner_set(struct arena *a, cJSON *object, cJSON *reference)
+{
+    if (reference)
+        json_put(a, json_ensure_object(a, object, "metadata"),
+                 JSON("ownerReferences", json_array(a, reference)));
 }
 
 cJSON *owner_controller(const cJSON *object)

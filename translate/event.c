@@ -6,6 +6,8 @@
 
 #include "shape.h"
 
+#include <sublet/json_build.h>
+
 static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "ConfigMap",
                                     "Secret"};
 
@@ -34,19 +36,10 @@ static struct str event_name(struct arena *a, struct str host_event, struct str 
 static cJSON *involved_up(struct arena *a, const cJSON *from, struct str ns, struct str name,
                           struct str uid)
 {
-    static const char *const keys[] = {"kind", "apiVersion", "fieldPath"};
-    cJSON *ret = json_new_object(a);
-
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        struct str value = json_str(json_get(from, keys[i]));
-
-        if (value.n)
-            add_str(a, ret, keys[i], value);
-    }
-    add_str(a, ret, "namespace", ns);
-    add_str(a, ret, "name", name);
-    add_str(a, ret, "uid", uid);
-    return ret;
+    return json_object(a, JSON_NONEMPTY("kind", json_str(json_get(from, "kind"))),
+                       JSON_NONEMPTY("apiVersion", json_str(json_get(from, "apiVersion"))),
+                       JSON_NONEMPTY("fieldPath", json_str(json_get(from, "fieldPath"))),
+                       JSON("namespace", ns), JSON("name", name), JSON("uid", uid));
 }
 
 static const struct field SERIES_FIELDS[] = {
@@ -106,24 +99,22 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
     const cJSON *involved = json_get(host_event, "involvedObject");
     struct str host_name = json_str(json_get(involved, "name"));
     struct down d = {.arena = a, .tenant = t};
-    cJSON *ret, *metadata;
+    struct str event, message;
     char expect[64];
+    cJSON *ret;
 
     translate_name(t, ns, name, expect);
     if (!str_eqc(host_name, expect) || !kind_shown(json_str(json_get(involved, "kind"))) ||
         !str_eq(json_str(json_get(involved, "namespace")), t->host_namespace))
         return NULL;
 
-    ret = json_new_object(a);
-    add_str(a, ret, "apiVersion", STR("v1"));
-    add_str(a, ret, "kind", STR("Event"));
-    metadata = object_add(a, ret, STR("metadata"), json_new_object(a));
-    add_str(a, metadata, "name", event_name(a, json_str_at(host_event, "metadata.name"), name));
-    add_str(a, metadata, "namespace", ns);
-    object_add(a, ret, STR("involvedObject"), involved_up(a, involved, ns, name, uid));
-    add_str(
-        a, ret, "message",
-        translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name));
+    event = event_name(a, json_str_at(host_event, "metadata.name"), name);
+    message =
+        translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name);
+    ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Event"),
+                      JSON("metadata", json_object(a, JSON("name", event), JSON("namespace", ns))),
+                      JSON("involvedObject", involved_up(a, involved, ns, name, uid)),
+                      JSON("message", message));
     shape_into(&d, EVENT_FIELDS, host_event, ret);
     reporter_up(a, host_event, ret);
     return ret;

@@ -7,6 +7,8 @@
 
 #include "shape.h"
 
+#include <sublet/json_build.h>
+
 /* A trailing slash or dash stands for all that begin so. */
 static const char *const LABELS[] = {
     "kubernetes.io/arch",
@@ -90,14 +92,14 @@ static void devices_up(struct arena *a, const struct translate_tenant *t, const 
     }
 }
 
-static cJSON *amounts_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
-                         const cJSON *amounts)
+static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                            const cJSON *quantities)
 {
     cJSON *ret = json_new_object(a);
 
-    if (!json_is_object(amounts))
+    if (!json_is_object(quantities))
         return ret;
-    json_each(member, amounts)
+    json_each(member, quantities)
     {
         if (name_has_domain(json_key(member)))
             devices_up(a, t, labels, member, ret);
@@ -140,23 +142,24 @@ static cJSON *info_up(struct arena *a, const cJSON *info)
     return ret;
 }
 
+/* NULL, for a member to be left out, unless it is an array. */
+static cJSON *array_up(struct arena *a, const cJSON *list)
+{
+    return json_is_array(list) ? json_copy(a, list) : NULL;
+}
+
 static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
                         const cJSON *status)
 {
-    cJSON *ret = json_new_object(a);
-    const cJSON *conditions = json_get(status, "conditions");
+    const cJSON *capacity = json_get(status, "capacity");
+    const cJSON *allocatable = json_get(status, "allocatable");
 
-    object_add(a, ret, STR("capacity"), amounts_up(a, t, labels, json_get(status, "capacity")));
-    object_add(a, ret, STR("allocatable"),
-               amounts_up(a, t, labels, json_get(status, "allocatable")));
-    if (json_is_array(conditions))
-        object_add(a, ret, STR("conditions"), json_copy(a, conditions));
-    object_add(a, ret, STR("addresses"), addresses_up(a, json_get(status, "addresses")));
-    object_add(a, ret, STR("nodeInfo"), info_up(a, json_get(status, "nodeInfo")));
-    if (json_is_array(json_get(status, "declaredFeatures"))) /* what its kubelet knows */
-        object_add(a, ret, STR("declaredFeatures"),
-                   json_copy(a, json_get(status, "declaredFeatures")));
-    return ret;
+    return json_object(a, JSON("capacity", quantities_up(a, t, labels, capacity)),
+                       JSON("allocatable", quantities_up(a, t, labels, allocatable)),
+                       JSON("conditions", array_up(a, json_get(status, "conditions"))),
+                       JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
+                       JSON("nodeInfo", info_up(a, json_get(status, "nodeInfo"))),
+                       JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
 }
 
 static cJSON *spec_up(struct arena *a, const cJSON *spec)
@@ -173,14 +176,11 @@ static cJSON *spec_up(struct arena *a, const cJSON *spec)
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node)
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
-    cJSON *ret = json_new_object(a), *metadata;
+    cJSON *metadata = json_object(a, JSON("name", json_str_at(host_node, "metadata.name")),
+                                  JSON("labels", labels_up(a, t, labels)));
 
-    add_str(a, ret, "apiVersion", STR("v1"));
-    add_str(a, ret, "kind", STR("Node"));
-    metadata = object_add(a, ret, STR("metadata"), json_new_object(a));
-    add_str(a, metadata, "name", json_str_at(host_node, "metadata.name"));
-    object_add(a, metadata, STR("labels"), labels_up(a, t, labels));
-    object_add(a, ret, STR("spec"), spec_up(a, json_get(host_node, "spec")));
-    object_add(a, ret, STR("status"), status_up(a, t, labels, json_get(host_node, "status")));
-    return ret;
+    return json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Node"),
+                       JSON("metadata", metadata),
+                       JSON("spec", spec_up(a, json_get(host_node, "spec"))),
+                       JSON("status", status_up(a, t, labels, json_get(host_node, "status"))));
 }

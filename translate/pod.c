@@ -8,6 +8,8 @@
 
 #include "shape.h"
 
+#include <sublet/json_build.h>
+
 /* ---- tables ---- */
 
 static const struct field SYSCTL_FIELDS[] = {
@@ -200,7 +202,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
                   cJSON **ret, struct err *err)
 {
     struct down d;
-    cJSON *pod, *metadata;
+    cJSON *metadata;
     char name[64];
 
     down_init(&d, a, t, choice, vpod, services);
@@ -210,15 +212,11 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     if (translate_check_pod(a, t, d.ns, vpod, err) || gpu_count_pod(a, vpod, &d.asked, err))
         return -1;
 
-    pod = json_new_object(a);
-    add_str(a, pod, "apiVersion", STR("v1"));
-    add_str(a, pod, "kind", STR("Pod"));
     translate_name(t, d.ns, d.name, name);
     metadata = labels_add_pool(&d, translate_metadata(a, t, vpod, str_c(name)));
     d.notes = json_get(metadata, "annotations");
-    object_add(a, pod, STR("metadata"), metadata);
-    object_add(a, pod, STR("spec"), spec_down(&d));
-    *ret = pod;
+    *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
+                       JSON("spec", spec_down(&d)));
     return 0;
 }
 
@@ -232,7 +230,7 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
                         cJSON **ret, struct err *err)
 {
     const cJSON *have = json_path(host_now, "spec.ephemeralContainers");
-    cJSON *list = NULL, *spec;
+    cJSON *list = NULL;
     struct down d;
 
     *ret = NULL;
@@ -256,8 +254,6 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
     }
     if (!list)
         return 0;
-    *ret = json_new_object(a);
-    spec = object_add(a, *ret, STR("spec"), json_new_object(a));
-    object_add(a, spec, STR("ephemeralContainers"), list);
+    *ret = json_object(a, JSON("spec", json_object(a, JSON("ephemeralContainers", list))));
     return 0;
 }

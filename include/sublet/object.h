@@ -17,6 +17,9 @@ struct str meta_annotation(const cJSON *object, const char *key);
 int64_t meta_created_s(const cJSON *object);                  /* 0 when unknown */
 int64_t object_time_s(const cJSON *object, const char *path); /* 0 when absent or no time */
 bool object_is_terminating(const cJSON *object);              /* has a deletionTimestamp */
+/* May a stored object be terminating? Most are not: the word in its bytes decides whether building
+ * a tree is worth it. */
+bool object_may_be_terminating(struct str bytes);
 bool finalizer_has(const cJSON *object, const char *name);
 
 /* Of a list of conditions (status.conditions); NULL when it has none of this type. */
@@ -30,6 +33,9 @@ const cJSON *condition_of(const cJSON *object, const char *type);
 bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
                    const char *reason, struct str message, int64_t now_s);
 bool condition_remove(cJSON *object, const char *type);
+/* A condition whose last transition was then. */
+cJSON *condition_new(struct arena *a, const char *type, const char *status, const char *reason,
+                     struct str message, struct str since);
 
 /* Succeeded or Failed: its containers ended and do not start again. */
 bool pod_phase_is_final(struct str phase);
@@ -40,6 +46,11 @@ bool pod_is_ready(const cJSON *pod);
 /* Has `labels` every label of `wanted`, with its value? */
 bool labels_cover(const cJSON *wanted, const cJSON *labels);
 
+/* A reference to an object as an owner, neither controlling nor blocking its deletion. */
+cJSON *owner_reference(struct arena *a, struct str api_version, struct str kind,
+                       const cJSON *object);
+/* Makes it the only owner of an object; NULL changes nothing. */
+void owner_set(struct arena *a, cJSON *object, cJSON *reference);
 /* Its controlling ownerReference, or NULL: there is one at most. */
 cJSON *owner_controller(const cJSON *object);
 

@@ -43,7 +43,7 @@ int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *
     if (!ns)
         return err_not_found(err, STR(""), STR("namespaces"), c->ns);
     /* Without the key in the bytes no tree is built. */
-    if (!str_contains(ns->bytes, STR("\"deletionTimestamp\"")))
+    if (!object_may_be_terminating(ns->bytes))
         return 0;
     cJSON *tree = vapi_tree(c->arena, ns);
     return object_is_terminating(tree) ? terminating(c, object, err) : 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/object.h>
 
 #include "auth_impl.h"
 #include "token_cache.h"
@@ -62,7 +63,7 @@ static bool is_deleted(struct auth *auth, struct arena *a, const struct store_ob
 {
     int64_t at;
 
-    if (!str_contains(o->bytes, STR("\"deletionTimestamp\"")))
+    if (!object_may_be_terminating(o->bytes))
         return false;
     return time_parse(json_str_at(vapi_tree(a, o), "metadata.deletionTimestamp"), &at) &&
            at / 1000000 < clock_wall_s(vapi_clock(auth->api)) - DELETED_LEEWAY;

@@ -237,7 +237,7 @@ static int64_t decided_at(const struct signing *s, const char *type)
 {
     const cJSON *c = condition_get(json_path(s->csr, "status.conditions"), type);
 
-    return c ? time_at_s(c, "lastUpdateTime") : 0;
+    return c ? object_time_s(c, "lastUpdateTime") : 0;
 }
 
 static void earlier(int64_t *end, int64_t at, int64_t after)

@@ -3,6 +3,8 @@
  * another controller owns, nor adopt for a terminating owner. */
 #include "util.h"
 
+#include <sublet/json_build.h>
+
 struct claim {
     struct reconcile *run;
     const struct resource *owner_res, *res;
@@ -106,33 +108,20 @@ cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n)
     return items;
 }
 
-static void copy_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
-{
-    const cJSON *item = json_get(from, key);
-
-    if (item)
-        json_set(a, to, key, json_copy(a, item));
-}
-
 cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
                          const cJSON *template_)
 {
-    cJSON *pod = json_new_object(a), *meta;
     const cJSON *from = json_get(template_, "metadata");
+    struct str prefix = arena_concat(a, 2, (struct str[]){meta_name(owner), STR("-")});
+    cJSON *metadata =
+        json_object(a, JSON("generateName", prefix), JSON("namespace", meta_ns(owner)),
+                    JSON("labels", json_copy(a, json_get(from, "labels"))),
+                    JSON("annotations", json_copy(a, json_get(from, "annotations"))),
+                    JSON("finalizers", json_copy(a, json_get(from, "finalizers"))),
+                    JSON("ownerReferences", json_array(a, owner_ref(a, owner_res, owner))));
 
-    json_set_str(a, pod, "kind", STR("Pod"));
-    json_set_str(a, pod, "apiVersion", STR("v1"));
-    meta = json_ensure_object(a, pod, "metadata");
-    json_set_str(a, meta, "generateName",
-                 arena_concat(a, 2, (struct str[]){meta_name(owner), STR("-")}));
-    json_set_str(a, meta, "namespace", meta_ns(owner));
-    copy_member(a, meta, from, "labels");
-    copy_member(a, meta, from, "annotations");
-    copy_member(a, meta, from, "finalizers");
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, owner_res, owner));
-    copy_member(a, pod, template_, "spec");
-    return pod;
+    return json_object(a, JSON("kind", "Pod"), JSON("apiVersion", "v1"), JSON("metadata", metadata),
+                       JSON("spec", json_copy(a, json_get(template_, "spec"))));
 }
 
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,

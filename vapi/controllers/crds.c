@@ -187,7 +187,7 @@ static bool on_instance(void *ctx, const struct store_object *o)
     struct arena *a = reconcile_arena(p->run);
 
     p->left++;
-    if (!str_contains(o->bytes, STR("\"deletionTimestamp\"")))
+    if (!object_may_be_terminating(o->bytes))
         reconcile_delete(p->run, p->resource, arena_str(a, o->ns), arena_str(a, o->name),
                          arena_str(a, o->uid), "Background");
     return true;
@@ -344,7 +344,7 @@ static void map_any(struct controller *c, const struct store_event *e)
     else if (r != crds)
         return;
     crd = store_get(vapi_store(api), crds->storage, STR(""), name);
-    if (crd && str_contains(crd->bytes, STR("\"deletionTimestamp\"")))
+    if (crd && object_may_be_terminating(crd->bytes))
         controller_add_name(c, STR(""), name);
 }
 

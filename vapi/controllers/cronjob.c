@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include <sublet/json_build.h>
+
 #define SCHEDULED_AT "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 struct cron_run {
@@ -75,7 +77,8 @@ static void note_success(struct cron_run *c, const cJSON *job)
 {
     struct str at = json_str_at(job, "status.completionTime");
 
-    if (time_at_s(job, "status.completionTime") > time_at_s(c->status, "lastSuccessfulTime"))
+    if (object_time_s(job, "status.completionTime") >
+        object_time_s(c->status, "lastSuccessfulTime"))
         json_set_str(reconcile_arena(c->run), c->status, "lastSuccessfulTime", at);
 }
 
@@ -124,7 +127,7 @@ static void drop_missing(struct cron_run *c)
 static int by_start(const void *a, const void *b)
 {
     const cJSON *x = *(cJSON *const *)a, *y = *(cJSON *const *)b;
-    int64_t s = time_at_s(x, "status.startTime"), t = time_at_s(y, "status.startTime");
+    int64_t s = object_time_s(x, "status.startTime"), t = object_time_s(y, "status.startTime");
 
     return s != t ? (s < t ? -1 : 1) : str_cmp(meta_name(x), meta_name(y));
 }
@@ -172,24 +175,19 @@ static struct str due_text(struct cron_run *c)
 static cJSON *make_job(struct cron_run *c)
 {
     struct arena *a = reconcile_arena(c->run);
-    const cJSON *from = json_path(c->cron, "spec.jobTemplate"), *item;
-    cJSON *job = json_new_object(a), *meta;
+    const cJSON *from = json_path(c->cron, "spec.jobTemplate");
+    cJSON *annotations = json_copy(a, json_path(from, "metadata.annotations")), *metadata;
 
-    json_set_str(a, job, "apiVersion", c->jobs_res->api_version);
-    json_set_str(a, job, "kind", c->jobs_res->kind);
-    meta = json_ensure_object(a, job, "metadata");
-    json_set_str(a, meta, "name", job_name(c, c->due));
-    json_set_str(a, meta, "namespace", meta_ns(c->cron));
-    if ((item = json_path(from, "metadata.labels")))
-        json_set(a, meta, "labels", json_copy(a, item));
-    if ((item = json_path(from, "metadata.annotations")))
-        json_set(a, meta, "annotations", json_copy(a, item));
-    json_set_str(a, json_ensure_object(a, meta, "annotations"), SCHEDULED_AT, due_text(c));
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, c->res, c->cron));
-    if ((item = json_get(from, "spec")))
-        json_set(a, job, "spec", json_copy(a, item));
-    return job;
+    annotations = json_is_object(annotations) ? annotations : json_new_object(a);
+    json_set_str(a, annotations, SCHEDULED_AT, due_text(c));
+    metadata =
+        json_object(a, JSON("name", job_name(c, c->due)), JSON("namespace", meta_ns(c->cron)),
+                    JSON("labels", json_copy(a, json_path(from, "metadata.labels"))),
+                    JSON("annotations", annotations),
+                    JSON("ownerReferences", json_array(a, owner_ref(a, c->res, c->cron))));
+    return json_object(a, JSON("apiVersion", c->jobs_res->api_version),
+                       JSON("kind", c->jobs_res->kind), JSON("metadata", metadata),
+                       JSON("spec", json_copy(a, json_get(from, "spec"))));
 }
 
 static void finish(struct cron_run *c)
@@ -264,7 +262,7 @@ static void replace_active(struct cron_run *c)
 /* The latest scheduled time without a Job; 0 when there is none. */
 static int64_t unmet(struct cron_run *c, const struct cron_schedule *s, int64_t start)
 {
-    int64_t last = time_at_s(c->status, "lastScheduleTime");
+    int64_t last = object_time_s(c->status, "lastScheduleTime");
     int64_t at = cron_last(s, start, c->now);
     int64_t deadline = json_i64_at(c->cron, "spec.startingDeadlineSeconds", -1);
 

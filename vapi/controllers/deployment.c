@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/spelling.h>
 
 #define HISTORY_BYTES 2000
@@ -226,15 +227,14 @@ static cJSON *set_new(struct rollout *o, int64_t replicas)
     cJSON *template_ = template_without_hash(a, o->deployment);
     struct str hash =
         template_hash(a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
-    cJSON *rs = json_new_object(a), *meta = json_ensure_object(a, rs, "metadata");
-    cJSON *labels = json_ensure_path(a, template_, "metadata.labels");
+    cJSON *labels = json_ensure_path(a, template_, "metadata.labels"), *metadata, *rs;
 
     json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
-    json_set_str(a, meta, "name", set_name(o, hash));
-    json_set_str(a, meta, "namespace", meta_ns(o->deployment));
-    json_set(a, meta, "labels", json_copy(a, labels));
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, o->res, o->deployment));
+    metadata =
+        json_object(a, JSON("name", set_name(o, hash)), JSON("namespace", meta_ns(o->deployment)),
+                    JSON("labels", json_copy(a, labels)),
+                    JSON("ownerReferences", json_array(a, owner_ref(a, o->res, o->deployment))));
+    rs = json_object(a, JSON("metadata", metadata));
     set_spec(o, rs, template_, hash, replicas);
     annotate_new(o, rs);
     annotate_sizes(o, rs);

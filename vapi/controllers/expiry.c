@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include <sublet/clock.h>
+#include <sublet/object.h>
 
 #define EXPIRY_MAGIC 0xE7E27771u
 #define LIFE_S       3600
@@ -40,23 +41,16 @@ struct sweep {
 
 /* ---- expiry times ---- */
 
-static int64_t seconds_at(const cJSON *event, const char *path)
-{
-    int64_t us;
-
-    return time_parse(json_str_at(event, path), &us) ? us / 1000000 : 0;
-}
-
 /* A client's timestamp counts unless it lies in the future. */
 static int64_t last_written(struct arena *a, const struct store_object *o, int64_t now_s)
 {
     static const char *const paths[] = {"lastTimestamp", "eventTime", "series.lastObservedTime",
                                         "firstTimestamp"};
     const cJSON *event = vapi_tree(a, o);
-    int64_t last = seconds_at(event, "metadata.creationTimestamp");
+    int64_t last = object_time_s(event, "metadata.creationTimestamp");
 
     for (size_t i = 0; i < COUNT(paths); i++) {
-        int64_t at = seconds_at(event, paths[i]);
+        int64_t at = object_time_s(event, paths[i]);
 
         if (at > last && at <= now_s)
             last = at;

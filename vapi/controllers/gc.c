@@ -76,7 +76,7 @@ static const cJSON *refs_of(struct arena *a, const struct store_object *o)
 
 static bool may_be_collecting(const struct store_object *o)
 {
-    return str_contains(o->bytes, STR("\"deletionTimestamp\"")) &&
+    return object_may_be_terminating(o->bytes) &&
            (str_contains(o->bytes, STR("\"" FOREGROUND "\"")) ||
             str_contains(o->bytes, STR("\"" ORPHAN "\"")));
 }

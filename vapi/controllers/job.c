@@ -70,7 +70,7 @@ static void after_finish(struct job_run *j)
         job_pod_untrack(j->run, j->pods_res, j->pods[i]);
     if (ttl < 0 || object_is_terminating(j->job))
         return;
-    left = time_at_s(end, "lastTransitionTime") + ttl - j->now;
+    left = object_time_s(end, "lastTransitionTime") + ttl - j->now;
     if (left > 0)
         reconcile_again_after(j->run, left * 1000);
     else

@@ -43,7 +43,7 @@ static int64_t containers_ended_s(const cJSON *pod)
 
     json_each(c, json_path(pod, "status.containerStatuses"))
     {
-        int64_t at = time_at_s(c, "state.terminated.finishedAt");
+        int64_t at = object_time_s(c, "state.terminated.finishedAt");
 
         if (!at)
             return 0;
@@ -58,9 +58,9 @@ int64_t job_pod_ended_s(const cJSON *pod)
     int64_t at = containers_ended_s(pod);
 
     if (!at && str_eqc(json_str_at(ready, "status"), "False"))
-        at = time_at_s(ready, "lastTransitionTime");
+        at = object_time_s(ready, "lastTransitionTime");
     if (!at && object_is_terminating(pod))
-        at = time_at_s(pod, "metadata.deletionTimestamp") -
+        at = object_time_s(pod, "metadata.deletionTimestamp") -
              json_i64_at(pod, "metadata.deletionGracePeriodSeconds", 0);
     return at ? at : meta_created_s(pod);
 }
@@ -275,7 +275,7 @@ static bool past_deadline(struct job_run *j)
 
     if (seconds < 0 || j->suspended)
         return false;
-    int64_t left = time_at_s(j->status, "startTime") + seconds - j->now;
+    int64_t left = object_time_s(j->status, "startTime") + seconds - j->now;
     if (left > 0)
         reconcile_again_after(j->run, left * 1000);
     return left <= 0;

@@ -3,6 +3,8 @@
  * the version that was read: a concurrent change must never be lost, the decision is repeated. */
 #include "util.h"
 
+#include <sublet/json_build.h>
+
 void metadata_write(struct reconcile *r, const struct resource *res, const cJSON *object,
                     const char *key, cJSON *value)
 {
@@ -55,15 +57,8 @@ bool owner_is(const cJSON *object, struct str uid)
 
 cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
 {
-    cJSON *ref = json_new_object(a);
-
-    json_set_str(a, ref, "apiVersion", r->api_version);
-    json_set_str(a, ref, "kind", r->kind);
-    json_set_str(a, ref, "name", meta_name(owner));
-    json_set_str(a, ref, "uid", meta_uid(owner));
-    json_set_bool(a, ref, "controller", true);
-    json_set_bool(a, ref, "blockOwnerDeletion", true);
-    return ref;
+    return json_put(a, owner_reference(a, r->api_version, r->kind, owner),
+                    JSON_BOOL("controller", true), JSON_BOOL("blockOwnerDeletion", true));
 }
 
 cJSON *owner_refs_copy(struct arena *a, const cJSON *object)

@@ -80,7 +80,7 @@ static bool on_object(void *ctx, const struct store_object *o)
         count_finalizers(c, o);
         return true;
     }
-    if (str_contains(o->bytes, STR("\"deletionTimestamp\"")))
+    if (object_may_be_terminating(o->bytes))
         return true;
     reconcile_delete(c->run, s->resource, arena_str(a, o->ns), arena_str(a, o->name),
                      arena_str(a, o->uid), "Background");
@@ -261,7 +261,7 @@ static void namespace_reconcile(struct reconcile *r)
 
 static bool is_terminating(const struct store_object *ns)
 {
-    return ns && str_contains(ns->bytes, STR("\"deletionTimestamp\""));
+    return ns && object_may_be_terminating(ns->bytes);
 }
 
 static void map_namespace(struct controller *c, const struct store_event *e)

@@ -6,6 +6,8 @@
  * 1.36. */
 #include "util.h"
 
+#include <sublet/json_build.h>
+
 #define NAMESPACE STR("default")
 #define NAME      STR("kubernetes")
 #define KEY       STR("default/kubernetes")
@@ -14,75 +16,56 @@
 
 /* --- wanted objects --- */
 
-static cJSON *new_object(struct arena *a)
+static cJSON *new_metadata(struct arena *a, cJSON *labels)
 {
-    cJSON *object = json_new_object(a), *meta = json_ensure_object(a, object, "metadata");
-
-    json_set_str(a, meta, "name", NAME);
-    json_set_str(a, meta, "namespace", NAMESPACE);
-    return object;
+    return json_object(a, JSON("name", NAME), JSON("namespace", NAMESPACE), JSON("labels", labels));
 }
 
-static void set_label(struct arena *a, cJSON *object, const char *name, struct str value)
+static cJSON *one_port(struct arena *a, unsigned number, cJSON *target)
 {
-    cJSON *meta = json_ensure_object(a, object, "metadata");
-
-    json_set_str(a, json_ensure_object(a, meta, "labels"), name, value);
-}
-
-static cJSON *set_port(struct arena *a, cJSON *holder, unsigned number)
-{
-    cJSON *port = json_append(json_set(a, holder, "ports", json_new_array(a)), json_new_object(a));
-
-    json_set_str(a, port, "name", STR("https"));
-    json_set_i64(a, port, "port", number);
-    json_set_str(a, port, "protocol", STR("TCP"));
-    return port;
+    return json_array(a, json_object(a, JSON("name", "https"), JSON_I64("port", number),
+                                     JSON("protocol", "TCP"), JSON("targetPort", target)));
 }
 
 static cJSON *want_service(struct arena *a, const struct vapi_address *at)
 {
-    cJSON *service = new_object(a), *spec = json_ensure_object(a, service, "spec");
     struct str ip = at->cluster_ip.n ? at->cluster_ip : STR("None");
+    cJSON *labels = json_object(a, JSON("component", "apiserver"), JSON("provider", "kubernetes"));
+    cJSON *spec = json_object(
+        a, JSON("type", "ClusterIP"), JSON("sessionAffinity", "None"), JSON("clusterIP", ip),
+        JSON("clusterIPs", json_array(a, json_new_string(a, ip))),
+        JSON("ports", one_port(a, at->port, json_new_i64(a, at->target_port))));
 
-    set_label(a, service, "component", STR("apiserver"));
-    set_label(a, service, "provider", STR("kubernetes"));
-    json_set_str(a, spec, "type", STR("ClusterIP"));
-    json_set_str(a, spec, "sessionAffinity", STR("None"));
-    json_set_str(a, spec, "clusterIP", ip);
-    json_append(json_set(a, spec, "clusterIPs", json_new_array(a)), json_new_string(a, ip));
-    json_set_i64(a, set_port(a, spec, at->port), "targetPort", at->target_port);
-    return service;
+    return json_object(a, JSON("metadata", new_metadata(a, labels)), JSON("spec", spec));
 }
 
 static cJSON *want_endpoints(struct arena *a, const struct vapi_address *at)
 {
-    cJSON *object = new_object(a), *subset, *addresses;
+    cJSON *labels = json_object(a, JSON("endpointslice.kubernetes.io/skip-mirror", "true")),
+          *subset;
 
     if (!at->endpoint_ip.n)
         return NULL;
-    set_label(a, object, "endpointslice.kubernetes.io/skip-mirror", STR("true"));
-    subset = json_append(json_set(a, object, "subsets", json_new_array(a)), json_new_object(a));
-    addresses = json_set(a, subset, "addresses", json_new_array(a));
-    json_set_str(a, json_append(addresses, json_new_object(a)), "ip", at->endpoint_ip);
-    set_port(a, subset, at->endpoint_port);
-    return object;
+    subset = json_object(
+        a, JSON("addresses", json_array(a, json_object(a, JSON("ip", at->endpoint_ip)))),
+        JSON("ports", one_port(a, at->endpoint_port, NULL)));
+    return json_object(a, JSON("metadata", new_metadata(a, labels)),
+                       JSON("subsets", json_array(a, subset)));
 }
 
 static cJSON *want_slice(struct arena *a, const struct vapi_address *at)
 {
-    cJSON *object = new_object(a), *endpoint;
+    cJSON *labels = json_object(a, JSON("kubernetes.io/service-name", NAME)), *endpoint;
     struct str ip = at->endpoint_ip;
 
     if (!ip.n)
         return NULL;
-    set_label(a, object, "kubernetes.io/service-name", NAME);
-    json_set_str(a, object, "addressType", str_c(str_find(ip, ':') < ip.n ? "IPv6" : "IPv4"));
-    endpoint = json_append(json_set(a, object, "endpoints", json_new_array(a)), json_new_object(a));
-    json_append(json_set(a, endpoint, "addresses", json_new_array(a)), json_new_string(a, ip));
-    json_set_bool(a, json_ensure_object(a, endpoint, "conditions"), "ready", true);
-    set_port(a, object, at->endpoint_port);
-    return object;
+    endpoint = json_object(a, JSON("addresses", json_array(a, json_new_string(a, ip))),
+                           JSON("conditions", json_object(a, JSON_BOOL("ready", true))));
+    return json_object(a, JSON("metadata", new_metadata(a, labels)),
+                       JSON("addressType", str_find(ip, ':') < ip.n ? "IPv6" : "IPv4"),
+                       JSON("endpoints", json_array(a, endpoint)),
+                       JSON("ports", one_port(a, at->endpoint_port, NULL)));
 }
 
 /* --- present objects --- */

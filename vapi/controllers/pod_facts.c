@@ -53,7 +53,7 @@ static void read_facts(struct pod_facts *f, const cJSON *pod)
     f->terminating = object_is_terminating(pod);
     f->finished = pod_is_finished(pod);
     f->ready = pod_is_ready(pod);
-    f->ready_since_s = time_at_s(condition_of(pod, "Ready"), "lastTransitionTime");
+    f->ready_since_s = object_time_s(condition_of(pod, "Ready"), "lastTransitionTime");
 }
 
 const struct pod_facts *pod_facts_of(struct pod_facts_table *t, const struct store_object *pod)

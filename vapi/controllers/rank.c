@@ -69,7 +69,7 @@ static size_t crowd_of(const cJSON *pod, cJSON *const *crowd, size_t n_crowd)
 
 static void fill(struct ranked *r, cJSON *pod, int64_t now_s)
 {
-    int64_t ready_s = time_at_s(condition_of(pod, "Ready"), "lastTransitionTime");
+    int64_t ready_s = object_time_s(condition_of(pod, "Ready"), "lastTransitionTime");
     bool ready = pod_is_ready(pod);
 
     r->pod = pod;

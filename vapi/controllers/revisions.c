@@ -8,6 +8,8 @@
 
 #include "../types/tree.h"
 
+#include <sublet/json_build.h>
+
 static int64_t number_of(const cJSON *revision)
 {
     return json_i64_at(revision, "revision", 0);
@@ -94,26 +96,21 @@ static void on_created(struct reconcile *r, void *ctx, const struct err *err,
 static void make(struct revisions *v, cJSON *data, int64_t number)
 {
     struct arena *a = reconcile_arena(v->run);
-    cJSON *made = json_new_object(a), *meta = json_ensure_object(a, made, "metadata"), *labels;
-    const cJSON *template_labels = json_path(v->owner, "spec.template.metadata.labels");
-    const cJSON *annotations = json_path(v->owner, "metadata.annotations");
+    cJSON *labels = json_copy(a, json_path(v->owner, "spec.template.metadata.labels"));
     struct str hash = template_hash(a, json_path(v->owner, "spec.template"),
                                     json_i64_at(v->owner, "status.collisionCount", 0));
+    struct str name = arena_concat(a, 3, (struct str[]){meta_name(v->owner), STR("-"), hash});
+    cJSON *metadata, *made;
 
-    json_set_str(a, made, "apiVersion", v->res->api_version);
-    json_set_str(a, made, "kind", v->res->kind);
-    json_set_str(a, meta, "name",
-                 arena_concat(a, 3, (struct str[]){meta_name(v->owner), STR("-"), hash}));
-    json_set_str(a, meta, "namespace", meta_ns(v->owner));
-    labels = json_set(a, meta, "labels",
-                      template_labels ? json_copy(a, template_labels) : json_new_object(a));
+    labels = labels ? labels : json_new_object(a);
     json_set_str(a, labels, v->hash_label, hash);
-    if (annotations)
-        json_set(a, meta, "annotations", json_copy(a, annotations));
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, v->owner_res, v->owner));
-    json_set(a, made, "data", data);
-    json_set_i64(a, made, "revision", number);
+    metadata = json_object(
+        a, JSON("name", name), JSON("namespace", meta_ns(v->owner)), JSON("labels", labels),
+        JSON("annotations", json_copy(a, json_path(v->owner, "metadata.annotations"))),
+        JSON("ownerReferences", json_array(a, owner_ref(a, v->owner_res, v->owner))));
+    made =
+        json_object(a, JSON("apiVersion", v->res->api_version), JSON("kind", v->res->kind),
+                    JSON("metadata", metadata), JSON("data", data), JSON_I64("revision", number));
     reconcile_create(v->run, v->res, meta_ns(v->owner), made);
     reconcile_then(v->run, on_created, v);
 }
@@ -122,10 +119,9 @@ static void make(struct revisions *v, cJSON *data, int64_t number)
 static void renumber(struct revisions *v, const cJSON *revision, int64_t number)
 {
     struct arena *a = reconcile_arena(v->run);
-    cJSON *patch = json_new_object(a);
 
-    json_set_i64(a, patch, "revision", number);
-    reconcile_patch(v->run, v->res, STR_NULL, meta_ns(revision), meta_name(revision), patch);
+    reconcile_patch(v->run, v->res, STR_NULL, meta_ns(revision), meta_name(revision),
+                    json_object(a, JSON_I64("revision", number)));
 }
 
 static bool find_update(struct revisions *v, const struct selector *selector)

@@ -4,13 +4,15 @@
  * pkg/controller/deployment (progress, sync) of Kubernetes 1.36. */
 #include "deployment.h"
 
+#include <sublet/json_build.h>
+
 /* Same status and reason: unchanged. Same status: keeps the transition time. */
 void rollout_condition(struct rollout *o, const char *type, const char *status, const char *reason,
                        struct str message)
 {
     struct arena *a = o->arena;
     cJSON *parent = json_ensure_object(a, o->deployment, "status");
-    cJSON *list = json_get(parent, "conditions"), *c = json_new_object(a);
+    cJSON *list = json_get(parent, "conditions");
     struct str now = time_format_s(a, reconcile_now_s(o->run)), since = now;
     cJSON *was = condition_get(list, type);
 
@@ -23,13 +25,10 @@ void rollout_condition(struct rollout *o, const char *type, const char *status, 
         list = json_set(a, parent, "conditions", json_new_array(a));
     if (was)
         json_detach(list, was);
-    json_set_str(a, c, "type", str_c(type));
-    json_set_str(a, c, "status", str_c(status));
-    json_set_str(a, c, "lastUpdateTime", now);
-    json_set_str(a, c, "lastTransitionTime", since.n ? since : now);
-    json_set_str(a, c, "reason", str_c(reason));
-    json_set_str(a, c, "message", message);
-    json_append(list, c);
+    json_append(list, json_object(a, JSON("type", type), JSON("status", status),
+                                  JSON("lastUpdateTime", now),
+                                  JSON("lastTransitionTime", since.n ? since : now),
+                                  JSON("reason", reason), JSON("message", message)));
 }
 
 static const cJSON *progress_of(const struct rollout *o)
@@ -107,7 +106,7 @@ static void set_progressing(struct rollout *o)
 
 static void watch_deadline(struct rollout *o)
 {
-    int64_t since = time_at_s(progress_of(o), "lastUpdateTime");
+    int64_t since = object_time_s(progress_of(o), "lastUpdateTime");
     int64_t left = since + o->deadline - reconcile_now_s(o->run);
 
     if (!progress_of(o) || progress_is(o, "NewReplicaSetAvailable") ||

@@ -8,6 +8,8 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include <sublet/json_build.h>
+
 /* A wanted endpoint, looked up by its identity. */
 struct wanted {
     struct str key;
@@ -124,17 +126,14 @@ static cJSON *slice_tree(struct layout *l, const char *type, const cJSON *ports)
 {
     struct slice_plan *p = l->plan;
     struct arena *a = l->arena;
-    cJSON *tree = json_new_object(a), *meta = json_ensure_object(a, tree, "metadata");
     struct str name = meta_name(p->owner);
+    struct str prefix = name.n < 253 ? arena_concat(a, 2, (struct str[]){name, STR("-")}) : name;
+    cJSON *metadata =
+        json_object(a, JSON("namespace", meta_ns(p->owner)), JSON("generateName", prefix),
+                    JSON("ownerReferences", json_array(a, owner_ref(a, p->owner_res, p->owner))));
 
-    json_set_str(a, meta, "namespace", meta_ns(p->owner));
-    json_set_str(a, meta, "generateName",
-                 name.n < 253 ? arena_concat(a, 2, (struct str[]){name, STR("-")}) : name);
-    json_append(json_set(a, meta, "ownerReferences", json_new_array(a)),
-                owner_ref(a, p->owner_res, p->owner));
-    json_set_str(a, tree, "addressType", str_c(type));
-    json_set(a, tree, "ports", json_copy(a, ports));
-    return tree;
+    return json_object(a, JSON("metadata", metadata), JSON("addressType", type),
+                       JSON("ports", json_copy(a, ports)));
 }
 
 static bool is_owned(const struct slice_plan *p, const cJSON *tree)

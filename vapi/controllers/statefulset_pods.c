@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include <sublet/json_build.h>
+
 #define POD_NAME_LABEL  "statefulset.kubernetes.io/pod-name"
 #define POD_INDEX_LABEL "apps.kubernetes.io/pod-index"
 
@@ -113,17 +115,13 @@ static cJSON *make_claim(struct sts *s, const cJSON *template_, int64_t ordinal,
     struct arena *a = reconcile_arena(s->run);
     cJSON *claim = json_copy(a, template_), *meta = json_ensure_object(a, claim, "metadata");
     cJSON *labels = json_ensure_object(a, meta, "labels");
-    cJSON *owner = claim_owner(s, ordinal, NULL);
 
-    json_set_str(a, claim, "apiVersion", STR("v1"));
-    json_set_str(a, claim, "kind", STR("PersistentVolumeClaim"));
     json_remove(claim, "status");
-    json_set_str(a, meta, "name", name);
-    json_set_str(a, meta, "namespace", meta_ns(s->owner));
+    json_put(a, claim, JSON("apiVersion", "v1"), JSON("kind", "PersistentVolumeClaim"));
+    json_put(a, meta, JSON("name", name), JSON("namespace", meta_ns(s->owner)));
     json_each(label, json_path(s->owner, "spec.selector.matchLabels"))
         json_set_str(a, labels, label->string, json_str(label));
-    if (owner)
-        json_append(json_set(a, meta, "ownerReferences", json_new_array(a)), owner);
+    owner_set(a, claim, claim_owner(s, ordinal, NULL));
     return claim;
 }
 

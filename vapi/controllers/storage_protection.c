@@ -183,8 +183,8 @@ static void map_protected(struct controller *c, const struct store_event *e, con
 {
     struct str bytes = e->object->bytes;
 
-    if (e->type != STORE_DELETED && (!str_contains(bytes, str_c(finalizer)) ||
-                                     str_contains(bytes, STR("\"deletionTimestamp\""))))
+    if (e->type != STORE_DELETED &&
+        (!str_contains(bytes, str_c(finalizer)) || object_may_be_terminating(bytes)))
         controller_map_self(c, e);
 }
 
@@ -230,8 +230,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
     struct arena *a;
     const cJSON *pod;
 
-    if (!may_use(o) ||
-        (e->type != STORE_DELETED && !str_contains(o->bytes, STR("\"deletionTimestamp\""))))
+    if (!may_use(o) || (e->type != STORE_DELETED && !object_may_be_terminating(o->bytes)))
         return;
     a = arena_new(0);
     pod = vapi_tree(a, o);

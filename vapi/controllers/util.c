@@ -22,13 +22,6 @@ bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int6
     return left <= 0;
 }
 
-int64_t time_at_s(const cJSON *object, const char *path)
-{
-    int64_t us;
-
-    return time_parse(json_str_at(object, path), &us) ? us / 1000000 : 0;
-}
-
 int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise)
 {
     struct str text = json_str(value);

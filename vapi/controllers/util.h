@@ -109,4 +109,3 @@ bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, 
 void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
                    const cJSON *as_read);
 bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
-int64_t time_at_s(const cJSON *object, const char *path); /* 0 when absent */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
+
 #define SLOTS       256u
 #define BURST       25
 #define REFILL_MS   300000
@@ -93,28 +95,19 @@ static bool take_token(struct events *e, uint64_t key, int64_t now)
 
 /* ---- the object ---- */
 
-static void copy_text(struct arena *a, cJSON *to, const char *key, struct str value)
-{
-    if (value.n)
-        json_set_str(a, to, key, value);
-}
-
 /* Accepts an object, or a reference to one. */
 static cJSON *make_reference(struct arena *a, const cJSON *involved)
 {
-    static const char *const metadata[] = {"namespace", "name", "uid", "resourceVersion"};
-    const cJSON *from = json_get(involved, "metadata");
-    cJSON *reference = json_new_object(a);
+    const cJSON *metadata = json_get(involved, "metadata"), *from = metadata ? metadata : involved;
 
-    if (!from)
-        from = involved;
-    copy_text(a, reference, "kind", json_str(json_get(involved, "kind")));
-    for (size_t i = 0; i < 3; i++)
-        copy_text(a, reference, metadata[i], json_str(json_get(from, metadata[i])));
-    copy_text(a, reference, "apiVersion", json_str(json_get(involved, "apiVersion")));
-    copy_text(a, reference, "resourceVersion", json_str(json_get(from, "resourceVersion")));
-    copy_text(a, reference, "fieldPath", json_str(json_get(involved, "fieldPath")));
-    return reference;
+    return json_object(
+        a, JSON_NONEMPTY("kind", json_str(json_get(involved, "kind"))),
+        JSON_NONEMPTY("namespace", json_str(json_get(from, "namespace"))),
+        JSON_NONEMPTY("name", json_str(json_get(from, "name"))),
+        JSON_NONEMPTY("uid", json_str(json_get(from, "uid"))),
+        JSON_NONEMPTY("apiVersion", json_str(json_get(involved, "apiVersion"))),
+        JSON_NONEMPTY("resourceVersion", json_str(json_get(from, "resourceVersion"))),
+        JSON_NONEMPTY("fieldPath", json_str(json_get(involved, "fieldPath"))));
 }
 
 struct occurrence {
@@ -127,38 +120,25 @@ struct occurrence {
 static cJSON *make_event(struct arena *a, const struct occurrence *o)
 {
     struct str at = time_format_s(a, o->now_us / 1000000);
-    cJSON *event = json_new_object(a), *metadata;
+    /* Nanoseconds, as upstream; ours only grow, so that no two names meet. */
+    struct str name = arena_printf(a, "%.*s.%llx",
+                                   STR_F(str_sub(json_str(json_get(o->reference, "name")), 0, 230)),
+                                   (unsigned long long)o->name_ns);
 
-    json_set_str(a, event, "kind", STR("Event"));
-    json_set_str(a, event, "apiVersion", STR("v1"));
-    metadata = json_ensure_object(a, event, "metadata");
-    /* Nanoseconds, as upstream; ours only grow, so that names never collide. */
-    json_set_str(a, metadata, "name",
-                 arena_printf(a, "%.*s.%llx",
-                              STR_F(str_sub(json_str(json_get(o->reference, "name")), 0, 230)),
-                              (unsigned long long)o->name_ns));
-    json_set_str(a, metadata, "namespace", o->ns);
-    json_set(a, event, "involvedObject", json_copy(a, o->reference));
-    json_set_str(a, event, "reason", str_c(o->reason));
-    json_set_str(a, event, "message", o->message);
-    json_set_str(a, json_ensure_object(a, event, "source"), "component", str_c(o->component));
-    json_set_str(a, event, "firstTimestamp", at);
-    json_set_str(a, event, "lastTimestamp", at);
-    json_set_i64(a, event, "count", 1);
-    json_set_str(a, event, "type", str_c(o->type));
-    json_set(a, event, "eventTime", json_new_null(a));
-    json_set_str(a, event, "reportingComponent", str_c(o->component));
-    json_set_str(a, event, "reportingInstance", STR(""));
-    return event;
+    return json_object(
+        a, JSON("kind", "Event"), JSON("apiVersion", "v1"),
+        JSON("metadata", json_object(a, JSON("name", name), JSON("namespace", o->ns))),
+        JSON("involvedObject", json_copy(a, o->reference)), JSON("reason", o->reason),
+        JSON("message", o->message),
+        JSON("source", json_object(a, JSON("component", o->component))), JSON("firstTimestamp", at),
+        JSON("lastTimestamp", at), JSON_I64("count", 1), JSON("type", o->type),
+        JSON("eventTime", json_new_null(a)), JSON("reportingComponent", o->component),
+        JSON("reportingInstance", ""));
 }
 
 static cJSON *make_count(struct arena *a, int64_t count, int64_t now_s)
 {
-    cJSON *patch = json_new_object(a);
-
-    json_set_i64(a, patch, "count", count);
-    json_set_str(a, patch, "lastTimestamp", time_format_s(a, now_s));
-    return patch;
+    return json_object(a, JSON_I64("count", count), JSON("lastTimestamp", time_format_s(a, now_s)));
 }
 
 /* ---- recording ---- */

@@ -55,8 +55,8 @@ static void leaves_out(void **state)
     struct str message = STR(""), reason = STR("r");
 
     (void)state;
-    assert_str(json_text(a, json_object(a, JSON_IF(message.n, "message", message),
-                                        JSON_IF(reason.n, "reason", reason), JSON("x", "y"))),
+    assert_str(json_text(a, json_object(a, JSON_NONEMPTY("message", message),
+                                        JSON_NONEMPTY("reason", reason), JSON("x", "y"))),
                "{\"reason\":\"r\",\"x\":\"y\"}");
     arena_free(a);
 }
@@ -69,7 +69,7 @@ static void puts_into_an_object(void **state)
 
     (void)state;
     same = json_put(a, object, JSON_BOOL("d", true), JSON_I64("b", 7), JSON("c", absent),
-                    JSON_IF(false, "a", "no"), JSON("d", "last"));
+                    JSON_NONEMPTY("a", STR("")), JSON("d", "last"));
     assert_ptr_equal(same, object);
     assert_str(json_text(a, object), "{\"a\":\"1\",\"b\":7,\"c\":\"3\",\"d\":\"last\"}");
     arena_free(a);

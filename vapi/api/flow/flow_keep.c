@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 
 #define KEEP_MAGIC 0x666c6b70u
@@ -172,20 +173,15 @@ static void keep_seed(struct flow_keep *k, struct arena *a, const struct seed *s
 static void set_condition(struct flow_keep *k, struct arena *a, cJSON *tree, struct str level,
                           bool found)
 {
-    cJSON *status = json_ensure_object(a, tree, "status"), *list = json_new_array(a), *c;
+    struct str message = arena_printf(
+        a, "This FlowSchema references the PriorityLevelConfiguration object named \"%.*s\" %s",
+        STR_F(level), found ? "and it exists" : "but there is no such object");
+    cJSON *condition =
+        condition_new(a, "Dangling", found ? "False" : "True", found ? "Found" : "NotFound",
+                      message, time_format_s(a, clock_wall_s(vapi_clock(k->api))));
 
-    c = json_append(list, json_new_object(a));
-    json_set_str(a, c, "type", STR("Dangling"));
-    json_set_str(a, c, "status", found ? STR("False") : STR("True"));
-    json_set_str(a, c, "lastTransitionTime", time_format_s(a, clock_wall_s(vapi_clock(k->api))));
-    json_set_str(a, c, "reason", found ? STR("Found") : STR("NotFound"));
-    json_set_str(a, c, "message",
-                 arena_printf(a,
-                              "This FlowSchema references the PriorityLevelConfiguration object "
-                              "named \"%.*s\" %s",
-                              STR_F(level),
-                              found ? "and it exists" : "but there is no such object"));
-    json_set(a, status, "conditions", list);
+    json_put(a, json_ensure_object(a, tree, "status"),
+             JSON("conditions", json_array(a, condition)));
 }
 
 static bool has_condition(const cJSON *tree, bool found, struct str level)

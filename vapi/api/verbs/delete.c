@@ -162,9 +162,7 @@ static void mark(struct removal *d, int64_t when, int64_t grace)
 
 static int64_t marked_at(const cJSON *object)
 {
-    int64_t us;
-
-    return time_parse(json_str_at(object, "metadata.deletionTimestamp"), &us) ? us / 1000000 : 0;
+    return object_time_s(object, "metadata.deletionTimestamp");
 }
 
 /* Finalizers keep the object: marks it with a grace period of 0, unless it is marked already. */
