@@ -10,13 +10,13 @@
 enum { MAPPING_OLD = 6, MAPPING_TRIED = 9 };
 struct mapping {
     bool exists;
-    unsigned tried;              /* creates that were sent and whose outcome is not known */
-    int64_t lost_s;              /* from when on these count as lost, not as under way; 0: not yet */
-    struct str uid;              /* of the virtual object */
-    struct str host_uid;         /* empty: never seen on the host */
-    int64_t life;                /* the life in which host_uid was last seen */
-    struct str given;            /* of a Service: addresses and ports the host allocated, "a,b" */
-    bool headless;               /* a Service that takes no address of the host's */
+    unsigned tried;      /* creates that were sent and whose outcome is not known */
+    int64_t lost_s;      /* from when on these count as lost, not as under way; 0: not yet */
+    struct str uid;      /* of the virtual object */
+    struct str host_uid; /* empty: never seen on the host */
+    int64_t life;        /* the life in which host_uid was last seen */
+    struct str given;    /* of a Service: addresses and ports the host allocated, "a,b" */
+    bool headless;       /* a Service that takes no address of the host's */
     struct str old[MAPPING_OLD]; /* previous virtual uids, whose host objects may still exist */
     size_t n_old;
 };
