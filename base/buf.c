@@ -142,7 +142,7 @@ static const char escapes[256] = {
     ['&'] = 'u',           [0x80 ... 0xFF] = '8',
 };
 
-/* Writes what stands for the special byte at p, returns how much of the text that covers. */
+/* Writes the escape of the special byte at p, returns how many bytes of the input it covers. */
 static size_t escape_one(struct buf *b, const unsigned char *p, const unsigned char *end)
 {
     static const char hex[] = "0123456789abcdef";

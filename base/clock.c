@@ -62,8 +62,8 @@ static void ask_kernel(unsigned char *p, size_t n)
     }
 }
 
-/* Every answer has an id of its own: small amounts come from a stock, and what was given out is not
- * kept. Nobody forks here, so no stock is ever there twice. */
+/* Every response has an id of its own: a few bytes are taken from a stock, which forgets what it
+ * gave out. The program never forks, so there are never two copies of a stock. */
 static void system_fill(void *ctx, void *out, size_t n)
 {
     static _Thread_local unsigned char stock[512];
@@ -106,7 +106,7 @@ void rng_suffix(const struct rng *r, char *out, size_t n)
             have = sizeof(bytes);
         }
         unsigned char byte = bytes[--have];
-        if (byte < FAIR) /* the rest would favour the first letters */
+        if (byte < FAIR) /* the bytes above would favour the first letters */
             out[done++] = alphabet[byte % LETTERS];
     }
     out[n] = '\0';

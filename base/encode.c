@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Encodings of bytes as text, and digests. Decoders are strict: what they accept they accept in one
- * spelling, except where Go's standard decoder, which clients rely on, is laxer. */
+ * Encodings of bytes as strings, and digests. Decoders are strict: what they accept they accept in
+ * one spelling, except where Go's standard decoder, which clients rely on, is laxer. */
 #include <sublet/encode.h>
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors as values. Why: a failure is met deep down and told at the edge as a metav1.Status, so it
- * carries what a Status needs and nothing else. Must never log, and never keep a pointer into
- * memory it does not own: what arrives is copied into the err's arena or into its own text. */
+/* Errors as values. Why: a failure is found deep down and reported at the edge as a metav1.Status,
+ * so it carries what a Status needs and nothing else. Must never log, and never keep a pointer into
+ * memory it does not own: what arrives is copied into the err's arena or into its own buffer. */
 
 #include <sublet/err.h>
 
@@ -17,7 +17,7 @@
 #include <sublet/tbl/errors.h>
 #undef ERR_KIND
 
-/* More than this of one message helps nobody; it bounds what a tenant's text can make of it. */
+/* A longer message is of no use; this bounds what a tenant's input can make of it. */
 enum { MESSAGE_MAX = 64 * 1024 };
 
 void err_init(struct err *err, struct arena *arena)
@@ -30,7 +30,7 @@ void err_clear(struct err *err)
     err_init(err, err->arena);
 }
 
-/* Takes over the text of b as the message. */
+/* Takes over the bytes of b as the message. */
 static void set_message(struct err *err, struct buf *b)
 {
     struct str text = str_clip(buf_str(b), MESSAGE_MAX);
@@ -105,7 +105,7 @@ static char short_escape(unsigned char c)
     return c >= 7 && c <= 13 ? letters[c - 7] : 0;
 }
 
-/* Text as Go's %q prints it. */
+/* A string as Go's %q prints it. */
 static void add_quoted(struct buf *b, struct str s)
 {
     const unsigned char *p = (const unsigned char *)(s.p ? s.p : ""), *end = p + s.n;
@@ -132,7 +132,7 @@ static void add_quoted(struct buf *b, struct str s)
     buf_char(b, '"');
 }
 
-/* schema.GroupResource's text: resource, or resource.group. */
+/* schema.GroupResource as a string: resource, or resource.group. */
 static void add_resource(struct buf *b, struct str group, struct str resource)
 {
     buf_add(b, resource);

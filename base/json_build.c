@@ -33,7 +33,7 @@ static void append(cJSON *object, const char *key, cJSON *node)
 {
     union {
         const char *literal;
-        char *string; /* of cJSON's type; nobody writes through it */
+        char *string; /* of cJSON's type; never written through */
     } pun = {.literal = key};
 
     node->string = pun.string;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as exact decimals, and equality. Why: an update that changes nothing must be seen as such
  * whatever the order of its members and the spelling of its numbers. Must never compare through a
- * double what a literal tells exactly, nor take quadratic time over a large object. */
+ * double what a literal gives exactly, nor take quadratic time over a large object. */
 
 #include <sublet/json.h>
 

@@ -12,7 +12,7 @@ enum { JSON_DEPTH_MAX = 10000 };
 /* Above this many members an object is compared or filled through a sorted or hashed index. */
 enum { JSON_SMALL = 16 };
 
-/* The text Go's encoding/json writes for a finite number, NUL-terminated; returns its length. */
+/* The literal Go's encoding/json writes for a finite number, NUL-terminated; returns its length. */
 size_t json_format_double(double value, char out[32]);
 
 /* Links item as the last child. */

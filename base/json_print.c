@@ -31,7 +31,7 @@ static inline void put(struct buf *b, char c)
 }
 
 /* The fewest digits that read back as the same double: "d.ddde[+-]xx". Below 15 digits a decimal is
- * told from its neighbours anyway (DBL_DIG), unless the number is subnormal. */
+ * distinct from its neighbours anyway (DBL_DIG), unless the number is subnormal. */
 static void shortest(double value, char *out, size_t space)
 {
     int first = fabs(value) < DBL_MIN ? 0 : DBL_DIG - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON reader. Why: cJSON's own accepts what is not JSON and loses numbers. Strict RFC 8259
- * over text of known length; error texts follow Go's encoding/json, which clients have learnt to
- * read. Must never recurse past the limit, read past the text, or do more than linear work per
+ * over input of known length; error messages follow Go's encoding/json, which clients have learnt
+ * to read. Must never recurse past the limit, read past the input, or do more than linear work per
  * byte. */
 
 #include <sublet/json.h>
@@ -54,7 +54,7 @@ static bool fail(struct reader *r, const char *what)
     return false;
 }
 
-/* The character at p is wrong `where`; at the end of the text that is what is wrong. */
+/* The character at p is wrong `where`; at the end of the input its end is. */
 static bool fail_at(struct reader *r, const char *p, const char *where)
 {
     static const char letters[] = "abtnvfr"; /* Go's short escapes of 0x07 to 0x0D */
@@ -188,7 +188,7 @@ static bool read_escape(struct reader *r, char **out)
     return true;
 }
 
-/* Ends the text that stands at start in the output. Under ASan it moves to an allocation of its
+/* Ends the string that stands at start in the output. Under ASan it moves to an allocation of its
  * own, so that reading past it is seen. */
 static struct str finish(struct reader *r, char *start, char *out)
 {
@@ -234,7 +234,7 @@ static bool read_string(struct reader *r, struct str *ret)
     return true;
 }
 
-/* Writable view of text that this reader put into the arena. */
+/* Writable view of a string that this reader put into the arena. */
 static char *own(struct str s)
 {
     union {

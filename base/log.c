@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines. Why: the one place that writes to stderr, so that a line is one write and one event.
- * Must never let a tenant's text start a new line or drive a terminal, and never block on memory.
+ * Must never let a tenant's string start a new line or drive a terminal, and never block on memory.
  */
 
 #include <sublet/log.h>
@@ -41,8 +41,8 @@ static bool is_control(const unsigned char *p, size_t n)
     return n == 3 && p[0] == 0xE2 && p[1] == 0x80 && (p[2] & 0xFE) == 0xA8;
 }
 
-/* Copies text to out (room bytes) with each byte of a control or of broken UTF-8 as \xNN. Cuts at
- * the end of the room, never inside a sequence. */
+/* Copies a string to out (room bytes) with each byte of a control or of broken UTF-8 as \xNN. Cuts
+ * at the end of the room, never inside a sequence. */
 static size_t sanitize(char *out, size_t space, const char *text, size_t text_n)
 {
     static const char hex[] = "0123456789abcdef";
@@ -91,7 +91,7 @@ static void write_all(const char *p, size_t n)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return; /* nobody listens: there is no one to tell */
+            return; /* stderr is closed: nothing is left to report to */
         p += done;
         n -= (size_t)done;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: base (private)
  *
- * Copying text up to the first byte that a JSON string cannot hold, or that our printer cannot
- * write, as it is: a word at a time, because nearly all bytes of a document are such text. Must
- * never load a byte behind the end of the text. */
+ * Copying bytes up to the first that a JSON string cannot hold, or that our printer cannot write,
+ * as it is: a word at a time, because nearly all bytes of a document are plain. Must never load a
+ * byte behind the end of the input. */
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ static inline uint64_t scan_zero(uint64_t word)
 }
 
 /* Control characters, the quote, the backslash, and everything that is not ASCII; when printing
- * also < > &: bit 2 is all that tells & from ", and bit 1 < from >. */
+ * also < > &: only bit 2 distinguishes & from ", and only bit 1 < from >. */
 static inline uint64_t scan_stops(uint64_t word, int printing)
 {
     uint64_t stops = (word - SCAN_EACH(0x20)) & ~word & SCAN_EACH(0x80);

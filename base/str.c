@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings as values. Why: tenants' text is not NUL-terminated and may hold NULs, so nothing above
- * base walks a char pointer by hand. Must never allocate, and never read outside [p, p + n). */
+/* Strings as values. Why: tenants' strings are not NUL-terminated and may hold NULs, so nothing
+ * above base walks a char pointer by hand. Must never allocate, and never read outside [p, p + n).
+ */
 
 #include <sublet/str.h>
 

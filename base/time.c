@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Times and durations as text, as Go's time package and k8s.io/apimachinery write and read them:
+ * Times and durations as strings, as Go's time package and k8s.io/apimachinery write and read them:
  * metav1.Time is RFC 3339 in whole seconds, metav1.MicroTime with six digits, both in UTC.
  * Calendar arithmetic is the proleptic Gregorian one, done here: no time zone data, no libc state.
  */
@@ -91,7 +91,7 @@ struct str time_format_us(struct arena *a, int64_t unix_us)
 
 /* ---- reading RFC 3339 ---- */
 
-/* A cursor over text that never reads past its end; `ok` is sticky. */
+/* A cursor over a string that never reads past its end; `ok` is sticky. */
 struct scan {
     struct str rest;
     bool ok;
@@ -257,7 +257,7 @@ static struct str scan_unit(struct scan *s)
 }
 
 /* One "1.5h" of a duration in nanoseconds. The product with a fraction is taken in double and cut,
- * exactly like Go's ParseDuration: the same text must give the same nanoseconds. */
+ * exactly like Go's ParseDuration: the same string must give the same nanoseconds. */
 static uint64_t scan_duration_term(struct scan *s)
 {
     size_t before = s->rest.n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: base (private)
  *
- * One UTF-8 step, shared by everything in base that walks text. Must never read past `end` and
+ * One UTF-8 step, shared by everything in base that walks strings. Must never read past `end` and
  * never accept what RFC 3629 refuses (overlong forms, surrogates, beyond U+10FFFF). */
 #pragma once
 

@@ -84,7 +84,7 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* Cuts Go's prefix of an integer literal: 0x, 0o, 0b, or the 0 of old octal. */
+/* Cuts Go's prefix of an integer literal: 0x, 0o, 0b, or the 0 of C's octal. */
 static unsigned cut_base(struct str *s)
 {
     char letter = s->n > 1 ? (char)(s->p[1] | 0x20) : 0;

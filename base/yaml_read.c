@@ -91,7 +91,7 @@ static bool count_nodes(struct loader *l, size_t n)
 
 /* Duplicates */
 
-/* A pair of a mapping: its name as JSON has it, and what tells of a duplicate. */
+/* A pair of a mapping: its name as JSON has it, and what identifies a duplicate. */
 struct member {
     char *name;
     cJSON *value;
@@ -211,7 +211,8 @@ static cJSON *load_alias(struct loader *l)
 
 /* Scalars */
 
-/* !!binary may hold anything; JSON text may not: Go's encoder puts U+FFFD for each wrong byte. */
+/* !!binary may hold any bytes; a JSON string may not: Go's encoder puts U+FFFD for each wrong byte.
+ */
 static struct str make_utf8(struct arena *a, struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p, *end = p + s.n;
@@ -323,7 +324,7 @@ static cJSON *scalar_value(struct loader *l)
     if (str_eqc(tag, "null") || str_eqc(tag, "bool") || str_eqc(tag, "int") ||
         str_eqc(tag, "float"))
         return tagged_node(l, tag, text);
-    return json_new_string(l->a, text); /* str, timestamp, and tags nobody knows */
+    return json_new_string(l->a, text); /* str, timestamp, and unknown tags */
 }
 
 static cJSON *load_scalar(struct loader *l)
@@ -358,7 +359,7 @@ static char *float_key(struct arena *a, double value)
     return arena_cstr(a, str_c(text));
 }
 
-/* The text of a key as a member name; NULL with an error set when it cannot be one. */
+/* A key as a member name; NULL with an error set when it cannot be one. */
 static char *key_text(struct loader *l, const cJSON *key)
 {
     int64_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sublet backup` and `sublet restore`: one file that holds a whole virtual cluster, its keys
- * included. A running process is asked for the copy, a store that nobody has open is copied here.
+ * included. A running process makes the copy; a store that no process has open is copied here.
  * Must never write over a store, nor leave a file that only looks like a backup. */
 #include "arguments.h"
 #include "cli.h"
@@ -107,7 +107,7 @@ static int give_copy(struct backup *b)
 
 /* --- from a process that serves --- */
 
-/* -1 without an error: nobody is there. */
+/* -1 without an error: no process listens. */
 static int connect_control(struct backup *b)
 {
     struct sockaddr_un address;
@@ -151,7 +151,7 @@ static int ask_server(struct backup *b, int fd, int (*use)(struct backup *b))
                    STR_F(answer.n ? answer : STR("nothing")));
 }
 
-/* --- of a store that nobody has open --- */
+/* --- of a store that no process has open --- */
 
 struct offline {
     struct backup *backup;
@@ -269,7 +269,8 @@ int cmd_backup(int argc, char **argv)
         return finish(&b, -1);
     }
     umask(077);
-    signal(SIGPIPE, SIG_IGN); /* who hangs up is told of, and the copy is still removed */
+    signal(SIGPIPE,
+           SIG_IGN); /* a closed pipe is an error to report, and the copy is still removed */
     fd = connect_control(&b);
     if (b.err.kind)
         return finish(&b, -1);

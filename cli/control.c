@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket. Why: one process owns the store, so a consistent copy of it while it serves
- * can only be asked for. The copy is put beside the store, and stays while who asked for it holds
- * the line. Must never take a path from anybody, wait for a client, or leave a copy behind.
+ * is requested here. The copy is put beside the store and stays while its client is connected.
+ * Must never take a path from a client, wait for one, or leave a copy behind.
  *
  *   line "backup" --> store_backup --> "ok" --> the client reads the file --> hangs up --> removed
  *                          '--- failed --> "error: ..."
@@ -187,7 +187,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     run_line(client, str_cut(&line, '\n'));
 }
 
-/* One too many is turned away: a connection nobody takes would stop all that follow. */
+/* One client too many is turned away: a connection that is never accepted would block all that
+ * follow. */
 static void on_client(uv_stream_t *listener, int status)
 {
     struct control *c = listener->data;

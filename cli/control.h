@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The socket `<data-dir>/control` on which a running process takes requests of its own commands:
- * one line each, `backup`. Who may open the directory may ask; nobody else. */
+ * one line each, `backup`. Only a user that may open the directory can send one. */
 #pragma once
 
 #include <sublet/store.h>
 
 #define CONTROL_SOCKET "control"
 #define CONTROL_BACKUP                                                                             \
-    "backup.db" /* in the data directory; goes when who asked for it hangs up                      \
+    "backup.db" /* in the data directory; removed when the client disconnects                      \
                  */
 
 struct control;

@@ -97,7 +97,7 @@ static const char *config_path(int argc, char **argv)
     return NULL;
 }
 
-/* Who is in a pod and was told no namespace works in the pod's own. */
+/* In a pod, without a configured namespace, the pod's own is used. */
 static int fill_namespace(struct arena *a, struct config *config, struct err *err)
 {
     struct str text;

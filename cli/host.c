@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sublet host`: an embedded host with simulated machines, to try everything without a cluster. It
  * has few options and reads no environment: that belongs to the virtual clusters beside it. Must
- * tell what is wrong with its arguments and its nodes file before anything is opened. */
+ * report what is wrong with its arguments and its nodes file before anything is opened. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char HELP[] =
     "  --name N            name of the cluster in the kubeconfig (default host)\n"
     "  --log-level L       error, warn, info or debug (default warn)\n";
 
-/* What an embedded host is unless it is told otherwise. */
+/* What an embedded host is unless its flags say otherwise. */
 static char *const DEFAULTS[] = {
     (char[]){"--name=host"},
     (char[]){"--data-dir=sublet-host"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sublet serve` and `sublet host`: one control plane. Opens store, keys, API, and syncer or
  * embedded host in this order and closes them in the reverse one; prints one line when ready. A
- * signal asks it to end in order; being killed at any instant costs nothing that was answered.
+ * signal makes it end in order; being killed at any instant loses no answered write.
  *
  *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
  *                    '--- failed, or a SIGTERM before -------^
@@ -48,7 +48,7 @@ struct serve {
     struct config config;
     struct trim *trim;
     struct store *store;
-    struct control *control; /* NULL: nobody can ask for a copy of the store */
+    struct control *control; /* NULL: no copy of the store can be requested */
     struct str kubeconfig;   /* its path */
     bool kubeconfig_due;     /* it could not be written at start */
     struct pki *pki;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `authentication:` of the configuration: who beside the cluster's own identities may come in. The
- * keys and their rules are those of kube-apiserver's AuthenticationConfiguration
+/* `authentication:` of the configuration: which identities beside the cluster's own are accepted.
+ * The keys and their rules are those of kube-apiserver's AuthenticationConfiguration
  * (apiserver.config.k8s.io/v1; validation: pkg/apis/apiserver/validation). Must never accept what
- * would be ignored later: a rule that is not applied lets somebody in. */
+ * would be ignored later: a rule that is not applied admits a user it should refuse. */
 
 #include "impl.h"
 
@@ -102,7 +102,7 @@ static int read_audiences(const struct place *at, const cJSON *value, void *into
     return 0;
 }
 
-/* There is one policy, and only several audiences need to be told it. */
+/* There is only one policy; it must be given when there are several audiences. */
 static int read_match_policy(const struct place *at, const cJSON *value, void *into)
 {
     struct str word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of one virtual cluster. Why: an operator's mistake must be told at start, with
- * the place, instead of becoming a default nobody chose. Must never accept a key it does not know,
- * and must never read anything but what it is given (file text, arguments, environment). */
+/* The configuration of one virtual cluster. Why: an operator's mistake must stop the start and name
+ * its place, instead of becoming an unintended default. Must never accept a key it does not know,
+ * and must never read anything but its arguments (bytes of the file, flags, environment). */
 
 #include <arpa/inet.h>
 #include <ctype.h>

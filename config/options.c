@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option table at work: text to value, value to member, and --help. Why: file, variables,
+/* The option table at work: string to value, value to member, and --help. Why: file, variables,
  * flags, help and schema must never disagree, so all of them are this one table. */
 
 #include <stddef.h>
@@ -30,7 +30,7 @@ int config_wrong_word(struct err *err, struct str where, struct str got, const c
                    STR_F(where), STR_F(got), words);
 }
 
-/* ---- text to node ---- */
+/* ---- string to node ---- */
 
 static cJSON *list_node(struct arena *a, struct str text)
 {

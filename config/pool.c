@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `pools:` and `bindings:` of the configuration. Why: a pool is the fence around GPUs, so one that
  * is misspelt, contradictory or uses a sharing mode this version cannot enforce must stop the
- * start. Must never guess an amount: shares are exact rationals the admin wrote. */
+ * start. Must never guess a quantity: shares are the exact rationals that the administrator wrote.
+ */
 
 #include <string.h>
 
@@ -380,7 +381,8 @@ static int read_device_classes(const struct place *at, const cJSON *value, void 
                : 0;
 }
 
-/* Prices stay text, so that a report prints what the admin wrote; here they are only checked. */
+/* Prices stay strings, so that a report prints what the administrator wrote; here they are only
+ * checked. */
 static int read_amount(const struct place *at, const cJSON *value, struct str *ret)
 {
     struct rational r;

@@ -186,7 +186,7 @@ void attempt_count(struct attempt *t)
 
 /* --- answers --- */
 
-/* Nobody matches yet: the first of its kind may go anywhere the labels are. */
+/* No pod matches yet: the first of its kind may go anywhere the labels are. */
 static bool affinity_holds(const struct attempt *t, const struct node_entry *n)
 {
     bool found = true;

@@ -350,7 +350,7 @@ static struct node_entry *new_node(struct cluster *c, struct str name)
     return n;
 }
 
-/* Only what a placement is decided by: heartbeats wake nobody. */
+/* Only what a placement is decided by: heartbeats wake no pod. */
 static bool node_matters(const struct node_entry *n, const struct store_object *o)
 {
     struct arena *a = arena_new(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods leave machines that they do not tolerate (NoExecute), at once or when their toleration runs
- * out, and pods of machines that are gone are removed. Must never remove a pod for a taint that
- * went away meanwhile: each run decides anew. Source: k8s.io/kubernetes
+ * out, and pods of machines that no longer exist are removed. Must never remove a pod for a taint
+ * that was removed meanwhile: each run decides anew. Source: k8s.io/kubernetes
  * pkg/controller/tainteviction, pkg/controller/podgc. */
 #include "impl.h"
 

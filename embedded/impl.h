@@ -30,7 +30,7 @@
 struct numbers;
 struct numbers *numbers_new(uint32_t first, uint32_t last);
 struct numbers *numbers_free(struct numbers *n);
-/* False when somebody else holds it. The owner's text is copied. */
+/* False when another owner holds it. The owner's name is copied. */
 bool numbers_take(struct numbers *n, uint32_t number, struct str owner);
 /* A free one, from a cursor that starts at `from` (tried modulo the range). False when full. */
 bool numbers_find(const struct numbers *n, uint32_t from, uint32_t *ret_number);
@@ -66,7 +66,7 @@ struct logs;
 struct embedded {
     unsigned magic;
     struct vapi *api;
-    struct str nodes; /* text of the file; owned */
+    struct str nodes; /* YAML of the file; owned */
     bool external_scheduler;
     bool external_controllers;         /* upstream's manager judges nodes and binds claims */
     struct controller *parts[N_PARTS]; /* n_parts of them, those that are wanted */
@@ -115,5 +115,5 @@ void logs_pod_changed(struct logs *l, const struct store_object *pod, bool gone)
 
 /* What upstream says of a pod whose claims cannot be waited for; empty: nothing. */
 struct str volumes_missing(struct reconcile *r, const cJSON *pod);
-/* Claims that wait for the pod's node are told it; true while one is not bound. */
+/* Claims that wait for the pod's node learn it; true while one is not bound. */
 bool volumes_pending(struct reconcile *r, const cJSON *pod, struct str node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod asks of a node, read from its tree. Must stay pure: trees in, tables out. Source:
+/* What a pod requires of a node, read from its tree. Must stay pure: trees in, tables out. Source:
  * k8s.io/component-helpers resource, scheduling/corev1/nodeaffinity; scheduler framework types.go.
  */
 #include "scheduler.h"
@@ -195,7 +195,7 @@ static void read_term(struct arena *a, const cJSON *pod, const cJSON *term, int6
 {
     *ret = (struct pod_term){.weight = weight};
     ret->topology = arena_str(a, json_str_at(term, "topologyKey"));
-    /* The selector's texts may point into the tree, which is about to go. */
+    /* The selector's strings may point into the tree, which is about to be freed. */
     const cJSON *copy = json_copy(a, json_get(term, "labelSelector"));
     if (selector_from_json(a, copy, &ret->selector, NULL))
         ret->selector = (struct selector){.nothing = true};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubelet of all machines: pods that have a node run, end, and leave, as far as the API can
- * tell. No container exists. Must do nothing for pods of a machine that is down, and must let a pod
- * go only by the way a kubelet does: a deletion without grace, of that uid.
+/* The kubelet of all machines: pods that have a node run, end, and leave, as far as the API
+ * shows. No container exists. Must do nothing for pods of a machine that is down, and must let a
+ * pod go only by the way a kubelet does: a deletion without grace, of that uid.
  *
  *   node given -> (what it refers to is there) -> running -> ended
- *   deletion asked for -> stopped -> deleted with grace 0
+ *   deletion requested -> stopped -> deleted with grace 0
  */
 #include "pod_status.h"
 
@@ -95,7 +95,7 @@ static void map_reference(struct controller *c, const struct store_event *e)
 
 /* --- addresses --- */
 
-/* Addresses of pods that run already are taken before the first new one is given. */
+/* Addresses of pods that run already are taken before the first address is given out. */
 static void take_address(struct kubelet *k, const struct store_object *o)
 {
     struct arena *a = arena_new(0);
@@ -215,7 +215,7 @@ static struct str host_address(const cJSON *node)
     return STR_NULL;
 }
 
-/* Deletion was asked for. A pod that may end first reports how its containers ended. */
+/* Deletion was requested. A pod that may end first reports how its containers ended. */
 static void end_pod(struct visit *v, struct pod_view *view)
 {
     struct reconcile *r = v->run;
@@ -293,7 +293,7 @@ static void visit_pod(struct visit *v)
         return;
     }
     if (embedded_node_is_down(node) && v->kubelet->embedded->external_controllers)
-        return; /* silent: who judges nodes says the rest */
+        return; /* silent: the node lifecycle controller judges the node */
     if (embedded_node_is_down(node))
         mark_unready(v);
     else if (object_is_terminating(v->pod))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes file: groups of simulated machines in a few words, as Node objects. Labels are those
  * that a cloud and GPU feature discovery would set. Must refuse what it does not know: a misspelt
- * key would be a machine that silently lacks what was asked for. */
+ * key would be a machine that silently lacks what was configured. */
 #include "impl.h"
 
 #include <sublet/hash.h>
@@ -95,7 +95,7 @@ static struct str below(struct reader *r, struct str at, const char *key)
 
 /* --- shapes --- */
 
-/* A scalar as the text a person meant by it: `pods: 500` and `pods: "500"` are the same. */
+/* A scalar as the string a person meant by it: `pods: 500` and `pods: "500"` are the same. */
 static struct str scalar_text(struct reader *r, const cJSON *v)
 {
     if (json_is_string(v))

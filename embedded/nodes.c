@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machines: made from the nodes file when they are not there, Ready while nobody says that they
- * are down, with address, lease and the taints that drive pods out. Whoever adds a Node through the
- * API gets a machine as well. Must never change what an admin set on a Node.
+/* The machines: made from the nodes file when they do not exist, Ready unless a hint says that
+ * they are down, with address, lease and the taints that evict pods. A Node added through the API
+ * gets a machine as well. Must never change what an administrator set on a Node.
  *
  *   hint "down": Ready Unknown, taint unreachable (as a node whose kubelet went silent)
  *
@@ -230,7 +230,7 @@ static cJSON *new_lease(struct arena *a, const cJSON *node, int64_t seconds)
     return json_object(a, JSON("metadata", metadata), JSON("spec", spec));
 }
 
-/* Long leases, rarely renewed, unless somebody watches them: an idle host is to cost nothing. */
+/* Long leases, rarely renewed, unless a client watches them: an idle host is to cost nothing. */
 static void renew_lease(struct reconcile *r, const cJSON *node)
 {
     struct arena *a = reconcile_arena(r);

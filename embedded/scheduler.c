@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler: pods without a node, the most important first, get the best node that may run
- * them, or are told why there is none. One run decides for all that wait at that moment, so that
- * their bindings share one commit; what it decided is assumed at once. Pods that wait are tried
- * again when something changed that may help, never by the clock. Must never bind a pod of another
- * scheduler, nor one that is gated.
+ * them, or a condition that says why there is none. One run decides for all that wait at that
+ * moment, so that their bindings share one commit; what it decided is assumed at once. Pods that
+ * wait are tried again when something changed that may help, never by the clock. Must never bind a
+ * pod of another scheduler, nor one that is gated.
  *
  *   event -> ACTIVE -> run: fits -> assumed -> bound
- *               ^        '- none -> WAITING (told why; victims, if any, are on their way out)
+ *               ^        '- none -> WAITING (condition and Event; victims, if any, terminate)
  *               '---- a node or pod changed ----'
  */
 #include "scheduler.h"
@@ -80,7 +80,7 @@ static void map_node(struct controller *c, const struct store_event *e)
     wake(c, cluster_node_event(cluster_of(c), e));
 }
 
-/* Claims, volumes and classes: somebody may wait for them. */
+/* Claims, volumes and classes: a pod may wait for them. */
 static void map_other(struct controller *c, const struct store_event *e)
 {
     (void)e;
@@ -134,7 +134,7 @@ static void bind_pod(struct reconcile *r, struct attempt *t, struct node_entry *
     reconcile_then(r, on_bound, b);
 }
 
-/* --- what a pod that fits nowhere is told --- */
+/* --- what is reported of a pod that fits nowhere --- */
 
 static void on_told(struct reconcile *r, void *ctx, const struct err *err,
                     const struct store_object *object)
@@ -146,7 +146,7 @@ static void on_told(struct reconcile *r, void *ctx, const struct err *err,
     (void)object;
     if (!err || err->kind != &ERR_CONFLICT || !p || p->place != POD_WAITING)
         return;
-    /* Somebody else wrote to the pod: it is told again, from its new state. */
+    /* Another client wrote to the pod: the condition is written again, to its present state. */
     cluster_set_place(c, p, POD_ACTIVE);
     reconcile_again_after(r, CALM_MS);
 }

@@ -2,7 +2,7 @@
 /* The scheduler's view of the cluster, kept by events, and one attempt to place a pod in it.
  *
  *   cluster.c   nodes and pods as they are, with what was just decided (assumed)
- *   incoming.c  a pod that wants a node: what it asks for, read once per attempt
+ *   incoming.c  a pod that wants a node: its requests and terms, read once per attempt
  *   filter.c    may it run on a node; affinity.c: by the pods that are there
  *   score.c     where it runs best
  *   preempt.c   who would have to go
@@ -51,7 +51,7 @@ struct pod_entry {
     struct str uid;
     int64_t priority, created, generation;
     struct quantities requests;
-    int64_t cpu_or_some, memory_or_some; /* what spreading counts where nothing is asked for */
+    int64_t cpu_or_some, memory_or_some; /* what spreading counts where nothing is requested */
     struct host_port *ports;
     size_t n_ports;
     struct pod_terms anti; /* required */
@@ -197,7 +197,7 @@ struct victims {
     size_t n;
     size_t violations;
 };
-/* Nodes whose failure could be helped are in `helpful`. *ret_text: what is said when nobody can go.
- * False then. */
+/* Nodes whose failure could be helped are in `helpful`. *ret_text: the message when no pod can be
+ * preempted. False then. */
 bool preempt_find(struct attempt *t, struct node_entry **helpful, size_t n, struct victims *ret,
                   struct str *ret_text);

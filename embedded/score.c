@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the nodes that fit is best: free room, what the pod prefers, taints it would rather not
- * have, the company it asks for. Deterministic: equal nodes are taken by pods, then by name.
+ * have, the pods it wants beside it. Deterministic: equal nodes are taken by pods, then by name.
  * Source: the weights of scheduler/apis/config/v1/default_plugins.go. */
 #include "scheduler.h"
 

@@ -210,7 +210,7 @@ static uint32_t random_start(const struct services *s)
     return (uint32_t)rng_u64(vapi_rng(s->embedded->api));
 }
 
-/* The API's own address is nobody else's. */
+/* The API's own address is reserved. */
 static bool is_api_service(const cJSON *service)
 {
     return str_eqc(meta_ns(service), "default") && str_eqc(meta_name(service), "kubernetes");

@@ -7,7 +7,7 @@
  *   claim Pending -> (WaitForFirstConsumer: a node was chosen) -> volume names the claim
  *         -> claim names the volume -> Bound
  *
- * Where upstream's manager binds, this is only the provisioner it asks: volumes are made and
+ * Where upstream's manager binds, this is only the provisioner it calls: volumes are made and
  * removed, grown, and nothing else.
  *
  * Source: k8s.io/kubernetes pkg/controller/volume/persistentvolume. */
@@ -291,7 +291,7 @@ static void bind_new(struct binding *b)
     struct str named = json_str_at(b->claim, "spec.volumeName");
     cJSON *volume;
 
-    if (named.n) { /* asked for this one, or on the way */
+    if (named.n) { /* names this volume, or is being bound */
         volume = reconcile_get(b->run, b->volumes, STR(""), named);
         if (volume && (!json_path(volume, "spec.claimRef") || names_claim(volume, b->claim, false)))
             bind(b, volume);
@@ -322,7 +322,7 @@ static bool is_external(struct reconcile *r)
     return e->external_controllers;
 }
 
-/* Somebody else binds, and asked for a volume that this claim then gets. */
+/* Upstream's controller binds, and requested a volume that this claim then gets. */
 static void provision_asked(struct binding *b)
 {
     const cJSON *class_ = class_of(b->run, b->claim);
@@ -335,7 +335,7 @@ static void provision_asked(struct binding *b)
     provision(b, class_);
 }
 
-/* More was asked for: the simulated disk has always room. */
+/* The request grew: the simulated disk has always room. */
 static void grow(struct binding *b)
 {
     cJSON *volume =

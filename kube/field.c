@@ -87,7 +87,7 @@ void field_errors_init(struct field_errors *e, struct arena *a)
     e->last = &e->first;
 }
 
-/* value: already as text; p == NULL for none. */
+/* value: already printed; p == NULL for none. */
 static void add(struct field_errors *e, enum field_error type, const struct field_path *path,
                 struct str value, const char *detail)
 {

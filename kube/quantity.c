@@ -3,8 +3,8 @@
  * resource.Quantity: 128 bits of nano units instead of upstream's pair of int64 and big decimal.
  * The grammar below accepts exactly what upstream's ParseQuantity accepts, oddities included
  * (".", "+" and "Mi" are 0, "Ei" is an error), because a tenant's object must be valid here and on
- * the host or on neither. It must never trust the length or the exponent of a text: work is linear
- * in the text and every value saturates. */
+ * the host or on neither. It must never trust the length or the exponent of its input: work is
+ * linear in the input and every value saturates. */
 #include <sublet/quantity.h>
 
 #include <string.h>
@@ -30,7 +30,7 @@ static const struct suffix SUFFIXES[] = {
     {"Ei", QUANTITY_BINARY_SI, 60},
 };
 
-/* A text taken apart: [sign] whole [. fraction] suffix. */
+/* A string taken apart: [sign] whole [. fraction] suffix. */
 struct parts {
     bool negative;
     struct str whole;    /* without leading zeros; may be empty */
@@ -162,8 +162,8 @@ static __int128 decimal_nano(const struct parts *p)
 }
 
 /* whole.fraction * 2^exponent in nano units, rounded up. The fraction is multiplied by hand, from
- * its last digit: each step yields one digit of the product, of which nine count and the rest only
- * say whether to round. */
+ * its last digit: each step yields one digit of the product, of which nine count and the others
+ * only say whether to round. */
 static __int128 binary_nano(const struct parts *p)
 {
     __int128 unit = (__int128)1 << p->exponent;
@@ -269,7 +269,7 @@ struct str quantity_format(struct arena *a, struct quantity q)
 
     if (nano == 0)
         return STR("0");
-    /* Small and fractional amounts of the binary family are written in the decimal one. */
+    /* Small and fractional values of the binary family are written in the decimal one. */
     bool binary = q.format == QUANTITY_BINARY_SI && nano >= 1024 * (unsigned __int128)NANO &&
                   nano % (unsigned __int128)NANO == 0;
     if (binary)
@@ -277,8 +277,8 @@ struct str quantity_format(struct arena *a, struct quantity q)
     return format_decimal(a, nano, sign, q.format);
 }
 
-/* Upstream keeps the text of a number it takes the fast way when a rule of thumb says that it is
- * canonical; the rule lets "+5", "1.500" and "1E3" pass. */
+/* Upstream keeps the spelling of a number it takes the fast way when a rule of thumb says that it
+ * is canonical; the rule lets "+5", "1.500" and "1E3" pass. */
 static bool is_kept(const struct parts *p)
 {
     size_t n = p->whole.n + p->fraction.n;

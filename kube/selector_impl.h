@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: base (private)
  *
- * What the text grammars and the JSON forms of selectors share. */
+ * What the string grammars and the JSON forms of selectors share. */
 #pragma once
 
 #include <sublet/selector.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The two query grammars, labelSelector= (apimachinery pkg/labels Parse) and fieldSelector=
- * (pkg/fields ParseSelector): the same texts are taken and refused, with the same words. One token
- * of look-ahead and no recursion: a long text costs its length and nothing more. */
+ * (pkg/fields ParseSelector): the same strings are accepted and refused, with the same messages.
+ * One token of look-ahead and no recursion: a long string costs its length and nothing more. */
 #include "selector_impl.h"
 
 #include <sublet/encode.h>
@@ -34,8 +34,8 @@ static bool is_symbol(char c)
     return c != '\0' && strchr("=!(),><", c);
 }
 
-/* Reads the token after next. As in upstream's lexer a NUL ends the text where a token would begin,
- * and is swallowed where it ends one. */
+/* Reads the token after next. As in upstream's lexer a NUL ends the input where a token would
+ * begin, and is swallowed where it ends one. */
 static void advance(struct parser *p)
 {
     struct str s = p->rest;

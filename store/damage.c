@@ -263,7 +263,7 @@ bool store_record_damaged(struct store *s, enum store_record kind, struct str ke
            !store_record_get(s, kind, key, &value);
 }
 
-/* ---- what callers ask ---- */
+/* ---- for callers ---- */
 
 void store_damage(const struct store *s, struct store_damage *ret)
 {

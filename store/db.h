@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the store asks of a database: a log of versions, a few records, and transactions. Only
+ * What the store needs of a database: a log of versions, a few records, and transactions. Only
  * db_*.c know SQLite; another backend replaces these functions. A db belongs to one thread at a
  * time: the loop thread opens and loads it, then the writer thread owns it until it is closed. */
 #pragma once
@@ -52,7 +52,7 @@ struct op {
         } record;
         struct { /* OP_DROP: the event of revision `floor` leaves the history */
             int64_t floor;
-            int64_t dead[2]; /* revisions of rows nobody needs any more; 0 for none */
+            int64_t dead[2]; /* revisions of rows no longer needed; 0 for none */
         } drop;
         int64_t revision; /* OP_REVISION: used up without a version */
     };

@@ -84,7 +84,7 @@ static int run_step(struct db *db, int format, struct err *err)
 
 int db_format_migrate(struct db *db, int format, struct err *err)
 {
-    char suffix[16];
+    char suffix[32];
 
     for (; format < DB_FORMAT; format++) {
         assert(STEPS[format]);

@@ -82,7 +82,7 @@ int db_sql(struct db *db, const char *sql, struct err *err) MUST_CHECK;
 int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err) MUST_CHECK;
 void db_bind_text(sqlite3_stmt *q, int index, struct str s);
 void db_bind_blob(sqlite3_stmt *q, int index, struct str s);
-struct str db_column(sqlite3_stmt *q, int index); /* text or blob; good until the next step */
+struct str db_column(sqlite3_stmt *q, int index); /* a string or a blob; good until the next step */
 /* mkdir, and the lock on the directory. *ret_lock is a file descriptor. */
 int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
 /* *ret_format: 0 when the file is empty, or a crash left it without a schema. Else it must be ours,

@@ -74,7 +74,7 @@ static int place(struct db *source, const char *dir, struct arena *a, struct err
 
     if (size_of(to) > 0)
         return err_set(err, &ERR_STORAGE, "%s exists already", to);
-    /* The log of a file that was lost; it would be applied to the new one. */
+    /* The log of a file that was lost; it would be applied to the restored file. */
     unlink(log);
     return copy(source, to, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A file whose structure SQLite finds damaged is made again, of every row that can still be
- * reached: writing into it would damage more. The damaged file stays beside the new one as
+ * reached: writing into it would damage more. The damaged file stays beside the salvaged file as
  * state.db.damaged.
  *
  * A table is read from both ends up to the pages that cannot be read, and then by the revisions the

@@ -22,7 +22,7 @@ int db_sum_register(struct sum *s, sqlite3 *sql);
 
 /* A row to be written: each call binds the next parameter of the statement and hashes it, so that
  * what is written is what the checksum is of; db_row_end() binds the checksum after the last one.
- * Blobs and text are borrowed. */
+ * Blobs and strings are borrowed. */
 struct row {
     struct sum *sum;
     sqlite3_stmt *q;

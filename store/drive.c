@@ -51,7 +51,7 @@ static void post_probe(struct store *s)
     writer_post(&s->writer, &(struct job){.kind = JOB_PROBE});
 }
 
-/* Somebody waits for writes and there are none under way. */
+/* A caller waits for writes and there are none under way. */
 static void answer_empty(struct store *s)
 {
     struct batch *b = s->open;
@@ -93,7 +93,7 @@ static bool take_turn(struct store *s, bool shut)
     return false;
 }
 
-/* Records are put without asking: what the disk does not take is undone here, and costs it nothing.
+/* Records are put without a check: what the disk does not take is undone here, at no cost to it.
  */
 static void refuse_open(struct store *s)
 {

@@ -202,8 +202,8 @@ static void add_drop(struct history *h, const struct history_drop *drop)
     h->drops[(h->first_drop + h->n_drops++) % h->cap_drops] = *drop;
 }
 
-/* The row of the version before is dead once nothing asks what it was before this event; so is the
- * row of a delete, which has nothing after it. */
+/* The row of the version before is dead once nothing needs the object as it was before this event;
+ * so is the row of a delete, which has nothing after it. */
 void history_drop_first(struct history *h)
 {
     assert(history_count(h) && h->first < h->warm);

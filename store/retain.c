@@ -39,7 +39,7 @@ struct limits {
     int64_t seconds; /* 0 or less: any age */
 };
 
-/* Without room on the disk, the rows of old events are what new writes can have. */
+/* Without room on the disk, the rows of past events are the room for further writes. */
 static struct limits limits_of(const struct store *s)
 {
     const struct store_options *o = &s->options;

@@ -71,7 +71,7 @@ struct table *table_add(struct store *s, unsigned id, struct str name);
 void table_settle(struct store *s, struct table *t);
 void tables_fini(struct store *s);
 struct object_entry *table_find(struct table *t, struct str ns, struct str name);
-/* A new one has no version, and no key, until it is given one: before anything else is done. */
+/* A created entry has no version, hence no key: the caller gives it one first. */
 struct object_entry *table_find_or_add(struct table *t, const struct store_object *key);
 /* Iteration from the first entry not before (ns, name). */
 struct object_entry *table_seek(struct table *t, struct str ns, struct str name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Watches are cursors in the shared history: a slow one costs nothing but its own place, and is
- * told when history went past it. */
+ * notified when history went past it. */
 #include "watch.h"
 
 #include <assert.h>
@@ -150,7 +150,8 @@ struct store_watch *store_watch_close(struct store_watch *w)
     return NULL;
 }
 
-/* A wake-up may close any watch and open others; new ones go to the front and are not visited. */
+/* A wake-up may close any watch and open others; watches that are opened go to the front and are
+ * not visited. */
 static void wake_list(struct store *s, struct store_watch *first)
 {
     for (struct store_watch *w = first; w; w = s->next_watch) {

@@ -89,7 +89,7 @@ static void writer_main(void *ctx)
         kind = take_job(w, &job);
         run_job(w, &job);
         answer_job(w, &job);
-        /* Nobody waits for this: it overlaps with the answers on the loop thread. */
+        /* No caller waits for this: it overlaps with the answers on the loop thread. */
         if (kind == JOB_COMMIT)
             db_after_commit(w->db);
     } while (kind != JOB_CLOSE);

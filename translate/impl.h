@@ -63,26 +63,26 @@ void labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selector
 /* The host key under which an annotation off the list goes down for a downward API volume. */
 struct str metadata_hashed_key(struct arena *a, struct str key);
 
-/* ---- text.c ---- */
+/* ---- message.c ---- */
 
 /* A virtual name that may occur under its host name, which is worked out when a message needs it.
  */
-struct text_name {
+struct message_name {
     struct str name;
     char host[64];
 };
 /* translate_text_up, with further virtual names of the namespace: those too long or too odd to be
  * read back from their host names. */
-struct text_names {
+struct message_names {
     struct str host_name, ns, name;
-    struct text_name *more;
+    struct message_name *more;
     size_t n_more;
     bool ready;   /* the host names of more are there */
-    bool refusal; /* the host's API says it: what it tells of connections is its own */
+    bool refusal; /* the host's API says it: what it reports of connections is its own */
     bool program; /* a program of the tenant's says it: names are all that is the host's */
 };
-struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                   struct text_names *names);
+struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                      struct message_names *names);
 
 /* ---- scheduling.c ---- */
 

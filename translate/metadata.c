@@ -34,7 +34,7 @@ static bool is_ours(struct str key)
     return str_has_prefix(key, STR("sublet.dev/"));
 }
 
-/* Keys under their own name are recorded: seen on the host, they could be somebody else's. */
+/* Keys under their own name are recorded: seen on the host, they could be another component's. */
 static void note_owned(struct buf *owned, char what, const cJSON *map)
 {
     json_each(member, map)

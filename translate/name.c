@@ -85,7 +85,7 @@ bool translate_owner(const struct translate_tenant *t, const cJSON *host_object,
     if (!str_eq(json_str(json_get(labels, LABEL_NAMESPACE)), ns))
         return false;
 
-    /* Somebody's copy of one of our objects carries our marks under another name. */
+    /* A copy of one of our objects carries our marks under another name. */
     translate_name(t, ns, name, expect);
     translate_token_secret_name(t, ns, name, token);
     if (!str_eqc(host_name, expect) && !str_eqc(host_name, token))

@@ -109,7 +109,7 @@ static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, c
     return ret;
 }
 
-/* ---- the rest of the status ---- */
+/* ---- the status ---- */
 
 static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
 {

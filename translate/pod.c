@@ -160,7 +160,7 @@ static cJSON *spec_down(struct down *d)
     add_placement(d, spec);
     if (d->tenant->config->pod_service_account.n)
         add_str(d->arena, spec, "serviceAccountName", d->tenant->config->pod_service_account);
-    /* The host must neither mint a token for the tenant nor tell it the host's Services. */
+    /* The host must neither mint a token for the tenant nor reveal the host's Services. */
     json_set_bool(d->arena, spec, "automountServiceAccountToken", false);
     json_set_bool(d->arena, spec, "enableServiceLinks", false);
     return spec;

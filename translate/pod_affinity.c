@@ -118,7 +118,8 @@ static const struct field PREFERRED_NODE_FIELDS[] = {
     {0},
 };
 
-/* Do all of the fields name nodes the host may be asked for? NotIn tells and opens nothing. */
+/* Do all of the fields name nodes that the tenant may name on the host? NotIn reveals and opens
+ * nothing. */
 static bool fields_known(struct down *d, const cJSON *fields)
 {
     json_each(field, fields)

@@ -217,7 +217,7 @@ static int check_volumes(const struct check *c)
     return 0;
 }
 
-/* ---- the rest ---- */
+/* ---- volumes, claims, counts ---- */
 
 static int check_claims(const struct check *c)
 {

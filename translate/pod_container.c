@@ -117,7 +117,8 @@ static const struct field LIFECYCLE_FIELDS[] = {
 
 /* ---- resources ---- */
 
-/* The amounts of one map. A device of amount 0 is left out: the host would tolerate its taint. */
+/* The quantities of one map. A device of quantity 0 is left out: the host would tolerate its taint.
+ */
 static cJSON *amounts_down(struct down *d, const cJSON *map)
 {
     cJSON *ret = json_new_object(d->arena);
@@ -250,7 +251,7 @@ static const struct field TAIL_FIELDS[] = {
     {0},
 };
 
-/* What of the pool this container is given; amounts that are no counts give nothing. */
+/* What of the pool this container is given; quantities that are no counts give nothing. */
 static struct device_counts devices_of(struct down *d, const cJSON *container)
 {
     struct device_counts own = {0};

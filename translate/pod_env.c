@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a container. Why: the kubelet would tell a pod the host's API, the host's
+/* The environment of a container. Why: the kubelet would reveal to a pod the host's API, the host's
  * Services and the host's names; so what it would add is added here, from the virtual cluster, and
  * what can be known is written as a literal. Must never pass a variable that hands out devices. */
 
@@ -141,7 +141,7 @@ static cJSON *api_ports(struct arena *a, int64_t number)
     return ports;
 }
 
-/* The kubelet tells every container the Service default/kubernetes, whatever enableServiceLinks
+/* The kubelet gives every container the Service default/kubernetes, whatever enableServiceLinks
  * says (pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). Only a variable of the same name in env
  * keeps the host's away, so each of those names is set: to the tenant's API, and to nothing while
  * its address is not known. They stand first and always: a later variable of the tenant's under
@@ -329,7 +329,7 @@ static bool is_granted(struct down *d, const struct device_counts *given, struct
     return false;
 }
 
-/* An image may ask for every device by its own ENV; only an explicit value beats it. */
+/* An image may request every device by its own ENV; only an explicit value overrides it. */
 static void add_voids(struct env_list *e, const struct device_counts *given)
 {
     struct str_list variables = gpu_variables(e->d->arena, e->d->tenant->config);

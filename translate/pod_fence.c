@@ -32,7 +32,7 @@ static cJSON *not_in(struct arena *a, cJSON *list, struct str key)
     return object_add(a, expression(a, list, key, "NotIn"), STR("values"), json_new_array(a));
 }
 
-/* Several pools may be told apart by one label. */
+/* One label may distinguish several pools. */
 static void exclude_pools(struct arena *a, const struct config *config, cJSON *list)
 {
     for (size_t i = 0; i < config->n_pools; i++) {

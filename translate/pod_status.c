@@ -31,14 +31,14 @@ struct up {
     const struct translate_tenant *tenant;
     const cJSON *vpod;
     const struct config_pool *pool;
-    struct text_names names;
+    struct message_names names;
 };
 
 /* So many names a pod refers to are known in messages. */
 enum { KNOWN_NAMES_MAX = 64 };
 
 struct known {
-    struct text_name names[KNOWN_NAMES_MAX];
+    struct message_name names[KNOWN_NAMES_MAX];
     size_t n;
     struct arena *arena;
 };
@@ -60,7 +60,7 @@ static void message_up(struct up *u, cJSON *object)
     struct str text = json_str(json_get(object, "message"));
 
     if (text.n)
-        json_set_str(u->arena, object, "message", text_up(u->arena, u->tenant, text, &u->names));
+        json_set_str(u->arena, object, "message", message_up(u->arena, u->tenant, text, &u->names));
 }
 
 /* ---- container statuses ---- */
@@ -210,7 +210,7 @@ static cJSON *conditions(struct up *u, const cJSON *value, const char *unused)
 static cJSON *message(struct up *u, const cJSON *value, const char *unused)
 {
     (void)unused;
-    return json_new_string(u->arena, text_up(u->arena, u->tenant, json_str(value), &u->names));
+    return json_new_string(u->arena, message_up(u->arena, u->tenant, json_str(value), &u->names));
 }
 
 static const struct {
@@ -269,12 +269,12 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
         return NULL;
     known->arena = a;
     translate_pod_refs(vpod, on_ref, known);
-    u.names = (struct text_names){json_str_at(host_pod, "metadata.name"),
-                                  json_str_at(vpod, "metadata.namespace"),
-                                  json_str_at(vpod, "metadata.name"),
-                                  known->names,
-                                  known->n,
-                                  false};
+    u.names = (struct message_names){json_str_at(host_pod, "metadata.name"),
+                                     json_str_at(vpod, "metadata.namespace"),
+                                     json_str_at(vpod, "metadata.name"),
+                                     known->names,
+                                     known->n,
+                                     false};
     for (size_t i = 0; i < COUNT(FIELDS); i++) {
         const cJSON *value = json_get(host, FIELDS[i].key);
 

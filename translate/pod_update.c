@@ -39,7 +39,7 @@ static cJSON *images_patch(struct arena *a, const cJSON *now, const cJSON *wante
     return differs ? ret : NULL;
 }
 
-/* A toleration may be added, never taken away: the ones that are there and the new ones. */
+/* A toleration may be added, never removed: the present tolerations and the added ones. */
 static cJSON *tolerations_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     cJSON *ret = json_is_array(now) ? json_copy(a, now) : json_new_array(a);

@@ -22,7 +22,7 @@ bool pod_field_path_key(struct str path, const char *map, struct str *ret_key)
     return true;
 }
 
-/* strconv.Quote as far as text goes that people put into annotations: control characters and
+/* strconv.Quote, as far as annotations need it: control characters and
  * invisible ones are escaped, letters of all scripts stay. */
 static void add_quoted(struct buf *b, struct str s)
 {
@@ -69,7 +69,7 @@ static struct str map_text(struct arena *a, const cJSON *map)
     return ret;
 }
 
-/* The path of an annotation of the host pod, where a downward API volume finds text. */
+/* The path of an annotation of the host pod, where a downward API volume finds a value. */
 static struct str note_path(struct down *d, struct str key)
 {
     return arena_printf(d->arena, "metadata.annotations['%.*s']", STR_F(key));

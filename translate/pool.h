@@ -9,9 +9,9 @@
 
 #include "impl.h"
 
-/* ---- gpu_count.c: how many devices a pod asks for ---- */
+/* ---- gpu_count.c: how many devices a pod requests ---- */
 
-/* An amount that asks for nothing; what is no amount asks for something. */
+/* A quantity that requests nothing; what is no quantity requests something. */
 bool gpu_count_is_zero(const cJSON *amount);
 struct device_count {
     struct str name;
@@ -21,8 +21,8 @@ struct device_counts {
     struct device_count *items;
     size_t n;
 };
-/* Units one container asks of each device, and of the pod. FORBIDDEN (without prefix) on amounts
- * that are no counts, and for more kinds than anybody offers. */
+/* Units one container requests of each device, and the pod. FORBIDDEN (without prefix) on
+ * quantities that are no counts, and for more kinds than anybody offers. */
 int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
                         struct err *err) MUST_CHECK;
 int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret,
@@ -34,7 +34,7 @@ int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret,
 struct str_list gpu_variables(struct arena *a, const struct config *config);
 bool gpu_is_variable(const struct config *config, struct str name);
 bool gpu_variable_begins(const struct config *config, struct str prefix); /* any of them */
-/* Is the variable how containers that ask for this resource get it? */
+/* Is the variable how containers that request this resource get it? */
 bool gpu_resource_grants(const struct pool_resource *resource, struct str variable);
 
 /* ---- gpu_env.c: variables and mounts that container runtimes and sharing layers obey ---- */
@@ -54,7 +54,7 @@ bool gpu_mount_refused(struct str mount_path);
 /* Keys that any pod may tolerate; only the first two (with bounded seconds) go down. */
 extern const char *const POOL_TOLERATED_KEYS[];
 enum { TOLERATED_DOWN = 2 };
-/* The words a product has on the nodes of the chosen pool, for what the pod asks. */
+/* The label values of a product on the nodes of the chosen pool, for what the pod requests. */
 struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
                                      const struct device_counts *asked, struct str product);
 
@@ -66,7 +66,7 @@ cJSON *pod_fence_expressions(struct arena *a, const struct config *config);
 struct resolve;
 int pool_guard_tolerations(const struct resolve *r);
 
-/* ---- pool_guard.c: what a pod may not ask for, wherever it goes ---- */
+/* ---- pool_guard.c: what a pod may not request, in any pool ---- */
 
 struct resolve {
     struct arena *arena;
@@ -82,7 +82,7 @@ int pool_refuse(const struct resolve *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* "a, b", as far as a message needs it. */
 struct str pool_joined(struct arena *a, struct str so_far, struct str next);
-/* Of the chosen pool: places, products, amounts. */
+/* Of the chosen pool: places, products, quantities. */
 int pool_guard_pool(const struct resolve *r);
 /* Of every pod: tolerations, scheduler, variables and mounts. */
 int pool_guard_pod(const struct resolve *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guardrails: what the author of a pod may not ask for, in the words of the pool model. Why:
+/* Guardrails: what the author of a pod may not request, in the words of the pool model. Why:
  * whatever a tenant writes may only narrow; what contradicts the pool, tolerates taints, exceeds a
  * cap or reaches for devices by a side door is a 403 at apply time. Must never rewrite a pod. */
 
@@ -204,7 +204,7 @@ static int check_resource_caps(const struct resolve *r)
     return 0;
 }
 
-/* Two resources that one host resource stands for cannot be told apart there. */
+/* Two resources with one host resource cannot be distinguished there. */
 static int check_renames(const struct resolve *r)
 {
     for (size_t i = 0; i < r->counts.n; i++) {

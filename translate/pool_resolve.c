@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pool a pod goes to, what it takes there, and what its author may not ask for. Why: the pool
- * is the fence, so what a tenant wrote may only narrow it, and a contradiction must be told when
- * the pod is applied and not show as a pod that is pending for ever. Must never look at anything
- * but the pod, its namespace's labels and the configuration. */
+/* Which pool a pod goes to, what it takes there, and what its author may not request. Why: the pool
+ * is the fence, so what a tenant wrote may only narrow it, and a contradiction must be reported
+ * when the pod is applied and not show as a pod that is pending for ever. Must never look at
+ * anything but the pod, its namespace's labels and the configuration. */
 
 #include <string.h>
 
@@ -99,7 +99,8 @@ static int resolve_named(const struct resolve *r, struct str wish,
                        STR_F(wish), STR_F(bound.n ? bound : STR("none")));
 }
 
-/* The bindings that serve what is asked: how many, one of them, and the default if among them. */
+/* The bindings that serve what is requested: how many, one of them, and the default if among them.
+ */
 struct candidates {
     size_t n;
     const struct config_binding *one, *fallback;
@@ -125,7 +126,7 @@ static struct candidates find_candidates(const struct resolve *r, struct str pro
     return c;
 }
 
-/* A single pool serves, or with a product nobody has, the pool that will say so; else the default.
+/* A single pool serves, or with an unknown product, the pool that will report it; else the default.
  */
 static int resolve_served(const struct resolve *r, const struct config_binding **ret)
 {
@@ -188,7 +189,7 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
     struct resolve r = {.arena = a, .config = config, .pod = pod, .err = err};
     struct pool_choice choice = {NULL, RATIONAL_ZERO, RATIONAL_ZERO};
 
-    (void)ns; /* one model for all namespaces; their labels tell them apart */
+    (void)ns; /* one model for all namespaces; their labels distinguish them */
     r.spec = json_get(pod, "spec");
     r.name = pod_name(pod);
     if (gpu_count_pod(a, pod, &r.counts, err))

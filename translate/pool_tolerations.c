@@ -63,7 +63,7 @@ static bool pool_grants(const struct resolve *r, const cJSON *toleration, struct
 }
 
 /* Taints that are one pool's or the control plane's. What a pool tolerates with Exists marks a kind
- * of machine, by convention; it keeps nobody off a pool. */
+ * of machine, by convention; it keeps no tenant off a pool. */
 static bool is_protected(const struct config *config, struct str key)
 {
     if (str_has_prefix(key, STR("sublet.dev/")) ||

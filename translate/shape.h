@@ -61,7 +61,7 @@ enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
 const char *pod_volume_source(const cJSON *volume, enum volume_class *ret_class);
 
 /* ---- pod_env.c ---- */
-/* Service variables of all containers of a pod together; beyond it the rest is left out. The
+/* Service variables of all containers of a pod together; those beyond it are left out. The
  * kubelet has no such limit, but there they are not part of the object. */
 enum { LINKS_BYTES_MAX = 192 * 1024 };
 /* The environment of a container: ours first, then the tenant's. given: the devices it gets. */

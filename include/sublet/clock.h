@@ -29,9 +29,9 @@ void rng_uuid(const struct rng *r, char out[37]); /* version 4 */
 /* RFC 3339 as metav1.Time (seconds) and MicroTime (six digits) print it, in UTC. */
 struct str time_format_s(struct arena *a, int64_t unix_seconds);
 struct str time_format_us(struct arena *a, int64_t unix_us);
-/* Any RFC 3339 text (offset and fraction allowed) to microseconds since 1970. */
+/* Any RFC 3339 string (offset and fraction allowed) to microseconds since 1970. */
 bool time_parse(struct str text, int64_t *ret_us);
-/* Go's duration text ("1h2m3.5s", "300ms") to nanoseconds. */
+/* Go's duration string ("1h2m3.5s", "300ms") to nanoseconds. */
 bool duration_parse(struct str text, int64_t *ret_ns);
 /* Like kubectl's ages: 5s, 3m12s, 4h, 2d3h, 1y4d (k8s.io/apimachinery duration.HumanDuration). */
 struct str duration_human(struct arena *a, int64_t seconds);

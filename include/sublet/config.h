@@ -17,7 +17,7 @@ enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
 
 /* `authentication.jwt[]`: whose tokens name users, as in kube-apiserver's
- * AuthenticationConfiguration. Texts are empty where nothing was given. */
+ * AuthenticationConfiguration. Strings are empty where nothing was given. */
 struct config_claim {
     struct str claim, prefix;
 };
@@ -74,8 +74,8 @@ struct config {
     const struct config_issuer *issuers; /* authentication.jwt */
     size_t n_issuers;
     bool anonymous_refused;          /* who shows nothing is 401 */
-    struct str_list anonymous_paths; /* else where nobody need be known; n == 0: everywhere */
-    struct str audit_policy, audit_policy_file, audit_path;   /* text; path; path or "-" */
+    struct str_list anonymous_paths; /* else: open to anonymous requests; n == 0: all paths */
+    struct str audit_policy, audit_policy_file, audit_path;   /* YAML; path; path or "-" */
     int64_t audit_max_size, audit_max_backups, audit_max_age; /* bytes; files; days */
     bool audit_refuse;
     int64_t max_mutating, max_reading, max_watches, max_watches_all, memory_limit,
@@ -98,7 +98,7 @@ struct option {
     const char *flag; /* "--verdict", or NULL */
     const char *env;  /* "SUBLET_POLICY_VERDICT" */
     enum option_type type;
-    const char *otherwise; /* default as text */
+    const char *otherwise; /* default as a string */
     const char *values;    /* enum, string: "off|warn|enforce"; bool: words for false|true;
                               int, duration, quantity: "min..max"; "" for no bound */
     const char *help;
@@ -107,7 +107,7 @@ struct option {
 extern const struct option CONFIG_OPTIONS[];
 extern const size_t CONFIG_N_OPTIONS;
 
-/* file may be empty text; args as in argv after the command (`--config F` is skipped: the caller
+/* file may be empty; args as in argv after the command (`--config F` is skipped: the caller
  * read it). Flags win over SUBLET_* variables, variables over the file; unknown variables are
  * ignored (a host Service called "sublet" makes some). Errors are BAD_REQUEST and name the place:
  * `config: pools[0].mode: unknown value "fast": want one of exclusive|mig|...`; unknown keys are

@@ -22,7 +22,7 @@ struct dns_resolv {
     struct str_list searches; /* but those of the host's cluster */
     struct str_list hidden; /* the host's cluster domain (X, where "svc.X" is searched); or none */
 };
-/* Never fails: lines that are not understood are passed over. Texts live in the arena. */
+/* Never fails: lines that are not understood are passed over. Strings live in the arena. */
 void dns_resolv_parse(struct arena *a, struct str text, struct dns_resolv *ret);
 
 struct dns_options {

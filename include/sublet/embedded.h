@@ -15,12 +15,12 @@
 struct embedded;
 
 struct embedded_options {
-    struct str nodes;          /* text of a nodes file; empty: the built-in set */
-    bool external_scheduler;   /* somebody else binds pods */
-    bool external_controllers; /* somebody else judges nodes, evicts, binds claims */
+    struct str nodes;          /* YAML of a nodes file; empty: the built-in set */
+    bool external_scheduler;   /* another scheduler binds pods */
+    bool external_controllers; /* another controller manager judges nodes, evicts, binds claims */
 };
 
-/* The text of a nodes file (docs in embedded/README.md); empty: the built-in set of GPU and CPU
+/* The YAML of a nodes file (docs in embedded/README.md); empty: the built-in set of GPU and CPU
  * machines. Errors are BAD_REQUEST and name the place:
  * `nodes: nodes[0].gpu.model: unknown value "x": want one of a100|h100|l4|t4`. */
 int embedded_check_nodes(struct str text, struct err *err) MUST_CHECK;

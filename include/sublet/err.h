@@ -25,7 +25,7 @@ struct err_cause {
 
 struct err {
     const struct err_kind *kind; /* NULL: no error */
-    struct arena *arena;         /* owns everything below; NULL: message is cut into text[] */
+    struct arena *arena;         /* owns everything below; NULL: message is cut into `text` */
     struct str message;
     struct str group, resource,
         name;       /* details; resource is the plural (or the kind for Invalid) */
@@ -44,7 +44,7 @@ void err_clear(struct err *err); /* forgets the error, keeps the arena */
 /* Sets kind and message; returns -1, so that `return err_set(...)` reads well. err may be NULL. */
 int err_set(struct err *err, const struct err_kind *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Puts "<text>: " before the message that is there; returns -1. */
+/* Puts "<prefix>: " before the message that is there; returns -1. */
 int err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void err_cause(struct err *err, struct str type, struct str field, struct str message);
 /* "resource.group "name" not found" and the like, with details, in the words of apimachinery. */

@@ -48,7 +48,7 @@ void field_not_found_because(struct field_errors *e, const struct field_path *p,
                              const char *detail);
 /* What the server itself failed to find out. */
 void field_internal(struct field_errors *e, const struct field_path *p, const char *detail);
-/* Without the value; with a value that is no text. */
+/* Without the value; with a value that is no string. */
 void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail);
 void field_not_supported_value(struct field_errors *e, const struct field_path *p,
                                const cJSON *value, const char *const *supported);

@@ -46,7 +46,7 @@ struct host_request {
     struct str body;
     int64_t timeout_ms; /* 0: the host's */
     bool urgent;        /* a request of a tenant waits for it: goes before what is queued */
-    bool dry_run;       /* asks and changes nothing: goes by the rate of dry runs */
+    bool dry_run;       /* a dry run: limited by the rate of dry runs */
     bool passes_gate;   /* changes the host, but not on behalf of the tenant: the Lease itself */
 };
 struct host_answer {
@@ -78,10 +78,10 @@ struct host_pipe_request {
     const struct net_header *headers;
     size_t n_headers;
     struct str body;
-    struct str upgrade; /* "websocket": asks for a pipe in both directions; may be empty */
+    struct str upgrade; /* "websocket": a pipe in both directions; may be empty */
     bool reads;         /* a log: passes the gate */
 };
-/* Told from the loop, never inside a call of the functions below. Each may close the pipe. */
+/* Called from the loop, never inside a call of the functions below. Each may close the pipe. */
 struct host_pipe_handler {
     /* 101: bytes both ways from here on. Names in lower case. */
     void (*head)(void *ctx, int status, const struct net_header *headers, size_t n_headers);

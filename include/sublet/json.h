@@ -24,7 +24,7 @@ extern const struct json_limits JSON_LIMITS; /* 256 deep, 1,000,000 nodes */
 /* A duplicate key (the last value wins, as in Go); path like `spec.containers[0].name`. */
 typedef void (*json_duplicate_cb)(void *ctx, struct str path);
 
-/* text -> tree. The text may go away afterwards. Error: BAD_REQUEST with offset and reason. */
+/* JSON -> tree. The input may be freed afterwards. Error: BAD_REQUEST with offset and reason. */
 int json_parse(struct arena *a, struct str text, cJSON **ret, struct err *err) MUST_CHECK;
 int json_parse_strict(struct arena *a, struct str text, const struct json_limits *limits,
                       json_duplicate_cb duplicate, void *ctx, cJSON **ret,
@@ -40,8 +40,8 @@ cJSON *json_at(const cJSON *array, size_t index);
 /* Dotted path of object keys, "metadata.labels"; no arrays, no escapes. */
 cJSON *json_path(const cJSON *node, const char *path);
 size_t json_count(const cJSON *node); /* children of an array or object */
-/* True when node nests more than depth containers. Whoever composes trees (patches that copy) asks
- * before printing: beyond 10,000 the printer fails its buffer. */
+/* True when node nests more than depth containers. Code that composes trees (patches that copy)
+ * checks before printing: beyond 10,000 the printer fails its buffer. */
 bool json_deeper(const cJSON *node, unsigned depth);
 cJSON *json_first(const cJSON *parent); /* its first child, or NULL */
 #define json_each(item, parent) for (cJSON *item = json_first(parent); item; item = item->next)
@@ -58,9 +58,9 @@ const char *json_type_name(const cJSON *node); /* "object", "string", ... as Go 
 struct str json_key(const cJSON *member);      /* the key of an object's member */
 struct str json_str(const cJSON *node);        /* STR_NULL unless a string */
 struct str json_str_at(const cJSON *node, const char *path);
-/* Copies of the texts of a list, empty for an item that is none; no items without a list. */
+/* Copies of the strings of a list, empty for an item that is none; no items without a list. */
 struct str_list json_str_list(struct arena *a, const cJSON *list);
-bool json_list_has(const cJSON *list, struct str text); /* one of its texts is this */
+bool json_list_has(const cJSON *list, struct str text); /* one of its strings is this */
 bool json_i64(const cJSON *node, int64_t *ret);         /* an integral number that fits, exactly */
 int64_t json_i64_at(const cJSON *node, const char *path, int64_t otherwise);
 bool json_equal(const cJSON *a, const cJSON *b); /* objects regardless of order; 1 equals 1.0 */

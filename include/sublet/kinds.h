@@ -7,7 +7,7 @@
 
 #include <sublet/resource.h>
 
-/* Templates; registry_new() copies them and fills in storage, skip and the joined texts. In
+/* Templates; registry_new() copies them and fills in storage, skip and the joined strings. In
  * discovery order. */
 extern const struct resource BUILTIN_RESOURCES[];
 extern const size_t N_BUILTIN_RESOURCES;

@@ -12,7 +12,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
-/* Control characters of the text are escaped: a tenant cannot forge a line. */
+/* Control characters are escaped: a tenant cannot forge a line. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)

@@ -39,7 +39,7 @@ void arena_reset(struct arena *a);               /* empties it, keeps one chunk 
 void *arena_alloc(struct arena *a, size_t size); /* zeroed, 16-byte aligned, never NULL */
 size_t arena_used(const struct arena *a);
 /* True once allocations passed the limit. Allocation still succeeds: the decoder that grows with
- * its input checks this and fails with an error; nobody else needs to. */
+ * its input checks this and fails with an error; no other caller needs to. */
 bool arena_over(const struct arena *a);
 char *arena_cstr(struct arena *a, struct str s); /* NUL-terminated copy */
 struct str arena_str(struct arena *a, struct str s);

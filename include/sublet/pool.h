@@ -2,11 +2,11 @@
  * room: translate
  *
  * GPU pools and bindings: to which pool a pod goes, how many GPUs (exactly) it takes, and what a
- * tenant may not ask for. Pure. The model and the messages are those of the pool model (docs: pools
+ * tenant may not request. Pure. The model and the messages are those of the pool model (docs: pools
  * and quota).
  *
  * Resolution: pod label, then namespace label `sublet.dev/gpu-pool`; else the single bound pool
- * that serves the resource (and the product its nodeSelector asks for); else the default binding;
+ * that serves the resource (and the product its nodeSelector requests); else the default binding;
  * else 403. A pod without GPU resources resolves to no pool. Whatever the tenant wrote can only
  * narrow. */
 #pragma once
@@ -14,13 +14,13 @@
 #include <sublet/config_pool.h>
 
 struct pool_choice {
-    const struct config_binding *binding; /* NULL: no GPU asked, no pool */
+    const struct config_binding *binding; /* NULL: no GPU requested, no pool */
     struct rational gpu_eq;               /* max(sum(app) + sum(sidecars), init peak) */
     struct rational limit;                /* guarantee + burst */
 };
 /* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN
  * in the messages of the model: nodeSelector that contradicts, tolerations, product, profile, caps,
- * scheduler, GPU resources nobody offers, NVIDIA_VISIBLE_DEVICES and its like. */
+ * scheduler, GPU resources that no pool offers, NVIDIA_VISIBLE_DEVICES and its like. */
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret,
                  struct err *err) MUST_CHECK;
@@ -28,12 +28,12 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
  * nothing, or the pool is no longer bound. Its limit is not set. */
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
                       struct pool_choice *ret);
-/* gpu_quota text of a 403: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6, limited:
- * gpu=12` */
+/* The message of a 403 on gpu_quota: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6,
+ * limited: gpu=12` */
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,
                   struct str pod_name, struct err *err);
-/* What an author of a pod should know though it is let through: tolerations that have no effect.
- * choice is what pool_resolve said of the pod. */
+/* Warnings for the author of a pod that is admitted: tolerations that have no effect. choice is the
+ * result of pool_resolve. */
 void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,
                    const cJSON *pod, void (*warn)(void *ctx, struct str text), void *ctx);
 

@@ -19,7 +19,7 @@ struct quantity {
 bool quantity_parse(struct str text, struct quantity *ret);
 /* Upstream's canonical form: "1500m", "2Gi", "1e3". */
 struct str quantity_format(struct arena *a, struct quantity q);
-/* What an object holds after a round trip through upstream's type: blanks around the text are cut,
+/* What an object holds after a round trip through upstream's type: blanks around it are cut,
  * and the canonical form is taken except where upstream keeps what was written ("+5", "1E3"). */
 bool quantity_text(struct arena *a, struct str text, struct str *ret);
 int quantity_cmp(struct quantity a, struct quantity b);

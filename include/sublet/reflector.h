@@ -21,7 +21,7 @@ struct reflector_options {
     struct str path;                           /* of the collection: "/api/v1/namespaces/x/pods" */
     struct str label_selector, field_selector; /* not encoded; may be empty */
     uint64_t revision;                         /* the newest one known from before; 0: none */
-    bool metadata_only;                        /* asks for PartialObjectMetadata */
+    bool metadata_only;                        /* requests PartialObjectMetadata */
     bool forget;                               /* bytes are dropped once changed() has seen them */
     /* Takes out of a tree what need not be kept (managedFields are gone already); may be NULL. */
     void (*reduce)(struct arena *a, cJSON *object);

@@ -22,6 +22,6 @@ enum restore_action {
 typedef void (*restore_step_cb)(void *ctx, enum restore_action action, const char *plural,
                                 struct str ns, struct str name);
 /* Runs the loop until the host has answered. step() comes once for each object that is in the store
- * or on the host. Errors: of the host, with what was asked for. */
+ * or on the host. Errors: of the host, with what was requested. */
 int restore_plan(struct uv_loop_s *loop, struct store *store, const struct config *config,
                  restore_step_cb step, void *ctx, struct err *err) MUST_CHECK;

@@ -39,7 +39,7 @@ int selector_from_json(struct arena *a, const cJSON *selector, struct selector *
 void selector_from_map(struct arena *a, const cJSON *map, struct selector *ret);
 bool selector_match(const struct selector *s, struct str labels);
 struct str selector_format(struct arena *a,
-                           const struct selector *s); /* canonical text, for /scale */
+                           const struct selector *s); /* canonical form, for /scale */
 
 /* {"a":"b"} -> flat set (non-string values are left out). NULL gives STR_NULL. */
 struct str labels_flatten(struct arena *a, const cJSON *map);

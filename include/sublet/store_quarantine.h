@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: store
  *
- * What becomes of a resource nobody uses any more, and of versions that cannot be read. */
+ * What becomes of a resource that is no longer served, and of versions that cannot be read. */
 #pragma once
 
 #include <sublet/store.h>

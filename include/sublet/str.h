@@ -2,7 +2,7 @@
  * room: base
  *
  * A string is a pointer and a length, passed by value; it owns nothing and need not end in NUL.
- * NUL-terminated text appears only at the edges of libraries. */
+ * NUL-terminated strings appear only at the edges of libraries. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,13 +47,13 @@ bool str_lists_word(struct str list, struct str word);
 int str_word_index(const char *words, struct str word);
 struct str str_trim(struct str s);              /* ASCII blanks at both ends */
 uint64_t str_hash(struct str s, uint64_t seed); /* keyed; for hash maps only */
-/* Whole text must be a decimal number in range (no sign for u64, no blanks, no overflow). */
+/* All of it must be a decimal number in range (no sign for u64, no blanks, no overflow). */
 bool str_to_u64(struct str s, uint64_t *ret_value);
 bool str_to_i64(struct str s, int64_t *ret_value);
 /* True when s is well-formed UTF-8 (no surrogates, no overlong forms). */
 bool str_is_utf8(struct str s);
 
-/* Texts in an order that means nothing; it owns neither the array nor the texts. */
+/* Strings in an order that means nothing; it owns neither the array nor the strings. */
 struct str_list {
     const struct str *items;
     size_t n;

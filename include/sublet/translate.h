@@ -64,7 +64,7 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
 cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
                           struct str host_name);
 /* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's,
- * or not under the name translate_name or translate_token_secret_name gives it (somebody's copy).
+ * or not under the name translate_name or translate_token_secret_name gives it (a copy).
  */
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid);

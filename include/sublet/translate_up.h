@@ -2,7 +2,7 @@
  * room: translate
  *
  * The way up: what the host made of an object and what it says, as the tenant may read it. Pure
- * functions, as the rest of the room. */
+ * functions, as all of the room. */
 #pragma once
 
 #include <sublet/err.h>
@@ -44,7 +44,7 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
 struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
                               struct str host_name, struct str ns, struct str name);
 #define TRANSLATE_NO_RIGHT "the host cluster does not let Sublet do this"
-/* Is it that we may not ask, and nothing about what we asked for? */
+/* Does it only say that this client lacks a permission, nothing of the requested object? */
 bool translate_refusal_is_of_rights(const struct err *refusal);
 /* What the host's API answers to a request of ours, as the tenant may read it. That we lack a right
  * there, or that a webhook of the admin's is away, is a fixed sentence; the words of quotas,

@@ -10,8 +10,8 @@
 #include <sublet/json.h>
 
 /* Exactly one document, at most 128 deep; empty input gives null. Errors: BAD_REQUEST with line and
- * reason. A duplicate is told in go-yaml's words, not by its path: `line 9: key "foo" already set
- * in map`, once for each value but the first (at most 100). */
+ * reason. A duplicate is reported in go-yaml's words, not by its path: `line 9: key "foo" already
+ * set in map`, once for each value but the first (at most 100). */
 int yaml_parse(struct arena *a, struct str text, json_duplicate_cb duplicate, void *ctx,
                cJSON **ret, struct err *err) MUST_CHECK;
 /* A tree as YAML (block style, keys in tree order), for `Accept: application/yaml`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer
  *
- * Every right the syncer uses on the host; `sublet check --host` asks for each, and a test compares
+ * Every right the syncer uses on the host; `sublet check --host` checks each, and a test compares
  * the chart's Role and ClusterRole with it.
  *
  * HOST_RIGHT(scope, need, group, resource, verbs, without)

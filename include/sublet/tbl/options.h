@@ -8,7 +8,7 @@
  * OPTION(type, member, path, flag, env, default, values, help)
  *   member   of struct config; its C type follows from `type`:
  *            STRING struct str, INT/DURATION(ms)/QUANTITY int64_t, BOOL bool, ENUM an enum, LIST
- * str_list values   ENUM, STRING: the words that are allowed ("" for any text); BOOL: words for
+ * str_list values   ENUM, STRING: the words that are allowed ("" for any string); BOOL: words for
  * false|true, or ""; INT, DURATION, QUANTITY: "min..max" */
 OPTION(STRING, name, "name", "--name", "SUBLET_NAME", "sublet", "",
        "name of the virtual cluster (a DNS label)")
@@ -92,7 +92,7 @@ OPTION(QUANTITY, dns_cache, "network.dns.cache", NULL, "SUBLET_NETWORK_DNS_CACHE
        "0..1Gi", "memory for answers of other resolvers, which are kept for at most 30 seconds")
 OPTION(INT, dns_forward_rate, "network.dns.forwardRate", NULL, "SUBLET_NETWORK_DNS_FORWARD_RATE",
        "100", "1..100000",
-       "questions per second that one pod may have forwarded; the burst is twice it")
+       "queries per second that one pod may have forwarded; the burst is twice it")
 OPTION(ENUM, pod_security, "policy.podSecurity", "--pod-security", "SUBLET_POLICY_POD_SECURITY",
        "baseline", "privileged|baseline|restricted", "Pod Security Standard every pod must meet")
 OPTION(ENUM, verdict, "policy.verdict", "--verdict", "SUBLET_POLICY_VERDICT", "warn",
@@ -124,7 +124,7 @@ OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", 
 OPTION(BOOL, controllers_native, "controllers", "--controllers", "SUBLET_CONTROLLERS", "native",
        "external|native", "who runs the workload controllers: this process or upstream's manager")
 OPTION(STRING, audit_policy, "audit.policy", NULL, "SUBLET_AUDIT_POLICY", "", "",
-       "audit policy (audit.k8s.io/v1) as text; what it matches is recorded; empty: no audit log")
+       "audit policy (audit.k8s.io/v1) as YAML; what it matches is recorded; empty: no audit log")
 OPTION(STRING, audit_policy_file, "audit.policyFile", "--audit-policy-file",
        "SUBLET_AUDIT_POLICY_FILE", "", "", "the same, from a file")
 OPTION(STRING, audit_path, "audit.path", "--audit-log-path", "SUBLET_AUDIT_PATH", "-", "",

@@ -2,7 +2,7 @@
  * room: vapi
  *
  * Short names, columns, selectable fields and subresources of every built-in resource, as a real
- * server of Kubernetes 1.36 tells them. Included once, by vapi/kinds/resources.c, whose rows point
+ * server of Kubernetes 1.36 publishes them. Included once, by vapi/kinds/resources.c, whose rows point
  * here. */
 static const char *const SHORT_componentstatuses[] = {"cs", NULL};
 static const char *const SHORT_configmaps[] = {"cm", NULL};

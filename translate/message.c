@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the host, with the tenant's names. Why: kubelets, schedulers and admission speak of
- * host objects; a tenant must be able to read that, and must not learn host names from it. Text is
- * all this sees, so it replaces whole words only. */
+ * host objects; a tenant must be able to read that, and must not learn host names from it. The
+ * message is all this sees, so it replaces whole words only. */
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ static bool is_name_of(const struct translate_tenant *t, struct str ns, struct s
 
 /* A word that ends in our hash of what stands before it is one of our names, as is one that a known
  * name gives. */
-static bool unhash(const struct translate_tenant *t, struct text_names *names, struct str word,
+static bool unhash(const struct translate_tenant *t, struct message_names *names, struct str word,
                    struct str *ret)
 {
     struct str name = str_sub(word, 0, word.n - HASH_CHARS - 1);
@@ -68,7 +68,7 @@ static bool unhash(const struct translate_tenant *t, struct text_names *names, s
         return true;
     }
     for (size_t i = 0; i < names->n_more; i++) {
-        struct text_name *more = &names->more[i];
+        struct message_name *more = &names->more[i];
 
         if (!names->ready)
             translate_name(t, names->ns, more->name, more->host);
@@ -97,7 +97,7 @@ static bool at_namespace(struct str text, size_t from, size_t to)
            str_has_suffix(before, STR("namespace: "));
 }
 
-static struct str word_up(const struct translate_tenant *t, struct text_names *names,
+static struct str word_up(const struct translate_tenant *t, struct message_names *names,
                           struct str text, size_t from, size_t to)
 {
     struct str word = str_sub(text, from, to - from), found;
@@ -123,7 +123,7 @@ static size_t end_of(struct str text, size_t at, const char *stops)
     return at;
 }
 
-/* `untolerated taint {sublet.dev/pool: other-team}` names somebody else's pool. */
+/* `untolerated taint {sublet.dev/pool: other-team}` names another tenant's pool. */
 static size_t taint_end(struct str text, size_t at)
 {
     size_t end = str_find(str_from(text, at), '}');
@@ -152,9 +152,10 @@ static size_t address_end(struct str text, size_t at)
     return dots == 3 && colons ? end : at;
 }
 
-/* What Go says of connections: the resolver it asked and its own end are the node's; in a refusal,
+/* What Go says of connections: the resolver's address and its own end are the node's; in a refusal,
  * so is the other end. A probe's other end is the tenant's pod. */
-static bool is_hosts_address(const struct text_names *names, struct str text, size_t at, size_t end)
+static bool is_hosts_address(const struct message_names *names, struct str text, size_t at,
+                             size_t end)
 {
     struct str before = str_sub(text, 0, at), after = str_from(text, end);
 
@@ -166,7 +167,7 @@ static bool is_hosts_address(const struct text_names *names, struct str text, si
 }
 
 /* Something of the host's begins here: where it ends, and what stands for it. Else at. */
-static size_t hide(const struct text_names *names, struct str text, size_t at, struct str *ret)
+static size_t hide(const struct message_names *names, struct str text, size_t at, struct str *ret)
 {
     static const struct {
         const char *lead;
@@ -195,8 +196,8 @@ static size_t hide(const struct text_names *names, struct str text, size_t at, s
     return end > at && is_hosts_address(names, text, at, end) ? end : at;
 }
 
-struct str text_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                   struct text_names *names)
+struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                      struct message_names *names)
 {
     struct buf b = BUF_INIT(TEXT_MAX);
     struct str ret;
@@ -231,17 +232,17 @@ struct str text_up(struct arena *a, const struct translate_tenant *t, struct str
 struct str translate_text_up(struct arena *a, const struct translate_tenant *t, struct str text,
                              struct str host_name, struct str ns, struct str name)
 {
-    struct text_names names = {.host_name = host_name, .ns = ns, .name = name};
+    struct message_names names = {.host_name = host_name, .ns = ns, .name = name};
 
-    return text_up(a, t, text, &names);
+    return message_up(a, t, text, &names);
 }
 
 struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
                               struct str host_name, struct str ns, struct str name)
 {
-    struct text_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
+    struct message_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
 
-    return text_up(a, t, text, &names);
+    return message_up(a, t, text, &names);
 }
 
 /* ---- refusals ---- */
@@ -259,7 +260,7 @@ struct str translate_refusal_up(struct arena *a, const struct translate_tenant *
                                 const struct err *refusal, struct str host_name, struct str ns,
                                 struct str name)
 {
-    struct text_names names = {.host_name = host_name, .ns = ns, .name = name, .refusal = true};
+    struct message_names names = {.host_name = host_name, .ns = ns, .name = name, .refusal = true};
     struct str text = refusal->message;
 
     if (translate_refusal_is_of_rights(refusal))
@@ -269,5 +270,5 @@ struct str translate_refusal_up(struct arena *a, const struct translate_tenant *
         return STR("an admission webhook of the host cluster does not answer");
     if (str_has_prefix(text, STR("the host answered "))) /* no Status: a proxy's page, perhaps */
         return STR("the host cluster's answer is no Status");
-    return text_up(a, t, text, &names);
+    return message_up(a, t, text, &names);
 }
