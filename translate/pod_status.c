@@ -55,7 +55,7 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
 
 /* ---- messages ---- */
 
-static void message_up(struct up *u, cJSON *object)
+static void message_member_up(struct up *u, cJSON *object)
 {
     struct str text = json_str(json_get(object, "message"));
 
@@ -125,7 +125,7 @@ static cJSON *container_up(struct up *u, const cJSON *from)
         cJSON *state = json_get(json_get(ret, states[i / 2]), kinds[i % 2]);
 
         u->names.program = i % 2 && has_ended_itself(state);
-        message_up(u, state);
+        message_member_up(u, state);
     }
     u->names.program = false;
     return ret;
@@ -183,7 +183,7 @@ static cJSON *conditions_up(struct up *u, const cJSON *host)
         copy = json_append(ret, json_copy(u->arena, condition));
         if (json_get(copy, "observedGeneration") && generation)
             json_set(u->arena, copy, "observedGeneration", json_copy(u->arena, generation));
-        message_up(u, copy);
+        message_member_up(u, copy);
     }
     json_each(condition, old)
     {
