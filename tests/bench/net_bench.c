@@ -99,7 +99,7 @@ static void start(struct bench *b, bool tls, unsigned connections)
     arena_free(a);
 }
 
-/* The child: opens connections, asks once on each, then sleeps until it is killed. */
+/* The child: opens connections, sends one request on each, then sleeps until it is killed. */
 static void hold(unsigned port, unsigned connections)
 {
     static const char HELLO[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -83,7 +83,7 @@ static bool read_constraint(struct constraint *c, struct str word)
     return true;
 }
 
-/* The rest of a line as constraints, appended to *list. */
+/* What follows in a line as constraints, appended to *list. */
 static bool read_constraints(struct arena *a, struct rules *r, struct str line, struct str key,
                              struct constraint **list)
 {

@@ -321,7 +321,7 @@ static const char *fence(struct walk *w, const struct node *spec)
     return NULL;
 }
 
-/* By name only a node the tenant is shown is asked for; any may be avoided. */
+/* By name only a node that the tenant is shown is required; any may be avoided. */
 static const char *node_field(struct walk *w, const struct node *n)
 {
     bool avoided = str_eqc(node_text(node_get(n, "operator")), "NotIn");
@@ -460,7 +460,7 @@ static const struct node *variable(const struct node *container, const char *nam
     return NULL;
 }
 
-/* An image may ask for every device by its own ENV; only an explicit value beats it. */
+/* An image may request every device by its own ENV; only an explicit value overrides it. */
 static const char *vendor_void(struct walk *w, const struct node *container)
 {
     for (size_t i = 0; i < N_VENDORS; i++) {

@@ -313,7 +313,7 @@ static void on_settled(void *ctx, const struct err *err)
     *(bool *)ctx = true;
 }
 
-/* Until the store has answered everything that was asked of it. */
+/* Until the store has answered every write and read. */
 static void settle(void)
 {
     bool done = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a signer says it signed, from any text: lines before and after the blocks change nothing,
+/* What a signer says it signed, from any bytes: lines before and after the blocks change nothing,
  * and what is accepted has a block and can be accepted twice. */
 #include <assert.h>
 #include <string.h>

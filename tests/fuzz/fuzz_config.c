@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration from any bytes: what is refused names a place in readable text; what is accepted
- * keeps what pools and bindings promise. */
+/* A configuration from any bytes: what is refused names a place in a readable message; what is
+ * accepted keeps what pools and bindings promise. */
 
 #include <assert.h>
 

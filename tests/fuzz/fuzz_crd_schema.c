@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schema and an object, both from a tenant: JSON texts with a zero byte between. What the checks
+/* A schema and an object, both from a tenant: JSON with a zero byte between. What the checks
  * take must compile, prune, default and judge any object, twice with the same outcome; what they
  * refuse must still be survived, for it may have been stored by another version. Must never take
  * longer than the bounds in version.h and judge.h allow. */

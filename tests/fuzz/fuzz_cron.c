@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules of CronJobs: eight bytes of time, then the text. What is accepted is due after the time
- * it was asked for and again at that time, and never where it says it is not. */
+/* Schedules of CronJobs: eight bytes of time, then the schedule. What is accepted is due after the
+ * time it was computed for and again at that time, and never where it says it is not. */
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of a client, and bytes of another resolver, against a small tenant. The first byte chooses.
- * A question is dropped, or answered by a message that ldns reads, that carries its id and fits its
- * limit; what another resolver says is only taken as an answer to the question, and never names the
+ * A query is dropped, or answered by a message that ldns reads, that carries its id and fits its
+ * limit; what another resolver says is only taken as an answer to the query, and never names the
  * host's domain when it is passed on. */
 
 #include <assert.h>

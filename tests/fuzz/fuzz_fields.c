@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A live object and a configuration of any shape, applied: sets survive their text, an apply that
+/* A live object and a configuration of any shape, applied: sets survive printing, an apply that
  * succeeded changes nothing when it comes again, and what was given stays as it was. Must never
  * assume that either has its type. */
 

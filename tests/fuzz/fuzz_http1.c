@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP from any bytes, over a connection without a socket: the first byte says in pieces of what
- * size the rest arrives and what the handler does. Whatever comes, every request that reaches the
- * handler is well-formed, is closed once, and nothing is left afterwards. */
+ * size what follows arrives and what the handler does. Whatever comes, every request that reaches
+ * the handler is well-formed, is closed once, and nothing is left afterwards. */
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON from any bytes: what is accepted is UTF-8 and prints, plain and pretty, as a text that is
+/* JSON from any bytes: what is accepted is UTF-8 and prints, plain and pretty, as JSON that is
  * accepted with the same value and no duplicates, and prints the same again; a copy is equal. Must
  * never accept what it cannot give back. */
 

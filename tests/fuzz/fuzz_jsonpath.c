@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSONPath of printer columns: a path, a zero byte, and the object it is looked up in. Must never
- * find what is not in the object, nor go on after it was told to stop. */
+ * find what is not in the object, nor continue after a stop. */
 
 #include <assert.h>
 

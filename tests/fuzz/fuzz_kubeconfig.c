@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kubeconfig of the host from any bytes: it is refused in words, or says where the host is and
- * holds what can be held: PEM texts, one way to authenticate. Files it names lie in a directory
+ * holds what can be held: PEM, one way to authenticate. Files it names lie in a directory
  * that does not exist. */
 
 #include <assert.h>

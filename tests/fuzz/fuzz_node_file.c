@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes file of the embedded host from any bytes: it is refused in words, or makes Node objects
- * that can be stored: with a name each, no name twice, labels and amounts that are texts. */
+ * that can be stored: with a name each, no name twice, labels and quantities that are strings. */
 
 #include <assert.h>
 

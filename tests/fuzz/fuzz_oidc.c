@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens of other issuers, and their keys. Any bytes are a key set or none; claims of any shape
- * (before a zero byte) name a user completely or nobody, by the rules of an issuer that maps
- * everything; what follows the zero byte is a key set that is asked about their token. Must never
- * name somebody whose name or groups lack their prefix. */
+ * (before a zero byte) name a user completely or none, by the rules of an issuer that maps
+ * everything; what follows the zero byte is a key set that judges their token. Must never
+ * name a user whose name or groups lack their prefix. */
 
 #include <assert.h>
 

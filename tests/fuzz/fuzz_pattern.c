@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A regular expression of a schema and a text, with a zero byte between: what the check lets pass
+/* A regular expression of a schema and a string, with a zero byte between: what the check lets pass
  * compiles, and matching ends within its budget with the same answer twice; what it refuses is
  * refused in words and must still be survived. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf bodies from any bytes: what is decoded is a tree within the limits of JSON, whose text
+/* Protobuf bodies from any bytes: what is decoded is a tree within the limits of JSON, whose print
  * parses to the same value, and normalising it again changes nothing. Must never read outside of
  * the input. */
 
@@ -18,7 +18,7 @@ static uint32_t root_of(const cJSON *object)
     return schema_builtin_root(group, version, json_str(json_get(object, "kind")));
 }
 
-/* A decoded tree and its text are one. */
+/* A decoded tree and its print are one. */
 static void check_text(struct arena *a, const cJSON *object)
 {
     struct str text = json_text(a, object);

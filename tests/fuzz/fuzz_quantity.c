@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantities, fractions, times and durations from any text: what is accepted prints as a text that
- * is accepted with the same value and prints the same again; arithmetic never leaves its bounds. */
+/* Quantities, fractions, times and durations from any string: what is accepted prints as a string
+ * that is accepted with the same value and prints the same again; arithmetic never leaves its
+ * bounds. */
 
 #include <assert.h>
 

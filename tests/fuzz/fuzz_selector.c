@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors, label sets and names from any bytes: what is accepted prints as a text that is
+/* Selectors, label sets and names from any bytes: what is accepted prints as a string that is
  * accepted and prints the same again, matching agrees with looking each label up, and nothing reads
  * past its input. */
 
@@ -48,7 +48,7 @@ static void check_match(struct arena *a, const struct selector *s, struct str te
 {
     cJSON *map = json_new_object(a);
 
-    /* Labels that have a chance to match: the selector's own keys and values, and the raw text. */
+    /* Labels that have a chance to match: the selector's own keys and values, and the raw bytes. */
     for (size_t i = 0; i < s->n; i += 2)
         json_set_str(a, map, arena_cstr(a, s->terms[i].key),
                      s->terms[i].n_values ? s->terms[i].values[0] : STR("x"));

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-/* ---- the network, and what a handshake asks the API for ---- */
+/* ---- the network, and what a handshake requests from the API ---- */
 
 struct net_exchange {
     struct buf sent;

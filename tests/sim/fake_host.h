@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host cluster in memory, behind the syncer's transport: objects, revisions, watches, a scheduler
  * and a kubelet in a few lines; and every fault a host or the way to it can have, chosen by a seed.
- * It keeps account of what was done to it, so that a test can ask what must never have happened. */
+ * It keeps account of what was done to it, so that a test can check what must never have happened.
+ */
 #pragma once
 
 #include <uv.h>
@@ -30,7 +31,8 @@ struct fake_faults {
 
 struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed);
 void fake_host_free(struct fake_host *h);
-/* One per client: a restarted syncer brings a new one; what was under way is lost with the old. */
+/* One per client: a restarted syncer makes its own; what was under way is lost with the previous
+ * client. */
 struct transport *fake_host_transport(struct fake_host *h);
 struct fake_faults *fake_host_faults(struct fake_host *h);
 uint64_t fake_host_random(struct fake_host *h);
@@ -38,7 +40,7 @@ uint64_t fake_host_random(struct fake_host *h);
 /* Trees in a; plural as in the path: "pods". An array of all. */
 cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural);
 size_t fake_host_count(struct fake_host *h, const char *plural);
-/* Somebody else on the host does it. name NULL: any one of ours, by chance. */
+/* Another client of the host does it. name NULL: any one of ours, by chance. */
 void fake_host_put(struct fake_host *h, const char *plural, const char *json);
 /* A merge patch; the uid stays. */
 void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json);
@@ -52,8 +54,8 @@ bool fake_host_finish_pod(struct fake_host *h, const char *phase);
 struct fake_host_image;
 struct fake_host_image *fake_host_image(struct fake_host *h);
 void fake_host_roll_back(struct fake_host *h, struct fake_host_image *image);
-/* How often a pod of this virtual uid was created after the syncer had been told of one before:
- * must stay 0. One that left before anything of it was told cannot be known of. */
+/* How often a pod of this virtual uid was created after the syncer had received an event of an
+ * earlier one: must stay 0. A pod deleted before its first event cannot be known. */
 unsigned fake_host_doubled(struct fake_host *h, struct str virtual_uid);
 /* Objects without our label that were changed or removed through the API: must stay 0. */
 unsigned fake_host_trespasses(const struct fake_host *h);

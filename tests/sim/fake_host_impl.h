@@ -29,7 +29,7 @@ struct created {
     bool told;
 };
 
-/* How often it was asked for so. */
+/* How often it was requested so. */
 struct asked {
     char method[8], plural[32];
     bool dry_run;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole virtual cluster with its syncer on a fake host, in one loop, that can be closed and
- * opened again on the same store. Time is real but for jumps the test asks for. Must never wait for
- * a moment: it waits for a state, and fails when it does not come. */
+ * opened again on the same store. Time is real but for jumps that the test makes. Must never wait
+ * for a moment: it waits for a state, and fails when it does not come. */
 #pragma once
 
 #include <stdarg.h>

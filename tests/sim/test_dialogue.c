@@ -125,7 +125,7 @@ static bool host_is_watched(struct sim *s)
     return reflector_synced(s->syncer->watches[SYNC_NODES].reflector);
 }
 
-/* Alike but for their names: one question. Each of its own: no more than the budget of dry runs
+/* Alike but for their names: one dry run. Each of its own: no more than the budget of dry runs
  * lets through at once. */
 static void test_verdicts_are_asked_for_once(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that cannot write: the host is not asked to create what there is no durable record of,
- * and is asked once when there is. */
+/* A store that cannot write: nothing is created on the host without a durable record,
+ * and it is created once when there is one. */
 #include "sim.h"
 
 #include <stdlib.h>

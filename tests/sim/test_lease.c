@@ -337,7 +337,7 @@ static void starts_while_the_host_is_away(void **state)
     until_state(a, LEASE_AWAY);
     assert_false(sync_lease_may_act(a->lease));
     fake_host_faults(w->host)->down = false;
-    pass(w, 5500); /* nobody says that it is back */
+    pass(w, 5500); /* no event says that it is back */
     until_state(a, LEASE_HELD);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes of the host a tenant is shown, what it may ask for by their names, and what is
+/* Which nodes of the host a tenant is shown, what it may require by their names, and what is
  * reported of the nodes of its pools. The host has node-0 and node-1, and what a test adds. */
 #include "sim.h"
 
@@ -20,7 +20,7 @@
     "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':"                \
     "{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':["      \
     "'" node "']}]}]}}},"
-/* Nobody's taint keeps the tenant's pods off it; its label does. */
+/* No taint keeps the tenant's pods off it; its label does. */
 #define OTHERS                                                                                     \
     "{\"metadata\":{\"name\":\"gpu-others\",\"labels\":{\"sublet.dev/pool\":\"others\"}}}"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A virtual cluster restored from a backup: onto the same host, onto another, onto one that was
- * itself restored. Whatever the two have apart: nothing is deleted that nobody deleted, what is
+ * itself restored. Whatever the two have apart: nothing is deleted that no client deleted, what is
  * missing is created again under its uid, and what is newer than the backup is kept and counted. */
 #include "sim.h"
 

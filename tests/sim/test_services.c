@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Services between a tenant and its host: which addresses are ever asked for, and how many Services
+/* Services between a tenant and its host: which addresses are ever requested, and how many Services
  * a tenant may have there. A tenant never chooses an address of the host's, by whatever detour. */
 #include "sim.h"
 
@@ -191,7 +191,7 @@ static bool says_not_allocated(struct sim *s)
 }
 
 /* What an earlier version let in, or a copy of another cluster's store: the object has an address
- * that no record knows. It is not asked for. */
+ * that no record knows. It is not requested. */
 static void test_address_without_a_record_is_not_sent(void **state)
 {
     struct sim *s = sim_new(4, NULL);

@@ -588,7 +588,7 @@ static bool event_told(struct sim *s)
     return told;
 }
 
-/* The host tells of events and of pods in two streams, and a busy machine reads them in any order.
+/* The host sends Events and pods in two streams, and a busy machine reads them in any order.
  */
 static void test_event_ahead_of_its_pod_is_told(void **state)
 {
@@ -951,7 +951,7 @@ static void storm(uint64_t seed)
     sim_free(s);
 }
 
-/* Random faults over random work: a dozen seeds in every run, others when asked for (SEED=n for
+/* Random faults over random work: a dozen seeds in every run, others on request (SEED=n for
  * one, SEEDS=n for the first n). */
 static void test_storms(void **state)
 {

@@ -210,7 +210,7 @@ static void do_other_host(struct world *w)
     wires_cut_all(w->wires);
 }
 
-/* By more than the host makes up for before a watch is open again: nobody can know of less. */
+/* By more than the host makes up for before a watch is open again: less cannot be observed. */
 static void do_roll_back(struct world *w)
 {
     uint64_t revision = host_model_revision(w->host), most = revision - revision / 8;

@@ -27,8 +27,8 @@ struct host_object_model {
 };
 
 struct host_model *host_model_new(struct moment *m);
-/* changed() after every change; also told: an object of ours left and no request of the tenant was
- * the reason. */
+/* changed() after every change; also reported: an object of ours left and no request of the tenant
+ * was the reason. */
 void host_model_on_change(struct host_model *h, void (*changed)(void *ctx),
                           void (*left)(void *ctx, const char *plural, struct str virtual_uid),
                           void *ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invariants. What a process asks of the host is judged before it is done; what the tenant was
- * promised, and what a watcher sees, after every step; that both worlds are the same, when it is
- * quiet. Must never hold a process to more than what its clients and its host can rely on. */
+/* The invariants. What a process requests from the host is judged before it is done; what the
+ * tenant was promised, and what a watcher sees, after every step; that both worlds are the same,
+ * when it is quiet. Must never hold a process to more than what its clients and its host can rely
+ * on. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -21,7 +22,7 @@ struct note {
     char *key;
     uint64_t value;
     int64_t at_us;
-    bool recorded; /* it outlived the process that was told */
+    bool recorded; /* it outlived the process that received it */
 };
 
 struct notes {
@@ -93,7 +94,8 @@ static uint64_t age_of(const struct world *w)
     return w->generation + w->host_generation + 1;
 }
 
-/* What a process, or the ones before it on its disk, was told. A copy of the disk is another. */
+/* The events that a process, or an earlier one on its disk, received. A copy of the disk is
+ * another. */
 static void knows_put(struct world *w, struct map *m, struct str uid)
 {
     struct arena *a = arena_new(0);
@@ -112,8 +114,9 @@ static bool knows(struct world *w, struct map *m, struct str uid)
     return n && n->value == age_of(w);
 }
 
-/* A pod of the life that goes on, of which a process was told, is known to have been there until
- * the store or the host is put back. What is of an earlier life may have been removed by its order.
+/* A pod of the life that goes on, of which a process received an event, is known to have been there
+ * until the store or the host is put back. What is of an earlier life may have been removed by its
+ * order.
  */
 void judge_told(void *ctx, const char *plural, const cJSON *object)
 {
@@ -150,9 +153,9 @@ void judge_died(struct life *l)
     l->world->died_us = l->world->moment.now_us;
 }
 
-enum { COMMIT_US = 100000 }; /* so long it may take until what a process was told is on record */
+enum { COMMIT_US = 100000 }; /* so long it may take until what a process received is on record */
 
-/* What the tenant's process was told in its life ends with it where it had no time to record it, or
+/* What the tenant's process received in its life ends with it where it had no time to record it, or
  * could not because its disk failed then or afterwards; and all of it where the store is of another
  * epoch now, since its log was damaged: absence proves nothing there. */
 static void forget_unrecorded(void *ctx, struct map_entry *e)
@@ -214,7 +217,7 @@ static void trace_gpus(struct world *w)
 }
 
 /* Before anything was put back, a process has made all that is there, and must know of it whether
- * it was told or not. */
+ * it was reported or not. */
 static void judge_gpus(struct world *w, const cJSON *created)
 {
     int64_t sum = gpus_on_host(w, age_of(w) > 1) + host_pod_gpus(created);
@@ -705,7 +708,7 @@ static bool count_record(void *ctx, struct str key, struct str value)
     return true;
 }
 
-/* Of a life the store does not know: kept, and nobody's. */
+/* Of a life the store does not know: kept, and without an owner. */
 static size_t count_quarantined(struct agreeing *g, struct life *l)
 {
     size_t n = 0;
@@ -772,7 +775,7 @@ static bool on_row(void *ctx, struct str key, struct str value)
     return g->same;
 }
 
-/* An orphan holds GPUs that nobody is charged for. */
+/* An orphan holds GPUs that no tenant is charged for. */
 static bool ledger_agrees(struct world *w, struct arena *a)
 {
     struct agreeing g = {w, a, "pods", 0, NULL, true};

@@ -111,7 +111,8 @@ static struct pages *continued(struct target *t, struct str token, uint64_t *ret
 static void do_list(struct target *t)
 {
     struct str token = query_of(t, "continue");
-    bool only_revision = str_eqc(query_of(t, "limit"), "1"); /* nobody reads what comes with it */
+    bool only_revision =
+        str_eqc(query_of(t, "limit"), "1"); /* the items that come with it are not read */
     unsigned page = only_revision ? 1 : t->w->faults.page;
     uint64_t at = 0, from;
     struct buf b = BUF_INIT(0);

@@ -47,7 +47,7 @@ static void request_unref(struct request *q)
     mem_free(q);
 }
 
-/* Nobody waits for it any more. */
+/* Its client no longer waits. */
 static void wire_close(struct wire *wire)
 {
     wire_unlink(wire);
@@ -328,7 +328,7 @@ static bool concerns(const struct wire *wire, const struct host_event *e)
 static void on_feed(void *arg)
 {
     struct wire *wire = arg;
-    struct request *q = wire->request; /* tells when the wire was closed meanwhile */
+    struct request *q = wire->request; /* freed when the wire was closed meanwhile */
     struct wires *w = wire->line->wires;
     const struct host_event *e;
 

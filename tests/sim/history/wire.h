@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way between a tenant's process and the host, and the host's API server at its end: requests
- * that get lost, come late, twice or in part, and the verbs they ask for. A request is on its way
+ * that get lost, come late, twice or in part, and the verbs they request. A request is on its way
  * by itself: it may arrive after whoever sent it gave up or died. */
 #pragma once
 
@@ -15,7 +15,7 @@ struct transport;
 struct wire_faults {
     unsigned refuse;    /* never arrive */
     unsigned lose;      /* are executed, and the answer is lost */
-    unsigned late;      /* are executed up to a minute later, when nobody waits any more */
+    unsigned late;      /* are executed up to a minute later, when no client waits any more */
     unsigned duplicate; /* are executed twice */
     unsigned truncate;  /* are executed, and half of the answer comes */
     unsigned hang;      /* get no answer, and are not executed */
@@ -73,7 +73,7 @@ void wires_changed(struct wires *w);
 void wires_cut_all(struct wires *w);
 /* For one client. */
 struct transport *wires_line(struct wires *w, unsigned sender);
-/* Whose request is executed, or who is told. */
+/* Whose request is executed, or who receives the event. */
 unsigned wires_sender(const struct wires *w);
 /* Its process died: it gets nothing any more; what it sent is on its way. */
 void wires_abandon(struct wires *w, struct transport *line);

@@ -8,7 +8,7 @@
 /* What was sent: it lives for as long as it may be executed, whoever waits for it. */
 struct request {
     struct wires *wires;
-    struct wire *wire; /* NULL: nobody waits any more */
+    struct wire *wire; /* NULL: its client no longer waits */
     unsigned refs;
     char method[8];
     char *path, *query;

@@ -24,7 +24,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The text is copied to its exact size, so that ASan sees a reader that goes past it. */
+/* The input is copied to its exact size, so that ASan sees a reader that goes past it. */
 static cJSON *parse_n(struct str text, struct err *err)
 {
     struct str exact = {memcpy(mem_alloc(text.n), text.n ? text.p : "", text.n), text.n};
@@ -145,7 +145,7 @@ static void refuses_what_is_not_json(void **state)
     check_error(STR("[1]\0"), "invalid character '\\x00' after top-level value (offset 3)");
 }
 
-/* Each stop character at each place of a word, with and without an end of text behind it. */
+/* Each stop character at each place of a word, with and without the end of the input behind it. */
 static void scans_strings_at_any_place(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines: one per event, levels, and that text from outside cannot forge one. Must never leave
- * stderr redirected. */
+/* Log lines: one per event, levels, and that strings from outside cannot forge one. Must never
+ * leave stderr redirected. */
 
 #include "test.h"
 

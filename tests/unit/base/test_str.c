@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings: the edges (empty, NULL, no NUL at the end), the limits of numbers, and UTF-8 as RFC 3629
- * has it. Must never depend on text after the end of a string. */
+ * has it. Must never depend on bytes after the end of a string. */
 
 #include <stdlib.h>
 

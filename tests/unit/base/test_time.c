@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and durations against what Go 1.26 prints and reads for the same texts. Must never depend
+/* Times and durations against what Go 1.26 prints and reads for the same strings. Must never depend
  * on the machine's time zone. */
 
 #include "test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML: that it means what sigs.k8s.io/yaml v1.6 makes of it (the wanted texts are its answers,
+/* YAML: that it means what sigs.k8s.io/yaml v1.6 makes of it (the expected strings are its results,
  * with keys in document order), that bombs are refused, and that what is printed reads back the
  * same. */
 
@@ -201,7 +201,7 @@ static void reports_duplicates(void **state)
     buf_fini(&b);
 }
 
-/* a: [x x x...], b: [*a *a ...], ... : 9^9 nodes, or a few nodes with very long text. */
+/* a: [x x x...], b: [*a *a ...], ... : 9^9 nodes, or a few nodes with very long strings. */
 static void refuses_bombs(void **state)
 {
     struct buf b = BUF_INIT(0);

@@ -209,7 +209,7 @@ static void mistakes(void **state)
         assert_error(load_config(f, cases[i].yaml), cases[i].message);
 }
 
-/* What keeps a tenant off the nodes of others, and devices nobody counts. */
+/* What keeps a tenant off the nodes of others, and devices that no quota counts. */
 static void mistakes_of_the_fence(void **state)
 {
     static const struct {

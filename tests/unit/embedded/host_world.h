@@ -9,7 +9,7 @@ extern struct world *H; /* of the running test */
 int host_set_up(void **state);
 int host_tear_down(void **state);
 #define HOST_TEST(f) cmocka_unit_test_setup_teardown(f, host_set_up, host_tear_down)
-/* Scheduler, nodes' judge and binder of claims are somebody else: nobody here. */
+/* Without scheduler, node lifecycle controller and binder of claims, as with upstream's. */
 int host_set_up_upstream(void **state);
 #define UPSTREAM_TEST(f) cmocka_unit_test_setup_teardown(f, host_set_up_upstream, host_tear_down)
 

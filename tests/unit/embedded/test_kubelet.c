@@ -226,7 +226,7 @@ static void test_a_machine_goes_silent(void **state)
     assert_non_null(json_path(host_get("short"), "metadata.deletionTimestamp"));
     assert_string_equal(world_reason(H, host_get("short"), "DisruptionTarget"),
                         "DeletionByTaintManager");
-    world_pass(H, 600); /* nobody stops it: its machine is silent */
+    world_pass(H, 600); /* it keeps running: its machine is silent */
     assert_non_null(host_get("short"));
     world_patch(H, "nodes", "", node, "{'metadata':{'labels':{'sublet.dev/simulate':null}}}");
     world_settle(H);

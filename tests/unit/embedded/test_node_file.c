@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes file: what becomes of a group, and that every mistake is told with its place. And the
- * ranges of numbers beneath addresses and ports. */
+/* The nodes file: what becomes of a group, and that every mistake is reported with its place. And
+ * the ranges of numbers beneath addresses and ports. */
 #include "../../../embedded/impl.h"
 #include "host_world.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where pods land, what those are told that land nowhere, and who makes room for whom. */
+/* Where pods land, what is reported of those that land nowhere, and which are preempted. */
 #include "host_world.h"
 
 #define GPU_TOLERATED "'tolerations':[{'key':'nvidia.com/gpu','operator':'Exists'}]"
@@ -136,7 +136,7 @@ static void test_pods_keep_apart(void **state)
     assert_string_not_equal(host_node_of("a"), host_node_of("b"));
     assert_string_equal(host_node_of("c"), "");
     assert_non_null(strstr(host_words_of("c"), "2 node(s) didn't match pod anti-affinity rules"));
-    /* One that asks nothing itself is kept away by those that do. */
+    /* A pod without terms of its own is kept away by those of others. */
     host_pod_full("d", "'labels':{'app':'db'}", "", "");
     assert_non_null(
         strstr(host_words_of("d"), "2 node(s) didn't satisfy existing pods anti-affinity rules"));

@@ -106,7 +106,7 @@ static void test_a_volume_that_is_there_is_used(void **state)
     assert_string_equal(text(world_get(H, "persistentvolumes", "", "v2"), "status.phase"),
                         "Released");
     claim("d", "'storageClassName':'s',");
-    assert_string_equal(volume_of("d"), "v1"); /* a released one is nobody's */
+    assert_string_equal(volume_of("d"), "v1"); /* a released volume is not bound again */
 }
 
 static void test_a_claim_grows(void **state)

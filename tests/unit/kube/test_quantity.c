@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resource.Quantity against k8s.io/apimachinery v0.36.3: the table is what its ParseQuantity,
- * String and CanonicalizeBytes answered for these texts. Where upstream's numbers overflow (Value
+ * String and CanonicalizeBytes answered for these strings. Where upstream's numbers overflow (Value
  * of more than int64) ours saturate: those rows hold our answer. */
 
 #include "../base/test.h"

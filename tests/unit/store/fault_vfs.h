@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A SQLite VFS over the system's that fails when told to. Once installed it is the default one. */
+ * A SQLite VFS over the system's that fails on demand. Once installed it is the default one. */
 #pragma once
 
 #include <stdbool.h>

@@ -253,7 +253,7 @@ static void test_restore(void **state)
     for (int i = 0; i < 3; i++)
         snprintf(dir[i], sizeof(dir[i]), "%s/restored-%d", f->dir, i);
 
-    /* A log that belonged to a file that is gone must not be applied to the new one. */
+    /* A log of a file that was removed must not be applied to the file that replaced it. */
     assert_int_equal(mkdir(dir[0], 0700), 0);
     snprintf(log, sizeof(log), "%s/state.db-wal", dir[0]);
     snprintf(raw, sizeof(raw), "%s/state.db-wal", f->dir);

@@ -155,7 +155,7 @@ static void test_rows(void **state)
             assert_int_equal(committed(&f, "a", "x"), row->x ? 50 : 2);
             assert_int_equal(committed(&f, "a", "y"), row->y ? 50 : 3);
             assert_int_equal(committed(&f, "a", "gone"), -1);
-            /* A row that was written over is counted once; which one is missing nobody knows. */
+            /* A row that was written over is counted once; which one is missing is unknown. */
             struct store_damage d;
             store_damage(f.store, &d);
             assert_int_equal(d.records, row->records_left);

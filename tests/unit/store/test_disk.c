@@ -490,7 +490,7 @@ static void test_read_only_with_a_log(void **state)
     check_over(f);
 }
 
-/* Somebody put another store into the directory meanwhile: it is not written over. */
+/* Another store was put into the directory meanwhile: it is not written over. */
 static void test_another_store(void **state)
 {
     struct fixture *f = *state;

@@ -142,7 +142,7 @@ static void test_log_has_a_limit(void **state)
     assert_int_equal((unsigned char)value.p[0], (written - 1) & 0xff);
 }
 
-/* A disk that hangs: writes wait up to a limit, then they are told to come again. */
+/* A disk that hangs: writes wait up to a limit, then they fail with a retry. */
 static void test_waiting_has_a_limit(void **state)
 {
     struct fixture *f = *state;
@@ -172,7 +172,7 @@ static void test_waiting_has_a_limit(void **state)
     assert_true(fixture_sync(f));
 }
 
-/* What a process that died at this moment would leave to its successor. */
+/* What a process that died at this moment would pass on. */
 static void check_crash_copy(struct model *m, struct fixture *f)
 {
     struct fixture copy;

@@ -477,7 +477,7 @@ static void test_bad_row(void **state)
     assert_ptr_equal(f->err.kind, &ERR_EXPIRED);
 }
 
-/* A row that rots on the disk while the store is open: its checksum tells. */
+/* A row that rots on the disk while the store is open: its checksum shows it. */
 static void rot(struct fixture *f, const char *bytes)
 {
     char path[128], text[4096];

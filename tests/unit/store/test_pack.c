@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Objects move together when the store is quiet: nobody sees it but who holds a pointer, and who
+ * Objects move together when the store is quiet: only the holder of a pointer sees it, and who
  * holds a reference does not either. */
 #include "harness.h"
 #include "store/impl.h"

@@ -20,7 +20,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The next event as text: "ADDED name value" or "MODIFIED name before>after", "" for none. */
+/* The next event as a string: "ADDED name value" or "MODIFIED name before>after", "" for none. */
 static const char *next(struct store_watch *w)
 {
     static const char *const TYPES[] = {"ADDED", "MODIFIED", "DELETED"};
@@ -357,7 +357,7 @@ static void test_bytes(void **state)
     assert_in_range(store_oldest_revision(f->store), 205, 218);
 }
 
-/* Watches that close each other and open new ones while they are woken. */
+/* Watches that close each other and open others while they are woken. */
 struct ring {
     struct fixture *f;
     struct store_watch *w[6];
@@ -392,7 +392,7 @@ static void test_mutation_while_waking(void **state)
     put(f, "a", "x", 2);
     assert_true(fixture_sync(f));
     assert_int_equal(r.woken, 7);
-    /* The rest is closed with the store. */
+    /* The other watches are closed with the store. */
 }
 
 int main(void)

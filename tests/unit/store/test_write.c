@@ -132,7 +132,7 @@ static void on_link(void *ctx, const struct err *err)
     l->chain->order[l->chain->n++] = l->id;
 }
 
-/* Each answer sees its own write, and answers come in the order they were asked for. */
+/* Each answer sees its own write, and answers come in the order of the writes. */
 static void test_answer_order(void **state)
 {
     struct fixture *f = *state;

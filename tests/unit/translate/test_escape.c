@@ -458,7 +458,7 @@ static struct str env_of(const cJSON *container, const char *name)
     return STR("not set");
 }
 
-/* An image may ask for every GPU in its own ENV; envFrom comes before env. */
+/* An image may request every GPU in its own ENV; envFrom comes before env. */
 static void images_get_no_device(void **state)
 {
     static const char *const variables[] = {"NVIDIA_VISIBLE_DEVICES",    "NVIDIA_IMEX_CHANNELS",
@@ -527,7 +527,7 @@ static void only_gpus_lift_their_vendors_variables(void **state)
     }
 }
 
-/* A debug container of a pod with GPUs gets none, whatever it says it asks for; and a variable that
+/* A debug container of a pod with GPUs gets none, whatever it requests; and a variable that
  * is left out leaves no gap for the image's. */
 static void debug_containers_get_no_device(void **state)
 {

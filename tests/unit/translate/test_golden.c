@@ -48,7 +48,7 @@ static void check_at_rest(struct fixture *f, const char *path, const cJSON *want
     assert_null(translate_pod_resize(f->a, host, wanted));
 }
 
-/* The result of one case: what the kind of its object asks for. */
+/* The result of one case: by the kind of its object. */
 static cJSON *translate_case(struct fixture *f, const cJSON *input)
 {
     const cJSON *object = json_get(input, "object"), *labels = json_get(input, "namespaceLabels");

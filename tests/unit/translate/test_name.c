@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host names and ownership: injective, valid for every kind, and never somebody's copy. */
+/* Host names and ownership: injective, valid for every kind, and never those of a copy. */
 
 #include <sublet/selector.h>
 
@@ -62,7 +62,7 @@ static void names_keep_what_people_read(void **state)
     assert_int_equal(strlen(host_name(f, "default", "web-0")), 5 + 17);
 }
 
-/* Joined without lengths, each of these pairs would be one text. */
+/* Joined without lengths, each of these pairs would be one string. */
 static void names_are_injective(void **state)
 {
     struct fixture *f = *state;

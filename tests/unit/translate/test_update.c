@@ -201,7 +201,7 @@ static void token_is_in_the_host_pod(void *ctx, struct str key, struct str audie
     assert_has(e->host, arena_cstr(e->f->a, arena_printf(e->f->a, "\"key\":\"%.*s\"", STR_F(key))));
 }
 
-/* What is told as needed is exactly what the host pod names. */
+/* What is reported as needed is exactly what the host pod names. */
 static void references_agree_with_the_host_pod(void **state)
 {
     struct fixture *f = *state;
