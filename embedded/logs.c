@@ -5,12 +5,13 @@
 #include "impl.h"
 
 #include <assert.h>
+#include <sys/queue.h>
 
 #define LOGS_MAGIC 0x6c6f6773u
 #define MAX_FOLLOW 1000u
 
 struct follower {
-    struct follower *next, **at;
+    LIST_ENTRY(follower) place;
     struct logs *logs;
     struct proxy *proxy;
     char *uid, *container;
@@ -20,7 +21,7 @@ struct follower {
 struct logs {
     unsigned magic;
     struct embedded *embedded;
-    struct follower *first;
+    LIST_HEAD(, follower) followers;
     size_t n;
 };
 
@@ -34,9 +35,7 @@ struct logs *logs_new(struct embedded *e)
 
 static void forget(struct follower *f)
 {
-    *f->at = f->next;
-    if (f->next)
-        f->next->at = f->at;
+    LIST_REMOVE(f, place);
     f->logs->n--;
     mem_free(f->uid);
     mem_free(f->container);
@@ -48,10 +47,11 @@ struct logs *logs_free(struct logs *l)
     if (!l)
         return NULL;
     assert(l->magic == LOGS_MAGIC);
-    while (l->first) {
-        struct proxy *p = l->first->proxy;
+    while (!LIST_EMPTY(&l->followers)) {
+        struct follower *f = LIST_FIRST(&l->followers);
+        struct proxy *p = f->proxy;
 
-        forget(l->first);
+        forget(f);
         proxy_end(p);
     }
     l->magic = 0;
@@ -164,13 +164,11 @@ static void follow(struct logs *l, struct proxy *p)
     static const struct proxy_events events = {.closed = on_closed};
     struct follower *f = NEW(struct follower);
 
-    *f = (struct follower){.logs = l, .proxy = p, .next = l->first, .at = &l->first};
+    *f = (struct follower){.logs = l, .proxy = p};
     f->uid = mem_strdup(meta_uid(r->object));
     f->container = mem_strdup(r->container);
     f->timestamps = r->log.timestamps;
-    if (l->first)
-        l->first->at = &f->next;
-    l->first = f;
+    LIST_INSERT_HEAD(&l->followers, f, place);
     l->n++;
     proxy_on(p, &events, f);
 }
@@ -198,11 +196,11 @@ void logs_pod_changed(struct logs *l, const struct store_object *pod, bool gone)
     struct arena *a;
     const cJSON *tree = NULL;
 
-    if (!l->first)
+    if (LIST_EMPTY(&l->followers))
         return;
     a = arena_new(0);
-    for (struct follower *f = l->first, *next; f; f = next) {
-        next = f->next;
+    for (struct follower *f = LIST_FIRST(&l->followers), *next; f; f = next) {
+        next = LIST_NEXT(f, place);
         if (!str_eqc(pod->uid, f->uid))
             continue;
         if (!tree)

@@ -12,6 +12,7 @@
 #include "impl.h"
 
 #include <assert.h>
+#include <sys/queue.h>
 
 #include <uv.h>
 
@@ -23,7 +24,7 @@
 
 /* An answer that is due at the loop's next turn. */
 struct answer {
-    struct answer *next;
+    STAILQ_ENTRY(answer) place;
     struct err err;
     bool failed;
     void (*done)(void *ctx, const struct err *err);
@@ -35,7 +36,7 @@ struct services {
     struct embedded *embedded;
     struct numbers *ips, *ports;
     uv_timer_t timer;
-    struct answer *first, **last;
+    STAILQ_HEAD(, answer) answers;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -140,7 +141,7 @@ struct services *services_new(struct embedded *e)
     struct services *s = NEW(struct services);
 
     *s = (struct services){.magic = SERVICES_MAGIC, .embedded = e};
-    s->last = &s->first;
+    STAILQ_INIT(&s->answers);
     s->ips = numbers_new(API_SERVICE, SERVICE_NET + (1u << SERVICE_BITS) - 2);
     s->ports = numbers_new(NODE_PORT_LOW, NODE_PORT_HIGH);
     uv_timer_init(vapi_loop(e->api), &s->timer);
@@ -151,12 +152,10 @@ struct services *services_new(struct embedded *e)
 
 static void answer_all(struct services *s)
 {
-    while (s->first) {
-        struct answer *w = s->first;
+    struct answer *w;
 
-        s->first = w->next;
-        if (!s->first)
-            s->last = &s->first;
+    while ((w = STAILQ_FIRST(&s->answers))) {
+        STAILQ_REMOVE_HEAD(&s->answers, place);
         w->done(w->ctx, w->failed ? &w->err : NULL);
         arena_free(w->err.arena);
         mem_free(w);
@@ -415,9 +414,7 @@ void services_undo(struct services *s, const cJSON *object)
 
 static void answer_later(struct services *s, struct answer *w)
 {
-    w->next = NULL;
-    *s->last = w;
-    s->last = &w->next;
+    STAILQ_INSERT_TAIL(&s->answers, w, place);
     uv_timer_start(&s->timer, on_timer, 0, 0);
 }
 

@@ -35,7 +35,7 @@ static void post_commit(struct store *s)
 
 static void post_backup(struct store *s)
 {
-    struct backup_request *r = s->backups;
+    struct backup_request *r = STAILQ_FIRST(&s->backups);
 
     writer_post(&s->writer, &(struct job){
                                 .kind = JOB_BACKUP,
@@ -68,7 +68,7 @@ static bool commit_due(const struct store *s)
 
 static bool backup_due(const struct store *s)
 {
-    return s->backups != NULL;
+    return !STAILQ_EMPTY(&s->backups);
 }
 
 /* What clients wait for. None of them can keep the others from the disk. */
@@ -256,14 +256,12 @@ static void answer_commit(struct store *s, const struct job *job)
 
 static void answer_backup(struct store *s, const struct job *job)
 {
-    struct backup_request *r = s->backups;
+    struct backup_request *r = STAILQ_FIRST(&s->backups);
     struct err err;
 
     if (job->more)
         return;
-    s->backups = r->next;
-    if (!s->backups)
-        s->backups_last = &s->backups;
+    STAILQ_REMOVE_HEAD(&s->backups, place);
     err_init(&err, NULL);
     if (s->closing && !job->result)
         err_set(&err, &ERR_UNAVAILABLE, "the store is closing");

@@ -31,7 +31,7 @@ struct batch {
 };
 
 struct backup_request {
-    struct backup_request *next;
+    STAILQ_ENTRY(backup_request) place;
     char *path;
     struct db_backup *db;
     struct done done;
@@ -39,7 +39,7 @@ struct backup_request {
 
 /* Rows on their way from the disk. */
 struct reading {
-    enum { READ_FOR_NOBODY, READ_PAGE, READ_RECALL } kind;
+    enum { READ_DISCARDED, READ_PAGE, READ_RECALL } kind;
     struct store_recall *recall;
     unsigned resource;   /* of a page; 0: all */
     uint64_t first, end; /* the events they are of */
@@ -71,17 +71,17 @@ struct store {
     struct record_tree records[RECORD_CONTROLLER + 1];
     struct history history;
 
-    struct batch *open, *flying; /* collecting; with the writer */
-    size_t waiting_bytes;        /* of both */
-    struct backup_request *backups, **backups_last;
-    void (*on_failure)(void *ctx); /* store_failure.h */
+    struct batch *open, *flying;           /* collecting; with the writer */
+    size_t waiting_bytes;                  /* of both */
+    STAILQ_HEAD(, backup_request) backups; /* the first is under way, or next */
+    void (*on_failure)(void *ctx);         /* store_failure.h */
     void *on_failure_ctx;
-    struct store_watch *watches;    /* on all resources */
+    struct watch_list watches;      /* on all resources */
     struct store_watch *next_watch; /* of the wake-up that is running */
     struct watch_queue waiting;     /* for a page, first come first served */
     struct watch_queue ready;       /* to be woken: their event is there */
     struct page *page;              /* NULL: none */
-    struct store_recall *recalls;
+    LIST_HEAD(, store_recall) recalls;
     struct reading reading;
     bool recall_turn;
     struct table **touched; /* tables of the batch being published */

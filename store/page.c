@@ -66,10 +66,10 @@ void page_settle(struct store *s)
 {
     if (!s->page)
         return;
-    const struct store_watch *w = watch_list(s, s->page->resource);
+    const struct store_watch *w = watch_first(s, s->page->resource);
 
     while (w && !is_in(s->page, w))
-        w = w->next;
+        w = LIST_NEXT(w, other);
     if (!w)
         s->page = page_free(s->page);
 }

@@ -19,8 +19,8 @@ struct store_recall {
     struct store *store;
     unsigned resource;
     int64_t revision;
-    struct store_recall *next, **link; /* in the store's list */
-    uint64_t at, end;                  /* cold events still to be read */
+    LIST_ENTRY(store_recall) place; /* among the store's */
+    uint64_t at, end;               /* cold events still to be read */
     bool failed;
     const struct store_object **objects; /* owned */
     size_t n, cap;
@@ -115,11 +115,7 @@ struct store_recall *store_recall_open(struct store *s, unsigned resource, int64
         .ready = ready,
         .ctx = ctx,
     };
-    r->link = &s->recalls;
-    r->next = s->recalls;
-    if (r->next)
-        r->next->link = &r->next;
-    s->recalls = r;
+    LIST_INSERT_HEAD(&s->recalls, r, place);
     if (revision < table_get(s, resource)->floor)
         r->at = r->end;
     skip(r);
@@ -141,10 +137,8 @@ struct store_recall *store_recall_close(struct store_recall *r)
         return NULL;
     assert(r->magic == RECALL_MAGIC);
     if (r->store->reading.recall == r)
-        r->store->reading.kind = READ_FOR_NOBODY;
-    *r->link = r->next;
-    if (r->next)
-        r->next->link = r->link;
+        r->store->reading.kind = READ_DISCARDED;
+    LIST_REMOVE(r, place);
     for (size_t i = 0; i < r->n; i++)
         store_object_unref(r->objects[i]);
     mem_free(r->objects);
@@ -155,13 +149,16 @@ struct store_recall *store_recall_close(struct store_recall *r)
 
 void recalls_fini(struct store *s)
 {
-    while (s->recalls)
-        store_recall_close(s->recalls);
+    while (!LIST_EMPTY(&s->recalls))
+        store_recall_close(LIST_FIRST(&s->recalls));
 }
 
 void recalls_keep(struct store *s, const struct history_slot *slot, const struct history_pair *pair)
 {
-    for (struct store_recall *r = s->recalls; r; r = r->next) {
+    struct store_recall *r;
+
+    LIST_FOREACH(r, &s->recalls, place)
+    {
         if (needs(r, slot))
             keep(r, pair->previous);
     }
@@ -170,7 +167,10 @@ void recalls_keep(struct store *s, const struct history_slot *slot, const struct
 bool recall_objects(const struct store *s, unsigned resource, int64_t revision,
                     const struct store_object ***ret, size_t *ret_n)
 {
-    for (struct store_recall *r = s->recalls; r; r = r->next) {
+    struct store_recall *r;
+
+    LIST_FOREACH(r, &s->recalls, place)
+    {
         if (r->resource == resource && r->revision == revision && !r->failed &&
             store_recall_ready(r)) {
             *ret = r->objects;
@@ -185,11 +185,14 @@ bool recall_objects(const struct store *s, unsigned resource, int64_t revision,
 
 static struct store_recall *first_waiting(const struct store *s)
 {
-    struct store_recall *r = s->recalls;
+    struct store_recall *r;
 
-    while (r && store_recall_ready(r))
-        r = r->next;
-    return r;
+    LIST_FOREACH(r, &s->recalls, place)
+    {
+        if (!store_recall_ready(r))
+            return r;
+    }
+    return NULL;
 }
 
 static void recall_request(struct store_recall *recall, struct reading *r)

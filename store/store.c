@@ -30,7 +30,7 @@ struct store *store_new(struct uv_loop_s *loop, const struct store_options *opti
         s->options.history_seconds = DEFAULT_SECONDS;
     if (!s->options.history_memory)
         s->options.history_memory = DEFAULT_MEMORY;
-    s->backups_last = &s->backups;
+    STAILQ_INIT(&s->backups);
     TAILQ_INIT(&s->waiting);
     TAILQ_INIT(&s->ready);
     s->n_tables = s->free_id = 1;
@@ -41,7 +41,7 @@ struct store *store_new(struct uv_loop_s *loop, const struct store_options *opti
 
 void store_free(struct store *s)
 {
-    assert(!s->open && !s->flying && !s->backups);
+    assert(!s->open && !s->flying && STAILQ_EMPTY(&s->backups));
     watch_fini_all(s);
     recalls_fini(s);
     history_fini(&s->history);
@@ -130,8 +130,7 @@ void store_backup(struct store *s, const char *path, store_done_cb done, void *c
 
     r->path = mem_strdup(str_c(path));
     r->done = (struct done){done, ctx};
-    *s->backups_last = r;
-    s->backups_last = &r->next;
+    STAILQ_INSERT_TAIL(&s->backups, r, place);
     drive_schedule(s);
 }
 

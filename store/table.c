@@ -90,8 +90,8 @@ static void table_free(struct table *t);
  * a table; so do operations under way, which point to it. */
 static bool is_kept(const struct table *t)
 {
-    return !t->released || !RB_EMPTY(&t->objects) || t->rows || t->watches || t->touched ||
-           t->saving || t->dropping;
+    return !t->released || !RB_EMPTY(&t->objects) || t->rows || !LIST_EMPTY(&t->watches) ||
+           t->touched || t->saving || t->dropping;
 }
 
 void table_settle(struct store *s, struct table *t)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bsd/sys/tree.h>
+#include <sys/queue.h>
 #include "db.h"
 
 struct store_watch;
@@ -22,6 +23,7 @@ struct object_entry {
     bool quarantined;                     /* committed cannot be read: hidden from readers */
 };
 RB_HEAD(object_tree, object_entry);
+LIST_HEAD(watch_list, store_watch);
 
 /* One resource. */
 struct table {
@@ -37,7 +39,7 @@ struct table {
     int64_t floor;      /* of its own events, all after this revision are in the history */
     size_t count;       /* committed objects */
     struct object_tree objects;
-    struct store_watch *watches;
+    struct watch_list watches;
 };
 RB_HEAD(table_tree, table);
 

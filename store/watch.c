@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-static struct store_watch **list_of(struct store *s, struct table *t)
+static struct watch_list *list_of(struct store *s, struct table *t)
 {
     return t ? &t->watches : &s->watches;
 }
@@ -31,21 +31,18 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
         .wake = wake,
         .ctx = ctx,
     };
-    w->link = list_of(s, t);
-    w->next = *w->link;
-    if (w->next)
-        w->next->link = &w->next;
-    *w->link = w;
+    LIST_INSERT_HEAD(list_of(s, t), w, other);
     s->stats.watches++;
     *ret = w;
     return 0;
 }
 
-struct store_watch *watch_list(const struct store *s, unsigned resource)
+struct store_watch *watch_first(const struct store *s, unsigned resource)
 {
     if (!resource)
-        return s->watches;
-    return resource < s->n_tables && s->tables[resource] ? s->tables[resource]->watches : NULL;
+        return LIST_FIRST(&s->watches);
+    return resource < s->n_tables && s->tables[resource] ? LIST_FIRST(&s->tables[resource]->watches)
+                                                         : NULL;
 }
 
 static bool concerns(const struct store_watch *w, const struct history_slot *slot)
@@ -136,10 +133,8 @@ struct store_watch *store_watch_close(struct store_watch *w)
     assert(w->magic == WATCH_MAGIC);
     page_forget(w);
     if (w->store->next_watch == w)
-        w->store->next_watch = w->next;
-    *w->link = w->next;
-    if (w->next)
-        w->next->link = w->link;
+        w->store->next_watch = LIST_NEXT(w, other);
+    LIST_REMOVE(w, other);
     w->store->stats.watches--;
     page_settle(w->store);
     let_go(w);
@@ -152,10 +147,10 @@ struct store_watch *store_watch_close(struct store_watch *w)
 
 /* A wake-up may close any watch and open others; watches that are opened go to the front and are
  * not visited. */
-static void wake_list(struct store *s, struct store_watch *first)
+static void wake_list(struct store *s, const struct watch_list *list)
 {
-    for (struct store_watch *w = first; w; w = s->next_watch) {
-        s->next_watch = w->next;
+    for (struct store_watch *w = LIST_FIRST(list); w; w = s->next_watch) {
+        s->next_watch = LIST_NEXT(w, other);
         w->wake(w->ctx);
     }
     s->next_watch = NULL;
@@ -164,11 +159,11 @@ static void wake_list(struct store *s, struct store_watch *first)
 void watch_wake_all(struct store *s)
 {
     if (s->n_touched)
-        wake_list(s, s->watches);
+        wake_list(s, &s->watches);
     for (size_t i = 0; i < s->n_touched; i++) {
         struct table *t = s->touched[i];
 
-        wake_list(s, t->watches);
+        wake_list(s, &t->watches);
         t->touched = false;
         table_settle(s, t);
     }
@@ -177,10 +172,10 @@ void watch_wake_all(struct store *s)
 
 void watch_fini_all(struct store *s)
 {
-    while (s->watches)
-        store_watch_close(s->watches);
+    while (!LIST_EMPTY(&s->watches))
+        store_watch_close(LIST_FIRST(&s->watches));
     for (size_t i = 0; i < s->n_tables; i++) {
-        while (s->tables[i] && s->tables[i]->watches)
-            store_watch_close(s->tables[i]->watches);
+        while (s->tables[i] && !LIST_EMPTY(&s->tables[i]->watches))
+            store_watch_close(LIST_FIRST(&s->tables[i]->watches));
     }
 }

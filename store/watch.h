@@ -11,10 +11,9 @@
 struct store_watch {
     unsigned magic;
     struct store *store;
-    struct table *table;      /* NULL: all resources */
-    struct store_watch *next; /* in the list of the table, or of tables[0] */
-    struct store_watch **link;
-    uint64_t cursor;  /* the next event to look at */
+    struct table *table;           /* NULL: all resources */
+    LIST_ENTRY(store_watch) other; /* in the list of the table, or of the store */
+    uint64_t cursor;               /* the next event to look at */
     int64_t position; /* everything up to this revision was taken or did not concern it */
     bool expired;
     struct store_event event;  /* what store_watch_next() gave last: owns its objects */
@@ -26,8 +25,8 @@ struct store_watch {
 
 /* watch.c. Moves the cursor to the next event that concerns the watch, or to the end. */
 void watch_skip(struct store_watch *w);
-/* The watches on a resource (0: on all of them), which may be no more. */
-struct store_watch *watch_list(const struct store *s, unsigned resource);
+/* The first watch on a resource (0: on all of them), which may be dropped by now. */
+struct store_watch *watch_first(const struct store *s, unsigned resource);
 
 /* page.c: a run of cold events, read back for the watches that wait for one of them */
 /* The objects of the event at the cursor, if they were read back. */
