@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of the host about our objects. Why: "why does my pod not start" is answered by the host's
- * scheduler and kubelet. Must never show an event about an object that is not this one of ours. */
+/* Events of the host about our objects. Why: the host's scheduler and kubelet report why a pod does
+ * not start. Must never show an Event about any other object of the host. */
 
 #include <string.h>
 
@@ -20,8 +20,8 @@ static bool kind_shown(struct str kind)
     return false;
 }
 
-/* The host's "<object>.<suffix>" under the virtual name; what has no suffix gets the whole hashed.
- */
+/* The host's "<object>.<suffix>" under the virtual name; without a suffix, a hash of the whole
+ * name. */
 static struct str event_name(struct arena *a, struct str host_event, struct str name)
 {
     size_t dot = str_rfind(host_event, '.');
@@ -62,7 +62,8 @@ static const struct field EVENT_FIELDS[] = {
 
 /* ---- who says it ---- */
 
-/* "ebs.csi.aws.com_ebs-csi-controller-7d9f_1f0c...": a controller's own pod follows its name. */
+/* "ebs.csi.aws.com_ebs-csi-controller-7d9f_1f0c...": the name of a controller, followed by its own
+ * pod. */
 static struct str component_up(const cJSON *component)
 {
     struct str name = json_str(component);
@@ -70,8 +71,8 @@ static struct str component_up(const cJSON *component)
     return str_sub(name, 0, str_find(name, '_'));
 }
 
-/* A kubelet speaks for the node of the pod. Other instances are pods and machines of the admin's.
- */
+/* A kubelet is named by the node of the pod. Other instances are pods and machines of the
+ * administrator. */
 static void reporter_up(struct arena *a, const cJSON *event, cJSON *to)
 {
     const cJSON *source = json_get(event, "source");

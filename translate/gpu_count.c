@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many devices a pod takes, counted as the scheduler counts. Why: quota, price and caps all
- * rest on this number, so it must be what the host will really reserve. Must never round in a
- * tenant's favour, and must treat every resource with a domain as a device: there are many side
- * doors. */
+/* How many devices a pod takes, counted as the scheduler counts. Why: quota, price and caps depend
+ * on this number, so it must be what the host will reserve. Must never round in a tenant's favour,
+ * and must treat every resource with a domain as a device. */
 
 #include <string.h>
 

@@ -57,8 +57,8 @@ static const struct env_rule *rule_for(const struct config *config, struct str n
     return NULL;
 }
 
-/* Every word of a comma separated value must be known; an empty value says nothing at all, but an
- * empty list of devices differs between runtimes, so it is not a known word either. */
+/* Every word of a comma separated value must be known. An empty value has no effect, but an empty
+ * list of devices differs between runtimes, so it is not a known word. */
 static bool value_known(const struct env_rule *rule, struct str value)
 {
     if (!rule->values || !value.n)

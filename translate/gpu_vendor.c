@@ -20,7 +20,7 @@ static const struct {
     {"NVIDIA_VISIBLE_DEVICES",
      "nvidia.com/gpu|nvidia.com/gpu.shared|nvidia.com/mig-*|nvidia.com/vgpu|volcano.sh/vgpu-number|"
      "k8s.amazonaws.com/vgpu"},
-    /* A channel joins a memory domain of several machines: a pool names it where it is meant. */
+    /* A channel joins a memory domain of several machines: only a pool that names it grants it. */
     {"NVIDIA_IMEX_CHANNELS", ""},
     {"AMD_VISIBLE_DEVICES", "amd.com/gpu*|amd.com/spx_*|amd.com/dpx_*|amd.com/qpx_*|amd.com/cpx_*"},
     {"HABANA_VISIBLE_DEVICES", "habana.ai/*"},

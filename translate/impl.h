@@ -6,11 +6,12 @@
 
 #include <sublet/translate.h>
 
-#define ANNOTATION_OWNED  "sublet.dev/owned"  /* which listed keys of this object are ours */
+#define ANNOTATION_OWNED "sublet.dev/owned" /* the allow-listed keys of this object that we wrote  \
+                                             */
 #define ANNOTATION_LABELS "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
 #define ANNOTATION_ALL    "sublet.dev/annotations"
 
-#define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label off the list */
+#define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label that is not allow-listed */
 #define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
 
 enum { HASH_CHARS = 16, NAME_CUT = 46 };
@@ -19,7 +20,7 @@ enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it 
 /* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
 void translate_hash(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
 
-/* Appends a member without looking for an older one: the caller knows the key is new. */
+/* Appends a member without a look-up: the key must be new. */
 static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, cJSON *item)
 {
     item->string = arena_cstr(a, key);
@@ -60,34 +61,35 @@ void labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selector
 
 /* ---- metadata.c ---- */
 
-/* The host key under which an annotation off the list goes down for a downward API volume. */
+/* The host key under which an annotation that is not allow-listed goes down for a downward API
+ * volume. */
 struct str metadata_hashed_key(struct arena *a, struct str key);
 
 /* ---- message.c ---- */
 
-/* A virtual name that may occur under its host name, which is worked out when a message needs it.
- */
+/* A virtual name that may occur under its host name, which is computed when a message needs it. */
 struct message_name {
     struct str name;
     char host[64];
 };
-/* translate_text_up, with further virtual names of the namespace: those too long or too odd to be
- * read back from their host names. */
+/* translate_text_up, with further virtual names of the namespace: those that cannot be derived from
+ * their host names, for length or characters. */
 struct message_names {
     struct str host_name, ns, name;
     struct message_name *more;
     size_t n_more;
-    bool ready;   /* the host names of more are there */
-    bool refusal; /* the host's API says it: what it reports of connections is its own */
-    bool program; /* a program of the tenant's says it: names are all that is the host's */
+    bool ready;   /* the host names of `more` are computed */
+    bool refusal; /* a message of the host's API: addresses of connections in it are the host's */
+    bool
+        program; /* a message of the tenant's program: only names of objects in it are the host's */
 };
 struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
                       struct message_names *names);
 
 /* ---- scheduling.c ---- */
 
-/* A message that counts the host's nodes, with the number of those the tenant is shown; false for
- * any other message. */
+/* Translates a message that counts the host's nodes to the number of nodes the tenant is shown;
+ * false for any other message. */
 bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret);
 
 /* ---- map_patch.c ---- */

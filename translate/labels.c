@@ -10,8 +10,8 @@
 
 #include "impl.h"
 
-/* What an API server writes into a pod when it gets its node. The host's does it, too: ours stay
- * here, and selectors look for the host's. */
+/* What an API server writes into a pod when it is bound to a node. The host's API server writes it,
+ * too: ours stay in the virtual cluster, and selectors match the host's. */
 static const char *const WRITTEN_BY_BOTH[] = {"topology.kubernetes.io/region",
                                               "topology.kubernetes.io/zone"};
 

@@ -28,7 +28,7 @@ static bool is_hash(struct str s)
     return s.n == HASH_CHARS;
 }
 
-/* Of a host object: a claim's volume, "pvc-<uid>", is a longer word. */
+/* A volume of a claim, "pvc-<uid>", is longer than other words. */
 static bool is_uuid(struct str s)
 {
     if (s.n != 36)
@@ -55,8 +55,8 @@ static bool is_name_of(const struct translate_tenant *t, struct str ns, struct s
     return str_eqc(word, expect);
 }
 
-/* A word that ends in our hash of what stands before it is one of our names, as is one that a known
- * name gives. */
+/* A word that ends in our hash of its beginning is one of our names, as is one that follows from a
+ * known name. */
 static bool unhash(const struct translate_tenant *t, struct message_names *names, struct str word,
                    struct str *ret)
 {
@@ -81,7 +81,7 @@ static bool unhash(const struct translate_tenant *t, struct message_names *names
     return found;
 }
 
-/* The host namespace may be a common word, so only where a namespace stands. */
+/* The host namespace may be a common word: it is replaced only where a namespace is expected. */
 static bool at_namespace(struct str text, size_t from, size_t to)
 {
     struct str before = str_sub(text, 0, from), head = str_from(text, to);
@@ -131,7 +131,7 @@ static size_t taint_end(struct str text, size_t at)
     return at + end < text.n ? at + end + 1 : text.n;
 }
 
-/* An IPv4 address with its port: where it ends, or at. */
+/* The end of an IPv4 address with its port that begins at `at`, else at. */
 static size_t address_end(struct str text, size_t at)
 {
     size_t end = at, dots = 0, colons = 0;
@@ -152,8 +152,9 @@ static size_t address_end(struct str text, size_t at)
     return dots == 3 && colons ? end : at;
 }
 
-/* What Go says of connections: the resolver's address and its own end are the node's; in a refusal,
- * so is the other end. A probe's other end is the tenant's pod. */
+/* Go's errors of connections name the resolver and the local end, which are the node's; in a
+ * refusal of the host's API the remote end is the host's as well. The remote end of a probe is the
+ * tenant's pod. */
 static bool is_hosts_address(const struct message_names *names, struct str text, size_t at,
                              size_t end)
 {
@@ -166,7 +167,7 @@ static bool is_hosts_address(const struct message_names *names, struct str text,
              str_has_suffix(before, STR("://"))));
 }
 
-/* Something of the host's begins here: where it ends, and what stands for it. Else at. */
+/* Where something of the host ends that begins at `at`, and its replacement. Else at. */
 static size_t hide(const struct message_names *names, struct str text, size_t at, struct str *ret)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metadata of host objects, and what of it a later update may touch. Why: annotations steer hosts
- * even more than labels do, so they go down by allow-list only; and whoever else writes to our host
- * objects (webhooks, schedulers, admins) must find their keys untouched. Must never send owner
- * references, finalizers, or generateName of a tenant. */
+/* metadata of host objects, and what of it a later update may change. Why: annotations steer hosts
+ * even more than labels do, so they go down by allow-list only; and what other clients (webhooks,
+ * schedulers, administrators) write to our host objects stays. Must never send owner references,
+ * finalizers, or generateName of a tenant. */
 
 #include <string.h>
 

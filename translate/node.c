@@ -125,7 +125,7 @@ static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
     return ret;
 }
 
-/* The ids of the machine are cleared, not left out: the type has no optional ones. */
+/* The ids of the machine are cleared, not left out: the fields are required. */
 static cJSON *info_up(struct arena *a, const cJSON *info)
 {
     static const char *const ids[] = {"machineID", "systemUUID", "bootID"};

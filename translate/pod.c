@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A virtual pod as a host pod. Why: this is the one object that runs a tenant's code, so it is
  * built from nothing by tables, in a fixed order; the checks run again here, because a pod may have
- * been stored under another configuration. Must never send a field that says who the tenant claims
- * to be to the host: service account, priority, owner, node. */
+ * been stored under another configuration. Must never send a field by which the tenant would have
+ * an identity on the host: service account, priority, owner, node. */
 
 #include <string.h>
 

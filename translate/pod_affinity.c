@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a pod may run. Why: the pool's node selector, product and tolerations are the fence around
- * GPUs, and selectors over pods would see other tenants'. Whatever the tenant wrote is ANDed with
- * the fence; terms are ORed, so the fence stands in every one of them. Must never let a term become
- * wider than it was: one that loses a condition is dropped. */
+ * GPUs, and selectors over pods would match other tenants' pods. Whatever the tenant wrote is ANDed
+ * with the fence; terms are ORed, so the fence is in every one of them. Must never let a term
+ * become wider than it was: a term that loses a condition is dropped. */
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 static const char SHARING_LABEL[] = "nvidia.com/gpu.sharing-strategy";
 
-/* Seconds a tenant's pods stay on a node that is gone. */
+/* Seconds a tenant's pods stay on a node that is lost. */
 enum { NOT_READY_SECONDS_MAX = 3600 };
 
 /* ---- products ---- */
@@ -26,7 +26,8 @@ struct str_list pod_product_variants(struct arena *a, const struct config_pool *
     for (size_t i = 0; pool->mode == POOL_MIG && i < asked->n; i++) {
         const struct pool_resource *r = config_pool_resource(pool, asked->items[i].name);
 
-        /* Strategy "single" shows slices as whole GPUs and says the profile in the product. */
+        /* The MIG strategy "single" shows slices as whole GPUs and appends the profile to the
+         * product. */
         if (r && str_has_prefix(r->name, mig) && !str_eq(r->name, r->host_name))
             items[n++] =
                 arena_printf(a, "%.*s-MIG-%.*s", STR_F(base), STR_F(str_from(r->name, mig.n)));
@@ -194,7 +195,7 @@ static cJSON *nowhere(struct arena *a)
     return ret;
 }
 
-/* The term of a pod whose author wrote none; NULL when there is nothing to say. */
+/* The term of a pod whose author wrote none; NULL when none is needed. */
 static cJSON *only_term(struct down *d, cJSON *fence_)
 {
     cJSON *ret = json_new_object(d->arena);
@@ -438,7 +439,7 @@ cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
 
 /* ---- tolerations ---- */
 
-/* not-ready and unreachable: the tenant's wish up to a bound, and only for NoExecute. */
+/* not-ready and unreachable: the tenant's seconds up to a bound, and only for NoExecute. */
 static cJSON *eviction_down(struct down *d, const cJSON *from)
 {
     struct str key = json_str(json_get(from, "key")), effect = json_str(json_get(from, "effect"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod, or a pod template, may not say. Why: a tenant learns at apply time, with the field,
- * what the host would never get. Must never depend on the pool: that is pool_resolve; must never be
- * the only guard: translate_pod emits by allow-list whatever this let through. */
+/* What a pod, or a pod template, must not contain. Why: the tenant learns at apply time, with the
+ * field, what would never reach the host. Must never depend on the pool: that is pool_resolve. Must
+ * never be the only guard: translate_pod emits by allow-list whatever this let through. */
 
 #include <stdarg.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool is_stored(const struct check *c)
     return json_str_at(c->pod, "metadata.resourceVersion").n > 0;
 }
 
-/* Of a stored pod the node may be one that is gone, or no longer shown: it then runs nowhere. */
+/* The node of a stored pod may be deleted, or no longer shown: the pod then runs nowhere. */
 static int check_node_name(const struct check *c)
 {
     struct str node = json_str(json_get(c->spec, "nodeName"));
@@ -114,7 +114,7 @@ static int check_node_terms(const struct check *c, const cJSON *affinity)
     return 0;
 }
 
-/* What a stored pod has of these narrows the fence at most. */
+/* Those of a stored pod can only narrow the fence. */
 static int check_node_keys(const struct check *c)
 {
     const cJSON *selector = json_get(c->spec, "nodeSelector");

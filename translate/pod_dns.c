@@ -59,7 +59,7 @@ static size_t joined_length(const cJSON *list)
     return n ? n - 1 : 0;
 }
 
-/* At most 32 of them first, then none that a resolver may choke on, then the line's length. */
+/* First at most 32, then only valid ones, then the limit of the line. */
 static void fit_searches(cJSON *list)
 {
     cJSON *next;

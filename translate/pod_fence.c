@@ -98,7 +98,7 @@ bool pool_has_node(const struct config_pool *pool, const cJSON *host_node)
            labels_cover(pool->node_selector, json_path(host_node, "metadata.labels"));
 }
 
-/* With Equal a toleration is of one pool's taint; with Exists it follows a convention. */
+/* A toleration with Equal names the taint of one pool; one with Exists follows a convention. */
 static bool is_own(const cJSON *toleration)
 {
     return !str_eqc(json_str(json_get(toleration, "operator")), "Exists");
@@ -114,7 +114,7 @@ static bool repels(const cJSON *taint, const cJSON *toleration)
            (str_eqc(effect, "NoSchedule") || str_eqc(effect, "NoExecute"));
 }
 
-/* A taint of the pool's own, or where it has none, any that its pods tolerate. */
+/* The pool's own taint, or where it has none, any that its pods tolerate. */
 static bool is_tainted(const struct config_pool *pool, const cJSON *host_node)
 {
     bool own = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod names: the objects it needs on the host before it can start, and the tokens it wants.
+/* The references of a pod: the objects it needs on the host before it can start, and its tokens.
  * Why: the syncer brings down only what is used. Must name exactly what translate_pod translates,
  * else a pod waits for something that never comes. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a pod, from the host to the tenant. Why: status is what everybody waits for, so it
- * is taken over whole where it is the host's to say, and skew between versions must not stop it.
- * Must never show what is not the tenant's: injected containers, device ids, host names. */
+/* The status of a pod, from the host to the tenant. Why: every client waits for status, so it is
+ * copied whole where the host decides it, and version skew must not stop it. Must never show what
+ * is not the tenant's: injected containers, device ids, host names. */
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ struct up {
     struct message_names names;
 };
 
-/* So many names a pod refers to are known in messages. */
+/* At most so many names that a pod refers to are replaced in messages. */
 enum { KNOWN_NAMES_MAX = 64 };
 
 struct known {
@@ -105,7 +105,7 @@ static void resources_up(struct up *u, cJSON *holder)
     amounts_up(u, json_get(resources, "requests"));
 }
 
-/* Then the message is what the program left, or the end of its log. */
+/* Then the message is the termination message of the program, or the end of its log. */
 static bool has_ended_itself(const cJSON *terminated)
 {
     struct str reason = json_str(json_get(terminated, "reason"));
@@ -155,8 +155,8 @@ static bool is_gate(struct up *u, struct str type)
     return false;
 }
 
-/* A condition the tenant's side owns: its gates, those of its own controllers, and the mark of an
- * eviction it began. */
+/* A condition that the virtual cluster owns: readiness gates, those of the tenant's controllers,
+ * and the mark of an eviction that it began. */
 static bool is_virtual(struct up *u, const cJSON *condition, const cJSON *host)
 {
     struct str type = json_str(json_get(condition, "type"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a living host pod may change. Why: the API allows little, webhooks and schedulers have
- * added to the pod since, and a patch that fights them never ends. So a patch holds only what we
- * own and what differs, lists start from what is there, and a list comes with the version it was
- * read at. */
+/* What of a running host pod may change. Why: the API allows little, webhooks and schedulers have
+ * added to the pod since, and a patch that fights them never ends. So a patch holds only fields
+ * that we own and that differ, lists start from their present items, and a patch of a list carries
+ * the resourceVersion at which it was read. */
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const cJSON *named(const cJSON *list, struct str name)
     return NULL;
 }
 
-/* The list that is there with the wanted images; containers others injected stay as they are. */
+/* The present list with the wanted images; injected containers stay as they are. */
 static cJSON *images_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     cJSON *ret = json_copy(a, now);
@@ -152,7 +152,7 @@ bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted)
 
 /* ---- resize: its own subresource ---- */
 
-/* All that a living pod's may change (pkg/apis/core/validation, ValidatePodResize). */
+/* All that may change in a running pod (pkg/apis/core/validation, ValidatePodResize). */
 static bool is_resizable(struct str name)
 {
     return str_eqc(name, "cpu") || str_eqc(name, "memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Volumes of a pod. Why: a volume names other objects, shows the pod its own metadata and carries
- * its tokens, all of which are other things on the host. Must never pass a source that reaches the
- * node or another tenant's storage, nor let the host mint a token of its own. */
+ * its tokens, all of which differ on the host. Must never pass a source that reaches the node or
+ * another tenant's storage, nor let the host mint a token of its own. */
 
 #include <string.h>
 
@@ -89,7 +89,7 @@ static struct str note_map(struct down *d, const char *key, const cJSON *map)
     return note_path(d, str_c(key));
 }
 
-/* The host's path to what the tenant's path means; live, as annotations follow the virtual pod. */
+/* The host's field path for the tenant's. It stays live, as annotations follow the virtual pod. */
 static struct str field_path_down(struct down *d, struct str path)
 {
     static const struct {
@@ -115,8 +115,7 @@ static struct str field_path_down(struct down *d, struct str path)
                             STR_F(translate_label_key(d->arena, d->tenant, key)));
     if (pod_field_path_key(path, "metadata.annotations", &key))
         return note_text(d, metadata_hashed_key(d->arena, key), json_str(json_get_str(notes, key)));
-    return note_path(
-        d, metadata_hashed_key(d->arena, path)); /* unknown: nothing there, an empty file */
+    return note_path(d, metadata_hashed_key(d->arena, path)); /* unknown: an empty file */
 }
 
 static cJSON *field_ref_down(struct down *d, const cJSON *ref)
@@ -330,7 +329,7 @@ const char *pod_volume_source(const cJSON *volume, enum volume_class *ret_class)
     return worst;
 }
 
-/* The claim a generic ephemeral volume stands for: the virtual controller names it so. */
+/* The claim of a generic ephemeral volume: the virtual controller gives it this name. */
 static cJSON *ephemeral_claim(struct down *d, struct str volume)
 {
     cJSON *ret = json_new_object(d->arena);

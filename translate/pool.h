@@ -22,7 +22,7 @@ struct device_counts {
     size_t n;
 };
 /* Units one container requests of each device, and the pod. FORBIDDEN (without prefix) on
- * quantities that are no counts, and for more kinds than anybody offers. */
+ * quantities that are no counts, and for more resources than any pool offers. */
 int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
                         struct err *err) MUST_CHECK;
 int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret,
@@ -77,10 +77,10 @@ struct resolve {
     const struct config_pool *pool; /* NULL: none */
     struct err *err;
 };
-/* 403 in the shape of the model: `pods "x" is forbidden: ...`. */
+/* A 403 in the form of the model: `pods "x" is forbidden: ...`. */
 int pool_refuse(const struct resolve *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* "a, b", as far as a message needs it. */
+/* "a, b", up to the length a message needs. */
 struct str pool_joined(struct arena *a, struct str so_far, struct str next);
 /* Of the chosen pool: places, products, quantities. */
 int pool_guard_pool(const struct resolve *r);

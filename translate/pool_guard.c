@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guardrails: what the author of a pod may not request, in the words of the pool model. Why:
  * whatever a tenant writes may only narrow; what contradicts the pool, tolerates taints, exceeds a
- * cap or reaches for devices by a side door is a 403 at apply time. Must never rewrite a pod. */
+ * cap or reaches devices in an uncounted way is a 403 at apply time. Must never rewrite a pod. */
 
 #include <stdarg.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int check_node_selector(const struct resolve *r)
     return 0;
 }
 
-/* The same for what the admin fixes for pods without devices. */
+/* The same for the nodes that the administrator gives pods without devices. */
 static int check_cpu_nodes(const struct resolve *r)
 {
     const cJSON *selector = json_get(r->spec, "nodeSelector");
@@ -82,7 +82,7 @@ static int check_cpu_nodes(const struct resolve *r)
     return 0;
 }
 
-/* Does the expression leave the pool nothing? Only what is certain counts. */
+/* Does the expression exclude all nodes of the pool? True only when that is certain. */
 static bool contradicts(const struct resolve *r, const cJSON *expression)
 {
     const char *key = arena_cstr(r->arena, json_str(json_get(expression, "key")));
@@ -188,7 +188,7 @@ static int check_pod_cap(const struct resolve *r)
                        STR_F(text), STR_F(r->pool->name), (long long)r->pool->per_pod);
 }
 
-/* A cap of the resource itself, which is all that bounds one without weight. */
+/* A cap of the resource itself: the only bound of one that has no weight. */
 static int check_resource_caps(const struct resolve *r)
 {
     for (size_t i = 0; i < r->counts.n; i++) {

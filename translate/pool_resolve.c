@@ -37,7 +37,7 @@ static bool anybody_offers(const struct config *config, struct str name)
     return false;
 }
 
-/* A resource as the pool's list of offers shows it: MIG profiles without what they share. */
+/* A resource as a message lists it: MIG profiles without their common prefix. */
 static struct str offer_text(const struct config_pool *pool, struct str name)
 {
     struct str mig = STR("nvidia.com/mig-");
@@ -212,7 +212,7 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
     return 0;
 }
 
-/* A resource that the pool no longer offers counts one each: unknown is not free. */
+/* A resource that the pool no longer offers counts as one each: unknown is not free. */
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
                       struct pool_choice *ret)
 {

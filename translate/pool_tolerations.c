@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tolerations of a pod its author gets, which have no effect, and which are refused. Why: a
- * toleration opens nodes, so the host is sent those of the pool and nothing else (pod_affinity.c);
- * manifests are full of others, and dropping them is safe, but a reach for the nodes of another
- * pool or of the host's control plane is an error its author must see. The wildcard (no key) is
- * dropped like any other: agents that run everywhere carry it, and it goes nowhere. Must never
- * decide what is sent. */
+/* Which tolerations of a pod are granted, which have no effect, and which are refused. Why: a
+ * toleration opens nodes, so only those of the pool are sent to the host (pod_affinity.c).
+ * Manifests are full of others, and dropping them is safe, but a toleration of another pool or of
+ * the host's control plane is an error its author must see. The wildcard (no key) is dropped like
+ * any other: agents that run everywhere carry it. Must never decide what is sent. */
 
 #include "pool.h"
 
 const char *const POOL_TOLERATED_KEYS[] = {
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
-    /* What the DaemonSet controller puts on its pods; accepted and left out on the host. */
+    /* What the DaemonSet controller adds to its pods; accepted and not sent. */
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/memory-pressure",
     "node.kubernetes.io/network-unavailable",
@@ -43,7 +42,7 @@ static bool is_common(struct str key)
     return false;
 }
 
-/* Does the pod's pool tolerate what this one does, or more? */
+/* Does the pod's pool tolerate at least what this toleration does? */
 static bool pool_grants(const struct resolve *r, const cJSON *toleration, struct str key)
 {
     struct str value = json_str(json_get(toleration, "value"));

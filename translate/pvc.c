@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Persistent volume claims. Why: a claim can name, select or copy storage, and on the host all
- * storage is everybody's. Must never bind to a volume the tenant picked, nor create a claim without
- * a class: such a one binds to any classless volume an admin has made by hand. */
+/* Persistent volume claims. Why: a claim can name, select or copy storage, and storage of the host
+ * belongs to all tenants. Must never bind to a volume the tenant picked, nor create a claim without
+ * a class: it would bind to any classless volume that an administrator made by hand. */
 
 #include <string.h>
 
@@ -46,8 +46,8 @@ bool translate_class_offered(const struct translate_tenant *t, struct str class)
     return class.n && (listed.n ? str_list_has(listed, class) : str_eq(class, t->host_class));
 }
 
-/* The annotation came before the field and wins (storage helpers, GetPersistentVolumeClaimClass).
- */
+/* The annotation is older than the field and takes precedence (storage helpers,
+ * GetPersistentVolumeClaimClass). */
 static const cJSON *class_node(const cJSON *claim)
 {
     const cJSON *old = json_get(json_path(claim, "metadata.annotations"),

@@ -17,7 +17,7 @@
 
 enum { REASONS_MAX = 32, COUNT_DIGITS = 9 };
 
-/* Of nodes inside the fence: filters that come after those of taints and affinity. */
+/* Reasons on nodes inside the fence: filters that come after those of taints and affinity. */
 static const char *const OWN_REASONS[] = {
     "Too many pods",
     "node(s) did not have enough free storage",
@@ -38,7 +38,7 @@ static const char *const OWN_REASONS[] = {
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 };
 
-/* What is wrong before any node is looked at; names of the pod's own claims follow. */
+/* Reasons found before any node is tried; names of the pod's own claims follow. */
 static const char *const BEFORE_NODES[] = {
     "persistentvolumeclaim \"",
     "pod has unbound immediate PersistentVolumeClaims",
@@ -114,7 +114,7 @@ static bool counts_nodes(struct str text)
 struct reasons {
     struct buf text;
     size_t shown; /* nodes the tenant sees */
-    size_t told;  /* of them, with a reason of their own */
+    size_t told;  /* of them, those with a reason of their own */
     bool any, fenced;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Services. Why: on the host a Service moves traffic, so its selector must never reach another
- * tenant's pods and its addresses are the host's to give. What the host allocates (cluster IP, node
- * ports, load balancer) goes up; a tenant never sets it, neither at once nor by a detour over
+ * tenant's pods, and its addresses are the host's to give. What the host allocates (cluster IP,
+ * node ports, load balancer) goes up. A tenant never sets it, neither directly nor by way of
  * another type, and none of it is in what translate_service() makes. */
 
 #include <stdio.h>
@@ -149,7 +149,7 @@ static bool same_member(const cJSON *a, const cJSON *b, const char *key)
     return x && y && json_equal(x, y);
 }
 
-/* As it was written before this version looked: it stays readable and can be mended. */
+/* Stored by an earlier version that did not check: it stays readable and can be corrected. */
 static int check_new_addresses(struct arena *a, const cJSON *service, const cJSON *old,
                                struct err *err)
 {
@@ -204,7 +204,8 @@ static const struct field AFFINITY_FIELDS[] = {
     {0},
 };
 
-/* No selector at all means endpoints by hand; ours alone would mean every pod of the tenant. */
+/* No selector means endpoints written by hand; with our label alone it would select every pod of
+ * the tenant. */
 static cJSON *selector_down(struct down *d, const cJSON *selector)
 {
     return json_count(selector) ? translate_match_labels(d->arena, d->tenant, d->ns, selector)
@@ -227,16 +228,16 @@ static const struct field SPEC_FIELDS[] = {
     {0},
 };
 
-/* A class names who balances. On the host that may be anybody, so it never goes down: whom a tenant
- * names there can only be a controller of its own, who finds the node ports and writes the status.
- */
+/* A class names a load balancer controller. On the host that may be any controller, so it never
+ * goes down: a tenant's class can only name a controller of its own, which finds the node ports and
+ * writes the status. */
 static bool names_balancer(const cJSON *spec)
 {
     return str_eqc(json_str(json_get(spec, "type")), "LoadBalancer") &&
            json_str(json_get(spec, "loadBalancerClass")).n;
 }
 
-/* The host sees no more than the ports such a balancer sends to. */
+/* The host gets only the ports that such a balancer sends to. */
 static void remove_balancer(struct arena *a, cJSON *spec)
 {
     const cJSON *allocate = json_get(spec, "allocateLoadBalancerNodePorts");
@@ -280,7 +281,7 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
 
 /* ---- updates ---- */
 
-/* Fields without a default on the host: when we no longer send them, they must go. */
+/* Fields without a default on the host: removed when we no longer send them. */
 static const char *const REMOVABLE[] = {"trafficDistribution", "publishNotReadyAddresses",
                                         "sessionAffinityConfig", NULL};
 
@@ -299,7 +300,7 @@ static const cJSON *same_port(const cJSON *ports, const cJSON *port)
     return NULL;
 }
 
-/* Are all members we send as they should be, and is none there that we would have sent? */
+/* Do all members that we send have their value, and is no other one there that we would send? */
 static bool port_equal(const cJSON *now, const cJSON *wanted)
 {
     static const char *const own[] = {"name", "appProtocol", NULL};
@@ -318,7 +319,7 @@ static bool port_equal(const cJSON *now, const cJSON *wanted)
     return true;
 }
 
-/* The wanted list with the node ports that are there; NULL when nothing differs. */
+/* The wanted list with the present node ports; NULL when nothing differs. */
 static cJSON *ports_patch(struct arena *a, const cJSON *now, const cJSON *wanted, bool node_ports)
 {
     cJSON *ret = json_new_array(a);

@@ -7,7 +7,7 @@
 
 #include "pool.h"
 
-/* What the translation of one pod (or Service, or claim) knows. */
+/* Context of the translation of one pod (or Service, or claim). */
 struct down {
     struct arena *arena;
     const struct translate_tenant *tenant;
@@ -54,7 +54,7 @@ cJSON *pod_volume_down(struct down *d, const cJSON *volume);
 bool pod_field_path_key(struct str path, const char *map, struct str *ret_key);
 /* The key of a token in the pod's token Secret. */
 struct str pod_token_key(struct arena *a, struct str volume, size_t source);
-/* Which source of a volume the host pod may have at which level. */
+/* What the source of a volume needs: nothing, level privileged, or a later version. */
 enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
 /* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
  */
@@ -90,6 +90,6 @@ cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON 
                             cJSON *spec);
 
 /* ---- pod_status.c ---- */
-/* The listed members of a host status, whole, as the new virtual status; NULL when it is the old
- * one. Subtrees are not looked into, so that a newer or older host's fields come through. */
+/* The listed members of a host status, whole, as the new virtual status; NULL when it equals the
+ * present one. Subtrees are copied, so that fields of another version of the host come through. */
 cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);
