@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of a command that are no options of a virtual cluster: they are taken out before the
- * configuration is read, which knows only those. */
+/* Arguments that belong to one command and are no options of a virtual cluster: they are removed
+ * from argv before the configuration is read, which knows only options. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-/* `name VALUE` or `name=VALUE` leaves argv; otherwise NULL. */
+/* Removes `name VALUE` or `name=VALUE` from argv and returns VALUE; otherwise NULL. */
 static inline const char *arguments_take(int *argc, char **argv, const char *name)
 {
     size_t n = strlen(name);
@@ -27,7 +27,7 @@ static inline const char *arguments_take(int *argc, char **argv, const char *nam
     return NULL;
 }
 
-/* True when `name` was there; it leaves argv. */
+/* Removes `name` from argv; true when it was there. */
 static inline bool arguments_take_switch(int *argc, char **argv, const char *name)
 {
     for (int i = 0; i < *argc; i++) {

@@ -74,7 +74,7 @@ static int pump(struct backup *b, int from, int to)
     return 0;
 }
 
-/* From a file into one that appears under its name when it is whole. */
+/* Copies a file to a temporary one and renames it when it is complete. */
 static int copy_file(struct backup *b, int from, const char *to)
 {
     const char *partial = arena_printf(b->arena, "%s.partial", to).p;
@@ -130,7 +130,7 @@ static int connect_control(struct backup *b)
     return fd;
 }
 
-/* The copy is there while the line is held. */
+/* The copy exists while the connection is open. */
 static int ask_server(struct backup *b, int fd, int (*use)(struct backup *b))
 {
     char text[ANSWER_LIMIT];
@@ -173,7 +173,7 @@ static void on_copied(void *ctx, const struct err *err)
     store_close(o->store, on_closed, NULL);
 }
 
-/* A store that is not there must not be made. */
+/* Opening must not create a store. */
 static int check_exists(struct backup *b)
 {
     struct stat st;
@@ -280,7 +280,7 @@ int cmd_backup(int argc, char **argv)
     return finish(&b, result);
 }
 
-/* What comes by a pipe is put down first: it must be whole before anything is made of it. */
+/* A backup from a pipe is written to a file first: it must be complete before it is used. */
 static int take_input(struct backup *b)
 {
     const char *path = arena_printf(b->arena, "%s/restore.db", b->directory).p;
@@ -338,7 +338,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-/* On a copy of the backup that is gone afterwards. */
+/* Works on a copy of the backup, which is removed afterwards. */
 static int make_plan(struct backup *b)
 {
     const char *parent = getenv("TMPDIR");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet check`: problems of a configuration, with the host it names when `--host` is
- * given, and with the data of `--data-dir`. Must never change any of them, nor need a host unasked.
- */
+/* `sublet check`: reports problems of a configuration; with `--host` of the host it names, with
+ * `--data-dir` of the data. Must never change any of them, nor contact a host without the flag. */
 #include "arguments.h"
 #include "cli.h"
 

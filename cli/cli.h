@@ -16,15 +16,16 @@ int cmd_check(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 
-/* What a store's data can be read from: the directory when no process has it open, else a copy that
- * the process which has makes of it, and that is gone afterwards. */
+/* Where a store's data is read from: the directory when no process has it open, else a copy that
+ * the process that owns it makes, and that is removed afterwards. */
 int cli_with_data(struct arena *a, const char *directory,
                   int (*use)(void *ctx, const char *path, struct err *err), void *ctx,
                   struct err *err) MUST_CHECK;
 
-/* Reads --config's file and everything that goes over it. Prints what is wrong; -1 then. */
+/* Reads the file of --config, then variables and flags, which override it. Prints the error; -1
+ * then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
-/* The same of the `config:` part of the chart's values at path. */
+/* The same for the `config:` part of the chart's values at path. */
 int cli_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret);
 /* Runs one control plane until a signal ends it. host: of an embedded host; NULL: a virtual
  * cluster. Everything lives in a. Returns the exit code. */

@@ -39,7 +39,7 @@ struct control {
     struct store *store;
     uv_pipe_t listener;
     struct client *clients[CLIENTS_MAX];
-    struct client *owner; /* of the copy there is, or will be */
+    struct client *owner; /* of the copy that exists, or will */
     unsigned n_open;      /* pipes that are not closed yet */
     bool copying, copied, closing, listener_closed;
     void (*closed)(void *ctx);
@@ -52,7 +52,7 @@ static void remove_copy(struct control *c)
     c->copied = false;
 }
 
-/* What a kill left, whole or not. */
+/* Removes what a killed process left, complete or not. */
 static void remove_remains(struct control *c)
 {
     static const char *const remains[] = {CONTROL_BACKUP, CONTROL_BACKUP ".partial",
@@ -108,7 +108,7 @@ static void client_close(struct client *client)
     uv_close((uv_handle_t *)&client->pipe, on_client_closed);
 }
 
-/* An answer is one line, which an empty socket takes at once. */
+/* An answer is one line, which fits into the buffer of an empty socket. */
 static void answer(struct client *client, struct str text)
 {
     uv_buf_t bytes = {.len = text.n};
@@ -161,7 +161,7 @@ static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
     *ret = (uv_buf_t){.base = client->line + client->n, .len = LINE_MAX_ - client->n};
 }
 
-/* What follows the line is of no interest, until the end of it all is. */
+/* Bytes behind the line are ignored until the client disconnects. */
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 {
     struct client *client = stream->data;

@@ -80,7 +80,7 @@ int cli_write_file(const char *path, struct str text, struct err *err)
         close(fd);
     if (!result && rename(temporary, path))
         result = failed(err, "rename", temporary);
-    if (result) /* a part of it would take what room there is */
+    if (result) /* a partial file would take up space */
         unlink(temporary);
     arena_free(a);
     return result;

@@ -34,7 +34,7 @@
     "  --force\n        takes the Lease on the host from another process, though that may live "   \
     "or "                                                                                          \
     "have newer data\n"
-#define QUIET_MS 2000 /* then memory that a burst left goes back to the kernel */
+#define QUIET_MS 2000 /* then freed memory goes back to the kernel */
 
 enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
 
@@ -150,7 +150,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
     assert(s->magic == SERVE_MAGIC);
     (void)number;
-    /* What is being opened is closed once it is whole. */
+    /* A part that is being opened is closed once it is open. */
     s->asked_to_end = true;
     if (s->phase == SERVE_SERVING)
         serve_close(s);
@@ -177,7 +177,8 @@ static struct str kubeconfig_path(struct serve *s)
     return arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
 }
 
-/* A new client certificate each time: the last kubeconfig is good until its own ends. */
+/* Writes a new client certificate at each start: the previous kubeconfig stays valid until its own
+ * expires. */
 static int write_kubeconfig(void *ctx, struct err *err)
 {
     static const struct str masters[] = {{"system:masters", 14}};
@@ -205,7 +206,7 @@ static void kubeconfig_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
         *ret_from = *ret_end = 0;
 }
 
-/* The last one is good until its own end: without room for another, that is enough to serve. */
+/* The previous kubeconfig is valid until it expires: on a full disk that is enough to serve. */
 static bool has_kubeconfig(struct serve *s, const struct err *failure)
 {
     s->kubeconfig_due = !access(s->kubeconfig.p, R_OK);
@@ -262,7 +263,7 @@ static int open_store(struct serve *s, struct err *err)
         .readable = kinds_stored_readable,
     };
 
-    mkdir(path, 0700); /* what is wrong with it, store_open() says */
+    mkdir(path, 0700); /* store_open() reports what is wrong with it */
     return store_open(&s->loop, &options, &s->store, err);
 }
 
@@ -288,7 +289,7 @@ static int open_control(struct serve *s)
     return 0;
 }
 
-/* What the configuration could not look at itself. */
+/* Checks that need files, which config_load() does not read. */
 static int check_issuers(struct serve *s, struct err *err)
 {
     for (size_t i = 0; i < s->config.n_issuers; i++) {
@@ -358,7 +359,7 @@ static int read_audit_policy(struct serve *s, struct err *err)
 #define RESOLV_CONF  "/etc/resolv.conf"
 #define RESOLV_LIMIT (64u << 10)
 
-/* Without the file there is no resolver to forward to but those of the options. */
+/* Without the file only the options name resolvers to forward to. */
 static void read_resolv_conf(struct serve *s)
 {
     struct config *c = &s->config;
@@ -452,7 +453,8 @@ static void prepare_process(void)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     mallopt(M_ARENA_MAX, 1);
-    /* What requests take and give back stays with us while they come; then trim.c gives it back. */
+    /* Memory that requests allocate and free stays in the heap while they come; then trim.c gives
+     * it back. */
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }

@@ -16,7 +16,7 @@
 #include <sublet/mem.h>
 
 #define TRIM_MAGIC  0x7472696du
-#define BURST_TURNS 32          /* turns of the loop that are worth a look at the heap */
+#define BURST_TURNS 32          /* turns of the loop that justify a look at the heap */
 #define BURST_BYTES (128 << 10) /* and what was freed that is */
 
 struct trim {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a pod may run by the pods that are there: affinity, anti-affinity of both sides, even
- * spreading. Counts once per attempt, then answers per node by look-up. Source: scheduler plugins
+/* Where a pod may run relative to other pods: affinity, anti-affinity of both sides, topology
+ * spread. Counts once per attempt, then answers per node by look-up. Source: scheduler plugins
  * interpodaffinity and podtopologyspread, filtering.go. */
 #include "scheduler.h"
 
@@ -139,7 +139,7 @@ static void count_spread(struct attempt *t, size_t i, const struct node_entry *n
     pair_add(t, TERM_SPREAD(i), s->topology, value, pods);
 }
 
-/* The least of all domains; 0 when there are fewer than wanted. */
+/* The minimum over all domains; 0 when there are fewer than minDomains. */
 static void find_minimum(struct attempt *t, size_t i)
 {
     struct spread *s = &t->spreads[i];
@@ -186,7 +186,7 @@ void attempt_count(struct attempt *t)
 
 /* --- answers --- */
 
-/* No pod matches yet: the first of its kind may go anywhere the labels are. */
+/* No pod matches yet: the first of a group may go to any node that has the topology key. */
 static bool affinity_holds(const struct attempt *t, const struct node_entry *n)
 {
     bool found = true;

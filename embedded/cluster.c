@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes and pods as the scheduler sees them: what events said, and what it decided since. Must
- * always add up: what a node has in use is the sum over the pods that are on it. */
+/* Nodes and pods as the scheduler sees them: from events, and from its own decisions that are not
+ * yet in events. Must always add up: the resources in use on a node are the sum over its pods. */
 #include "scheduler.h"
 
 #include <assert.h>
@@ -74,7 +74,7 @@ static void attach(struct cluster *c, struct pod_entry *p)
     if (p->anti.n)
         c->n_with_anti++;
     if (!n)
-        return; /* not seen yet: nodes take their pods in when they come */
+        return; /* its node is not known yet: a node takes its pods in when it appears */
     p->next = n->pods;
     n->pods = p;
     n->n_pods++;
@@ -170,7 +170,7 @@ struct pod_entry *cluster_pod(const struct cluster *c, struct str key)
     return p;
 }
 
-/* What later decisions need of a pod that is there; read from its tree once. */
+/* What later decisions need of a placed pod; read from its tree once. */
 static void read_pod(struct pod_entry *p, const struct store_object *o)
 {
     struct arena *scratch = arena_new(0);
@@ -224,7 +224,7 @@ static struct pod_entry *new_pod(struct cluster *c, struct str key)
     return p;
 }
 
-/* A pod without a node: does it want another try? Its own status is no reason. */
+/* Should a pod without a node be tried again? A change of its status is no reason. */
 static void take_pending(struct cluster *c, struct pod_entry *p, const struct store_object *o)
 {
     const struct store_object *was = p->object ? store_object_ref(p->object) : NULL;
@@ -238,7 +238,7 @@ static void take_pending(struct cluster *c, struct pod_entry *p, const struct st
     store_object_unref(was);
 }
 
-/* A pod has come to a node: only those that look at other pods may fit now. */
+/* A pod was placed: only pods with affinity or spread constraints may fit now. */
 static void wake_company(struct cluster *c)
 {
     struct pod_entry *p, *tmp;
@@ -252,7 +252,7 @@ static void wake_company(struct cluster *c)
     }
 }
 
-/* A pod on a node; true when pods that wait may care. */
+/* A pod with a node; true when pending pods may be affected. */
 static bool take_placed(struct cluster *c, struct pod_entry *p, const struct store_object *o,
                         struct str node)
 {
@@ -289,7 +289,7 @@ bool cluster_pod_event(struct cluster *c, const struct store_event *e)
     }
     if (!gone && !p)
         p = new_pod(c, key);
-    /* An event from before our decision must not take it back. */
+    /* An event older than our decision must not undo it. */
     if (p && p->assumed && !node.n)
         p = NULL;
     if (p && node.n)
@@ -350,7 +350,7 @@ static struct node_entry *new_node(struct cluster *c, struct str name)
     return n;
 }
 
-/* Only what a placement is decided by: heartbeats wake no pod. */
+/* Only changes that affect placement: heartbeats wake no pod. */
 static bool node_matters(const struct node_entry *n, const struct store_object *o)
 {
     struct arena *a = arena_new(0);

@@ -91,7 +91,7 @@ int embedded_new(struct vapi *api, const struct embedded_options *options, struc
     return 0;
 }
 
-/* What is left to upstream's programs is not done here. */
+/* Parts that upstream's programs take over are not started. */
 static bool part_wanted(const struct embedded *e, enum embedded_part part)
 {
     if (part == PART_SCHEDULER)

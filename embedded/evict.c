@@ -11,7 +11,7 @@
 
 #define EVICTIONS_MAGIC 0x65766963u
 
-/* Machines with a NoExecute taint: other pods need not be looked at. */
+/* Nodes with a NoExecute taint: only their pods are looked at. */
 struct tainted {
     UT_hash_handle hh;
     char *name;

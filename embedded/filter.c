@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May a pod run on a node: the filters, in upstream's order, the first that says no gives the
- * reason (and whether a pod that leaves could change it). Must never change the cluster. Source:
+/* May a pod run on a node: the filters in upstream's order. The first that refuses gives the
+ * reason, and whether preemption could help. Must never change the cluster. Source:
  * k8s.io/kubernetes pkg/scheduler/framework/plugins. */
 #include "scheduler.h"
 
@@ -93,7 +93,7 @@ static void say(struct verdict *v, struct str reason)
         v->reasons[v->n++] = reason;
 }
 
-/* Pods for which room was made here, and that go first. */
+/* Pods of higher priority that are nominated to this node count as if they ran here. */
 static int64_t nominated_use(const struct attempt *t, const struct node_entry *n, struct str name)
 {
     struct pod_entry *p, *tmp;

@@ -69,7 +69,7 @@ struct embedded {
     struct str nodes; /* YAML of the file; owned */
     bool external_scheduler;
     bool external_controllers;         /* upstream's manager judges nodes and binds claims */
-    struct controller *parts[N_PARTS]; /* n_parts of them, those that are wanted */
+    struct controller *parts[N_PARTS]; /* the n_parts that run */
     size_t n_parts;
     struct scheduler *scheduler;
     struct kubelet *kubelet;
@@ -92,7 +92,7 @@ struct kubelet *kubelet_free(struct kubelet *k);
 struct evictions *evictions_new(void);
 struct evictions *evictions_free(struct evictions *v);
 
-/* Creates the machines of the file that are not there, and the storage classes. */
+/* Creates the nodes of the file that do not exist, and the storage classes. */
 void nodes_seed(struct embedded *e);
 void volumes_seed(struct embedded *e);
 
@@ -113,7 +113,7 @@ void logs_pod_changed(struct logs *l, const struct store_object *pod, bool gone)
 
 /* --- volumes, for the scheduler --- */
 
-/* What upstream says of a pod whose claims cannot be waited for; empty: nothing. */
+/* Upstream's message for a pod whose claims can never be bound; empty: none. */
 struct str volumes_missing(struct reconcile *r, const cJSON *pod);
 /* Claims that wait for the pod's node learn it; true while one is not bound. */
 bool volumes_pending(struct reconcile *r, const cJSON *pod, struct str node);

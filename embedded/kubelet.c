@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubelet of all machines: pods that have a node run, end, and leave, as far as the API
- * shows. No container exists. Must do nothing for pods of a machine that is down, and must let a
- * pod go only by the way a kubelet does: a deletion without grace, of that uid.
+/* The kubelet of all machines: pods that have a node run, end and leave, as far as the API shows.
+ * No container exists. Must do nothing for pods of a machine that is down, and must remove a pod
+ * only as a kubelet does: by a deletion without grace, of that uid.
  *
- *   node given -> (what it refers to is there) -> running -> ended
+ *   bound -> (its references exist) -> running -> ended
  *   deletion requested -> stopped -> deleted with grace 0
  */
 #include "pod_status.h"
@@ -15,7 +15,7 @@
 #define KUBELET_MAGIC  0x6b62656cu
 #define NODE_IS_NEW_MS 50 /* it has no address yet */
 
-/* Pods whose containers wait for something else than time. */
+/* Pods whose containers wait for an object, not for time. */
 struct waiter {
     UT_hash_handle hh;
     char *key;
@@ -95,7 +95,7 @@ static void map_reference(struct controller *c, const struct store_event *e)
 
 /* --- addresses --- */
 
-/* Addresses of pods that run already are taken before the first address is given out. */
+/* At start, addresses of running pods are taken before any is given out. */
 static void take_address(struct kubelet *k, const struct store_object *o)
 {
     struct arena *a = arena_new(0);
@@ -259,7 +259,7 @@ static void run_pod(struct visit *v, struct pod_view *view)
         reconcile_again_after(r, due > view->now_s ? (due - view->now_s) * 1000 : 0);
 }
 
-/* What the node controller says of pods whose machine is silent. */
+/* The condition that the node controller sets on pods of a silent machine. */
 static void mark_unready(struct visit *v)
 {
     struct arena *a = reconcile_arena(v->run);

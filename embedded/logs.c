@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs of containers that do not exist: a few lines that say so, in the form a kubelet gives them.
- * A follower stays until the container ends. What needs a process (exec and the like) is refused in
- * words. Must never keep a request whose client or whose pod is gone. */
+/* Logs of containers that do not exist: a few lines that say so, in the form of a kubelet's. A
+ * follower stays until the container ends. What needs a process (exec and the like) is refused with
+ * a message. Must never keep a request whose client or pod no longer exists. */
 #include "impl.h"
 
 #include <assert.h>

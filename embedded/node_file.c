@@ -401,7 +401,7 @@ static int add_group(struct reader *r, struct str at, const cJSON *group)
     return 0;
 }
 
-/* In the reader's words, with the line. */
+/* The error of the YAML reader, with its line. */
 static void on_duplicate(void *ctx, struct str words)
 {
     struct reader *r = ctx;

@@ -17,10 +17,11 @@
 #include <sublet/log.h>
 #include <sublet/object.h>
 
-#define LEASE_NS        "kube-node-lease"
-#define LEASE_SECONDS   3600
-#define LEASE_RENEW_S   1200
-#define JUDGED_SECONDS  40 /* a kubelet's: its judge looks how often the lease moves */
+#define LEASE_NS      "kube-node-lease"
+#define LEASE_SECONDS 3600
+#define LEASE_RENEW_S 1200
+#define JUDGED_SECONDS                                                                             \
+    40 /* as a kubelet's: upstream's controller watches how often the lease is renewed */
 #define JUDGED_RENEW_S  10
 #define UNREACHABLE     "node.kubernetes.io/unreachable"
 #define NOT_READY       "node.kubernetes.io/not-ready"
@@ -116,7 +117,7 @@ static bool on_node(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* One that no other machine has, by its name's hash: the same each time as far as possible. */
+/* An address of no other machine, from the hash of the name: stable as far as possible. */
 static struct str free_address(struct reconcile *r, const struct resource *res, struct str name)
 {
     struct arena *a = reconcile_arena(r);
@@ -201,8 +202,8 @@ static bool set_taint(struct arena *a, cJSON *node, const char *key, bool wanted
     return true;
 }
 
-/* Those that drive pods out. Those that keep pods away follow the conditions: node_taint.c of the
- * API's controllers. */
+/* Taints that evict pods. Those that repel pods follow the conditions: node_taint.c of the API's
+ * controllers. */
 static bool set_taints(struct arena *a, cJSON *node, bool down, int64_t now_s)
 {
     bool changed = set_taint(a, node, UNREACHABLE, down, now_s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of a range, each with one owner at most: addresses of machines, pods and Services, and
- * ports of machines. Only what is taken costs memory. Must never give a number to two owners. */
+/* Numbers of a range, each with at most one owner: addresses of machines, pods and Services, and
+ * ports of machines. Memory is used per taken number only. Must never give a number to two owners.
+ */
 #include "impl.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that several parts read from objects and from the store. Must never write, and never know
- * a part. */
+/* Values that several parts read from objects and from the store. Must never write, and never
+ * depend on a part. */
 #include "object.h"
 
 #include <assert.h>
@@ -66,5 +66,5 @@ void embedded_add_pods_of_node(struct controller *c, struct str node)
     int failed = store_scan(vapi_store(api), embedded_resource(api, "", "pods")->storage, STR_NULL,
                             STR_NULL, STR_NULL, 0, on_pod, &s, NULL);
 
-    assert(!failed); /* the present can always be read */
+    assert(!failed); /* a scan of the current state cannot fail */
 }

@@ -58,7 +58,7 @@ static struct cluster *cluster_of(const struct controller *c)
 
 /* --- events --- */
 
-/* Where many wait, they look again only now and then. */
+/* With many pending pods, they are tried again only now and then. */
 static void wake(struct controller *c, bool helps)
 {
     struct cluster *k = cluster_of(c);
@@ -89,7 +89,7 @@ static void map_other(struct controller *c, const struct store_event *e)
 
 /* --- binding --- */
 
-/* A pod under way, by name: it may be gone when the answer comes. */
+/* A pod whose binding is under way, by name: it may be deleted when the answer arrives. */
 struct bound {
     struct str key, uid, node;
     cJSON *pod;
@@ -299,7 +299,7 @@ static void place_pod(struct reconcile *r, struct cluster *c, struct pod_entry *
     attempt_fini(&t);
 }
 
-/* Not ours, not yet, or not at all; said where upstream says it. */
+/* Of another scheduler, not ready to be scheduled, or final; reported where upstream reports it. */
 static bool is_held(struct reconcile *r, struct pod_entry *entry, const cJSON *pod)
 {
     struct str scheduler = json_str_at(pod, "spec.schedulerName"), why;

@@ -60,7 +60,7 @@ struct pod_entry {
     enum pod_place place;
     uint64_t turn;          /* order of arrival */
     bool assumed;           /* placed by us, not yet seen in an event */
-    bool hidden;            /* left out for a moment: what if it were not there */
+    bool hidden;            /* left out of the sums while preemption is tried */
     struct str node;        /* of POD_PLACED; in the arena or the object */
     char *nominated;        /* node where room is made for it; heap */
     struct pod_entry *next; /* on its node */
@@ -100,9 +100,9 @@ void cluster_assume(struct cluster *c, struct pod_entry *p, const struct node_en
 void cluster_forget(struct cluster *c, struct pod_entry *p);
 void cluster_set_place(struct cluster *c, struct pod_entry *p, enum pod_place place);
 void cluster_nominate(struct cluster *c, struct pod_entry *p, struct str node); /* empty: none */
-/* Everything that waits is tried again. */
+/* All pending pods are tried again. */
 void cluster_wake(struct cluster *c);
-/* What the store does not hold any more leaves. */
+/* Removes what the store no longer holds. */
 void cluster_prune(struct cluster *c);
 void cluster_hide(struct cluster *c, struct pod_entry *p, bool hidden);
 int64_t quantities_get(const struct quantities *list, struct str name);
@@ -160,7 +160,7 @@ bool attempt_counts_pods(const struct attempt *t);
 struct verdict {
     struct str reasons[MAX_REASONS];
     size_t n;
-    bool hopeless; /* no pod that goes would change it */
+    bool hopeless; /* preemption cannot change it */
 };
 bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *ret);
 /* NULL: it fits; else upstream's words. */

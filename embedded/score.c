@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the nodes that fit is best: free room, what the pod prefers, taints it would rather not
- * have, the pods it wants beside it. Deterministic: equal nodes are taken by pods, then by name.
- * Source: the weights of scheduler/apis/config/v1/default_plugins.go. */
+/* Which of the fitting nodes is best: free resources, preferred affinities, PreferNoSchedule
+ * taints. Deterministic: equal nodes are ordered by number of pods, then by name. Source: the
+ * weights of scheduler/apis/config/v1/default_plugins.go. */
 #include "scheduler.h"
 
 #define FULL 100

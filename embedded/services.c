@@ -290,7 +290,7 @@ static void set_ip(struct allocation *w)
         give_ip(w);
 }
 
-/* IPv4 alone; a headless Service without selector means every family there is. */
+/* IPv4 only; a headless Service without selector means every family. */
 static void set_families(struct allocation *w)
 {
     cJSON *spec = json_get(w->service, "spec"), *families = json_get(spec, "ipFamilies");
@@ -393,7 +393,7 @@ bool services_want(const struct resource *r, const cJSON *object)
     return object && !r->group.n && str_eqc(r->plural, "services");
 }
 
-/* The stored (or about to be stored) version of the same Service. */
+/* The current version of the same Service: stored, or about to be. */
 static cJSON *stored_version(struct services *s, struct arena *a, const cJSON *object)
 {
     const struct store_object *o =

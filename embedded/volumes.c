@@ -48,7 +48,7 @@ static void on_seeded(void *ctx, const struct err *err, const struct store_objec
         log_error("embedded host: storage class not made: %.*s", STR_F(err->message));
 }
 
-/* Only into a host that has none: an admin may have removed one. */
+/* Only on a host without any: an administrator may have removed one. */
 void volumes_seed(struct embedded *e)
 {
     const struct resource *res = embedded_resource(e->api, "storage.k8s.io", "storageclasses");
@@ -485,7 +485,7 @@ static void map_claim_to_volume(struct controller *c, const struct store_event *
 
     if (volume.n)
         controller_add_name(c, STR(""), volume);
-    /* It may have gone before it named the volume that was made for it. */
+    /* The claim may have been deleted before it named the volume that was made for it. */
     if (e->type == STORE_DELETED)
         controller_add_name(c, STR(""), arena_printf(a, "pvc-%.*s", STR_F(e->object->uid)));
     arena_free(a);

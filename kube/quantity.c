@@ -242,7 +242,7 @@ static struct str format_decimal(struct arena *a, unsigned __int128 nano, const 
     int exponent = -9;
     char digits[48];
 
-    /* Upstream writes no suffix at all above E, which would turn 1000E into 1: we stop at E. */
+    /* Upstream has no suffix above E and would turn 1000E into 1: we stop at E. */
     for (; nano % 1000 == 0 && (exponential || exponent < 18); exponent += 3)
         nano /= 1000;
     const char *number = print_digits(digits, nano);

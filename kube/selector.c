@@ -12,7 +12,7 @@
 
 /* ---- checks ---- */
 
-/* Messages beyond these say nothing new, and a selector may hold thousands of bad values. */
+/* More messages are of no use, and a selector may hold thousands of bad values. */
 enum { PROBLEMS_MAX = 32 };
 
 struct problems {
@@ -89,7 +89,7 @@ static void check_arity(struct problems *p, const struct selector_term *term)
     }
 }
 
-/* One message stands alone, several stand in brackets, as Go's aggregate prints them. */
+/* One message is printed as it is, several in brackets, as Go's aggregate prints them. */
 static int report(struct problems *p, struct err *err)
 {
     struct buf text = BUF_INIT(0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: base (private)
+ * room: kube (private)
  *
  * What the string grammars and the JSON forms of selectors share. */
 #pragma once
 
 #include <sublet/selector.h>
 
-/* What labels.NewRequirement checks, in its words: key, number of values, every value. */
+/* The checks of labels.NewRequirement, with its messages: key, number of values, every value. */
 int selector_check_term(struct arena *a, const struct selector_term *term,
                         struct err *err) MUST_CHECK;
 /* By key; terms with the same key keep their order. */

@@ -114,8 +114,7 @@ static void finish_values(struct values *v, struct selector_term *term)
     term->n_values = n;
 }
 
-/* What stands between the parentheses: words and commas, where a missing word is the empty value.
- */
+/* The words and commas between the parentheses; a missing word is the empty value. */
 static int parse_list(struct parser *p, struct values *v)
 {
     for (;;) {

@@ -54,7 +54,7 @@ cJSON *pod_volume_down(struct down *d, const cJSON *volume);
 bool pod_field_path_key(struct str path, const char *map, struct str *ret_key);
 /* The key of a token in the pod's token Secret. */
 struct str pod_token_key(struct arena *a, struct str volume, size_t source);
-/* What the source of a volume needs: nothing, level privileged, or a later version. */
+/* The level that the source of a volume needs; unsupported sources are refused. */
 enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
 /* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
  */
