@@ -93,7 +93,7 @@ static void say(struct verdict *v, struct str reason)
         v->reasons[v->n++] = reason;
 }
 
-/* Pods of higher priority that are nominated to this node count as if they ran here. */
+/* Pods of the same or higher priority that are nominated to this node count as if they ran here. */
 static int64_t nominated_use(const struct attempt *t, const struct node_entry *n, struct str name)
 {
     struct pod_entry *p, *tmp;

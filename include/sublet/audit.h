@@ -58,7 +58,7 @@ struct audit_event {
     struct str resource, ns, name, uid, group, version, revision, subresource;
     int code; /* of the answer; 0: none yet */
     struct str status, reason, message;
-    const cJSON *details;                       /* of an answer that is a Status; NULL for none */
+    const cJSON *details;                       /* of a response that is a Status; NULL for none */
     struct str request_object, answer_object;   /* JSON; empty for none */
     const struct audit_annotation *annotations; /* printed in order of their keys */
     size_t n_annotations;

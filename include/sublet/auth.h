@@ -69,6 +69,6 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
 /* Handlers of the review kinds and of serviceaccounts/token. */
 void auth_handle_review(struct call *call);
 void auth_handle_token_request(struct call *call);
-/* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path was theirs,
- * and answered. */
+/* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path is one of
+ * these, and was answered. */
 bool auth_handle_openid(struct call *call, struct str path);

@@ -44,8 +44,8 @@ struct config {
     int64_t certificate_life_ms;
     struct str data_dir;       /* store.path */
     struct str cluster_domain; /* "cluster.local" */
-    struct str api_address;    /* what pods of the tenant use to reach this API: IP of the host
-                                  Service;       empty: found on the host, or the listen address */
+    struct str api_address; /* address at which pods reach this API: IP of the host Service; empty:
+                               found on the host, or the listen address */
     struct str dns_listen, dns_address;
     struct str_list dns_forwarders, dns_stubs, dns_hosts, dns_hidden, dns_searches, dns_clients;
     int64_t dns_cache, dns_forward_rate;
@@ -53,8 +53,8 @@ struct config {
     int64_t verdict_timeout_ms;
     enum pod_security_level pod_security;
     struct str_list labels_allow,
-        annotations_allow; /* what else goes down; "prefix/" with a trailing slash: all below it */
-    enum config_tolerations tolerations; /* what becomes of those no pool grants */
+        annotations_allow; /* allow-listed keys; "prefix/" with a trailing slash: all below it */
+    enum config_tolerations tolerations; /* what happens to those that no pool grants */
     struct str_list cpu_nodes;           /* "key=value": labels of nodes for pods without devices */
     struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
     bool controllers_native;
@@ -68,7 +68,7 @@ struct config {
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
-    bool lease_force; /* of `sublet serve --force`: no option, since it must not stay */
+    bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */
     const struct config_issuer *issuers; /* authentication.jwt */

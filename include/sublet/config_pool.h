@@ -21,11 +21,12 @@ enum pool_mode {
 };
 
 struct pool_resource {
-    struct str name;           /* as tenants write it: "nvidia.com/gpu" */
-    struct str host_name;      /* after `rename`; same as name otherwise */
-    struct rational gpu_eq;    /* per unit; zero only with per_pod */
-    int64_t per_pod;           /* units one pod may have; 0: no cap of its own */
-    struct str_list variables; /* by which a runtime hands it out, beside those of its vendor */
+    struct str name;        /* as tenants write it: "nvidia.com/gpu" */
+    struct str host_name;   /* after `rename`; same as name otherwise */
+    struct rational gpu_eq; /* per unit; zero only with per_pod */
+    int64_t per_pod;        /* units one pod may have; 0: no cap of its own */
+    struct str_list
+        variables; /* variables by which a runtime hands it out, beside those of its vendor */
 };
 
 struct config_pool {
@@ -34,7 +35,7 @@ struct config_pool {
     bool adversarial; /* trust */
     enum pool_mode mode;
     const cJSON *node_selector; /* map, as configured; never empty */
-    const char *fence_key;      /* its label that other pods must not find on a node */
+    const char *fence_key;      /* the label of its nodes that other pods must avoid */
     const cJSON *tolerations;   /* array, as configured */
     struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
     const struct pool_resource *resources;

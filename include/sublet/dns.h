@@ -16,13 +16,13 @@ struct rng;
 struct store;
 struct uv_loop_s;
 
-/* What the process itself resolves with (resolv.conf(5)), as far as it concerns the tenant. */
+/* The resolver configuration of the process (resolv.conf(5)), as far as it concerns the tenant. */
 struct dns_resolv {
     struct str_list servers;  /* nameservers */
     struct str_list searches; /* but those of the host's cluster */
     struct str_list hidden; /* the host's cluster domain (X, where "svc.X" is searched); or none */
 };
-/* Never fails: lines that are not understood are passed over. Strings live in the arena. */
+/* Never fails: unknown lines are ignored. Strings live in the arena. */
 void dns_resolv_parse(struct arena *a, struct str text, struct dns_resolv *ret);
 
 struct dns_options {

@@ -34,6 +34,6 @@ void embedded_start(struct embedded *e);
 /* Before vapi_close(). Requests that wait for a hook are answered; frees e, then calls closed(). */
 void embedded_close(struct embedded *e, void (*closed)(void *ctx), void *ctx);
 
-/* For whoever owns the clock (tests); as controllers_next_due() and controllers_wake(). */
+/* For tests, which own the clock; as controllers_next_due() and controllers_wake(). */
 int64_t embedded_next_due(const struct embedded *e);
 void embedded_wake(struct embedded *e);

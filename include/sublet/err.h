@@ -34,7 +34,7 @@ struct err {
     int64_t retry_after;              /* details.retryAfterSeconds; 0 for none */
     struct str cont;                  /* metadata.continue of a 410 */
     char text[256];
-    bool router; /* said before the request reached its resource: a Status with empty details */
+    bool router; /* set before the request reached its resource: a Status with empty details */
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))

@@ -46,7 +46,7 @@ void field_type_invalid(struct field_errors *e, const struct field_path *p, stru
 void field_not_found(struct field_errors *e, const struct field_path *p, const cJSON *value);
 void field_not_found_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
                              const char *detail);
-/* What the server itself failed to find out. */
+/* An internal error of the server. */
 void field_internal(struct field_errors *e, const struct field_path *p, const char *detail);
 /* Without the value; with a value that is no string. */
 void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail);

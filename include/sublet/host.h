@@ -57,8 +57,9 @@ struct host_answer {
  * or UNAVAILABLE, TIMEOUT, TOO_LARGE from under way. A 429 is waited out and repeated within the
  * deadline. */
 typedef void (*host_done_cb)(void *ctx, const struct host_answer *answer, const struct err *err);
-/* A 403 that lasts until an admin changes something: of RBAC, or of a ValidatingAdmissionPolicy. A
- * quota that is used up and a namespace that is terminating give 403 too, and pass. */
+/* A 403 that lasts until an administrator changes something: of RBAC, or of a
+ * ValidatingAdmissionPolicy. An exhausted quota and a terminating namespace are 403 as well, but
+ * pass. */
 bool host_err_is_permanent(const struct err *err); /* takes NULL */
 /* Copies the request. done() comes exactly once, from the loop, unless the call is cancelled. */
 struct host_call *host_send(struct host *h, const struct host_request *q, host_done_cb done,
@@ -99,17 +100,17 @@ size_t host_pipe_write(struct host_pipe *p, struct str bytes);
 void host_pipe_pause(struct host_pipe *p, bool pause); /* data() */
 void host_pipe_close(struct host_pipe *p);             /* takes NULL; no callback after it */
 
-/* While the gate is closed nothing that changes the host leaves: such requests and pipes, those
- * that wait already included, fail with UNAVAILABLE. While it says wait, such requests stay where
- * they are, within their deadlines. Reads, watches, dry runs and logs pass. */
+/* While the gate is closed no mutating request leaves: such requests and pipes, those in the queue
+ * included, fail with UNAVAILABLE. While it says wait, they stay in the queue, within their
+ * deadlines. Reads, watches, dry runs and logs pass. */
 enum host_gate { HOST_GATE_OPEN, HOST_GATE_WAIT, HOST_GATE_CLOSED };
 void host_set_gate(struct host *h, enum host_gate (*gate)(void *ctx), void *ctx);
 void host_gate_changed(struct host *h); /* what waits is looked at now */
 
-/* May an urgent dry run go out now, without a wait for its turn? */
+/* Could an urgent dry run leave now, without queueing? */
 bool host_has_dry_turn(struct host *h);
 
-/* A connection broke or could not be made: whatever answers next may be another server, or another
+/* A connection broke or could not be made: the next answer may come from another server, or another
  * cluster. From the loop, before the exchange's own callback; one listener. */
 void host_on_broken(struct host *h, void (*broken)(void *ctx), void *ctx);
 

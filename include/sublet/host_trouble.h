@@ -29,5 +29,5 @@ void host_on_trouble(struct host *h,
 void host_on_right(struct host *h,
                    void (*right)(void *ctx, struct str right, bool granted, struct str detail),
                    void *ctx);
-/* What became of a request through a pipe, which only its owner can read. err NULL: granted. */
+/* The outcome of a request through a pipe, which only its owner can read. err NULL: granted. */
 void host_note_right(struct host *h, const char *method, struct str path, const struct err *err);

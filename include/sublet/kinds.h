@@ -23,7 +23,7 @@ const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJ
 bool kinds_stored_readable(struct str resource, const struct store_object *o);
 const char *kinds_stored_problem(struct str resource, const struct store_object *o); /* or NULL */
 
-/* A warning for all of object, of any write of it but of its status, that does nothing yet. */
+/* A warning for every write of object, except of its status, while the kind has no effect yet. */
 void kinds_warn_no_effect(struct arena *a, const struct resource *r, const cJSON *object,
                           void (*warn)(void *ctx, struct str text), void *ctx);
 
@@ -37,7 +37,7 @@ void defaults_pod_template(struct arena *a, cJSON *template_);
 /* pods/ephemeralcontainers: the same as of pods/resize. */
 cJSON *prepare_pod_ephemeral(struct arena *a, cJSON *pod, const cJSON *old);
 void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSON *old);
-/* pods/resize: what is left of a pod once only its resources change, and what is wrong with it. */
+/* pods/resize: reduces a pod to what may change there, and validates it. */
 cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old);
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old);
 /* The cells of upstream's default table: one column, "Created At" (a date). */

@@ -25,8 +25,8 @@ void mem_trim(void); /* gives what is free back to the kernel; milliseconds */
 
 #define NEW(type) ((type *)mem_alloc(sizeof(type)))
 
-/* Room for one more item behind the n that are there: GROW(b->items, b->n, b->cap). The room
- * doubles; what is new is not zeroed. */
+/* Makes room for one more item behind the n present ones: GROW(b->items, b->n, b->cap). The
+ * capacity doubles; added room is not zeroed. */
 #define GROW(items, n, cap) ((items) = mem_grow((items), (n), &(cap), sizeof *(items)))
 void *mem_grow(void *items, size_t n, size_t *cap, size_t size);
 
@@ -49,7 +49,7 @@ struct str arena_vprintf(struct arena *a, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 struct str arena_concat(struct arena *a, size_t n, const struct str *parts);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
-/* GROW in an arena, where the smaller room stays behind. */
+/* GROW in an arena, where the previous array stays allocated. */
 #define ARENA_GROW(a, items, n, cap)                                                               \
     ((items) = arena_more((a), (items), (n), &(cap), sizeof *(items)))
 void *arena_more(struct arena *a, void *items, size_t n, size_t *cap, size_t size);

@@ -9,10 +9,10 @@
 #include <sublet/json.h>
 
 struct str meta_name(const cJSON *object);
-struct str meta_ns(const cJSON *object); /* empty for an object of the cluster */
+struct str meta_ns(const cJSON *object); /* empty for a cluster-scoped object */
 struct str meta_uid(const cJSON *object);
 struct str meta_label(const cJSON *object,
-                      const char *key); /* empty without it, as are annotations */
+                      const char *key); /* empty when absent, as are annotations */
 struct str meta_annotation(const cJSON *object, const char *key);
 int64_t meta_created_s(const cJSON *object);                  /* 0 when unknown */
 int64_t object_time_s(const cJSON *object, const char *path); /* 0 when absent or no time */
@@ -64,5 +64,5 @@ cJSON *toleration_find(const cJSON *tolerations, const cJSON *taint);
 
 /* Of a node's list of taints; NULL when it has none. */
 cJSON *taint_find(const cJSON *taints, const char *key, const char *effect);
-/* Annotation of a node that is shown as another cluster has it: its uid there. */
+/* Annotation of a node that is shown from another cluster: its uid there. */
 #define ANNOTATION_HOST_UID "sublet.dev/host-uid"

@@ -24,8 +24,8 @@ struct pool_choice {
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret,
                  struct err *err) MUST_CHECK;
-/* What a host pod that we made holds of a binding's pool: by its label and its containers. False:
- * nothing, or the pool is no longer bound. Its limit is not set. */
+/* What a host pod of ours holds of a binding's pool: by its label and its containers. False:
+ * nothing, or the pool is no longer bound. The limit is not set. */
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
                       struct pool_choice *ret);
 /* The message of a 403 on gpu_quota: `exceeded quota: gpu/<pool>, requested: gpu=8, used: gpu=6,
@@ -37,16 +37,15 @@ int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rati
 void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,
                    const cJSON *pod, void (*warn)(void *ctx, struct str text), void *ctx);
 
-/* Has the host node the labels of the pool? */
+/* Does the host node have the labels of the pool? */
 bool pool_has_node(const struct config_pool *pool, const cJSON *host_node);
-/* May a pod of this choice be placed on the host node, by the fence it gets and the tolerations it
- * is sent with? What the host's node controller says of a node's state (node.kubernetes.io/)
- * passes. */
+/* May a pod of this choice be placed on the host node, given its fence and the tolerations it is
+ * sent with? Taints of a node's condition (node.kubernetes.io/) are ignored. */
 bool pool_admits_node(struct arena *a, const struct config *config,
                       const struct pool_choice *choice, const cJSON *host_node);
-/* Are the host's nodes (an array of all it has) what the pool says: some have its labels, and each
- * of those a taint that keeps others off? False: *ret says what is wrong. message names no node,
- * detail does. */
+/* Do the host's nodes (an array of all) match the pool: some have its labels, and each of those has
+ * a taint that repels other pods? False: *ret says what is wrong. message names no node, detail
+ * does. */
 struct pool_problem {
     const char *reason; /* CamelCase, static */
     struct str message, detail;

@@ -136,8 +136,7 @@ struct store_event {
 struct store_watch;
 #define STORE_ALL_RESOURCES 0u
 /* Events after `revision` (a future one waits silently). wake() is called when there may be some to
- * take: versions in memory, or versions read from disk. Error: EXPIRED "too old resource version: N
- * (M)". */
+ * take: versions in memory or on disk. Error: EXPIRED "too old resource version: N (M)". */
 int store_watch_open(struct store *s, unsigned resource, int64_t revision, void (*wake)(void *ctx),
                      void *ctx, struct store_watch **ret, struct err *err) MUST_CHECK;
 /* The next event; good until the next call for this watch. NULL: nothing for now, or, with
