@@ -6,9 +6,7 @@
 
 #include <sublet/translate.h>
 
-#define ANNOTATION_OWNED                                                                           \
-    "sublet.dev/owned" /* the allow-listed keys of this object that we wrote                       \
-                        */
+#define ANNOTATION_OWNED  "sublet.dev/owned"  /* keys of the allow-list that we wrote */
 #define ANNOTATION_LABELS "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
 #define ANNOTATION_ALL    "sublet.dev/annotations"
 
