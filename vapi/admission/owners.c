@@ -3,11 +3,6 @@
  * escalating roles. */
 #include "plugins.h"
 
-static bool blocks(const cJSON *ref)
-{
-    return json_true(json_get(ref, "blockOwnerDeletion"));
-}
-
 static bool had(const cJSON *old, const cJSON *ref)
 {
     json_each(other, json_path(old, "metadata.ownerReferences"))
@@ -65,7 +60,7 @@ int owner_references_validate(const struct admission_call *c, cJSON *object, con
 {
     json_each(ref, json_path(object, "metadata.ownerReferences"))
     {
-        if (!blocks(ref) || had(old, ref))
+        if (!json_true(json_get(ref, "blockOwnerDeletion")) || had(old, ref))
             continue;
         if (finalizes_all(c))
             return 0;

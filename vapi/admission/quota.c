@@ -108,12 +108,6 @@ struct sum {
     struct usage *total;
 };
 
-static void add_all(struct usage *to, const struct usage *from)
-{
-    for (size_t i = 0; i < from->n; i++)
-        usage_add(to, from->items[i].name, from->items[i].q);
-}
-
 static bool on_counted(void *ctx, const struct store_object *o)
 {
     struct sum *s = ctx;
@@ -121,7 +115,8 @@ static bool on_counted(void *ctx, const struct store_object *o)
 
     if (!quota_concerns(s->quota, s->resource, c))
         return true;
-    add_all(s->total, &c->usage);
+    for (size_t i = 0; i < c->usage.n; i++)
+        usage_add(s->total, c->usage.items[i].name, c->usage.items[i].q);
     if (is_device_claim(s->resource))
         extended_add(s->api, s->ns, c, s->total);
     return true;

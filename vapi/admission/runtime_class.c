@@ -63,30 +63,6 @@ static int check_overhead(const cJSON *pod, const cJSON *class, struct err *err)
 
 /* ---- scheduling ---- */
 
-static int add_selector(const struct admission_call *c, cJSON *pod, const cJSON *selector,
-                        struct err *err)
-{
-    cJSON *spec = json_get(pod, "spec"), *own = json_get(spec, "nodeSelector");
-
-    json_each(want, selector)
-    {
-        struct str key = str_c(want->string), have = json_str(json_get_str(own, key));
-
-        if (have.p && !str_eq(have, json_str(want)))
-            return err_forbidden(err, STR(""), STR("pods"),
-                                 plugin_shown_name(json_str_at(pod, "metadata.name")),
-                                 "conflict: runtimeClass.scheduling.nodeSelector[%.*s] = %.*s; "
-                                 "pod.spec.nodeSelector[%.*s] = %.*s",
-                                 STR_F(key), STR_F(json_str(want)), STR_F(key), STR_F(have));
-    }
-    json_each(want, selector)
-    {
-        own = json_ensure_object(c->arena, spec, "nodeSelector");
-        json_set_str(c->arena, own, want->string, json_str(want));
-    }
-    return 0;
-}
-
 static bool same_text(const cJSON *a, const cJSON *b, const char *key)
 {
     return str_eq(json_str_at(a, key), json_str_at(b, key));
@@ -163,6 +139,8 @@ int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJS
                         struct err *err)
 {
     const cJSON *class = NULL, *scheduling;
+    const cJSON *selector;
+    cJSON *spec, *own;
 
     (void)old;
     if (!plugin_is_new_pod(c) || !json_get(object, "spec"))
@@ -172,8 +150,27 @@ int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJS
     scheduling = json_get(class, "scheduling");
     if (!scheduling)
         return 0;
-    if (add_selector(c, object, json_get(scheduling, "nodeSelector"), err))
-        return -1;
+
+    selector = json_get(scheduling, "nodeSelector");
+    spec = json_get(object, "spec");
+    own = json_get(spec, "nodeSelector");
+    json_each(want, selector)
+    {
+        struct str key = str_c(want->string), have = json_str(json_get_str(own, key));
+
+        if (have.p && !str_eq(have, json_str(want)))
+            return err_forbidden(err, STR(""), STR("pods"),
+                                 plugin_shown_name(json_str_at(object, "metadata.name")),
+                                 "conflict: runtimeClass.scheduling.nodeSelector[%.*s] = %.*s; "
+                                 "pod.spec.nodeSelector[%.*s] = %.*s",
+                                 STR_F(key), STR_F(json_str(want)), STR_F(key), STR_F(have));
+    }
+    json_each(want, selector)
+    {
+        own = json_ensure_object(c->arena, spec, "nodeSelector");
+        json_set_str(c->arena, own, want->string, json_str(want));
+    }
+
     add_tolerations(c, json_get(object, "spec"), json_get(scheduling, "tolerations"));
     return 0;
 }

@@ -6,21 +6,6 @@
 #define MOUNT_PATH    "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_SECONDS 3607
 
-static int find_account(const struct admission_call *c, struct str name, struct str pod,
-                        cJSON **ret, struct err *err)
-{
-    const struct store_object *o = plugin_stored(c, "", "serviceaccounts", c->ns, name);
-
-    if (!o)
-        return err_forbidden(
-            err, STR(""), STR("pods"), pod,
-            "error looking up service account %.*s/%.*s: serviceaccount \"%.*s\" not "
-            "found",
-            STR_F(c->ns), STR_F(name), STR_F(name));
-    *ret = vapi_tree(c->arena, o);
-    return 0;
-}
-
 static bool wants_token(const cJSON *spec, const cJSON *account)
 {
     const cJSON *own = json_get(spec, "automountServiceAccountToken");
@@ -124,6 +109,7 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
 {
     cJSON *spec = json_get(object, "spec"), *account = NULL;
     struct str name = json_str_at(spec, "serviceAccountName");
+    const struct store_object *o;
 
     (void)old;
     if (!plugin_is_new_pod(c) || !spec)
@@ -136,8 +122,16 @@ int service_account_admit(const struct admission_call *c, cJSON *object, const c
     json_set_str(c->arena, spec, "serviceAccountName", name);
     json_set_str(c->arena, spec, "serviceAccount", name);
     struct str pod = plugin_shown_name(json_str_at(object, "metadata.name"));
-    if (find_account(c, name, pod, &account, err))
-        return -1;
+
+    o = plugin_stored(c, "", "serviceaccounts", c->ns, name);
+    if (!o)
+        return err_forbidden(
+            err, STR(""), STR("pods"), pod,
+            "error looking up service account %.*s/%.*s: serviceaccount \"%.*s\" not "
+            "found",
+            STR_F(c->ns), STR_F(name), STR_F(name));
+    account = vapi_tree(c->arena, o);
+
     if (wants_token(spec, account))
         mount_token(c, spec);
     const cJSON *secrets = json_get(account, "imagePullSecrets");

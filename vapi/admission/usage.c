@@ -291,22 +291,6 @@ static size_t node_ports(const cJSON *service, bool numbered_only)
     return n;
 }
 
-static void of_service(struct usage *m, const cJSON *service)
-{
-    struct str type = json_str_at(service, "spec.type");
-    bool balancer = str_eqc(type, "LoadBalancer");
-    const cJSON *allocate = json_path(service, "spec.allocateLoadBalancerNodePorts");
-    bool suppressed = balancer && json_is_bool(allocate) && !json_true(allocate);
-    size_t ports = node_ports(service, suppressed);
-
-    usage_add(m, STR("services"), usage_one());
-    if (balancer)
-        usage_add(m, STR("services.loadbalancers"), usage_one());
-    if (str_eqc(type, "NodePort") || balancer)
-        usage_add(m, STR("services.nodeports"),
-                  quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
-}
-
 static struct str storage_class(const cJSON *claim)
 {
     const cJSON *annotated = json_get(json_path(claim, "metadata.annotations"),
@@ -405,8 +389,20 @@ void usage_of_object(struct usage *m, struct str group, struct str plural, const
         return;
     }
     usage_add(m, join(m->arena, "count/", plural), usage_one());
-    if (str_eqc(plural, "services"))
-        of_service(m, object);
+    if (str_eqc(plural, "services")) {
+        struct str type = json_str_at(object, "spec.type");
+        bool balancer = str_eqc(type, "LoadBalancer");
+        const cJSON *allocate = json_path(object, "spec.allocateLoadBalancerNodePorts");
+        bool suppressed = balancer && json_is_bool(allocate) && !json_true(allocate);
+        size_t ports = node_ports(object, suppressed);
+
+        usage_add(m, STR("services"), usage_one());
+        if (balancer)
+            usage_add(m, STR("services.loadbalancers"), usage_one());
+        if (str_eqc(type, "NodePort") || balancer)
+            usage_add(m, STR("services.nodeports"),
+                      quantity_from_i64((int64_t)ports, QUANTITY_DECIMAL_SI));
+    }
     if (str_eqc(plural, "persistentvolumeclaims"))
         of_claim(m, object);
     for (size_t i = 0; i < COUNT(counted); i++) {

@@ -113,15 +113,6 @@ static void add_status(struct buf *out, const struct audit_event *e, bool *comma
     buf_char(out, '}');
 }
 
-static void add_times(struct buf *out, int64_t received_us, int64_t stage_us, bool *comma)
-{
-    struct arena *a = arena_new(0);
-
-    add_text(out, "requestReceivedTimestamp", time_format_us(a, received_us), comma);
-    add_text(out, "stageTimestamp", time_format_us(a, stage_us), comma);
-    arena_free(a);
-}
-
 /* The key after `last` in sorted order. There are few, each once. */
 static const struct audit_annotation *next_annotation(const struct audit_event *e, struct str last)
 {
@@ -168,6 +159,7 @@ void audit_event_print(struct buf *out, const struct audit_event *e, enum audit_
                        int64_t stage_us)
 {
     bool comma = false;
+    struct arena *a;
 
     assert(stage < AUDIT_N_STAGES);
     buf_char(out, '{');
@@ -189,7 +181,12 @@ void audit_event_print(struct buf *out, const struct audit_event *e, enum audit_
     add_status(out, e, &comma);
     add_object(out, "requestObject", e->request_object, &comma);
     add_object(out, "responseObject", e->answer_object, &comma);
-    add_times(out, e->received_us, stage_us, &comma);
+
+    a = arena_new(0);
+    add_text(out, "requestReceivedTimestamp", time_format_us(a, e->received_us), &comma);
+    add_text(out, "stageTimestamp", time_format_us(a, stage_us), &comma);
+    arena_free(a);
+
     add_annotations(out, e, &comma);
     buf_addc(out, "}\n");
 }

@@ -41,16 +41,6 @@ struct audit_log {
 
 /* ---- the thread ---- */
 
-static void take_batch(struct audit_log *log, struct buf *batch, size_t *ret_lines)
-{
-    struct buf empty = *batch;
-
-    *batch = log->filling;
-    *ret_lines = log->lines;
-    log->filling = empty;
-    log->lines = 0;
-}
-
 static void write_batch(struct audit_log *log, struct buf *batch, size_t lines)
 {
     size_t lost = audit_file_write(log->file, buf_str(batch));
@@ -72,6 +62,7 @@ static void *run(void *ctx)
     struct audit_log *log = ctx;
     struct buf batch = BUF_INIT(0);
     size_t lines;
+    struct buf empty;
 
     uv_mutex_lock(&log->lock);
     while (log->lines || !log->closing) {
@@ -79,7 +70,13 @@ static void *run(void *ctx)
             uv_cond_wait(&log->wake, &log->lock);
             continue;
         }
-        take_batch(log, &batch, &lines);
+
+        empty = batch;
+        batch = log->filling;
+        lines = log->lines;
+        log->filling = empty;
+        log->lines = 0;
+
         uv_mutex_unlock(&log->lock);
         write_batch(log, &batch, lines); /* takes the lock again */
     }

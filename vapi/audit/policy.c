@@ -250,28 +250,10 @@ static int read_rule(struct reader *r, const cJSON *node, struct str path, struc
     return check_urls(r, rule, path);
 }
 
-static int read_rules(struct reader *r, const cJSON *tree, struct audit_policy *p)
-{
-    const cJSON *list = json_get(tree, "rules");
-
-    if (!json_is_array(list) || !json_first(list))
-        return bad(r, STR("rules"), "want at least one rule");
-    p->rules = arena_alloc(r->arena, json_count(list) * sizeof(*p->rules));
-    json_each(item, list)
-    {
-        struct rule *rule = &p->rules[p->n_rules];
-
-        *rule = (struct rule){.omit_stages = p->omit_stages,
-                              .omit_managed_fields = p->omit_managed_fields};
-        if (read_rule(r, item, element(r, STR("rules"), p->n_rules), rule))
-            return -1;
-        p->n_rules++;
-    }
-    return 0;
-}
-
 static int read_policy(struct reader *r, struct str text, struct audit_policy *p)
 {
+    const cJSON *list;
+
     static const char *const keys[] = {
         "apiVersion", "kind", "metadata", "rules", "omitStages", "omitManagedFields", NULL};
     cJSON *tree;
@@ -289,7 +271,22 @@ static int read_policy(struct reader *r, struct str text, struct audit_policy *p
     if (read_stages(r, tree, STR(""), &p->omit_stages) ||
         read_bool(r, tree, STR(""), "omitManagedFields", &p->omit_managed_fields))
         return -1;
-    return read_rules(r, tree, p);
+
+    list = json_get(tree, "rules");
+    if (!json_is_array(list) || !json_first(list))
+        return bad(r, STR("rules"), "want at least one rule");
+    p->rules = arena_alloc(r->arena, json_count(list) * sizeof(*p->rules));
+    json_each(item, list)
+    {
+        struct rule *rule = &p->rules[p->n_rules];
+
+        *rule = (struct rule){.omit_stages = p->omit_stages,
+                              .omit_managed_fields = p->omit_managed_fields};
+        if (read_rule(r, item, element(r, STR("rules"), p->n_rules), rule))
+            return -1;
+        p->n_rules++;
+    }
+    return 0;
 }
 
 int audit_policy_parse(struct str text, struct audit_policy **ret, struct err *err)

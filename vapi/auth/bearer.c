@@ -29,20 +29,6 @@ struct found {
     size_t tokens, others;
 };
 
-static void read_protocols(struct str list, struct found *f)
-{
-    while (list.p) {
-        struct str one = str_trim(str_cut(&list, ','));
-
-        if (!str_has_prefix(one, STR(TOKEN_PROTOCOL))) {
-            f->others++;
-            continue;
-        }
-        f->encoded = str_from(one, sizeof(TOKEN_PROTOCOL) - 1);
-        f->tokens++;
-    }
-}
-
 /* Another subprotocol must be present, for the server's answer. */
 static int of_protocols(struct arena *a, const struct net_request *r, struct str *ret,
                         struct err *err)
@@ -51,8 +37,20 @@ static int of_protocols(struct arena *a, const struct net_request *r, struct str
     struct str token;
 
     for (size_t i = 0; i < r->n_headers; i++) {
-        if (str_eqc(r->headers[i].name, "sec-websocket-protocol"))
-            read_protocols(r->headers[i].value, &f);
+        if (str_eqc(r->headers[i].name, "sec-websocket-protocol")) {
+            struct str list = r->headers[i].value;
+
+            while (list.p) {
+                struct str one = str_trim(str_cut(&list, ','));
+
+                if (!str_has_prefix(one, STR(TOKEN_PROTOCOL))) {
+                    f.others++;
+                    continue;
+                }
+                f.encoded = str_from(one, sizeof(TOKEN_PROTOCOL) - 1);
+                f.tokens++;
+            }
+        }
     }
     if (!f.tokens)
         return 0;

@@ -182,22 +182,18 @@ bool auth_can_wait(struct vapi *api, const struct err *err)
            store_record_get(vapi_store(api), RECORD_META, RECORD_KEY, &known);
 }
 
-static void finish(struct bootstrap *b)
-{
-    void (*done)(void *, const struct err *) = b->done;
-    void *ctx = b->ctx;
-
-    if (!b->failed && !b->incomplete)
-        store_record_put(vapi_store(b->api), RECORD_META, RECORD_KEY, b->digest);
-    done(ctx, b->failed ? &b->err : NULL);
-    arena_free(b->arena);
-}
-
 static void release(struct bootstrap *b)
 {
     assert(b->pending > 0);
-    if (--b->pending == 0)
-        finish(b);
+    if (--b->pending == 0) {
+        void (*done)(void *, const struct err *) = b->done;
+        void *ctx = b->ctx;
+
+        if (!b->failed && !b->incomplete)
+            store_record_put(vapi_store(b->api), RECORD_META, RECORD_KEY, b->digest);
+        done(ctx, b->failed ? &b->err : NULL);
+        arena_free(b->arena);
+    }
 }
 
 static void on_written(void *ctx, const struct err *err, const struct store_object *object)

@@ -144,18 +144,6 @@ static void check_part(struct lacks *l, struct str verb, struct str group, struc
                                .names = name ? one(l->arena, *name) : (struct str_list){NULL, 0}});
 }
 
-static void check_resources(struct lacks *l, const struct rule *w, struct str group)
-{
-    for (size_t r = 0; r < w->resources.n; r++) {
-        for (size_t v = 0; v < w->verbs.n; v++) {
-            for (size_t n = 0; n < w->names.n; n++)
-                check_part(l, w->verbs.items[v], group, w->resources.items[r], &w->names.items[n]);
-            if (!w->names.n)
-                check_part(l, w->verbs.items[v], group, w->resources.items[r], NULL);
-        }
-    }
-}
-
 static void check_urls(struct lacks *l, const struct rule *w)
 {
     for (size_t u = 0; u < w->urls.n; u++) {
@@ -180,8 +168,19 @@ static void check_rule(struct lacks *l, const struct rule *w)
         return;
     }
     l->requested += parts;
-    for (size_t g = 0; g < w->groups.n; g++)
-        check_resources(l, w, w->groups.items[g]);
+    for (size_t g = 0; g < w->groups.n; g++) {
+        struct str group = w->groups.items[g];
+
+        for (size_t r = 0; r < w->resources.n; r++) {
+            for (size_t v = 0; v < w->verbs.n; v++) {
+                for (size_t n = 0; n < w->names.n; n++)
+                    check_part(l, w->verbs.items[v], group, w->resources.items[r],
+                               &w->names.items[n]);
+                if (!w->names.n)
+                    check_part(l, w->verbs.items[v], group, w->resources.items[r], NULL);
+            }
+        }
+    }
     check_urls(l, w);
 }
 
@@ -319,24 +318,6 @@ static bool holds_all(struct auth *auth, struct arena *a, const struct user *u)
     return rules_cover(held.rules, held.n, &all[0]) && rules_cover(held.rules, held.n, &all[1]);
 }
 
-static int check_role(struct auth *auth, struct arena *a, const struct user *u,
-                      const struct resource *r, const cJSON *object, const cJSON *old,
-                      struct err *err)
-{
-    struct str name = json_str_at(object, "metadata.name"),
-               ns = json_str_at(object, "metadata.namespace");
-    const struct rule *rules;
-    size_t n;
-
-    rules = rules_read(a, object, &n);
-    if (covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err))
-        return -1;
-    if ((aggregates(object) || aggregates(old)) && !holds_all(auth, a, u))
-        return err_forbidden(err, r->group, r->plural, name,
-                             "must have cluster-admin privileges to use the aggregationRule");
-    return 0;
-}
-
 static int check_binding(struct auth *auth, struct arena *a, const struct user *u,
                          const struct resource *r, const cJSON *object, struct err *err)
 {
@@ -365,7 +346,19 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
 {
     if (auth_is_master(u) || !is_changed(a, object, old))
         return 0;
-    if (str_eqc(r->kind, "Role") || str_eqc(r->kind, "ClusterRole"))
-        return check_role(auth, a, u, r, object, old, err);
+    if (str_eqc(r->kind, "Role") || str_eqc(r->kind, "ClusterRole")) {
+        struct str name = json_str_at(object, "metadata.name");
+        struct str ns = json_str_at(object, "metadata.namespace");
+        const struct rule *rules;
+        size_t n;
+
+        rules = rules_read(a, object, &n);
+        if (covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err))
+            return -1;
+        if ((aggregates(object) || aggregates(old)) && !holds_all(auth, a, u))
+            return err_forbidden(err, r->group, r->plural, name,
+                                 "must have cluster-admin privileges to use the aggregationRule");
+        return 0;
+    }
     return check_binding(auth, a, u, r, object, err);
 }

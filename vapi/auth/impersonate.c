@@ -97,35 +97,35 @@ static cJSON *extra_tree(struct arena *a, const struct wanted *w)
     return extra;
 }
 
-/* A map of lists: its keys sorted, the values of each in their order. */
-static void write_extras(struct buf *b, struct arena *a, const cJSON *extra)
-{
-    struct str *keys = arena_alloc(a, (json_count(extra) + 1) * sizeof(*keys));
-    size_t n = 0;
-
-    json_each(values, extra) keys[n++] = str_c(values->string);
-    qsort(keys, n, sizeof(*keys), str_order);
-    for (size_t i = 0; i < n; i++) {
-        struct str_list values = json_str_list(a, json_get(extra, keys[i].p));
-
-        buf_addc(b, i ? ", " : "");
-        buf_add(b, go_quote(a, keys[i]));
-        buf_addc(b, ":");
-        write_list(b, a, values.items, values.n);
-    }
-}
-
 /* As Go prints the headers. */
 static int refuse_nameless(struct arena *a, const struct wanted *w, struct err *err)
 {
     struct buf b = BUF_INIT(65536);
+    const cJSON *extra;
+    struct str *keys;
+    size_t n;
 
     buf_addc(&b, "requested &user.DefaultInfo{Name:\"\", UID:");
     buf_add(&b, go_quote(a, w->uid));
     buf_addc(&b, ", Groups:");
     write_list(&b, a, w->groups, w->n_groups);
     buf_addc(&b, w->n_extras ? ", Extra:map[string][]string{" : ", Extra:map[string][]string(nil)");
-    write_extras(&b, a, extra_tree(a, w));
+
+    /* A map of lists: its keys sorted, the values of each in their order. */
+    extra = extra_tree(a, w);
+    keys = arena_alloc(a, (json_count(extra) + 1) * sizeof(*keys));
+    n = 0;
+    json_each(values, extra) keys[n++] = str_c(values->string);
+    qsort(keys, n, sizeof(*keys), str_order);
+    for (size_t i = 0; i < n; i++) {
+        struct str_list values = json_str_list(a, json_get(extra, keys[i].p));
+
+        buf_addc(&b, i ? ", " : "");
+        buf_add(&b, go_quote(a, keys[i]));
+        buf_addc(&b, ":");
+        write_list(&b, a, values.items, values.n);
+    }
+
     buf_addc(&b, w->n_extras ? "}" : "");
     buf_addc(&b, "} without impersonating a user name");
     err_set(err, &ERR_BAD_REQUEST, "%.*s", STR_F(buf_str(&b)));

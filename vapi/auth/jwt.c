@@ -72,11 +72,23 @@ static void set_ref(struct arena *a, cJSON *object, const char *key, struct str 
         json_set_str(a, ref, "uid", uid);
 }
 
-static void set_private(struct arena *a, cJSON *root, const struct token_claims *c)
+static struct str make_claims(struct arena *a, struct str issuer, const struct token_claims *c)
 {
-    cJSON *k = json_set(a, root, "kubernetes.io", json_new_object(a));
-    bool pod = str_eqc(c->bound_kind, "Pod");
+    cJSON *root = json_new_object(a);
+    cJSON *audiences = json_set(a, root, "aud", json_new_array(a));
+    cJSON *k;
+    bool pod;
 
+    for (size_t i = 0; i < c->n_audiences; i++)
+        json_append(audiences, json_new_string(a, c->audiences[i]));
+    json_set_i64(a, root, "exp", c->expires);
+    json_set_i64(a, root, "iat", c->issued);
+    json_set_str(a, root, "iss", issuer);
+    if (c->id.n)
+        json_set_str(a, root, "jti", c->id);
+
+    k = json_set(a, root, "kubernetes.io", json_new_object(a));
+    pod = str_eqc(c->bound_kind, "Pod");
     json_set_str(a, k, "namespace", c->ns);
     if (str_eqc(c->bound_kind, "Node"))
         set_ref(a, k, "node", c->bound_name, c->bound_uid);
@@ -89,21 +101,7 @@ static void set_private(struct arena *a, cJSON *root, const struct token_claims 
     set_ref(a, k, "serviceaccount", c->service_account, c->service_account_uid);
     if (c->warn_after)
         json_set_i64(a, k, "warnafter", c->warn_after);
-}
 
-static struct str make_claims(struct arena *a, struct str issuer, const struct token_claims *c)
-{
-    cJSON *root = json_new_object(a);
-    cJSON *audiences = json_set(a, root, "aud", json_new_array(a));
-
-    for (size_t i = 0; i < c->n_audiences; i++)
-        json_append(audiences, json_new_string(a, c->audiences[i]));
-    json_set_i64(a, root, "exp", c->expires);
-    json_set_i64(a, root, "iat", c->issued);
-    json_set_str(a, root, "iss", issuer);
-    if (c->id.n)
-        json_set_str(a, root, "jti", c->id);
-    set_private(a, root, c);
     json_set_i64(a, root, "nbf", c->not_before);
     json_set_str(a, root, "sub", subject(a, c));
     return json_text(a, root);
@@ -138,22 +136,6 @@ static bool header_ours(const struct jws *jws, struct str key_id)
            (!jws->key_id.n || str_eq(jws->key_id, key_id));
 }
 
-static int read_audiences(struct arena *a, const cJSON *aud, struct token_claims *ret)
-{
-    size_t n = json_is_string(aud) ? 1 : json_count(aud);
-    struct str *list;
-
-    if (n > MAX_AUDIENCES || !(json_is_string(aud) || json_is_array(aud)))
-        return -1;
-    list = arena_alloc(a, n * sizeof(*list) + 1);
-    if (json_is_string(aud))
-        list[ret->n_audiences++] = json_str(aud);
-    else
-        json_each(item, aud) list[ret->n_audiences++] = json_str(item);
-    ret->audiences = list;
-    return 0;
-}
-
 static void read_ref(const cJSON *claims, const char *key, struct str *name, struct str *uid)
 {
     const cJSON *ref = json_get(json_get(claims, "kubernetes.io"), key);
@@ -178,6 +160,9 @@ static void read_binding(const cJSON *claims, struct token_claims *ret)
 static int read_claims(struct arena *a, const cJSON *claims, struct token_claims *ret)
 {
     const cJSON *own = json_get(claims, "kubernetes.io");
+    const cJSON *aud;
+    size_t n;
+    struct str *list;
 
     *ret = (struct token_claims){0};
     ret->ns = json_str(json_get(own, "namespace"));
@@ -193,7 +178,18 @@ static int read_claims(struct arena *a, const cJSON *claims, struct token_claims
         return -1;
     if (!str_eq(json_str(json_get(claims, "sub")), subject(a, ret)))
         return -1;
-    return read_audiences(a, json_get(claims, "aud"), ret);
+
+    aud = json_get(claims, "aud");
+    n = json_is_string(aud) ? 1 : json_count(aud);
+    if (n > MAX_AUDIENCES || !(json_is_string(aud) || json_is_array(aud)))
+        return -1;
+    list = arena_alloc(a, n * sizeof(*list) + 1);
+    if (json_is_string(aud))
+        list[ret->n_audiences++] = json_str(aud);
+    else
+        json_each(item, aud) list[ret->n_audiences++] = json_str(item);
+    ret->audiences = list;
+    return 0;
 }
 
 /* The messages of pkg/serviceaccount/claims.go. */

@@ -102,17 +102,6 @@ struct oidc *oidc_free(struct oidc *o)
 
 /* ---- waiting ---- */
 
-static void wait_add(struct oidc *o, struct issuer *issuer, struct auth_wait *w)
-{
-    w->count = &o->n_waiting;
-    w->next = issuer->waiting;
-    w->prev = &issuer->waiting;
-    if (w->next)
-        w->next->prev = &w->next;
-    issuer->waiting = w;
-    o->n_waiting++;
-}
-
 void auth_wait_end(struct auth_wait *w)
 {
     if (!w->prev)
@@ -291,7 +280,14 @@ bool oidc_await(struct oidc *o, const struct jws *jws, struct auth_wait *w)
         return false;
     if (!issuer->job)
         fetch_start(o, issuer);
-    wait_add(o, issuer, w);
+
+    w->count = &o->n_waiting;
+    w->next = issuer->waiting;
+    w->prev = &issuer->waiting;
+    if (w->next)
+        w->next->prev = &w->next;
+    issuer->waiting = w;
+    o->n_waiting++;
     return true;
 }
 

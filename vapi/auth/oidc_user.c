@@ -38,24 +38,6 @@ static bool read_time(const cJSON *node, int64_t *ret)
     return true;
 }
 
-static int check_times(const cJSON *claims, int64_t now, struct err *err)
-{
-    const cJSON *from = json_get(claims, "nbf");
-    int64_t end = 0, start = 0;
-
-    /* A token without exp counts as expired. */
-    if (!read_time(json_get(claims, "exp"), &end) || end < now)
-        return refuse(err, "verify token: oidc: token is expired (Token Expiry: %lld)",
-                      (long long)end);
-    if (!from || json_is_null(from))
-        return 0;
-    if (!read_time(from, &start) || now + NBF_LEEWAY < start)
-        return refuse(
-            err, "verify token: oidc: current time %lld before the nbf (not before) time: %lld",
-            (long long)now, (long long)start);
-    return 0;
-}
-
 static bool is_audience(const struct config_issuer *issuer, const cJSON *aud)
 {
     size_t n = 0;
@@ -74,10 +56,27 @@ static bool is_audience(const struct config_issuer *issuer, const cJSON *aud)
 int oidc_check_claims(const struct config_issuer *issuer, const cJSON *claims, int64_t now,
                       struct err *err)
 {
+    const cJSON *from;
+    int64_t end, start;
+
     if (!is_audience(issuer, json_get(claims, "aud")))
         return refuse(err, "verify token: oidc: expected audience of issuer \"%.*s\" is missing",
                       STR_F(issuer->url));
-    return check_times(claims, now, err);
+
+    from = json_get(claims, "nbf");
+    end = 0;
+    start = 0;
+    /* A token without exp counts as expired. */
+    if (!read_time(json_get(claims, "exp"), &end) || end < now)
+        return refuse(err, "verify token: oidc: token is expired (Token Expiry: %lld)",
+                      (long long)end);
+    if (!from || json_is_null(from))
+        return 0;
+    if (!read_time(from, &start) || now + NBF_LEEWAY < start)
+        return refuse(
+            err, "verify token: oidc: current time %lld before the nbf (not before) time: %lld",
+            (long long)now, (long long)start);
+    return 0;
 }
 
 /* ---- the user ---- */

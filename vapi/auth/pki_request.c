@@ -199,11 +199,23 @@ int pki_read_request(struct arena *a, struct str pem, struct pki_request *ret, s
     return failed;
 }
 
-/* Only names of a host, an address, a mailbox or a URI. */
-static GENERAL_NAMES *taken_over(X509_REQ *q)
+int pki_request_issue(struct cert_request *r, struct arena *a, struct str pem, X509 *ca,
+                      EVP_PKEY *ca_key, X509 **ret, struct err *err)
 {
-    GENERAL_NAMES *names = alternatives_of(q);
+    struct pki_request subject;
+    X509_REQ *q;
+    int failed;
+    GENERAL_NAMES *names;
 
+    if (pki_read_request(a, pem, &subject, err) || !(q = pki_request_open(pem, err)))
+        return -1;
+    r->use = CERT_REQUESTED;
+    r->cn = subject.cn;
+    r->organizations = subject.organizations;
+    r->n_organizations = subject.n_organizations;
+
+    /* Only names of a host, an address, a mailbox or a URI. */
+    names = alternatives_of(q);
     for (int i = sk_GENERAL_NAME_num(names); i-- > 0;) {
         int type = sk_GENERAL_NAME_value(names, i)->type;
 
@@ -214,23 +226,8 @@ static GENERAL_NAMES *taken_over(X509_REQ *q)
         GENERAL_NAMES_free(names);
         names = NULL;
     }
-    return names;
-}
+    r->alternatives = names;
 
-int pki_request_issue(struct cert_request *r, struct arena *a, struct str pem, X509 *ca,
-                      EVP_PKEY *ca_key, X509 **ret, struct err *err)
-{
-    struct pki_request subject;
-    X509_REQ *q;
-    int failed;
-
-    if (pki_read_request(a, pem, &subject, err) || !(q = pki_request_open(pem, err)))
-        return -1;
-    r->use = CERT_REQUESTED;
-    r->cn = subject.cn;
-    r->organizations = subject.organizations;
-    r->n_organizations = subject.n_organizations;
-    r->alternatives = taken_over(q);
     failed = pki_cert_issue(r, X509_REQ_get0_pubkey(q), ca, ca_key, ret, err);
     GENERAL_NAMES_free(r->alternatives);
     X509_REQ_free(q);

@@ -184,16 +184,6 @@ struct membership {
     struct str *sorted; /* its groups; NULL: few enough for a linear search */
 };
 
-static void membership_sort(struct membership *k, struct arena *a)
-{
-    size_t n = k->user->n_groups;
-
-    k->sorted = arena_alloc(a, n * sizeof(*k->sorted));
-    for (size_t i = 0; i < n; i++)
-        k->sorted[i] = k->user->groups[i];
-    qsort(k->sorted, n, sizeof(*k->sorted), str_order);
-}
-
 static bool is_in_group(const struct membership *k, struct str group)
 {
     const struct user *u = k->user;
@@ -266,8 +256,14 @@ void rbac_each(struct rbac *r, const struct user *u, struct str ns, rule_cb each
 
     assert(r->magic == RBAC_MAGIC);
     index_make(r);
-    if (a)
-        membership_sort(&k, a);
+    if (a) {
+        size_t n = k.user->n_groups;
+
+        k.sorted = arena_alloc(a, n * sizeof(*k.sorted));
+        for (size_t i = 0; i < n; i++)
+            k.sorted[i] = k.user->groups[i];
+        qsort(k.sorted, n, sizeof(*k.sorted), str_order);
+    }
     each_rule(r, &k, ns, each, ctx);
     if (a)
         arena_free(a);

@@ -18,21 +18,6 @@ struct review {
 
 /* ---- validation ---- */
 
-/* "In", "NotIn" require values, "Exists", "DoesNotExist" require none; newer clients may know
- * others. */
-static void check_values(struct field_errors *e, const struct field_path *at, const cJSON *r)
-{
-    struct str op = json_str_at(r, "operator");
-    size_t n = json_count(json_get(r, "values"));
-
-    if ((str_eqc(op, "In") || str_eqc(op, "NotIn")) && !n)
-        field_required(e, FIELD(at, "values"),
-                       "must be specified when `operator` is 'In' or 'NotIn'");
-    if ((str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist")) && n)
-        field_forbidden(e, FIELD(at, "values"),
-                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-}
-
 static void check_names(struct field_errors *e, const struct field_path *at, enum name_rule rule,
                         struct str text)
 {
@@ -48,10 +33,23 @@ static void check_requirement(struct field_errors *e, const struct field_path *a
 {
     struct str key = json_str_at(r, "key");
     size_t i = 0;
+    struct str op;
+    size_t n;
 
     if (!labels && !key.n)
         field_required(e, FIELD(at, "key"), "must be specified");
-    check_values(e, at, r);
+
+    /* "In", "NotIn" require values, "Exists", "DoesNotExist" require none; newer clients may know
+     * others. */
+    op = json_str_at(r, "operator");
+    n = json_count(json_get(r, "values"));
+    if ((str_eqc(op, "In") || str_eqc(op, "NotIn")) && !n)
+        field_required(e, FIELD(at, "values"),
+                       "must be specified when `operator` is 'In' or 'NotIn'");
+    if ((str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist")) && n)
+        field_forbidden(e, FIELD(at, "values"),
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+
     if (!labels)
         return;
     check_names(e, FIELD(at, "key"), NAME_QUALIFIED, key);
@@ -98,25 +96,6 @@ static cJSON *internal_path(struct arena *a, const cJSON *path)
     return o;
 }
 
-static void check_spec(struct field_errors *e, const struct review *q)
-{
-    const struct field_path *spec = FIELD(NULL, "spec"), *at = FIELD(spec, "resourceAttributes");
-    struct arena *a = e->arena;
-
-    if (q->resource && q->path)
-        field_invalid(e, FIELD(spec, "nonResourceAttributes"), internal_path(a, q->path),
-                      "cannot be specified in combination with resourceAttributes");
-    if (!q->resource && !q->path)
-        field_invalid(
-            e, at, json_new_null(a),
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified");
-    if (!q->self && !q->user.name.n && !q->user.n_groups)
-        field_invalid(e, FIELD(spec, "user"), json_new_string(a, STR("")),
-                      "at least one of user or group must be specified");
-    check_selector(e, FIELD(at, "fieldSelector"), json_get(q->resource, "fieldSelector"), false);
-    check_selector(e, FIELD(at, "labelSelector"), json_get(q->resource, "labelSelector"), true);
-}
-
 /* Reviews have no name. The namespace of a local one is already the request's. */
 static void check_metadata(struct field_errors *e, const struct review *q)
 {
@@ -148,9 +127,27 @@ static int check(const struct review *q, struct err *err)
 {
     struct call *c = q->call;
     struct field_errors e;
+    const struct field_path *spec, *at;
+    struct arena *a;
 
     field_errors_init(&e, c->arena);
-    check_spec(&e, q);
+
+    spec = FIELD(NULL, "spec");
+    at = FIELD(spec, "resourceAttributes");
+    a = e.arena;
+    if (q->resource && q->path)
+        field_invalid(&e, FIELD(spec, "nonResourceAttributes"), internal_path(a, q->path),
+                      "cannot be specified in combination with resourceAttributes");
+    if (!q->resource && !q->path)
+        field_invalid(
+            &e, at, json_new_null(a),
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+    if (!q->self && !q->user.name.n && !q->user.n_groups)
+        field_invalid(&e, FIELD(spec, "user"), json_new_string(a, STR("")),
+                      "at least one of user or group must be specified");
+    check_selector(&e, FIELD(at, "fieldSelector"), json_get(q->resource, "fieldSelector"), false);
+    check_selector(&e, FIELD(at, "labelSelector"), json_get(q->resource, "labelSelector"), true);
+
     check_metadata(&e, q);
     if (q->local)
         check_local(&e, q, c->ns);

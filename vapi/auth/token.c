@@ -170,27 +170,23 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
     return pki_sign_token(vapi_pki(c->api), c->arena, claims, ret_jwt, err);
 }
 
-static void fill_metadata(struct call *c, const struct token_claims *claims)
-{
-    struct arena *a = c->arena;
-    cJSON *meta = json_ensure_object(a, c->body, "metadata");
-
-    if (!json_str_at(meta, "name").n)
-        json_set_str(a, meta, "name", c->name);
-    json_set_str(a, meta, "uid", claims->service_account_uid);
-    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims->issued));
-}
-
 static void answer(struct call *c, const struct token_claims *claims, struct str jwt)
 {
     struct arena *a = c->arena;
     cJSON *spec = json_ensure_object(a, c->body, "spec");
     cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a)), *status;
+    cJSON *meta;
 
     for (size_t i = 0; i < claims->n_audiences; i++)
         json_append(audiences, json_new_string(a, claims->audiences[i]));
     json_set_i64(a, spec, "expirationSeconds", claims->expires - claims->issued);
-    fill_metadata(c, claims);
+
+    meta = json_ensure_object(a, c->body, "metadata");
+    if (!json_str_at(meta, "name").n)
+        json_set_str(a, meta, "name", c->name);
+    json_set_str(a, meta, "uid", claims->service_account_uid);
+    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims->issued));
+
     status = json_set(a, c->body, "status", json_new_object(a));
     json_set_str(a, status, "token", jwt);
     json_set_str(a, status, "expirationTimestamp", time_format_s(a, claims->expires));

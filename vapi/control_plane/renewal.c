@@ -83,24 +83,6 @@ static void log_ca(struct vapi_renewals *all, int64_t now)
 
 /* ---- the timer ---- */
 
-static void renew_one(struct vapi_renewal *r)
-{
-    struct arena *a = arena_new(0);
-    int64_t from, end;
-    struct err err;
-
-    err_init(&err, a);
-    if (r->renew(r->ctx, &err)) {
-        log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
-                  STR_F(err.message));
-    } else {
-        r->life(r->ctx, &from, &end);
-        log_info("certificate renewed certificate=%s until=%.*s", r->name,
-                 STR_F(time_format_s(a, end)));
-    }
-    arena_free(a);
-}
-
 static void on_renewal(uv_timer_t *timer)
 {
     struct vapi *api = timer->data;
@@ -130,8 +112,23 @@ void renewal_check(struct vapi *api)
     int64_t now = clock_wall_s(api->o.clock);
 
     for (size_t i = 0; i < all->n; i++) {
-        if (due(&all->items[i]) <= now)
-            renew_one(&all->items[i]);
+        if (due(&all->items[i]) <= now) {
+            struct vapi_renewal *r = &all->items[i];
+            struct arena *a = arena_new(0);
+            int64_t from, end;
+            struct err err;
+
+            err_init(&err, a);
+            if (r->renew(r->ctx, &err)) {
+                log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
+                          STR_F(err.message));
+            } else {
+                r->life(r->ctx, &from, &end);
+                log_info("certificate renewed certificate=%s until=%.*s", r->name,
+                         STR_F(time_format_s(a, end)));
+            }
+            arena_free(a);
+        }
     }
     log_ca(all, now);
     set_timer(all);

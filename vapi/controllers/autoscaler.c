@@ -196,17 +196,6 @@ static void on_scaled(struct reconcile *r, void *ctx, const struct err *err,
     commit(s);
 }
 
-static void rescale(struct scaling *s)
-{
-    struct arena *a = reconcile_arena(s->run);
-    cJSON *patch = json_new_object(a);
-
-    json_set_i64(a, json_ensure_object(a, patch, "spec"), "replicas", s->desired);
-    reconcile_patch(s->run, s->target_res, STR("scale"), meta_ns(s->target), meta_name(s->target),
-                    patch);
-    reconcile_then(s->run, on_scaled, s);
-}
-
 static void decide(struct scaling *s)
 {
     int64_t least = json_i64_at(s->hpa, "spec.minReplicas", 1);
@@ -229,7 +218,13 @@ static void decide(struct scaling *s)
         s->desired = json_i64_at(s->hpa, "status.desiredReplicas", 0);
     }
     if (s->why) {
-        rescale(s);
+        struct arena *a = reconcile_arena(s->run);
+        cJSON *patch = json_new_object(a);
+
+        json_set_i64(a, json_ensure_object(a, patch, "spec"), "replicas", s->desired);
+        reconcile_patch(s->run, s->target_res, STR("scale"), meta_ns(s->target),
+                        meta_name(s->target), patch);
+        reconcile_then(s->run, on_scaled, s);
         return;
     }
     set_sizes(s);

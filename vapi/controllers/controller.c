@@ -39,25 +39,21 @@ static void notice_drops(struct controller *c)
     c->dropped = dropped;
 }
 
-static void source_read(struct source *s)
-{
-    bool expired = false;
-    const struct store_event *e;
-
-    while ((e = store_watch_next(s->watch, &expired)))
-        s->def->map(s->controller, e);
-    if (expired)
-        source_scan(s);
-    notice_drops(s->controller);
-}
-
 static void on_wake(void *ctx)
 {
     struct source *s = ctx;
 
     assert(s->controller->magic == CONTROLLER_MAGIC);
-    if (!s->controller->closing)
-        source_read(s);
+    if (!s->controller->closing) {
+        bool expired = false;
+        const struct store_event *e;
+
+        while ((e = store_watch_next(s->watch, &expired)))
+            s->def->map(s->controller, e);
+        if (expired)
+            source_scan(s);
+        notice_drops(s->controller);
+    }
 }
 
 struct scan_all {
@@ -146,30 +142,6 @@ static bool may_log(struct reconcile *r)
 
 static void controller_maybe_closed(struct controller *c);
 
-static void run_finish(struct reconcile *r)
-{
-    struct controller *c = r->controller;
-    struct str key = r->key;
-
-    assert(r->pending == 0);
-    if (c->order.read_only) { /* whatever its result: all keys run again afterwards */
-        r->failed = r->quiet_retry = false;
-        worker_add(c->worker, key);
-    }
-    if (r->failed && may_log(r))
-        log_warn("%s: %.*s: %.*s", c->def->name, STR_F(r->key), STR_F(r->err.message));
-    /* A failed run is retried after its backoff; a delay it requested before it failed must not
-     * override that. */
-    if (r->again_ms >= 0 && !r->failed && !c->closing)
-        worker_add_after(c->worker, key, r->again_ms);
-    worker_done(c->worker, key, r->failed || r->quiet_retry);
-    r->magic = 0;
-    arena_free(r->arena); /* frees r and key, too */
-    c->n_runs--;
-    recover(c);
-    controller_maybe_closed(c);
-}
-
 void run_release(struct reconcile *r)
 {
     reconcile_phase next;
@@ -179,7 +151,26 @@ void run_release(struct reconcile *r)
         next = r->next;
         r->next = NULL;
         if (!next || r->controller->closing) {
-            run_finish(r);
+            struct controller *c = r->controller;
+            struct str key = r->key;
+
+            assert(r->pending == 0);
+            if (c->order.read_only) { /* whatever its result: all keys run again afterwards */
+                r->failed = r->quiet_retry = false;
+                worker_add(c->worker, key);
+            }
+            if (r->failed && may_log(r))
+                log_warn("%s: %.*s: %.*s", c->def->name, STR_F(r->key), STR_F(r->err.message));
+            /* A failed run is retried after its backoff; a delay it requested before it failed must
+             * not override that. */
+            if (r->again_ms >= 0 && !r->failed && !c->closing)
+                worker_add_after(c->worker, key, r->again_ms);
+            worker_done(c->worker, key, r->failed || r->quiet_retry);
+            r->magic = 0;
+            arena_free(r->arena); /* frees r and key, too */
+            c->n_runs--;
+            recover(c);
+            controller_maybe_closed(c);
             return;
         }
         r->pending = 1;

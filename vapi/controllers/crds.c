@@ -56,11 +56,6 @@ static void take_down(struct crds *x, struct served *s)
     mem_free(s);
 }
 
-static uint64_t spec_digest(struct arena *a, const cJSON *crd)
-{
-    return str_hash(json_text(a, json_get(crd, "spec")), 0);
-}
-
 static int put_up_version(struct crds *x, struct served *s, const cJSON *crd, const cJSON *version,
                           struct err *err)
 {
@@ -92,7 +87,7 @@ static int put_up(struct crds *x, struct arena *a, const cJSON *stored, struct e
     const cJSON *crd = names_serving(a, stored), *versions = json_path(crd, "spec.versions");
     struct str name = json_str_at(crd, "metadata.name");
     struct served *s = served_find(x, name);
-    uint64_t digest = spec_digest(a, crd);
+    uint64_t digest = str_hash(json_text(a, json_get(crd, "spec")), 0);
 
     if (s && s->digest == digest)
         return 0;

@@ -196,21 +196,6 @@ static void finish(struct reconcile *r, void *ctx)
 
 /* --- reconcile --- */
 
-static void manage(struct ds *s)
-{
-    s->batch = (struct pod_batch){
-        .run = s->run, .owner = s->owner, .make = make_pod, .ctx = s, .done = finish};
-    make_template(s);
-    list_nodes(s);
-    assign_pods(s);
-    ds_bounds(s);
-    for (size_t i = 0; i < s->n_nodes; i++)
-        ds_tend(s, &s->nodes[i]);
-    if (!s->n_deleted && !s->batch.wanted)
-        ds_renew(s);
-    pods_create(&s->batch);
-}
-
 static void ds_reconcile(struct reconcile *r)
 {
     struct arena *a = reconcile_arena(r);
@@ -226,8 +211,19 @@ static void ds_reconcile(struct reconcile *r)
     s->as_read = s->revisions.as_read;
     s->hash = revision_hash(&s->revisions, s->revisions.update);
     s->pods = json_items(a, objects_claim(r, s->pods_res, s->res, s->owner, &selector), &s->n_pods);
-    if (!reconcile_error(r))
-        manage(s);
+    if (!reconcile_error(r)) {
+        s->batch = (struct pod_batch){
+            .run = s->run, .owner = s->owner, .make = make_pod, .ctx = s, .done = finish};
+        make_template(s);
+        list_nodes(s);
+        assign_pods(s);
+        ds_bounds(s);
+        for (size_t i = 0; i < s->n_nodes; i++)
+            ds_tend(s, &s->nodes[i]);
+        if (!s->n_deleted && !s->batch.wanted)
+            ds_renew(s);
+        pods_create(&s->batch);
+    }
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)

@@ -27,11 +27,6 @@ static bool surges(const struct ds *s)
     return n > 0;
 }
 
-static bool is_older(const cJSON *a, const cJSON *b)
-{
-    return meta_created_s(a) < meta_created_s(b);
-}
-
 /* --- independent of the update strategy --- */
 
 /* Remaining backoff after failures of this set on this node; 0: none. An entry replaces the one it
@@ -79,7 +74,7 @@ static bool drop_ended(struct ds *s, const cJSON *pod)
 /* Of several of a kind the oldest stays. */
 static const cJSON *keep_oldest(struct ds *s, const cJSON *kept, const cJSON *pod)
 {
-    bool older = kept && is_older(pod, kept);
+    bool older = kept && meta_created_s(pod) < meta_created_s(kept);
 
     if (kept)
         ds_drop(s, older ? kept : pod);

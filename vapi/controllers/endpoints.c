@@ -123,17 +123,6 @@ static void select_pods(struct service_run *s)
     }
 }
 
-/* The service was deleted: deletes its Endpoints by name. */
-static void remove_all(struct reconcile *r, struct str ns, struct str name)
-{
-    const struct resource *res = reconcile_resource(r, "", "endpoints");
-    const cJSON *endpoints = reconcile_get(r, res, ns, name);
-
-    slices_remove(r, ns, name, ENDPOINT_SLICE_MANAGER);
-    if (endpoints && !object_is_terminating(endpoints))
-        reconcile_delete(r, res, ns, name, meta_uid(endpoints), NULL);
-}
-
 static void service_reconcile(struct reconcile *r)
 {
     struct service_run *s = ARENA_NEW(reconcile_arena(r), struct service_run);
@@ -145,7 +134,13 @@ static void service_reconcile(struct reconcile *r)
     s->res = reconcile_resource(r, "", "services");
     s->service = reconcile_get(r, s->res, ns, name);
     if (!s->service) {
-        remove_all(r, ns, name);
+        /* The service was deleted: deletes its Endpoints by name. */
+        const struct resource *res = reconcile_resource(r, "", "endpoints");
+        const cJSON *endpoints = reconcile_get(r, res, ns, name);
+
+        slices_remove(r, ns, name, ENDPOINT_SLICE_MANAGER);
+        if (endpoints && !object_is_terminating(endpoints))
+            reconcile_delete(r, res, ns, name, meta_uid(endpoints), NULL);
         return;
     }
     if (!json_count(json_path(s->service, "spec.selector")) ||

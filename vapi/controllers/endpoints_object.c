@@ -157,11 +157,22 @@ static cJSON *as_json(struct subsets *x, bool *ret_truncated)
 
 /* --- writing --- */
 
-static void set_metadata(struct service_run *s, cJSON *endpoints, bool truncated)
+void endpoints_write(struct service_run *s)
 {
-    cJSON *meta = json_ensure_object(s->arena, endpoints, "metadata");
-    cJSON *labels = service_labels(s);
+    const struct resource *res = reconcile_resource(s->run, "", "endpoints");
+    struct subsets x = {.run = s};
+    bool truncated;
+    const cJSON *as_read = reconcile_get(s->run, res, meta_ns(s->service), meta_name(s->service));
+    cJSON *endpoints = as_read ? json_copy(s->arena, as_read) : json_new_object(s->arena), *list;
+    cJSON *meta, *labels;
 
+    x.list = arena_alloc(s->arena, (s->n_pods + 1) * sizeof(*x.list));
+    for (size_t i = 0; i < s->n_pods; i++)
+        add_pod(&x, s->pods[i]);
+    list = as_json(&x, &truncated);
+
+    meta = json_ensure_object(s->arena, endpoints, "metadata");
+    labels = service_labels(s);
     json_set_str(s->arena, labels, MANAGED_BY, STR("endpoint-controller"));
     json_set_str(s->arena, meta, "name", meta_name(s->service));
     json_set_str(s->arena, meta, "namespace", meta_ns(s->service));
@@ -171,21 +182,7 @@ static void set_metadata(struct service_run *s, cJSON *endpoints, bool truncated
                      STR("truncated"));
     else if (json_get(meta, "annotations"))
         json_remove(json_get(meta, "annotations"), OVER_CAPACITY);
-}
 
-void endpoints_write(struct service_run *s)
-{
-    const struct resource *res = reconcile_resource(s->run, "", "endpoints");
-    struct subsets x = {.run = s};
-    bool truncated;
-    const cJSON *as_read = reconcile_get(s->run, res, meta_ns(s->service), meta_name(s->service));
-    cJSON *endpoints = as_read ? json_copy(s->arena, as_read) : json_new_object(s->arena), *list;
-
-    x.list = arena_alloc(s->arena, (s->n_pods + 1) * sizeof(*x.list));
-    for (size_t i = 0; i < s->n_pods; i++)
-        add_pod(&x, s->pods[i]);
-    list = as_json(&x, &truncated);
-    set_metadata(s, endpoints, truncated);
     if (json_count(list))
         json_set(s->arena, endpoints, "subsets", list);
     else

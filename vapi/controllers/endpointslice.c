@@ -105,20 +105,6 @@ static cJSON *make_endpoint(struct service_run *s, const cJSON *pod, cJSON *addr
     return endpoint;
 }
 
-static void add_pod(struct service_run *s, struct slice_plan *p, const cJSON *pod)
-{
-    cJSON *ports = service_ports_of(s, pod, true);
-
-    json_each(type, p->keep_types)
-    {
-        cJSON *addresses = addresses_of(s, pod, json_str(type));
-
-        if (json_count(addresses))
-            json_append(slice_group_get(p, arena_cstr(s->arena, json_str(type)), ports)->endpoints,
-                        make_endpoint(s, pod, addresses));
-    }
-}
-
 void endpoint_slices_write(struct service_run *s)
 {
     struct slice_plan p = {.run = s->run,
@@ -132,7 +118,19 @@ void endpoint_slices_write(struct service_run *s)
     json_set_str(s->arena, labels, SLICE_MANAGED_BY, ENDPOINT_SLICE_MANAGER);
     p.labels = labels;
     p.keep_types = types_of(s);
-    for (size_t i = 0; i < s->n_pods; i++)
-        add_pod(s, &p, s->pods[i]);
+    for (size_t i = 0; i < s->n_pods; i++) {
+        const cJSON *pod = s->pods[i];
+        cJSON *ports = service_ports_of(s, pod, true);
+
+        json_each(type, p.keep_types)
+        {
+            cJSON *addresses = addresses_of(s, pod, json_str(type));
+
+            if (json_count(addresses))
+                json_append(
+                    slice_group_get(&p, arena_cstr(s->arena, json_str(type)), ports)->endpoints,
+                    make_endpoint(s, pod, addresses));
+        }
+    }
     slices_write(&p);
 }

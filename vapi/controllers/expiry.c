@@ -117,18 +117,6 @@ static void on_removed(void *ctx, const struct err *err, const struct store_obje
     x->under_way--;
 }
 
-static void remove_due(struct expiry *x, struct sweep *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        const struct store_object *o = s->due[i];
-        struct vapi_delete options = {.grace_seconds = 0, .uid = o->uid, .revision = o->revision};
-
-        x->under_way++;
-        vapi_delete(x->api, x->events, o->ns, o->name, &options, on_removed, x);
-        store_object_unref(o);
-    }
-}
-
 void expiry_sweep(struct expiry *x)
 {
     struct sweep s = {.expiry = x,
@@ -143,7 +131,16 @@ void expiry_sweep(struct expiry *x)
     failed = store_scan(vapi_store(x->api), x->events->storage, STR_NULL, STR_NULL, STR_NULL, 0,
                         on_event, &s, &err);
     arena_free(s.arena);
-    remove_due(x, &s);
+
+    for (size_t i = 0; i < s.n; i++) {
+        const struct store_object *o = s.due[i];
+        struct vapi_delete options = {.grace_seconds = 0, .uid = o->uid, .revision = o->revision};
+
+        x->under_way++;
+        vapi_delete(x->api, x->events, o->ns, o->name, &options, on_removed, x);
+        store_object_unref(o);
+    }
+
     if (failed || s.more || x->under_way)
         arm(x, 1);
     else if (s.oldest_s != INT64_MAX)

@@ -106,21 +106,6 @@ static void unlink_edges(struct gc_index *x, struct dependent *d)
     d->n = 0;
 }
 
-static void link_edge(struct gc_index *x, struct dependent *d, const cJSON *ref)
-{
-    struct edge *e = &d->edges[d->n++];
-
-    e->owner = owner_get(x, json_str_at(ref, "uid"));
-    e->dependent = d;
-    e->blocks = json_true(json_get(ref, "blockOwnerDeletion"));
-    e->link = &e->owner->first;
-    e->next = e->owner->first;
-    if (e->next)
-        e->next->link = &e->next;
-    e->owner->first = e;
-    e->owner->n++;
-}
-
 /* The same owners in the same order, with equal blockOwnerDeletion. */
 static bool same_edges(const struct dependent *d, const cJSON *refs)
 {
@@ -196,8 +181,19 @@ bool gc_index_put(struct gc_index *x, const struct store_object *o, const cJSON 
     d->edges = mem_alloc(n * sizeof(*d->edges));
     json_each(ref, refs)
     {
-        if (uid_fits(json_str_at(ref, "uid")))
-            link_edge(x, d, ref);
+        if (uid_fits(json_str_at(ref, "uid"))) {
+            struct edge *e = &d->edges[d->n++];
+
+            e->owner = owner_get(x, json_str_at(ref, "uid"));
+            e->dependent = d;
+            e->blocks = json_true(json_get(ref, "blockOwnerDeletion"));
+            e->link = &e->owner->first;
+            e->next = e->owner->first;
+            if (e->next)
+                e->next->link = &e->next;
+            e->owner->first = e;
+            e->owner->n++;
+        }
     }
     return true;
 }

@@ -33,20 +33,6 @@ static bool is_elsewhere(const cJSON *job)
     return by.n && !str_eqc(by, OURS);
 }
 
-/* Pods of earlier jobs of the same name. */
-static void untrack_left_over(struct reconcile *r, const struct resource *pods, struct str ns,
-                              struct str name, struct str uid)
-{
-    json_each(pod, reconcile_list(r, pods, ns, NULL))
-    {
-        const cJSON *owner = owner_controller(pod);
-
-        if (str_eqc(json_str_at(owner, "kind"), "Job") &&
-            str_eq(json_str_at(owner, "name"), name) && !str_eq(json_str_at(owner, "uid"), uid))
-            job_pod_untrack(r, pods, pod);
-    }
-}
-
 static void untrack_orphan(struct reconcile *r, const struct resource *pods, struct str ns,
                            struct str name)
 {
@@ -79,20 +65,6 @@ static void after_finish(struct job_run *j)
 
 /* --- an active job --- */
 
-static void report_finished(struct job_run *j)
-{
-    const cJSON *failed = condition_of(j->job, "Failed");
-    struct str message = json_str_at(failed, "message");
-
-    if (str_eqc(str_c(j->finished_event), "Completed"))
-        reconcile_event(j->run, j->job, "Normal", "Completed", "Job completed");
-    else
-        reconcile_event(j->run, j->job, "Warning", j->finished_event, "%.*s", STR_F(message));
-    if (!failed && j->completions >= 0 && j->succeeded > j->completions)
-        reconcile_event(j->run, j->job, "Warning", "TooManySucceededPods",
-                        "Too many succeeded pods running after completion count reached");
-}
-
 /* A pod that was adopted, or lost its finalizer, could end without being counted. */
 static void track(struct job_run *j)
 {
@@ -108,8 +80,18 @@ static void act(struct reconcile *r, void *ctx)
 
     if (!j->written)
         return; /* conflict: the frame retries */
-    if (j->finished_event)
-        report_finished(j);
+    if (j->finished_event) {
+        const cJSON *failed = condition_of(j->job, "Failed");
+        struct str message = json_str_at(failed, "message");
+
+        if (str_eqc(str_c(j->finished_event), "Completed"))
+            reconcile_event(j->run, j->job, "Normal", "Completed", "Job completed");
+        else
+            reconcile_event(j->run, j->job, "Warning", j->finished_event, "%.*s", STR_F(message));
+        if (!failed && j->completions >= 0 && j->succeeded > j->completions)
+            reconcile_event(j->run, j->job, "Warning", "TooManySucceededPods",
+                            "Too many succeeded pods running after completion count reached");
+    }
     for (size_t i = 0; i < j->n_release; i++)
         job_pod_untrack(r, j->pods_res, j->release[i]);
     if (j->finished_event || object_is_terminating(j->job))
@@ -154,20 +136,6 @@ static void go_on(struct job_run *j)
 
 /* --- reconcile --- */
 
-static void sort_out(struct job_run *j)
-{
-    j->active = arena_alloc(reconcile_arena(j->run), (j->n_pods + 1) * sizeof(*j->active));
-    for (size_t i = 0; i < j->n_pods; i++) {
-        cJSON *pod = j->pods[i];
-
-        if (pod_is_active(pod)) {
-            j->active[j->n_active++] = pod;
-            j->n_ready += pod_is_ready(pod);
-        } else if (object_is_terminating(pod) && !pod_is_finished(pod))
-            j->n_terminating++;
-    }
-}
-
 static bool load(struct job_run *j)
 {
     struct arena *a = reconcile_arena(j->run);
@@ -190,7 +158,17 @@ static bool load(struct job_run *j)
     j->per_index = j->indexed && json_path(j->job, "spec.backoffLimitPerIndex");
     j->suspended = json_true(json_path(j->job, "spec.suspend"));
     j->only_failed = str_eqc(json_str_at(j->job, "spec.podReplacementPolicy"), "Failed");
-    sort_out(j);
+
+    j->active = arena_alloc(reconcile_arena(j->run), (j->n_pods + 1) * sizeof(*j->active));
+    for (size_t i = 0; i < j->n_pods; i++) {
+        cJSON *pod = j->pods[i];
+
+        if (pod_is_active(pod)) {
+            j->active[j->n_active++] = pod;
+            j->n_ready += pod_is_ready(pod);
+        } else if (object_is_terminating(pod) && !pod_is_finished(pod))
+            j->n_terminating++;
+    }
     return true;
 }
 
@@ -200,6 +178,7 @@ static void job_reconcile(struct reconcile *r)
     const struct resource *pods = reconcile_resource(r, "", "pods");
     struct job_run *j = ARENA_NEW(reconcile_arena(r), struct job_run);
     struct str ns, name;
+    struct str uid;
 
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
@@ -209,7 +188,18 @@ static void job_reconcile(struct reconcile *r)
     }
     *j = (struct job_run){.run = r, .res = jobs, .pods_res = pods};
     j->job = reconcile_get(r, jobs, ns, name);
-    untrack_left_over(r, pods, ns, name, meta_uid(j->job));
+
+    /* Pods of earlier jobs of the same name. */
+    uid = meta_uid(j->job);
+    json_each(pod, reconcile_list(r, pods, ns, NULL))
+    {
+        const cJSON *owner = owner_controller(pod);
+
+        if (str_eqc(json_str_at(owner, "kind"), "Job") &&
+            str_eq(json_str_at(owner, "name"), name) && !str_eq(json_str_at(owner, "uid"), uid))
+            job_pod_untrack(r, pods, pod);
+    }
+
     if (!j->job || is_elsewhere(j->job) || !load(j))
         return;
     if (job_is_finished(j->job))

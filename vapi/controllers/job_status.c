@@ -281,21 +281,6 @@ static bool past_deadline(struct job_run *j)
     return left <= 0;
 }
 
-static void judge_failure(struct job_run *j)
-{
-    int64_t limit = json_i64_at(j->job, "spec.backoffLimit", 6);
-    struct str message;
-
-    if (job_fails_by_policy(j, &message))
-        set_condition(j, "FailureTarget", "True", "PodFailurePolicy", message);
-    else if (j->failed > limit || restarted_too_often(j, limit))
-        set_condition(j, "FailureTarget", "True", "BackoffLimitExceeded",
-                      STR("Job has reached the specified backoff limit"));
-    else if (past_deadline(j))
-        set_condition(j, "FailureTarget", "True", "DeadlineExceeded",
-                      STR("Job was active longer than specified deadline"));
-}
-
 static void judge_lost_indexes(struct job_run *j)
 {
     int64_t lost = job_indexes_total(&j->lost);
@@ -412,8 +397,19 @@ void job_status(struct job_run *j)
         json_set_str(a, j->status, "startTime", time_format_s(a, j->now));
     j->finishing = target(j) != NULL;
     count(j);
-    if (!target(j))
-        judge_failure(j);
+    if (!target(j)) {
+        int64_t limit = json_i64_at(j->job, "spec.backoffLimit", 6);
+        struct str message;
+
+        if (job_fails_by_policy(j, &message))
+            set_condition(j, "FailureTarget", "True", "PodFailurePolicy", message);
+        else if (j->failed > limit || restarted_too_often(j, limit))
+            set_condition(j, "FailureTarget", "True", "BackoffLimitExceeded",
+                          STR("Job has reached the specified backoff limit"));
+        else if (past_deadline(j))
+            set_condition(j, "FailureTarget", "True", "DeadlineExceeded",
+                          STR("Job was active longer than specified deadline"));
+    }
     if (!target(j) && j->per_index)
         judge_lost_indexes(j);
     if (!target(j))

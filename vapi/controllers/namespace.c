@@ -170,33 +170,6 @@ static void set(struct content *c, const char *type, bool bad, const char *reaso
                   reconcile_now_s(c->run));
 }
 
-static void set_conditions(struct content *c)
-{
-    struct arena *a = reconcile_arena(c->run);
-    const struct err *err = reconcile_error(c->run);
-
-    set(c, "NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
-        STR("All resources successfully discovered"));
-    set(c, "NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions",
-        STR("All legacy kube types successfully parsed"));
-    if (err)
-        set(c, "NamespaceDeletionContentFailure", true, "ContentDeletionFailed",
-            arena_printf(a, "Failed to delete all resource types, 1 remaining: %.*s",
-                         STR_F(err->message)));
-    else
-        set(c, "NamespaceDeletionContentFailure", false, "ContentDeleted",
-            STR("All content successfully deleted, may be waiting on finalization"));
-    set(c, "NamespaceContentRemaining", c->n_kinds > 0,
-        c->n_kinds ? "SomeResourcesRemain" : "ContentRemoved",
-        c->n_kinds ? tell(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
-                   : STR("All content successfully removed"));
-    set(c, "NamespaceFinalizersRemaining", c->n_finalizers > 0,
-        c->n_finalizers ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
-        c->n_finalizers ? tell(a, "Some content in the namespace has finalizers remaining: ", "in",
-                               c->finalizers, c->n_finalizers)
-                        : STR("All content-preserving finalizers finished"));
-}
-
 /* --- steps --- */
 
 static void finalize(struct content *c)
@@ -217,13 +190,38 @@ static void judge(struct reconcile *r, void *ctx)
 {
     struct content *c = ctx;
     const cJSON *as_read = json_copy(reconcile_arena(r), c->ns);
+    struct arena *a;
+    const struct err *err;
 
     sweep(c, false, false);
     if (!c->n && !reconcile_error(r)) {
         finalize(c);
         return;
     }
-    set_conditions(c);
+
+    a = reconcile_arena(c->run);
+    err = reconcile_error(c->run);
+    set(c, "NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
+        STR("All resources successfully discovered"));
+    set(c, "NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions",
+        STR("All legacy kube types successfully parsed"));
+    if (err)
+        set(c, "NamespaceDeletionContentFailure", true, "ContentDeletionFailed",
+            arena_printf(a, "Failed to delete all resource types, 1 remaining: %.*s",
+                         STR_F(err->message)));
+    else
+        set(c, "NamespaceDeletionContentFailure", false, "ContentDeleted",
+            STR("All content successfully deleted, may be waiting on finalization"));
+    set(c, "NamespaceContentRemaining", c->n_kinds > 0,
+        c->n_kinds ? "SomeResourcesRemain" : "ContentRemoved",
+        c->n_kinds ? tell(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
+                   : STR("All content successfully removed"));
+    set(c, "NamespaceFinalizersRemaining", c->n_finalizers > 0,
+        c->n_finalizers ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
+        c->n_finalizers ? tell(a, "Some content in the namespace has finalizers remaining: ", "in",
+                               c->finalizers, c->n_finalizers)
+                        : STR("All content-preserving finalizers finished"));
+
     status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
 }
 

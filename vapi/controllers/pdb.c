@@ -164,15 +164,6 @@ static void sort_disrupted(struct budget *b)
     }
 }
 
-static void count_healthy(struct budget *b)
-{
-    json_each(pod, b->pods)
-    {
-        b->healthy += !object_is_terminating(pod) && !json_get_str(b->disrupted, meta_name(pod)) &&
-                      pod_is_ready(pod);
-    }
-}
-
 /* --- status --- */
 
 static void set_condition(struct budget *b, bool allowed, const char *reason, struct str message)
@@ -251,7 +242,13 @@ static void pdb_reconcile(struct reconcile *r)
                                    json_i64_at(b.pdb, "metadata.generation", 0))
         reconcile_event(r, b.pdb, "Normal", "NoPods", "No matching pods found");
     sort_disrupted(&b);
-    count_healthy(&b);
+
+    json_each(pod, b.pods)
+    {
+        b.healthy += !object_is_terminating(pod) && !json_get_str(b.disrupted, meta_name(pod)) &&
+                     pod_is_ready(pod);
+    }
+
     tell(&b);
 }
 

@@ -67,22 +67,6 @@ static cJSON *make_pod(void *ctx, size_t i)
     return ((struct replicas *)ctx)->pod;
 }
 
-static void delete_pods(struct replicas *s, size_t n)
-{
-    size_t n_crowd;
-    cJSON **crowd = relatives(s, &n_crowd);
-
-    pods_rank(reconcile_arena(s->run), s->active, s->n_active, crowd, n_crowd,
-              reconcile_now_s(s->run));
-    for (size_t i = 0; i < n && i < BURST; i++) {
-        const cJSON *pod = s->active[i];
-
-        reconcile_delete(s->run, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod), NULL);
-        reconcile_event(s->run, s->owner, "Normal", "SuccessfulDelete", "Deleted pod: %.*s",
-                        STR_F(meta_name(pod)));
-    }
-}
-
 /* --- status --- */
 
 static void count_available(struct replicas *s, bool available, int64_t wait_s)
@@ -104,25 +88,13 @@ static void count_active(struct replicas *s, const cJSON *pod)
     count_available(s, available, wait);
 }
 
-/* Errors of this run; an older failure's message stays while it lasts. */
-static void set_failure(struct replicas *s)
-{
-    const struct err *err = reconcile_error(s->run);
-    bool missing = s->counts.active < s->wanted;
-
-    if (!err)
-        condition_remove(s->owner, "ReplicaFailure");
-    else if (!condition_of(s->owner, "ReplicaFailure"))
-        condition_set(reconcile_arena(s->run), s->owner, "ReplicaFailure", "True",
-                      missing ? "FailedCreate" : "FailedDelete", err->message,
-                      reconcile_now_s(s->run));
-}
-
 static void update_status(struct reconcile *r, void *ctx)
 {
     struct replicas *s = ctx;
     struct arena *a = reconcile_arena(r);
     cJSON *status = json_ensure_object(a, s->owner, "status");
+    const struct err *err;
+    bool missing;
 
     /* The pods' events requeue the set; the next run sees the changes. */
     if (s->moved && !reconcile_error(r))
@@ -135,7 +107,17 @@ static void update_status(struct reconcile *r, void *ctx)
         status_set(a, status, "terminatingReplicas", s->counts.terminating, true);
     status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
                false);
-    set_failure(s);
+
+    /* Errors of this run; an older failure's message stays while it lasts. */
+    err = reconcile_error(s->run);
+    missing = s->counts.active < s->wanted;
+    if (!err)
+        condition_remove(s->owner, "ReplicaFailure");
+    else if (!condition_of(s->owner, "ReplicaFailure"))
+        condition_set(reconcile_arena(s->run), s->owner, "ReplicaFailure", "True",
+                      missing ? "FailedCreate" : "FailedDelete", err->message,
+                      reconcile_now_s(s->run));
+
     status_commit(r, s->res, s->owner, s->as_read);
 }
 
@@ -277,7 +259,21 @@ static void manage(struct replicas *s)
         return;
     }
     if (missing < 0) {
-        delete_pods(s, (size_t)-missing);
+        size_t n = (size_t)-missing;
+        size_t n_crowd;
+        cJSON **crowd = relatives(s, &n_crowd);
+
+        pods_rank(reconcile_arena(s->run), s->active, s->n_active, crowd, n_crowd,
+                  reconcile_now_s(s->run));
+        for (size_t i = 0; i < n && i < BURST; i++) {
+            const cJSON *pod = s->active[i];
+
+            reconcile_delete(s->run, s->pods_res, meta_ns(pod), meta_name(pod), meta_uid(pod),
+                             NULL);
+            reconcile_event(s->run, s->owner, "Normal", "SuccessfulDelete", "Deleted pod: %.*s",
+                            STR_F(meta_name(pod)));
+        }
+
         s->moved = true;
         reconcile_next(s->run, update_status, s);
         return;

@@ -158,8 +158,9 @@ static void set_failure(struct rollout *o)
 
 /* --- status --- */
 
-static void set_counts(struct rollout *o)
+void rollout_status(struct rollout *o, bool progress)
 {
+    bool enough = rollout_total(o, "availableReplicas") >= o->wanted - o->unavailable;
     cJSON *status = json_ensure_object(o->arena, o->deployment, "status");
     int64_t available = rollout_total(o, "availableReplicas");
     int64_t missing = rollout_wanted(o) - available;
@@ -173,13 +174,7 @@ static void set_counts(struct rollout *o)
     status_set(a, status, "availableReplicas", available, false);
     status_set(a, status, "unavailableReplicas", missing > 0 ? missing : 0, false);
     status_set(a, status, "terminatingReplicas", rollout_total(o, "terminatingReplicas"), true);
-}
 
-void rollout_status(struct rollout *o, bool progress)
-{
-    bool enough = rollout_total(o, "availableReplicas") >= o->wanted - o->unavailable;
-
-    set_counts(o);
     rollout_condition(o, "Available", enough ? "True" : "False",
                       enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
                       enough ? STR("Deployment has minimum availability.")

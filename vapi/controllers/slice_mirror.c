@@ -104,25 +104,13 @@ static cJSON *copy_map(struct arena *a, const cJSON *from)
     return json_is_object(from) ? json_copy(a, from) : json_new_object(a);
 }
 
-static void set_metadata(struct mirror *m)
-{
-    const cJSON *meta = json_get(m->plan.owner, "metadata");
-    cJSON *labels = copy_map(m->arena, json_get(meta, "labels"));
-    cJSON *annotations = copy_map(m->arena, json_get(meta, "annotations"));
-
-    json_set_str(m->arena, labels, SLICE_SERVICE, meta_name(m->plan.owner));
-    json_set_str(m->arena, labels, SLICE_MANAGED_BY, MANAGER);
-    json_remove(annotations, "endpoints.kubernetes.io/last-change-trigger-time");
-    json_remove(annotations, "kubectl.kubernetes.io/last-applied-configuration");
-    m->plan.labels = labels;
-    m->plan.annotations = annotations;
-}
-
 static void mirror_reconcile(struct reconcile *r)
 {
     struct mirror m = {.arena = reconcile_arena(r)};
     const cJSON *service;
     struct str ns, name;
+    const cJSON *meta;
+    cJSON *labels, *annotations;
 
     if (!key_split(reconcile_key(r), &ns, &name))
         return;
@@ -134,7 +122,17 @@ static void mirror_reconcile(struct reconcile *r)
         slices_remove(r, ns, name, MANAGER);
         return;
     }
-    set_metadata(&m);
+
+    meta = json_get(m.plan.owner, "metadata");
+    labels = copy_map(m.arena, json_get(meta, "labels"));
+    annotations = copy_map(m.arena, json_get(meta, "annotations"));
+    json_set_str(m.arena, labels, SLICE_SERVICE, meta_name(m.plan.owner));
+    json_set_str(m.arena, labels, SLICE_MANAGED_BY, MANAGER);
+    json_remove(annotations, "endpoints.kubernetes.io/last-change-trigger-time");
+    json_remove(annotations, "kubectl.kubernetes.io/last-applied-configuration");
+    m.plan.labels = labels;
+    m.plan.annotations = annotations;
+
     json_each(subset, json_get(m.plan.owner, "subsets")) add_subset(&m, subset);
     tell(&m);
     slices_write(&m.plan);

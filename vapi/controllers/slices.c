@@ -153,25 +153,6 @@ static void place(struct layout *l, struct slice *s, struct wanted *w)
     s->n++;
 }
 
-/* Endpoints of a slice that are still wanted stay in it, with their wanted contents. */
-static void revise(struct layout *l, struct slice *s, struct wanted *wanted, size_t n)
-{
-    const cJSON *had = json_get(s->tree, "endpoints");
-
-    json_each(endpoint, had)
-    {
-        struct wanted key = {.key = endpoint_key(l->arena, endpoint)};
-        struct wanted *w = n ? bsearch(&key, wanted, n, sizeof(*wanted), by_key) : NULL;
-
-        if (w && !w->placed)
-            place(l, s, w);
-    }
-    if (!s->n)
-        s->fate = SLICE_DROPPED;
-    else if (!json_equal(had, s->endpoints))
-        s->fate = SLICE_CHANGED;
-}
-
 static bool belongs(const struct slice_group *g, const struct slice *s)
 {
     return s->tree && str_eqc(json_str_at(s->tree, "addressType"), g->address_type) &&
@@ -221,8 +202,23 @@ static void lay_out(struct layout *l, const struct slice_group *g)
     struct wanted *wanted = sort_wanted(l->arena, g, &n);
 
     for (struct slice *s = l->slices; s; s = s->next) {
-        if (s->fate == SLICE_SAME && belongs(g, s))
-            revise(l, s, wanted, n);
+        if (s->fate == SLICE_SAME && belongs(g, s)) {
+            /* Endpoints of a slice that are still wanted stay in it, with their wanted contents. */
+            const cJSON *had = json_get(s->tree, "endpoints");
+
+            json_each(endpoint, had)
+            {
+                struct wanted key = {.key = endpoint_key(l->arena, endpoint)};
+                struct wanted *w = n ? bsearch(&key, wanted, n, sizeof(*wanted), by_key) : NULL;
+
+                if (w && !w->placed)
+                    place(l, s, w);
+            }
+            if (!s->n)
+                s->fate = SLICE_DROPPED;
+            else if (!json_equal(had, s->endpoints))
+                s->fate = SLICE_CHANGED;
+        }
     }
     place_rest(l, g, wanted, n);
 }

@@ -151,12 +151,19 @@ static bool rolled_out(const struct sts *s, const cJSON *status)
            json_i64_at(status, "replicas", 0) == s->wanted;
 }
 
-static void update_status(struct sts *s)
+static void finish(struct sts *s)
 {
-    struct arena *a = reconcile_arena(s->run);
-    cJSON *status = json_ensure_object(a, s->owner, "status");
-    const cJSON *current = s->current;
+    cJSON **pods = arena_alloc(reconcile_arena(s->run), (s->n_pods + 1) * sizeof(*pods));
+    struct arena *a;
+    cJSON *status;
+    const cJSON *current;
 
+    for (size_t i = 0; i < s->n_pods; i++)
+        pods[i] = s->pods[i].pod;
+
+    a = reconcile_arena(s->run);
+    status = json_ensure_object(a, s->owner, "status");
+    current = s->current;
     set_counts(s, status, current);
     if (current != s->revisions.update && rolled_out(s, status)) {
         current = s->revisions.update;
@@ -168,46 +175,18 @@ static void update_status(struct sts *s)
     status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
                false);
     status_commit(s->run, s->res, s->owner, s->as_read);
-}
 
-static void finish(struct sts *s)
-{
-    cJSON **pods = arena_alloc(reconcile_arena(s->run), (s->n_pods + 1) * sizeof(*pods));
-
-    for (size_t i = 0; i < s->n_pods; i++)
-        pods[i] = s->pods[i].pod;
-    update_status(s);
     revisions_prune(&s->revisions, s->current, pods, s->n_pods);
 }
 
 /* --- reconcile --- */
-
-static void read_spec(struct sts *s)
-{
-    const cJSON *policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
-
-    s->start = json_i64_at(s->owner, "spec.ordinals.start", 0);
-    s->wanted = json_i64_at(s->owner, "spec.replicas", 1);
-    s->partition = json_i64_at(s->owner, "spec.updateStrategy.rollingUpdate.partition", 0);
-    s->ordered = !str_eqc(json_str_at(s->owner, "spec.podManagementPolicy"), "Parallel");
-    s->on_delete = str_eqc(json_str_at(s->owner, "spec.updateStrategy.type"), "OnDelete");
-    s->retain = !str_eqc(json_str_at(policy, "whenDeleted"), "Delete") &&
-                !str_eqc(json_str_at(policy, "whenScaled"), "Delete");
-}
-
-static void plan(struct sts *s)
-{
-    if (fill(s) && shrink(s) && !s->on_delete)
-        renew(s);
-    s->done = finish;
-    sts_carry_out(s);
-}
 
 static void sts_reconcile(struct reconcile *r)
 {
     struct arena *a = reconcile_arena(r);
     struct sts *s = ARENA_NEW(a, struct sts);
     struct selector selector;
+    const cJSON *policy;
 
     s->run = r;
     s->pods_res = reconcile_resource(r, "", "pods");
@@ -218,13 +197,26 @@ static void sts_reconcile(struct reconcile *r)
     s->res = s->revisions.owner_res;
     s->owner = s->revisions.owner;
     s->as_read = s->revisions.as_read;
-    read_spec(s);
+
+    policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
+    s->start = json_i64_at(s->owner, "spec.ordinals.start", 0);
+    s->wanted = json_i64_at(s->owner, "spec.replicas", 1);
+    s->partition = json_i64_at(s->owner, "spec.updateStrategy.rollingUpdate.partition", 0);
+    s->ordered = !str_eqc(json_str_at(s->owner, "spec.podManagementPolicy"), "Parallel");
+    s->on_delete = str_eqc(json_str_at(s->owner, "spec.updateStrategy.type"), "OnDelete");
+    s->retain = !str_eqc(json_str_at(policy, "whenDeleted"), "Delete") &&
+                !str_eqc(json_str_at(policy, "whenScaled"), "Delete");
+
     s->current = revision_find(&s->revisions, json_str_at(s->owner, "status.currentRevision"));
     if (!s->current)
         s->current = s->revisions.update;
     sts_find_pods(s, &selector);
-    if (!reconcile_error(r))
-        plan(s);
+    if (!reconcile_error(r)) {
+        if (fill(s) && shrink(s) && !s->on_delete)
+            renew(s);
+        s->done = finish;
+        sts_carry_out(s);
+    }
 }
 
 static void map_pod(struct controller *c, const struct store_event *e)

@@ -45,14 +45,6 @@ static void adopt(struct sts *s, cJSON *pod)
     owner_refs_write(s->run, s->pods_res, pod, refs);
 }
 
-static void release(struct sts *s, const cJSON *pod)
-{
-    cJSON *refs = owner_refs_copy(reconcile_arena(s->run), pod);
-
-    owner_refs_drop(refs, meta_uid(s->owner));
-    owner_refs_write(s->run, s->pods_res, pod, refs);
-}
-
 void sts_find_pods(struct sts *s, const struct selector *selector)
 {
     struct arena *a = reconcile_arena(s->run);
@@ -67,8 +59,13 @@ void sts_find_pods(struct sts *s, const struct selector *selector)
     for (size_t i = 0; i < n_owned; i++) {
         if (!selector_match(selector, labels_flatten(a, json_path(owned[i], "metadata.labels"))) ||
             !sts_ordinal(s, meta_name(owned[i]), &ordinal)) {
-            if (!object_is_terminating(owned[i]))
-                release(s, owned[i]);
+            if (!object_is_terminating(owned[i])) {
+                const cJSON *pod = owned[i];
+                cJSON *refs = owner_refs_copy(reconcile_arena(s->run), pod);
+
+                owner_refs_drop(refs, meta_uid(s->owner));
+                owner_refs_write(s->run, s->pods_res, pod, refs);
+            }
             continue;
         }
         s->pods[s->n_pods++] = (struct sts_pod){owned[i], ordinal};

@@ -47,11 +47,6 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static bool is_leap(int64_t year)
-{
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 static int64_t year_of(int64_t unix_s)
 {
     int64_t year = 1970 + unix_s / (DAY_S * 365 + DAY_S / 4);
@@ -71,7 +66,9 @@ static int64_t day_in(const struct change_day *d, int64_t year)
     if (d->kind == DAY_OF_YEAR)
         return (days_of(year, 1, 1) + d->day) * DAY_S;
     if (d->kind == DAY_OF_YEAR_NO_LEAP) /* 1 to 365: February 29 is never counted */
-        return (days_of(year, 1, 1) + d->day - 1 + (is_leap(year) && d->day >= 60)) * DAY_S;
+        return (days_of(year, 1, 1) + d->day - 1 +
+                ((year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)) && d->day >= 60)) *
+               DAY_S;
     first = days_of(year, d->month, 1);
     length = (d->month == 12 ? days_of(year + 1, 1, 1) : days_of(year, d->month + 1, 1)) - first;
     weekday = ((first + 4) % 7 + 7) % 7;

@@ -151,14 +151,6 @@ static void on_recorded(void *ctx, const struct err *err, const struct store_obj
     (void)object;
 }
 
-static void remember(struct seen *s, uint64_t key, int64_t now_ms, const cJSON *event)
-{
-    mem_free(s->ns);
-    mem_free(s->name);
-    *s = (struct seen){key, now_ms, 1, mem_strdup(json_str_at(event, "metadata.namespace")),
-                       mem_strdup(json_str_at(event, "metadata.name"))};
-}
-
 static void record(struct events *e, struct arena *a, uint64_t key, const struct occurrence *o)
 {
     struct vapi *api = e->api;
@@ -178,7 +170,12 @@ static void record(struct events *e, struct arena *a, uint64_t key, const struct
         return;
     }
     event = make_event(a, o);
-    remember(s, key, now_ms, event);
+
+    mem_free(s->ns);
+    mem_free(s->name);
+    *s = (struct seen){key, now_ms, 1, mem_strdup(json_str_at(event, "metadata.namespace")),
+                       mem_strdup(json_str_at(event, "metadata.name"))};
+
     vapi_create(api, r, o->ns, event, on_recorded, NULL);
 }
 

@@ -23,18 +23,15 @@ static struct str field_text(struct arena *a, const cJSON *node, const char *oth
     return str_c(otherwise ? otherwise : "");
 }
 
-/* Some fields hold the name of a list's first element or of all: `status.podIPs` selects by any. */
-static struct str field_list_text(struct arena *a, const cJSON *node)
-{
-    return field_text(a, json_get(json_first(node), "ip"), "");
-}
-
 static struct str text_at(struct arena *a, const cJSON *object, const char *path,
                           const char *otherwise)
 {
     const cJSON *node = json_path(object, path);
 
-    return json_is_array(node) ? field_list_text(a, node) : field_text(a, node, otherwise);
+    /* Some fields hold the name of a list's first element or of all: `status.podIPs` selects by
+     * any. */
+    return json_is_array(node) ? field_text(a, json_get(json_first(node), "ip"), "")
+                               : field_text(a, node, otherwise);
 }
 
 /* The first non-empty path of `a.b|c`: an event's source may be its reporter. */
@@ -61,24 +58,6 @@ struct str index_fields(struct arena *a, const struct resource *r, const cJSON *
     return labels_flatten(a, map);
 }
 
-static int unknown_field(const struct resource *r, struct str key, struct err *err)
-{
-    if (!r->fields && !r->crd)
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "\"%.*s\" is not a known field selector: only \"metadata.name\", "
-                       "\"metadata.namespace\"",
-                       STR_F(key));
-    /* Two resources have messages of their own. */
-    if (str_eqc(r->group_resource, "jobs.batch"))
-        return err_set(err, &ERR_BAD_REQUEST, "field label \"%.*s\" not supported for Job",
-                       STR_F(key));
-    if (str_eqc(r->group_resource, "resourceslices.resource.k8s.io"))
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "field label not supported for %.*s, Kind=ResourceSlice: %.*s",
-                       STR_F(r->api_version), STR_F(key));
-    return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
-}
-
 static bool is_known(const struct resource *r, struct str key)
 {
     /* A cluster-scoped kind with selectable fields has no metadata.namespace, any other has. */
@@ -95,8 +74,24 @@ static bool is_known(const struct resource *r, struct str key)
 static int check_fields(const struct resource *r, const struct selector *fields, struct err *err)
 {
     for (size_t i = 0; i < fields->n; i++)
-        if (!is_known(r, fields->terms[i].key))
-            return unknown_field(r, fields->terms[i].key, err);
+        if (!is_known(r, fields->terms[i].key)) {
+            struct str key = fields->terms[i].key;
+
+            if (!r->fields && !r->crd)
+                return err_set(err, &ERR_BAD_REQUEST,
+                               "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                               "\"metadata.namespace\"",
+                               STR_F(key));
+            /* Two resources have messages of their own. */
+            if (str_eqc(r->group_resource, "jobs.batch"))
+                return err_set(err, &ERR_BAD_REQUEST, "field label \"%.*s\" not supported for Job",
+                               STR_F(key));
+            if (str_eqc(r->group_resource, "resourceslices.resource.k8s.io"))
+                return err_set(err, &ERR_BAD_REQUEST,
+                               "field label not supported for %.*s, Kind=ResourceSlice: %.*s",
+                               STR_F(r->api_version), STR_F(key));
+            return err_set(err, &ERR_BAD_REQUEST, "field label not supported: %.*s", STR_F(key));
+        }
     return 0;
 }
 

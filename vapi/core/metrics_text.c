@@ -73,16 +73,6 @@ void metrics_label(struct buf *labels, const char *name, struct str value)
     buf_char(labels, '"');
 }
 
-static void add_bucket(struct buf *out, const char *name, struct str labels, double bound,
-                       uint64_t value)
-{
-    buf_printf(out, "%s_bucket{", name);
-    buf_add(out, labels);
-    buf_addc(out, labels.n ? ",le=\"" : "le=\"");
-    add_number(out, bound);
-    buf_printf(out, "\"} %llu\n", (unsigned long long)value);
-}
-
 static void add_total(struct buf *out, const char *name, const char *suffix, struct str labels)
 {
     buf_addc(out, name);
@@ -93,10 +83,17 @@ void metrics_histogram(struct buf *out, const char *name, struct str labels, con
                        size_t n_bounds, const struct metrics_histogram *h)
 {
     uint64_t total = 0;
+    double bound;
 
     for (size_t i = 0; i <= n_bounds; i++) {
         total += h->counts[i];
-        add_bucket(out, name, labels, i < n_bounds ? bounds[i] : INFINITY, total);
+
+        bound = i < n_bounds ? bounds[i] : INFINITY;
+        buf_printf(out, "%s_bucket{", name);
+        buf_add(out, labels);
+        buf_addc(out, labels.n ? ",le=\"" : "le=\"");
+        add_number(out, bound);
+        buf_printf(out, "\"} %llu\n", (unsigned long long)total);
     }
     add_total(out, name, "_sum", labels);
     add_number(out, (double)h->sum_us / 1e6);

@@ -73,13 +73,6 @@ static struct notice **find(struct topic *t, struct str subject)
 
 /* --- reporting --- */
 
-static void log_begin(const struct vapi_notice *n)
-{
-    log_warn("%s: %s subject=\"%.*s\" message=\"%.*s\"%s%.*s%s", NAMES[n->topic], n->reason,
-             STR_F(n->subject), STR_F(n->message), n->detail.n ? " detail=\"" : "",
-             STR_F(n->detail), n->detail.n ? "\"" : "");
-}
-
 static const cJSON *kube_system(struct arena *a)
 {
     cJSON *reference = json_new_object(a);
@@ -122,34 +115,35 @@ static struct notice *add(struct topic *t, struct str subject)
     return n;
 }
 
-/* In an arena of its own, so that repeated changes of messages do not accumulate. */
-static void set(struct notice *n, const struct vapi_notice *from)
-{
-    struct arena *a = arena_new(0);
-
-    n->subject = arena_str(a, n->subject);
-    n->message = arena_str(a, from->message);
-    n->involved = from->involved ? json_copy(a, from->involved) : kube_system(a);
-    n->reason = from->reason;
-    arena_free(n->arena);
-    n->arena = a;
-}
-
 void vapi_notice(struct vapi *api, const struct vapi_notice *from)
 {
     struct topic *t = &api->notices->topics[from->topic];
     struct notice *n = *find(t, from->subject);
     bool changed = !n || !str_eqc(str_c(n->reason), from->reason);
+    struct arena *a;
 
-    if (changed)
-        log_begin(from);
+    if (changed) {
+        log_warn("%s: %s subject=\"%.*s\" message=\"%.*s\"%s%.*s%s", NAMES[from->topic],
+                 from->reason, STR_F(from->subject), STR_F(from->message),
+                 from->detail.n ? " detail=\"" : "", STR_F(from->detail),
+                 from->detail.n ? "\"" : "");
+    }
     if (!n)
         n = add(t, from->subject);
     if (!n) {
         t->dropped++;
         return;
     }
-    set(n, from);
+
+    /* In an arena of its own, so that repeated changes of messages do not accumulate. */
+    a = arena_new(0);
+    n->subject = arena_str(a, n->subject);
+    n->message = arena_str(a, from->message);
+    n->involved = from->involved ? json_copy(a, from->involved) : kube_system(a);
+    n->reason = from->reason;
+    arena_free(n->arena);
+    n->arena = a;
+
     n->recorded = n->recorded && !changed;
     record(api, n);
 }

@@ -63,22 +63,6 @@ static void hold(struct call *c)
     c->cancel = cancel_held;
 }
 
-/* Running one may hold another behind it: runs only the present number. */
-static void run_held(struct vapi *api)
-{
-    size_t n = 0;
-
-    for (struct held_call *h = api->held; h; h = h->next)
-        n++;
-    for (; n && api->held; n--) {
-        struct call *c = api->held->call;
-
-        api->held = api->held->next;
-        c->cancel = NULL;
-        call_run(c);
-    }
-}
-
 /* ---- refused ---- */
 
 static void refuse(struct call *c)
@@ -150,8 +134,20 @@ static void on_decided(void *ctx)
 {
     struct vapi *api = ctx;
 
-    if (!api->holding)
-        run_held(api);
+    if (!api->holding) {
+        /* Running one may hold another behind it: runs only the present number. */
+        size_t n = 0;
+
+        for (struct held_call *h = api->held; h; h = h->next)
+            n++;
+        for (; n && api->held; n--) {
+            struct call *c = api->held->call;
+
+            api->held = api->held->next;
+            c->cancel = NULL;
+            call_run(c);
+        }
+    }
 }
 
 void vapi_set_read_only(struct vapi *api, const char *reason)

@@ -259,18 +259,12 @@ static void place(struct registry *g, struct resource *r)
 
 /* ---- built-ins ---- */
 
-static struct str group_of(struct str api_version)
-{
-    size_t slash = str_find(api_version, '/');
-
-    return slash == api_version.n ? (struct str){"", 0} : str_sub(api_version, 0, slash);
-}
-
 /* Sets the strings a template lacks. All are heap copies, owned by the registry's copy. */
 static void complete(struct registry *g, struct resource *r)
 {
     struct arena *a = arena_new(0);
     struct str group;
+    size_t slash;
 
     r->api_version = mem_str(
         r->group.n ? arena_printf(a, "%.*s/%.*s", STR_F(r->group), STR_F(r->version)) : r->version);
@@ -283,7 +277,9 @@ static void complete(struct registry *g, struct resource *r)
     }
     /* One set of objects may be served in several groups (events): the stored group identifies
      * it. */
-    group = group_of(r->storage_version);
+    slash = str_find(r->storage_version, '/');
+    group =
+        slash == r->storage_version.n ? (struct str){"", 0} : str_sub(r->storage_version, 0, slash);
     if (!(r->flags & RES_REVIEW))
         r->storage = store_resource(
             g->store,
@@ -332,13 +328,6 @@ static bool is_last_of_storage(const struct registry *g, const struct resource *
             return false;
     }
     return true;
-}
-
-/* Called after it left the lists above. */
-static void release_storage(struct registry *g, const struct resource *r)
-{
-    if (r->storage && is_last_of_storage(g, r))
-        store_resource_release(g->store, r->storage);
 }
 
 static void free_resource(struct resource *r)
@@ -446,22 +435,17 @@ static bool is_builtin(const struct registry *g, struct str group, struct str pl
     return r && !r->crd;
 }
 
-static int check_names(const struct registry *g, const struct resource *r, struct err *err)
+int registry_add(struct registry *g, struct resource *r, struct err *err)
 {
+    assert(r->crd);
+
     if (!r->group.n || !r->version.n || !r->plural.n || !r->kind.n)
         return err_set(err, &ERR_INVALID,
                        "\"%.*s\" names no group, version, plural and kind to be served under",
                        STR_F(r->group_resource));
     if (is_builtin(g, r->group, r->plural) || registry_find(g, r->group, r->version, r->plural))
         return err_set(err, &ERR_ALREADY_EXISTS, "\"%.*s\" is already in use", STR_F(r->plural));
-    return 0;
-}
 
-int registry_add(struct registry *g, struct resource *r, struct err *err)
-{
-    assert(r->crd);
-    if (check_names(g, r, err))
-        return -1;
     r->storage = store_resource(g->store, r->group_resource);
     if (!r->storage)
         return err_set(err, &ERR_TOO_MANY_REQUESTS, "the store has no id left for \"%.*s\"",
@@ -517,7 +501,11 @@ void registry_sweep(struct registry *g, uint64_t oldest_call)
             continue;
         }
         *link = gone->next;
-        release_storage(g, gone->resource);
+
+        /* No descriptor of these objects is left: the store may release them. */
+        if (gone->resource->storage && is_last_of_storage(g, gone->resource))
+            store_resource_release(g->store, gone->resource->storage);
+
         free_resource(gone->resource);
         if (gone->freed)
             gone->freed(gone->ctx);

@@ -34,11 +34,24 @@ static bool wants_details(const struct err *err)
            err->kind == &ERR_INVALID || err->kind == &ERR_FORBIDDEN || err->router;
 }
 
-static cJSON *details_tree(struct arena *a, const struct err *err)
+cJSON *status_tree(struct arena *a, const struct err *err)
 {
-    cJSON *d = json_new_object(a);
-    bool any = wants_details(err);
+    cJSON *s = json_new_object(a);
+    cJSON *metadata = json_new_object(a);
+    cJSON *details;
+    cJSON *d;
+    bool any;
 
+    json_set_str(a, s, "kind", STR("Status"));
+    json_set_str(a, s, "apiVersion", STR("v1"));
+    add_text(a, metadata, "continue", err->cont);
+    json_set(a, s, "metadata", metadata);
+    json_set_str(a, s, "status", STR("Failure"));
+    add_text(a, s, "message", err->message);
+    add_text(a, s, "reason", str_c(err->kind->reason));
+
+    d = json_new_object(a);
+    any = wants_details(err);
     any |= add_text(a, d, "name", err->name);
     any |= add_text(a, d, "group", err->group);
     any |= add_text(a, d, "kind", err->resource);
@@ -51,23 +64,8 @@ static cJSON *details_tree(struct arena *a, const struct err *err)
         json_set_i64(a, d, "retryAfterSeconds", err->retry_after);
         any = true;
     }
-    return any ? d : NULL;
-}
+    details = any ? d : NULL;
 
-cJSON *status_tree(struct arena *a, const struct err *err)
-{
-    cJSON *s = json_new_object(a);
-    cJSON *metadata = json_new_object(a);
-    cJSON *details;
-
-    json_set_str(a, s, "kind", STR("Status"));
-    json_set_str(a, s, "apiVersion", STR("v1"));
-    add_text(a, metadata, "continue", err->cont);
-    json_set(a, s, "metadata", metadata);
-    json_set_str(a, s, "status", STR("Failure"));
-    add_text(a, s, "message", err->message);
-    add_text(a, s, "reason", str_c(err->kind->reason));
-    details = details_tree(a, err);
     if (details)
         json_set(a, s, "details", details);
     json_set_i64(a, s, "code", err->kind->code);

@@ -64,17 +64,10 @@ static void read_namespace(struct parts *p, struct target *t)
         p->at += 2;
 }
 
-static struct str rest_of(struct str path, struct str sub)
-{
-    const char *end = sub.p + sub.n;
-    const char *path_end = path.p + path.n;
-
-    return end < path_end ? (struct str){end + 1, (size_t)(path_end - end - 1)} : STR_NULL;
-}
-
 static void read_resource(struct parts *p, enum net_method method, struct target *t)
 {
     struct str first;
+    const char *end, *path_end;
 
     t->is_resource = true;
     t->method = method;
@@ -92,7 +85,10 @@ static void read_resource(struct parts *p, enum net_method method, struct target
     t->name = t->path_name = part(p, 1);
     if (left(p) > 2) {
         t->sub = part(p, 2);
-        t->rest = rest_of(t->path, t->sub);
+
+        end = t->sub.p + t->sub.n;
+        path_end = t->path.p + t->path.n;
+        t->rest = end < path_end ? (struct str){end + 1, (size_t)(path_end - end - 1)} : STR_NULL;
     }
 }
 

@@ -5,12 +5,22 @@
 #include "judge.h"
 #include "schema_checks.h"
 
-static void add_below(struct field_errors *e, const struct field_path *p,
-                      const struct field_errors *from)
+static void check_one(struct field_errors *e, const struct field_path *p,
+                      const struct crd_version *v, uint32_t node)
 {
-    struct str base = field_path_text(e->arena, p);
+    const cJSON *value = crd_version_rules(v, node)->default_value;
+    cJSON *pruned = json_copy(e->arena, value);
+    struct field_errors own;
+    struct str base;
 
-    for (const struct err_cause *c = from->first; c; c = c->next) {
+    field_errors_init(&own, e->arena);
+    crd_prune_value(v, e->arena, node, pruned);
+    if (!json_equal(pruned, value))
+        field_invalid(e, p, value, "must not have unknown fields");
+    crd_judge_part(v, &own, node, pruned);
+
+    base = field_path_text(e->arena, p);
+    for (const struct err_cause *c = own.first; c; c = c->next) {
         struct err_cause *copy = ARENA_NEW(e->arena, struct err_cause);
         bool own_path = c->field.n && !str_eqc(c->field, "<nil>");
 
@@ -26,21 +36,6 @@ static void add_below(struct field_errors *e, const struct field_path *p,
         e->last = &copy->next;
         e->n++;
     }
-}
-
-static void check_one(struct field_errors *e, const struct field_path *p,
-                      const struct crd_version *v, uint32_t node)
-{
-    const cJSON *value = crd_version_rules(v, node)->default_value;
-    cJSON *pruned = json_copy(e->arena, value);
-    struct field_errors own;
-
-    field_errors_init(&own, e->arena);
-    crd_prune_value(v, e->arena, node, pruned);
-    if (!json_equal(pruned, value))
-        field_invalid(e, p, value, "must not have unknown fields");
-    crd_judge_part(v, &own, node, pruned);
-    add_below(e, p, &own);
 }
 
 static void walk(struct field_errors *e, const struct field_path *p, const struct crd_version *v,

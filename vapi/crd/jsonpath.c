@@ -74,23 +74,6 @@ static struct str unquote(struct str s)
     return quoted ? str_sub(s, 1, s.n - 2) : s;
 }
 
-static int scan_filter(struct scanner *s, struct str inside)
-{
-    struct step step = {.kind = STEP_FILTER};
-    size_t at = 0;
-
-    inside = str_trim(str_sub(inside, 2, inside.n - 3)); /* the part between "?(" and ")" */
-    while (at + 1 < inside.n &&
-           !(inside.p[at + 1] == '=' && (inside.p[at] == '=' || inside.p[at] == '!')))
-        at++;
-    if (at + 1 >= inside.n || !str_has_prefix(inside, STR("@.")))
-        return refuse(s, "only filters like ?(@.a==\"b\") are known");
-    step.equals = inside.p[at] == '=';
-    step.field = arena_str(s->arena, str_trim(str_sub(inside, 2, at - 2)));
-    step.value = unquote(str_trim(str_from(inside, at + 2)));
-    return add(s, step);
-}
-
 static size_t closing(struct str s)
 {
     char quote = 0;
@@ -117,8 +100,21 @@ static int scan_bracket(struct scanner *s)
     s->rest = str_from(s->rest, end + 1);
     if (str_eqc(inside, "*"))
         return add(s, (struct step){.kind = STEP_ALL});
-    if (str_has_prefix(inside, STR("?(")) && str_has_suffix(inside, STR(")")))
-        return scan_filter(s, inside);
+    if (str_has_prefix(inside, STR("?(")) && str_has_suffix(inside, STR(")"))) {
+        struct step step = {.kind = STEP_FILTER};
+        size_t at = 0;
+
+        inside = str_trim(str_sub(inside, 2, inside.n - 3)); /* the part between "?(" and ")" */
+        while (at + 1 < inside.n &&
+               !(inside.p[at + 1] == '=' && (inside.p[at] == '=' || inside.p[at] == '!')))
+            at++;
+        if (at + 1 >= inside.n || !str_has_prefix(inside, STR("@.")))
+            return refuse(s, "only filters like ?(@.a==\"b\") are known");
+        step.equals = inside.p[at] == '=';
+        step.field = arena_str(s->arena, str_trim(str_sub(inside, 2, at - 2)));
+        step.value = unquote(str_trim(str_from(inside, at + 2)));
+        return add(s, step);
+    }
     if (inside.n && (inside.p[0] == '\'' || inside.p[0] == '"'))
         return add(s, (struct step){.kind = STEP_FIELD, .field = unquote(inside)});
     if (str_to_i64(inside, &index))

@@ -43,21 +43,6 @@ static void each_value(struct judge *j, uint32_t node, const cJSON *value,
 
 /* --- embedded resources --- */
 
-static void embedded_version(struct judge *j, const cJSON *value, const struct field_path *p)
-{
-    struct str text = json_str(value);
-    size_t slash = str_find(text, '/');
-
-    if (!json_is_string(value))
-        field_invalid(j->errors, p, value, "must be a string");
-    else if (!text.n)
-        field_invalid(j->errors, p, value, "must not be empty");
-    else if (slash < text.n && str_rfind(text, '/') != slash)
-        field_invalid(
-            j->errors, p, value,
-            arena_printf(j->arena, "unexpected GroupVersion string: %.*s", STR_F(text)).p);
-}
-
 static void embedded_kind(struct judge *j, const cJSON *value, const struct field_path *p)
 {
     struct str text = json_str(value);
@@ -87,8 +72,20 @@ static void visit_embedded(struct judge *j, uint32_t node, const cJSON *value,
         field_required(j->errors, FIELD(path, "apiVersion"), "");
     if (!kind)
         field_required(j->errors, FIELD(path, "kind"), "");
-    if (version)
-        embedded_version(j, version, FIELD(path, "apiVersion"));
+    if (version) {
+        const struct field_path *p = FIELD(path, "apiVersion");
+        struct str text = json_str(version);
+        size_t slash = str_find(text, '/');
+
+        if (!json_is_string(version))
+            field_invalid(j->errors, p, version, "must be a string");
+        else if (!text.n)
+            field_invalid(j->errors, p, version, "must not be empty");
+        else if (slash < text.n && str_rfind(text, '/') != slash)
+            field_invalid(
+                j->errors, p, version,
+                arena_printf(j->arena, "unexpected GroupVersion string: %.*s", STR_F(text)).p);
+    }
     if (kind)
         embedded_kind(j, kind, FIELD(path, "kind"));
 }

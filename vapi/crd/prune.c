@@ -159,8 +159,9 @@ static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSO
     return node && json_is_null(value) && !(crd_version_rules(v, node)->flags & RULE_NULLABLE);
 }
 
-static void fill_absent(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
+static void fill_members(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
 {
+    cJSON *next;
     const struct schema_node *n = schema_node(&v->schema, node);
     uint32_t count = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
 
@@ -175,13 +176,7 @@ static void fill_absent(const struct crd_version *v, struct arena *a, uint32_t n
                          json_copy(a, crd_version_rules(v, f->node)->default_value));
         }
     }
-}
 
-static void fill_members(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
-{
-    cJSON *next;
-
-    fill_absent(v, a, node, object);
     for (cJSON *member = json_first(object); member; member = next) {
         uint32_t child = schema_child(&v->schema, node, str_c(member->string));
 

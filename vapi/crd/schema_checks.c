@@ -254,14 +254,6 @@ static void check_pattern(struct checker *c, const struct field_path *p, const c
                 .p);
 }
 
-static void check_default(struct checker *c, const struct field_path *p, const cJSON *s,
-                          const char *no_default)
-{
-    if (no_default && json_get(s, "default") && !json_is_null(json_get(s, "default")))
-        field_forbidden(c->e, FIELD(p, "default"),
-                        arena_printf(c->e->arena, "must not be set %s", no_default).p);
-}
-
 static void check(struct checker *c, const struct field_path *p, const cJSON *s,
                   const struct place *at);
 
@@ -362,7 +354,11 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
         check_nested(c, p, s, at->either && json_get(s, "type"));
     }
     check_type_name(c, p, s);
-    check_default(c, p, s, at->no_default);
+
+    if (at->no_default && json_get(s, "default") && !json_is_null(json_get(s, "default")))
+        field_forbidden(c->e, FIELD(p, "default"),
+                        arena_printf(c->e->arena, "must not be set %s", at->no_default).p);
+
     check_forbidden(c, p, s);
     check_pattern(c, p, s);
     crd_check_lists(c->e, p, s);

@@ -267,15 +267,6 @@ static void judge_items(struct judge *j, const struct schema_node *n, const stru
 
 /* --- objects --- */
 
-static void judge_required(struct judge *j, const struct schema_rules *r, const cJSON *object,
-                           const struct field_path *path)
-{
-    for (size_t i = 0; i < r->n_required; i++) {
-        if (!json_get_str(object, r->required[i]) && speak(j))
-            field_required(j->errors, FIELD(path, r->required[i].p), "");
-    }
-}
-
 static void not_allowed(struct judge *j, const char *key, const struct field_path *path)
 {
     if (!speak(j))
@@ -306,7 +297,11 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
         else if (!f && r->flags & RULE_CLOSED)
             not_allowed(j, member->string, path);
     }
-    judge_required(j, r, object, path);
+
+    for (size_t i = 0; i < r->n_required; i++) {
+        if (!json_get_str(object, r->required[i]) && speak(j))
+            field_required(j->errors, FIELD(path, r->required[i].p), "");
+    }
 }
 
 /* --- alternatives --- */
@@ -452,13 +447,24 @@ static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSO
     field_not_supported_value(j->errors, path, value, allowed);
 }
 
-/* Runs every check for this kind of value, whatever the declared type: as upstream. */
-static void judge_value(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
-                        const struct field_path *path)
+static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
+                  const struct field_path *path)
 {
-    const struct schema_node *n = schema_node(&j->v->schema, node);
-    const struct schema_rules *r = crd_version_rules(j->v, node);
+    const struct schema_node *n;
+    const struct schema_rules *r;
 
+    if (node == 0 || (old && json_equal(old, value)))
+        return;
+    if (!j->work->steps) {
+        if (!j->errors->n)
+            field_forbidden(j->errors, path, "judging it by its schema would take too long");
+        return;
+    }
+    j->work->steps--;
+
+    /* Runs every check for this kind of value, whatever the declared type: as upstream. */
+    n = schema_node(&j->v->schema, node);
+    r = crd_version_rules(j->v, node);
     j->matched += 4;
     if (type_holds(n, r, value))
         j->matched++;
@@ -476,20 +482,6 @@ static void judge_value(struct judge *j, uint32_t node, const cJSON *value, cons
         judge_enum(j, r, value, path);
     if (json_is_object(value))
         judge_members(j, node, value, old, path);
-}
-
-static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
-                  const struct field_path *path)
-{
-    if (node == 0 || (old && json_equal(old, value)))
-        return;
-    if (!j->work->steps) {
-        if (!j->errors->n)
-            field_forbidden(j->errors, path, "judging it by its schema would take too long");
-        return;
-    }
-    j->work->steps--;
-    judge_value(j, node, value, old, path);
 }
 
 void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,

@@ -476,24 +476,20 @@ static bool output_stalled(struct net_conn *c, int64_t now)
     return now - c->progress_at >= c->server->options.stalled_ms;
 }
 
-/* An announced body must neither pause for long nor arrive slower than the minimum rate. */
-static bool body_late(const struct net_exchange *x, int64_t now)
-{
-    int64_t timeout = x->conn->server->options.body_timeout_ms;
-    int64_t allowed = timeout + (int64_t)x->body.n * 1000 / NET_MIN_RATE;
-
-    return x->state == X_BODY && (now - x->last_byte >= timeout || now - x->since >= allowed);
-}
-
 static bool exchange_late(const struct net_exchange *x, int64_t now)
 {
     int64_t age = now - x->since;
+    int64_t timeout, allowed;
 
     if (x->discarding)
         return age >= NET_LINGER_MS;
     if (x->state == X_HEAD && x->conn->http2)
         return age >= x->conn->server->options.header_timeout_ms;
-    return body_late(x, now);
+
+    /* An announced body must neither pause for long nor arrive slower than the minimum rate. */
+    timeout = x->conn->server->options.body_timeout_ms;
+    allowed = timeout + (int64_t)x->body.n * 1000 / NET_MIN_RATE;
+    return x->state == X_BODY && (now - x->last_byte >= timeout || now - x->since >= allowed);
 }
 
 static bool answer_stalled(const struct net_exchange *x, int64_t now)

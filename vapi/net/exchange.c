@@ -218,13 +218,6 @@ bool exchange_add_body(struct net_exchange *x, struct str bytes)
     return true;
 }
 
-/* `OPTIONS *` concerns the server itself, and any client may learn that it exists (RFC 9110
- * 9.3.7). */
-static bool is_server_options(const struct net_request *r)
-{
-    return r->method == NET_OPTIONS && str_eqc(r->path, "*");
-}
-
 void exchange_dispatch(struct net_exchange *x)
 {
     struct net_server *s = x->conn->server;
@@ -240,7 +233,11 @@ void exchange_dispatch(struct net_exchange *x)
         exchange_refuse(x, REFUSE_BUSY);
         return;
     }
-    if (is_server_options(&x->request)) {
+
+    /* `OPTIONS *` concerns the server itself, and any client may learn that it exists (RFC 9110
+     * 9.3.7). */
+    if (x->request.method == NET_OPTIONS && str_eqc(x->request.path, "*")) {
+
         net_respond(x, 200, NULL, 0, NULL, 0);
         return;
     }

@@ -291,16 +291,6 @@ static void begin_message(struct net_conn *c)
     h->received = 0;
 }
 
-static void take_request(struct net_conn *c, struct str rest)
-{
-    struct http1 *h = c->http1;
-
-    buf_add(&h->rest, rest);
-    conn_hold(c, true);
-    h->x->upgradable = h->want_upgrade;
-    exchange_dispatch(h->x);
-}
-
 /* llhttp knows only the registered methods and treats some of them specially. A method that is not
  * served is still answered with 405, so llhttp receives PUT in its place, which has no special
  * meaning; CONNECT stays, because llhttp accepts its targets with no other method. Returns the
@@ -338,6 +328,7 @@ static void parse(struct net_conn *c, struct str bytes)
 {
     struct http1 *h = c->http1;
     llhttp_errno_t result = HPE_OK;
+    struct str rest;
 
     if (!c->since && !h->headers_done)
         c->since = conn_now(c);
@@ -353,7 +344,12 @@ static void parse(struct net_conn *c, struct str bytes)
         size_t used = (size_t)(llhttp_get_error_pos(&h->parser) - bytes.p);
 
         assert(result == HPE_PAUSED && used <= bytes.n);
-        take_request(c, str_from(bytes, used));
+
+        rest = str_from(bytes, used);
+        buf_add(&h->rest, rest);
+        conn_hold(c, true);
+        h->x->upgradable = h->want_upgrade;
+        exchange_dispatch(h->x);
     } else if (result != HPE_OK) {
         refuse(c, REFUSE_MALFORMED);
     } else if (!within_limits(c)) {

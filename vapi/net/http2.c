@@ -113,25 +113,6 @@ static int64_t announced_length(const struct net_exchange *x)
     return str_to_i64(net_header(&x->request, "content-length"), &length) ? length : -1;
 }
 
-static void submit_continue(struct net_exchange *x)
-{
-    nghttp2_nv status = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
-
-    nghttp2_submit_headers(x->conn->http2->session, NGHTTP2_FLAG_NONE, x->stream, NULL, &status, 1,
-                           NULL);
-}
-
-/* This server is no proxy, and the handler answers so: the request it receives has no path. The
- * stream is not read further, because it would not end. */
-static void refuse_tunnel(struct net_exchange *x, bool last)
-{
-    if (exchange_is_connect(x) && exchange_expect_body(x, -1))
-        exchange_dispatch(x);
-    else if (!exchange_answered(x))
-        exchange_refuse(x, REFUSE_MALFORMED);
-    x->remote_ended = last;
-}
-
 static void headers_arrived(struct net_exchange *x, bool last)
 {
     if (x->state != X_HEAD)
@@ -144,15 +125,25 @@ static void headers_arrived(struct net_exchange *x, bool last)
         return;
     }
     if (!x->request.path.n) {
-        refuse_tunnel(x, last);
+        /* This server is no proxy, and the handler answers so: the request it receives has no path.
+         * The stream is not read further, because it would not end. */
+        if (exchange_is_connect(x) && exchange_expect_body(x, -1))
+            exchange_dispatch(x);
+        else if (!exchange_answered(x))
+            exchange_refuse(x, REFUSE_MALFORMED);
+        x->remote_ended = last;
         return;
     }
     if (!x->request.authority.p)
         x->request.authority = net_header(&x->request, "host");
     if (!exchange_expect_body(x, announced_length(x)))
         return;
-    if (!last && str_eqc(net_header(&x->request, "expect"), "100-continue"))
-        submit_continue(x);
+    if (!last && str_eqc(net_header(&x->request, "expect"), "100-continue")) {
+        nghttp2_nv status = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+
+        nghttp2_submit_headers(x->conn->http2->session, NGHTTP2_FLAG_NONE, x->stream, NULL, &status,
+                               1, NULL);
+    }
 }
 
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
@@ -418,24 +409,6 @@ const struct proto HTTP2 = {
     .fini = fini,
 };
 
-static nghttp2_session_callbacks *make_callbacks(void)
-{
-    nghttp2_session_callbacks *cb;
-
-    if (nghttp2_session_callbacks_new(&cb) != 0)
-        abort();
-    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
-    nghttp2_session_callbacks_set_send_callback(cb, on_send);
-    nghttp2_session_callbacks_set_send_data_callback(cb, on_send_slices);
-    return cb;
-}
-
 static nghttp2_option *make_options(void)
 {
     nghttp2_option *option;
@@ -468,8 +441,20 @@ static void submit_settings(struct net_conn *c)
 void http2_open(struct net_conn *c)
 {
     struct http2 *h = NEW(struct http2);
-    nghttp2_session_callbacks *callbacks = make_callbacks();
+    nghttp2_session_callbacks *callbacks;
     nghttp2_option *option = make_options();
+
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        abort();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
+    nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, on_send_slices);
 
     if (nghttp2_session_server_new2(&h->session, callbacks, c, option) != 0)
         abort();

@@ -121,14 +121,6 @@ static int32_t read_stream(const unsigned char *p)
     return (int32_t)(read_u32(p) & INT32_MAX);
 }
 
-/* RFC 7540 5.3.1; nghttp2 does not check it where priorities are off. */
-static uint32_t check_priority(const struct guard *g)
-{
-    bool itself = read_stream(g->peek + 5) == read_stream(g->peek + GUARD_HEAD);
-
-    return itself ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_NO_ERROR;
-}
-
 /* All wanted bytes of a frame are present. */
 static uint32_t peek_done(struct guard *g, int64_t now)
 {
@@ -136,10 +128,14 @@ static uint32_t peek_done(struct guard *g, int64_t now)
                       .type = g->peek[3],
                       .flags = g->peek[4],
                       .stream = read_stream(g->peek + 5)};
+    bool itself;
 
     if (g->peeked == GUARD_PEEK) {
         g->peeked = 0;
-        return check_priority(g);
+
+        /* RFC 7540 5.3.1; nghttp2 does not check it where priorities are off. */
+        itself = read_stream(g->peek + 5) == read_stream(g->peek + GUARD_HEAD);
+        return itself ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_NO_ERROR;
     }
     if (f.type != NGHTTP2_PRIORITY || f.length != GUARD_PEEK - GUARD_HEAD) {
         g->skip = f.length;

@@ -41,29 +41,6 @@ static unsigned default_connections(void)
     return files.rlim_cur > 2 ? (unsigned)(files.rlim_cur / 2) : 1;
 }
 
-static void fill_options(struct net_options *o)
-{
-    DEFAULT(o->max_body, (3u << 20) + (64u << 10));
-    DEFAULT(o->max_header_bytes, 64u << 10);
-    DEFAULT(o->max_connections, default_connections());
-    DEFAULT(o->max_streams, 250u);
-    DEFAULT(o->max_requests, 2000u);
-    DEFAULT(o->header_timeout_ms, 10000);
-    DEFAULT(o->body_timeout_ms, 60000);
-    DEFAULT(o->idle_timeout_ms, 180000);
-    DEFAULT(o->stalled_ms, 60000);
-}
-
-/* Once a second, or finer when a configured timeout is shorter. */
-static int64_t sweep_period(const struct net_options *o)
-{
-    int64_t ms = min_i64(min_i64(o->header_timeout_ms, o->body_timeout_ms),
-                         min_i64(o->idle_timeout_ms, o->stalled_ms));
-
-    ms = min_i64(ms / 2, SWEEP_MS);
-    return ms < 10 ? 10 : ms;
-}
-
 static void on_prepare(uv_prepare_t *handle)
 {
     struct net_server *s = handle->data;
@@ -91,13 +68,29 @@ void net_server_on_again(uv_idle_t *handle)
 struct net_server *net_server_new(uv_loop_t *loop, const struct net_options *options)
 {
     struct net_server *s = NEW(struct net_server);
+    int64_t ms;
 
     s->magic = SERVER_MAGIC;
     s->loop = loop;
     s->options = *options;
     s->options.tls = NULL;
-    fill_options(&s->options);
-    s->sweep_ms = sweep_period(&s->options);
+
+    DEFAULT(s->options.max_body, (3u << 20) + (64u << 10));
+    DEFAULT(s->options.max_header_bytes, 64u << 10);
+    DEFAULT(s->options.max_connections, default_connections());
+    DEFAULT(s->options.max_streams, 250u);
+    DEFAULT(s->options.max_requests, 2000u);
+    DEFAULT(s->options.header_timeout_ms, 10000);
+    DEFAULT(s->options.body_timeout_ms, 60000);
+    DEFAULT(s->options.idle_timeout_ms, 180000);
+    DEFAULT(s->options.stalled_ms, 60000);
+
+    /* Once a second, or finer when a configured timeout is shorter. */
+    ms = min_i64(min_i64(s->options.header_timeout_ms, s->options.body_timeout_ms),
+                 min_i64(s->options.idle_timeout_ms, s->options.stalled_ms));
+    ms = min_i64(ms / 2, SWEEP_MS);
+    s->sweep_ms = ms < 10 ? 10 : ms;
+
     TAILQ_INIT(&s->conns);
     TAILQ_INIT(&s->busy);
     TAILQ_INIT(&s->idle);
@@ -160,18 +153,6 @@ void net_server_need_sweep(struct net_server *s, enum conn_class class)
         schedule_sweep(s);
 }
 
-static void sweep_busy(struct net_server *s, int64_t now)
-{
-    struct net_conn *c = TAILQ_FIRST(&s->busy);
-
-    while (c) {
-        struct net_conn *next = TAILQ_NEXT(c, in_class);
-
-        conn_sweep(c, now);
-        c = next;
-    }
-}
-
 static void sweep_idle(struct net_server *s, int64_t now)
 {
     struct net_conn *c = TAILQ_FIRST(&s->idle);
@@ -198,9 +179,18 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct net_server *s = timer->data;
     int64_t now = (int64_t)uv_now(s->loop);
+    struct net_conn *c;
 
     assert(s->magic == SERVER_MAGIC);
-    sweep_busy(s, now);
+
+    c = TAILQ_FIRST(&s->busy);
+    while (c) {
+        struct net_conn *next = TAILQ_NEXT(c, in_class);
+
+        conn_sweep(c, now);
+        c = next;
+    }
+
     sweep_idle(s, now);
     if (s->closing && now >= s->close_by)
         close_all(s);
@@ -224,21 +214,6 @@ static void refuse_connection(struct net_server *s)
     uv_close((uv_handle_t *)tcp, on_refused);
 }
 
-/* A connection that has sent no whole header for SILENT_MS; otherwise many such connections would
- * keep all others out. */
-static struct net_conn *silent(struct net_server *s)
-{
-    int64_t now = (int64_t)uv_now(s->loop);
-    struct net_conn *c;
-
-    TAILQ_FOREACH(c, &s->busy, in_class)
-    {
-        if (c->state != CONN_LINGER && c->since && !c->n_exchanges && now - c->since >= SILENT_MS)
-            break;
-    }
-    return c;
-}
-
 /* The oldest idle connection makes room; its GOAWAY is sent before it closes. */
 static bool make_room(struct net_server *s)
 {
@@ -247,8 +222,18 @@ static bool make_room(struct net_server *s)
     if (s->n_conns < s->options.max_connections)
         return true;
     oldest = TAILQ_FIRST(&s->idle);
-    if (!oldest)
-        oldest = silent(s);
+    if (!oldest) {
+        /* A connection that has sent no whole header for SILENT_MS; otherwise many such connections
+         * would keep all others out. */
+        int64_t now = (int64_t)uv_now(s->loop);
+
+        TAILQ_FOREACH(oldest, &s->busy, in_class)
+        {
+            if (oldest->state != CONN_LINGER && oldest->since && !oldest->n_exchanges &&
+                now - oldest->since >= SILENT_MS)
+                break;
+        }
+    }
     if (!oldest)
         return false;
     conn_goodbye(oldest);

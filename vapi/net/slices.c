@@ -48,17 +48,6 @@ struct str net_slices_peek(const struct slices *q)
     return str_from(q->items[q->head].bytes, q->offset);
 }
 
-static void shrink_when_empty(struct slices *q)
-{
-    if (q->n)
-        return;
-    q->head = 0;
-    if (q->cap > KEEP_CAP) {
-        q->items = mem_free(q->items);
-        q->cap = 0;
-    }
-}
-
 void net_slices_pop(struct slices *q, size_t n)
 {
     assert(n <= q->bytes);
@@ -73,7 +62,14 @@ void net_slices_pop(struct slices *q, size_t n)
         q->n--;
         release(&done);
     }
-    shrink_when_empty(q);
+
+    if (q->n)
+        return;
+    q->head = 0;
+    if (q->cap > KEEP_CAP) {
+        q->items = mem_free(q->items);
+        q->cap = 0;
+    }
 }
 
 void net_slices_clear(struct slices *q)

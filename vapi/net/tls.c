@@ -230,22 +230,6 @@ static struct str first_text(struct arena *a, const X509_NAME *name, const ASN1_
     return at < 0 ? STR_NULL : entry_string(a, X509_NAME_get_entry(name, at));
 }
 
-static void read_organizations(struct arena *a, const X509_NAME *name, struct net_peer *peer)
-{
-    int n = X509_NAME_entry_count(name);
-    struct str *list;
-
-    n = n > MAX_NAMES ? MAX_NAMES : n;
-    list = arena_alloc(a, (size_t)n * sizeof(*list) + 1);
-    for (int i = 0; i < n; i++) {
-        const X509_NAME_ENTRY *entry = X509_NAME_get_entry(name, i);
-
-        if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) == NID_organizationName)
-            list[peer->n_organizations++] = entry_string(a, entry);
-    }
-    peer->organizations = list;
-}
-
 /* NULL when the certificate is valid for TLS clients now; otherwise the reason. */
 static const char *verify(SSL *ssl, X509 *cert)
 {
@@ -286,11 +270,24 @@ static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
 {
     const X509_NAME *name = X509_get_subject_name(cert);
     ASN1_OBJECT *uid = OBJ_txt2obj(UID_OID, 1);
+    int n;
+    struct str *list;
 
     peer->cn = first_text(a, name, OBJ_nid2obj(NID_commonName));
     if (!peer->cn.p)
         peer->rejected = STR("certificate has no common name");
-    read_organizations(a, name, peer);
+
+    n = X509_NAME_entry_count(name);
+    n = n > MAX_NAMES ? MAX_NAMES : n;
+    list = arena_alloc(a, (size_t)n * sizeof(*list) + 1);
+    for (int i = 0; i < n; i++) {
+        const X509_NAME_ENTRY *entry = X509_NAME_get_entry(name, i);
+
+        if (OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry)) == NID_organizationName)
+            list[peer->n_organizations++] = entry_string(a, entry);
+    }
+    peer->organizations = list;
+
     read_fingerprint(a, cert, peer);
     peer->uid = first_text(a, name, uid);
     ASN1_OBJECT_free(uid);

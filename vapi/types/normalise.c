@@ -319,21 +319,6 @@ int normalise_decoded(struct arena *a, const struct schema *s, uint32_t node, cJ
     return run(&w, node, object);
 }
 
-/* `Deployment in version "v1" cannot be handled as a Deployment: ...`. Source: apiserver
- * pkg/endpoints/handlers/rest.go transformDecodeError. */
-static int wrap_with_kind(const struct schema *s, uint32_t node, struct str kind,
-                          struct str version, struct err *err)
-{
-    struct str type = str_c(schema_text(s, schema_node(s, node)->type_name));
-
-    if (kind.n == 0)
-        return -1;
-    if (str_find(version, '/') < version.n)
-        str_cut(&version, '/');
-    return err_wrap(err, "%.*s in version \"%.*s\" cannot be handled as a %.*s", STR_F(kind),
-                    STR_F(version), STR_F(str_from(type, str_rfind(type, '.') + 1)));
-}
-
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err)
 {
@@ -341,8 +326,18 @@ int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJS
     struct str kind = json_str(json_get(object, "kind"));
     struct str version = json_str(json_get(object, "apiVersion"));
 
-    if (run(&w, node, object))
-        return wrap_with_kind(s, node, kind, version, err);
+    if (run(&w, node, object)) {
+        /* `Deployment in version "v1" cannot be handled as a Deployment: ...`. Source: apiserver
+         * pkg/endpoints/handlers/rest.go transformDecodeError. */
+        struct str type = str_c(schema_text(s, schema_node(s, node)->type_name));
+
+        if (kind.n == 0)
+            return -1;
+        if (str_find(version, '/') < version.n)
+            str_cut(&version, '/');
+        return err_wrap(err, "%.*s in version \"%.*s\" cannot be handled as a %.*s", STR_F(kind),
+                        STR_F(version), STR_F(str_from(type, str_rfind(type, '.') + 1)));
+    }
     return 0;
 }
 

@@ -194,21 +194,17 @@ static int do_remove(struct json_patch *p, const struct operation *o)
     return 0;
 }
 
-static int replace_root(struct json_patch *p, const struct operation *o)
-{
-    if (!is_container(o->value))
-        return refuse(p);
-    p->root = value_of(p, o);
-    return 0;
-}
-
 static int do_replace(struct json_patch *p, const struct operation *o)
 {
     struct target t;
     cJSON *child;
 
-    if (o->path.n == 0)
-        return replace_root(p, o);
+    if (o->path.n == 0) {
+        if (!is_container(o->value))
+            return refuse(p);
+        p->root = value_of(p, o);
+        return 0;
+    }
     if (!find_target(p, o->path, &t))
         return refuse(p);
     child = find_child(p, t.parent, t.key);
@@ -360,16 +356,6 @@ static bool is_known(const char *member)
            strcmp(member, "from") == 0 || strcmp(member, "value") == 0;
 }
 
-static void note_unknown(const cJSON *op, size_t index, struct strict_errors *strict)
-{
-    json_each(member, op)
-    {
-        if (!is_known(member->string))
-            strict_add(strict, "json patch unknown field",
-                       arena_printf(strict->arena, "[%zu].%s", index, member->string));
-    }
-}
-
 void patch_json_unknown(const cJSON *patch, struct strict_errors *strict)
 {
     size_t index = 0;
@@ -378,8 +364,14 @@ void patch_json_unknown(const cJSON *patch, struct strict_errors *strict)
         return;
     json_each(op, patch)
     {
-        if (json_is_object(op))
-            note_unknown(op, index, strict);
+        if (json_is_object(op)) {
+            json_each(member, op)
+            {
+                if (!is_known(member->string))
+                    strict_add(strict, "json patch unknown field",
+                               arena_printf(strict->arena, "[%zu].%s", index, member->string));
+            }
+        }
         index++;
     }
 }

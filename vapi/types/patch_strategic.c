@@ -52,22 +52,6 @@ int strategic_meta(struct strategic *s, uint32_t node, const char *name, bool li
 
 /* Directives of a whole object */
 
-static int obey_directive(struct strategic *s, uint32_t node, const cJSON *directive, cJSON *patch,
-                          cJSON **ret)
-{
-    if (str_eqc(json_str(directive), "replace")) {
-        json_remove(patch, DIRECTIVE);
-        value_strip(s, node, patch, 0);
-        *ret = patch;
-        return 0;
-    }
-    if (str_eqc(json_str(directive), "delete")) {
-        *ret = json_new_object(s->arena);
-        return 0;
-    }
-    return strategic_bad_directive(s, directive, patch);
-}
-
 static bool is_list_directive(const char *key)
 {
     return str_has_prefix(str_c(key), STR(DELETE_FROM_LIST)) ||
@@ -229,22 +213,6 @@ static void take_value(struct strategic *s, uint32_t node, struct members *origi
     members_set(original, key, value);
 }
 
-static int merge_object(struct strategic *s, uint32_t node, struct members *original,
-                        const char *key, cJSON *old, cJSON *change, unsigned depth)
-{
-    struct patch_meta meta;
-    cJSON *merged = change;
-
-    if (strategic_meta(s, node, key, false, &meta))
-        return -1;
-    if (meta.patch & PATCH_WHOLE)
-        value_strip(s, meta.node, change, 0);
-    else if (strategic_map(s, meta.node, old, change, depth + 1, &merged))
-        return -1;
-    members_set(original, key, merged);
-    return 0;
-}
-
 static int merge_list(struct strategic *s, uint32_t node, struct members *original, const char *key,
                       cJSON *old, cJSON *change, bool is_delete, unsigned depth)
 {
@@ -274,8 +242,19 @@ static int merge_member(struct strategic *s, uint32_t node, struct members *orig
         members_remove(original, key);
         return 0;
     }
-    if (json_is_object(old) && json_is_object(change))
-        return merge_object(s, node, original, key, old, change, depth);
+    if (json_is_object(old) && json_is_object(change)) {
+        struct patch_meta meta;
+        cJSON *merged = change;
+
+        if (strategic_meta(s, node, key, false, &meta))
+            return -1;
+        if (meta.patch & PATCH_WHOLE)
+            value_strip(s, meta.node, change, 0);
+        else if (strategic_map(s, meta.node, old, change, depth + 1, &merged))
+            return -1;
+        members_set(original, key, merged);
+        return 0;
+    }
     if (json_is_array(old) && json_is_array(change))
         return merge_list(s, node, original, key, old, change, is_delete, depth);
     if (!is_delete || (old && value_type(s->arena, old) == value_type(s->arena, change)))
@@ -294,8 +273,19 @@ int strategic_map(struct strategic *s, uint32_t node, cJSON *original, cJSON *pa
         return err_set(s->err, &ERR_BAD_REQUEST, "the patch is nested too deeply");
     if (arena_over(s->arena))
         return err_set(s->err, &ERR_TOO_LARGE, "Request entity is too large: the patched object");
-    if (directive)
-        return obey_directive(s, node, directive, patch, ret);
+    if (directive) {
+        if (str_eqc(json_str(directive), "replace")) {
+            json_remove(patch, DIRECTIVE);
+            value_strip(s, node, patch, 0);
+            *ret = patch;
+            return 0;
+        }
+        if (str_eqc(json_str(directive), "delete")) {
+            *ret = json_new_object(s->arena);
+            return 0;
+        }
+        return strategic_bad_directive(s, directive, patch);
+    }
     if (retain_keys(s, original, patch))
         return -1;
     members_open(&members, s->arena, original, json_count(patch));

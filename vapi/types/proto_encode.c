@@ -270,11 +270,6 @@ static void put_value(struct writer *w, uint32_t node, unsigned number, const cJ
     }
 }
 
-static const cJSON *last_of(const cJSON *list)
-{
-    return list->child ? list->child->prev : NULL;
-}
-
 /* The items from last to first; a wrapped item is a message of its own. */
 static void put_list(struct writer *w, const struct schema_node *n, unsigned number,
                      const cJSON *list, unsigned depth)
@@ -282,7 +277,7 @@ static void put_list(struct writer *w, const struct schema_node *n, unsigned num
     size_t mark = written(w);
     unsigned item_number = n->first_field ? 1 : number;
 
-    for (const cJSON *item = last_of(list); item; item = item->prev) {
+    for (const cJSON *item = (list->child ? list->child->prev : NULL); item; item = item->prev) {
         put_value(w, n->elem, item_number, item, depth);
         if (item == list->child)
             break;

@@ -199,14 +199,6 @@ static int take_duration(struct walk *w, cJSON *value, const struct frame *at)
     return 0;
 }
 
-/* In a Go map, a number that is no integer is a float64, however it is spelled. */
-static void plain_number(struct walk *w, cJSON *value)
-{
-    if (json_is_number(value) && isfinite(value->valuedouble) &&
-        value_type(w->arena, value) == VALUE_FLOAT)
-        value->valuestring = NULL;
-}
-
 static bool take_plain(struct walk *w, uint8_t kind, cJSON *value)
 {
     switch (kind) {
@@ -226,8 +218,12 @@ int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame 
     uint8_t kind = schema_node(w->schema, node)->kind;
     char *literal = value->valuestring;
 
-    if (w->converting && kind != SCHEMA_BYTES)
-        plain_number(w, value);
+    if (w->converting && kind != SCHEMA_BYTES) {
+        /* In a Go map, a number that is no integer is a float64, however it is spelled. */
+        if (json_is_number(value) && isfinite(value->valuedouble) &&
+            value_type(w->arena, value) == VALUE_FLOAT)
+            value->valuestring = NULL;
+    }
     switch (kind) {
     case SCHEMA_BYTES:
         return take_bytes(w, node, value, at);

@@ -280,16 +280,6 @@ static bool decimal_power(struct str suffix, int64_t *ret)
     return true;
 }
 
-static bool binary_is_kept(const struct quantity_parts *q)
-{
-    static const char units[] = "KMGTPE";
-    int64_t value, power = (strchr(units, q->suffix.p[0]) - units + 1) * 10;
-
-    if (q->part.n || (int64_t)q->whole.n + power * 3 / 10 > 14 || !str_to_i64(q->whole, &value))
-        return false;
-    return value & 7;
-}
-
 static size_t trailing_zeros(struct str s)
 {
     size_t n = 0;
@@ -307,8 +297,15 @@ bool scalar_quantity_is_kept(struct str text)
 
     if (str_eq(text, STR("0")))
         return true;
-    if (!decimal_power(q.suffix, &scale))
-        return binary_is_kept(&q);
+    if (!decimal_power(q.suffix, &scale)) {
+        static const char units[] = "KMGTPE";
+        int64_t value;
+        int64_t power = (strchr(units, q.suffix.p[0]) - units + 1) * 10;
+
+        if (q.part.n || (int64_t)q.whole.n + power * 3 / 10 > 14 || !str_to_i64(q.whole, &value))
+            return false;
+        return value & 7;
+    }
     if (zeros == q.part.n)
         zeros += trailing_zeros(q.whole);
     scale -= (int64_t)q.part.n;

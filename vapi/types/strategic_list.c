@@ -214,13 +214,6 @@ static int merge_maps(struct strategic *s, const struct patch_meta *meta, struct
     return 0;
 }
 
-static struct items replaced(struct strategic *s, const struct patch_meta *meta, struct items patch)
-{
-    for (size_t i = 0; i < patch.n; i++)
-        value_strip(s, meta->node, patch.v[i], 0);
-    return patch;
-}
-
 int strategic_list(struct strategic *s, const struct patch_meta *meta, struct items original,
                    struct items patch, bool is_delete, unsigned depth, struct items *ret)
 {
@@ -229,7 +222,9 @@ int strategic_list(struct strategic *s, const struct patch_meta *meta, struct it
     enum value_type type = VALUE_NIL;
 
     if (!(meta->patch & PATCH_MERGE) && !is_delete) {
-        *ret = replaced(s, meta, patch);
+        for (size_t i = 0; i < patch.n; i++)
+            value_strip(s, meta->node, patch.v[i], 0);
+        *ret = patch;
         return 0;
     }
     *ret = original;

@@ -10,21 +10,6 @@
 
 enum { STRICT_MAX = 100 };
 
-static void quote_char(struct buf *b, unsigned char c)
-{
-    static const char escaped[] = "\a\b\f\n\r\t\v\\\"", letters[] = "abfnrtv\\\"";
-    const char *at = c ? strchr(escaped, c) : NULL;
-
-    if (at) {
-        buf_char(b, '\\');
-        buf_char(b, letters[at - escaped]);
-    } else if (c < ' ' || c == 0x7F) {
-        buf_printf(b, "\\x%02x", c);
-    } else {
-        buf_char(b, (char)c);
-    }
-}
-
 static struct str quoted(struct arena *a, const char *what, struct str path)
 {
     struct buf b = BUF_INIT(0);
@@ -32,8 +17,21 @@ static struct str quoted(struct arena *a, const char *what, struct str path)
 
     buf_addc(&b, what);
     buf_addc(&b, " \"");
-    for (size_t i = 0; i < path.n; i++)
-        quote_char(&b, (unsigned char)path.p[i]);
+    for (size_t i = 0; i < path.n; i++) {
+        unsigned char c = (unsigned char)path.p[i];
+        static const char escaped[] = "\a\b\f\n\r\t\v\\\"";
+        static const char letters[] = "abfnrtv\\\"";
+        const char *at = c ? strchr(escaped, c) : NULL;
+
+        if (at) {
+            buf_char(&b, '\\');
+            buf_char(&b, letters[at - escaped]);
+        } else if (c < ' ' || c == 0x7F) {
+            buf_printf(&b, "\\x%02x", c);
+        } else {
+            buf_char(&b, (char)c);
+        }
+    }
     buf_char(&b, '"');
     text = arena_str(a, buf_str(&b));
     buf_fini(&b);

@@ -121,31 +121,28 @@ static struct str key_of(struct scan *s, struct str token)
 
 /* ---- the errors in the body ---- */
 
-static void note_field(struct scan *s)
-{
-    struct str path = buf_str(&s->path);
-
-    s->keys++;
-    for (struct placed *p = s->list; p < s->list + s->n; p++) {
-        if (p->at || p->path.n != path.n || !str_eq(p->path, path))
-            continue;
-        if (++p->met == (p->unknown ? 1 : 2))
-            p->at = s->keys;
-    }
-}
-
 static void scan_value(struct scan *s, unsigned depth);
 
 static void scan_object(struct scan *s, unsigned depth)
 {
     size_t n = s->path.n;
+    struct str path;
 
     expect(s, '{');
     while (peek(s) == '"') {
         if (n)
             buf_char(&s->path, '.');
         buf_add(&s->path, key_of(s, take_string(s)));
-        note_field(s);
+
+        path = buf_str(&s->path);
+        s->keys++;
+        for (struct placed *p = s->list; p < s->list + s->n; p++) {
+            if (p->at || p->path.n != path.n || !str_eq(p->path, path))
+                continue;
+            if (++p->met == (p->unknown ? 1 : 2))
+                p->at = s->keys;
+        }
+
         expect(s, ':');
         scan_value(s, depth);
         s->path.n = n;

@@ -513,14 +513,6 @@ static void answer_index(struct call *c)
     call_tree(c, 200, index);
 }
 
-/* Trailing slashes are ignored, as in upstream's router. */
-static struct str less_slashes(struct str path)
-{
-    while (path.n && path.p[path.n - 1] == '/')
-        path.n--;
-    return path;
-}
-
 bool discovery_handle(struct call *c, struct str path)
 {
     const struct err *unacceptable = call_entry(c)->unacceptable;
@@ -535,7 +527,11 @@ bool discovery_handle(struct call *c, struct str path)
     }
     if (str_has_prefix(rest, STR("apis//")))
         return false; /* the core group is not in /apis */
-    rest = less_slashes(rest);
+
+    /* Trailing slashes are ignored, as in upstream's router. */
+    while (rest.n && rest.p[rest.n - 1] == '/')
+        rest.n--;
+
     root = str_cut(&rest, '/');
     bool core = str_eqc(root, "api");
     if (!core && !str_eqc(root, "apis"))

@@ -341,13 +341,6 @@ static bool is_root(struct vapi *api, struct str root)
     return s.found;
 }
 
-static void handle_v2(struct document_request *q)
-{
-    q->etag = hash_of(q->o, q->c->arena, STR(""), STR(""));
-    if (!answer_unchanged(q))
-        answer_document(q, NULL);
-}
-
 static void handle(struct document_request *q)
 {
     bool index = !q->v2 && !q->root.n;
@@ -358,7 +351,9 @@ static void handle(struct document_request *q)
         call_header(q->c, "vary", STR("Accept"));
         call_raw(q->c, 406, STR("text/plain; charset=utf-8"), STR(""));
     } else if (q->v2) {
-        handle_v2(q);
+        q->etag = hash_of(q->o, q->c->arena, STR(""), STR(""));
+        if (!answer_unchanged(q))
+            answer_document(q, NULL);
     } else {
         openapi_descriptions_want_index(q->o->descriptions, on_index, q);
     }

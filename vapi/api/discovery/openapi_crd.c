@@ -31,23 +31,21 @@ static void add_text_property(struct document *d, cJSON *schema, const char *nam
     json_set(d->arena, json_ensure_object(d->arena, schema, "properties"), name, property);
 }
 
-static void add_metadata(struct document *d, cJSON *schema, const char *meta, const char *sample)
+static void add_common(struct document *d, cJSON *schema, const char *meta, const char *sample)
 {
-    cJSON *ref = openapi_ref(d, openapi_want_type(d, meta)), *property = ref;
+    cJSON *ref, *property;
 
+    add_text_property(d, schema, "apiVersion");
+    add_text_property(d, schema, "kind");
+
+    ref = openapi_ref(d, openapi_want_type(d, meta));
+    property = ref;
     if (!d->v2) {
         property = json_new_object(d->arena);
         json_append(json_set(d->arena, property, "allOf", json_new_array(d->arena)), ref);
     }
     json_set_str(d->arena, property, "description", openapi_describe(d, sample, "metadata"));
     json_set(d->arena, json_ensure_object(d->arena, schema, "properties"), "metadata", property);
-}
-
-static void add_common(struct document *d, cJSON *schema, const char *meta, const char *sample)
-{
-    add_text_property(d, schema, "apiVersion");
-    add_text_property(d, schema, "kind");
-    add_metadata(d, schema, meta, sample);
 }
 
 /* ---- one node of a schema ---- */
@@ -108,20 +106,6 @@ static void drop_empty(cJSON *schema)
     }
 }
 
-static void drop_required(struct arena *a, cJSON *schema, const char *name)
-{
-    cJSON *kept = json_new_array(a);
-
-    json_each(item, json_get(schema, "required"))
-    {
-        if (!str_eqc(json_str(item), name))
-            json_append(kept, json_copy(a, item));
-    }
-    json_remove(schema, "required");
-    if (json_count(kept))
-        json_set(a, schema, "required", kept);
-}
-
 static void remove_all(cJSON *schema, const char *const *keys)
 {
     for (; *keys; keys++)
@@ -140,8 +124,18 @@ static void reduce_v2(struct arena *a, cJSON *schema)
     remove_all(schema, never);
     json_each(property, json_get(schema, "properties"))
     {
-        if (json_true(json_get(property, "nullable")))
-            drop_required(a, schema, property->string);
+        if (json_true(json_get(property, "nullable"))) {
+            cJSON *kept = json_new_array(a);
+
+            json_each(item, json_get(schema, "required"))
+            {
+                if (!str_eqc(json_str(item), property->string))
+                    json_append(kept, json_copy(a, item));
+            }
+            json_remove(schema, "required");
+            if (json_count(kept))
+                json_set(a, schema, "required", kept);
+        }
     }
     if (json_true(json_get(values, "nullable")))
         json_remove(schema, "required");
@@ -155,26 +149,11 @@ static void reduce_v2(struct arena *a, cJSON *schema)
         json_remove(schema, "type");
 }
 
-static void add_embedded(struct document *d, cJSON *schema)
-{
-    cJSON *required;
-
-    if (!json_true(json_get(schema, EMBEDDED)) || (d->v2 && json_true(json_get(schema, PRESERVE))))
-        return;
-    add_common(d, schema, OBJECT_META, SAMPLE);
-    required = json_get(schema, "required");
-    if (!required)
-        required = json_set(d->arena, schema, "required", json_new_array(d->arena));
-    if (!json_list_has(required, STR("kind")))
-        json_append(required, json_new_string(d->arena, STR("kind")));
-    if (!json_list_has(required, STR("apiVersion")))
-        json_append(required, json_new_string(d->arena, STR("apiVersion")));
-}
-
 /* The limits of a CRD bound the depth. */
 static void publish_node(struct document *d, cJSON *schema)
 {
     cJSON *values = json_get(schema, "additionalProperties"), *items;
+    cJSON *required;
 
     unfold(d->arena, schema);
     if (d->v2)
@@ -186,7 +165,17 @@ static void publish_node(struct document *d, cJSON *schema)
         publish_node(d, items);
     if (json_is_object(values))
         publish_node(d, values);
-    add_embedded(d, schema);
+
+    if (!json_true(json_get(schema, EMBEDDED)) || (d->v2 && json_true(json_get(schema, PRESERVE))))
+        return;
+    add_common(d, schema, OBJECT_META, SAMPLE);
+    required = json_get(schema, "required");
+    if (!required)
+        required = json_set(d->arena, schema, "required", json_new_array(d->arena));
+    if (!json_list_has(required, STR("kind")))
+        json_append(required, json_new_string(d->arena, STR("kind")));
+    if (!json_list_has(required, STR("apiVersion")))
+        json_append(required, json_new_string(d->arena, STR("apiVersion")));
 }
 
 /* ---- components ---- */

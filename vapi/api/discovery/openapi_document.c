@@ -228,23 +228,6 @@ static void print_json(struct buf *out, const struct document *d, const cJSON *h
     buf_addc(out, d->v2 ? "}" : "}}");
 }
 
-static struct str finish(struct document *d, bool custom)
-{
-    struct buf out = BUF_INIT(OPENAPI_MAX_DOCUMENT);
-    cJSON *head;
-
-    arena_reset(d->arena);
-    head = head_of(d->arena, d->v2, custom);
-    buf_reserve(&out, d->paths.n + d->schemas.n + 16384);
-    if (d->protobuf)
-        gnostic_document(&out, d->v2, head, buf_str(&d->paths), buf_str(&d->schemas));
-    else
-        print_json(&out, d, head);
-    if (out.failed || d->paths.failed || d->schemas.failed)
-        buf_clear(&out);
-    return buf_take(&out);
-}
-
 /* ---- documents ---- */
 
 /* Paths other than resources. False when root is of none of these kinds. */
@@ -276,6 +259,8 @@ static struct str make(struct document *d, struct str root)
 {
     struct content c = {.d = d};
     bool custom;
+    struct buf out;
+    cJSON *head;
 
     if (!d->v2)
         split_root(root, &d->group, &d->version);
@@ -289,7 +274,18 @@ static struct str make(struct document *d, struct str root)
     if (d->v2)
         d->group = d->version = STR("");
     openapi_make_wanted(d);
-    return finish(d, custom);
+
+    out = BUF_INIT(OPENAPI_MAX_DOCUMENT);
+    arena_reset(d->arena);
+    head = head_of(d->arena, d->v2, custom);
+    buf_reserve(&out, d->paths.n + d->schemas.n + 16384);
+    if (d->protobuf)
+        gnostic_document(&out, d->v2, head, buf_str(&d->paths), buf_str(&d->schemas));
+    else
+        print_json(&out, d, head);
+    if (out.failed || d->paths.failed || d->schemas.failed)
+        buf_clear(&out);
+    return buf_take(&out);
 }
 
 struct str openapi_document(struct vapi *api, const struct openapi_request *q)

@@ -597,21 +597,6 @@ static void put_field(struct buf *b, const struct row *row, const cJSON *value)
     }
 }
 
-static void put_extensions(struct buf *b, unsigned number, const cJSON *tree)
-{
-    json_each(member, tree)
-    {
-        size_t start;
-
-        if (strncmp(member->string, "x-", 2) != 0)
-            continue;
-        start = message_begin(b, number);
-        put_text(b, 1, str_c(member->string));
-        put_any(b, 2, member);
-        message_end(b, start);
-    }
-}
-
 static void put_fields(struct buf *b, const struct message *m, const cJSON *tree)
 {
     if (m->choose) {
@@ -624,8 +609,19 @@ static void put_fields(struct buf *b, const struct message *m, const cJSON *tree
         if (value)
             put_field(b, row, value);
     }
-    if (m->extensions)
-        put_extensions(b, m->extensions, tree);
+    if (m->extensions) {
+        json_each(member, tree)
+        {
+            size_t start;
+
+            if (strncmp(member->string, "x-", 2) != 0)
+                continue;
+            start = message_begin(b, m->extensions);
+            put_text(b, 1, str_c(member->string));
+            put_any(b, 2, member);
+            message_end(b, start);
+        }
+    }
 }
 
 /* ---- documents ---- */
@@ -645,24 +641,19 @@ void gnostic_add_named(struct buf *out, enum gnostic what, struct str name, cons
     put_entry(out, PARTS[what].number, PARTS[what].of, name, tree);
 }
 
-static void put_components(struct buf *out, const cJSON *head, struct str schemas)
-{
-    const cJSON *components = json_get(head, "components");
-    size_t start = message_begin(out, 5);
-
-    if (schemas.n)
-        put_text(out, 1, schemas);
-    put_fields(out, &COMPONENTS, components);
-    message_end(out, start);
-}
-
 void gnostic_document(struct buf *out, bool v2, const cJSON *head, struct str paths,
                       struct str schemas)
 {
     put_fields(out, v2 ? &HEAD2 : &HEAD3, head);
     put_text(out, v2 ? 8 : 4, paths);
     if (!v2) {
-        put_components(out, head, schemas);
+        const cJSON *components = json_get(head, "components");
+        size_t start = message_begin(out, 5);
+
+        if (schemas.n)
+            put_text(out, 1, schemas);
+        put_fields(out, &COMPONENTS, components);
+        message_end(out, start);
         return;
     }
     put_text(out, 9, schemas);

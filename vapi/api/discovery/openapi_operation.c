@@ -182,17 +182,6 @@ static cJSON *content_of(struct document *d, const char *const *types, const cha
     return content;
 }
 
-static void add_body_v2(struct document *d, cJSON *parameters, const struct openapi_operation *op)
-{
-    cJSON *body = json_append(parameters, json_new_object(d->arena));
-
-    json_set_str(d->arena, body, "name", STR("body"));
-    json_set_str(d->arena, body, "in", STR("body"));
-    if (!op->body_optional)
-        json_set_bool(d->arena, body, "required", true);
-    json_set(d->arena, body, "schema", openapi_ref(d, op->body));
-}
-
 static void add_body_v3(struct document *d, cJSON *o, const struct openapi_operation *op)
 {
     cJSON *body = json_ensure_object(d->arena, o, "requestBody");
@@ -216,18 +205,6 @@ static void add_answer(struct document *d, cJSON *responses, const char *code, c
         json_set(d->arena, answer, "content", content_of(d, op->produces, op->answer));
 }
 
-static void add_answers(struct document *d, cJSON *o, const struct openapi_operation *op)
-{
-    cJSON *responses = json_ensure_object(d->arena, o, "responses");
-
-    add_answer(d, responses, "200", "OK", op);
-    if (op->answers & ANSWER_CREATED)
-        add_answer(d, responses, "201", "Created", op);
-    if (op->answers & ANSWER_ACCEPTED)
-        add_answer(d, responses, "202", "Accepted", op);
-    add_answer(d, responses, "401", "Unauthorized", NULL);
-}
-
 static void add_media_types(struct document *d, cJSON *o, const struct openapi_operation *op)
 {
     static const char *const schemes[] = {"https", NULL};
@@ -242,20 +219,36 @@ static cJSON *operation_tree(struct document *d, const struct openapi_operation 
                              openapi_params common)
 {
     cJSON *o = json_new_object(d->arena), *parameters = json_new_array(d->arena);
+    cJSON *responses;
 
     if (d->v2)
         add_media_types(d, o, op);
     json_append(json_set(d->arena, o, "tags", json_new_array(d->arena)),
                 json_new_string(d->arena, tag));
     json_set_str(d->arena, o, "operationId", op->id);
-    if (op->body && d->v2)
-        add_body_v2(d, parameters, op);
+    if (op->body && d->v2) {
+        cJSON *body = json_append(parameters, json_new_object(d->arena));
+
+        json_set_str(d->arena, body, "name", STR("body"));
+        json_set_str(d->arena, body, "in", STR("body"));
+        if (!op->body_optional)
+            json_set_bool(d->arena, body, "required", true);
+        json_set(d->arena, body, "schema", openapi_ref(d, op->body));
+    }
     add_parameters(d, parameters, op->params & ~common);
     if (json_count(parameters))
         json_set(d->arena, o, "parameters", parameters);
     if (op->body && !d->v2)
         add_body_v3(d, o, op);
-    add_answers(d, o, op);
+
+    responses = json_ensure_object(d->arena, o, "responses");
+    add_answer(d, responses, "200", "OK", op);
+    if (op->answers & ANSWER_CREATED)
+        add_answer(d, responses, "201", "Created", op);
+    if (op->answers & ANSWER_ACCEPTED)
+        add_answer(d, responses, "202", "Accepted", op);
+    add_answer(d, responses, "401", "Unauthorized", NULL);
+
     if (op->action)
         json_set_str(d->arena, o, "x-kubernetes-action", str_c(op->action));
     if (op->kind.n)

@@ -173,18 +173,6 @@ static bool delete_returns_object(const struct resource *r)
     return !r->crd && r->flags & RES_DELETE_RETURNS_OBJECT && !resource_sub(r, STR("finalize"));
 }
 
-static void add_delete(const struct paths *p, struct openapi_path *path, openapi_params params)
-{
-    struct openapi_operation *op =
-        operation_new(p, path, "delete", "delete", operation_id(p, "delete", p->scope, ""),
-                      params | PARAMS_DELETE | PARAM_PRETTY);
-
-    op->body = p->options;
-    op->body_optional = true;
-    op->answer = delete_returns_object(p->r) ? p->object : p->status;
-    op->answers = ANSWER_ACCEPTED;
-}
-
 static void add_delete_all(const struct paths *p, struct openapi_path *path)
 {
     const char *scope = arena_printf(p->d->arena, "Collection%s", p->scope).p;
@@ -306,8 +294,17 @@ static void add_item(const struct paths *p)
         return;
     path_begin(p, &path, p->item);
     add_access(p, &path, verbs, "", p->object);
-    if (verbs & VERB_DELETE)
-        add_delete(p, &path, p->scoped | PARAM_NAME);
+    if (verbs & VERB_DELETE) {
+        openapi_params params = p->scoped | PARAM_NAME;
+        struct openapi_operation *op =
+            operation_new(p, &path, "delete", "delete", operation_id(p, "delete", p->scope, ""),
+                          params | PARAMS_DELETE | PARAM_PRETTY);
+
+        op->body = p->options;
+        op->body_optional = true;
+        op->answer = delete_returns_object(p->r) ? p->object : p->status;
+        op->answers = ANSWER_ACCEPTED;
+    }
     openapi_add_path(p->d, &path);
 }
 

@@ -271,26 +271,6 @@ static cJSON *list_schema(struct document *d, const struct schema_node *n)
     return out;
 }
 
-/* For a field that holds a map or an object; objects that are atomic everywhere declare it
- * themselves. */
-static void add_map_type(struct document *d, cJSON *out, const struct schema_node *n)
-{
-    bool is_map = n->kind == SCHEMA_MAP || n->kind == SCHEMA_OBJECT;
-
-    if (is_map && n->flags & NODE_TYPE_PUBLISHED)
-        json_set_str(d->arena, out, "x-kubernetes-map-type",
-                     n->list_type == LIST_ATOMIC ? STR("atomic") : STR("granular"));
-}
-
-static cJSON *map_schema(struct document *d, const struct schema_node *n)
-{
-    cJSON *out = json_new_object(d->arena);
-
-    json_set_str(d->arena, out, "type", STR("object"));
-    json_set(d->arena, out, "additionalProperties", element_of(d, n->elem));
-    return out;
-}
-
 static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
 {
     const struct scalar *s = &SCALARS[n->kind];
@@ -333,8 +313,13 @@ static cJSON *schema_of(struct document *d, uint32_t node)
         return openapi_ref(d, openapi_want(d, node));
     if (n->kind == SCHEMA_LIST)
         return list_schema(d, n);
-    if (n->kind == SCHEMA_MAP)
-        return map_schema(d, n);
+    if (n->kind == SCHEMA_MAP) {
+        cJSON *out = json_new_object(d->arena);
+
+        json_set_str(d->arena, out, "type", STR("object"));
+        json_set(d->arena, out, "additionalProperties", element_of(d, n->elem));
+        return out;
+    }
     return scalar_schema(d, n);
 }
 
@@ -345,34 +330,25 @@ static void add_property(struct document *d, cJSON *properties, const char *type
 {
     const char *name = text_at(f->name);
     cJSON *property = schema_of(d, f->node), *more = json_new_object(d->arena);
+    const struct schema_node *n;
+    bool is_map;
 
     describe(d, more, type, name);
     add_field_default(d, more, f);
     add_patch(d, more, f);
-    add_map_type(d, more, schema_node(&SCHEMA_BUILTIN, f->node));
+
+    /* For a field that holds a map or an object; objects that are atomic everywhere declare it
+     * themselves. */
+    n = schema_node(&SCHEMA_BUILTIN, f->node);
+    is_map = n->kind == SCHEMA_MAP || n->kind == SCHEMA_OBJECT;
+    if (is_map && n->flags & NODE_TYPE_PUBLISHED)
+        json_set_str(d->arena, more, "x-kubernetes-map-type",
+                     n->list_type == LIST_ATOMIC ? STR("atomic") : STR("granular"));
+
     if (json_count(more))
         property = with_siblings(d, property);
     json_each(m, more) json_set(d->arena, property, m->string, json_copy(d->arena, m));
     json_set(d->arena, properties, name, property);
-}
-
-static void add_fields(struct document *d, cJSON *out, const struct schema_node *n)
-{
-    cJSON *properties = json_new_object(d->arena), *required = json_new_array(d->arena);
-
-    for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++) {
-        const struct schema_field *f = &SCHEMA_BUILTIN.fields[i];
-
-        if (f->flags & FIELD_INLINE)
-            continue; /* its members follow it in the table */
-        add_property(d, properties, text_at(n->type_name), f);
-        if (f->flags & FIELD_REQUIRED)
-            json_append(required, json_new_string(d->arena, str_c(text_at(f->name))));
-    }
-    if (json_count(required))
-        json_set(d->arena, out, "required", required);
-    if (json_count(properties))
-        json_set(d->arena, out, "properties", properties);
 }
 
 static void add_unions(struct document *d, cJSON *out, const char *type)
@@ -418,18 +394,28 @@ static cJSON *component_schema(struct document *d, const struct schema_node *n)
     if (n->kind == SCHEMA_OBJECT || (n->kind == SCHEMA_ANY && n->list_type == LIST_ATOMIC))
         json_set_str(d->arena, out, "type", STR("object"));
     if (n->kind == SCHEMA_OBJECT) {
-        add_fields(d, out, n);
+        cJSON *properties = json_new_object(d->arena);
+        cJSON *required = json_new_array(d->arena);
+
+        for (uint32_t i = n->first_field; i < n->first_field + n->n_fields; i++) {
+            const struct schema_field *f = &SCHEMA_BUILTIN.fields[i];
+
+            if (f->flags & FIELD_INLINE)
+                continue; /* its members follow it in the table */
+            add_property(d, properties, text_at(n->type_name), f);
+            if (f->flags & FIELD_REQUIRED)
+                json_append(required, json_new_string(d->arena, str_c(text_at(f->name))));
+        }
+        if (json_count(required))
+            json_set(d->arena, out, "required", required);
+        if (json_count(properties))
+            json_set(d->arena, out, "properties", properties);
+
         if (n->list_type == LIST_ATOMIC)
             json_set_str(d->arena, out, "x-kubernetes-map-type", STR("atomic"));
         add_unions(d, out, type);
     }
     return out;
-}
-
-/* Kinds that upstream registers in every group: core's, and in v3 the document's own. */
-static bool in_every_group(struct str kind)
-{
-    return str_eqc(kind, "DeleteOptions") || str_eqc(kind, "WatchEvent");
 }
 
 struct kind_list {
@@ -454,32 +440,14 @@ static void add_common_kind(struct document *d, cJSON *list, struct str kind)
     struct kind_list l = {d, list, kind, STR("")};
 
     json_append(list, openapi_gvk(d->arena, STR(""), STR("v1"), kind));
-    if (!in_every_group(kind))
+
+    /* Kinds that upstream registers in every group: core's, and in v3 the document's own. */
+    if (!(str_eqc(kind, "DeleteOptions") || str_eqc(kind, "WatchEvent")))
         return;
     if (d->v2)
         registry_each(vapi_registry(d->api), add_version, &l);
     else if (d->group.n)
         json_append(list, openapi_gvk(d->arena, d->group, d->version, kind));
-}
-
-static void add_kinds(struct document *d, cJSON *out, uint32_t node)
-{
-    struct schema_kind_name name;
-    cJSON *list = json_new_array(d->arena);
-    uint32_t at = 0;
-
-    while (schema_root_next(node, &at, &name)) {
-        bool nameless = str_eqc(name.group, GROUP_NAMELESS);
-
-        if (nameless && !str_has_prefix(name.kind, STR("API")))
-            continue; /* the body of a patch, the answer of /version: without a group */
-        if (nameless || str_eqc(name.group, GROUP_ANY))
-            add_common_kind(d, list, name.kind);
-        else
-            json_append(list, openapi_gvk(d->arena, name.group, name.version, name.kind));
-    }
-    if (json_count(list))
-        json_set(d->arena, out, "x-kubernetes-group-version-kind", list);
 }
 
 /* A type whose uses differ has several nodes: they are one component. */
@@ -515,6 +483,10 @@ const char *openapi_want_type(struct document *d, const char *type)
 
 void openapi_make_wanted(struct document *d)
 {
+    struct schema_kind_name name;
+    cJSON *list;
+    uint32_t at;
+
     while (d->n_todo) {
         uint32_t node = d->todo[--d->n_todo];
         const struct schema_node *n = schema_node(&SCHEMA_BUILTIN, node);
@@ -522,7 +494,22 @@ void openapi_make_wanted(struct document *d)
         cJSON *made = component_schema(d, n);
 
         describe(d, made, type, NULL);
-        add_kinds(d, made, node);
+
+        list = json_new_array(d->arena);
+        at = 0;
+        while (schema_root_next(node, &at, &name)) {
+            bool nameless = str_eqc(name.group, GROUP_NAMELESS);
+
+            if (nameless && !str_has_prefix(name.kind, STR("API")))
+                continue; /* the body of a patch, the answer of /version: without a group */
+            if (nameless || str_eqc(name.group, GROUP_ANY))
+                add_common_kind(d, list, name.kind);
+            else
+                json_append(list, openapi_gvk(d->arena, name.group, name.version, name.kind));
+        }
+        if (json_count(list))
+            json_set(d->arena, made, "x-kubernetes-group-version-kind", list);
+
         openapi_document_add_schema(d, type, made);
     }
 }

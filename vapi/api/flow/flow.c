@@ -311,24 +311,20 @@ static void cancel_wait(struct call *c)
     unqueue(c->api->flows, call_entry(c));
 }
 
-/* A level that was idle does not receive its unused share. */
-static void catch_up(struct flows *f, struct flow_level *level)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (const struct flow_level *l = f->levels; l; l = l->next)
-        if (l->waiting && l->virtual_us < least)
-            least = l->virtual_us;
-    if (least != UINT64_MAX && level->virtual_us < least)
-        level->virtual_us = least;
-}
-
 static void enqueue(struct flows *f, struct call_entry *e)
 {
     struct flow *flow = e->flow;
 
-    if (!flow->level->waiting)
-        catch_up(f, flow->level);
+    if (!flow->level->waiting) {
+        /* A level that was idle does not receive its unused share. */
+        uint64_t least = UINT64_MAX;
+
+        for (const struct flow_level *l = f->levels; l; l = l->next)
+            if (l->waiting && l->virtual_us < least)
+                least = l->virtual_us;
+        if (least != UINT64_MAX && flow->level->virtual_us < least)
+            flow->level->virtual_us = least;
+    }
     if (!flow->waiting)
         TAILQ_INSERT_TAIL(&flow->level->ring, flow, in_ring);
     TAILQ_INSERT_TAIL(&flow->queue, e, in_queue);
@@ -553,17 +549,6 @@ static uint64_t rejected_of(const struct flow_level *l)
     return l->rejected;
 }
 
-static void write_inflight(const struct flows *f, struct buf *out)
-{
-    const char *name = "apiserver_current_inflight_requests";
-
-    metrics_family(out, name, METRIC_GAUGE,
-                   "Number of currently used inflight request limit of this apiserver per request "
-                   "kind.");
-    metrics_sample_u64(out, name, STR("request_kind=\"mutating\""), f->running[1]);
-    metrics_sample_u64(out, name, STR("request_kind=\"readOnly\""), f->running[0]);
-}
-
 static void write_rejected(const struct flows *f, struct buf *out)
 {
     const char *name = "sublet_requests_refused_total";
@@ -588,8 +573,14 @@ static void write_rejected(const struct flows *f, struct buf *out)
 void flow_metrics(struct vapi *api, struct buf *out)
 {
     const struct flows *f = api->flows;
+    const char *name = "apiserver_current_inflight_requests";
 
-    write_inflight(f, out);
+    metrics_family(out, name, METRIC_GAUGE,
+                   "Number of currently used inflight request limit of this apiserver per request "
+                   "kind.");
+    metrics_sample_u64(out, name, STR("request_kind=\"mutating\""), f->running[1]);
+    metrics_sample_u64(out, name, STR("request_kind=\"readOnly\""), f->running[0]);
+
     write_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
                  "Number of requests executing, by priority level.", running_of);
     write_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,

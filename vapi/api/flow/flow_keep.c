@@ -4,8 +4,8 @@
  * The FlowSchemas and priority levels every cluster has, and the Dangling condition of a schema
  * without its level. Why: users read them, and tools that write their own expect these. `exempt`
  * and `catch-all` cannot be removed; the others are restored and updated unless their annotation
- * has_condition that the tenant maintains them. Nothing polls: it acts on changes, a moment later. It must
- * never overwrite an object a tenant took over. Source: k8s.io/apiserver
+ * has_condition that the tenant maintains them. Nothing polls: it acts on changes, a moment later.
+ * It must never overwrite an object a tenant took over. Source: k8s.io/apiserver
  * pkg/apis/flowcontrol/bootstrap default.go, pkg/registry/flowcontrol/ensurer. */
 #include "flow.h"
 
@@ -211,22 +211,6 @@ static bool on_schema(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void look(struct flow_keep *k)
-{
-    struct arena *a = arena_new(0);
-    struct err err;
-
-    for (size_t i = 0; i < N_SEEDS; i++) {
-        keep_seed(k, a, &SEEDS[i]);
-        arena_reset(a);
-    }
-    err_init(&err, a);
-    if (store_scan(k->api->o.store, k->schemas->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_schema,
-                   k, &err))
-        err_clear(&err); /* the latest revision always exists */
-    arena_free(a);
-}
-
 /* ---- lifecycle ---- */
 
 static void on_timer(uv_timer_t *timer)
@@ -234,8 +218,20 @@ static void on_timer(uv_timer_t *timer)
     struct flow_keep *k = timer->data;
 
     assert(k->magic == KEEP_MAGIC);
-    if (k->api->state <= API_SERVING)
-        look(k);
+    if (k->api->state <= API_SERVING) {
+        struct arena *a = arena_new(0);
+        struct err err;
+
+        for (size_t i = 0; i < N_SEEDS; i++) {
+            keep_seed(k, a, &SEEDS[i]);
+            arena_reset(a);
+        }
+        err_init(&err, a);
+        if (store_scan(k->api->o.store, k->schemas->storage, STR_NULL, STR_NULL, STR_NULL, 0,
+                       on_schema, k, &err))
+            err_clear(&err); /* the latest revision always exists */
+        arena_free(a);
+    }
 }
 
 static void on_wake(void *ctx)

@@ -201,16 +201,6 @@ static void set_target(struct audit_event *e, struct arena *a, const struct targ
     e->subresource = arena_str(a, t->sub);
 }
 
-static int refuse_untold(struct api_audit *audit, struct err *err)
-{
-    static const char WHY[] = "failed to store audit event";
-
-    audit->rejected++;
-    err_set(err, &ERR_INTERNAL, "Internal error occurred: %s", WHY);
-    err_cause(err, STR(""), STR(""), str_c(WHY));
-    return -1;
-}
-
 int audit_attributes(struct call *c, const struct target *t, const struct user *user,
                      struct err *err)
 {
@@ -225,8 +215,14 @@ int audit_attributes(struct call *c, const struct target *t, const struct user *
     audit_decide(audit->policy, real, &what, &decision);
     if (decision.level == AUDIT_LEVEL_NONE)
         return 0;
-    if (audit->refuse && !audit_log_has_room(audit->log))
-        return refuse_untold(audit, err);
+    if (audit->refuse && !audit_log_has_room(audit->log)) {
+        static const char WHY[] = "failed to store audit event";
+
+        audit->rejected++;
+        err_set(err, &ERR_INTERNAL, "Internal error occurred: %s", WHY);
+        err_cause(err, STR(""), STR(""), str_c(WHY));
+        return -1;
+    }
     a = ARENA_NEW(c->arena, struct call_audit);
     call_entry(c)->audit = a;
     a->event.decision = decision;

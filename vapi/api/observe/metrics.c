@@ -145,21 +145,6 @@ static bool is_same(const struct series *s, const struct call *c, const struct p
            str_eqc(c->resource->version, s->version) && str_eqc(sub_of(c), s->sub);
 }
 
-static void print_labels(struct buf *b, const struct call *c, const struct path_name *path)
-{
-    const struct resource *r = c->resource;
-    const char *verb = path ? "GET" : is_apply(c) ? "APPLY" : VERBS[c->verb];
-
-    metrics_label(b, "component", path ? str_c(path->component) : STR("apiserver"));
-    metrics_label(b, "dry_run", c->options.dry_run ? STR("All") : STR(""));
-    metrics_label(b, "group", path ? STR("") : r->group);
-    metrics_label(b, "resource", path ? STR("") : r->plural);
-    metrics_label(b, "scope", str_c(SCOPES[path ? SCOPE_NONE : scope_of(c)]));
-    metrics_label(b, "subresource", path ? str_c(path->name) : sub_of(c));
-    metrics_label(b, "verb", str_c(verb));
-    metrics_label(b, "version", path ? STR("") : r->version);
-}
-
 static struct series *new_series(struct api_metrics *m, const struct call *c,
                                  const struct path_name *path, struct str labels)
 {
@@ -188,8 +173,18 @@ static struct series *look_up(struct api_metrics *m, const struct call *c,
 {
     struct buf b = BUF_INIT(0);
     struct series *s;
+    const struct resource *r = c->resource;
+    const char *verb = path ? "GET" : is_apply(c) ? "APPLY" : VERBS[c->verb];
 
-    print_labels(&b, c, path);
+    metrics_label(&b, "component", path ? str_c(path->component) : STR("apiserver"));
+    metrics_label(&b, "dry_run", c->options.dry_run ? STR("All") : STR(""));
+    metrics_label(&b, "group", path ? STR("") : r->group);
+    metrics_label(&b, "resource", path ? STR("") : r->plural);
+    metrics_label(&b, "scope", str_c(SCOPES[path ? SCOPE_NONE : scope_of(c)]));
+    metrics_label(&b, "subresource", path ? str_c(path->name) : sub_of(c));
+    metrics_label(&b, "verb", str_c(verb));
+    metrics_label(&b, "version", path ? STR("") : r->version);
+
     HASH_FIND(hh, m->all, b.p, b.n, s);
     if (!s && HASH_COUNT(m->all) < MAX_SERIES)
         s = new_series(m, c, path, buf_str(&b));
@@ -336,20 +331,6 @@ static void write_objectives(const struct api_metrics *m, struct buf *out)
     buf_fini(&labels);
 }
 
-static void write_long_running(const struct api_metrics *m, struct buf *out)
-{
-    const char *name = "apiserver_longrunning_requests";
-    struct buf labels = BUF_INIT(0);
-
-    metrics_family(out, name, METRIC_GAUGE,
-                   "Gauge of all active long-running apiserver requests broken out by verb, group, "
-                   "version, resource, scope and component.");
-    for (const struct series *s = m->all; s; s = s->hh.next)
-        if (s->running || s->verb == CALL_WATCH)
-            metrics_sample_u64(out, name, other_labels(s, &labels), s->running);
-    buf_fini(&labels);
-}
-
 struct objects {
     struct vapi *api;
     struct buf *out;
@@ -435,6 +416,8 @@ bool metrics_handle(struct call *c, struct str path)
 {
     struct vapi *api = c->api;
     struct buf out = BUF_INIT(0);
+    const char *name;
+    struct buf labels;
 
     if (!str_eqc(path, "/metrics"))
         return false;
@@ -442,7 +425,17 @@ bool metrics_handle(struct call *c, struct str path)
         write_totals(api->metrics, &out);
         write_durations(api->metrics, &out);
         write_objectives(api->metrics, &out);
-        write_long_running(api->metrics, &out);
+
+        name = "apiserver_longrunning_requests";
+        labels = BUF_INIT(0);
+        metrics_family(
+            &out, name, METRIC_GAUGE,
+            "Gauge of all active long-running apiserver requests broken out by verb, group, "
+            "version, resource, scope and component.");
+        for (const struct series *s = api->metrics->all; s; s = s->hh.next)
+            if (s->running || s->verb == CALL_WATCH)
+                metrics_sample_u64(&out, name, other_labels(s, &labels), s->running);
+        buf_fini(&labels);
     }
     write_store(api, &out);
     write_network(api, &out);

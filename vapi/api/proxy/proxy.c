@@ -189,14 +189,6 @@ static int find_object(struct call *c, struct proxy_request *r, struct err *err)
     return 0;
 }
 
-/* Exec, attach and port-forward require an upgrade. */
-static int check_upgrade(const struct proxy_request *r, struct err *err)
-{
-    if (r->kind == PROXY_LOG || r->kind == PROXY_POD || r->kind == PROXY_SERVICE || r->upgrade.n)
-        return 0;
-    return err_set(err, &ERR_BAD_REQUEST, "Upgrade request required");
-}
-
 static int prepare(struct proxy *p, struct err *err)
 {
     struct call *c = p->call;
@@ -210,7 +202,11 @@ static int prepare(struct proxy *p, struct err *err)
     if (find_object(c, r, err) || proxy_read_options(c, r, err))
         return -1;
     proxy_read_headers(c, r);
-    return check_upgrade(r, err);
+
+    /* Exec, attach and port-forward require an upgrade. */
+    if (r->kind == PROXY_LOG || r->kind == PROXY_POD || r->kind == PROXY_SERVICE || r->upgrade.n)
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST, "Upgrade request required");
 }
 
 void sub_proxy(struct call *c)

@@ -459,25 +459,20 @@ static int normalise_metadata(struct call *c, cJSON *object, struct err *err)
     return 0;
 }
 
-/* Go distinguishes an empty list from none: it requests that managedFields be reset. So does one
- * empty entry, which survives. In a custom resource, which is no Go struct, an empty list means
- * nothing. */
-static void keep_reset(struct call *c, cJSON *object)
-{
-    cJSON *entries = json_path(object, "metadata.managedFields");
-
-    if (json_is_array(entries) && !json_first(entries) && !c->resource->crd)
-        json_append(entries, json_new_object(c->arena));
-}
-
 static int normalise(struct call *c, cJSON *object, bool patched, struct err *err)
 {
     const struct resource *r = c->resource;
     const struct schema *s = r->schema;
     struct str group, version, kind;
     uint32_t node;
+    cJSON *entries = json_path(object, "metadata.managedFields");
 
-    keep_reset(c, object);
+    /* Go distinguishes an empty list from none: it requests that managedFields be reset. So does
+     * one empty entry, which survives. In a custom resource, which is no Go struct, an empty list
+     * means nothing. */
+    if (json_is_array(entries) && !json_first(entries) && !c->resource->crd)
+        json_append(entries, json_new_object(c->arena));
+
     if (r->crd && !(c->sub && c->sub->object_kind)) {
         if (normalise_metadata(c, object, err))
             return -1;

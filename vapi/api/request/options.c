@@ -67,27 +67,25 @@ static const char *const OPTION_KINDS[CALL_N_VERBS] = {
     [CALL_DELETECOLLECTION] = "DeleteOptions",
 };
 
-/* Upstream prints the whole list as the invalid value, which is no string: hence by hand. */
-static void refuse_dry_run(struct field_errors *e, struct arena *a, const cJSON *values)
-{
-    struct err_cause *cause = ARENA_NEW(a, struct err_cause);
-
-    cause->type = STR("FieldValueNotSupported");
-    cause->field = STR("dryRun");
-    cause->message = arena_printf(a, "Unsupported value: %.*s: supported values: \"All\"",
-                                  STR_F(json_text(a, values)));
-    *e->last = cause;
-    e->last = &cause->next;
-    e->n++;
-}
-
 static void check_dry_run(struct call *c, const cJSON *values, struct field_errors *e)
 {
     bool bad = false;
 
     json_each(v, values) bad |= !str_eqc(json_str(v), "All");
-    if (bad)
-        refuse_dry_run(e, c->arena, values);
+    if (bad) {
+        /* Upstream prints the whole list as the invalid value, which is no string: hence by
+         * hand. */
+        struct err_cause *cause = ARENA_NEW(c->arena, struct err_cause);
+
+        cause->type = STR("FieldValueNotSupported");
+        cause->field = STR("dryRun");
+        cause->message =
+            arena_printf(c->arena, "Unsupported value: %.*s: supported values: \"All\"",
+                         STR_F(json_text(c->arena, values)));
+        *e->last = cause;
+        e->last = &cause->next;
+        e->n++;
+    }
     c->options.dry_run = json_count(values) != 0;
 }
 
@@ -116,36 +114,6 @@ static void take_validation(struct call *c, const struct query *q, struct field_
         field_not_supported(e, FIELD(NULL, "fieldValidation"), value, supported);
 }
 
-static void take_field_manager(struct call *c, const struct query *q, struct field_errors *e)
-{
-    struct str value = take_text(c->arena, q, "fieldManager");
-
-    c->options.field_manager = value;
-    if (value.n > MAX_FIELD_MANAGER)
-        field_too_long(e, FIELD(NULL, "fieldManager"), MAX_FIELD_MANAGER);
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char b = (unsigned char)value.p[i];
-
-        if (b < 0x20 || b == 0x7f)
-            field_invalid_str(
-                e, FIELD(NULL, "fieldManager"), value,
-                arena_printf(c->arena, "invalid character U+%04X (at position %zu)", b, i).p);
-    }
-}
-
-static void check_force(struct call *c, const struct query *q, struct field_errors *e)
-{
-    bool set = false;
-
-    take_bool(q, "force", &c->options.force, &set);
-    if (c->patch == PATCH_TYPE_APPLY) {
-        if (!query_get(q, "fieldManager").n)
-            field_required(e, FIELD(NULL, "fieldManager"), "is required for apply patch");
-    } else if (set) {
-        field_forbidden(e, FIELD(NULL, "force"), "may not be specified for non-apply patch");
-    }
-}
-
 static int finish_write_options(struct call *c, struct field_errors *e, struct err *err)
 {
     return field_errors_to_err(e, STR("meta.k8s.io"), str_c(OPTION_KINDS[c->verb]), STR(""), err);
@@ -154,11 +122,34 @@ static int finish_write_options(struct call *c, struct field_errors *e, struct e
 static int parse_write(struct call *c, const struct query *q, struct err *err)
 {
     struct field_errors e;
+    struct str value;
 
     field_errors_init(&e, c->arena);
-    if (c->verb == CALL_PATCH)
-        check_force(c, q, &e);
-    take_field_manager(c, q, &e);
+    if (c->verb == CALL_PATCH) {
+        bool set = false;
+
+        take_bool(q, "force", &c->options.force, &set);
+        if (c->patch == PATCH_TYPE_APPLY) {
+            if (!query_get(q, "fieldManager").n)
+                field_required(&e, FIELD(NULL, "fieldManager"), "is required for apply patch");
+        } else if (set) {
+            field_forbidden(&e, FIELD(NULL, "force"), "may not be specified for non-apply patch");
+        }
+    }
+
+    value = take_text(c->arena, q, "fieldManager");
+    c->options.field_manager = value;
+    if (value.n > MAX_FIELD_MANAGER)
+        field_too_long(&e, FIELD(NULL, "fieldManager"), MAX_FIELD_MANAGER);
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char b = (unsigned char)value.p[i];
+
+        if (b < 0x20 || b == 0x7f)
+            field_invalid_str(
+                &e, FIELD(NULL, "fieldManager"), value,
+                arena_printf(c->arena, "invalid character U+%04X (at position %zu)", b, i).p);
+    }
+
     take_dry_run(c, q, &e);
     take_validation(c, q, &e);
     return finish_write_options(c, &e, err);
@@ -281,21 +272,6 @@ int options_from_body(struct call *c, const cJSON *body, struct err *err)
 
 /* ---- options of reads ---- */
 
-/* GET and WATCH answer 500 for an invalid revision, as upstream does. */
-static int bad_revision(const struct call *c, struct str value, struct err *err)
-{
-    bool list = c->verb == CALL_LIST;
-    size_t digits = 0;
-
-    while (digits < value.n && value.p[digits] >= '0' && value.p[digits] <= '9')
-        digits++;
-    return err_set(err, list ? &ERR_BAD_REQUEST : &ERR_UNKNOWN,
-                   "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
-                   "\"%.*s\": %s",
-                   list ? "invalid resource version: " : "", STR_F(value), STR_F(value),
-                   digits == value.n ? "value out of range" : "invalid syntax");
-}
-
 static int take_revision(struct call *c, const struct query *q, struct err *err)
 {
     struct str value = query_get(q, "resourceVersion");
@@ -303,8 +279,19 @@ static int take_revision(struct call *c, const struct query *q, struct err *err)
 
     if (!value.n)
         return 0;
-    if (!str_to_u64(value, &revision) || revision > INT64_MAX)
-        return bad_revision(c, value, err);
+    if (!str_to_u64(value, &revision) || revision > INT64_MAX) {
+        /* GET and WATCH answer 500 for an invalid revision, as upstream does. */
+        bool list = c->verb == CALL_LIST;
+        size_t digits = 0;
+
+        while (digits < value.n && value.p[digits] >= '0' && value.p[digits] <= '9')
+            digits++;
+        return err_set(err, list ? &ERR_BAD_REQUEST : &ERR_UNKNOWN,
+                       "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
+                       "\"%.*s\": %s",
+                       list ? "invalid resource version: " : "", STR_F(value), STR_F(value),
+                       digits == value.n ? "value out of range" : "invalid syntax");
+    }
     c->options.rv = (int64_t)revision;
     c->options.rv_set = true;
     return 0;

@@ -90,19 +90,6 @@ static size_t rows_length(const struct list *l, struct str head)
     return size;
 }
 
-static void answer_at_once(struct list *l, struct str head)
-{
-    struct call *c = l->call;
-    struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
-    size_t n = 0;
-
-    slices[n++].bytes = head;
-    for (size_t i = 0; i < l->n; i++)
-        n += row_slices(l, i, slices + n);
-    slices[n++] = (struct net_slice){ROWS_TAIL, on_list_sent, l};
-    call_slices(c, 200, slices, n);
-}
-
 struct batches {
     struct list *list;
     struct str head;
@@ -146,7 +133,14 @@ static void answer_stored(struct list *l)
     struct batches *b;
 
     if (size < BY_ROWS_FROM) {
-        answer_at_once(l, head);
+        struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
+        size_t n = 0;
+
+        slices[n++].bytes = head;
+        for (size_t i = 0; i < l->n; i++)
+            n += row_slices(l, i, slices + n);
+        slices[n++] = (struct net_slice){ROWS_TAIL, on_list_sent, l};
+        call_slices(c, 200, slices, n);
         return;
     }
     b = ARENA_NEW(c->arena, struct batches);

@@ -165,20 +165,18 @@ static bool choose(struct call *call, const struct clause *clauses, size_t n, bo
 
 /* ---- pretty printing and compression ---- */
 
-static bool human_client(struct str agent)
-{
-    return str_has_prefix(agent, STR("curl")) || str_has_prefix(agent, STR("Wget")) ||
-           str_has_prefix(agent, STR("Mozilla/5.0"));
-}
-
 static bool wants_pretty(const struct call *c, const struct query *q)
 {
     struct str value = query_get(q, "pretty");
+    struct str agent;
 
     if (value.n)
         return str_eq_nocase(value, STR("true")) || str_eq_nocase(value, STR("t")) ||
                str_eqc(value, "1");
-    return human_client(net_header(c->request, "user-agent"));
+
+    agent = net_header(c->request, "user-agent");
+    return str_has_prefix(agent, STR("curl")) || str_has_prefix(agent, STR("Wget")) ||
+           str_has_prefix(agent, STR("Mozilla/5.0"));
 }
 
 static bool wants_gzip(const struct net_request *r)
@@ -264,26 +262,13 @@ static struct str go_type(const struct call *c, struct str kind)
     return arena_concat(c->arena, 3, (struct str[]){package, STR("."), kind});
 }
 
-/* A list cannot be requested as one object, nor one object as a list. */
-static int check_partial(const struct call *c, const struct clause *chosen, struct err *err)
-{
-    bool list = c->verb == CALL_LIST || c->verb == CALL_DELETECOLLECTION;
-    bool as_list = str_eqc(chosen->as, "PartialObjectMetadataList");
-
-    if (c->output != OUTPUT_PARTIAL || c->verb == CALL_WATCH || list == as_list)
-        return 0;
-    return err_set(err, &ERR_NOT_ACCEPTABLE,
-                   "you requested %.*s, but the requested object is %sa list (*%.*s)",
-                   STR_F(chosen->as), list ? "" : "not ",
-                   STR_F(go_type(c, list ? c->resource->list_kind : c->resource->kind)));
-}
-
 static int choose_form(struct call *c, struct err *err)
 {
     struct str accept = net_header(c->request, "accept");
     const struct clause *chosen = NULL;
     struct clause clauses[MAX_CLAUSES];
     size_t n;
+    bool list, as_list;
 
     if (!accept.n)
         return 0;
@@ -295,7 +280,16 @@ static int choose_form(struct call *c, struct err *err)
     /* There is no stream of YAML documents; other types in Accept are ignored. */
     if (c->resource && c->verb == CALL_WATCH && c->yaml)
         return not_acceptable(c, err);
-    return check_partial(c, chosen, err);
+
+    /* A list cannot be requested as one object, nor one object as a list. */
+    list = c->verb == CALL_LIST || c->verb == CALL_DELETECOLLECTION;
+    as_list = str_eqc(chosen->as, "PartialObjectMetadataList");
+    if (c->output != OUTPUT_PARTIAL || c->verb == CALL_WATCH || list == as_list)
+        return 0;
+    return err_set(err, &ERR_NOT_ACCEPTABLE,
+                   "you requested %.*s, but the requested object is %sa list (*%.*s)",
+                   STR_F(chosen->as), list ? "" : "not ",
+                   STR_F(go_type(c, list ? c->resource->list_kind : c->resource->kind)));
 }
 
 int respond_negotiate(struct call *c, const struct query *q, struct err *err)

@@ -221,24 +221,6 @@ static void begin(struct stream *s)
     net_begin_whole(c->exchange, s->status, s->headers, s->n_headers, s->packing ? -1 : s->length);
 }
 
-/* Everything is produced: the call is answered. */
-static void finish(struct stream *s)
-{
-    struct call *c = s->call;
-    struct net_slice piece = take_piece(&s->out);
-
-    call_hold(c);
-    observe_answer(c, s->status, STR(""), NULL, 0);
-    if (!s->begun) {
-        net_respond(c->exchange, s->status, s->headers, s->n_headers, &piece, 1);
-    } else {
-        net_write(c->exchange, &piece, 1);
-        net_end(c->exchange);
-    }
-    stream_fini(s);
-    call_release(c);
-}
-
 static void make_packed(struct stream *s)
 {
     struct net_slice slices[STREAM_BATCH];
@@ -261,18 +243,6 @@ static void make_packed(struct stream *s)
         deflate_into(s, STR(""), true);
 }
 
-/* Sends pieces by reference, unchanged. */
-static void pass_slices(struct stream *s)
-{
-    struct net_slice slices[STREAM_BATCH];
-    size_t n = s->source.slices(s->source.ctx, slices);
-
-    begin(s);
-    s->made = !n;
-    if (n)
-        net_write(s->call->exchange, slices, n);
-}
-
 static void make_piece(struct stream *s)
 {
     if (s->packing) {
@@ -280,7 +250,14 @@ static void make_piece(struct stream *s)
         return;
     }
     if (s->source.slices) {
-        pass_slices(s);
+        /* Sends pieces by reference, unchanged. */
+        struct net_slice slices[STREAM_BATCH];
+        size_t n = s->source.slices(s->source.ctx, slices);
+
+        begin(s);
+        s->made = !n;
+        if (n)
+            net_write(s->call->exchange, slices, n);
         return;
     }
     s->made = !s->source.next(s->source.ctx, &s->out);
@@ -319,7 +296,20 @@ static enum outcome stream_step(struct stream *s)
             return OUT_OF_ROOM; /* drained() continues */
         make_piece(s);
         if (s->made) {
-            finish(s);
+            /* Everything is produced: the call is answered. */
+            struct call *c = s->call;
+            struct net_slice piece = take_piece(&s->out);
+
+            call_hold(c);
+            observe_answer(c, s->status, STR(""), NULL, 0);
+            if (!s->begun) {
+                net_respond(c->exchange, s->status, s->headers, s->n_headers, &piece, 1);
+            } else {
+                net_write(c->exchange, &piece, 1);
+                net_end(c->exchange);
+            }
+            stream_fini(s);
+            call_release(c);
             return OVER;
         }
         send_piece(s);

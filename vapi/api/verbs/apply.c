@@ -183,18 +183,6 @@ static int merge(struct managed *m, cJSON *live, cJSON **ret, struct err *err)
     return 0;
 }
 
-static int refuse_uid(const struct call *c, const cJSON *made, struct err *err)
-{
-    struct str uid = json_str_at(made, "metadata.uid");
-
-    return err_conflict(err, c->resource->group, c->resource->plural, c->name,
-                        arena_printf(c->arena,
-                                     "uid mismatch: the provided object specified uid %.*s, and no "
-                                     "existing object was found",
-                                     STR_F(uid))
-                            .p);
-}
-
 /* The merged tree contains the client's input: it is normalised like everything that is stored. For
  * a custom resource that is its metadata; the schema refuses nulls. Messages name only the fields
  * when there is no kind. */
@@ -249,7 +237,17 @@ int managed_apply(struct call *c, cJSON *live, cJSON **ret, struct err *err)
         live = managed_empty(&m);
     if (merge(&m, live, ret, err))
         return -1;
-    if (creating && json_str_at(*ret, "metadata.uid").n)
-        return refuse_uid(c, *ret, err);
+    if (creating && json_str_at(*ret, "metadata.uid").n) {
+        const cJSON *made = *ret;
+        struct str uid = json_str_at(made, "metadata.uid");
+
+        return err_conflict(
+            err, c->resource->group, c->resource->plural, c->name,
+            arena_printf(c->arena,
+                         "uid mismatch: the provided object specified uid %.*s, and no "
+                         "existing object was found",
+                         STR_F(uid))
+                .p);
+    }
     return normalise(c, *ret, err) || check_strict(c, err) ? -1 : 0;
 }

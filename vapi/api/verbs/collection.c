@@ -23,16 +23,6 @@ struct collection {
     struct err *err; /* the first failure */
 };
 
-static void finish(struct collection *d)
-{
-    if (d->failed) {
-        list_release(d->list);
-        call_error(d->call, d->err);
-    } else {
-        list_answer(d->list);
-    }
-}
-
 /* ---- WINDOW deletions at a time ---- */
 
 static void pump(struct collection *d);
@@ -51,27 +41,30 @@ static void on_deleted(void *ctx, const struct err *err, const struct store_obje
     pump(d);
 }
 
-static void delete_one(struct collection *d, const struct store_object *o)
-{
-    struct call *c = d->call;
-    struct call *child = call_inside(c->api, &c->user, CALL_DELETE, c->resource, NULL, o->ns,
-                                     o->name, on_deleted, d);
-
-    child->options = c->options;
-    d->under_way++;
-    call_run(child);
-}
-
 static void pump(struct collection *d)
 {
     if (d->pumping)
         return;
     d->pumping = true;
-    while (!d->failed && d->next < d->list->n && d->under_way < WINDOW)
-        delete_one(d, d->list->objects[d->next++]);
+    while (!d->failed && d->next < d->list->n && d->under_way < WINDOW) {
+        const struct store_object *o = d->list->objects[d->next++];
+        struct call *c = d->call;
+        struct call *child = call_inside(c->api, &c->user, CALL_DELETE, c->resource, NULL, o->ns,
+                                         o->name, on_deleted, d);
+
+        child->options = c->options;
+        d->under_way++;
+        call_run(child);
+    }
     d->pumping = false;
-    if (!d->under_way && (d->failed || d->next == d->list->n))
-        finish(d);
+    if (!d->under_way && (d->failed || d->next == d->list->n)) {
+        if (d->failed) {
+            list_release(d->list);
+            call_error(d->call, d->err);
+        } else {
+            list_answer(d->list);
+        }
+    }
 }
 
 static void delete_all(struct call *c)

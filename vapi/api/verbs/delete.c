@@ -165,14 +165,6 @@ static int64_t marked_at(const cJSON *object)
     return object_time_s(object, "metadata.deletionTimestamp");
 }
 
-/* Finalizers keep the object: marks it with a grace period of 0, unless it is marked already. */
-static void mark_for_finalizers(struct removal *d)
-{
-    int64_t now = now_s(d), at = marked_at(d->object);
-
-    mark(d, at && at <= now ? at : now, 0);
-}
-
 /* ---- pods ---- */
 
 /* The grace period of a pod that is deleted for the first time. */
@@ -283,8 +275,14 @@ static enum fate plan(struct removal *d)
         return KEEP;
     set_collector_finalizers(d);
     if (meta_has_finalizers(d->object)) {
-        if (!grace)
-            mark_for_finalizers(d);
+        if (!grace) {
+            /* Finalizers keep the object: marks it with a grace period of 0, unless it is marked
+             * already. */
+            int64_t now = now_s(d);
+            int64_t at = marked_at(d->object);
+
+            mark(d, at && at <= now ? at : now, 0);
+        }
         return json_equal(d->object, d->old) ? KEEP : MARK;
     }
     return grace > 0 ? MARK : REMOVE;

@@ -19,34 +19,31 @@
 
 /* ---- manager ---- */
 
-/* The part before the slash, without unprintable characters. */
-static struct str from_user_agent(struct arena *a, struct str agent)
-{
-    struct str head = str_sub(agent, 0, str_find(agent, '/'));
-    bool utf8 = str_is_utf8(head);
-    char *text = arena_alloc(a, head.n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < head.n; i++) {
-        unsigned char b = (unsigned char)head.p[i];
-
-        if (b >= 0x20 && b != 0x7f && (utf8 || b < 0x80))
-            text[n++] = head.p[i];
-    }
-    if (n > MAX_MANAGER) {
-        n = MAX_MANAGER;
-        while (n && ((unsigned char)text[n] & 0xC0) == 0x80)
-            n--;
-    }
-    return (struct str){text, n};
-}
-
 static struct str manager_of(const struct call *c)
 {
     if (c->options.field_manager.n)
         return c->options.field_manager;
-    if (c->request)
-        return from_user_agent(c->arena, net_header(c->request, "user-agent"));
+    if (c->request) {
+        /* The part before the slash, without unprintable characters. */
+        struct str agent = net_header(c->request, "user-agent");
+        struct str head = str_sub(agent, 0, str_find(agent, '/'));
+        bool utf8 = str_is_utf8(head);
+        char *text = arena_alloc(c->arena, head.n + 1);
+        size_t n = 0;
+
+        for (size_t i = 0; i < head.n; i++) {
+            unsigned char b = (unsigned char)head.p[i];
+
+            if (b >= 0x20 && b != 0x7f && (utf8 || b < 0x80))
+                text[n++] = head.p[i];
+        }
+        if (n > MAX_MANAGER) {
+            n = MAX_MANAGER;
+            while (n && ((unsigned char)text[n] & 0xC0) == 0x80)
+                n--;
+        }
+        return (struct str){text, n};
+    }
     if (!c->done)
         return STR_NULL;
     /* In-process writes have the names of upstream's programs, which users' tools know. */
@@ -225,36 +222,30 @@ static void starting_entries(const struct managed *m, const cJSON *sent, const c
         *ret = (struct managers){0};
 }
 
-static cJSON *take_entries(cJSON *object)
-{
-    cJSON *metadata = json_get(object, "metadata"), *entries = json_get(metadata, "managedFields");
-
-    if (entries)
-        json_detach(metadata, entries);
-    return entries;
-}
-
-static void put_entries(struct arena *a, cJSON *object, cJSON *entries)
-{
-    if (entries)
-        json_set(a, meta_of(a, object), "managedFields", entries);
-}
-
 void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, const cJSON *now,
                    cJSON *into)
 {
     struct arena *a = m->call->arena;
-    cJSON *sent = take_entries(into);
+    cJSON *sent;
     struct managers managers;
     struct err err;
+    cJSON *metadata = json_get(into, "metadata");
+
+    sent = json_get(metadata, "managedFields");
+    if (sent)
+        json_detach(metadata, sent);
 
     err_init(&err, a);
     starting_entries(m, sent, json_path(stored, "metadata.managedFields"), &managers);
     /* Untracked fields stay untracked until the first apply. */
     if (stored && !managers.n)
         return;
-    if (managers_update(&m->write, &managers, old, now, &err) == 0)
-        put_entries(a, into, managers_write(a, &managers));
+    if (managers_update(&m->write, &managers, old, now, &err) == 0) {
+        cJSON *entries = managers_write(a, &managers);
+
+        if (entries)
+            json_set(a, meta_of(a, into), "managedFields", entries);
+    }
 }
 
 void managed_update(struct call *c, const struct resource *requested, const cJSON *old,

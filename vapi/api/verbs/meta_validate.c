@@ -76,38 +76,7 @@ static void check_prefix_segment(struct field_errors *e, const cJSON *metadata)
         field_invalid_str(e, FIELD(&METADATA, "generateName"), prefix, "may not contain '%'");
 }
 
-static void check_names(struct field_errors *e, const struct resource *r, const cJSON *metadata)
-{
-    struct str name = json_str(json_get(metadata, "name"));
-    struct str ns = json_str(json_get(metadata, "namespace"));
-
-    check_prefix(e, r, metadata);
-    if (!name.n)
-        field_required(e, FIELD(&METADATA, "name"), "name or generateName is required");
-    else
-        check_name(e, FIELD(&METADATA, "name"), r, name, name);
-    if (resource_namespaced(r)) {
-        if (!ns.n)
-            field_required(e, FIELD(&METADATA, "namespace"), "");
-        else
-            check_rule(e, FIELD(&METADATA, "namespace"), NAME_DNS1123_LABEL, ns, ns);
-    }
-}
-
 /* ---- labels and annotations ---- */
-
-static void check_labels(struct field_errors *e, const cJSON *labels)
-{
-    const struct field_path *p = FIELD(&METADATA, "labels");
-
-    json_each(label, labels)
-    {
-        struct str key = str_c(label->string), value = json_str(label);
-
-        check_rule(e, p, NAME_QUALIFIED, key, key);
-        check_rule(e, p, NAME_LABEL_VALUE, value, value);
-    }
-}
 
 static struct str lower(struct arena *a, struct str s)
 {
@@ -143,22 +112,6 @@ static void want_text(struct field_errors *e, const struct field_path *p, const 
         field_invalid_str(e, FIELD(p, key), value, why);
 }
 
-static void check_owner(struct field_errors *e, const struct field_path *p, const cJSON *owner)
-{
-    struct str api_version = json_str(json_get(owner, "apiVersion"));
-    struct str kind = json_str(json_get(owner, "kind"));
-    size_t slash = str_find(api_version, '/');
-    struct str version = slash < api_version.n ? str_from(api_version, slash + 1) : api_version;
-
-    if (!version.n || str_find(version, '/') < version.n)
-        field_invalid_str(e, FIELD(p, "apiVersion"), api_version, "version must not be empty");
-    want_text(e, p, "kind", kind, "must not be empty");
-    want_text(e, p, "name", json_str(json_get(owner, "name")), "must not be empty");
-    want_text(e, p, "uid", json_str(json_get(owner, "uid")), "must not be empty");
-    if (str_eqc(api_version, "v1") && str_eqc(kind, "Event"))
-        field_invalid(e, p, owner, "/v1, Kind=Event is disallowed from being an owner");
-}
-
 static void check_owners(struct field_errors *e, const cJSON *owners)
 {
     const struct field_path *p = FIELD(&METADATA, "ownerReferences");
@@ -166,7 +119,19 @@ static void check_owners(struct field_errors *e, const cJSON *owners)
 
     json_each(owner, owners)
     {
-        check_owner(e, p, owner);
+        struct str api_version = json_str(json_get(owner, "apiVersion"));
+        struct str kind = json_str(json_get(owner, "kind"));
+        size_t slash = str_find(api_version, '/');
+        struct str version = slash < api_version.n ? str_from(api_version, slash + 1) : api_version;
+
+        if (!version.n || str_find(version, '/') < version.n)
+            field_invalid_str(e, FIELD(p, "apiVersion"), api_version, "version must not be empty");
+        want_text(e, p, "kind", kind, "must not be empty");
+        want_text(e, p, "name", json_str(json_get(owner, "name")), "must not be empty");
+        want_text(e, p, "uid", json_str(json_get(owner, "uid")), "must not be empty");
+        if (str_eqc(api_version, "v1") && str_eqc(kind, "Event"))
+            field_invalid(e, p, owner, "/v1, Kind=Event is disallowed from being an owner");
+
         if (!json_true(json_get(owner, "controller")))
             continue;
         if (controller)
@@ -319,18 +284,19 @@ void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
 
 /* ---- complete metadata ---- */
 
-static void check_generation(struct field_errors *e, const cJSON *metadata)
-{
-    int64_t generation = json_i64_at(metadata, "generation", 0);
-
-    if (generation < 0)
-        field_invalid(e, FIELD(&METADATA, "generation"), json_get(metadata, "generation"),
-                      "must be greater than or equal to 0");
-}
-
 static void check_maps(struct field_errors *e, const cJSON *metadata)
 {
-    check_labels(e, json_get(metadata, "labels"));
+    const cJSON *labels = json_get(metadata, "labels");
+    const struct field_path *p = FIELD(&METADATA, "labels");
+
+    json_each(label, labels)
+    {
+        struct str key = str_c(label->string), value = json_str(label);
+
+        check_rule(e, p, NAME_QUALIFIED, key, key);
+        check_rule(e, p, NAME_LABEL_VALUE, value, value);
+    }
+
     check_annotations(e, json_get(metadata, "annotations"));
     check_owners(e, json_get(metadata, "ownerReferences"));
 }
@@ -338,9 +304,27 @@ static void check_maps(struct field_errors *e, const cJSON *metadata)
 void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object)
 {
     const cJSON *metadata = json_get(object, "metadata");
+    struct str name = json_str(json_get(metadata, "name"));
+    struct str ns = json_str(json_get(metadata, "namespace"));
+    int64_t generation;
 
-    check_names(e, r, metadata);
-    check_generation(e, metadata);
+    check_prefix(e, r, metadata);
+    if (!name.n)
+        field_required(e, FIELD(&METADATA, "name"), "name or generateName is required");
+    else
+        check_name(e, FIELD(&METADATA, "name"), r, name, name);
+    if (resource_namespaced(r)) {
+        if (!ns.n)
+            field_required(e, FIELD(&METADATA, "namespace"), "");
+        else
+            check_rule(e, FIELD(&METADATA, "namespace"), NAME_DNS1123_LABEL, ns, ns);
+    }
+
+    generation = json_i64_at(metadata, "generation", 0);
+    if (generation < 0)
+        field_invalid(e, FIELD(&METADATA, "generation"), json_get(metadata, "generation"),
+                      "must be greater than or equal to 0");
+
     check_maps(e, metadata);
     check_finalizers(e, json_get(metadata, "finalizers"));
     check_managed(e, json_get(metadata, "managedFields"));

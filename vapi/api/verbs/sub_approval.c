@@ -78,29 +78,11 @@ static void validate(struct field_errors *e, const cJSON *object, const cJSON *o
     check_decisions_stay(e, p, now, json_path(old, "status.conditions"));
 }
 
-/* Sets timestamps the client omitted. */
-static void fill_times(struct call *c, cJSON *conditions, const cJSON *before)
-{
-    struct str now = time_format_s(c->arena, clock_wall_s(vapi_clock(c->api)));
-
-    json_each(condition, conditions)
-    {
-        const cJSON *old = condition_find(before, json_str(json_get(condition, "type")));
-        struct str since = json_str(json_get(old, "lastTransitionTime"));
-        bool same = old && str_eq(json_str(json_get(old, "status")),
-                                  json_str(json_get(condition, "status")));
-
-        if (!json_str(json_get(condition, "lastUpdateTime")).n)
-            json_set_str(c->arena, condition, "lastUpdateTime", now);
-        if (!json_str(json_get(condition, "lastTransitionTime")).n)
-            json_set_str(c->arena, condition, "lastTransitionTime", same && since.n ? since : now);
-    }
-}
-
 static int make(struct call *c, cJSON *base, cJSON **ret, struct err *err)
 {
     cJSON *wanted, *status = json_ensure_object(c->arena, base, "status"), *conditions;
     const cJSON *before = json_get(status, "conditions");
+    struct str now;
 
     if (write_apply_body(c, json_copy(c->arena, base), &wanted, err))
         return -1;
@@ -109,7 +91,23 @@ static int make(struct call *c, cJSON *base, cJSON **ret, struct err *err)
         return err_set(err, &ERR_BAD_REQUEST, "too many conditions");
     if (json_count(conditions)) {
         conditions = json_copy(c->arena, conditions);
-        fill_times(c, conditions, before);
+
+        /* Sets timestamps the client omitted. */
+        now = time_format_s(c->arena, clock_wall_s(vapi_clock(c->api)));
+        json_each(condition, conditions)
+        {
+            const cJSON *old = condition_find(before, json_str(json_get(condition, "type")));
+            struct str since = json_str(json_get(old, "lastTransitionTime"));
+            bool same = old && str_eq(json_str(json_get(old, "status")),
+                                      json_str(json_get(condition, "status")));
+
+            if (!json_str(json_get(condition, "lastUpdateTime")).n)
+                json_set_str(c->arena, condition, "lastUpdateTime", now);
+            if (!json_str(json_get(condition, "lastTransitionTime")).n)
+                json_set_str(c->arena, condition, "lastTransitionTime",
+                             same && since.n ? since : now);
+        }
+
         json_set(c->arena, status, "conditions", conditions);
     } else {
         json_remove(status, "conditions");

@@ -62,29 +62,6 @@ static int check_body(struct call *c, struct err *err)
     return c->name.n ? 0 : err_set(err, &ERR_BAD_REQUEST, "Name parameter required.");
 }
 
-static int check_pod(struct call *c, const cJSON *pod, struct err *err)
-{
-    struct str uid = json_str_at(c->body, "metadata.uid");
-    struct str node = json_str_at(pod, "spec.nodeName");
-    struct arena *a = c->arena;
-
-    if (uid.n && !str_eq(uid, json_str_at(pod, "metadata.uid")))
-        return refuse_uid(c, err, uid, json_str_at(pod, "metadata.uid"));
-    if (object_is_terminating(pod))
-        return refuse(c, err,
-                      arena_printf(a, "pod %.*s is being deleted, cannot be assigned to a host",
-                                   STR_F(c->name)));
-    if (node.n)
-        return refuse(c, err,
-                      arena_printf(a, "pod %.*s is already assigned to node \"%.*s\"",
-                                   STR_F(c->name), STR_F(node)));
-    if (json_count(json_path(pod, "spec.schedulingGates")))
-        return refuse(
-            c, err,
-            arena_printf(a, "pod %.*s has non-empty .spec.schedulingGates", STR_F(c->name)));
-    return 0;
-}
-
 static void merge_map(struct call *c, cJSON *metadata, const char *key)
 {
     const cJSON *more = json_get(json_get(c->body, "metadata"), key);
@@ -138,9 +115,25 @@ void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str 
 static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
 {
     cJSON *metadata = meta_of(c->arena, pod);
+    struct str uid = json_str_at(c->body, "metadata.uid");
+    struct str node = json_str_at(pod, "spec.nodeName");
+    struct arena *a = c->arena;
 
-    if (check_pod(c, pod, err))
-        return -1;
+    if (uid.n && !str_eq(uid, json_str_at(pod, "metadata.uid")))
+        return refuse_uid(c, err, uid, json_str_at(pod, "metadata.uid"));
+    if (object_is_terminating(pod))
+        return refuse(c, err,
+                      arena_printf(a, "pod %.*s is being deleted, cannot be assigned to a host",
+                                   STR_F(c->name)));
+    if (node.n)
+        return refuse(c, err,
+                      arena_printf(a, "pod %.*s is already assigned to node \"%.*s\"",
+                                   STR_F(c->name), STR_F(node)));
+    if (json_count(json_path(pod, "spec.schedulingGates")))
+        return refuse(
+            c, err,
+            arena_printf(a, "pod %.*s has non-empty .spec.schedulingGates", STR_F(c->name)));
+
     json_set_str(c->arena, json_ensure_object(c->arena, pod, "spec"), "nodeName",
                  json_str_at(c->body, "target.name"));
     merge_map(c, metadata, "annotations");

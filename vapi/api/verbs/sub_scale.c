@@ -82,11 +82,21 @@ static void set_number(struct arena *a, cJSON *object, const char *path, int64_t
                  path + dot + 1, value);
 }
 
-static int check(struct call *c, const cJSON *scale, int64_t replicas, struct err *err)
+static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err)
 {
+    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = meta_of(c->arena, base);
+    struct managed m;
+    int64_t replicas;
     struct field_errors e;
-    struct str name = json_str_at(scale, "metadata.name");
+    struct str name;
 
+    managed_open(&m, c, c->resource);
+    if (managed_to_scale(&m, base, old, err) ||
+        write_apply_body(c, json_copy(c->arena, old), &scale, err))
+        return -1;
+    replicas = json_i64_at(scale, "spec.replicas", 0);
+
+    name = json_str_at(scale, "metadata.name");
     if (name.n && !str_eq(name, c->name))
         return err_set(err, &ERR_BAD_REQUEST,
                        "the name of the object (%.*s) does not match the name on the URL (%.*s)",
@@ -95,22 +105,9 @@ static int check(struct call *c, const cJSON *scale, int64_t replicas, struct er
     if (replicas < 0 && !c->resource->crd) /* crd_validate() checks those */
         field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), json_new_i64(c->arena, replicas),
                       "must be greater than or equal to 0");
-    return field_errors_to_err(&e, STR("autoscaling"), STR("Scale"), c->name, err);
-}
-
-static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err)
-{
-    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = meta_of(c->arena, base);
-    struct managed m;
-    int64_t replicas;
-
-    managed_open(&m, c, c->resource);
-    if (managed_to_scale(&m, base, old, err) ||
-        write_apply_body(c, json_copy(c->arena, old), &scale, err))
+    if (field_errors_to_err(&e, STR("autoscaling"), STR("Scale"), c->name, err))
         return -1;
-    replicas = json_i64_at(scale, "spec.replicas", 0);
-    if (check(c, scale, replicas, err))
-        return -1;
+
     if (c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY)
         managed_track(&m, old, old, scale, scale);
     if (managed_from_scale(&m, scale, base, err))

@@ -485,18 +485,6 @@ static void prepare_create(struct write *w)
         r->ops->prepare_create(w->call->arena, w->object);
 }
 
-static void count_generation(struct write *w, bool same_spec)
-{
-    struct arena *a = w->call->arena;
-    unsigned flags = w->call->resource->flags;
-    int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
-    bool same = same_spec && (flags & RES_STATUS || json_equal(json_get(w->object, "status"),
-                                                               json_get(w->old, "status")));
-
-    if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
-        json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
-}
-
 static void prepare_update(struct write *w)
 {
     const struct resource *r = w->call->resource;
@@ -541,8 +529,16 @@ static enum outcome step_prepare(struct write *w, struct err *err)
     if (!w->old)
         return GO_ON;
     same_spec = respell(w);
-    if (!on_status(w->call))
-        count_generation(w, same_spec);
+    if (!on_status(w->call)) {
+        struct arena *a = w->call->arena;
+        unsigned flags = w->call->resource->flags;
+        int64_t generation = json_i64_at(w->old, "metadata.generation", 0);
+        bool same = same_spec && (flags & RES_STATUS || json_equal(json_get(w->object, "status"),
+                                                                   json_get(w->old, "status")));
+
+        if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
+            json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
+    }
     managed_keep_times(w->call->arena, w->object, w->old);
     return GO_ON;
 }

@@ -162,24 +162,6 @@ static void on_sent(void *ctx)
     store_object_unref(ctx);
 }
 
-/* The stored bytes, by reference: the usual case. */
-static void send_stored(struct watch *w, enum store_event_type type, const struct store_object *o)
-{
-    static const struct str heads[] = {
-        {"{\"type\":\"ADDED\",\"object\":", 25},
-        {"{\"type\":\"MODIFIED\",\"object\":", 28},
-        {"{\"type\":\"DELETED\",\"object\":", 27},
-    };
-    struct str tail = STR("}\n");
-    struct net_slice slices[4];
-    size_t n = head_slice(w, heads[type].n + o->bytes.n + tail.n, slices);
-
-    slices[n++] = (struct net_slice){.bytes = heads[type]};
-    slices[n++] = (struct net_slice){.bytes = o->bytes};
-    slices[n++] = (struct net_slice){tail, on_sent, (void *)(uintptr_t)store_object_ref(o)};
-    net_write(w->call->exchange, slices, n);
-}
-
 static cJSON *watch_form(struct watch *w, cJSON *object)
 {
     struct call *c = w->call;
@@ -208,7 +190,20 @@ static void send_event(struct watch *w, enum store_event_type type, const struct
 
     if (c->output == OUTPUT_OBJECT && !c->protobuf && revision == o->revision &&
         convert_is_identity(c->resource, o)) {
-        send_stored(w, type, o);
+        /* The stored bytes, by reference: the usual case. */
+        static const struct str heads[] = {
+            {"{\"type\":\"ADDED\",\"object\":", 25},
+            {"{\"type\":\"MODIFIED\",\"object\":", 28},
+            {"{\"type\":\"DELETED\",\"object\":", 27},
+        };
+        struct str tail = STR("}\n");
+        struct net_slice slices[4];
+        size_t n = head_slice(w, heads[type].n + o->bytes.n + tail.n, slices);
+
+        slices[n++] = (struct net_slice){.bytes = heads[type]};
+        slices[n++] = (struct net_slice){.bytes = o->bytes};
+        slices[n++] = (struct net_slice){tail, on_sent, (void *)(uintptr_t)store_object_ref(o)};
+        net_write(w->call->exchange, slices, n);
         return;
     }
     arena_reset(w->scratch);
@@ -402,31 +397,27 @@ static bool shows(struct watch *w, const struct store_object *o)
     return o && (!c->ns.n || str_eq(o->ns, c->ns)) && index_match(&c->options, o);
 }
 
-/* An object that leaves the selector's set is DELETED (with its previous state), one that enters is
- * ADDED. */
-static void live_event(struct watch *w, const struct store_event *e)
-{
-    bool before = shows(w, e->previous);
-    bool now = e->type != STORE_DELETED && shows(w, e->object);
-
-    if (now)
-        send_event(w, before ? STORE_MODIFIED : STORE_ADDED, e->object, e->revision);
-    else if (e->type == STORE_DELETED && (before || shows(w, e->object)))
-        send_event(w, STORE_DELETED, e->object, e->revision);
-    else if (before)
-        send_event(w, STORE_DELETED, e->previous, e->revision);
-}
-
 static void live_step(struct watch *w)
 {
     bool expired = false;
     const struct store_event *e;
+    bool before, now;
 
     while (has_room(w)) {
         e = store_watch_next(w->cursor, &expired);
         if (!e)
             break;
-        live_event(w, e);
+
+        /* An object that leaves the selector's set is DELETED (with its previous state), one that
+         * enters is ADDED. */
+        before = shows(w, e->previous);
+        now = e->type != STORE_DELETED && shows(w, e->object);
+        if (now)
+            send_event(w, before ? STORE_MODIFIED : STORE_ADDED, e->object, e->revision);
+        else if (e->type == STORE_DELETED && (before || shows(w, e->object)))
+            send_event(w, STORE_DELETED, e->object, e->revision);
+        else if (before)
+            send_event(w, STORE_DELETED, e->previous, e->revision);
     }
     if (!expired)
         return;

@@ -194,15 +194,6 @@ static void begin_payload(struct watch_socket *s)
     s->n_ping = s->at = 0;
 }
 
-static void take_payload(struct watch_socket *s, struct str bytes)
-{
-    const unsigned char *mask = s->head + head_size(s) - 4;
-
-    for (size_t i = 0; i < bytes.n && s->n_ping < MOST_CONTROL; i++)
-        s->ping[s->n_ping++] = (unsigned char)bytes.p[i] ^ mask[s->at++ % 4];
-    s->left -= bytes.n;
-}
-
 /* The frame is complete. */
 static enum socket_next end_frame(struct watch_socket *s, struct call *c)
 {
@@ -222,6 +213,7 @@ static bool head_complete(const struct watch_socket *s)
 enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, struct str bytes)
 {
     enum socket_next next = bytes.n ? SOCKET_GO_ON : SOCKET_CLOSE;
+    const unsigned char *mask;
 
     while (bytes.n && next == SOCKET_GO_ON) {
         if (!head_complete(s)) {
@@ -237,7 +229,11 @@ enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, st
         } else {
             struct str piece = str_sub(bytes, 0, s->left < bytes.n ? (size_t)s->left : bytes.n);
 
-            take_payload(s, piece);
+            mask = s->head + head_size(s) - 4;
+            for (size_t i = 0; i < piece.n && s->n_ping < MOST_CONTROL; i++)
+                s->ping[s->n_ping++] = (unsigned char)piece.p[i] ^ mask[s->at++ % 4];
+            s->left -= piece.n;
+
             bytes = str_from(bytes, piece.n);
         }
         if (head_complete(s) && !s->left)

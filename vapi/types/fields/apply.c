@@ -268,18 +268,6 @@ static void set_self_apart(struct apply *p, const cJSON *config)
     p->self.time = before->time;
 }
 
-static int take_over(struct apply *p, const cJSON *live, const cJSON *made)
-{
-    struct changes c = {.write = p->write, .old = live, .now = made, .err = p->err};
-    struct manager *mine = managers_find(p->managers, &p->self);
-    struct conflicts conflicts;
-
-    managers_drop(p->managers, mine);
-    if (find_conflicts(p, &c, &conflicts) || judge(p, &conflicts, live))
-        return -1;
-    return managers_take(&c, p->managers);
-}
-
 int managers_apply(const struct field_write *w, struct managers *m, const cJSON *live,
                    const cJSON *config, bool force, cJSON **ret, struct err *err)
 {
@@ -287,6 +275,9 @@ int managers_apply(const struct field_write *w, struct managers *m, const cJSON 
     const struct field_versions *v = w->versions;
     struct arena *a = w->arena;
     cJSON *made;
+    struct changes c;
+    struct manager *mine;
+    struct conflicts conflicts;
 
     p.self = (struct manager){.name = w->manager,
                               .subresource = w->subresource,
@@ -300,7 +291,13 @@ int managers_apply(const struct field_write *w, struct managers *m, const cJSON 
     set_self_apart(&p, config);
     managers_put(a, m, &p.self);
     made = prune(&p, made);
-    if (take_over(&p, live, made))
+
+    c = (struct changes){.write = p.write, .old = live, .now = made, .err = p.err};
+    mine = managers_find(p.managers, &p.self);
+    managers_drop(p.managers, mine);
+    if (find_conflicts(&p, &c, &conflicts) || judge(&p, &conflicts, live))
+        return -1;
+    if (managers_take(&c, p.managers))
         return -1;
 
     *ret = json_equal(live, made) ? NULL : made;

@@ -16,13 +16,6 @@ struct walk {
 static int compare(struct walk *w, struct field_type t, const cJSON *old, const cJSON *now,
                    struct field_diff *ret, unsigned *self);
 
-static void finish(struct walk *w, struct field_diff *d)
-{
-    d->removed = set_finish(w->arena, d->removed);
-    d->modified = set_finish(w->arena, d->modified);
-    d->added = set_finish(w->arena, d->added);
-}
-
 static void note(struct walk *w, struct field_diff *d, const struct element *e, unsigned self,
                  const struct field_diff *below)
 {
@@ -193,7 +186,10 @@ static int compare(struct walk *w, struct field_type t, const cJSON *old, const 
         return -1;
     if (compare_as(w, &atom, atom_choose(right), old, now, ret, self))
         return -1;
-    finish(w, ret);
+
+    ret->removed = set_finish(w->arena, ret->removed);
+    ret->modified = set_finish(w->arena, ret->modified);
+    ret->added = set_finish(w->arena, ret->added);
     return 0;
 }
 

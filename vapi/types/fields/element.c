@@ -167,18 +167,6 @@ static void add_json(struct buf *b, const cJSON *v)
         json_print(b, v);
 }
 
-static void add_key(struct buf *b, const struct element *e)
-{
-    buf_addc(b, "k:{");
-    for (uint32_t i = 0; i < e->n; i++) {
-        buf_addc(b, i ? "," : "");
-        buf_json_string(b, e->parts[i].name);
-        buf_char(b, ':');
-        add_json(b, e->parts[i].value);
-    }
-    buf_char(b, '}');
-}
-
 const char *element_print(struct arena *a, const struct element *e)
 {
     struct buf b = BUF_INIT(0);
@@ -187,7 +175,14 @@ const char *element_print(struct arena *a, const struct element *e)
     if (e->kind == ELEMENT_FIELD)
         return arena_concat(a, 2, (struct str[]){STR("f:"), e->name}).p;
     if (e->kind == ELEMENT_KEY) {
-        add_key(&b, e);
+        buf_addc(&b, "k:{");
+        for (uint32_t i = 0; i < e->n; i++) {
+            buf_addc(&b, i ? "," : "");
+            buf_json_string(&b, e->parts[i].name);
+            buf_char(&b, ':');
+            add_json(&b, e->parts[i].value);
+        }
+        buf_char(&b, '}');
     } else if (e->kind == ELEMENT_VALUE) {
         buf_addc(&b, "v:");
         add_json(&b, e->value);

@@ -112,26 +112,12 @@ static int by_element(const void *x, const void *y, void *ctx)
     return order ? order : (a > b) - (a < b);
 }
 
-static void find_twins(struct items *x)
-{
-    uint32_t first = 0;
-
-    qsort_r(x->order, x->n, sizeof(*x->order), by_element, x->at);
-    for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t at = x->order[i];
-
-        if (!i || element_cmp(&x->at[first].element, &x->at[at].element) != 0)
-            x->at[first = at].rank = i;
-        x->at[at].twin = first;
-        x->at[first].count++;
-    }
-}
-
 int items_of(struct arena *a, const struct atom *t, const cJSON *list, struct items *ret,
              struct str *ret_why)
 {
     struct field_type type = type_item(t);
     size_t n = json_is_array(list) ? json_count(list) : 0;
+    uint32_t first;
 
     *ret = (struct items){0};
     if (!n)
@@ -150,7 +136,17 @@ int items_of(struct arena *a, const struct atom *t, const cJSON *list, struct it
         ret->order[ret->n] = ret->n;
         ret->n++;
     }
-    find_twins(ret);
+
+    first = 0;
+    qsort_r(ret->order, ret->n, sizeof(*ret->order), by_element, ret->at);
+    for (uint32_t i = 0; i < ret->n; i++) {
+        uint32_t at = ret->order[i];
+
+        if (!i || element_cmp(&ret->at[first].element, &ret->at[at].element) != 0)
+            ret->at[first = at].rank = i;
+        ret->at[at].twin = first;
+        ret->at[first].count++;
+    }
     return 0;
 }
 

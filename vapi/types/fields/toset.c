@@ -9,23 +9,6 @@
 static bool gather(struct arena *a, struct field_type t, const cJSON *value,
                    struct field_set **ret);
 
-static void gather_members(struct arena *a, const struct atom *t, const cJSON *value,
-                           struct field_set **made)
-{
-    json_each(member, value)
-    {
-        struct field_set *below = NULL;
-        struct element e = element_field(member->string);
-        bool declared;
-        struct field_type type = type_member(t, member->string, &declared);
-        bool self = gather(a, type, member, &below);
-
-        self |=
-            !declared || json_is_null(member) || (json_is_object(member) && !json_first(member));
-        set_add(a, made, &e, self, below);
-    }
-}
-
 /* Items that share an identity count as one. */
 static void gather_items(struct arena *a, const struct atom *t, const cJSON *value,
                          struct field_set **made)
@@ -56,7 +39,20 @@ static bool gather(struct arena *a, struct field_type t, const cJSON *value, str
     case ATOM_MAP:
         if (atom.atomic_map)
             return true;
-        gather_members(a, &atom, value, &made);
+
+        json_each(member, value)
+        {
+            struct field_set *below = NULL;
+            struct element e = element_field(member->string);
+            bool declared;
+            struct field_type type = type_member(&atom, member->string, &declared);
+            bool self = gather(a, type, member, &below);
+
+            self |= !declared || json_is_null(member) ||
+                    (json_is_object(member) && !json_first(member));
+            set_add(a, &made, &e, self, below);
+        }
+
         break;
     case ATOM_LIST:
         if (atom.atomic_list)

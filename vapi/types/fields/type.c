@@ -119,14 +119,6 @@ static struct field_type child(const struct atom *t, uint32_t node)
     return c;
 }
 
-static struct field_type builtin(const char *kind, const char *field)
-{
-    uint32_t root = schema_builtin_root(STR(""), STR("v1"), str_c(kind));
-
-    return (struct field_type){.schema = &SCHEMA_BUILTIN,
-                               .node = schema_child(&SCHEMA_BUILTIN, root, str_c(field))};
-}
-
 /* apiVersion, kind and metadata have the same type in every object. */
 static bool is_type_meta(const char *key)
 {
@@ -153,6 +145,7 @@ static struct field_type other_keys(const struct atom *t)
 struct field_type type_member(const struct atom *t, const char *key, bool *declared)
 {
     const struct schema_field *f;
+    uint32_t root;
 
     *declared = false;
     if (t->type.form == TYPE_UNTYPED)
@@ -161,7 +154,10 @@ struct field_type type_member(const struct atom *t, const char *key, bool *decla
         return deduced();
     if ((t->type.root || node_of(t->type)->flags & NODE_EMBEDDED) && is_type_meta(key)) {
         *declared = true;
-        return builtin("ConfigMap", key);
+
+        root = schema_builtin_root(STR(""), STR("v1"), str_c("ConfigMap"));
+        return (struct field_type){.schema = &SCHEMA_BUILTIN,
+                                   .node = schema_child(&SCHEMA_BUILTIN, root, str_c(key))};
     }
     f = schema_field_of(t->type.schema, node_of(t->type), key, 0);
     if (!f)

@@ -70,16 +70,6 @@ static void validate_map(struct walk *w, const struct atom *t, const cJSON *valu
     }
 }
 
-static void note_duplicate(struct walk *w, const struct element *e, const struct step *at)
-{
-    struct buf b = BUF_INIT(16 * 1024);
-
-    buf_addc(&b, "duplicate entries for key ");
-    element_text(&b, e);
-    note(w, at, arena_str(w->arena, buf_str(&b)).p);
-    buf_fini(&b);
-}
-
 static void validate_items(struct walk *w, const struct atom *t, const cJSON *value,
                            const struct step *at)
 {
@@ -91,8 +81,15 @@ static void validate_items(struct walk *w, const struct atom *t, const cJSON *va
     for (uint32_t i = 0; !bad && i < items.n; i++) {
         struct step here = {at, &items.at[i].element};
 
-        if (items.at[i].twin != i)
-            note_duplicate(w, &items.at[i].element, at);
+        if (items.at[i].twin != i) {
+            const struct element *e = &items.at[i].element;
+            struct buf b = BUF_INIT(16 * 1024);
+
+            buf_addc(&b, "duplicate entries for key ");
+            element_text(&b, e);
+            note(w, at, arena_str(w->arena, buf_str(&b)).p);
+            buf_fini(&b);
+        }
         validate(w, type_item(t), items.at[i].value, &here);
     }
     if (bad)
