@@ -8,9 +8,9 @@
 
 struct crd_version; /* one served version, compiled */
 
-/* kind_ops of the CustomResourceDefinition kind itself: defaults, validation (structural schema,
- * names, versions, printer columns, ...), warnings. */
-extern const struct kind_ops CRD_OPS;
+/* The kind CustomResourceDefinition itself: defaults, validation (structural schema, names, versions,
+ * printer columns, ...), warnings. */
+extern const struct kind KIND_CUSTOM_RESOURCE_DEFINITION;
 
 /* Checks of the write path for a version of a custom resource. */
 /* Removes unknown fields unless preserved, and records them in strict (may be NULL); the caller

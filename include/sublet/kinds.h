@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi/kinds
+ * room: vapi/kinds/rules
  *
- * The built-in kinds: their descriptors (from tbl/resources.h), and what sets each apart: defaults,
- * preparation, validation, cells of tables, conversion between versions. */
+ * The built-in kinds: their resources, and what sets each apart: defaults, preparation, validation,
+ * cells of tables, conversion between versions. */
 #pragma once
 
 #include <sublet/resource.h>
 
-/* Templates; registry_new() copies them and fills in storage, skip and the joined strings. In
- * discovery order. */
-extern const struct resource BUILTIN_RESOURCES[];
-extern const size_t N_BUILTIN_RESOURCES;
+/* In discovery order; ended by NULL. */
+extern const struct kind *const KINDS[];
 
 /* Rewrites a tree of the storage version as r's version (autoscaling/v1, events.k8s.io/v1), and
  * back. */

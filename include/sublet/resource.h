@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The served resources: one descriptor per group, version and resource, built-in (tbl/resources.h)
- * or from a CRD. Code tests properties of the descriptor, never the name of a kind. */
+ * The served resources: one descriptor per group, version and resource, built-in (vapi/kinds) or
+ * from a CRD. Code tests properties of the descriptor, never the name of a kind. */
 #pragma once
 
 #include <sublet/field.h>
@@ -11,6 +11,7 @@
 
 struct vapi;
 struct resource;
+struct kind;
 struct call;
 
 enum verb_bits {
@@ -47,30 +48,6 @@ enum resource_flags {
     RES_META_LAST =
         65536, /* a created object's metadata is checked only when everything else is valid */
     RES_EXPIRES = 131072 /* Events: expire */
-};
-
-/* The behaviour of a kind beyond its schema. NULL members: default behaviour. `user` objects are
- * trees in the request's arena, changed in place. */
-struct kind_ops {
-    void (*defaults)(struct arena *a, cJSON *object);
-    void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
-    void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    /* old NULL: create. Errors of validate_first, before metadata, are reported alone. */
-    void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
-                     void *ctx);
-    const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
-    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old); /* spec is old's */
-    /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
-    void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
-    /* The first delete of a kind that is never removed at once: adds the finalizer that keeps the
-     * object until its controller is done. The deletionTimestamp is already set. */
-    void (*prepare_delete)(struct arena *a, cJSON *object, int64_t now);
-    /* About fields that prepare_create drops. */
-    void (*warnings_before_create)(struct arena *a, const cJSON *object,
-                                   void (*warn)(void *, struct str), void *ctx);
 };
 
 struct column {
@@ -119,7 +96,7 @@ struct resource {
     struct str storage_version; /* apiVersion of the stored bytes (group/version) */
     const struct schema *schema;
     uint32_t node;
-    const struct kind_ops *ops;
+    const struct kind *built_in;           /* what its kind decides; NULL for a custom resource */
     const struct column *columns;          /* after Name; ended by name == NULL */
     const struct selectable_field *fields; /* ended by name == NULL; may be NULL */
     const struct subresource *subresources;
@@ -128,7 +105,7 @@ struct resource {
     struct str group_resource; /* "deployments.apps", "pods": in the store and in messages */
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
-    const struct column *first_column; /* whose cell ops->cells replaces; NULL: Name */
+    const struct column *first_column; /* whose cell kind->cells replaces; NULL: Name */
 };
 
 bool resource_namespaced(const struct resource *r);
@@ -137,3 +114,34 @@ const struct subresource *resource_sub(const struct resource *r, struct str name
  * first. */
 int resource_group_priority(const struct resource *r);
 int resource_version_priority(const struct resource *r);
+
+/* The behaviour of a built-in kind beyond its schema; one per served version. NULL members: default
+ * behaviour. Objects are trees in the request's arena, changed in place. */
+struct kind {
+    struct resource resource; /* a template: registry_new() completes its copies */
+    void (*defaults)(struct arena *a, cJSON *object);
+    void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
+    void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
+    /* old NULL: create. Errors of validate_first, before metadata, are reported alone. */
+    void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
+    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
+    void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
+    void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
+                     void *ctx);
+    const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
+    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old); /* spec is old's */
+    /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
+    void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
+    /* The first delete of a kind that is never removed at once: adds the finalizer that keeps the
+     * object until its controller is done. The deletionTimestamp is already set. */
+    void (*prepare_delete)(struct arena *a, cJSON *object, int64_t now);
+    /* About fields that prepare_create drops. */
+    void (*warnings_before_create)(struct arena *a, const cJSON *object,
+                                   void (*warn)(void *, struct str), void *ctx);
+    /* Of a version that is not stored: a tree of the storage version rewritten as this version, and
+     * back. */
+    void (*from_storage)(struct arena *a, cJSON *object);
+    void (*to_storage)(struct arena *a, cJSON *object);
+    /* Why upstream's conversion could not read a body, in its words; NULL: it could. */
+    const char *(*unreadable)(struct arena *a, const cJSON *body);
+};

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../vapi/kinds/certificate.h"
+#include "../../vapi/kinds/certificates/pem.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -16,7 +16,9 @@ FOLDERS = {
     "vapi": (
         ("net", "types"),
         ("crd",),
-        ("types/fields", "kinds"),
+        ("types/fields", "kinds/rules"),
+        ("kinds/pod",),
+        ("kinds",),  # with its folder per group of the API
         ("core",),
         ("auth", "audit"),
         ("admission", "api/flow"),
@@ -60,7 +62,8 @@ _RANK |= {f"{room}/{folder}": (ROOMS.index(room), i)
 def rank(folder):
     """(what has the rank: a room, or a folder of one; its rank) of a folder; (None, None) when it has none."""
     while folder and folder not in _RANK:
-        folder = os.path.dirname(folder) if folder.split("/")[0] not in FOLDERS else ""
+        deep = folder.split("/")[0] not in FOLDERS or folder.startswith("vapi/kinds/")
+        folder = os.path.dirname(folder) if deep else ""
     return (folder, _RANK[folder]) if folder else (None, None)
 
 

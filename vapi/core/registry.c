@@ -294,10 +294,11 @@ struct registry *registry_new(struct store *store)
     struct registry *g = NEW(struct registry);
 
     g->store = store;
-    for (size_t i = 0; i < N_BUILTIN_RESOURCES; i++) {
+    for (const struct kind *const *k = KINDS; *k; k++) {
         struct resource *r = NEW(struct resource);
 
-        *r = BUILTIN_RESOURCES[i];
+        *r = (*k)->resource;
+        r->built_in = *k;
         complete(g, r);
         place(g, r);
     }

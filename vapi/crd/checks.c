@@ -526,7 +526,39 @@ static void crd_row(struct arena *a, const cJSON *crd, int64_t now, cJSON *cells
     json_append(cells, json_new_string(a, json_str_at(crd, "metadata.creationTimestamp")));
 }
 
-const struct kind_ops CRD_OPS = {
+#define S(text)                                                                                    \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+static const char *const SHORT_NAMES[] = {"crd", "crds", NULL};
+static const char *const CATEGORIES[] = {"api-extensions", NULL};
+static const struct column COLUMNS[] = {
+    {"Created At", "date", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+static const struct subresource SUBRESOURCES[] = {
+    {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CustomResourceDefinition",
+     NULL},
+};
+
+const struct kind KIND_CUSTOM_RESOURCE_DEFINITION = {
+    .resource =
+        {
+            .group = S("apiextensions.k8s.io"),
+            .version = S("v1"),
+            .kind = S("CustomResourceDefinition"),
+            .list_kind = S("CustomResourceDefinitionList"),
+            .plural = S("customresourcedefinitions"),
+            .singular = S("customresourcedefinition"),
+            .short_names = SHORT_NAMES,
+            .categories = CATEGORIES,
+            .verbs = VERBS_ALL,
+            .flags = RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE,
+            .columns = COLUMNS,
+            .subresources = SUBRESOURCES,
+            .n_subresources = 1,
+        },
     .defaults = crd_defaults,
     .prepare_create = crd_prepare_create,
     .prepare_update = crd_prepare_update,

@@ -3,9 +3,7 @@
  * writes one gets a Warning, so that a policy nobody enforces is not taken for protection. Must
  * never be silent about a kind of the table, nor speak of one that works. docs/concepts.md has the
  * same list. */
-#include "impl.h"
-
-#include <sublet/kinds.h>
+#include "rules/kind.h"
 
 #define NO_ADMISSION "requests are admitted without it"
 

@@ -3,8 +3,6 @@
  * of this program stored always is; a damaged or edited row, or one of a definition that shared a
  * built-in kind's storage, is not, and no reader gets to see it. Must never refuse what a read and
  * a write of the same object would take: values are not looked at, only their types. */
-#include "impl.h"
-
 #include <sublet/kinds.h>
 #include <sublet/schema.h>
 
@@ -31,8 +29,8 @@ static struct str version_of(const struct resource *r)
 /* The built-in resource whose objects are stored under this name, in the version they are. */
 static const struct resource *builtin_of(struct str name)
 {
-    for (size_t i = 0; i < N_BUILTIN_RESOURCES; i++) {
-        const struct resource *r = &BUILTIN_RESOURCES[i];
+    for (const struct kind *const *k = KINDS; *k; k++) {
+        const struct resource *r = &(*k)->resource;
         struct str rest = name, plural = str_cut(&rest, '.');
 
         if (!(r->flags & RES_REVIEW) && str_eq(r->plural, plural) && str_eq(r->group, rest) &&

@@ -402,13 +402,6 @@ static void validate_budget(struct field_errors *e, const cJSON *object, const c
         field_required(e, FIELD(FIELD(NULL, "spec"), "maxUnavailable"), "");
 }
 
-static const struct kind_ops BUDGET = {.validate_first = validate_budget_first,
-                                       .validate = validate_budget};
-static const struct kind_ops DEPLOYMENT = {.defaults = default_deployment,
-                                           .validate = validate_deployment};
-static const struct kind_ops NAMESPACE = {.prepare_create = prepare_namespace,
-                                          .check_name = name_check_dns1123_label};
-
 static const struct scale_paths SCALE = {"spec.replicas", "status.replicas", NULL};
 
 #define UPDATES (VERB_GET | VERB_UPDATE | VERB_PATCH)
@@ -448,36 +441,78 @@ static const struct subresource CSR_SUBS[] = {
     .singular = S(s)
 #define SUBS(list) .subresources = list, .n_subresources = COUNT(list)
 
-const struct resource BUILTIN_RESOURCES[] = {
-    {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED},
-    {KIND("", "v1", "Event", "events", "event"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES},
-    {KIND("", "v1", "Namespace", "namespaces", "namespace"), .verbs = VERBS_ALL,
-     .flags = RES_STATUS, .ops = &NAMESPACE, SUBS(NAMESPACE_SUBS)},
-    {KIND("", "v1", "Pod", "pods", "pod"), .verbs = VERBS_ALL,
-     .flags =
-         RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL | RES_DELETE_RETURNS_OBJECT,
-     SUBS(POD_SUBS)},
-    {KIND("apps", "v1", "Deployment", "deployments", "deployment"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, .ops = &DEPLOYMENT,
-     SUBS(DEPLOYMENT_SUBS)},
-    {KIND("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
-          "selfsubjectaccessreview"),
-     .verbs = VERB_CREATE, .flags = RES_REVIEW},
-    {KIND("batch", "v1", "Job", "jobs", "job"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT},
-    {KIND("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
-          "certificatesigningrequest"),
-     .verbs = VERBS_ALL, .flags = RES_STATUS, SUBS(CSR_SUBS)},
-    {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"), .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
-    {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
-     .verbs = VERBS_ALL,
-     .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_SYSTEM_NAME | RES_META_LAST,
-     .ops = &BUDGET, SUBS(BUDGET_SUBS)},
+static const struct kind CONFIG_MAP = {
+    .resource = {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED},
 };
-const size_t N_BUILTIN_RESOURCES = COUNT(BUILTIN_RESOURCES);
+
+static const struct kind EVENT = {
+    .resource = {KIND("", "v1", "Event", "events", "event"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES},
+};
+
+static const struct kind NAMESPACE = {
+    .resource = {KIND("", "v1", "Namespace", "namespaces", "namespace"), .verbs = VERBS_ALL,
+                 .flags = RES_STATUS, SUBS(NAMESPACE_SUBS)},
+    .prepare_create = prepare_namespace,
+    .check_name = name_check_dns1123_label,
+};
+
+static const struct kind POD = {
+    .resource = {KIND("", "v1", "Pod", "pods", "pod"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
+                          RES_DELETE_RETURNS_OBJECT,
+                 SUBS(POD_SUBS)},
+};
+
+static const struct kind DEPLOYMENT = {
+    .resource = {KIND("apps", "v1", "Deployment", "deployments", "deployment"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(DEPLOYMENT_SUBS)},
+    .defaults = default_deployment,
+    .validate = validate_deployment,
+};
+
+static const struct kind SELF_SUBJECT_ACCESS_REVIEW = {
+    .resource = {KIND("authorization.k8s.io", "v1", "SelfSubjectAccessReview",
+                      "selfsubjectaccessreviews", "selfsubjectaccessreview"),
+                 .verbs = VERB_CREATE, .flags = RES_REVIEW},
+};
+
+static const struct kind JOB = {
+    .resource = {KIND("batch", "v1", "Job", "jobs", "job"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT},
+};
+
+static const struct kind CERTIFICATE_SIGNING_REQUEST = {
+    .resource = {KIND("certificates.k8s.io", "v1", "CertificateSigningRequest",
+                      "certificatesigningrequests", "certificatesigningrequest"),
+                 .verbs = VERBS_ALL, .flags = RES_STATUS, SUBS(CSR_SUBS)},
+};
+
+static const struct kind LEASE = {
+    .resource = {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"), .verbs = VERBS_ALL,
+                 .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
+};
+
+static const struct kind POD_DISRUPTION_BUDGET = {
+    .resource = {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets",
+                      "poddisruptionbudget"),
+                 .verbs = VERBS_ALL,
+                 .flags =
+                     RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_SYSTEM_NAME | RES_META_LAST,
+                 SUBS(BUDGET_SUBS)},
+    .validate_first = validate_budget_first,
+    .validate = validate_budget,
+};
+
+const struct kind *const KINDS[] = {
+    &CONFIG_MAP, &EVENT,
+    &NAMESPACE,  &POD,
+    &DEPLOYMENT, &SELF_SUBJECT_ACCESS_REVIEW,
+    &JOB,        &CERTIFICATE_SIGNING_REQUEST,
+    &LEASE,      &POD_DISRUPTION_BUDGET,
+    NULL,
+};
 
 const char *kinds_stored_problem(struct str resource, const struct store_object *o)
 {

@@ -28,4 +28,4 @@ void call_error(struct call *c, const struct err *err)
     (void)c;
     fail_msg("%.*s", STR_F(err->message));
 }
-const struct kind_ops CRD_OPS = {.check_name = NULL};
+const struct kind KIND_CUSTOM_RESOURCE_DEFINITION = {.check_name = NULL};

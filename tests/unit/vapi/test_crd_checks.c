@@ -52,8 +52,8 @@ static void run_crd(struct tested *t)
             return;
     }
     field_errors_init(&e, t->arena);
-    CRD_OPS.defaults(t->arena, crd);
-    CRD_OPS.validate(&e, crd, NULL);
+    KIND_CUSTOM_RESOURCE_DEFINITION.defaults(t->arena, crd);
+    KIND_CUSTOM_RESOURCE_DEFINITION.validate(&e, crd, NULL);
     case_compare(t, sorted(t->arena, causes_of(t->arena, &e)),
                  sorted(t->arena, json_get(t->json, "causes")));
 }
@@ -81,8 +81,8 @@ static size_t errors_of(struct str schema)
     json_set(a, json_ensure_object(a, json_first(json_path(crd, "spec.versions")), "schema"),
              "openAPIV3Schema", tree);
     field_errors_init(&e, a);
-    CRD_OPS.defaults(a, crd);
-    CRD_OPS.validate(&e, crd, NULL);
+    KIND_CUSTOM_RESOURCE_DEFINITION.defaults(a, crd);
+    KIND_CUSTOM_RESOURCE_DEFINITION.validate(&e, crd, NULL);
     size_t n = e.n;
     arena_free(a);
     return n;
@@ -175,7 +175,7 @@ static void test_default_port(void **state)
                                  "'webhook':{'clientConfig':{'service':{'name':'s'}}}}}}");
 
     (void)state;
-    CRD_OPS.defaults(a, crd);
+    KIND_CUSTOM_RESOURCE_DEFINITION.defaults(a, crd);
     assert_int_equal(json_i64_at(crd, "spec.conversion.webhook.clientConfig.service.port", 0), 443);
     arena_free(a);
 }
@@ -188,8 +188,8 @@ static void test_first_delete(void **state)
                         "'status':{'conditions':[{'type':'Established','status':'True'}]}}");
 
     (void)state;
-    CRD_OPS.prepare_delete(a, crd, 0);
-    CRD_OPS.prepare_delete(a, crd, 0);
+    KIND_CUSTOM_RESOURCE_DEFINITION.prepare_delete(a, crd, 0);
+    KIND_CUSTOM_RESOURCE_DEFINITION.prepare_delete(a, crd, 0);
     const cJSON *held = json_path(crd, "metadata.finalizers");
     assert_int_equal(json_count(held), 2);
     assert_true(str_eqc(json_str(json_at(held, 1)), "customresourcecleanup.apiextensions.k8s.io"));

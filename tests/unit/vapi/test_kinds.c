@@ -20,11 +20,12 @@ static struct resource find_resource(const cJSON *object)
 
     if (rest.p)
         version = rest;
-    for (size_t i = 0; i < N_BUILTIN_RESOURCES; i++) {
-        struct resource r = BUILTIN_RESOURCES[i];
+    for (const struct kind *const *k = KINDS; *k; k++) {
+        struct resource r = (*k)->resource;
 
         if (!str_eq(r.group, group) || !str_eq(r.version, version) || !str_eq(r.kind, kind))
             continue;
+        r.built_in = *k;
         r.schema = &SCHEMA_BUILTIN;
         r.node = schema_builtin_root(group, version, kind);
         r.api_version = json_str(json_get(object, "apiVersion"));
@@ -38,8 +39,8 @@ static struct resource find_resource(const cJSON *object)
 
 static void defaults(struct arena *a, const struct resource *r, cJSON *object)
 {
-    if (r->ops->defaults)
-        r->ops->defaults(a, object);
+    if (r->built_in->defaults)
+        r->built_in->defaults(a, object);
     schema_default(a, r->schema, r->node, object);
 }
 
@@ -191,16 +192,16 @@ static void check_create(struct tested *t)
     field_errors_init(&e, t->arena);
     decode(t, &r, object);
     birth(t->arena, &r, object);
-    if (r.ops->warnings_before_create)
-        r.ops->warnings_before_create(t->arena, object, on_warning, t);
-    if (r.ops->prepare_create)
-        r.ops->prepare_create(t->arena, object);
-    if (r.ops->validate_first)
-        r.ops->validate_first(&e, object, NULL);
-    if (r.ops->validate && !e.n)
-        r.ops->validate(&e, object, NULL);
-    if (r.ops->warnings && !e.n)
-        r.ops->warnings(t->arena, object, on_warning, t);
+    if (r.built_in->warnings_before_create)
+        r.built_in->warnings_before_create(t->arena, object, on_warning, t);
+    if (r.built_in->prepare_create)
+        r.built_in->prepare_create(t->arena, object);
+    if (r.built_in->validate_first)
+        r.built_in->validate_first(&e, object, NULL);
+    if (r.built_in->validate && !e.n)
+        r.built_in->validate(&e, object, NULL);
+    if (r.built_in->warnings && !e.n)
+        r.built_in->warnings(t->arena, object, on_warning, t);
     if (!e.n)
         check_warnings(t);
     judge(t, object, &e);
@@ -234,16 +235,16 @@ static void check_update(struct tested *t)
         judge(t, object, &e);
         return;
     }
-    if (status && r.ops->prepare_status)
-        r.ops->prepare_status(t->arena, object, old);
-    if (!status && r.ops->prepare_update)
-        r.ops->prepare_update(t->arena, object, old);
-    if (!status && r.ops->validate_first)
-        r.ops->validate_first(&e, object, old);
-    if (status && r.ops->validate_status)
-        r.ops->validate_status(&e, object, old);
-    else if (!status && r.ops->validate && !e.n)
-        r.ops->validate(&e, object, old);
+    if (status && r.built_in->prepare_status)
+        r.built_in->prepare_status(t->arena, object, old);
+    if (!status && r.built_in->prepare_update)
+        r.built_in->prepare_update(t->arena, object, old);
+    if (!status && r.built_in->validate_first)
+        r.built_in->validate_first(&e, object, old);
+    if (status && r.built_in->validate_status)
+        r.built_in->validate_status(&e, object, old);
+    else if (!status && r.built_in->validate && !e.n)
+        r.built_in->validate(&e, object, old);
     judge(t, object, &e);
 }
 
@@ -275,7 +276,7 @@ static void check_row(struct tested *t)
 
     check_columns(t, &r);
     json_append(cells, json_new_string(t->arena, json_str_at(object, "metadata.name")));
-    r.ops->cells(t->arena, object, json_i64_at(t->json, "now", 0), cells);
+    r.built_in->cells(t->arena, object, json_i64_at(t->json, "now", 0), cells);
     case_compare(t, cells, json_get(t->json, "cells"));
 }
 

@@ -74,8 +74,8 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
     json_append(cells, json_new_string(a, json_str_at(object, "metadata.name")));
     if (r->crd)
         crd_cells(r->crd, a, object, now, cells);
-    else if (r->ops && r->ops->cells)
-        r->ops->cells(a, object, now, cells);
+    else if (r->built_in && r->built_in->cells)
+        r->built_in->cells(a, object, now, cells);
     else
         default_cells(a, object, now, cells);
     if (include == INCLUDE_OBJECT)

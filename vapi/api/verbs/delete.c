@@ -235,13 +235,13 @@ static enum fate plan_namespace(struct removal *d)
 
 static bool plan_held(struct removal *d)
 {
-    const struct kind_ops *ops = d->call->resource->ops;
+    const struct kind *kind = d->call->resource->built_in;
     struct arena *a = d->call->arena;
 
-    if (!ops || !ops->prepare_delete || object_is_terminating(d->old))
+    if (!kind || !kind->prepare_delete || object_is_terminating(d->old))
         return false;
     json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
-    ops->prepare_delete(a, d->object, now_s(d));
+    kind->prepare_delete(a, d->object, now_s(d));
     return true;
 }
 

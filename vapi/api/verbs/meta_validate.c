@@ -35,8 +35,8 @@ static void check_name(struct field_errors *e, const struct field_path *p, const
 {
     const char *why;
 
-    if (r->ops && r->ops->check_name) {
-        why = r->ops->check_name(name);
+    if (r->built_in && r->built_in->check_name) {
+        why = r->built_in->check_name(name);
         if (why)
             field_invalid_str(e, p, shown, why);
         return;

@@ -35,14 +35,14 @@ struct write_plan {
     /* Makes the object to store, from the base (a fresh tree, the handler's to change) and
      * c->body. */
     int (*make)(struct call *c, cJSON *base, cJSON **ret, struct err *err);
-    /* Instead of ops->validate; old is never NULL. */
+    /* Instead of kind->validate; old is never NULL. */
     void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
     /* Replaces the answer; object has its revision (unchanged in a dry run). */
     void (*answer)(struct call *c, int status, cJSON *object);
-    /* Instead of ops->prepare_update: the object with the fields to keep restored. */
+    /* Instead of kind->prepare_update: the object with the fields to keep restored. */
     cJSON *(*prepare)(struct arena *a, cJSON *object, const cJSON *old);
     bool uncounted; /* does not increment metadata.generation */
-    bool whole; /* the handler writes the whole object: no status split, no ops->prepare_update */
+    bool whole; /* the handler writes the whole object: no status split, no kind->prepare_update */
 };
 /* By c->verb: create, update or patch; an update of c->name with a plan that makes the object needs
  * no body. */

@@ -278,8 +278,8 @@ static void apply_defaults(struct write *w)
         crd_default(r->crd, a, w->object);
         return;
     }
-    if (r->ops && r->ops->defaults)
-        r->ops->defaults(a, w->object);
+    if (r->built_in && r->built_in->defaults)
+        r->built_in->defaults(a, w->object);
     schema_default(a, r->schema, r->node, w->object);
 }
 
@@ -462,8 +462,8 @@ static void keep_status_only(struct write *w)
     else
         take_member(a, made, w->object, "metadata");
     meta_set_revision(a, made, w->base->revision);
-    if (r->ops && r->ops->prepare_status)
-        r->ops->prepare_status(a, made, w->old);
+    if (r->built_in && r->built_in->prepare_status)
+        r->built_in->prepare_status(a, made, w->old);
     w->object = made;
 }
 
@@ -479,10 +479,10 @@ static void prepare_create(struct write *w)
     if ((r->flags & (RES_STATUS | RES_STATUS_ON_CREATE)) == RES_STATUS)
         json_remove(w->object, "status");
     w->warned = w->call->n_warnings;
-    if (r->ops && r->ops->warnings_before_create)
-        r->ops->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
-    if (r->ops && r->ops->prepare_create)
-        r->ops->prepare_create(w->call->arena, w->object);
+    if (r->built_in && r->built_in->warnings_before_create)
+        r->built_in->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
+    if (r->built_in && r->built_in->prepare_create)
+        r->built_in->prepare_create(w->call->arena, w->object);
 }
 
 static void prepare_update(struct write *w)
@@ -496,8 +496,8 @@ static void prepare_update(struct write *w)
     } else if (!w->plan->whole) {
         if (r->flags & RES_STATUS)
             take_member(a, w->object, w->old, "status");
-        if (r->ops && r->ops->prepare_update)
-            r->ops->prepare_update(a, w->object, w->old);
+        if (r->built_in && r->built_in->prepare_update)
+            r->built_in->prepare_update(a, w->object, w->old);
     }
 }
 
@@ -554,10 +554,10 @@ static void validate_kind(struct write *w, struct field_errors *e)
     else if (w->plan->validate)
         w->plan->validate(e, w->object, w->respelled);
     else if (on_status(w->call)) {
-        if (r->ops && r->ops->validate_status)
-            r->ops->validate_status(e, w->object, w->old);
-    } else if (r->ops && r->ops->validate) {
-        r->ops->validate(e, w->object, w->respelled);
+        if (r->built_in && r->built_in->validate_status)
+            r->built_in->validate_status(e, w->object, w->old);
+    } else if (r->built_in && r->built_in->validate) {
+        r->built_in->validate(e, w->object, w->respelled);
     }
 }
 
@@ -567,8 +567,8 @@ static void validate_whole(struct write *w, struct field_errors *e)
     const struct resource *r = w->requested;
     bool on_whole = !w->plan->validate && !on_status(w->call);
 
-    if (r->ops && r->ops->validate_first && on_whole)
-        r->ops->validate_first(e, w->object, w->respelled);
+    if (r->built_in && r->built_in->validate_first && on_whole)
+        r->built_in->validate_first(e, w->object, w->respelled);
     if (e->n)
         return;
     if (!w->creating)
@@ -605,8 +605,8 @@ static enum outcome step_validate(struct write *w, struct err *err)
     }
     if (r->crd)
         meta_warn_finalizers(c, w->object, w->old);
-    if (r->ops && r->ops->warnings && !on_status(c) && warns(w))
-        r->ops->warnings(c->arena, w->object, on_kind_warning, c);
+    if (r->built_in && r->built_in->warnings && !on_status(c) && warns(w))
+        r->built_in->warnings(c->arena, w->object, on_kind_warning, c);
     if (!on_status(c))
         kinds_warn_no_effect(c->arena, r, w->object, on_kind_warning, c);
     return GO_ON;

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ValidatingWebhookConfigurations and MutatingWebhookConfigurations. Source:
+ * pkg/apis/admissionregistration/validation, apiserver pkg/util/webhook/validation.go. */
+#include "../rules/kind.h"
+#include "policy.h"
+
+#include <sublet/encode.h>
+#include <ctype.h>
+
+static const struct default_rule WEBHOOK[] = {
+    SET_TEXT("webhooks[].failurePolicy", "Fail"),
+    SET_TEXT("webhooks[].matchPolicy", "Equivalent"),
+    SET_OBJECT("webhooks[].namespaceSelector"),
+    SET_OBJECT("webhooks[].objectSelector"),
+    SET_NUMBER("webhooks[].timeoutSeconds", 10),
+    SET_NUMBER("webhooks[].clientConfig.service.port", 443),
+    SET_TEXT("webhooks[].rules[].scope", "*"),
+};
+
+static void validating_defaults(struct arena *a, cJSON *config)
+{
+    defaults_apply(a, config, WEBHOOK, COUNT(WEBHOOK));
+}
+
+static void mutating_defaults(struct arena *a, cJSON *config)
+{
+    static const struct default_rule rules[] = {SET_TEXT("webhooks[].reinvocationPolicy", "Never")};
+
+    defaults_apply(a, config, WEBHOOK, COUNT(WEBHOOK));
+    defaults_apply(a, config, rules, COUNT(rules));
+}
+
+#define URL_FORM "; desired format: https://host[/path]"
+
+#define REVIEW_VERSIONS "v1, v1beta1"
+
+static const char *const SIDE_EFFECTS[] = {"None", "NoneOnDryRun", "Some", "Unknown", NULL};
+
+static const char *const NO_SIDE_EFFECTS[] = {"None", "NoneOnDryRun", NULL};
+
+static void check_segments(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    struct str rest = str_from(path, 1);
+    size_t i = 0;
+
+    if (str_has_suffix(rest, STR("/")))
+        rest = str_sub(rest, 0, rest.n - 1);
+    do {
+        struct str step = str_cut(&rest, '/');
+        const char *why = step.n ? name_check_dns1123_subdomain(step) : NULL;
+
+        if (!step.n)
+            field_invalid_str(e, p, path,
+                              arena_printf(e->arena, "segment[%zu] may not be empty", i).p);
+        else if (why)
+            field_invalid_str(e, p, path, arena_printf(e->arena, "segment[%zu]: %s", i, why).p);
+        i++;
+    } while (rest.p);
+}
+
+static void check_service_path(struct field_errors *e, const struct field_path *p, struct str path)
+{
+    if (!path.n || str_eqc(path, "/"))
+        return;
+    if (str_eqc(path, "//")) {
+        field_invalid_str(e, p, path, "segment[0] may not be empty");
+        return;
+    }
+    if (path.p[0] != '/')
+        field_invalid_str(e, p, path, "must start with a '/'");
+    check_segments(e, p, path);
+}
+
+/* Upstream mixes name and namespace up: the one that is missing is told under the other's name. */
+static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
+{
+    int64_t port = json_i64_at(service, "port", 0);
+    const cJSON *path = given(service, "path");
+
+    if (!json_str(json_get(service, "namespace")).n)
+        field_required(e, FIELD(p, "name"), "");
+    if (!json_str(json_get(service, "name")).n)
+        field_required(e, FIELD(p, "namespace"), "");
+    if (port < 1 || port > 65535)
+        field_invalid(e, FIELD(p, "port"), json_new_i64(e->arena, port),
+                      "port is not valid: must be between 1 and 65535, inclusive");
+    if (path)
+        check_service_path(e, FIELD(p, "path"), json_str(path));
+}
+
+/* The scheme before the first colon, if there is one; rest is what follows. */
+static struct str url_scheme(struct str url, struct str *rest)
+{
+    size_t colon = str_find(url, ':'), slash = str_find(url, '/');
+
+    *rest = url;
+    if (colon == url.n || slash < colon)
+        return STR("");
+    *rest = str_from(url, colon + 1);
+    return str_sub(url, 0, colon);
+}
+
+/* What Go's parser finds of it, NULL: nothing. path ends before the query. */
+static const char *url_problem(struct arena *a, struct str path)
+{
+    for (size_t i = 0; i < path.n; i++) {
+        struct str left = str_sub(path, i, 3);
+
+        if ((unsigned char)path.p[i] < 0x20 || path.p[i] == 0x7f)
+            return "net/url: invalid control character in URL";
+        if (path.p[i] != '%')
+            continue;
+        if (left.n < 3 || !isxdigit((unsigned char)left.p[1]) ||
+            !isxdigit((unsigned char)left.p[2]))
+            return arena_printf(a, "invalid URL escape %.*s", STR_F(go_quote(a, left))).p;
+    }
+    return NULL;
+}
+
+static bool check_url_parts(struct field_errors *e, const struct field_path *p, struct str plain)
+{
+    struct str query = plain;
+    const char *why = url_problem(e->arena, str_cut(&query, '?'));
+
+    if (why)
+        field_required(e, p,
+                       arena_printf(e->arena, "url must be a valid URL: parse %.*s: %s" URL_FORM,
+                                    STR_F(go_quote(e->arena, plain)), why)
+                           .p);
+    return !why;
+}
+
+static void check_url(struct field_errors *e, const struct field_path *p, struct str url)
+{
+    struct str rest, fragment = url, plain = str_cut(&fragment, '#'), query = plain;
+    struct str scheme = url_scheme(str_cut(&query, '?'), &rest), host = STR(""), user = STR_NULL;
+    size_t at;
+
+    if (!check_url_parts(e, p, plain))
+        return;
+    if (str_has_prefix(rest, STR("//"))) {
+        rest = str_from(rest, 2);
+        host = str_cut(&rest, '/');
+    }
+    at = str_find(host, '@');
+    if (at < host.n) {
+        user = str_sub(host, 0, at);
+        host = str_from(host, at + 1);
+    }
+    if (!str_eqc(lower_case(e->arena, scheme), "https"))
+        field_invalid_str(e, p, lower_case(e->arena, scheme),
+                          "'https' is the only allowed URL scheme" URL_FORM);
+    if (!host.n)
+        field_invalid_str(e, p, host, "host must be specified" URL_FORM);
+    if (user.p)
+        field_invalid_str(e, p, user, "user information is not permitted in the URL");
+    if (fragment.n)
+        field_invalid_str(e, p, fragment, "fragments are not permitted in the URL");
+    if (query.n)
+        field_invalid_str(e, p, query, "query parameters are not permitted in the URL");
+}
+
+static void check_client(struct field_errors *e, const struct field_path *p, const cJSON *config)
+{
+    const cJSON *url = given(config, "url"), *service = given(config, "service");
+
+    if (!url == !service)
+        field_required(e, p, "exactly one of url or service is required");
+    else if (url)
+        check_url(e, FIELD(p, "url"), json_str(url));
+    else
+        check_service(e, FIELD(p, "service"), service);
+}
+
+/* ---- webhooks ---- */
+
+/* What an update may keep because it was there. */
+struct leniency {
+    bool side_effects, versions, names;
+    bool same_conditions;
+    const cJSON *old;
+};
+
+static bool is_known_version(const cJSON *list)
+{
+    return json_list_has(list, STR("v1")) || json_list_has(list, STR("v1beta1"));
+}
+
+static struct leniency leniency_of(struct arena *a, const cJSON *hooks, const cJSON *old)
+{
+    struct leniency ret = {.old = old};
+    struct names seen = {.arena = a};
+    size_t i = 0;
+
+    ret.same_conditions = old && json_count(hooks) == json_count(old);
+    json_each(hook, old)
+    {
+        const cJSON *now = json_at(hooks, i++),
+                    *versions = json_get(hook, "admissionReviewVersions");
+
+        ret.side_effects |= !one_of(json_str(json_get(hook, "sideEffects")), NO_SIDE_EFFECTS);
+        ret.versions |= json_count(versions) && !is_known_version(versions);
+        ret.names |= !names_add(&seen, json_str(json_get(hook, "name")), hook);
+        ret.same_conditions &=
+            same_value(json_get(now, "matchConditions"), json_get(hook, "matchConditions"));
+    }
+    return ret;
+}
+
+static void check_full_name(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    const char *why;
+    size_t dots = 0;
+
+    if (!check_given(e, p, name))
+        return;
+    why = name_check_dns1123_subdomain(name);
+    for (size_t i = 0; i < name.n; i++)
+        dots += name.p[i] == '.';
+    if (why)
+        field_invalid_str(e, p, name, why);
+    else if (dots < 2)
+        field_invalid_str(e, p, name,
+                          "should be a domain with at least three segments separated by dots");
+}
+
+static void check_side_effects(struct field_errors *e, const struct field_path *p,
+                               const cJSON *value, const char *const *allowed)
+{
+    if (!value)
+        field_required(e, p,
+                       allowed == NO_SIDE_EFFECTS
+                           ? "must specify one of None, NoneOnDryRun"
+                           : "must specify one of None, NoneOnDryRun, Some, Unknown");
+    else
+        check_enum_if(e, p, value, allowed);
+}
+
+static void check_review_versions(struct field_errors *e, const struct field_path *p,
+                                  const cJSON *list, bool lenient)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    if (!json_count(list)) {
+        field_required(e, p, "must specify one of " REVIEW_VERSIONS);
+        return;
+    }
+    json_each(version, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!names_add(&seen, json_str(version), version))
+            field_invalid(e, at, version, "duplicate version");
+        else
+            check_rule(e, at, NAME_DNS1035_LABEL, json_str(version));
+    }
+    if (!lenient && !is_known_version(list))
+        field_invalid(e, p, list, "must include at least one of " REVIEW_VERSIONS);
+}
+
+static void check_hook(struct field_errors *e, const struct field_path *p, const cJSON *hook,
+                       const struct leniency *fine)
+{
+    static const char *const failures[] = {"Fail", "Ignore", NULL};
+    static const char *const matches[] = {"Equivalent", "Exact", NULL};
+    static const char *const again[] = {"IfNeeded", "Never", NULL};
+    const cJSON *timeout = given(hook, "timeoutSeconds");
+    int64_t seconds = json_i64_at(hook, "timeoutSeconds", 1);
+    size_t i = 0;
+
+    check_full_name(e, FIELD(p, "name"), json_str(json_get(hook, "name")));
+    json_each(rule, json_get(hook, "rules"))
+        validate_admission_rule(e, FIELD_INDEX(FIELD(p, "rules"), i++), rule);
+    check_enum_if(e, FIELD(p, "failurePolicy"), given(hook, "failurePolicy"), failures);
+    check_enum_if(e, FIELD(p, "matchPolicy"), given(hook, "matchPolicy"), matches);
+    check_side_effects(e, FIELD(p, "sideEffects"), given(hook, "sideEffects"),
+                       fine->side_effects ? SIDE_EFFECTS : NO_SIDE_EFFECTS);
+    if (timeout && (seconds < 1 || seconds > 30))
+        field_invalid(e, FIELD(p, "timeoutSeconds"), timeout,
+                      "the timeout value must be between 1 and 30 seconds");
+    validate_label_selector(e, FIELD(p, "namespaceSelector"), given(hook, "namespaceSelector"));
+    validate_label_selector(e, FIELD(p, "objectSelector"), given(hook, "objectSelector"));
+    check_enum_if(e, FIELD(p, "reinvocationPolicy"), given(hook, "reinvocationPolicy"), again);
+    check_client(e, FIELD(p, "clientConfig"), json_get(hook, "clientConfig"));
+    if (!fine->same_conditions)
+        validate_match_conditions(e, FIELD(p, "matchConditions"),
+                                  json_get(hook, "matchConditions"));
+    check_review_versions(e, FIELD(p, "admissionReviewVersions"),
+                          json_get(hook, "admissionReviewVersions"), fine->versions);
+}
+
+static void validate_webhooks(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *hooks = json_get(object, "webhooks");
+    struct leniency fine = leniency_of(e->arena, hooks, json_get(old, "webhooks"));
+    struct names seen = {.arena = e->arena};
+    AT(p, NULL, "webhooks");
+    size_t i = 0;
+
+    json_each(hook, hooks)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(hook, "name"));
+
+        check_hook(e, at, hook, &fine);
+        if (name.n && !names_add(&seen, name, hook) && !fine.names)
+            field_duplicate(e, FIELD(at, "name"), json_get(hook, "name"));
+    }
+}
+
+static ROW_CELLS(cells_webhooks)
+{
+    struct row r = {a, object, now, cells};
+
+    cell_count(&r, "webhooks");
+    cell_age(&r);
+}
+
+/* ---- the kinds ---- */
+
+static const struct column COLUMNS[] = {
+    {"Webhooks", "integer", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
+    .resource =
+        {
+            RESOURCE("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+                     "mutatingwebhookconfigurations", "mutatingwebhookconfiguration"),
+            .categories = NAMES("api-extensions"),
+            .verbs = VERBS_ALL,
+            .flags =
+                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+            .columns = COLUMNS,
+        },
+    .defaults = mutating_defaults,
+    .validate = validate_webhooks,
+    .cells = cells_webhooks,
+};
+
+const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
+    .resource =
+        {
+            RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
+                     "validatingwebhookconfigurations", "validatingwebhookconfiguration"),
+            .categories = NAMES("api-extensions"),
+            .verbs = VERBS_ALL,
+            .flags =
+                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+            .columns = COLUMNS,
+        },
+    .defaults = validating_defaults,
+    .validate = validate_webhooks,
+    .cells = cells_webhooks,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reviews of authorization.k8s.io: questions that are answered, never stored. */
+#include "../rules/kind.h"
+
+/* ---- the kinds ---- */
+
+const struct kind KIND_LOCAL_SUBJECT_ACCESS_REVIEW = {
+    .resource =
+        {
+            RESOURCE("authorization.k8s.io", "v1", "LocalSubjectAccessReview",
+                     "localsubjectaccessreviews", "localsubjectaccessreview"),
+            .verbs = VERB_CREATE,
+            .flags = RES_NAMESPACED | RES_REVIEW,
+        },
+};
+
+const struct kind KIND_SELF_SUBJECT_ACCESS_REVIEW = {
+    .resource =
+        {
+            RESOURCE("authorization.k8s.io", "v1", "SelfSubjectAccessReview",
+                     "selfsubjectaccessreviews", "selfsubjectaccessreview"),
+            .verbs = VERB_CREATE,
+            .flags = RES_REVIEW,
+        },
+};
+
+const struct kind KIND_SELF_SUBJECT_RULES_REVIEW = {
+    .resource =
+        {
+            RESOURCE("authorization.k8s.io", "v1", "SelfSubjectRulesReview",
+                     "selfsubjectrulesreviews", "selfsubjectrulesreview"),
+            .verbs = VERB_CREATE,
+            .flags = RES_REVIEW,
+        },
+};
+
+const struct kind KIND_SUBJECT_ACCESS_REVIEW = {
+    .resource =
+        {
+            RESOURCE("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews",
+                     "subjectaccessreview"),
+            .verbs = VERB_CREATE,
+            .flags = RES_REVIEW,
+        },
+};

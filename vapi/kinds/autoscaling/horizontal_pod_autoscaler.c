@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HorizontalPodAutoscalers of autoscaling/v2, and of v1, which v1.c converts. Validation must never
+ * see another version than v2. Source: pkg/apis/autoscaling/v2/defaults.go,
+ * pkg/apis/autoscaling/validation, pkg/registry/autoscaling. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+#include "v1.h"
+
+#include <sublet/quantity.h>
+
+static bool is_v1(const cJSON *object)
+{
+    return str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1");
+}
+
+/* 80 % of the requested CPU. */
+static cJSON *default_metric(struct arena *a)
+{
+    cJSON *metric = json_new_object(a), *resource, *target;
+
+    json_set_str(a, metric, "type", STR("Resource"));
+    resource = json_ensure_object(a, metric, "resource");
+    json_set_str(a, resource, "name", STR("cpu"));
+    target = json_ensure_object(a, resource, "target");
+    json_set_str(a, target, "type", STR("Utilization"));
+    json_set_i64(a, target, "averageUtilization", 80);
+    return metric;
+}
+
+static cJSON *policy(struct arena *a, cJSON *list, const char *type, int64_t value)
+{
+    cJSON *p = json_append(list, json_new_object(a));
+
+    json_set_str(a, p, "type", str_c(type));
+    json_set_i64(a, p, "value", value);
+    json_set_i64(a, p, "periodSeconds", 15);
+    return p;
+}
+
+static void default_rules(struct arena *a, cJSON *behavior, const char *direction, bool up)
+{
+    cJSON *rules = json_ensure_object(a, behavior, direction), *list;
+
+    if (!json_get(rules, "selectPolicy"))
+        json_set_str(a, rules, "selectPolicy", STR("Max"));
+    if (up && !json_get(rules, "stabilizationWindowSeconds"))
+        json_set_i64(a, rules, "stabilizationWindowSeconds", 0);
+    if (json_get(rules, "policies"))
+        return;
+    list = json_set(a, rules, "policies", json_new_array(a));
+    if (up)
+        policy(a, list, "Pods", 4);
+    policy(a, list, "Percent", 100);
+}
+
+static void autoscaler_defaults(struct arena *a, cJSON *object)
+{
+    static const struct default_rule rules[] = {SET_NUMBER("spec.minReplicas", 1)};
+    cJSON *spec = json_get(object, "spec"), *behavior;
+
+    defaults_apply(a, object, rules, COUNT(rules));
+    if (!json_is_object(spec))
+        return;
+    if (is_v1(object)) {
+        autoscaler_default_v1(a, object, spec);
+        return;
+    }
+    if (!json_count(json_get(spec, "metrics")))
+        json_append(json_set(a, spec, "metrics", json_new_array(a)), default_metric(a));
+    behavior = json_get(spec, "behavior");
+    if (!behavior)
+        return;
+    default_rules(a, behavior, "scaleUp", true);
+    default_rules(a, behavior, "scaleDown", false);
+}
+
+static void autoscaler_prepare_create(struct arena *a, cJSON *object)
+{
+    set_status(a, object,
+               is_v1(object) ? "{\"currentReplicas\":0,\"desiredReplicas\":0}"
+                             : "{\"currentMetrics\":null,\"desiredReplicas\":0}");
+}
+
+#define MAX_WINDOW 3600
+
+#define MAX_PERIOD 1800
+
+/* ---- references ---- */
+
+/* Why a text is no group and version; NULL when it is. */
+static const char *version_problem(struct arena *a, struct str text, bool core_is_fine)
+{
+    struct str rest = text;
+    size_t slashes = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        slashes += text.p[i] == '/';
+    if (slashes > 1)
+        return arena_printf(a, "unexpected GroupVersion string: %.*s", STR_F(text)).p;
+    if (!core_is_fine && (!slashes || !str_cut(&rest, '/').n))
+        return "apiVersion must specify API group";
+    return NULL;
+}
+
+/* A name in a path, which must be given. */
+static void check_named(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                        const char *key, const char *missing)
+{
+    struct str text = json_str(json_get(object, key));
+
+    if (!text.n)
+        field_required(e, FIELD(p, key), missing);
+    else
+        check_rule(e, FIELD(p, key), NAME_PATH_SEGMENT, text);
+}
+
+/* How little of an apiVersion will do. */
+enum leniency { NEEDS_GROUP, CORE_IS_FINE, ANYTHING };
+
+static void check_reference(struct field_errors *e, const struct field_path *p, const cJSON *ref,
+                            enum leniency leniency)
+{
+    struct str version = json_str(json_get(ref, "apiVersion"));
+    const char *why = version_problem(e->arena, version, leniency == CORE_IS_FINE);
+
+    check_named(e, p, ref, "kind", "");
+    check_named(e, p, ref, "name", "");
+    if (why && leniency != ANYTHING)
+        field_invalid_str(e, FIELD(p, "apiVersion"), version, why);
+}
+
+/* An update that leaves the kind of the target may keep it; replication controllers have no group.
+ */
+static enum leniency leniency_of(const cJSON *object, const cJSON *old)
+{
+    const cJSON *ref = json_path(object, "spec.scaleTargetRef");
+    const cJSON *before = json_path(old, "spec.scaleTargetRef");
+
+    if (old && same_value(json_get(ref, "apiVersion"), json_get(before, "apiVersion")) &&
+        same_value(json_get(ref, "kind"), json_get(before, "kind")))
+        return ANYTHING;
+    return str_eqc(json_str(json_get(ref, "kind")), "ReplicationController") ? CORE_IS_FINE
+                                                                             : NEEDS_GROUP;
+}
+
+/* ---- metrics ---- */
+
+static void check_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount)
+{
+    struct quantity q;
+
+    if (amount && quantity_parse(json_str(amount), &q) && q.nano <= 0)
+        field_invalid(e, p, amount, "must be positive");
+}
+
+static void check_target(struct field_errors *e, const struct field_path *p, const cJSON *target)
+{
+    static const char *const types[] = {"Utilization", "Value", "AverageValue", NULL};
+    struct str type = json_str(json_get(target, "type"));
+    const cJSON *percent = given(target, "averageUtilization");
+    int64_t value;
+
+    if (!type.n)
+        field_required(e, FIELD(p, "type"), "must specify a metric target type");
+    if (!one_of(type, types))
+        field_invalid_str(e, FIELD(p, "type"), type,
+                          "must be either Utilization, Value, or AverageValue");
+    check_amount(e, FIELD(p, "value"), given(target, "value"));
+    check_amount(e, FIELD(p, "averageValue"), given(target, "averageValue"));
+    if (json_i64(percent, &value) && value < 1)
+        field_invalid(e, FIELD(p, "averageUtilization"), percent, "must be greater than 0");
+}
+
+/* What of a target's amounts a source needs, and which two it may not have at once. */
+struct source_rule {
+    const char *name, *type;
+    bool identified;            /* has a metric with a name */
+    const char *first, *second; /* one of them is needed; second may be NULL */
+    const char *missing_at, *missing;
+    const char *both_at, *both; /* NULL: both are fine */
+};
+
+#define UTILIZATION                                                                                \
+    "averageUtilization", "averageValue", "averageUtilization",                                    \
+        "must set either a target raw value or a target utilization", "averageValue",              \
+        "may not set both a target raw value and a target utilization"
+
+static const struct source_rule SOURCES[] = {
+    {"object", "Object", true, "value", "averageValue", "averageValue",
+     "must set either a target value or averageValue", NULL, NULL},
+    {"external", "External", true, "value", "averageValue", "averageValue",
+     "must set either a target value for metric or a per-pod target", "value",
+     "may not set both a target value for metric and a per-pod target"},
+    {"pods", "Pods", true, "averageValue", NULL, "averageValue",
+     "must specify a positive target averageValue", NULL, NULL},
+    {"resource", "Resource", false, UTILIZATION},
+    {"containerResource", "ContainerResource", false, UTILIZATION},
+};
+
+static void check_resource_of(struct field_errors *e, const struct field_path *p,
+                              const cJSON *source, bool of_container)
+{
+    struct str name = json_str(json_get(source, "name")),
+               container = json_str(json_get(source, "container"));
+
+    if (!name.n)
+        field_required(e, FIELD(p, "name"), "must specify a resource name");
+    if (!of_container)
+        return;
+    if (name.n)
+        check_container_resource(e, FIELD(p, "name"), name);
+    if (!container.n)
+        field_required(e, FIELD(p, "container"), "must specify a container");
+    else
+        check_rule(e, FIELD(p, "container"), NAME_DNS1123_LABEL, container);
+}
+
+static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *source,
+                         const struct source_rule *rule)
+{
+    const cJSON *target = json_get(source, "target");
+    const struct field_path *at = FIELD(p, "target");
+    bool first = given(target, rule->first), second = rule->second && given(target, rule->second);
+
+    if (str_eqc(str_c(rule->type), "Object"))
+        check_reference(e, FIELD(p, "describedObject"), json_get(source, "describedObject"),
+                        CORE_IS_FINE);
+    if (rule->identified)
+        check_named(e, FIELD(p, "metric"), json_get(source, "metric"), "name",
+                    "must specify a metric name");
+    else
+        check_resource_of(e, p, source, str_eqc(str_c(rule->type), "ContainerResource"));
+    check_target(e, at, target);
+    if (!first && !second)
+        field_required(e, FIELD(at, rule->missing_at), rule->missing);
+    if (first && second && rule->both)
+        field_forbidden(e, FIELD(at, rule->both_at), rule->both);
+}
+
+static void check_metric(struct field_errors *e, const struct field_path *p, const cJSON *metric)
+{
+    static const char *const types[] = {"ContainerResource", "External", "Object", "Pods",
+                                        "Resource",          NULL};
+    struct str type = json_str(json_get(metric, "type"));
+    const struct source_rule *expected = NULL;
+    size_t present = 0;
+
+    if (!type.n)
+        field_required(e, FIELD(p, "type"), "must specify a metric source type");
+    if (!one_of(type, types))
+        field_not_supported(e, FIELD(p, "type"), type, types);
+    for (size_t i = 0; i < COUNT(SOURCES); i++) {
+        const cJSON *source = given(metric, SOURCES[i].name);
+
+        if (str_eqc(type, SOURCES[i].type))
+            expected = &SOURCES[i];
+        if (source && present++ == 0)
+            check_source(e, FIELD(p, SOURCES[i].name), source, &SOURCES[i]);
+    }
+    if (!expected)
+        field_not_supported(e, FIELD(p, "type"), type, types);
+    else if (!given(metric, expected->name))
+        field_required(e, FIELD(p, expected->name),
+                       "must populate information for the given metric source");
+    for (size_t i = 0; i < COUNT(SOURCES) && present != 1; i++) {
+        if (&SOURCES[i] != expected && given(metric, SOURCES[i].name))
+            field_forbidden(e, FIELD(p, SOURCES[i].name),
+                            "must populate the given metric source only");
+    }
+}
+
+/* ---- behaviour ---- */
+
+static void check_policy(struct field_errors *e, const struct field_path *p, const cJSON *policy)
+{
+    static const char *const types[] = {"Percent", "Pods", NULL};
+    struct str type = json_str(json_get(policy, "type"));
+    const cJSON *period = json_get(policy, "periodSeconds");
+
+    if (!one_of(type, types))
+        field_not_supported(e, FIELD(p, "type"), type, types);
+    check_positive(e, FIELD(p, "value"), json_get(policy, "value"));
+    check_positive(e, FIELD(p, "periodSeconds"), period);
+    if (json_i64_at(policy, "periodSeconds", 0) > MAX_PERIOD)
+        field_invalid(e, FIELD(p, "periodSeconds"), period, "must be less than or equal to 1800");
+}
+
+static void check_tolerance(struct field_errors *e, const struct field_path *p,
+                            const cJSON *tolerance)
+{
+    struct quantity q;
+
+    if (tolerance && quantity_parse(json_str(tolerance), &q) && q.nano < 0)
+        field_invalid(e, p, tolerance, NEGATIVE);
+}
+
+static void check_scaling(struct field_errors *e, const struct field_path *p, const cJSON *rules)
+{
+    static const char *const selects[] = {"Disabled", "Max", "Min", NULL};
+    const cJSON *window = given(rules, "stabilizationWindowSeconds");
+    const cJSON *policies = json_get(rules, "policies");
+    int64_t seconds = json_i64_at(rules, "stabilizationWindowSeconds", 0);
+    AT(at, p, "stabilizationWindowSeconds");
+    size_t i = 0;
+
+    if (!rules)
+        return;
+    if (seconds < 0)
+        field_invalid(e, at, window, "must be greater than or equal to zero");
+    if (seconds > MAX_WINDOW)
+        field_invalid(e, at, window, "must be less than or equal to 3600");
+    check_enum_if(e, FIELD(p, "selectPolicy"), given(rules, "selectPolicy"), selects);
+    if (!json_count(policies))
+        field_required(e, FIELD(p, "policies"), "must specify at least one Policy");
+    json_each(policy, policies) check_policy(e, FIELD_INDEX(FIELD(p, "policies"), i++), policy);
+    check_tolerance(e, FIELD(p, "tolerance"), given(rules, "tolerance"));
+}
+
+/* ---- the whole ---- */
+
+static void check_replicas(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *least = given(spec, "minReplicas"), *most = json_get(spec, "maxReplicas");
+    int64_t low = json_i64_at(spec, "minReplicas", 1), high = json_i64_at(spec, "maxReplicas", 0);
+
+    if (least && low < 1)
+        field_invalid(e, FIELD(p, "minReplicas"), least, "must be greater than or equal to 1");
+    if (high == 0)
+        field_required(e, FIELD(p, "maxReplicas"), "must be set and greater than 0");
+    else if (high < 0)
+        field_invalid(e, FIELD(p, "maxReplicas"), most, "must be greater than or equal to 1");
+    if (least && high < low)
+        field_invalid(e, FIELD(p, "maxReplicas"), most,
+                      "must be greater than or equal to `minReplicas`");
+}
+
+static void validate_autoscaler(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec"), *behavior = given(spec, "behavior");
+    const cJSON *ref = json_get(spec, "scaleTargetRef"), *metrics = json_get(spec, "metrics");
+    AT(p, NULL, "spec");
+    AT(at, p, "behavior");
+    bool scales_to_zero = false;
+    size_t i = 0;
+
+    check_replicas(e, p, spec);
+    check_reference(e, FIELD(p, "scaleTargetRef"), ref, leniency_of(object, old));
+    json_each(metric, metrics)
+    {
+        struct str type = json_str(json_get(metric, "type"));
+
+        check_metric(e, FIELD_INDEX(FIELD(p, "metrics"), i++), metric);
+        scales_to_zero |= str_eqc(type, "Object") || str_eqc(type, "External");
+    }
+    if (given(spec, "minReplicas") && json_i64_at(spec, "minReplicas", 1) == 0 && !scales_to_zero)
+        field_forbidden(e, FIELD(p, "metrics"),
+                        "must specify at least one Object or External metric to support scaling to "
+                        "zero replicas");
+    check_scaling(e, FIELD(at, "scaleUp"), given(behavior, "scaleUp"));
+    check_scaling(e, FIELD(at, "scaleDown"), given(behavior, "scaleDown"));
+}
+
+static void validate_autoscaler_status(struct field_errors *e, const cJSON *object,
+                                       const cJSON *old)
+{
+    static const char *const counts[] = {"currentReplicas", "desiredReplicas", NULL};
+
+    (void)old;
+    check_all_nonnegative(e, FIELD(NULL, "status"), json_get(object, "status"), counts);
+}
+
+/* ---- cells ---- */
+
+static const struct metric_type {
+    const char *type, *part;
+    bool named;   /* "cpu: ..." */
+    bool average; /* averageValue is marked "(avg)" */
+} METRICS[] = {
+    {"External", "external", false, true},
+    {"Pods", "pods", false, false},
+    {"Object", "object", false, true},
+    {"Resource", "resource", true, false},
+    {"ContainerResource", "containerResource", true, false},
+};
+
+static struct str share(struct arena *a, const cJSON *value, const char *otherwise)
+{
+    int64_t percent;
+
+    return json_i64(value, &percent) ? arena_printf(a, "%lld%%", (long long)percent)
+                                     : str_c(otherwise);
+}
+
+/* Once its status is there, an amount that is not prints as Go's nil. */
+static struct str amount(const cJSON *current, const char *key, bool required)
+{
+    struct str value = json_str(json_get(current, key));
+
+    if (value.n)
+        return value;
+    return current && !required ? STR("<nil>") : STR("<unknown>");
+}
+
+static void print_metric(struct arena *a, struct buf *b, const struct metric_type *m,
+                         const cJSON *spec, const cJSON *status)
+{
+    const cJSON *target = json_get(json_get(spec, m->part), "target");
+    const cJSON *current = json_get(json_get(status, m->part), "current");
+    struct str average = json_str(json_get(target, "averageValue")), have, want;
+
+    if (average.n) {
+        have = amount(current, "averageValue", m->average);
+        want = average;
+    } else if (m->named) {
+        have = share(a, json_get(current, "averageUtilization"), "<unknown>");
+        want = share(a, json_get(target, "averageUtilization"), "<auto>");
+    } else {
+        have = amount(current, "value", false);
+        want = json_str(json_get(target, "value"));
+    }
+    if (m->named)
+        buf_printf(b, "%.*s: ", STR_F(json_str(json_get(json_get(spec, m->part), "name"))));
+    buf_printf(b, "%.*s/%.*s%s", STR_F(have), STR_F(want), average.n && m->average ? " (avg)" : "");
+}
+
+static void print_one(struct arena *a, struct buf *b, const cJSON *spec, const cJSON *status)
+{
+    struct str type = json_str(json_get(spec, "type"));
+
+    for (size_t i = 0; i < COUNT(METRICS); i++) {
+        if (str_eqc(type, METRICS[i].type)) {
+            print_metric(a, b, &METRICS[i], spec, status);
+            return;
+        }
+    }
+    buf_addc(b, "<unknown type>");
+}
+
+static void cell_metrics(const struct row *r, const cJSON *object)
+{
+    const cJSON *specs = json_path(object, "spec.metrics");
+    const cJSON *statuses = json_path(object, "status.currentMetrics");
+    struct buf b = BUF_INIT(0);
+    size_t n = json_count(specs);
+
+    for (size_t i = 0; i < n && i < 2; i++) {
+        buf_addc(&b, i ? ", " : "");
+        print_one(r->a, &b, json_at(specs, i), json_at(statuses, i));
+    }
+    if (n > 2)
+        buf_printf(&b, " + %zu more...", n - 2);
+    cell_or(r, buf_str(&b), "<none>");
+    buf_fini(&b);
+}
+
+/* A row of v1 is printed from what it means in v2. */
+static const cJSON *as_v2(struct arena *a, const cJSON *object)
+{
+    cJSON *copy;
+
+    if (!str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1"))
+        return object;
+    copy = json_copy(a, object);
+    autoscaler_to_storage(a, copy);
+    return copy;
+}
+
+static ROW_CELLS(cells_autoscaler)
+{
+    struct row r = {a, object, now, cells};
+    const cJSON *ref = json_path(object, "spec.scaleTargetRef");
+    int64_t least;
+
+    cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(ref, "kind"))),
+                               STR_F(json_str(json_get(ref, "name")))));
+    cell_metrics(&r, as_v2(a, object));
+    if (json_i64(json_path(object, "spec.minReplicas"), &least))
+        cell_text(&r, arena_printf(a, "%lld", (long long)least));
+    else
+        cell_text(&r, STR("<unset>"));
+    cell_number_at(&r, "spec.maxReplicas");
+    cell_number_at(&r, "status.currentReplicas");
+    cell_age(&r);
+}
+
+/* ---- the kinds ---- */
+
+static const struct column COLUMNS[] = {
+    {"Reference", "string", "", "", 0}, {"Targets", "string", "", "", 0},
+    {"MinPods", "string", "", "", 0},   {"MaxPods", "string", "", "", 0},
+    {"Replicas", "string", "", "", 0},  {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct column COLUMNS_V1[] = {
+    {"Reference", "string", "", "", 0}, {"Targets", "string", "", "", 0},
+    {"MinPods", "string", "", "", 0},   {"MaxPods", "string", "", "", 0},
+    {"Replicas", "string", "", "", 0},  {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
+    .resource =
+        {
+            RESOURCE("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+                     "horizontalpodautoscaler"),
+            .short_names = NAMES("hpa"),
+            .categories = NAMES("all"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS,
+            .columns = COLUMNS,
+            SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
+        },
+    .defaults = autoscaler_defaults,
+    .prepare_create = autoscaler_prepare_create,
+    .validate = validate_autoscaler,
+    .validate_status = validate_autoscaler_status,
+    .cells = cells_autoscaler,
+};
+
+const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
+    .resource =
+        {
+            RESOURCE("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+                     "horizontalpodautoscaler"),
+            .short_names = NAMES("hpa"),
+            .categories = NAMES("all"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS,
+            .storage_version = KIND_STR("autoscaling/v2"),
+            .columns = COLUMNS_V1,
+            SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
+        },
+    .defaults = autoscaler_defaults,
+    .prepare_create = autoscaler_prepare_create,
+    .validate = validate_autoscaler,
+    .validate_status = validate_autoscaler_status,
+    .from_storage = autoscaler_from_storage,
+    .to_storage = autoscaler_to_storage,
+    .cells = cells_autoscaler,
+};

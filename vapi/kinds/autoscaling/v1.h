@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HorizontalPodAutoscalers between autoscaling/v1 and v2, the stored version. Internal to
+ * vapi/kinds. */
+#pragma once
+
+#include "../rules/kind.h"
+
+void autoscaler_from_storage(struct arena *a, cJSON *object);
+void autoscaler_to_storage(struct arena *a, cJSON *object);
+/* What the conversion to v2 fills in. */
+void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec);

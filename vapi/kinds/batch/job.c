@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs. Source: pkg/apis/batch/v1/defaults.go, pkg/apis/batch/validation,
+ * pkg/registry/batch/job/strategy.go. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+#include "job.h"
+
+#include <sublet/clock.h>
+#include <sublet/object.h>
+#include <stdint.h>
+
+static const struct default_rule JOB[] = {
+    SET_NUMBER("parallelism", 1),
+    SET_TEXT("completionMode", "NonIndexed"),
+    SET_BOOL("suspend", false),
+    SET_BOOL("manualSelector", false),
+    SET_TEXT_Z("podFailurePolicy.rules[].onPodConditions[].status", "True"),
+};
+
+static void job_spec_defaults(struct arena *a, cJSON *spec)
+{
+    if (!json_get(spec, "completions") && !json_get(spec, "parallelism"))
+        json_set_i64(a, spec, "completions", 1);
+    defaults_apply(a, spec, JOB, COUNT(JOB));
+    if (!json_get(spec, "backoffLimit"))
+        json_set_i64(a, spec, "backoffLimit",
+                     json_get(spec, "backoffLimitPerIndex") ? INT32_MAX : 6);
+    if (!json_get(spec, "podReplacementPolicy"))
+        json_set_str(a, spec, "podReplacementPolicy",
+                     json_get(spec, "podFailurePolicy") ? STR("Failed")
+                                                        : STR("TerminatingOrFailed"));
+    defaults_pod_template(a, json_get(spec, "template"));
+}
+
+static void labels_from_template(struct arena *a, cJSON *job)
+{
+    const cJSON *labels = json_path(job, "spec.template.metadata.labels");
+
+    if (labels && !json_count(json_path(job, "metadata.labels")))
+        json_set(a, json_ensure_object(a, job, "metadata"), "labels", json_copy(a, labels));
+}
+
+static bool is_nameless(const cJSON *job)
+{
+    return json_str_at(job, "metadata.generateName").n && !json_str_at(job, "metadata.name").n;
+}
+
+/* A job without labels takes those of its template, the generated ones too: that waits until there
+ * is a selector. Where the name is made up, upstream goes on with a copy, and only what was given
+ * becomes the job's. */
+static void job_defaults(struct arena *a, cJSON *job)
+{
+    cJSON *spec = json_get(job, "spec");
+
+    if (!json_is_object(spec))
+        return;
+    job_spec_defaults(a, spec);
+    if (json_get(spec, "selector") || is_nameless(job))
+        labels_from_template(a, job);
+}
+
+static void set_missing(struct arena *a, cJSON *labels, const char *key, struct str value)
+{
+    if (!json_get(labels, key))
+        json_set_str(a, labels, key, value);
+}
+
+/* Pods are matched by the job's uid; a conflict with what was given is validation's. */
+static void generate_selector(struct arena *a, cJSON *job)
+{
+    cJSON *spec = json_get(job, "spec");
+    struct str name = json_str_at(job, "metadata.name"), uid = json_str_at(job, "metadata.uid");
+    cJSON *labels = json_ensure_path(a, spec, "template.metadata.labels");
+
+    set_missing(a, labels, "job-name", name);
+    set_missing(a, labels, "batch.kubernetes.io/job-name", name);
+    set_missing(a, labels, "controller-uid", uid);
+    set_missing(a, labels, "batch.kubernetes.io/controller-uid", uid);
+    set_missing(a, json_ensure_path(a, spec, "selector.matchLabels"),
+                "batch.kubernetes.io/controller-uid", uid);
+}
+
+static void job_prepare_create(struct arena *a, cJSON *job)
+{
+    set_status(a, job, "{}");
+    if (!json_true(json_path(job, "spec.manualSelector")))
+        generate_selector(a, job);
+    labels_from_template(a, job);
+}
+
+static void check_label(struct field_errors *e, const cJSON *labels, const char *key,
+                        struct str want)
+{
+    const struct field_path *p =
+        FIELD(FIELD(FIELD(FIELD(NULL, "spec"), "template"), "metadata"), "labels");
+    const cJSON *value = json_get(labels, key);
+
+    if (!value)
+        field_required(e, FIELD_KEY(p, str_c(key)),
+                       arena_printf(e->arena, "must be '%.*s'", STR_F(want)).p);
+    else if (!str_eq(json_str(value), want))
+        field_invalid(e, FIELD_KEY(p, str_c(key)), labels,
+                      arena_printf(e->arena, "must be '%.*s'", STR_F(want)).p);
+}
+
+static cJSON *generated_labels(struct arena *a, struct str uid, struct str name)
+{
+    cJSON *labels = json_new_object(a);
+
+    json_set_str(a, labels, "controller-uid", uid);
+    json_set_str(a, labels, "job-name", name);
+    json_set_str(a, labels, "batch.kubernetes.io/controller-uid", uid);
+    json_set_str(a, labels, "batch.kubernetes.io/job-name", name);
+    return labels;
+}
+
+static void check_generated(struct field_errors *e, const cJSON *job)
+{
+    const cJSON *labels = json_path(job, "spec.template.metadata.labels");
+    const cJSON *selector = given(job, "spec.selector");
+    struct str uid = json_str_at(job, "metadata.uid"), name = json_str_at(job, "metadata.name");
+    struct selector s;
+    struct err err;
+
+    if (!selector || json_true(json_path(job, "spec.manualSelector")))
+        return;
+    check_label(e, labels, "controller-uid", uid);
+    check_label(e, labels, "job-name", name);
+    check_label(e, labels, "batch.kubernetes.io/controller-uid", uid);
+    check_label(e, labels, "batch.kubernetes.io/job-name", name);
+    err_init(&err, e->arena);
+    if (selector_from_json(e->arena, selector, &s, &err) == 0 &&
+        !selector_match(&s, labels_flatten(e->arena, generated_labels(e->arena, uid, name))))
+        field_invalid(e, FIELD(&SPEC, "selector"), selector, "`selector` not auto-generated");
+}
+
+static void check_job_selector(struct field_errors *e, const cJSON *spec)
+{
+    const cJSON *selector = given(spec, "selector");
+    const cJSON *labels = json_path(spec, "template.metadata.labels");
+    const struct field_path *p = FIELD(FIELD(&SPEC, "template"), "metadata");
+    struct selector s;
+    struct err err;
+
+    err_init(&err, e->arena);
+    if (selector)
+        validate_label_selector(e, FIELD(&SPEC, "selector"), selector);
+    else
+        field_required(e, FIELD(&SPEC, "selector"), "");
+    if (selector_from_json(e->arena, selector, &s, &err) == 0 &&
+        !selector_match(&s, labels_flatten(e->arena, labels)))
+        field_invalid(e, FIELD(p, "labels"), labels, "`selector` does not match template `labels`");
+}
+
+/* Pods of an indexed job are called after it. */
+static void check_pod_names(struct field_errors *e, const cJSON *job)
+{
+    const cJSON *spec = json_get(job, "spec"), *name = json_path(job, "metadata.name");
+    int64_t completions = json_i64_at(spec, "completions", 0);
+    struct str last;
+
+    if (!job_is_indexed(spec) || completions <= 0)
+        return;
+    last = arena_printf(e->arena, "%.*s-%lld", STR_F(json_str(name)), (long long)completions - 1);
+    if (name_check_dns1123_label(last))
+        field_invalid(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
+                      arena_printf(e->arena,
+                                   "will not able to create pod with invalid DNS label: %.*s",
+                                   STR_F(last))
+                          .p);
+}
+
+static void take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        json_set(a, to, key, json_copy(a, value));
+    else
+        json_remove(to, key);
+}
+
+static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const char *list)
+{
+    const cJSON *theirs = json_first(json_get(from, list));
+
+    if (json_count(json_get(to, list)) != json_count(json_get(from, list)))
+        return;
+    json_each(container, json_get(to, list))
+    {
+        if (json_equal(json_get(container, "name"), json_get(theirs, "name")))
+            take(a, container, theirs, "resources");
+        theirs = theirs->next;
+    }
+}
+
+/* Where and with what the pods of a job that waits will run may still change. */
+static void check_template_change(struct field_errors *e, const cJSON *job, const cJSON *old)
+{
+    static const char *const movable[] = {"nodeSelector", "tolerations", "schedulingGates"};
+    struct arena *a = e->arena;
+    const struct field_path *p = FIELD(&SPEC, "template");
+    const cJSON *template_ = json_path(job, "spec.template"), *spec = json_get(template_, "spec");
+    cJSON *before = json_copy(a, json_path(old, "spec.template")), *pod = json_get(before, "spec");
+    bool suspended = json_true(json_path(old, "spec.suspend"));
+    bool waits = suspended && !json_i64_at(old, "status.active", 0) &&
+                 (!json_path(old, "status.startTime") || job_condition_true(old, "Suspended"));
+
+    if (waits) {
+        cJSON *affinity = json_ensure_object(a, pod, "affinity");
+
+        take(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
+        if (!affinity->child && !json_get(spec, "affinity"))
+            json_remove(pod, "affinity");
+        for (size_t i = 0; i < COUNT(movable); i++)
+            take(a, pod, spec, movable[i]);
+        take(a, before, template_, "metadata");
+        take_resources(a, pod, spec, "containers");
+        take_resources(a, pod, spec, "initContainers");
+        if (!json_equal(pod, spec))
+            field_invalid(e, FIELD(&SPEC, "template.spec"), spec, IMMUTABLE);
+        return;
+    }
+    check_immutable(e, p, template_, before);
+}
+
+static void check_job_change(struct field_errors *e, const cJSON *job, const cJSON *old)
+{
+    static const char *const fixed[] = {"completionMode", "podFailurePolicy",
+                                        "backoffLimitPerIndex", "managedBy", "successPolicy"};
+    const cJSON *spec = json_get(job, "spec"), *before = json_get(old, "spec");
+    const cJSON *completions = json_get(spec, "completions");
+    const struct field_path *p = FIELD(&SPEC, "completions");
+
+    if (!job_is_indexed(spec))
+        check_immutable(e, p, completions, json_get(before, "completions"));
+    else if (completions && !same_value(completions, json_get(before, "completions")) &&
+             !same_value(completions, json_get(spec, "parallelism")))
+        field_invalid(e, p, completions, "can only be modified in tandem with spec.parallelism");
+    check_immutable(e, FIELD(&SPEC, "selector"), given(spec, "selector"),
+                    given(before, "selector"));
+    check_template_change(e, job, old);
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        check_immutable(e, FIELD(&SPEC, fixed[i]), json_get(spec, fixed[i]),
+                        json_get(before, fixed[i]));
+}
+
+static void validate_job(struct field_errors *e, const cJSON *job, const cJSON *old)
+{
+    const cJSON *spec = json_get(job, "spec");
+
+    check_generated(e, job);
+    validate_job_spec(e, &SPEC, spec);
+    check_job_selector(e, spec);
+    check_pod_names(e, job);
+    if (old)
+        check_job_change(e, job, old);
+}
+
+/* ---- cells ---- */
+
+static bool job_is(const cJSON *job, const char *type)
+{
+    json_each(c, json_path(job, "status.conditions"))
+    {
+        if (str_eqc(json_str(json_get(c, "type")), type))
+            return str_eqc(json_str(json_get(c, "status")), "True");
+    }
+    return false;
+}
+
+static struct str job_status(const cJSON *job)
+{
+    if (job_is(job, "Complete"))
+        return STR("Complete");
+    if (job_is(job, "Failed"))
+        return STR("Failed");
+    if (object_is_terminating(job))
+        return STR("Terminating");
+    if (job_is(job, "Suspended"))
+        return STR("Suspended");
+    if (job_is(job, "FailureTarget"))
+        return STR("FailureTarget");
+    return job_is(job, "SuccessCriteriaMet") ? STR("SuccessCriteriaMet") : STR("Running");
+}
+
+static void cell_completions(const struct row *r)
+{
+    long long done = json_i64_at(r->object, "status.succeeded", 0);
+    long long parallel = json_i64_at(r->object, "spec.parallelism", 0);
+    int64_t wanted;
+
+    if (json_i64(json_path(r->object, "spec.completions"), &wanted))
+        cell_text(r, arena_printf(r->a, "%lld/%lld", done, (long long)wanted));
+    else if (parallel > 1)
+        cell_text(r, arena_printf(r->a, "%lld/1 of %lld", done, parallel));
+    else
+        cell_text(r, arena_printf(r->a, "%lld/1", done));
+}
+
+static void cell_duration(const struct row *r)
+{
+    int64_t start, end = r->now * 1000000;
+
+    if (!time_parse(json_str_at(r->object, "status.startTime"), &start)) {
+        cell_text(r, STR(""));
+        return;
+    }
+    time_parse(json_str_at(r->object, "status.completionTime"), &end);
+    cell_text(r, duration_human(r->a, (end - start) / 1000000));
+}
+
+static ROW_CELLS(cells_job)
+{
+    struct row r = {a, object, now, cells};
+
+    cell_text(&r, job_status(object));
+    cell_completions(&r);
+    cell_duration(&r);
+    cell_age(&r);
+    cell_template(&r, "spec.template.spec.containers");
+    cell_selector(&r, json_path(object, "spec.selector"), "<none>");
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Status", "string", "", "", 0},     {"Completions", "string", "", "", 0},
+    {"Duration", "string", "", "", 0},   {"Age", "string", "", "", 0},
+    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
+    {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"status.successful", "status.succeeded", "0"},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_JOB = {
+    .resource =
+        {
+            RESOURCE("batch", "v1", "Job", "jobs", "job"),
+            .categories = NAMES("all"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT |
+                     RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+            SUBRESOURCES(STATUS_OF("Job")),
+        },
+    .defaults = job_defaults,
+    .prepare_create = job_prepare_create,
+    .validate = validate_job,
+    .validate_status = validate_job_status,
+    .warnings = warn_workload,
+    .cells = cells_job,
+};

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CertificateSigningRequests. Must never judge what a request asks for: that is its signer's.
+ * Source: pkg/apis/certificates/validation, ValidateSignerName in pkg/apis/core/validation. */
+#include "../rules/kind.h"
+#include "pem.h"
+
+#include <sublet/clock.h>
+#include <sublet/encode.h>
+#include <sublet/object.h>
+#include <string.h>
+
+static void request_prepare_create(struct arena *a, cJSON *request)
+{
+    set_status(a, request, "{}");
+}
+
+static void request_prepare_update(struct arena *a, cJSON *request, const cJSON *old)
+{
+    json_set(a, request, "spec", json_copy(a, json_get(old, "spec")));
+}
+
+/* Decisions are as they were unless their number changed, which validation refuses. */
+static void request_prepare_status(struct arena *a, cJSON *request, const cJSON *old)
+{
+    static const char *const kept[] = {"Approved", "Denied"};
+    cJSON *now = json_path(request, "status.conditions");
+    cJSON *before = json_path(old, "status.conditions");
+
+    for (size_t i = 0; i < COUNT(kept); i++) {
+        cJSON *mine = condition_get(now, kept[i]);
+        const cJSON *was = condition_get(before, kept[i]);
+
+        if (mine && was)
+            json_replace(now, mine, json_copy(a, was));
+    }
+}
+
+#define MAX_SIGNER (253 + 253 + 63 + 1 + 1)
+
+static const char *const USAGES[] = {"any",
+                                     "cert sign",
+                                     "client auth",
+                                     "code signing",
+                                     "content commitment",
+                                     "crl sign",
+                                     "data encipherment",
+                                     "decipher only",
+                                     "digital signature",
+                                     "email protection",
+                                     "encipher only",
+                                     "ipsec end system",
+                                     "ipsec tunnel",
+                                     "ipsec user",
+                                     "key agreement",
+                                     "key encipherment",
+                                     "microsoft sgc",
+                                     "netscape sgc",
+                                     "ocsp signing",
+                                     "s/mime",
+                                     "server auth",
+                                     "signing",
+                                     "timestamping",
+                                     NULL};
+
+static const char *const DECISIONS[] = {"Approved", "Denied", "Failed"};
+
+/* ---- names of signers ---- */
+
+static bool check_labels_of(struct field_errors *e, const struct field_path *p, struct str shown,
+                            enum name_rule rule, size_t *ret_n)
+{
+    const char *messages[NAME_MESSAGES_MAX];
+    struct str rest = shown;
+    size_t bad = 0;
+
+    *ret_n = 1;
+    for (size_t i = 0; i < shown.n; i++)
+        *ret_n += shown.p[i] == '.';
+    do {
+        struct str label = str_cut(&rest, '.');
+        size_t n = name_check(rule, label, messages);
+
+        for (size_t i = 0; i < n; i++)
+            field_invalid_str(e, p, shown,
+                              arena_printf(e->arena, "validating label %.*s: %s",
+                                           STR_F(go_quote(e->arena, label)), messages[i])
+                                  .p);
+        bad += n;
+    } while (rest.p && !bad);
+    return !bad;
+}
+
+static void check_signer(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    struct str path = name, domain = str_cut(&path, '/');
+    size_t labels;
+
+    if (!check_given(e, p, name))
+        return;
+    if (!path.p || str_find(path, '/') < path.n) {
+        field_invalid_str(e, p, name,
+                          "must be a fully qualified domain and path of the form "
+                          "'example.com/signer-name'");
+        return;
+    }
+    if (domain.n > 253)
+        field_too_long(e, p, 253);
+    check_labels_of(e, p, domain, NAME_DNS1123_LABEL, &labels);
+    if (labels < 2)
+        field_invalid_str(e, p, domain,
+                          "should be a domain with at least two segments separated by dots");
+    check_labels_of(e, p, path, NAME_DNS1123_SUBDOMAIN, &labels);
+    if (name.n > MAX_SIGNER)
+        field_too_long(e, p, MAX_SIGNER);
+}
+
+/* ---- PEM, as far as it needs no cryptography ---- */
+
+static bool decode(struct arena *a, const cJSON *bytes, struct str *ret)
+{
+    return base64_decode(a, json_str(bytes), ret);
+}
+
+/* Whether text has a block of that type. */
+static bool has_block(struct arena *a, struct str text, const char *type)
+{
+    struct str begin = arena_printf(a, "-----BEGIN %s-----", type);
+    struct str end = arena_printf(a, "-----END %s-----", type);
+    const char *at = text.n ? memmem(text.p, text.n, begin.p, begin.n) : NULL;
+
+    return at && memmem(at, text.n - (size_t)(at - text.p), end.p, end.n);
+}
+
+static void check_certificate(struct field_errors *e, const struct field_path *p,
+                              const cJSON *certificate)
+{
+    struct str text;
+    const char *why;
+
+    if (!json_str(certificate).n || !decode(e->arena, certificate, &text) || !text.n)
+        return;
+    why = certificate_problem(e->arena, text);
+    if (why)
+        field_invalid_str(e, p, STR("<certificate data>"), why);
+}
+
+/* ---- CertificateSigningRequest ---- */
+
+static void check_request_spec(struct field_errors *e, const cJSON *spec)
+{
+    const cJSON *request = json_get(spec, "request"), *usages = json_get(spec, "usages");
+    struct str signer = json_str(json_get(spec, "signerName")), text = STR("");
+    struct names seen = {.arena = e->arena};
+    AT(p, NULL, "spec");
+    AT(list, p, "usages");
+    size_t i = 0;
+
+    if (!decode(e->arena, request, &text) || !has_block(e->arena, text, "CERTIFICATE REQUEST"))
+        field_invalid(e, FIELD(p, "request"), request ? request : json_new_string(e->arena, text),
+                      "PEM block type must be CERTIFICATE REQUEST");
+    if (!json_count(usages))
+        field_required(e, list, "");
+    json_each(usage, usages) check_enum_if(e, FIELD_INDEX(list, i++), usage, USAGES);
+    i = 0;
+    json_each(usage, usages)
+    {
+        const struct field_path *at = FIELD_INDEX(list, i++);
+
+        if (!names_add(&seen, json_str(usage), usage))
+            field_duplicate(e, at, usage);
+    }
+    if (str_eqc(signer, "kubernetes.io/legacy-unknown"))
+        field_invalid_str(e, FIELD(p, "signerName"), signer,
+                          "the legacy signerName is not allowed via this API version");
+    else
+        check_signer(e, FIELD(p, "signerName"), signer);
+    if (given(spec, "expirationSeconds") && json_i64_at(spec, "expirationSeconds", 600) < 600)
+        field_invalid(e, FIELD(p, "expirationSeconds"), json_get(spec, "expirationSeconds"),
+                      "may not specify a duration less than 600 seconds (10 minutes)");
+}
+
+static bool is_decision(struct str type)
+{
+    return str_eqc(type, "Approved") || str_eqc(type, "Denied") || str_eqc(type, "Failed");
+}
+
+static void check_request_condition(struct field_errors *e, const struct field_path *p,
+                                    const cJSON *condition)
+{
+    static const char *const any[] = {"False", "True", "Unknown", NULL};
+    static const char *const only_true[] = {"True", NULL};
+    struct str type = json_str(json_get(condition, "type"));
+
+    check_given(e, FIELD(p, "type"), type);
+    check_enum(e, FIELD(p, "status"), json_str(json_get(condition, "status")),
+               is_decision(type) ? only_true : any);
+}
+
+static size_t count_type(const cJSON *conditions, struct str type, const cJSON **ret_first)
+{
+    size_t n = 0;
+
+    json_each(condition, conditions)
+    {
+        if (!str_eq(json_str(json_get(condition, "type")), type))
+            continue;
+        if (n++ == 0 && ret_first)
+            *ret_first = condition;
+    }
+    return n;
+}
+
+static void check_request_conditions(struct field_errors *e, const struct field_path *p,
+                                     const cJSON *list)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(condition, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str type = json_str(json_get(condition, "type"));
+        bool approved = str_eqc(type, "Approved"), denied = str_eqc(type, "Denied");
+
+        check_request_condition(e, at, condition);
+        if ((approved && names_has(&seen, STR("Denied"))) ||
+            (denied && names_has(&seen, STR("Approved"))))
+            field_invalid_str(e, p, type, "Approved and Denied conditions are mutually exclusive");
+        if (!names_add(&seen, type, condition))
+            field_duplicate(e, FIELD(at, "type"), json_get(condition, "type"));
+    }
+}
+
+/* Decisions stay; new ones are made through /approval only. */
+static void check_decisions(struct field_errors *e, const struct field_path *p, const cJSON *now,
+                            const cJSON *before)
+{
+    for (size_t i = 0; i < COUNT(DECISIONS); i++) {
+        size_t has = count_type(now, str_c(DECISIONS[i]), NULL);
+        size_t had = count_type(before, str_c(DECISIONS[i]), NULL);
+
+        if (has < had)
+            field_forbidden(e, p,
+                            arena_printf(e->arena,
+                                         "updates may not remove a condition of type \"%s\"",
+                                         DECISIONS[i])
+                                .p);
+        if (has > had && i < 2)
+            field_forbidden(e, p,
+                            arena_printf(e->arena, "updates may not add a condition of type \"%s\"",
+                                         DECISIONS[i])
+                                .p);
+    }
+}
+
+static void validate_certificate_request(struct field_errors *e, const cJSON *object,
+                                         const cJSON *old)
+{
+    const cJSON *now = json_path(object, "status.conditions");
+    AT(status, NULL, "status");
+    AT(p, status, "conditions");
+
+    if (!old)
+        check_request_spec(e, json_get(object, "spec"));
+    check_request_conditions(e, p, now);
+    check_certificate(e, FIELD(status, "certificate"), json_path(object, "status.certificate"));
+}
+
+static void validate_certificate_request_status(struct field_errors *e, const cJSON *object,
+                                                const cJSON *old)
+{
+    struct str now = json_str(json_path(object, "status.certificate"));
+    struct str before = json_str(json_path(old, "status.certificate"));
+    AT(status, NULL, "status");
+
+    validate_certificate_request(e, object, old);
+    check_decisions(e, FIELD(status, "conditions"), json_path(object, "status.conditions"),
+                    json_path(old, "status.conditions"));
+    if (before.n && !str_eq(now, before))
+        field_forbidden(e, FIELD(status, "certificate"),
+                        "updates may not modify existing certificate content");
+}
+
+static struct str request_state(struct arena *a, const cJSON *object)
+{
+    bool approved = false, denied = false, failed = false;
+    const char *state;
+
+    json_each(c, json_path(object, "status.conditions"))
+    {
+        struct str type = json_str(json_get(c, "type"));
+
+        approved |= str_eqc(type, "Approved");
+        denied |= str_eqc(type, "Denied");
+        failed |= str_eqc(type, "Failed");
+    }
+    state = denied ? "Denied" : approved ? "Approved" : "Pending";
+    return arena_printf(a, "%s%s%s", state, failed ? ",Failed" : "",
+                        json_str_at(object, "status.certificate").n ? ",Issued" : "");
+}
+
+static ROW_CELLS(cells_certificate_request)
+{
+    struct row r = {a, object, now, cells};
+    int64_t seconds;
+
+    cell_age(&r);
+    cell_text_or(&r, "spec.signerName", "<none>");
+    cell_text_at(&r, "spec.username");
+    if (json_i64(json_path(object, "spec.expirationSeconds"), &seconds))
+        cell_text(&r, duration_human(a, seconds));
+    else
+        cell_text(&r, STR("<none>"));
+    cell_text(&r, request_state(a, object));
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Age", "string", "", "", 0},       {"SignerName", "string", "", "", 0},
+    {"Requestor", "string", "", "", 0}, {"RequestedDuration", "string", "", "", 0},
+    {"Condition", "string", "", "", 0}, {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"spec.signerName", "spec.signerName", ""},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_CERTIFICATE_SIGNING_REQUEST = {
+    .resource =
+        {
+            RESOURCE("certificates.k8s.io", "v1", "CertificateSigningRequest",
+                     "certificatesigningrequests", "certificatesigningrequest"),
+            .short_names = NAMES("csr"),
+            .verbs = VERBS_ALL,
+            .flags = RES_STATUS | RES_SYSTEM_NAME | RES_ANY_PREFIX,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+            SUBRESOURCES({"approval", SUB_APPROVAL, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
+                          "CertificateSigningRequest", NULL},
+                         STATUS_OF("CertificateSigningRequest")),
+        },
+    .prepare_create = request_prepare_create,
+    .prepare_update = request_prepare_update,
+    .prepare_status = request_prepare_status,
+    .validate = validate_certificate_request,
+    .validate_status = validate_certificate_request_status,
+    .cells = cells_certificate_request,
+};

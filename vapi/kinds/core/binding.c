@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bindings: assignments of pods to nodes, never stored. */
+#include "../rules/kind.h"
+
+/* ---- the kind ---- */
+
+const struct kind KIND_BINDING = {
+    .resource =
+        {
+            RESOURCE("", "v1", "Binding", "bindings", "binding"),
+            .verbs = VERB_CREATE,
+            .flags = RES_NAMESPACED | RES_REVIEW,
+        },
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ConfigMaps. Source: ValidateConfigMap in pkg/apis/core/validation/validation.go. */
+#include "../rules/kind.h"
+#include "data.h"
+
+static void config_map_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    static const char *const members[] = {"data", "binaryData", NULL};
+    const cJSON *data = json_get(object, "data"), *binary = json_get(object, "binaryData");
+    struct names taken = {.arena = e->arena};
+    size_t total = 0;
+
+    check_frozen(e, object, old, members);
+    names_add_keys(&taken, binary);
+    json_each(item, data)
+    {
+        struct str key = str_c(item->string);
+        const struct field_path *at = FIELD_KEY(FIELD(NULL, "data"), key);
+
+        check_config_key(e, at, key);
+        if (taken.n && names_has(&taken, key))
+            field_invalid_str(e, at, key, "duplicate of key present in binaryData");
+        total += json_str(item).n;
+    }
+    json_each(item, binary)
+    {
+        struct str key = str_c(item->string);
+
+        check_config_key(e, FIELD_KEY(FIELD(NULL, "binaryData"), key), key);
+        total += decoded_size(json_str(item));
+    }
+    if (total > MAX_DATA)
+        field_too_long(e, FIELD_KEY(NULL, STR("")), MAX_DATA); /* as upstream: "[]" */
+}
+
+static ROW_CELLS(cells_config_map)
+{
+    struct row r = {a, object, now, cells};
+    size_t n = json_count(json_get(object, "data")) + json_count(json_get(object, "binaryData"));
+
+    cell_number(&r, (int64_t)n);
+    cell_age(&r);
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Data", "string", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_CONFIG_MAP = {
+    .resource =
+        {
+            RESOURCE("", "v1", "ConfigMap", "configmaps", "configmap"),
+            .short_names = NAMES("cm"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+        },
+    .validate = config_map_validate,
+    .cells = cells_config_map,
+};

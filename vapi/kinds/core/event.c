@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events, in the versions v1 (stored) and events.k8s.io/v1: one object under two sets of names.
+ * Source: pkg/apis/core/validation/events.go. */
+#include "../rules/kind.h"
+
+/* What differs between the two: name in v1, name in events.k8s.io/v1. */
+static const struct {
+    const char *core, *events;
+} NAMES[] = {
+    {"involvedObject", "regarding"},
+    {"source", "deprecatedSource"},
+    {"message", "note"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"reportingComponent", "reportingController"},
+};
+
+static void rename_member(struct arena *a, cJSON *object, const char *from, const char *to)
+{
+    cJSON *member = json_get(object, from);
+
+    if (!member)
+        return;
+    json_remove(object, to);
+    member->string = arena_cstr(a, str_c(to));
+}
+
+/* Texts v1 always prints, and events.k8s.io/v1 only when there is something in them. */
+static const char *const ALWAYS[] = {"reportingComponent", "reportingInstance"};
+
+static void event_from_storage(struct arena *a, cJSON *event)
+{
+    for (size_t i = 0; i < COUNT(ALWAYS); i++) {
+        const cJSON *text = json_get(event, ALWAYS[i]);
+
+        if (json_is_string(text) && !json_str(text).n)
+            json_remove(event, ALWAYS[i]);
+    }
+    for (size_t i = 0; i < COUNT(NAMES); i++)
+        rename_member(a, event, NAMES[i].core, NAMES[i].events);
+}
+
+static void event_to_storage(struct arena *a, cJSON *event)
+{
+    for (size_t i = 0; i < COUNT(NAMES); i++)
+        rename_member(a, event, NAMES[i].events, NAMES[i].core);
+    for (size_t i = 0; i < COUNT(ALWAYS); i++)
+        if (!json_get(event, ALWAYS[i]))
+            json_set_str(a, event, ALWAYS[i], STR(""));
+}
+
+/* Texts of events that have an eventTime. */
+static const struct {
+    const char *name;
+    size_t max;
+    bool required;
+} TEXTS[] = {
+    {"reportingInstance", 128, true},
+    {"action", 128, true},
+    {"reason", 128, true},
+    {"message", 1024, false},
+};
+
+/* shown: what the version of the request calls the reporter. */
+static void check_texts(struct field_errors *e, const cJSON *event, const char *shown)
+{
+    struct str reporter = json_str(json_get(event, "reportingComponent"));
+    AT(p, NULL, shown);
+
+    check_given(e, p, reporter);
+    check_rule(e, p, NAME_QUALIFIED, reporter);
+    for (size_t i = 0; i < COUNT(TEXTS); i++) {
+        struct str text = json_str(json_get(event, TEXTS[i].name));
+        AT(at, NULL, TEXTS[i].name);
+
+        if (TEXTS[i].required)
+            check_given(e, at, text);
+        if (text.n > TEXTS[i].max)
+            field_invalid_str(
+                e, at, STR(""),
+                arena_printf(e->arena, "can have at most %zu characters", TEXTS[i].max).p);
+    }
+}
+
+/* Events of both versions are checked as those of v1 always were. */
+static void check_event(struct field_errors *e, const cJSON *object, const char *shown)
+{
+    struct str ns = json_str_at(object, "metadata.namespace");
+    struct str about = json_str_at(object, "involvedObject.namespace");
+    bool timed = given(object, "eventTime") != NULL, fits = str_eq(ns, about);
+
+    if (!about.n)
+        fits = str_eqc(ns, "default") || (timed && str_eqc(ns, "kube-system"));
+    if (!fits && (!timed || !about.n))
+        field_invalid_str(e, FIELD(FIELD(NULL, "involvedObject"), "namespace"), about,
+                          "does not match event.namespace");
+    if (timed)
+        check_texts(e, object, shown);
+    check_rule(e, FIELD(NULL, "namespace"), NAME_DNS1123_SUBDOMAIN, ns);
+}
+
+static void event_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    (void)old;
+    check_event(e, object, "reportingComponent");
+}
+
+/* Upstream does not look at names of events. */
+static const char *event_name(struct str name)
+{
+    return name_check_path_segment(name);
+}
+
+/* ---- events.k8s.io/v1: more is asked for, and little may change ---- */
+
+static void check_series(struct field_errors *e, const cJSON *series)
+{
+    if (!series)
+        return;
+    if (json_i64_at(series, "count", 0) < 2)
+        field_invalid_str(e, FIELD(NULL, "series.count"), STR(""), "should be at least 2");
+    if (!given(series, "lastObservedTime"))
+        field_required(e, FIELD(NULL, "series.lastObservedTime"), "");
+}
+
+static void check_unset(struct field_errors *e, const cJSON *event)
+{
+    const cJSON *source = json_get(event, "source");
+
+    if (given(event, "firstTimestamp"))
+        field_invalid_str(e, FIELD(NULL, "firstTimestamp"), STR(""), "needs to be unset");
+    if (given(event, "lastTimestamp"))
+        field_invalid_str(e, FIELD(NULL, "lastTimestamp"), STR(""), "needs to be unset");
+    if (json_i64_at(event, "count", 0))
+        field_invalid_str(e, FIELD(NULL, "count"), STR(""), "needs to be unset");
+    if (json_str(json_get(source, "component")).n || json_str(json_get(source, "host")).n)
+        field_invalid_str(e, FIELD(NULL, "source"), STR(""), "needs to be unset");
+}
+
+static void check_new_event(struct field_errors *e, const cJSON *event)
+{
+    struct str type = json_str(json_get(event, "type"));
+
+    check_series(e, given(event, "series"));
+    if (!given(event, "eventTime"))
+        field_required(e, FIELD(NULL, "eventTime"), "");
+    if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
+        field_invalid_str(e, FIELD(NULL, "type"), STR(""),
+                          arena_printf(e->arena, "has invalid value: %.*s", STR_F(type)).p);
+    check_unset(e, event);
+}
+
+static void check_event_change(struct field_errors *e, const cJSON *event, const cJSON *old)
+{
+    /* Names of the stored version; a reporter is told by its name in the other. */
+    static const struct {
+        const char *name, *shown;
+        bool text;
+    } fixed[] = {
+        {"involvedObject", "involvedObject", false},
+        {"reason", "reason", true},
+        {"message", "message", true},
+        {"source", "source", false},
+        {"firstTimestamp", "firstTimestamp", false},
+        {"lastTimestamp", "lastTimestamp", false},
+        {"count", "count", false},
+        {"type", "type", true},
+        {"eventTime", "eventTime", false},
+        {"action", "action", true},
+        {"related", "related", false},
+        {"reportingComponent", "reportingController", true},
+        {"reportingInstance", "reportingInstance", true},
+    };
+
+    if (!same_value(json_get(event, "series"), json_get(old, "series")))
+        check_series(e, given(event, "series"));
+    for (size_t i = 0; i < COUNT(fixed); i++) {
+        const struct field_path *p = FIELD(NULL, fixed[i].shown);
+        const cJSON *now = json_get(event, fixed[i].name), *was = json_get(old, fixed[i].name);
+
+        if (fixed[i].text)
+            check_immutable_text(e, p, now, was);
+        else
+            check_immutable(e, p, now, was);
+    }
+}
+
+static void event_validate_strictly(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    check_event(e, object, "reportingController");
+    if (old)
+        check_event_change(e, object, old);
+    else
+        check_new_event(e, object);
+}
+
+/* ---- cells ---- */
+
+/* Both versions of the API come here; the first name that has a value counts. */
+static const cJSON *either(const cJSON *event, const char *core, const char *events)
+{
+    const cJSON *value = json_get(event, core);
+
+    return value ? value : json_get(event, events);
+}
+
+static struct str first_of(struct str one, struct str other)
+{
+    return one.n ? one : other;
+}
+
+static void cell_source(const struct row *r)
+{
+    const cJSON *source = either(r->object, "source", "deprecatedSource");
+    struct str component =
+        first_of(json_str(json_get(source, "component")),
+                 json_str(either(r->object, "reportingComponent", "reportingController")));
+    struct str instance = first_of(json_str(json_get(source, "host")),
+                                   json_str(json_get(r->object, "reportingInstance")));
+
+    if (instance.n)
+        component = arena_printf(r->a, "%.*s, %.*s", STR_F(component), STR_F(instance));
+    cell_text(r, component);
+}
+
+static void cell_target(const struct row *r, const cJSON *target)
+{
+    struct str kind = lower_case(r->a, json_str(json_get(target, "kind")));
+    struct str name = json_str(json_get(target, "name"));
+
+    if (name.n)
+        kind = arena_printf(r->a, "%.*s/%.*s", STR_F(kind), STR_F(name));
+    cell_text(r, kind);
+    cell_text(r, json_str(json_get(target, "fieldPath")));
+}
+
+static ROW_CELLS(cells_event)
+{
+    struct row r = {a, object, now, cells};
+    const cJSON *series = json_get(object, "series");
+    struct str first = json_str(either(object, "firstTimestamp", "deprecatedFirstTimestamp"));
+    struct str last = json_str(either(object, "lastTimestamp", "deprecatedLastTimestamp"));
+    int64_t count = 0;
+
+    if (!json_i64(either(object, "count", "deprecatedCount"), &count) || !count)
+        count = 1;
+    first = first_of(first, json_str(json_get(object, "eventTime")));
+    last = first_of(last, first);
+    if (json_is_object(series)) {
+        last = json_str(json_get(series, "lastObservedTime"));
+        count = json_i64_at(series, "count", 0);
+    }
+    cell_first(&r, since(&r, last));
+    cell_text_at(&r, "type");
+    cell_text_at(&r, "reason");
+    cell_target(&r, either(object, "involvedObject", "regarding"));
+    cell_source(&r);
+    cell_text(&r, str_trim(json_str(either(object, "message", "note"))));
+    cell_text(&r, since(&r, first));
+    cell_number(&r, count);
+    cell_text_at(&r, "metadata.name");
+}
+
+/* ---- the kinds ---- */
+
+static const struct column COLUMNS[] = {
+    {"Type", "string", "", "", 0},       {"Reason", "string", "", "", 0},
+    {"Object", "string", "", "", 0},     {"Subobject", "string", "", "", 1},
+    {"Source", "string", "", "", 1},     {"Message", "string", "", "", 0},
+    {"First Seen", "string", "", "", 1}, {"Count", "string", "", "", 1},
+    {"Name", "string", "name", "", 1},   {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct column LAST_SEEN = {"Last Seen", "string", "", "", 0};
+
+static const struct selectable_field FIELDS[] = {
+    {"involvedObject.kind", "involvedObject.kind", ""},
+    {"involvedObject.namespace", "involvedObject.namespace", ""},
+    {"involvedObject.name", "involvedObject.name", ""},
+    {"involvedObject.uid", "involvedObject.uid", ""},
+    {"involvedObject.apiVersion", "involvedObject.apiVersion", ""},
+    {"involvedObject.resourceVersion", "involvedObject.resourceVersion", ""},
+    {"involvedObject.fieldPath", "involvedObject.fieldPath", ""},
+    {"reason", "reason", ""},
+    {"reportingComponent", "reportingComponent", ""},
+    {"source", "source.component|reportingComponent", ""},
+    {"type", "type", ""},
+    {NULL, NULL, NULL},
+};
+
+static const struct column EVENTS_COLUMNS[] = {
+    {"Type", "string", "", "", 0},       {"Reason", "string", "", "", 0},
+    {"Object", "string", "", "", 0},     {"Subobject", "string", "", "", 1},
+    {"Source", "string", "", "", 1},     {"Message", "string", "", "", 0},
+    {"First Seen", "string", "", "", 1}, {"Count", "string", "", "", 1},
+    {"Name", "string", "name", "", 1},   {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field EVENTS_FIELDS[] = {
+    {"reason", "reason", ""},
+    {"reportingController", "reportingComponent", ""},
+    {"regarding.kind", "involvedObject.kind", ""},
+    {"regarding.namespace", "involvedObject.namespace", ""},
+    {"regarding.name", "involvedObject.name", ""},
+    {"regarding.uid", "involvedObject.uid", ""},
+    {"regarding.apiVersion", "involvedObject.apiVersion", ""},
+    {"regarding.resourceVersion", "involvedObject.resourceVersion", ""},
+    {"regarding.fieldPath", "involvedObject.fieldPath", ""},
+    {"type", "type", ""},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_EVENT = {
+    .resource =
+        {
+            RESOURCE("", "v1", "Event", "events", "event"),
+            .short_names = NAMES("ev"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_ANY_FINALIZER | RES_META_LAST |
+                     RES_EXPIRES,
+            .columns = COLUMNS,
+            .first_column = &LAST_SEEN,
+            .fields = FIELDS,
+        },
+    .validate = event_validate,
+    .check_name = event_name,
+    .cells = cells_event,
+};
+
+const struct kind KIND_EVENTS_EVENT = {
+    .resource =
+        {
+            RESOURCE("events.k8s.io", "v1", "Event", "events", "event"),
+            .short_names = NAMES("ev"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES,
+            .storage_version = KIND_STR("v1"),
+            .columns = EVENTS_COLUMNS,
+            .first_column = &LAST_SEEN,
+            .fields = EVENTS_FIELDS,
+        },
+    .validate = event_validate_strictly,
+    .from_storage = event_from_storage,
+    .to_storage = event_to_storage,
+    .cells = cells_event,
+};

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes. Source: ValidateNode in pkg/apis/core/validation/validation.go. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+
+#include <sublet/encode.h>
+#include <ctype.h>
+#include <string.h>
+
+/* podCIDR is the first of podCIDRs; where they differ, podCIDR is right (old clients). */
+static void sync_ranges(struct arena *a, cJSON *spec)
+{
+    struct str one = json_str(json_get(spec, "podCIDR"));
+    struct str first = json_str(json_at(json_get(spec, "podCIDRs"), 0));
+
+    if (one.n && !str_eq(one, first))
+        json_append(json_set(a, spec, "podCIDRs", json_new_array(a)), json_new_string(a, one));
+    else if (!one.n && first.n)
+        json_set_str(a, spec, "podCIDR", first);
+}
+
+static void node_defaults(struct arena *a, cJSON *node)
+{
+    cJSON *status = json_get(node, "status"), *capacity = json_get(status, "capacity");
+
+    if (capacity && !json_get(status, "allocatable"))
+        json_set(a, status, "allocatable", json_copy(a, capacity));
+    defaults_resource_list(a, json_get(status, "capacity"));
+    defaults_resource_list(a, json_get(status, "allocatable"));
+    sync_ranges(a, json_get(node, "spec"));
+}
+
+/* The configuration of a node was taken out of the API; only old objects still have one. */
+static void node_prepare_create(struct arena *a, cJSON *node)
+{
+    (void)a;
+    json_remove(json_get(node, "spec"), "configSource");
+    json_remove(json_get(node, "status"), "config");
+}
+
+static void node_prepare_update(struct arena *a, cJSON *node, const cJSON *old)
+{
+    if (!json_path(old, "spec.configSource") && !json_path(old, "status.config"))
+        node_prepare_create(a, node);
+}
+
+static void check_taint(struct field_errors *e, const struct field_path *p, const cJSON *taint)
+{
+    struct str value = json_str(json_get(taint, "value"));
+    const char *messages[NAME_MESSAGES_MAX];
+    size_t n = name_check(NAME_LABEL_VALUE, value, messages);
+    struct buf all = BUF_INIT(0);
+
+    check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(taint, "key")));
+    for (size_t i = 0; i < n; i++) {
+        buf_addc(&all, i ? ";" : "");
+        buf_addc(&all, messages[i]);
+    }
+    if (n)
+        field_invalid_str(e, FIELD(p, "value"), value, arena_str(e->arena, buf_str(&all)).p);
+    buf_fini(&all);
+    validate_taint_effect(e, FIELD(p, "effect"), json_str(json_get(taint, "effect")));
+}
+
+static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *taints)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(taint, taints)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str key = json_str(json_get(taint, "key"));
+        struct str effect = json_str(json_get(taint, "effect"));
+
+        check_taint(e, at, taint);
+        if (!names_add(&seen, arena_printf(e->arena, "%.*s:%.*s", STR_F(key), STR_F(effect)),
+                       taint))
+            field_duplicate_because(e, at, taint, "taints must be unique by key and effect pair");
+    }
+}
+
+static void check_amounts(struct field_errors *e, const char *list, const cJSON *amounts)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), list);
+
+    json_each(amount, amounts)
+        check_resource_value(e, FIELD(p, amount->string), str_c(amount->string), amount);
+}
+
+static void check_ranges(struct field_errors *e, const struct field_path *p, const cJSON *ranges)
+{
+    const cJSON *first = json_first(ranges);
+    size_t n = json_count(ranges), i = 0;
+
+    json_each(range, ranges) check_cidr(e, FIELD_INDEX(p, i++), json_str(range));
+    if (n > 2 || (n == 2 && is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
+        field_invalid(e, p, ranges, "may specify no more than one CIDR for each IP family");
+}
+
+static void check_addresses(struct field_errors *e, const cJSON *addresses)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), "addresses");
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(address, addresses)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (!names_add(&seen, json_text(e->arena, address), address))
+            field_duplicate(e, at, address);
+    }
+}
+
+/* MyFeature, MyFeature/mySubFeature. */
+static bool is_feature(struct str name)
+{
+    if (!name.n || name.p[0] < 'A' || name.p[0] > 'Z')
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+
+        if (c == '/' ? i + 1 == name.n || name.p[i + 1] == '/' : c >= 0x80 || !isalnum(c))
+            return false;
+    }
+    return true;
+}
+
+static const char *feature_problem(struct arena *a, struct str name)
+{
+    struct str quoted = go_quote(a, name);
+
+    if (name.n > 253)
+        return arena_printf(a, "invalid feature name %.*s: must be no more than 253 characters",
+                            STR_F(quoted))
+            .p;
+    if (is_feature(name))
+        return NULL;
+    return arena_printf(a,
+                        "invalid feature name %.*s: must start with an UpperCamelCase segment, "
+                        "with subsequent segments separated by '/' (e.g., MyFeature or "
+                        "MyFeature/mySubFeature), and contain only alphanumeric characters and "
+                        "slashes",
+                        STR_F(quoted))
+        .p;
+}
+
+static void check_features(struct field_errors *e, const cJSON *features)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), "declaredFeatures");
+    size_t i = 0;
+
+    json_each(feature, features)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i), *following = FIELD_INDEX(p, i + 1);
+        const char *why = feature_problem(e->arena, json_str(feature));
+        int order = feature->next ? str_cmp(json_str(feature), json_str(feature->next)) : -1;
+
+        if (why)
+            field_invalid(e, at, feature, why);
+        if (order == 0)
+            field_duplicate(e, following, feature->next);
+        else if (order > 0)
+            field_invalid(e, following, feature->next, "list must be sorted alphabetically");
+        i++;
+    }
+}
+
+static void check_node_update(struct field_errors *e, const cJSON *node, const cJSON *old)
+{
+    const cJSON *spec = json_get(node, "spec"), *before = json_get(old, "spec");
+    struct str provider = json_str(json_get(before, "providerID"));
+    AT(p, NULL, "spec");
+
+    check_addresses(e, json_path(node, "status.addresses"));
+    if (json_count(json_get(before, "podCIDRs")) &&
+        !same_value(json_get(spec, "podCIDRs"), json_get(before, "podCIDRs")))
+        field_forbidden(e, FIELD(p, "podCIDRs"),
+                        "node updates may not change podCIDR except from \"\" to valid");
+    if (provider.n && !str_eq(provider, json_str(json_get(spec, "providerID"))))
+        field_forbidden(e, FIELD(p, "providerID"),
+                        "node updates may not change providerID except from \"\" to valid");
+    if (!str_eq(json_str(json_get(spec, "externalID")), json_str(json_get(before, "externalID"))))
+        field_forbidden(e, FIELD(p, "externalID"), "may not be updated");
+}
+
+/* Upstream checks the whole object first on an update. */
+static void node_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec");
+
+    check_taints(e, FIELD(FIELD(NULL, "metadata"), "taints"), json_get(spec, "taints"));
+    check_amounts(e, "capacity", json_path(object, "status.capacity"));
+    check_amounts(e, "allocatable", json_path(object, "status.allocatable"));
+    check_features(e, json_path(object, "status.declaredFeatures"));
+    check_ranges(e, FIELD(FIELD(NULL, "spec"), "podCIDRs"), json_get(spec, "podCIDRs"));
+    if (old)
+        check_node_update(e, object, old);
+}
+
+static WARNS(warn_node)
+{
+    WARNER(w);
+
+    if (json_str(json_path(object, "spec.externalID")).n)
+        warn_at(&w, FIELD(FIELD(NULL, "spec"), "externalID"),
+                "this field is deprecated, and is unused by Kubernetes");
+    if (given(object, "spec.configSource"))
+        warn_at(&w, FIELD(FIELD(NULL, "spec"), "configSource"),
+                "the feature is removed; value is ignored");
+}
+
+/* ---- cells ---- */
+
+#define ROLE_PREFIX "node-role.kubernetes.io/"
+
+static void cell_roles(const struct row *r)
+{
+    struct cell_set s = {.n = 0};
+    struct buf b = BUF_INIT(0);
+
+    json_each(label, json_path(r->object, "metadata.labels"))
+    {
+        struct str key = str_c(label->string);
+
+        if (str_has_prefix(key, STR(ROLE_PREFIX))) {
+            if (key.n > strlen(ROLE_PREFIX))
+                cell_set_add(&s, str_from(key, strlen(ROLE_PREFIX)));
+        } else if (str_eqc(key, "kubernetes.io/role") && json_str(label).n) {
+            cell_set_add(&s, json_str(label));
+        }
+    }
+    cell_set_print(&b, &s);
+    cell_or(r, buf_str(&b), "<none>");
+    buf_fini(&b);
+}
+
+static void cell_node_status(const struct row *r)
+{
+    struct str ready = STR("Unknown");
+
+    json_each(c, json_path(r->object, "status.conditions"))
+    {
+        if (str_eqc(json_str(json_get(c, "type")), "Ready"))
+            ready =
+                str_eqc(json_str(json_get(c, "status")), "True") ? STR("Ready") : STR("NotReady");
+    }
+    if (json_true(json_path(r->object, "spec.unschedulable")))
+        ready = arena_printf(r->a, "%.*s,SchedulingDisabled", STR_F(ready));
+    cell_text(r, ready);
+}
+
+static void cell_address(const struct row *r, const char *type)
+{
+    struct str found = STR("<none>");
+
+    json_each(address, json_path(r->object, "status.addresses"))
+    {
+        if (str_eqc(json_str(json_get(address, "type")), type)) {
+            found = json_str(json_get(address, "address"));
+            break;
+        }
+    }
+    cell_text(r, found);
+}
+
+static ROW_CELLS(cells_node)
+{
+    struct row r = {a, object, now, cells};
+    struct str kernel = json_str_at(object, "status.nodeInfo.kernelVersion");
+    struct str arch = json_str_at(object, "status.nodeInfo.architecture");
+
+    if (!kernel.n)
+        kernel = STR("<unknown>");
+    if (arch.n)
+        kernel = arena_printf(a, "%.*s (%.*s)", STR_F(kernel), STR_F(arch));
+    cell_node_status(&r);
+    cell_roles(&r);
+    cell_age(&r);
+    cell_text_at(&r, "status.nodeInfo.kubeletVersion");
+    cell_address(&r, "InternalIP");
+    cell_address(&r, "ExternalIP");
+    cell_text_or(&r, "status.nodeInfo.osImage", "<unknown>");
+    cell_text(&r, kernel);
+    cell_text_or(&r, "status.nodeInfo.containerRuntimeVersion", "<unknown>");
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Status", "string", "", "", 0},
+    {"Roles", "string", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {"Version", "string", "", "", 0},
+    {"Internal-IP", "string", "", "", 1},
+    {"External-IP", "string", "", "", 1},
+    {"OS-Image", "string", "", "", 1},
+    {"Kernel-Version", "string", "", "", 1},
+    {"Container-Runtime", "string", "", "", 1},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"spec.unschedulable", "spec.unschedulable", "false"},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_NODE = {
+    .resource =
+        {
+            RESOURCE("", "v1", "Node", "nodes", "node"),
+            .short_names = NAMES("no"),
+            .verbs = VERBS_ALL,
+            .flags = RES_STATUS | RES_STATUS_ON_CREATE | RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+            SUBRESOURCES({"proxy", SUB_PROXY,
+                          VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+                          "NodeProxyOptions", NULL},
+                         STATUS_OF("Node")),
+        },
+    .defaults = node_defaults,
+    .prepare_create = node_prepare_create,
+    .prepare_update = node_prepare_update,
+    .prepare_status = node_prepare_update,
+    .validate = node_validate,
+    .validate_status = node_validate,
+    .warnings = warn_node,
+    .cells = cells_node,
+};

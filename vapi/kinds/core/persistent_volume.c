@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PersistentVolumes: capacity, one source, what may change. Must never look at the source's far
+ * end. Source: ValidatePersistentVolume in pkg/apis/core/validation/validation.go. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+#include "volume_cells.h"
+
+#include <string.h>
+
+static const struct default_rule VOLUME[] = {
+    SET_TEXT_Z("status+.phase", "Pending"),
+    SET_TEXT_Z("spec.persistentVolumeReclaimPolicy", "Retain"),
+    SET_TEXT("spec.volumeMode", "Filesystem"),
+};
+
+static void volume_defaults(struct arena *a, cJSON *volume)
+{
+    cJSON *spec = json_get(volume, "spec");
+
+    defaults_apply(a, volume, VOLUME, COUNT(VOLUME));
+    defaults_resource_list(a, json_get(spec, "capacity"));
+    defaults_volume_source(a, spec);
+}
+
+static void volume_prepare_create(struct arena *a, cJSON *volume)
+{
+    set_status(a, volume, "{\"phase\":\"Pending\"}");
+    json_set_str(a, json_get(volume, "status"), "lastPhaseTransitionTime",
+                 json_str_at(volume, "metadata.creationTimestamp"));
+}
+
+/* A phase that stays has come when it came. */
+static void volume_prepare_status(struct arena *a, cJSON *volume, const cJSON *old)
+{
+    if (str_eq(json_str_at(volume, "status.phase"), json_str_at(old, "status.phase")) &&
+        !json_str_at(volume, "status.lastPhaseTransitionTime").n)
+        keep_old(a, volume, old, "status.lastPhaseTransitionTime");
+}
+
+static bool is_source(const cJSON *member)
+{
+    static const char *const others[] = {"accessModes",
+                                         "capacity",
+                                         "claimRef",
+                                         "mountOptions",
+                                         "nodeAffinity",
+                                         "persistentVolumeReclaimPolicy",
+                                         "storageClassName",
+                                         "volumeMode",
+                                         "volumeAttributesClassName",
+                                         NULL};
+
+    return !one_of(str_c(member->string), others) && !json_is_null(member);
+}
+
+static bool same_source(struct arena *a, const cJSON *spec, const cJSON *old)
+{
+    size_t n = 0;
+
+    json_each(member, spec)
+    {
+        const cJSON *before = json_get(old, member->string);
+        cJSON *now;
+
+        if (!is_source(member))
+            continue;
+        n++;
+        now = json_copy(a, member);
+        if (!given(before, "controllerExpandSecretRef")) /* may be set later */
+            json_remove(now, "controllerExpandSecretRef");
+        if (!same_value(now, before))
+            return false;
+    }
+    json_each(member, old) n -= is_source(member);
+    return n == 0;
+}
+
+/* The labels of nodes that left beta, old name and new. */
+static struct str stable_label(struct str label)
+{
+    static const char *const renamed[][2] = {
+        {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+        {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
+        {"beta.kubernetes.io/os", "kubernetes.io/os"},
+        {"beta.kubernetes.io/arch", "kubernetes.io/arch"},
+        {"beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"},
+    };
+
+    for (size_t i = 0; i < COUNT(renamed); i++) {
+        if (str_eqc(label, renamed[i][0]))
+            return str_c(renamed[i][1]);
+    }
+    return STR("");
+}
+
+/* Gives the requirements of a term, pair by pair, the old keys where only such a name is new. A key
+ * that is gone is taken for one too, as upstream's look into its table does. */
+static void restore_keys(struct arena *a, cJSON *now, const cJSON *before)
+{
+    const cJSON *old = json_at(before, 0);
+
+    json_each(requirement, now)
+    {
+        struct str was = json_str_at(old, "key"), is = json_str_at(requirement, "key");
+
+        if (old && !str_eq(is, was) && str_eq(is, stable_label(was)))
+            json_set_str(a, requirement, "key", was);
+        old = old ? old->next : NULL;
+    }
+}
+
+static bool same_affinity(struct arena *a, const cJSON *affinity, const cJSON *before)
+{
+    cJSON *now = json_copy(a, affinity);
+    const cJSON *old = json_at(json_path(before, "required.nodeSelectorTerms"), 0);
+
+    json_each(term, json_path(now, "required.nodeSelectorTerms"))
+    {
+        restore_keys(a, json_get(term, "matchExpressions"), json_get(old, "matchExpressions"));
+        restore_keys(a, json_get(term, "matchFields"), json_get(old, "matchFields"));
+        old = old ? old->next : NULL;
+    }
+    return same_value(now, before);
+}
+
+static VALIDATES(validate_volume)
+{
+    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
+    AT(p, NULL, "spec");
+
+    validate_persistent_spec(e, p, spec, json_str_at(object, "metadata.name"));
+    if (!old)
+        return;
+    if (!same_source(e->arena, spec, before))
+        field_forbidden(e, FIELD(p, "persistentvolumesource"),
+                        "spec.persistentvolumesource is immutable after creation\n");
+    check_immutable(e, FIELD(NULL, "volumeMode"), json_get(spec, "volumeMode"),
+                    json_get(before, "volumeMode"));
+    if (given(before, "nodeAffinity") &&
+        !same_affinity(e->arena, given(spec, "nodeAffinity"), given(before, "nodeAffinity")))
+        field_invalid(e, FIELD(NULL, "nodeAffinity"), given(spec, "nodeAffinity"),
+                      IMMUTABLE ", except for updating from beta label to GA");
+    if (given(before, "volumeAttributesClassName") && !given(spec, "volumeAttributesClassName"))
+        field_forbidden(e, FIELD(p, "volumeAttributesClassName"),
+                        "update from non-nil value to nil is forbidden");
+}
+
+static WARNS(warn_persistent_volume)
+{
+    const cJSON *spec = json_get(object, "spec");
+    AT(p, NULL, "spec");
+    WARNER(w);
+
+    if (str_eqc(json_str(json_get(spec, "persistentVolumeReclaimPolicy")), "Recycle"))
+        warn_at(
+            &w, FIELD(p, "persistentVolumeReclaimPolicy"),
+            "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use "
+            "dynamic provisioning.");
+    warn_node_terms(&w, FIELD(FIELD(p, "nodeAffinity"), "required"),
+                    json_path(spec, "nodeAffinity.required"));
+    warn_volume_source(&w, p, spec, false);
+}
+
+static ROW_CELLS(cells_volume)
+{
+    struct row r = {a, object, now, cells};
+    const cJSON *claim = json_path(object, "spec.claimRef");
+
+    cell_text_or(&r, "spec.capacity.storage", "0");
+    cell_modes(&r, json_path(object, "spec.accessModes"));
+    cell_text_at(&r, "spec.persistentVolumeReclaimPolicy");
+    cell_phase(&r);
+    if (claim)
+        cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(claim, "namespace"))),
+                                   STR_F(json_str(json_get(claim, "name")))));
+    else
+        cell_text(&r, STR(""));
+    cell_class(&r);
+    cell_text_or(&r, "spec.volumeAttributesClassName", "<unset>");
+    cell_text_at(&r, "status.reason");
+    cell_age(&r);
+    cell_text_or(&r, "spec.volumeMode", "<unset>");
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Capacity", "string", "", "", 0},
+    {"Access Modes", "string", "", "", 0},
+    {"Reclaim Policy", "string", "", "", 0},
+    {"Status", "string", "", "", 0},
+    {"Claim", "string", "", "", 0},
+    {"StorageClass", "string", "", "", 0},
+    {"VolumeAttributesClass", "string", "", "", 0},
+    {"Reason", "string", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {"VolumeMode", "string", "", "", 1},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_PERSISTENT_VOLUME = {
+    .resource =
+        {
+            RESOURCE("", "v1", "PersistentVolume", "persistentvolumes", "persistentvolume"),
+            .short_names = NAMES("pv"),
+            .verbs = VERBS_ALL,
+            .flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+            SUBRESOURCES(STATUS_OF("PersistentVolume")),
+        },
+    .defaults = volume_defaults,
+    .prepare_create = volume_prepare_create,
+    .prepare_status = volume_prepare_status,
+    .validate = validate_volume,
+    .warnings = warn_persistent_volume,
+    .cells = cells_volume,
+};

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods: which functions make up the kind, and the row of a pod: one word for where it stands, as
+ * users know it from kubectl. Source: printPod of pkg/printers/internalversion/printers.go. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+
+#include <sublet/clock.h>
+#include <sublet/object.h>
+
+/* Old kubelets would spoil the owners. */
+static void pod_prepare_status(struct arena *a, cJSON *pod, const cJSON *old)
+{
+    keep_old(a, pod, old, "metadata.ownerReferences");
+    /* Set for good when the pod was made; clients that build a status leave it out. */
+    if (!json_str_at(pod, "status.qosClass").n)
+        json_set_str(a, json_ensure_object(a, pod, "status"), "qosClass", pod_qos(old));
+}
+
+static void pod_warn_create(struct arena *a, const cJSON *pod, void (*warn)(void *, struct str),
+                            void *ctx)
+{
+    const char *why = name_check_dns1123_label(json_str_at(pod, "metadata.name"));
+
+    if (why)
+        warn(ctx, arena_printf(a,
+                               "metadata.name: this is used in the Pod's hostname, which can "
+                               "result in surprising behavior; a DNS label is recommended: [%s]",
+                               why));
+    warn_pod_app_armor(a, pod, warn, ctx);
+}
+
+struct pod_state {
+    const struct row *r;
+    const cJSON *spec, *status;
+    struct str reason;
+    int64_t restarts, sidecar_restarts;
+    int64_t last_us, sidecar_last_us; /* latest end of a container; 0 for none */
+    size_t ready, total;
+};
+
+static bool any_condition(const cJSON *status, const char *type, const char *key, const char *text)
+{
+    json_each(c, json_get(status, "conditions"))
+    {
+        if (str_eqc(json_str(json_get(c, "type")), type) &&
+            str_eqc(json_str(json_get(c, key)), text))
+            return true;
+    }
+    return false;
+}
+
+/* ---- one container ---- */
+
+static int64_t count_restarts(const cJSON *container, int64_t *last_us)
+{
+    struct str end = json_str_at(container, "lastState.terminated.finishedAt");
+    int64_t us;
+
+    if (time_parse(end, &us) && us > *last_us)
+        *last_us = us;
+    return json_i64_at(container, "restartCount", 0);
+}
+
+static struct str terminated_text(struct arena *a, const cJSON *terminated, const char *prefix)
+{
+    struct str reason = json_str(json_get(terminated, "reason"));
+    int64_t signal = json_i64_at(terminated, "signal", 0);
+
+    if (reason.n)
+        return arena_printf(a, "%s%.*s", prefix, STR_F(reason));
+    if (signal)
+        return arena_printf(a, "%sSignal:%lld", prefix, (long long)signal);
+    return arena_printf(a, "%sExitCode:%lld", prefix,
+                        (long long)json_i64_at(terminated, "exitCode", 0));
+}
+
+/* ---- init containers ---- */
+
+static bool is_sidecar(const cJSON *spec, struct str name)
+{
+    json_each(c, json_get(spec, "initContainers"))
+    {
+        if (str_eq(json_str(json_get(c, "name")), name))
+            return str_eqc(json_str(json_get(c, "restartPolicy")), "Always");
+    }
+    return false;
+}
+
+/* True when this one is done, or runs beside the others. */
+static bool init_passed(struct pod_state *p, const cJSON *container, bool sidecar)
+{
+    const cJSON *terminated = json_path(container, "state.terminated");
+
+    if (terminated && !json_i64_at(terminated, "exitCode", 0))
+        return true;
+    if (!sidecar || !json_true(json_get(container, "started")))
+        return false;
+    p->ready += json_true(json_get(container, "ready"));
+    return true;
+}
+
+static void init_blocks(struct pod_state *p, const cJSON *container, size_t index)
+{
+    struct arena *a = p->r->a;
+    const cJSON *terminated = json_path(container, "state.terminated");
+    struct str waiting = json_str_at(container, "state.waiting.reason");
+
+    if (terminated)
+        p->reason = terminated_text(a, terminated, "Init:");
+    else if (waiting.n && !str_eqc(waiting, "PodInitializing"))
+        p->reason = arena_printf(a, "Init:%.*s", STR_F(waiting));
+    else
+        p->reason =
+            arena_printf(a, "Init:%zu/%zu", index, json_count(json_get(p->spec, "initContainers")));
+}
+
+/* Returns whether the pod still initialises. */
+static bool init_containers(struct pod_state *p)
+{
+    size_t index = 0;
+
+    json_each(c, json_get(p->status, "initContainerStatuses"))
+    {
+        bool sidecar = is_sidecar(p->spec, json_str(json_get(c, "name")));
+
+        p->restarts += count_restarts(c, &p->last_us);
+        if (sidecar)
+            p->sidecar_restarts += count_restarts(c, &p->sidecar_last_us);
+        if (!init_passed(p, c, sidecar)) {
+            init_blocks(p, c, index);
+            return true;
+        }
+        index++;
+    }
+    return false;
+}
+
+/* ---- containers ---- */
+
+struct container_state {
+    bool running;
+    struct str error;
+};
+
+static void one_container(struct pod_state *p, struct container_state *s, const cJSON *container)
+{
+    struct str waiting = json_str_at(container, "state.waiting.reason");
+    const cJSON *terminated = json_path(container, "state.terminated");
+
+    p->restarts += count_restarts(container, &p->last_us);
+    if (waiting.n) {
+        p->reason = waiting;
+    } else if (terminated) {
+        p->reason = terminated_text(p->r->a, terminated, "");
+        if (json_i64_at(terminated, "exitCode", 0))
+            s->error = p->reason;
+    } else if (json_true(json_get(container, "ready")) && json_path(container, "state.running")) {
+        s->running = true;
+        p->ready++;
+    }
+}
+
+/* From the last to the first: the first has the last word. */
+static void containers(struct pod_state *p)
+{
+    const cJSON *list = json_get(p->status, "containerStatuses");
+    struct container_state s = {0};
+
+    p->restarts = p->sidecar_restarts;
+    p->last_us = p->sidecar_last_us;
+    for (size_t i = json_count(list); i--;)
+        one_container(p, &s, json_at(list, i));
+    if (!str_eqc(p->reason, "Completed"))
+        return;
+    if (s.running && any_condition(p->status, "Ready", "status", "True"))
+        p->reason = STR("Running");
+    else if (s.error.n)
+        p->reason = s.error;
+    else if (s.running)
+        p->reason = STR("NotReady");
+}
+
+/* ---- the whole ---- */
+
+static void start_state(struct pod_state *p)
+{
+    struct str reason = json_str(json_get(p->status, "reason"));
+
+    p->reason = reason.n ? reason : json_str(json_get(p->status, "phase"));
+    if (any_condition(p->status, "PodScheduled", "reason", "SchedulingGated"))
+        p->reason = STR("SchedulingGated");
+    p->total = json_count(json_get(p->spec, "containers"));
+    json_each(c, json_get(p->spec, "initContainers"))
+    {
+        if (str_eqc(json_str(json_get(c, "restartPolicy")), "Always"))
+            p->total++;
+    }
+}
+
+static void end_state(struct pod_state *p)
+{
+    struct str phase = json_str(json_get(p->status, "phase"));
+
+    if (!object_is_terminating(p->r->object))
+        return;
+    if (str_eqc(json_str(json_get(p->status, "reason")), "NodeLost"))
+        p->reason = STR("Unknown");
+    else if (!str_eqc(phase, "Failed") && !str_eqc(phase, "Succeeded"))
+        p->reason = STR("Terminating");
+}
+
+static void cell_restarts(const struct pod_state *p)
+{
+    struct arena *a = p->r->a;
+
+    if (p->restarts && p->last_us) {
+        struct str age = duration_human(a, p->r->now - p->last_us / 1000000);
+
+        cell_text(p->r, arena_printf(a, "%lld (%.*s ago)", (long long)p->restarts, STR_F(age)));
+    } else {
+        cell_text(p->r, arena_printf(a, "%lld", (long long)p->restarts));
+    }
+}
+
+static void cell_gates(const struct pod_state *p)
+{
+    size_t open = 0, all = json_count(json_get(p->spec, "readinessGates"));
+
+    json_each(gate, json_get(p->spec, "readinessGates"))
+    {
+        struct str type = json_str(json_get(gate, "conditionType"));
+
+        open += str_eqc(
+            json_str_at(condition_find(json_get(p->status, "conditions"), type), "status"), "True");
+    }
+    if (all)
+        cell_text(p->r, arena_printf(p->r->a, "%zu/%zu", open, all));
+    else
+        cell_text(p->r, STR("<none>"));
+}
+
+static ROW_CELLS(cells_pod)
+{
+    struct row r = {a, object, now, cells};
+    struct pod_state p = {
+        .r = &r, .spec = json_get(object, "spec"), .status = json_get(object, "status")};
+
+    start_state(&p);
+    if (!init_containers(&p) || condition_is_true(json_get(p.status, "conditions"), "Initialized"))
+        containers(&p);
+    end_state(&p);
+    cell_text(&r, arena_printf(a, "%zu/%zu", p.ready, p.total));
+    cell_text(&r, p.reason);
+    cell_restarts(&p);
+    cell_age(&r);
+    cell_or(&r, json_str_at(json_at(json_get(p.status, "podIPs"), 0), "ip"), "<none>");
+    cell_text_or(&r, "spec.nodeName", "<none>");
+    cell_text_or(&r, "status.nominatedNodeName", "<none>");
+    cell_gates(&p);
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Ready", "string", "", "", 0},
+    {"Status", "string", "", "", 0},
+    {"Restarts", "string", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {"IP", "string", "", "", 1},
+    {"Node", "string", "", "", 1},
+    {"Nominated Node", "string", "", "", 1},
+    {"Readiness Gates", "string", "", "", 1},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"spec.nodeName", "spec.nodeName", ""},
+    {"spec.restartPolicy", "spec.restartPolicy", ""},
+    {"spec.schedulerName", "spec.schedulerName", ""},
+    {"spec.serviceAccountName", "spec.serviceAccountName", ""},
+    {"spec.hostNetwork", "spec.hostNetwork", "false"},
+    {"status.phase", "status.phase", ""},
+    {"status.podIP", "status.podIP", ""},
+    {"status.podIPs", "status.podIPs", ""},
+    {"status.nominatedNodeName", "status.nominatedNodeName", ""},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_POD = {
+    .resource =
+        {
+            RESOURCE("", "v1", "Pod", "pods", "pod"),
+            .short_names = NAMES("po"),
+            .categories = NAMES("all"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
+                     RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+            SUBRESOURCES(
+                {"attach", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL},
+                {"binding", SUB_BINDING, VERB_CREATE, "", "", "Binding", NULL},
+                {"ephemeralcontainers", SUB_EPHEMERAL_CONTAINERS,
+                 VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
+                {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},
+                {"exec", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL},
+                {"log", SUB_PROXY, VERB_GET, "", "", "Pod", NULL},
+                {"portforward", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodPortForwardOptions",
+                 NULL},
+                {"proxy", SUB_PROXY,
+                 VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+                 "PodProxyOptions", NULL},
+                {"resize", SUB_RESIZE, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
+                STATUS_OF("Pod")),
+        },
+    .defaults = defaults_pod,
+    .prepare_create = prepare_pod_create,
+    .validate = validate_pod,
+    .validate_status = validate_pod_status,
+    .prepare_status = pod_prepare_status,
+    .warnings = warn_pod,
+    .warnings_before_create = pod_warn_create,
+    .cells = cells_pod,
+};

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports of Services and Endpoints. Internal to vapi/kinds. */
+#pragma once
+
+#include "../rules/kind.h"
+
+extern const char *const PROTOCOLS[];
+void check_named_port(struct field_errors *e, const struct field_path *p, const cJSON *port,
+                      bool name_needed);
+void check_app_protocol(struct field_errors *e, const struct field_path *p, const cJSON *port);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ResourceQuotas. Counting and enforcing them is the task of admission. Source:
+ * ValidateResourceQuota in pkg/apis/core/validation/validation.go. */
+#include "../rules/kind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void quota_defaults(struct arena *a, cJSON *quota)
+{
+    defaults_resource_list(a, json_path(quota, "spec.hard"));
+    defaults_resource_list(a, json_path(quota, "status.hard"));
+    defaults_resource_list(a, json_path(quota, "status.used"));
+}
+
+static void quota_prepare_create(struct arena *a, cJSON *quota)
+{
+    set_status(a, quota, "{}");
+}
+
+static bool is_quota_resource(struct str name)
+{
+    return is_standard_resource(name) && !str_eqc(name, "storage");
+}
+
+static void check_amounts(struct field_errors *e, const struct field_path *p, const cJSON *amounts)
+{
+    json_each(amount, amounts)
+    {
+        struct str name = str_c(amount->string);
+        const struct field_path *at = FIELD_KEY(p, name);
+
+        check_resource_name(e, at, name);
+        if (str_find(name, '/') == name.n && !is_quota_resource(name))
+            field_invalid_str(e, at, name, "must be a standard resource for quota");
+        check_resource_value(e, at, name, amount);
+    }
+}
+
+/* Which resources a scope can count. */
+static bool scope_fits(struct str scope, struct str name)
+{
+    static const char *const of_pods[] = {"Terminating",
+                                          "NotTerminating",
+                                          "NotBestEffort",
+                                          "PriorityClass",
+                                          "CrossNamespacePodAffinity",
+                                          NULL};
+    static const char *const compute[] = {
+        "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory", NULL};
+
+    if (one_of(scope, of_pods))
+        return str_eqc(name, "pods") || one_of(name, compute);
+    if (str_eqc(scope, "BestEffort"))
+        return str_eqc(name, "pods");
+    if (str_eqc(scope, "VolumeAttributesClass"))
+        return str_eqc(name, "persistentvolumeclaims") || str_eqc(name, "requests.storage");
+    return true;
+}
+
+static bool is_scope(struct str scope)
+{
+    static const char *const scopes[] = {"Terminating",
+                                         "NotTerminating",
+                                         "BestEffort",
+                                         "NotBestEffort",
+                                         "PriorityClass",
+                                         "VolumeAttributesClass",
+                                         "CrossNamespacePodAffinity",
+                                         NULL};
+
+    return one_of(scope, scopes);
+}
+
+static void check_scope(struct field_errors *e, const struct field_path *p, const cJSON *hard,
+                        struct str scope, const cJSON *shown)
+{
+    json_each(amount, hard)
+    {
+        struct str name = str_c(amount->string);
+
+        if (is_quota_resource(name) && !scope_fits(scope, name))
+            field_invalid(e, p, shown, "unsupported scope applied to resource");
+    }
+}
+
+static void check_scope_pairs(struct field_errors *e, const struct field_path *p,
+                              const struct names *seen, const cJSON *shown)
+{
+    if (names_has(seen, STR("BestEffort")) && names_has(seen, STR("NotBestEffort")))
+        field_invalid(e, p, shown, "conflicting scopes");
+    if (names_has(seen, STR("Terminating")) && names_has(seen, STR("NotTerminating")))
+        field_invalid(e, p, shown, "conflicting scopes");
+}
+
+static void check_scopes(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *scopes = json_get(spec, "scopes");
+    struct names seen = {.arena = e->arena};
+
+    json_each(scope, scopes)
+    {
+        if (!is_scope(json_str(scope)))
+            field_invalid(e, p, scopes, "unsupported scope");
+        check_scope(e, p, json_get(spec, "hard"), json_str(scope), scopes);
+        names_add(&seen, json_str(scope), scope);
+    }
+    if (seen.n)
+        check_scope_pairs(e, p, &seen, scopes);
+}
+
+static void check_scope_values(struct field_errors *e, const struct field_path *p,
+                               const cJSON *requirement)
+{
+    struct str op = json_str(json_get(requirement, "operator"));
+    const cJSON *values = json_get(requirement, "values");
+
+    if (str_eqc(op, "In") || str_eqc(op, "NotIn")) {
+        if (!json_count(values))
+            field_required(e, FIELD(p, "values"),
+                           "must be at least one value when `operator` is 'In' or 'NotIn' for "
+                           "scope selector");
+    } else if (str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist")) {
+        if (json_count(values))
+            field_invalid(e, FIELD(p, "values"), values,
+                          "must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
+                          "scope selector");
+    } else {
+        field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
+    }
+}
+
+static void check_scope_selector(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *spec)
+{
+    static const char *const plain[] = {
+        "BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity",
+        NULL};
+    const cJSON *selector = given(spec, "scopeSelector");
+    struct names seen = {.arena = e->arena};
+
+    json_each(requirement, json_get(selector, "matchExpressions"))
+    {
+        struct str scope = json_str(json_get(requirement, "scopeName"));
+        struct str op = json_str(json_get(requirement, "operator"));
+
+        if (!is_scope(scope))
+            field_invalid_str(e, FIELD(p, "scopeName"), scope, "unsupported scope");
+        check_scope(e, p, json_get(spec, "hard"), scope, selector);
+        if (one_of(scope, plain) && !str_eqc(op, "Exists"))
+            field_invalid_str(
+                e, FIELD(p, "operator"), op,
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+        check_scope_values(e, p, requirement);
+        names_add(&seen, scope, requirement);
+    }
+    if (seen.n)
+        check_scope_pairs(e, p, &seen, json_get(spec, "scopes"));
+}
+
+static bool same_scopes(struct arena *a, const cJSON *scopes, const cJSON *old)
+{
+    struct names now = {.arena = a}, before = {.arena = a};
+
+    names_add_texts(&now, scopes);
+    names_add_texts(&before, old);
+    if (now.n != before.n)
+        return false;
+    json_each(scope, scopes) if (!names_has(&before, json_str(scope))) return false;
+    return true;
+}
+
+static void quota_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec"), *scopes = json_get(spec, "scopes");
+    AT(p, NULL, "spec");
+
+    check_amounts(e, FIELD(p, "hard"), json_get(spec, "hard"));
+    check_scopes(e, FIELD(p, "scopes"), spec);
+    check_scope_selector(e, FIELD(FIELD(p, "scopeSelector"), "matchExpressions"), spec);
+    if (old && !same_scopes(e->arena, scopes, json_path(old, "spec.scopes")))
+        field_invalid(e, FIELD(p, "scopes"), scopes, IMMUTABLE);
+}
+
+static void quota_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    AT(p, NULL, "status");
+
+    (void)old;
+    check_amounts(e, FIELD(p, "hard"), json_path(object, "status.hard"));
+    check_amounts(e, FIELD(p, "used"), json_path(object, "status.used"));
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp((*(const cJSON *const *)x)->string, (*(const cJSON *const *)y)->string);
+}
+
+static ROW_CELLS(cells_quota)
+{
+    struct row r = {a, object, now, cells};
+    const cJSON *hard = json_path(object, "status.hard"), *used = json_path(object, "status.used");
+    size_t n = json_count(hard), i = 0;
+    const cJSON **sorted = arena_alloc(a, (n + 1) * sizeof(const cJSON *));
+    struct buf requests = BUF_INIT(0), limits = BUF_INIT(0);
+
+    json_each(item, hard) sorted[i++] = item;
+    qsort(sorted, n, sizeof(const cJSON *), by_name);
+    for (i = 0; i < n; i++) {
+        struct str name = str_c(sorted[i]->string), amount = json_str(json_get(used, name.p));
+        struct buf *b = str_has_prefix(name, STR("limits.")) ? &limits : &requests;
+
+        buf_addc(b, b->n ? ", " : "");
+        buf_printf(b, "%.*s: %.*s/%.*s", STR_F(name), STR_F(amount.n ? amount : STR("0")),
+                   STR_F(json_str(sorted[i])));
+    }
+    cell_text(&r, buf_str(&requests));
+    cell_text(&r, buf_str(&limits));
+    buf_fini(&requests);
+    buf_fini(&limits);
+    cell_age(&r);
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Request", "string", "", "", 0},
+    {"Limit", "string", "", "", 0},
+    {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_RESOURCE_QUOTA = {
+    .resource =
+        {
+            RESOURCE("", "v1", "ResourceQuota", "resourcequotas", "resourcequota"),
+            .short_names = NAMES("quota"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT,
+            .columns = COLUMNS,
+            SUBRESOURCES(STATUS_OF("ResourceQuota")),
+        },
+    .defaults = quota_defaults,
+    .validate = quota_validate,
+    .validate_status = quota_validate_status,
+    .prepare_create = quota_prepare_create,
+    .cells = cells_quota,
+};

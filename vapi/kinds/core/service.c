@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services: what they default to and what an update keeps; service_checks.c validates them. Must
+ * not choose addresses or ports: the allocator does. Source: pkg/apis/core/v1/defaults.go,
+ * pkg/registry/core/service/strategy.go. */
+#include "../rules/kind.h"
+#include "service.h"
+
+static struct str type_of(const cJSON *spec)
+{
+    return json_str(json_get(spec, "type"));
+}
+
+static bool is_type(const cJSON *spec, const char *type)
+{
+    return str_eqc(type_of(spec), type);
+}
+
+static bool wants_node_port(const cJSON *spec)
+{
+    return is_type(spec, "NodePort") || is_type(spec, "LoadBalancer");
+}
+
+static bool reachable_from_outside(const cJSON *spec)
+{
+    return wants_node_port(spec) ||
+           (is_type(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
+}
+
+/* ---- defaults ---- */
+
+static const struct default_rule SERVICE[] = {
+    SET_TEXT_Z("spec+.sessionAffinity", "None"),
+    SET_TEXT_Z("spec+.type", "ClusterIP"),
+    SET_TEXT_Z("spec+.ports[].protocol", "TCP"),
+};
+
+static void default_affinity(struct arena *a, cJSON *spec)
+{
+    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
+
+    if (str_eqc(affinity, "None"))
+        json_remove(spec, "sessionAffinityConfig");
+    if (str_eqc(affinity, "ClientIP") &&
+        !json_path(spec, "sessionAffinityConfig.clientIP.timeoutSeconds"))
+        json_set_i64(a, json_ensure_path(a, spec, "sessionAffinityConfig.clientIP"),
+                     "timeoutSeconds", 10800);
+}
+
+static void default_ports(struct arena *a, cJSON *ports)
+{
+    json_each(port, ports)
+    {
+        const cJSON *target = json_get(port, "targetPort"), *number = json_get(port, "port");
+
+        if (number && (!target || (json_is_string(target) && !json_str(target).n) ||
+                       (json_is_number(target) && target->valuedouble == 0)))
+            json_set(a, port, "targetPort", json_copy(a, number));
+    }
+}
+
+static void default_balancer(struct arena *a, cJSON *service, cJSON *spec)
+{
+    if (!json_get(spec, "allocateLoadBalancerNodePorts"))
+        json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+    json_each(ingress, json_path(service, "status.loadBalancer.ingress"))
+    {
+        if (json_str(json_get(ingress, "ip")).n && !json_get(ingress, "ipMode"))
+            json_set_str(a, ingress, "ipMode", STR("VIP"));
+    }
+}
+
+static void service_defaults(struct arena *a, cJSON *service)
+{
+    cJSON *spec;
+
+    defaults_apply(a, service, SERVICE, COUNT(SERVICE));
+    spec = json_get(service, "spec");
+    default_affinity(a, spec);
+    default_ports(a, json_get(spec, "ports"));
+    if (reachable_from_outside(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
+        json_set_str(a, spec, "externalTrafficPolicy", STR("Cluster"));
+    if ((wants_node_port(spec) || is_type(spec, "ClusterIP")) &&
+        !json_get(spec, "internalTrafficPolicy"))
+        json_set_str(a, spec, "internalTrafficPolicy", STR("Cluster"));
+    if (is_type(spec, "LoadBalancer"))
+        default_balancer(a, service, spec);
+}
+
+/* ---- what an update leaves behind when the type changes ---- */
+
+static bool same(const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *x = json_get(a, key), *y = json_get(b, key);
+
+    return x && y ? json_equal(x, y) : x == y;
+}
+
+static void drop_if_same(cJSON *spec, const cJSON *old, const char *key)
+{
+    if (same(spec, old, key))
+        json_remove(spec, key);
+}
+
+static bool has_node_port(const cJSON *ports, int64_t number)
+{
+    json_each(p, ports) if (json_i64_at(p, "nodePort", 0) == number) return true;
+    return false;
+}
+
+static bool adds_node_ports(const cJSON *spec, const cJSON *old)
+{
+    json_each(p, json_get(spec, "ports"))
+    {
+        int64_t number = json_i64_at(p, "nodePort", 0);
+
+        if (number && !has_node_port(json_get(old, "ports"), number))
+            return true;
+    }
+    return false;
+}
+
+static bool wants_health_port(const cJSON *spec)
+{
+    return is_type(spec, "LoadBalancer") &&
+           str_eqc(json_str(json_get(spec, "externalTrafficPolicy")), "Local");
+}
+
+static void drop_cluster_address(cJSON *spec, const cJSON *old)
+{
+    if (same(spec, old, "clusterIP") && same(spec, old, "clusterIPs")) {
+        json_remove(spec, "clusterIP");
+        json_remove(spec, "clusterIPs");
+    }
+    drop_if_same(spec, old, "ipFamilies");
+    drop_if_same(spec, old, "ipFamilyPolicy");
+}
+
+static void drop_by_type(cJSON *spec, const cJSON *old)
+{
+    if (!is_type(old, "ExternalName") && is_type(spec, "ExternalName"))
+        drop_cluster_address(spec, old);
+    if (wants_node_port(old) && !wants_node_port(spec) && !adds_node_ports(spec, old)) {
+        json_each(p, json_get(spec, "ports")) json_remove(p, "nodePort");
+    }
+    if (wants_health_port(old) && !wants_health_port(spec))
+        drop_if_same(spec, old, "healthCheckNodePort");
+    if (is_type(old, "LoadBalancer") && !is_type(spec, "LoadBalancer")) {
+        drop_if_same(spec, old, "allocateLoadBalancerNodePorts");
+        drop_if_same(spec, old, "loadBalancerClass");
+    }
+    if (reachable_from_outside(old) && !reachable_from_outside(spec))
+        drop_if_same(spec, old, "externalTrafficPolicy");
+}
+
+/* ---- values that were allocated and a client does not repeat ---- */
+
+static void set_only_address(struct arena *a, cJSON *spec)
+{
+    json_append(json_set(a, spec, "clusterIPs", json_new_array(a)),
+                json_copy(a, json_get(spec, "clusterIP")));
+}
+
+static bool has_text(const cJSON *spec, const char *key)
+{
+    return json_str(json_get(spec, key)).n > 0;
+}
+
+static void keep_addresses(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    if (!has_text(spec, "clusterIP") && has_text(old, "clusterIP"))
+        json_set_str(a, spec, "clusterIP", json_str(json_get(old, "clusterIP")));
+    if (!json_count(json_get(spec, "clusterIPs")) && json_count(json_get(old, "clusterIPs")))
+        json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
+}
+
+static struct str node_port_text(struct arena *a, const cJSON *port)
+{
+    return arena_printf(a, "%lld", (long long)json_i64_at(port, "nodePort", 0));
+}
+
+/* Of the ports with the same name, unless another one took it. */
+static void keep_node_ports(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    struct names ports = {.arena = a}, taken = {.arena = a};
+
+    json_each(p, json_get(spec, "ports")) names_add(&taken, node_port_text(a, p), p);
+    json_each(p, json_get(old, "ports")) names_add(&ports, json_str(json_get(p, "name")), p);
+    json_each(p, json_get(spec, "ports"))
+    {
+        const cJSON *was = names_get(&ports, json_str(json_get(p, "name")));
+
+        if (json_i64_at(p, "nodePort", 0) || !json_i64_at(was, "nodePort", 0) ||
+            names_has(&taken, node_port_text(a, was)))
+            continue;
+        json_set(a, p, "nodePort", json_copy(a, json_get(was, "nodePort")));
+    }
+}
+
+static void keep_allocated(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    if (!is_type(spec, "ExternalName") && !is_type(old, "ExternalName"))
+        keep_addresses(a, spec, old);
+    if (wants_node_port(spec) && wants_node_port(old))
+        keep_node_ports(a, spec, old);
+    if (wants_health_port(spec) && wants_health_port(old) &&
+        !json_i64_at(spec, "healthCheckNodePort", 0) && json_get(old, "healthCheckNodePort"))
+        json_set(a, spec, "healthCheckNodePort",
+                 json_copy(a, json_get(old, "healthCheckNodePort")));
+}
+
+/* clusterIP and clusterIPs say the same; older clients know only the first. */
+static void sync_addresses(struct arena *a, cJSON *spec, const cJSON *old)
+{
+    struct str now = json_str(json_get(spec, "clusterIP"));
+    struct str was = json_str(json_get(old, "clusterIP"));
+
+    if (str_eq(now, was)) {
+        if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
+            json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
+        return;
+    }
+    if (now.n && !same(spec, old, "clusterIPs"))
+        return;
+    if (now.n)
+        set_only_address(a, spec);
+    else if (same(spec, old, "clusterIPs"))
+        json_remove(spec, "clusterIPs");
+}
+
+/* Upstream hides what it once set for names of elsewhere; a wrong value is refused first. */
+static void hide_internal_policy(cJSON *spec)
+{
+    struct str policy = json_str(json_get(spec, "internalTrafficPolicy"));
+
+    if (is_type(spec, "ExternalName") && (str_eqc(policy, "Cluster") || str_eqc(policy, "Local")))
+        json_remove(spec, "internalTrafficPolicy");
+}
+
+static void service_prepare_create(struct arena *a, cJSON *service)
+{
+    cJSON *spec = json_get(service, "spec");
+
+    hide_internal_policy(spec);
+    set_status(a, service, "{\"loadBalancer\":{}}");
+    if (has_text(spec, "clusterIP") && !json_count(json_get(spec, "clusterIPs")))
+        set_only_address(a, spec);
+}
+
+static void service_prepare_update(struct arena *a, cJSON *service, const cJSON *old)
+{
+    cJSON *spec = json_get(service, "spec"), *status;
+
+    keep_allocated(a, spec, json_get(old, "spec"));
+    sync_addresses(a, spec, json_get(old, "spec"));
+    drop_by_type(spec, json_get(old, "spec"));
+    hide_internal_policy(spec);
+    if (is_type(spec, "LoadBalancer"))
+        return;
+    status = json_ensure_object(a, service, "status");
+    json_set(a, status, "loadBalancer", json_new_object(a));
+}
+
+static WARNS(warn_service)
+{
+    const cJSON *spec = json_get(object, "spec");
+    struct str type = json_str(json_get(spec, "type"));
+    bool external = str_eqc(type, "ExternalName"), ips = json_count(json_get(spec, "externalIPs"));
+    /* Without addresses upstream takes a service for headless. */
+    bool headless = str_eqc(json_str(json_get(spec, "clusterIP")), "None") && !external;
+
+    (void)a;
+    if (json_get(json_path(object, "metadata.annotations"),
+                 "service.kubernetes.io/topology-aware-hints"))
+        warn(ctx, STR("annotation service.kubernetes.io/topology-aware-hints is deprecated, please "
+                      "use service.kubernetes.io/topology-mode instead"));
+    if (headless && json_str(json_get(spec, "loadBalancerIP")).n)
+        warn(ctx, STR("spec.loadBalancerIP is ignored for headless services"));
+    if (headless && ips)
+        warn(ctx, STR("spec.externalIPs is ignored for headless services"));
+    if (headless && !str_eqc(json_str(json_get(spec, "sessionAffinity")), "None"))
+        warn(ctx, STR("spec.SessionAffinity is ignored for headless services"));
+    if (ips && !headless && !external)
+        warn(ctx, STR("spec.externalIPs is deprecated and may no longer be implemented in some "
+                      "clusters"));
+    if (external && ips)
+        warn(ctx, STR("spec.externalIPs is ignored when spec.type is \"ExternalName\""));
+    if (!external && json_str(json_get(spec, "externalName")).n)
+        warn(ctx, STR("spec.externalName is ignored when spec.type is not \"ExternalName\""));
+    if (str_eqc(json_str(json_get(spec, "trafficDistribution")), "PreferClose"))
+        warn(ctx, STR("spec.trafficDistribution: \"PreferClose\" is deprecated; use "
+                      "\"PreferSameZone\""));
+}
+
+/* ---- cells ---- */
+
+static void cell_external(const struct row *r)
+{
+    struct str type = json_str_at(r->object, "spec.type");
+    const cJSON *external = json_path(r->object, "spec.externalIPs");
+    bool balanced = str_eqc(type, "LoadBalancer");
+    struct buf b = BUF_INIT(0);
+
+    if (str_eqc(type, "ExternalName")) {
+        cell_text_at(r, "spec.externalName");
+        return;
+    }
+    if (balanced)
+        cell_balancer_addresses(&b, r->object);
+    if (json_count(external)) {
+        buf_addc(&b, b.n ? "," : "");
+        buf_add(&b, join(r->a, external, ","));
+    }
+    cell_or(r, buf_str(&b), balanced ? "<pending>" : "<none>");
+    buf_fini(&b);
+}
+
+static void cell_service_ports(const struct row *r)
+{
+    struct buf b = BUF_INIT(0);
+
+    json_each(port, json_path(r->object, "spec.ports"))
+    {
+        int64_t node = json_i64_at(port, "nodePort", 0);
+
+        buf_addc(&b, b.n ? "," : "");
+        buf_i64(&b, json_i64_at(port, "port", 0));
+        if (node > 0) {
+            buf_char(&b, ':');
+            buf_i64(&b, node);
+        }
+        buf_char(&b, '/');
+        buf_add(&b, json_str(json_get(port, "protocol")));
+    }
+    cell_or(r, buf_str(&b), "<none>");
+    buf_fini(&b);
+}
+
+static ROW_CELLS(cells_service)
+{
+    struct row r = {a, object, now, cells};
+
+    cell_text_at(&r, "spec.type");
+    cell_or(&r, json_str(json_at(json_path(object, "spec.clusterIPs"), 0)), "<none>");
+    cell_external(&r);
+    cell_service_ports(&r);
+    cell_age(&r);
+    cell_map(&r, json_path(object, "spec.selector"));
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Type", "string", "", "", 0},        {"Cluster-IP", "string", "", "", 0},
+    {"External-IP", "string", "", "", 0}, {"Port(s)", "string", "", "", 0},
+    {"Age", "string", "", "", 0},         {"Selector", "string", "", "", 1},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"spec.clusterIP", "spec.clusterIP", ""},
+    {"spec.type", "spec.type", ""},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_SERVICE = {
+    .resource =
+        {
+            RESOURCE("", "v1", "Service", "services", "service"),
+            .short_names = NAMES("svc"),
+            .categories = NAMES("all"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_STATUS | RES_CREATE_ON_UPDATE | RES_DELETE_RETURNS_OBJECT,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+            SUBRESOURCES({"proxy", SUB_PROXY,
+                          VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+                          "ServiceProxyOptions", NULL},
+                         STATUS_OF("Service")),
+        },
+    .defaults = service_defaults,
+    .prepare_create = service_prepare_create,
+    .prepare_update = service_prepare_update,
+    .validate_first = validate_service_addresses,
+    .validate = validate_service,
+    .validate_status = validate_service_status,
+    .check_name = name_check_dns1123_label,
+    .warnings = warn_service,
+    .cells = cells_service,
+};

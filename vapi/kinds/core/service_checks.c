@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validation of Services. Must never ask for what the allocator gives after this: addresses, ports
+ * of nodes. Source: ValidateService in pkg/apis/core/validation/validation.go. */
+#include "../rules/kind.h"
+#include "port.h"
+#include "service.h"
+
+static bool is_type(const cJSON *spec, const char *type)
+{
+    return str_eqc(json_str(json_get(spec, "type")), type);
+}
+
+static bool is_headless(const cJSON *spec)
+{
+    const cJSON *ips = json_get(spec, "clusterIPs");
+
+    return json_count(ips) == 1 && str_eqc(json_str(json_first(ips)), "None");
+}
+
+static void check_ports(struct field_errors *e, const struct field_path *p, const cJSON *ports)
+{
+    struct names names = {.arena = e->arena};
+    bool several = json_count(ports) > 1;
+    size_t i = 0;
+
+    json_each(port, ports)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(port, "name"));
+
+        check_named_port(e, at, port, several);
+        if (name.n && !names_add(&names, name, port))
+            field_duplicate(e, FIELD(at, "name"), json_get(port, "name"));
+        check_port(e, FIELD(at, "port"), json_get(port, "port"));
+        check_enum(e, FIELD(at, "protocol"), json_str(json_get(port, "protocol")), PROTOCOLS);
+        check_port_or_name(e, FIELD(at, "targetPort"), json_get(port, "targetPort"));
+        check_app_protocol(e, at, port);
+    }
+}
+
+/* The pairs of a protocol and a number must be unique. */
+static void check_pairs(struct field_errors *e, const struct field_path *p, const cJSON *ports,
+                        bool of_node)
+{
+    const char *key = of_node ? "nodePort" : "port";
+    struct names pairs = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(port, ports)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        long long number = json_i64_at(port, key, 0);
+        struct str protocol = json_str(json_get(port, "protocol"));
+        struct str pair = arena_printf(e->arena, "%.*s/%lld", STR_F(protocol), number);
+
+        if ((of_node && !number) || names_add(&pairs, pair, port))
+            continue;
+        field_duplicate(e, of_node ? FIELD(at, key) : at, of_node ? json_get(port, key) : port);
+    }
+}
+
+static void check_no_node_ports(struct field_errors *e, const struct field_path *p,
+                                const cJSON *ports)
+{
+    size_t i = 0;
+
+    json_each(port, ports)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (json_i64_at(port, "nodePort", 0))
+            field_forbidden(e, FIELD(at, "nodePort"), "may not be used when `type` is 'ClusterIP'");
+    }
+}
+
+/* ---- types ---- */
+
+static void check_external_name(struct field_errors *e, const struct field_path *p,
+                                const cJSON *spec)
+{
+    struct str name = json_str(json_get(spec, "externalName"));
+
+    if (json_count(json_get(spec, "clusterIPs")))
+        field_forbidden(e, FIELD(p, "clusterIPs"), "may not be set for ExternalName services");
+    if (json_count(json_get(spec, "ipFamilies")))
+        field_forbidden(e, FIELD(p, "ipFamilies"), "may not be set for ExternalName services");
+    if (given(spec, "ipFamilyPolicy"))
+        field_forbidden(e, FIELD(p, "ipFamilyPolicy"), "may not be set for ExternalName services");
+    if (name.n && name.p[name.n - 1] == '.')
+        name = str_sub(name, 0, name.n - 1);
+    if (check_given(e, FIELD(p, "externalName"), name))
+        check_rule(e, FIELD(p, "externalName"), NAME_DNS1123_SUBDOMAIN, name);
+}
+
+static void check_by_type(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const char *why = NULL;
+
+    if (!json_count(json_get(spec, "ports")) && !is_headless(spec) &&
+        !is_type(spec, "ExternalName"))
+        field_required(e, FIELD(p, "ports"), "");
+    if (is_type(spec, "LoadBalancer"))
+        why = "may not be set to 'None' for LoadBalancer services";
+    else if (is_type(spec, "NodePort"))
+        why = "may not be set to 'None' for NodePort services";
+    else if (is_type(spec, "ExternalName"))
+        check_external_name(e, p, spec);
+    if (why && is_headless(spec))
+        field_invalid_str(e, FIELD_INDEX(FIELD(p, "clusterIPs"), 0), STR("None"), why);
+}
+
+static void check_affinity(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const kinds[] = {"ClientIP", "None", NULL};
+    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
+    const cJSON *config = given(spec, "sessionAffinityConfig");
+    const cJSON *seconds = given(config, "clientIP.timeoutSeconds");
+    AT(at, p, "sessionAffinityConfig");
+    AT(client, at, "clientIP");
+    int64_t n;
+
+    check_enum(e, FIELD(p, "sessionAffinity"), affinity, kinds);
+    if (str_eqc(affinity, "None") && config)
+        field_forbidden(e, at, "must not be set when session affinity is None");
+    if (!str_eqc(affinity, "ClientIP"))
+        return;
+    if (!config)
+        field_required(e, at, "when session affinity type is ClientIP");
+    else if (!given(config, "clientIP"))
+        field_required(e, client, "when session affinity type is ClientIP");
+    else if (!seconds)
+        field_required(e, FIELD(client, "timeoutSeconds"),
+                       "when session affinity type is ClientIP");
+    else if (json_i64(seconds, &n) && (n <= 0 || n > 86400))
+        field_invalid(e, FIELD(client, "timeoutSeconds"), seconds,
+                      "must be greater than 0 and less than 86400");
+}
+
+/* ---- addresses ---- */
+
+static void check_both_ips(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    struct str ip = json_str(json_get(spec, "clusterIP"));
+    const cJSON *ips = json_get(spec, "clusterIPs");
+
+    if (ip.n && !json_count(ips))
+        field_required(e, p, "");
+    else if (ip.n && !str_eq(ip, json_str(json_first(ips))))
+        field_invalid(e, p, ips, "first value must match `clusterIP`");
+    else if (!ip.n && json_count(ips))
+        field_invalid(e, p, ips, "must be empty when `clusterIP` is not specified");
+}
+
+static void check_families(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const families[] = {"IPv4", "IPv6", NULL};
+    static const char *const policies[] = {"PreferDualStack", "RequireDualStack", "SingleStack",
+                                           NULL};
+    struct names seen = {.arena = e->arena};
+    AT(list, p, "ipFamilies");
+    size_t i = 0;
+
+    json_each(family, json_get(spec, "ipFamilies"))
+    {
+        const struct field_path *at = FIELD_INDEX(list, i++);
+
+        if (!one_of(json_str(family), families))
+            field_not_supported(e, at, json_str(family), families);
+        if (!names_add(&seen, json_str(family), family))
+            field_duplicate(e, at, family);
+    }
+    check_enum_if(e, FIELD(p, "ipFamilyPolicy"), given(spec, "ipFamilyPolicy"), policies);
+}
+
+static bool check_each_ip(struct field_errors *e, const struct field_path *p, const cJSON *ips,
+                          const cJSON *accepted)
+{
+    bool ok = true;
+    size_t i = 0;
+
+    json_each(ip, ips)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i);
+
+        if (!i++ && str_eqc(json_str(ip), "None")) {
+            if (json_count(ips) > 1) {
+                field_invalid(e, p, ips, "'None' must be the first and only value");
+                ok = false;
+            }
+        } else if (!check_legacy_ip(e, at, json_str(ip), accepted)) {
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+static void check_ip_families(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *family = json_first(json_get(spec, "ipFamilies"));
+    size_t i = 0;
+
+    json_each(ip, json_get(spec, "clusterIPs"))
+    {
+        bool want_v6 = str_eqc(json_str(family), "IPv6");
+
+        if (!family)
+            return;
+        if ((want_v6 || str_eqc(json_str(family), "IPv4")) && is_ipv6(json_str(ip)) != want_v6)
+            field_invalid(e, FIELD_INDEX(p, i), ip,
+                          arena_printf(e->arena,
+                                       "expected an %s value as indicated by `ipFamilies[%zu]`",
+                                       want_v6 ? "IPv6" : "IPv4", i)
+                              .p);
+        family = family->next;
+        i++;
+    }
+}
+
+static void check_cluster_ips(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                              const cJSON *old)
+{
+    const cJSON *ips = json_get(spec, "clusterIPs"), *first = json_first(ips);
+    AT(at, p, "clusterIPs");
+    bool ok;
+
+    check_both_ips(e, at, spec);
+    check_families(e, p, spec);
+    ok = check_each_ip(e, at, ips, json_get(old, "clusterIPs"));
+    if (json_count(ips) > 2)
+        field_invalid(e, at, ips, "may only hold up to 2 values");
+    if (!ok)
+        return;
+    if (json_count(ips) > 1 &&
+        (json_count(ips) > 2 || is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
+        field_invalid(e, at, ips, "may specify no more than one IP for each IP family");
+    if (!is_headless(spec))
+        check_ip_families(e, at, spec);
+}
+
+static void check_external_ips(struct field_errors *e, const struct field_path *p,
+                               const cJSON *spec, const cJSON *old)
+{
+    size_t i = 0;
+
+    json_each(ip, json_get(spec, "externalIPs"))
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (check_legacy_ip(e, at, json_str(ip), json_get(old, "externalIPs")))
+            check_endpoint_ip(e, at, json_str(ip));
+    }
+}
+
+static void check_source_ranges(struct field_errors *e, const struct field_path *p,
+                                const cJSON *spec, const cJSON *old)
+{
+    const cJSON *ranges = json_get(spec, "loadBalancerSourceRanges");
+    size_t i = 0;
+
+    if (!json_count(ranges))
+        return;
+    if (!is_type(spec, "LoadBalancer"))
+        field_forbidden(e, p, "may only be used when `type` is 'LoadBalancer'");
+    json_each(range, ranges) check_legacy_cidr(e, FIELD_INDEX(p, i++), str_trim(json_str(range)),
+                                               json_get(old, "loadBalancerSourceRanges"));
+}
+
+/* ---- load balancers and policies ---- */
+
+static void check_balancer(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *allocate = given(spec, "allocateLoadBalancerNodePorts");
+    const cJSON *class_ = given(spec, "loadBalancerClass");
+    AT(at, p, "loadBalancerClass");
+
+    if (!is_type(spec, "LoadBalancer")) {
+        if (allocate)
+            field_forbidden(e, FIELD(p, "allocateLoadBalancerNodePorts"),
+                            "may only be used when `type` is 'LoadBalancer'");
+        if (class_)
+            field_forbidden(e, at, "may only be used when `type` is 'LoadBalancer'");
+        return;
+    }
+    if (!allocate)
+        field_required(e, FIELD(NULL, "allocateLoadBalancerNodePorts"), "");
+    if (class_)
+        check_rule(e, at, NAME_QUALIFIED, json_str(class_));
+}
+
+static bool is_reachable(const cJSON *spec)
+{
+    return is_type(spec, "LoadBalancer") || is_type(spec, "NodePort") ||
+           (is_type(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
+}
+
+static bool needs_health_port(const cJSON *spec)
+{
+    return is_type(spec, "LoadBalancer") &&
+           str_eqc(json_str(json_get(spec, "externalTrafficPolicy")), "Local");
+}
+
+static void check_policies(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const policies[] = {"Cluster", "Local", NULL};
+    static const char *const near[] = {"PreferClose", "PreferSameZone", "PreferSameNode", NULL};
+    struct str external = json_str(json_get(spec, "externalTrafficPolicy"));
+    const cJSON *internal = given(spec, "internalTrafficPolicy");
+    const cJSON *port = json_get(spec, "healthCheckNodePort");
+
+    if (is_reachable(spec))
+        check_enum(e, FIELD(p, "externalTrafficPolicy"), external, policies);
+    else if (external.n)
+        field_invalid_str(e, FIELD(p, "externalTrafficPolicy"), external,
+                          "may only be set for externally-accessible services");
+    if (json_i64_at(spec, "healthCheckNodePort", 0)) {
+        if (needs_health_port(spec))
+            check_port(e, FIELD(p, "healthCheckNodePort"), port);
+        else
+            field_invalid(e, FIELD(p, "healthCheckNodePort"), port,
+                          "may only be set when `type` is 'LoadBalancer' and "
+                          "`externalTrafficPolicy` is 'Local'");
+    }
+    if (!internal &&
+        (is_type(spec, "ClusterIP") || is_type(spec, "NodePort") || is_type(spec, "LoadBalancer")))
+        field_required(e, FIELD(p, "internalTrafficPolicy"), "");
+    check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal, policies);
+    check_enum_if(e, FIELD(p, "trafficDistribution"), given(spec, "trafficDistribution"), near);
+}
+
+/* ---- changes ---- */
+
+/* The first of a list stays, the second may come, or go when the policy says so. */
+static void check_second(struct field_errors *e, const cJSON *spec, const cJSON *old,
+                         const char *key, const char *released)
+{
+    const cJSON *now = json_get(spec, key), *was = json_get(old, key);
+    const cJSON *policy = given(spec, "ipFamilyPolicy");
+    AT(list, &SPEC, key);
+    const struct field_path *first = FIELD_INDEX(list, 0);
+
+    if (json_count(was) && json_count(now) && !json_equal(json_first(now), json_first(was)))
+        field_invalid(e, first, json_get(spec, "clusterIPs"), "may not change once set");
+    if (json_count(was) > 1 && json_count(now) == 1 && !str_eqc(json_str(policy), "SingleStack"))
+        field_invalid(e, FIELD(&SPEC, "ipFamilyPolicy"), policy, released);
+}
+
+static void check_list(struct field_errors *e, const cJSON *spec, const cJSON *old, const char *key,
+                       const char *released)
+{
+    const cJSON *now = json_get(spec, key), *was = json_get(old, key);
+    bool families = str_eqc(str_c(key), "ipFamilies");
+    AT(list, &SPEC, key);
+    size_t i = 0;
+
+    if (json_count(now) != json_count(was)) {
+        check_second(e, spec, old, key, released);
+        return;
+    }
+    json_each(item, was)
+    {
+        if (!json_equal(item, json_at(now, i)))
+            field_invalid(e, FIELD_INDEX(list, families ? 0 : i), now, "may not change once set");
+        i++;
+    }
+}
+
+static void check_addresses_kept(struct field_errors *e, const cJSON *spec, const cJSON *old)
+{
+    bool headless = is_headless(spec), was_headless = is_headless(old);
+
+    if (is_type(spec, "ExternalName") || is_type(old, "ExternalName") || (headless && was_headless))
+        return;
+    if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
+        field_invalid(e, FIELD_INDEX(FIELD(&SPEC, "clusterIPs"), 0), json_new_null(e->arena),
+                      "primary clusterIP can not be unset");
+    else
+        check_list(e, spec, old, "clusterIPs",
+                   "must be set to 'SingleStack' when releasing the secondary clusterIP");
+    if (headless == was_headless)
+        check_list(e, spec, old, "ipFamilies",
+                   "must be set to 'SingleStack' when releasing the secondary ipFamily");
+}
+
+static void check_update(struct field_errors *e, const cJSON *spec, const cJSON *old)
+{
+    const cJSON *class_ = given(spec, "loadBalancerClass");
+
+    check_addresses_kept(e, spec, old);
+    if (is_type(spec, "LoadBalancer") && is_type(old, "LoadBalancer") &&
+        !same_value(class_, given(old, "loadBalancerClass")))
+        field_invalid(e, FIELD(&SPEC, "loadBalancerClass"), class_, "may not change once set");
+    if (needs_health_port(spec) && needs_health_port(old) &&
+        json_i64_at(spec, "healthCheckNodePort", 0) != json_i64_at(old, "healthCheckNodePort", 0))
+        field_forbidden(e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
+}
+
+/* Upstream's allocator refuses addresses before anyone looks at the rest. */
+VALIDATES(validate_service_addresses)
+{
+    const cJSON *spec = json_get(object, "spec");
+
+    if (!is_type(spec, "ExternalName"))
+        check_cluster_ips(e, &SPEC, spec, json_get(old, "spec"));
+}
+
+VALIDATES(validate_service)
+{
+    static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort",
+                                        NULL};
+    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
+    const cJSON *ports = json_get(spec, "ports");
+    const struct field_path *p = &SPEC;
+    AT(list, p, "ports");
+
+    if (old)
+        check_update(e, spec, before);
+    check_by_type(e, p, spec);
+    check_ports(e, list, ports);
+    validate_labels(e, FIELD(p, "selector"), json_get(spec, "selector"));
+    check_affinity(e, p, spec);
+    check_external_ips(e, FIELD(p, "externalIPs"), spec, before);
+    check_enum(e, FIELD(p, "type"), json_str(json_get(spec, "type")), types);
+    if (is_type(spec, "ClusterIP"))
+        check_no_node_ports(e, list, ports);
+    check_pairs(e, list, ports, true);
+    check_pairs(e, list, ports, false);
+    check_source_ranges(e, FIELD(p, "LoadBalancerSourceRanges"), spec, before);
+    check_balancer(e, p, spec);
+    check_policies(e, p, spec);
+}
+
+/* ---- status ---- */
+
+static void check_ingress(struct field_errors *e, const struct field_path *p, const cJSON *ingress,
+                          const struct names *accepted)
+{
+    static const char *const modes[] = {"Proxy", "VIP", NULL};
+    struct str ip = json_str(json_get(ingress, "ip"));
+    struct str host = json_str(json_get(ingress, "hostname"));
+    const cJSON *mode = given(ingress, "ipMode");
+
+    if (ip.n && !names_has(accepted, ip))
+        check_ip(e, FIELD(p, "ip"), ip);
+    if (!mode && ip.n)
+        field_required(e, FIELD(p, "ipMode"), "must be specified when `ip` is set");
+    else if (mode && !ip.n)
+        field_forbidden(e, FIELD(p, "ipMode"), "may not be specified when `ip` is not set");
+    else
+        check_enum_if(e, FIELD(p, "ipMode"), mode, modes);
+    if (!host.n)
+        return;
+    check_rule(e, FIELD(p, "hostname"), NAME_DNS1123_SUBDOMAIN, host);
+    if (is_ip(e->arena, host))
+        field_invalid_str(e, FIELD(p, "hostname"), host, "must be a DNS name, not an IP address");
+}
+
+VALIDATES(validate_service_status)
+{
+    const cJSON *list = json_path(object, "status.loadBalancer.ingress");
+    struct names accepted = {.arena = e->arena};
+    AT(status, NULL, "status");
+    AT(balancer, status, "loadBalancer");
+    AT(p, balancer, "ingress");
+    size_t i = 0;
+
+    if (!is_type(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
+        field_forbidden(e, p, "may only be used when `spec.type` is 'LoadBalancer'");
+        return;
+    }
+    names_add_members(&accepted, json_path(old, "status.loadBalancer.ingress"), "ip");
+    json_each(ingress, list) check_ingress(e, FIELD_INDEX(p, i++), ingress, &accepted);
+}

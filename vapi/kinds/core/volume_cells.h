@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells of PersistentVolumes and their claims. Internal to vapi/kinds. */
+#pragma once
+
+#include "../rules/kind.h"
+
+void cell_modes(const struct row *r, const cJSON *modes);
+void cell_class(const struct row *r);
+void cell_phase(const struct row *r);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* EndpointSlices. Must never look at the endpoints of an update that leaves them. Source:
+ * pkg/apis/discovery/v1/defaults.go, pkg/apis/discovery/validation. */
+#include "../rules/kind.h"
+
+static void slice_defaults(struct arena *a, cJSON *slice)
+{
+    static const struct default_rule rules[] = {
+        SET_TEXT("ports[].name", ""),
+        SET_TEXT("ports[].protocol", "TCP"),
+    };
+
+    defaults_apply(a, slice, rules, COUNT(rules));
+    drop_member(slice, "endpoints[].deprecatedTopology"); /* v1 has it for older versions only */
+}
+
+static bool same_labels(const cJSON *a, const cJSON *b)
+{
+    const cJSON *x = json_path(a, "metadata.labels"), *y = json_path(b, "metadata.labels");
+
+    return x && y ? json_equal(x, y) : x == y;
+}
+
+/* Labels say whose the slice is: they count as a change. */
+static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old)
+{
+    if (!same_labels(slice, old))
+        json_set_i64(a, json_get(slice, "metadata"), "generation",
+                     json_i64_at(old, "metadata.generation", 0) + 1);
+}
+
+static void slice_warn_create(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
+                              void *ctx)
+{
+    (void)a;
+    if (str_eqc(json_str(json_get(slice, "addressType")), "FQDN"))
+        warn(ctx, STR("spec.addressType: FQDN endpoints are deprecated"));
+}
+
+#define MAX_ENDPOINTS 1000
+
+#define MAX_ADDRESSES 100
+
+#define MAX_PORTS 20000
+
+#define MAX_LABELS 16
+
+#define MAX_HINTS 8
+
+/* ---- EndpointSlice ---- */
+
+static void check_domain(struct field_errors *e, const struct field_path *p, struct str shown)
+{
+    struct str name = str_has_suffix(shown, STR(".")) ? str_sub(shown, 0, shown.n - 1) : shown;
+    const char *why;
+
+    if (!check_given(e, p, shown))
+        return;
+    why = name_check_dns1123_subdomain(name);
+    if (why) {
+        field_invalid_str(e, p, name, why);
+        return;
+    }
+    if (str_find(name, '.') == name.n) {
+        field_invalid_str(e, p, name,
+                          "should be a domain with at least two segments separated by "
+                          "dots");
+        return;
+    }
+    for (struct str rest = name; rest.p;) {
+        struct str label = str_cut(&rest, '.');
+
+        why = name_check_dns1123_label(label);
+        if (why) {
+            field_invalid_str(e, p, label, why);
+            return;
+        }
+    }
+}
+
+static void check_address(struct field_errors *e, const struct field_path *list, size_t i,
+                          const cJSON *address, struct str type)
+{
+    const struct field_path *p = FIELD_INDEX(list, i);
+    struct str text = json_str(address);
+    bool wants_v6 = str_eqc(type, "IPv6");
+    const char *why;
+
+    if (str_eqc(type, "FQDN")) {
+        check_domain(e, p, text);
+        return;
+    }
+    if (!wants_v6 && !str_eqc(type, "IPv4"))
+        return;
+    why = wants_v6 ? canonical_ip_problem(e->arena, text) : ip_problem(text);
+    if (why) {
+        field_invalid_str(e, p, text, why);
+        return;
+    }
+    if (is_ipv6(text) != wants_v6)
+        field_invalid(e, list, address,
+                      wants_v6 ? "must be an IPv6 address" : "must be an IPv4 address");
+    check_endpoint_ip(e, p, text);
+}
+
+static void check_hint_names(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                             enum name_rule rule)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    if (json_count(list) > MAX_HINTS) {
+        field_too_many(e, p, json_count(list), MAX_HINTS);
+        return;
+    }
+    json_each(hint, list)
+    {
+        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "name");
+        struct str name = json_str(json_get(hint, "name"));
+
+        if (!names_add(&seen, name, hint))
+            field_duplicate(e, at, json_get(hint, "name"));
+        check_rule(e, at, rule, name);
+    }
+}
+
+static void check_endpoint(struct field_errors *e, const struct field_path *p,
+                           const cJSON *endpoint, struct str type)
+{
+    const cJSON *addresses = json_get(endpoint, "addresses"), *hints = given(endpoint, "hints");
+    const cJSON *node = given(endpoint, "nodeName"), *host = given(endpoint, "hostname");
+    const cJSON *topology = json_get(endpoint, "deprecatedTopology");
+    size_t n = json_count(addresses), i = 0;
+    AT(at, p, "addresses");
+
+    if (!n)
+        field_required(e, at, "must contain at least 1 address");
+    else if (n > MAX_ADDRESSES)
+        field_too_many(e, at, n, MAX_ADDRESSES);
+    json_each(address, addresses) check_address(e, at, i++, address, type);
+    if (node)
+        check_rule(e, FIELD(p, "nodeName"), NAME_DNS1123_SUBDOMAIN, json_str(node));
+    if (json_count(topology) > MAX_LABELS)
+        field_too_many(e, FIELD(p, "deprecatedTopology"), json_count(topology), MAX_LABELS);
+    validate_labels(e, FIELD(p, "deprecatedTopology"), topology);
+    if (host)
+        check_rule(e, FIELD(p, "hostname"), NAME_DNS1123_LABEL, json_str(host));
+    check_hint_names(e, FIELD(FIELD(p, "hints"), "forZones"), json_get(hints, "forZones"),
+                     NAME_LABEL_VALUE);
+    check_hint_names(e, FIELD(FIELD(p, "hints"), "forNodes"), json_get(hints, "forNodes"),
+                     NAME_DNS1123_SUBDOMAIN);
+}
+
+static void check_ports(struct field_errors *e, const cJSON *list)
+{
+    static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
+    struct names seen = {.arena = e->arena};
+    AT(p, NULL, "ports");
+    size_t i = 0;
+
+    if (json_count(list) > MAX_PORTS) {
+        field_too_many(e, p, json_count(list), MAX_PORTS);
+        return;
+    }
+    json_each(port, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        const cJSON *protocol = given(port, "protocol"), *app = given(port, "appProtocol");
+        struct str name = json_str(json_get(port, "name"));
+
+        if (name.n)
+            check_rule(e, FIELD(at, "name"), NAME_DNS1123_LABEL, name);
+        if (!names_add(&seen, name, port))
+            field_duplicate(e, FIELD(at, "name"), json_get(port, "name"));
+        if (!protocol)
+            field_required(e, FIELD(at, "protocol"), "");
+        else
+            check_enum_if(e, FIELD(at, "protocol"), protocol, protocols);
+        if (app)
+            check_rule(e, FIELD(at, "appProtocol"), NAME_QUALIFIED, json_str(app));
+    }
+}
+
+static void check_endpoints(struct field_errors *e, const cJSON *list, struct str type)
+{
+    AT(p, NULL, "endpoints");
+    size_t i = 0;
+
+    if (json_count(list) > MAX_ENDPOINTS) {
+        field_too_many(e, p, json_count(list), MAX_ENDPOINTS);
+        return;
+    }
+    json_each(endpoint, list) check_endpoint(e, FIELD_INDEX(p, i++), endpoint, type);
+}
+
+static void validate_endpoint_slice(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    static const char *const types[] = {"FQDN", "IPv4", "IPv6", NULL};
+    const cJSON *endpoints = json_get(object, "endpoints");
+    struct str type = json_str(json_get(object, "addressType"));
+
+    check_enum(e, FIELD(NULL, "addressType"), type, types);
+    check_ports(e, json_get(object, "ports"));
+    if (!old || !same_value(endpoints, json_get(old, "endpoints")))
+        check_endpoints(e, endpoints, type);
+    if (old)
+        check_immutable(e, FIELD(NULL, "addressType"), json_get(object, "addressType"),
+                        json_get(old, "addressType"));
+}
+
+struct first_three {
+    struct buf b;
+    size_t count;
+};
+
+static void three_add(struct first_three *t, struct str text)
+{
+    if (t->count++ >= 3)
+        return;
+    buf_addc(&t->b, t->count > 1 ? "," : "");
+    buf_add(&t->b, text);
+}
+
+static void three_cell(const struct row *r, struct first_three *t)
+{
+    if (t->count > 3)
+        buf_printf(&t->b, " + %zu more...", t->count - 3);
+    cell_or(r, buf_str(&t->b), "<unset>");
+    buf_fini(&t->b);
+}
+
+static ROW_CELLS(cells_endpoint_slice)
+{
+    struct row r = {a, object, now, cells};
+    struct first_three ports = {.b = BUF_INIT(0)}, addresses = {.b = BUF_INIT(0)};
+
+    cell_text_at(&r, "addressType");
+    json_each(p, json_get(object, "ports"))
+    {
+        int64_t number;
+
+        if (json_i64(json_get(p, "port"), &number))
+            three_add(&ports, arena_printf(a, "%lld", (long long)number));
+        else
+            three_add(&ports, json_get(p, "name") ? json_str(json_get(p, "name")) : STR("*"));
+    }
+    three_cell(&r, &ports);
+    json_each(endpoint, json_get(object, "endpoints"))
+    {
+        json_each(address, json_get(endpoint, "addresses"))
+            three_add(&addresses, json_str(address));
+    }
+    three_cell(&r, &addresses);
+    cell_age(&r);
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"AddressType", "string", "", "", 0}, {"Ports", "string", "", "", 0},
+    {"Endpoints", "string", "", "", 0},   {"Age", "string", "", "", 0},
+    {NULL, NULL, NULL, NULL, 0},
+};
+
+const struct kind KIND_ENDPOINT_SLICE = {
+    .resource =
+        {
+            RESOURCE("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice"),
+            .verbs = VERBS_ALL,
+            .flags = RES_NAMESPACED | RES_GENERATION | RES_NAME_ON_UPDATE,
+            .columns = COLUMNS,
+        },
+    .warnings_before_create = slice_warn_create,
+    .defaults = slice_defaults,
+    .prepare_update = slice_prepare_update,
+    .validate = validate_endpoint_slice,
+    .cells = cells_endpoint_slice,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of a pod, as its validation and defaults call each other. Internal to vapi/kinds/pod.
+ */
+#pragma once
+
+#include "pod.h"
+
+/* ---- defaults ---- */
+/* spec.resources from what the containers say. */
+void defaults_pod_resources(struct arena *a, cJSON *spec);
+bool image_reference_ok(struct str image);
+/* AppArmor profiles of annotations become fields. */
+void pod_sync_app_armor(struct arena *a, cJSON *pod);
+
+/* ---- volumes ---- */
+/* What a pod spec is part of. */
+struct pod_rules {
+    bool is_pod;     /* else a template */
+    struct str name; /* the pod's; empty in a template */
+};
+/* Names of the volumes that are right go to ret. */
+void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,
+                      const struct pod_rules *rules, struct names *ret);
+void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
+void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source);
+/* p is where the source is, name the volume's. */
+void validate_legacy_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
+                            const cJSON *source, bool persistent, struct str name);
+extern const char *const VOLUME_MODES[];
+void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes);
+void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
+void validate_claim_template(struct field_errors *e, const struct field_path *p,
+                             const cJSON *template_);
+
+/* ---- what a container is given ---- */
+void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list);
+/* Variables of files: their volumes are there, and empty at first. */
+void validate_file_variables(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list);
+void validate_field_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref,
+                        bool of_volume);
+void validate_resource_field_ref(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *ref, bool of_volume);
+
+/* ---- containers ---- */
+/* What checks of one container need to know of its pod. */
+struct pod_check {
+    struct field_errors *e;
+    const cJSON *spec;
+    struct names volumes, claims;
+    bool host_users;
+};
+void validate_containers(struct pod_check *c, const struct field_path *p);
+void validate_probes(struct pod_check *c, const struct field_path *p, const cJSON *container);
+void validate_lifecycle(struct pod_check *c, const struct field_path *p, const cJSON *lifecycle);
+void validate_container_security(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *context, bool host_users);
+/* What a pod is given covers what its containers request. */
+void validate_pod_amounts(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+/* Calls visit for every container of a spec, in upstream's order: init, main, ephemeral. */
+typedef void (*pod_container_cb)(void *ctx, const struct field_path *p, const cJSON *container);
+void pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
+                        void *ctx);
+
+/* ---- pod specs ---- */
+/* windows.c: options of Windows; host process containers; fields of the other system. */
+void validate_windows_options(struct field_errors *e, const struct field_path *p,
+                              const cJSON *options);
+void validate_host_process(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
+                           const cJSON *spec);
+void validate_affinity(struct field_errors *e, const struct field_path *p, const cJSON *affinity);
+void validate_spread(struct field_errors *e, const struct field_path *p, const cJSON *constraints);
+void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                       const struct pod_rules *rules);
+void validate_whole_pod(struct field_errors *e, const cJSON *pod); /* whoever writes it */
+void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
+
+/* ---- warnings ---- */
+/* Of a pod spec: files of one volume that hide one another. */
+WARNS(warn_volume_paths);
+/* Of a pod (p NULL) or of the template at p. */
+void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJSON *template,
+                          void (*warn)(void *ctx, struct str text), void *ctx);

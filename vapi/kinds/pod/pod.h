@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pods and pod templates for the kinds that are, hold or own them, and the volumes and claims they
+ * share with storage. Internal to vapi/kinds. */
+#pragma once
+
+#include "../rules/kind.h"
+
+/* ---- defaults and preparation ---- */
+void defaults_pod(struct arena *a, cJSON *pod);
+void defaults_pod_spec(struct arena *a, cJSON *spec);        /* of pods and templates */
+void defaults_volume_source(struct arena *a, cJSON *source); /* what PVs and volumes share */
+void defaults_claim_spec(struct arena *a, cJSON *spec);
+void defaults_claim(struct arena *a, cJSON *claim);
+void prepare_pod_create(struct arena *a, cJSON *pod);
+struct str pod_qos(const cJSON *pod);
+
+/* ---- pods ---- */
+void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
+void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
+void validate_node_selector(struct field_errors *e, const struct field_path *p,
+                            const cJSON *selector);
+void validate_tolerations(struct field_errors *e, const struct field_path *p,
+                          const cJSON *tolerations);
+void validate_taint_effect(struct field_errors *e, const struct field_path *p, struct str effect);
+void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name);
+/* limits, requests and claims; claims: names a pod has. */
+void validate_requirements(struct field_errors *e, const struct field_path *p,
+                           const cJSON *requirements, const struct names *claims, bool of_pod);
+
+/* ---- volumes and claims ---- */
+void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                              struct str name);
+void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec);
+bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
+/* any_group: a group of data sources that was stored may be what it likes. */
+void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                         bool any_group);
+/* Labels and annotations, and nothing else. */
+void validate_claim_metadata(struct field_errors *e, const struct field_path *at,
+                             const cJSON *metadata);
+
+/* ---- owner.c: kinds that own pods; paths begin at the object ---- */
+/* The selector and the template it matches. kind: in messages about the selector; shown: in those
+ * about the template. */
+void validate_owner(struct field_errors *e, const cJSON *spec, const char *kind, const char *shown);
+void owner_check_template(struct field_errors *e, const cJSON *spec, const char *shown);
+void owner_check_match(struct field_errors *e, const cJSON *spec, const struct selector *selector);
+/* False when the selector cannot be used. */
+bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char *kind,
+                          struct selector *ret);
+bool owner_selector_is_empty(const cJSON *selector);
+
+/* Counters of a status, in the order they are checked; capped: at most `replicas`. */
+struct owner_count {
+    const char *name;
+    bool capped;
+};
+void owner_check_counts(struct field_errors *e, const cJSON *status,
+                        const struct owner_count *counts, size_t n);
+void owner_check_available(struct field_errors *e, const cJSON *status, const char *why);
+void owner_check_collisions(struct field_errors *e, const cJSON *status, const cJSON *old);
+/* Of ReplicaSets and ReplicationControllers. */
+void replicas_prepare_create(struct arena *a, cJSON *object);
+VALIDATES(validate_replicas_status);
+void cell_template(const struct row *r, const char *containers);
+void cell_ready(const struct row *r);
+void cell_replicas(const struct row *r);
+
+/* ---- warnings ---- */
+struct warner { /* where warnings go */
+    struct arena *arena;
+    void (*warn)(void *ctx, struct str text);
+    void *ctx;
+};
+#define WARNER(name) const struct warner name = {a, warn, ctx}
+void warn_at(const struct warner *w, const struct field_path *p, const char *text);
+/* Of the label of a node: its warning, or NULL. */
+const char *deprecated_label(struct str label);
+void warn_node_terms(const struct warner *w, const struct field_path *p, const cJSON *selector);
+void warn_volume_source(const struct warner *w, const struct field_path *p, const cJSON *source,
+                        bool of_pod);
+void warn_claim_spec(const struct warner *w, const struct field_path *p, const cJSON *spec);
+/* p: where the pod is; NULL for one that is no template. */
+void warn_pod_at(const struct warner *w, const struct field_path *p, const cJSON *pod);
+/* Pods take their names from what makes them. */
+void warn_owner_name(const struct warner *w, const cJSON *object);
+WARNS(warn_pod);
+WARNS(warn_pod_app_armor);
+WARNS(warn_template_bare);
+WARNS(warn_template);
+WARNS(warn_new_owner);
+WARNS(warn_workload);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Probes and lifecycle handlers of containers. Source: validateHandler and its callers in
+ * pkg/apis/core/validation/validation.go. */
+#include "parts.h"
+
+#include <ctype.h>
+
+/* ---- handlers ---- */
+
+static void check_exec(struct pod_check *c, const struct field_path *p, const cJSON *action)
+{
+    if (!json_count(json_get(action, "command")))
+        field_required(c->e, FIELD(p, "command"), "");
+}
+
+static bool is_header_name(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (!isalnum((unsigned char)name.p[i]) && name.p[i] != '-')
+            return false;
+    }
+    return name.n > 0;
+}
+
+static void check_http(struct pod_check *c, const struct field_path *p, const cJSON *action)
+{
+    static const char *const schemes[] = {"HTTP", "HTTPS", NULL};
+    struct str scheme = json_str(json_get(action, "scheme"));
+
+    check_given(c->e, FIELD(p, "path"), json_str(json_get(action, "path")));
+    check_port_or_name(c->e, FIELD(p, "port"), json_get(action, "port"));
+    if (!one_of(scheme, schemes))
+        field_not_supported(c->e, FIELD(p, "scheme"), scheme, schemes);
+    json_each(header, json_get(action, "httpHeaders"))
+    {
+        struct str name = json_str(json_get(header, "name"));
+
+        if (!is_header_name(name))
+            field_invalid_str(c->e, FIELD(p, "httpHeaders"), name,
+                              "a valid HTTP header must consist of alphanumeric characters or '-' "
+                              "(e.g. 'X-Header-Name', regex used for validation is "
+                              "'[-A-Za-z0-9]+')");
+    }
+}
+
+static void check_port_action(struct pod_check *c, const struct field_path *p, const cJSON *action)
+{
+    check_port_or_name(c->e, FIELD(p, "port"), json_get(action, "port"));
+}
+
+static void check_sleep(struct pod_check *c, const struct field_path *p, const cJSON *action)
+{
+    int64_t grace, seconds = json_i64_at(action, "seconds", 0);
+
+    if (json_i64(json_get(c->spec, "terminationGracePeriodSeconds"), &grace) &&
+        (seconds < 0 || seconds > grace))
+        field_invalid(c->e, p, json_get(action, "seconds"),
+                      arena_printf(c->e->arena,
+                                   "must be non-negative and less than "
+                                   "terminationGracePeriodSeconds (%lld)",
+                                   (long long)grace)
+                          .p);
+}
+
+static const struct {
+    const char *name;
+    void (*check)(struct pod_check *c, const struct field_path *p, const cJSON *action);
+} HANDLERS[] = {
+    {"exec", check_exec},        {"httpGet", check_http}, {"tcpSocket", check_port_action},
+    {"grpc", check_port_action}, {"sleep", check_sleep},
+};
+
+static void check_handler(struct pod_check *c, const struct field_path *p, const cJSON *handler)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT(HANDLERS); i++) {
+        const cJSON *action = json_get(handler, HANDLERS[i].name);
+
+        if (!action)
+            continue;
+        if (n++)
+            field_forbidden(c->e, FIELD(p, HANDLERS[i].name),
+                            "may not specify more than 1 handler type");
+        else
+            HANDLERS[i].check(c, FIELD(p, HANDLERS[i].name), action);
+    }
+    if (!n)
+        field_required(c->e, p, "must specify a handler type");
+}
+
+/* ---- probes ---- */
+
+enum probe_kind { LIVENESS, READINESS, STARTUP };
+static const char *const PROBES[] = {"livenessProbe", "readinessProbe", "startupProbe"};
+
+static void check_probe(struct pod_check *c, const struct field_path *p, const cJSON *probe,
+                        enum probe_kind kind)
+{
+    static const char *const numbers[] = {"initialDelaySeconds", "timeoutSeconds",
+                                          "periodSeconds",       "successThreshold",
+                                          "failureThreshold",    NULL};
+    const cJSON *success = json_get(probe, "successThreshold");
+    const cJSON *grace = json_get(probe, "terminationGracePeriodSeconds");
+    int64_t n;
+
+    check_handler(c, p, probe);
+    check_all_nonnegative(c->e, p, probe, numbers);
+    if (json_i64(grace, &n) && n <= 0)
+        field_invalid(c->e, FIELD(p, "terminationGracePeriodSeconds"), grace,
+                      "must be greater than 0");
+    if (kind == READINESS) {
+        if (grace)
+            field_invalid(c->e, FIELD(p, "terminationGracePeriodSeconds"), grace,
+                          "must not be set for readinessProbes");
+    } else if (json_i64(success, &n) && n != 1) {
+        field_invalid(c->e, FIELD(p, "successThreshold"), success, "must be 1");
+    }
+}
+
+void validate_probes(struct pod_check *c, const struct field_path *p, const cJSON *container)
+{
+    for (size_t i = 0; i < COUNT(PROBES); i++) {
+        const cJSON *probe = json_get(container, PROBES[i]);
+
+        if (probe)
+            check_probe(c, FIELD(p, PROBES[i]), probe, (enum probe_kind)i);
+    }
+}
+
+/* ---- lifecycle ---- */
+
+void validate_lifecycle(struct pod_check *c, const struct field_path *p, const cJSON *lifecycle)
+{
+    static const char *const names[] = {"postStart", "preStop"};
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const cJSON *handler = json_get(lifecycle, names[i]);
+
+        if (handler)
+            check_handler(c, FIELD(p, names[i]), handler);
+    }
+    if (json_get(lifecycle, "stopSignal") && !json_get(c->spec, "os"))
+        field_forbidden(c->e, FIELD(p, "stopSignal"),
+                        "may not be set for containers with empty `spec.os.name`");
+}

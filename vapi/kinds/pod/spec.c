@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pod specs, of pods and of templates. What a host would judge anyway (policy, quota, whether a
+ * class exists) is left to it. Source: ValidatePodSpec, ValidatePodTemplateSpec and
+ * ValidatePodSpecificAnnotations in pkg/apis/core/validation/validation.go. */
+#include "parts.h"
+
+#include <string.h>
+
+static const struct field_path METADATA = {.name = "metadata"};
+
+/* ---- parts of the spec ---- */
+
+static void check_dns_names(struct field_errors *e, const struct field_path *p,
+                            const cJSON *searches)
+{
+    size_t i = 0, total = 0;
+
+    if (json_count(searches) > 32)
+        field_invalid(e, p, searches, "must not have more than 32 search paths");
+    json_each(search, searches) total += json_str(search).n + (search != searches->child);
+    if (total > 2048)
+        field_invalid(e, p, searches,
+                      "must not have more than 2048 characters (including spaces) in the search "
+                      "list");
+    json_each(search, searches)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(search);
+
+        if (str_eqc(name, "."))
+            continue;
+        if (str_has_suffix(name, STR(".")))
+            name.n--;
+        check_underscored_name(e, at, name);
+    }
+}
+
+static void check_dns(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *config = json_get(spec, "dnsConfig");
+    const cJSON *servers = json_get(config, "nameservers");
+    const struct field_path *list = FIELD(p, "nameservers"), *options = FIELD(p, "options");
+    size_t i = 0;
+
+    if (str_eqc(json_str(json_get(spec, "dnsPolicy")), "None") && !json_count(servers)) {
+        field_required(e, config ? list : p,
+                       config ? "must provide at least one DNS nameserver when `dnsPolicy` is None"
+                              : "must provide `dnsConfig` when `dnsPolicy` is None");
+        return;
+    }
+    if (json_count(servers) > 3)
+        field_invalid(e, list, servers, "must not have more than 3 nameservers");
+    json_each(server, servers) check_ip(e, FIELD_INDEX(list, i++), json_str(server));
+    check_dns_names(e, FIELD(p, "searches"), json_get(config, "searches"));
+    i = 0;
+    json_each(option, json_get(config, "options"))
+    {
+        if (!json_str(json_get(option, "name")).n)
+            field_required(e, FIELD_INDEX(options, i), "must not be empty");
+        i++;
+    }
+}
+
+static void check_gates(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const struct field_path *readiness = FIELD(p, "readinessGates");
+    const struct field_path *scheduling = FIELD(p, "schedulingGates");
+    struct names names = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(gate, json_get(spec, "readinessGates"))
+    {
+        const struct field_path *at = FIELD_INDEX(readiness, i++);
+
+        check_rule(e, FIELD(at, "conditionType"), NAME_QUALIFIED,
+                   json_str(json_get(gate, "conditionType")));
+    }
+    i = 0;
+    json_each(gate, json_get(spec, "schedulingGates"))
+    {
+        const struct field_path *at = FIELD_INDEX(scheduling, i++);
+        struct str name = json_str(json_get(gate, "name"));
+
+        check_rule(e, at, NAME_QUALIFIED, name);
+        if (!names_add(&names, name, gate))
+            field_duplicate(e, at, json_get(gate, "name"));
+    }
+}
+
+static void check_claims(struct field_errors *e, const struct field_path *p, const cJSON *claims)
+{
+    struct names names = {.arena = e->arena};
+    size_t i = 0;
+
+    json_each(claim, claims)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        const cJSON *direct = json_get(claim, "resourceClaimName");
+        const cJSON *template_ = json_get(claim, "resourceClaimTemplateName");
+        struct str name = json_str(json_get(claim, "name"));
+
+        if (check_given(e, FIELD(at, "name"), name)) {
+            if (names_add(&names, name, claim))
+                check_rule(e, FIELD(at, "name"), NAME_DNS1123_LABEL, name);
+            else
+                field_duplicate(e, FIELD(at, "name"), json_get(claim, "name"));
+        }
+        if (direct && template_)
+            field_invalid(e, at, claim,
+                          "at most one of `resourceClaimName` or `resourceClaimTemplateName` may "
+                          "be specified");
+        if (!direct && !template_)
+            field_invalid(e, at, claim,
+                          "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
+        if (direct)
+            check_rule(e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN, json_str(direct));
+        if (template_)
+            check_rule(e, FIELD(at, "resourceClaimTemplateName"), NAME_DNS1123_SUBDOMAIN,
+                       json_str(template_));
+    }
+}
+
+/* Ports of a pod on the node's network are the node's. */
+static void check_host_network(struct field_errors *e, const struct field_path *p,
+                               const cJSON *spec, const struct pod_rules *rules)
+{
+    const struct field_path *list = FIELD(p, "containers");
+    size_t i = 0;
+
+    if (!json_true(json_get(spec, "hostNetwork")))
+        return;
+    json_each(container, json_get(spec, "containers"))
+    {
+        const struct field_path *at = FIELD_INDEX(list, i++), *ports = FIELD(at, "ports");
+        size_t k = 0;
+
+        json_each(port, json_get(container, "ports"))
+        {
+            const struct field_path *here = FIELD_INDEX(ports, k++);
+            const cJSON *host = json_get(port, "hostPort");
+            int64_t number = json_i64_at(port, "hostPort", 0);
+
+            if ((rules->is_pod || number) && number != json_i64_at(port, "containerPort", 0))
+                field_invalid(e, FIELD(here, "hostPort"), host ? host : json_new_i64(e->arena, 0),
+                              "must match `containerPort` when `hostNetwork` is true");
+        }
+    }
+}
+
+static void on_host_users(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    if (json_count(json_get(container, "volumeDevices")))
+        field_forbidden(ctx, FIELD(p, "volumeDevices"), "when `hostUsers` is false");
+}
+
+static void check_host_users(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *users = json_get(spec, "hostUsers");
+    static const struct {
+        const char *name, *shown;
+    } shared[] = {{"hostNetwork", "hostNetwork"}, {"hostPID", "HostPID"}, {"hostIPC", "HostIPC"}};
+
+    if (!users || json_true(users))
+        return;
+    for (size_t i = 0; i < COUNT(shared); i++) {
+        if (json_true(json_get(spec, shared[i].name)))
+            field_forbidden(e, FIELD(p, shared[i].shown), "when `hostUsers` is false");
+    }
+    pod_each_container(p, spec, on_host_users, e);
+}
+
+static void check_aliases(struct field_errors *e, const struct field_path *p, const cJSON *aliases)
+{
+    size_t i = 0;
+
+    json_each(alias, aliases)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++), *names = FIELD(at, "hostnames");
+        size_t k = 0;
+
+        check_ip(e, FIELD(at, "ip"), json_str(json_get(alias, "ip")));
+        json_each(name, json_get(alias, "hostnames"))
+            check_rule(e, FIELD_INDEX(names, k++), NAME_DNS1123_SUBDOMAIN, json_str(name));
+    }
+}
+
+static void check_hostname(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const struct field_path *at = FIELD(p, "hostnameOverride");
+    struct str name = json_str(json_get(spec, "hostnameOverride"));
+
+    if (!json_get(spec, "hostnameOverride"))
+        return;
+    if (json_true(json_get(spec, "setHostnameAsFQDN")))
+        field_forbidden(e, at, "may not be specified when setHostnameAsFQDN is true");
+    if (json_true(json_get(spec, "hostNetwork")))
+        field_forbidden(e, at, "may not be specified when hostNetwork is true");
+    if (name.n > 64)
+        field_too_long(e, at, 64);
+    check_rule(e, at, NAME_DNS1123_SUBDOMAIN, name);
+}
+
+/* Names that must be right when they are given. */
+static const struct {
+    const char *name;
+    enum name_rule rule;
+    bool pointer; /* in Go: "" is a name too, and a wrong one */
+} NAMES[] = {
+    {"serviceAccountName", NAME_DNS1123_SUBDOMAIN, false},
+    {"nodeName", NAME_DNS1123_SUBDOMAIN, false},
+    {"hostname", NAME_DNS1123_LABEL, false},
+    {"subdomain", NAME_DNS1123_LABEL, false},
+    {"priorityClassName", NAME_DNS1123_SUBDOMAIN, false},
+    {"runtimeClassName", NAME_DNS1123_SUBDOMAIN, true},
+};
+
+static void check_names(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    for (size_t i = 0; i < COUNT(NAMES); i++) {
+        const cJSON *member = given(spec, NAMES[i].name);
+        struct str name = json_str(member);
+
+        if (name.n || (member && NAMES[i].pointer))
+            check_rule(e, FIELD(p, NAMES[i].name), NAMES[i].rule, name);
+    }
+}
+
+static void check_enums(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const restarts[] = {"Always", "OnFailure", "Never", NULL};
+    static const char *const dns[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None",
+                                      NULL};
+
+    check_enum(e, FIELD(p, "restartPolicy"), json_str(json_get(spec, "restartPolicy")), restarts);
+    check_enum(e, FIELD(p, "dnsPolicy"), json_str(json_get(spec, "dnsPolicy")), dns);
+}
+
+/* ---- the spec ---- */
+
+static void check_resources(struct pod_check *c, const struct field_path *p)
+{
+    const cJSON *resources = json_get(c->spec, "resources");
+
+    if (!resources)
+        return;
+    if (str_eqc(json_str_at(c->spec, "os.name"), "windows")) {
+        field_forbidden(c->e, p, "may not be set for a windows pod");
+        return;
+    }
+    if (json_get(resources, "claims"))
+        field_forbidden(c->e, FIELD(p, "claims"),
+                        "claims may not be set for Resources at pod-level");
+    validate_requirements(c->e, p, resources, &c->claims, true);
+    validate_pod_amounts(c->e, p, c->spec);
+}
+
+static void check_containers(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                             const struct pod_rules *rules)
+{
+    const cJSON *users = json_get(spec, "hostUsers");
+    struct pod_check c = {
+        .e = e,
+        .spec = spec,
+        .volumes = {.arena = e->arena},
+        .claims = {.arena = e->arena},
+        .host_users = !users || json_true(users),
+    };
+
+    validate_volumes(e, FIELD(p, "volumes"), json_get(spec, "volumes"), rules, &c.volumes);
+    json_each(claim, json_get(spec, "resourceClaims"))
+    {
+        if (json_str(json_get(claim, "name")).n)
+            names_add(&c.claims, json_str(json_get(claim, "name")), claim);
+    }
+    check_claims(e, FIELD(p, "resourceClaims"), json_get(spec, "resourceClaims"));
+    validate_containers(&c, p);
+    check_resources(&c, FIELD(p, "resources"));
+}
+
+static void check_rest(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const preemption[] = {"PreemptLowerPriority", "Never", NULL};
+    struct names none = {.arena = e->arena};
+    cJSON *overhead;
+
+    validate_host_process(e, p, spec);
+    check_host_users(e, p, spec);
+    check_hostname(e, p, spec);
+    check_names(e, p, spec);
+    check_range(e, FIELD(p, "activeDeadlineSeconds"), json_get(spec, "activeDeadlineSeconds"), 1,
+                INT32_MAX);
+    validate_tolerations(e, FIELD(p, "tolerations"), json_get(spec, "tolerations"));
+    check_aliases(e, FIELD(p, "hostAliases"), json_get(spec, "hostAliases"));
+    if (given(spec, "preemptionPolicy"))
+        check_enum(e, FIELD(p, "preemptionPolicy"), json_str(json_get(spec, "preemptionPolicy")),
+                   preemption);
+    if (json_get(spec, "overhead")) {
+        overhead = json_new_object(e->arena);
+        json_set(e->arena, overhead, "limits", json_copy(e->arena, json_get(spec, "overhead")));
+        validate_requirements(e, FIELD(p, "overhead"), overhead, &none, false);
+    }
+    validate_os(e, p, spec);
+    validate_file_variables(e, p, spec);
+}
+
+void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                       const struct pod_rules *rules)
+{
+    if (!json_get(spec, "terminationGracePeriodSeconds"))
+        field_required(e, FIELD(p, "terminationGracePeriodSeconds"), "");
+    check_containers(e, p, spec, rules);
+    check_host_network(e, p, spec, rules);
+    check_enums(e, p, spec);
+    validate_labels(e, FIELD(p, "nodeSelector"), json_get(spec, "nodeSelector"));
+    validate_pod_security(e, FIELD(p, "securityContext"), json_get(spec, "securityContext"), spec);
+    validate_affinity(e, FIELD(p, "affinity"), json_get(spec, "affinity"));
+    check_dns(e, FIELD(p, "dnsConfig"), spec);
+    check_gates(e, p, spec);
+    validate_spread(e, FIELD(p, "topologySpreadConstraints"),
+                    json_get(spec, "topologySpreadConstraints"));
+    check_rest(e, p, spec);
+}
+
+/* ---- annotations that mean something ---- */
+
+#define MIRROR   "kubernetes.io/config.mirror"
+#define COST     "controller.kubernetes.io/pod-deletion-cost"
+#define APPARMOR "container.apparmor.security.beta.kubernetes.io/"
+
+static bool is_cost(struct str text)
+{
+    int64_t cost;
+
+    if (text.n > 1 && text.p[0] == '+')
+        return false;
+    return str_to_i64(text, &cost) && cost >= INT32_MIN && cost <= INT32_MAX &&
+           !(text.n > 1 && text.p[0] == '0');
+}
+
+static bool has_container(const cJSON *spec, struct str name)
+{
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        json_each(c, json_get(spec, lists[i]))
+        {
+            if (str_eq(json_str(json_get(c, "name")), name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_app_armor(struct field_errors *e, const struct field_path *p,
+                            const cJSON *annotation, const cJSON *spec)
+{
+    struct str key = str_c(annotation->string), profile = json_str(annotation);
+    struct str container = str_from(key, sizeof(APPARMOR) - 1);
+
+    if (!has_container(spec, container))
+        field_invalid_str(e, FIELD_KEY(p, key), container, "container not found");
+    if (profile.n && !str_eqc(profile, "runtime/default") && !str_eqc(profile, "unconfined") &&
+        !str_has_prefix(profile, STR("localhost/")))
+        field_invalid_str(
+            e, FIELD_KEY(p, key), profile,
+            arena_printf(e->arena, "invalid AppArmor profile name: \"%.*s\"", STR_F(profile)).p);
+}
+
+static void validate_pod_annotations(struct field_errors *e, const struct field_path *p,
+                                     const cJSON *annotations, const cJSON *spec)
+{
+    const cJSON *mirror = json_get(annotations, MIRROR), *cost = json_get(annotations, COST);
+
+    if (mirror && !json_str(json_get(spec, "nodeName")).n)
+        field_invalid(e, FIELD_KEY(p, STR(MIRROR)), mirror,
+                      "must set spec.nodeName if mirror pod annotation is set");
+    if (cost && !is_cost(json_str(cost)))
+        field_invalid(e, FIELD_KEY(p, STR(COST)), cost, "must be a 32bit integer");
+    json_each(annotation, annotations)
+    {
+        if (str_has_prefix(str_c(annotation->string), STR(APPARMOR)))
+            check_app_armor(e, p, annotation, spec);
+    }
+}
+
+/* ---- templates ---- */
+
+void validate_pod_template(struct field_errors *e, const struct field_path *p,
+                           const cJSON *template_)
+{
+    static const struct pod_rules rules = {.is_pod = false};
+    const cJSON *spec = json_get(template_, "spec");
+    const cJSON *annotations = json_path(template_, "metadata.annotations");
+
+    validate_labels(e, FIELD(p, "labels"), json_path(template_, "metadata.labels"));
+    check_annotations(e, FIELD(p, "annotations"), annotations);
+    validate_pod_annotations(e, FIELD(p, "annotations"), annotations, spec);
+    validate_pod_spec(e, FIELD(p, "spec"), spec, &rules);
+    if (json_count(json_get(spec, "ephemeralContainers")))
+        field_forbidden(e, FIELD(FIELD(p, "spec"), "ephemeralContainers"),
+                        "ephemeral containers not allowed in pod template");
+}
+
+/* ---- pods ---- */
+
+static void check_images(struct field_errors *e, const cJSON *spec, const char *list)
+{
+    const struct field_path *p = FIELD(&SPEC, list);
+    size_t i = 0;
+
+    json_each(container, json_get(spec, list))
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str image = json_str(json_get(container, "image"));
+
+        if (str_trim(image).n != image.n)
+            field_invalid_str(e, FIELD(at, "image"), image,
+                              "must not have leading or trailing whitespace");
+    }
+}
+
+/* A token is of an account. */
+static void check_tokens(struct field_errors *e, const cJSON *spec)
+{
+    const struct field_path *volumes = FIELD(&SPEC, "volumes");
+    size_t i = 0;
+
+    if (json_str(json_get(spec, "serviceAccountName")).n)
+        return;
+    json_each(volume, json_get(spec, "volumes"))
+    {
+        const struct field_path *at = FIELD_INDEX(volumes, i++),
+                                *projected = FIELD(at, "projected");
+        const struct field_path *sources = FIELD(projected, "sources");
+        size_t k = 0;
+
+        json_each(source, json_path(volume, "projected.sources"))
+        {
+            const struct field_path *here = FIELD_INDEX(sources, k++);
+
+            if (json_get(source, "serviceAccountToken"))
+                field_forbidden(e, FIELD(here, "serviceAccountToken"),
+                                "must not be specified when serviceAccountName is not set");
+        }
+    }
+}
+
+void validate_whole_pod(struct field_errors *e, const cJSON *pod)
+{
+    const struct pod_rules rules = {.is_pod = true, .name = json_str_at(pod, "metadata.name")};
+    const cJSON *spec = json_get(pod, "spec");
+
+    validate_pod_annotations(e, FIELD(&METADATA, "annotations"),
+                             json_path(pod, "metadata.annotations"), spec);
+    validate_pod_spec(e, &SPEC, spec, &rules);
+    check_tokens(e, spec);
+    check_images(e, spec, "containers");
+    check_images(e, spec, "initContainers");
+}
+
+void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    const cJSON *spec = json_get(pod, "spec");
+
+    validate_whole_pod(e, pod);
+    if (old) {
+        validate_pod_update(e, pod, old);
+        return;
+    }
+    if (json_count(json_get(spec, "ephemeralContainers")))
+        field_forbidden(e, FIELD(&SPEC, "ephemeralContainers"), "cannot be set on create");
+    if (json_str(json_get(spec, "nodeName")).n && json_count(json_get(spec, "schedulingGates")))
+        field_forbidden(e, FIELD(&SPEC, "nodeName"),
+                        "cannot be set until all schedulingGates have been cleared");
+}

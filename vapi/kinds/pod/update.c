@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an update may change of a pod, and what a status update may not. Must never look at the
+ * fields both forbid: they are compared whole. Source: ValidatePodUpdate and
+ * ValidatePodStatusUpdate in pkg/apis/core/validation/validation.go. */
+#include "parts.h"
+
+#include <string.h>
+
+static const struct field_path ANNOTATIONS = {
+    .name = "annotations", .parent = &(const struct field_path){.name = "metadata"}};
+
+#define MIRROR   "kubernetes.io/config.mirror"
+#define APPARMOR "container.apparmor.security.beta.kubernetes.io/"
+#define UPDATABLE                                                                                  \
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"      \
+    "`spec.tolerations` (only additions to existing tolerations),"                                 \
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+
+/* ---- annotations ---- */
+
+static void check_kept(struct field_errors *e, struct str key, const char *app_armor,
+                       const char *mirror)
+{
+    if (str_has_prefix(key, STR(APPARMOR)))
+        field_forbidden(e, FIELD_KEY(&ANNOTATIONS, key), app_armor);
+    if (str_eqc(key, MIRROR))
+        field_forbidden(e, FIELD_KEY(&ANNOTATIONS, key), mirror);
+}
+
+static void check_annotation_changes(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    struct names current = {.arena = e->arena}, former = current;
+
+    names_add_keys(&current, now);
+    names_add_keys(&former, before);
+    json_each(a, before)
+    {
+        struct str key = str_c(a->string);
+        const cJSON *value = names_get(&current, key);
+
+        if (!value || !str_eq(json_str(value), json_str(a)))
+            check_kept(e, key, "may not remove or update AppArmor annotations",
+                       "may not remove or update mirror pod annotation");
+    }
+    json_each(a, now)
+    {
+        if (!names_has(&former, str_c(a->string)))
+            check_kept(e, str_c(a->string), "may not add AppArmor annotations",
+                       "may not add mirror pod annotation");
+    }
+}
+
+/* ---- the fields that may change ---- */
+
+static bool check_list_kept(struct field_errors *e, const cJSON *spec, const cJSON *old,
+                            const char *list)
+{
+    if (json_count(json_get(spec, list)) == json_count(json_get(old, list)))
+        return true;
+    field_forbidden(e, FIELD(&SPEC, list), "pod updates may not add or remove containers");
+    return false;
+}
+
+/* From none to some, or to less. */
+static bool check_deadline(struct field_errors *e, const cJSON *spec, const cJSON *old)
+{
+    const struct field_path *p = FIELD(&SPEC, "activeDeadlineSeconds");
+    const cJSON *deadline = json_get(spec, "activeDeadlineSeconds");
+    int64_t now, before;
+    bool had = json_i64(json_get(old, "activeDeadlineSeconds"), &before);
+
+    if (!json_i64(deadline, &now)) {
+        if (had)
+            field_invalid(e, p, NULL, "must not update from a positive integer to nil value");
+        return true;
+    }
+    if (!check_range(e, p, deadline, 0, INT32_MAX))
+        return false;
+    if (!had || before >= now)
+        return true;
+    field_invalid(e, p, deadline, "must be less than or equal to previous value");
+    return false;
+}
+
+static cJSON *without_seconds(struct arena *a, const cJSON *toleration)
+{
+    cJSON *copy = json_copy(a, toleration);
+
+    json_remove(copy, "tolerationSeconds");
+    return copy;
+}
+
+static struct str toleration_key(struct arena *a, const cJSON *toleration)
+{
+    static const char *const parts[] = {"key", "operator", "value", "effect"};
+    struct buf b = BUF_INIT(0);
+
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        buf_add(&b, json_str(json_get(toleration, parts[i])));
+        buf_char(&b, '\n');
+    }
+    struct str key = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return key;
+}
+
+static void check_tolerations(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    struct names kept = {.arena = e->arena};
+
+    json_each(t, now) names_add(&kept, toleration_key(e->arena, t), t);
+    json_each(t, before)
+    {
+        const cJSON *same = names_get(&kept, toleration_key(e->arena, t));
+
+        if (same && json_equal(without_seconds(e->arena, same), without_seconds(e->arena, t)))
+            continue;
+        field_forbidden(e, FIELD(&SPEC, "tolerations"),
+                        "existing toleration can not be modified except its tolerationSeconds");
+        return;
+    }
+}
+
+static void check_gates(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    const struct field_path *p = FIELD(&SPEC, "schedulingGates");
+    struct names former = {.arena = e->arena};
+    size_t i = 0;
+
+    names_add_members(&former, before, "name");
+    json_each(gate, now)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(gate, "name"));
+
+        if (!names_has(&former, name))
+            field_forbidden(
+                e, FIELD(at, "name"),
+                arena_printf(e->arena,
+                             "only deletion is allowed, but found new scheduling gate '%.*s'",
+                             STR_F(name))
+                    .p);
+    }
+}
+
+/* ---- a gated pod may still choose its node more narrowly ---- */
+
+static void check_node_selector(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    struct names current = {.arena = e->arena};
+
+    names_add_keys(&current, now);
+    json_each(label, before)
+    {
+        const cJSON *value = names_get(&current, str_c(label->string));
+
+        if (value && str_eq(json_str(value), json_str(label)))
+            continue;
+        field_invalid(
+            e, FIELD(&SPEC, "nodeSelector"), now,
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
+        return;
+    }
+}
+
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+
+/* Each list of old is the beginning of that of now. */
+static bool extends(const cJSON *now, const cJSON *old, const char *list)
+{
+    const cJSON *a = json_first(json_get(now, list)), *b = json_first(json_get(old, list));
+
+    for (; b; a = a->next, b = b->next) {
+        if (!a || !json_equal(a, b))
+            return false;
+    }
+    return true;
+}
+
+static void check_node_affinity(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    const struct field_path *p = FIELD(FIELD(&SPEC, "affinity"), "nodeAffinity");
+    const struct field_path *required = FIELD(p, REQUIRED);
+    const struct field_path *terms = FIELD(required, "nodeSelectorTerms");
+    const cJSON *a = json_path(now, REQUIRED ".nodeSelectorTerms");
+    const cJSON *b = json_path(before, REQUIRED ".nodeSelectorTerms");
+    const cJSON *term = json_first(a);
+    size_t i = 0;
+
+    if (!json_count(b))
+        return;
+    if (json_count(a) != json_count(b)) {
+        field_invalid(e, terms, a,
+                      "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+        return;
+    }
+    json_each(old, b)
+    {
+        const struct field_path *at = FIELD_INDEX(terms, i++);
+        bool empty = !json_count(old) && json_count(term);
+
+        if (empty || !extends(term, old, "matchExpressions") || !extends(term, old, "matchFields"))
+            field_invalid(e, at, term, "only additions are allowed (no mutations or deletions)");
+        term = term->next;
+    }
+}
+
+static void put_back(struct arena *a, cJSON *to, const cJSON *from, const char *key)
+{
+    const cJSON *value = json_get(from, key);
+
+    if (value)
+        json_set(a, to, key, json_copy(a, value));
+    else
+        json_remove(to, key);
+}
+
+/* Checks what a gated pod may change, and takes it back in `munged`. */
+static void check_gated(struct field_errors *e, cJSON *munged, const cJSON *old)
+{
+    const cJSON *now = json_path(munged, "affinity.nodeAffinity");
+    const cJSON *before = json_path(old, "affinity.nodeAffinity");
+    cJSON *affinity;
+
+    check_node_selector(e, json_get(munged, "nodeSelector"), json_get(old, "nodeSelector"));
+    put_back(e->arena, munged, old, "nodeSelector");
+    if (same_value(now, before))
+        return;
+    check_node_affinity(e, now, before);
+    affinity = json_ensure_object(e->arena, munged, "affinity");
+    put_back(e->arena, affinity, json_get(old, "affinity"), "nodeAffinity");
+    if (!affinity->child && !json_get(old, "affinity"))
+        json_remove(munged, "affinity");
+}
+
+/* ---- everything else is fixed ---- */
+
+static void take_images(struct arena *a, cJSON *munged, const cJSON *old, const char *list)
+{
+    const cJSON *from = json_first(json_get(old, list));
+
+    json_each(container, json_get(munged, list))
+    {
+        put_back(a, container, from, "image");
+        from = from->next;
+    }
+}
+
+static void list_changes(struct buf *b, const cJSON *now, const cJSON *before)
+{
+    json_each(member, before)
+    {
+        if (!same_value(json_get(now, member->string), member))
+            buf_printf(b, "\n- spec.%s", member->string);
+    }
+    json_each(member, now)
+    {
+        if (!json_get(before, member->string))
+            buf_printf(b, "\n+ spec.%s", member->string);
+    }
+}
+
+static void check_fixed(struct field_errors *e, const cJSON *spec, const cJSON *old)
+{
+    cJSON *munged = json_copy(e->arena, spec);
+    struct buf b = BUF_INIT(8192);
+    int64_t grace;
+
+    take_images(e->arena, munged, old, "containers");
+    take_images(e->arena, munged, old, "initContainers");
+    put_back(e->arena, munged, old, "activeDeadlineSeconds");
+    put_back(e->arena, munged, old, "schedulingGates");
+    put_back(e->arena, munged, old, "tolerations");
+    if (json_i64(json_get(old, "terminationGracePeriodSeconds"), &grace) && grace < 0 &&
+        json_i64_at(munged, "terminationGracePeriodSeconds", 0) == 1)
+        put_back(e->arena, munged, old, "terminationGracePeriodSeconds");
+    if (json_count(json_get(old, "schedulingGates")))
+        check_gated(e, munged, old);
+    if (json_equal(munged, old))
+        return;
+    buf_addc(&b, "pod updates may not change fields other than " UPDATABLE);
+    list_changes(&b, munged, old);
+    field_forbidden(e, &SPEC, arena_cstr(e->arena, buf_str(&b)));
+    buf_fini(&b);
+}
+
+void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    const cJSON *spec = json_get(pod, "spec"), *before = json_get(old, "spec");
+
+    check_annotation_changes(e, json_path(pod, "metadata.annotations"),
+                             json_path(old, "metadata.annotations"));
+    if (!check_list_kept(e, spec, before, "containers") ||
+        !check_list_kept(e, spec, before, "initContainers") || !check_deadline(e, spec, before))
+        return;
+    check_tolerations(e, json_get(spec, "tolerations"), json_get(before, "tolerations"));
+    check_gates(e, json_get(spec, "schedulingGates"), json_get(before, "schedulingGates"));
+    if (!json_equal(spec, before))
+        check_fixed(e, spec, before);
+}
+
+/* ---- status ---- */
+
+static void check_conditions(struct field_errors *e, const cJSON *conditions)
+{
+    static const char *const ours[] = {"PodScheduled", "Ready", "Initialized", NULL};
+    const struct field_path *p = FIELD(&STATUS, "conditions");
+    size_t i = 0;
+
+    json_each(c, conditions)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str type = json_str(json_get(c, "type"));
+        const cJSON *generation = json_get(c, "observedGeneration");
+
+        if (json_i64_at(c, "observedGeneration", 0) < 0)
+            field_invalid(e, FIELD(at, "observedGeneration"), generation,
+                          "must be a non-negative integer");
+        if (!one_of(type, ours))
+            check_rule(e, FIELD(at, "Type"), NAME_QUALIFIED, type);
+    }
+}
+
+/* Upstream's type has no names of JSON for them. */
+static cJSON *addresses_shown(struct arena *a, const cJSON *list)
+{
+    cJSON *shown = json_new_array(a);
+
+    json_each(address, list) json_set_str(a, json_append(shown, json_new_object(a)), "IP",
+                                          json_str(json_get(address, "ip")));
+    return shown;
+}
+
+/* Two addresses are one of each family. */
+static void check_dual_stack(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    bool found[2] = {false};
+    size_t i = 0;
+
+    json_each(address, list)
+    {
+        struct str ip = json_str(json_get(address, "ip"));
+
+        if (!is_ip(e->arena, ip)) {
+            field_internal(e, p,
+                           arena_printf(e->arena,
+                                        "failed to check for dual stack with error:invalid "
+                                        "IP[%zu]: %.*s",
+                                        i, STR_F(ip))
+                               .p);
+            found[0] = false;
+            break;
+        }
+        found[is_ipv6(ip)] = true;
+        i++;
+    }
+    if (!found[0] || !found[1] || json_count(list) > 2)
+        field_invalid(e, p, addresses_shown(e->arena, list),
+                      "may specify no more than one IP for each IP family");
+}
+
+/* podIPs or hostIPs: what was accepted before stays so. */
+static void check_addresses(struct field_errors *e, const char *name, const cJSON *list,
+                            const cJSON *old)
+{
+    const struct field_path *p = FIELD(&STATUS, name);
+    struct names known = {.arena = e->arena};
+    size_t i = 0;
+
+    names_add_members(&known, old, "ip");
+    json_each(address, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str ip = json_str(json_get(address, "ip"));
+
+        if (!names_has(&known, ip))
+            check_ip(e, at, ip);
+    }
+    if (json_count(list) > 1)
+        check_dual_stack(e, p, list);
+}
+
+static void check_host_addresses(struct field_errors *e, const cJSON *now, const cJSON *before)
+{
+    const cJSON *list = json_get(now, "hostIPs");
+    const struct field_path *first = FIELD_INDEX(FIELD(&STATUS, "hostIPs"), 0);
+    struct str ip = json_str(json_get(json_first(list), "ip"));
+
+    if (!json_count(list))
+        return;
+    if (!str_eq(json_str(json_get(now, "hostIP")), ip))
+        field_invalid_str(e, FIELD(first, "ip"), ip, "must be equal to `hostIP`");
+    check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
+}
+
+/* Who a container's first process runs as, as its node tells it. */
+static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *user)
+{
+    check_user_id(e, FIELD(p, "uid"), json_get(user, "uid"));
+    check_user_id(e, FIELD(p, "gid"), json_get(user, "gid"));
+    check_user_ids(e, FIELD(p, "supplementalGroups"), json_get(user, "supplementalGroups"));
+}
+
+static void check_users(struct field_errors *e, const char *key, const cJSON *pod)
+{
+    const struct field_path *p = FIELD(&STATUS, key);
+    struct str os = json_str_at(pod, "spec.os.name");
+    size_t i = 0;
+
+    json_each(status, json_get(json_get(pod, "status"), key))
+    {
+        const struct field_path *at = FIELD(FIELD(FIELD_INDEX(p, i++), "user"), "linux");
+        const cJSON *user = json_path(status, "user.linux");
+
+        if (user && str_eqc(os, "windows"))
+            field_forbidden(e, at, "cannot be set for a windows pod");
+        else if (user && (!os.n || str_eqc(os, "linux")))
+            check_user(e, at, user);
+    }
+}
+
+static void check_claim_statuses(struct field_errors *e, const cJSON *list, const cJSON *claims)
+{
+    const struct field_path *p = FIELD(&STATUS, "resourceClaimStatuses");
+    struct names known = {.arena = e->arena}, seen = known;
+    size_t i = 0;
+
+    names_add_members(&known, claims, "name");
+    json_each(status, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        const cJSON *claim = given(status, "resourceClaimName");
+        struct str name = json_str(json_get(status, "name"));
+
+        if (!names_has(&known, name))
+            field_invalid_str(e, FIELD(at, "name"), name,
+                              "must match the name of an entry in `spec.resourceClaims`");
+        if (!names_add(&seen, name, status))
+            field_duplicate(e, FIELD(at, "name"), json_new_string(e->arena, name));
+        if (claim)
+            check_rule(e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN, json_str(claim));
+    }
+}
+
+static void check_nominated(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    const cJSON *node = json_path(pod, "status.nominatedNodeName");
+    const struct field_path *p = FIELD(&STATUS, "nominatedNodeName");
+
+    if (!json_str(node).n || same_value(node, json_path(old, "status.nominatedNodeName")))
+        return;
+    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, json_str(node));
+    if (json_str_at(old, "spec.nodeName").n)
+        field_forbidden(e, p, "may not be set on pods that are already bound to a node");
+}
+
+void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old)
+{
+    const cJSON *now = json_get(pod, "status"), *before = json_get(old, "status");
+    const cJSON *generation = json_get(now, "observedGeneration");
+
+    check_annotation_changes(e, json_path(pod, "metadata.annotations"),
+                             json_path(old, "metadata.annotations"));
+    check_conditions(e, json_get(now, "conditions"));
+    check_nominated(e, pod, old);
+    if (json_i64_at(now, "observedGeneration", 0) < 0)
+        field_invalid(e, FIELD(&STATUS, "observedGeneration"), generation,
+                      "must be a non-negative integer");
+    if (json_get(now, "qosClass"))
+        check_immutable(e, FIELD(&STATUS, "qosClass"), json_get(now, "qosClass"),
+                        json_get(before, "qosClass"));
+    check_claim_statuses(e, json_get(now, "resourceClaimStatuses"),
+                         json_path(pod, "spec.resourceClaims"));
+    check_addresses(e, "podIPs", json_get(now, "podIPs"), json_get(before, "podIPs"));
+    check_host_addresses(e, now, before);
+    check_users(e, "containerStatuses", pod);
+    check_users(e, "initContainerStatuses", pod);
+    check_users(e, "ephemeralContainerStatuses", pod);
+}

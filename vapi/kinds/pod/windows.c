@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod says of the system it is for: the options of Windows, and what one system has that the
+ * other has not. It must never judge whether a node of that system exists. Source:
+ * validateWindowsSecurityContextOptions, validateWindowsHostProcessPod, validateOS and what follows
+ * it in pkg/apis/core/validation/validation.go. */
+#include "parts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_CREDENTIAL_SPEC (64 * 1024)
+#define MAX_DOMAIN          256
+#define MAX_USER            104
+#define MAX_NETBIOS         15
+
+/* ---- user names ---- */
+
+static bool is_any_of(char c, const char *chars)
+{
+    return c && strchr(chars, c);
+}
+
+static bool has_any_of(struct str s, const char *chars)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (is_any_of(s.p[i], chars))
+            return true;
+    }
+    return false;
+}
+
+static bool has_control(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+static bool is_only(struct str s, const char *chars)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!is_any_of(s.p[i], chars))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* Characters, not bytes: every byte but those that continue one. */
+static size_t count_characters(struct str s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.n; i++)
+        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static bool is_netbios(struct str domain)
+{
+    size_t n = count_characters(domain);
+
+    return n >= 1 && n <= MAX_NETBIOS && domain.p[0] != '.' && !has_any_of(domain, "\\/:*?\"<>|");
+}
+
+static bool is_label(struct str s)
+{
+    if (!s.n || s.n > 63 || s.p[0] == '-' || s.p[s.n - 1] == '-')
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c >= 0x80 || (!isalnum(c) && c != '-'))
+            return false;
+    }
+    return true;
+}
+
+static bool is_dns_domain(struct str domain)
+{
+    struct str rest = domain;
+
+    do {
+        if (!is_label(str_cut(&rest, '.')))
+            return false;
+    } while (rest.p);
+    return true;
+}
+
+static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *shown,
+                       struct str user)
+{
+    if (!user.n)
+        field_invalid(e, p, shown, "runAsUserName's User cannot be empty");
+    else if (user.n > MAX_USER)
+        field_invalid(e, p, shown,
+                      "runAsUserName's User length must not be longer than 104 characters");
+    if (is_only(user, ". "))
+        field_invalid(e, p, shown, "runAsUserName's User cannot contain only periods or spaces");
+    if (has_any_of(user, "\"/\\:;|=,+*?<>@[]"))
+        field_invalid(e, p, shown,
+                      "runAsUserName's User cannot contain the following characters: "
+                      "\"/\\:;|=,+*?<>@[]");
+}
+
+/* USER or DOMAIN\USER. */
+static void check_user_name(struct field_errors *e, const struct field_path *p, const cJSON *shown)
+{
+    struct str name = json_str(shown), rest = name, domain = str_cut(&rest, '\\');
+
+    if (!name.n) {
+        field_invalid(e, p, shown, "runAsUserName cannot be an empty string");
+    } else if (has_control(name)) {
+        field_invalid(e, p, shown, "runAsUserName cannot contain control characters");
+    } else if (rest.p && str_find(rest, '\\') < rest.n) {
+        field_invalid(e, p, shown, "runAsUserName cannot contain more than one backslash");
+    } else if (!rest.p) {
+        check_user(e, p, shown, name);
+    } else {
+        if (domain.n >= MAX_DOMAIN)
+            field_invalid(e, p, shown,
+                          "runAsUserName's Domain length must be under 256 characters");
+        if (!is_netbios(domain) && !is_dns_domain(domain))
+            field_invalid(e, p, shown,
+                          "runAsUserName's Domain doesn't match the NetBios nor the DNS format");
+        check_user(e, p, shown, rest);
+    }
+}
+
+void validate_windows_options(struct field_errors *e, const struct field_path *p,
+                              const cJSON *options)
+{
+    const cJSON *name = given(options, "gmsaCredentialSpecName");
+    const cJSON *spec = given(options, "gmsaCredentialSpec");
+    const cJSON *user = given(options, "runAsUserName");
+
+    if (name)
+        check_rule(e, FIELD(p, "gmsaCredentialSpecName"), NAME_DNS1123_SUBDOMAIN, json_str(name));
+    if (spec && !json_str(spec).n)
+        field_invalid(e, FIELD(p, "gmsaCredentialSpec"), spec,
+                      "gmsaCredentialSpec cannot be an empty string");
+    else if (json_str(spec).n > MAX_CREDENTIAL_SPEC)
+        field_invalid(e, FIELD(p, "gmsaCredentialSpec"), spec,
+                      "gmsaCredentialSpec size must be under 64 KiB");
+    if (user)
+        check_user_name(e, FIELD(p, "runAsUserName"), user);
+}
+
+/* ---- processes of the host ---- */
+
+struct host_process {
+    struct field_errors *e;
+    const cJSON *of_pod; /* what the pod says, NULL: nothing */
+    size_t n, host;      /* containers; those that are processes of the host */
+};
+
+static void on_host_process(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    struct host_process *h = ctx;
+    const struct field_path *context = FIELD(p, "securityContext");
+    const cJSON *mine = given(container, "securityContext.windowsOptions.hostProcess");
+
+    if (mine && h->of_pod && json_true(mine) != json_true(h->of_pod))
+        field_invalid(
+            h->e, FIELD(FIELD(context, "windowsOptions"), "hostProcess"), mine,
+            json_true(h->of_pod)
+                ? "pod hostProcess value must be identical if both are specified, was true"
+                : "pod hostProcess value must be identical if both are specified, was "
+                  "false");
+    h->n++;
+    h->host += json_true(mine ? mine : h->of_pod);
+}
+
+void validate_host_process(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    struct host_process h = {
+        .e = e,
+        .of_pod = given(spec, "securityContext.windowsOptions.hostProcess"),
+    };
+
+    pod_each_container(p, spec, on_host_process, &h);
+    if (!h.host)
+        return;
+    if (h.host != h.n)
+        field_invalid_str(e, p, STR(""),
+                          "If pod contains any hostProcess containers then all containers must be "
+                          "HostProcess containers");
+    if (!json_true(json_get(spec, "hostNetwork")))
+        field_invalid(e, FIELD(p, "hostNetwork"), json_new_bool(e->arena, false),
+                      "hostNetwork must be true if pod contains any hostProcess containers");
+}
+
+/* ---- what one system has and the other has not ---- */
+
+/* What Windows lacks, in upstream's order: of the spec, or of its securityContext. */
+static const struct {
+    const char *name;
+    bool of_spec, pointer; /* pointer, in Go: false is something, too */
+} POD_OF_LINUX[] = {
+    {"appArmorProfile", false, true},
+    {"seLinuxOptions", false, true},
+    {"hostUsers", true, true},
+    {"hostPID", true, false},
+    {"hostIPC", true, false},
+    {"seccompProfile", false, true},
+    {"fsGroup", false, true},
+    {"fsGroupChangePolicy", false, true},
+    {"sysctls", false, true},
+    {"shareProcessNamespace", true, true},
+    {"runAsUser", false, true},
+    {"runAsGroup", false, true},
+    {"supplementalGroups", false, true},
+    {"supplementalGroupsPolicy", false, true},
+    {"seLinuxChangePolicy", false, true},
+};
+static const char *const CONTAINER_OF_LINUX[] = {
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+    NULL,
+};
+
+static void refuse(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                   const char *name, bool pointer)
+{
+    const cJSON *member = given(object, name);
+
+    if (member && (!json_is_array(member) || json_count(member)) && (pointer || json_true(member)))
+        field_forbidden(e, FIELD(p, name), "cannot be set for a windows pod");
+}
+
+static void on_windows_container(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    for (size_t i = 0; CONTAINER_OF_LINUX[i]; i++)
+        refuse(ctx, FIELD(p, "securityContext"), json_get(container, "securityContext"),
+               CONTAINER_OF_LINUX[i], true);
+}
+
+static void check_windows(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    AT(context, p, "securityContext");
+
+    for (size_t i = 0; i < COUNT(POD_OF_LINUX); i++) {
+        bool of_spec = POD_OF_LINUX[i].of_spec;
+
+        refuse(e, of_spec ? p : context, of_spec ? spec : json_get(spec, "securityContext"),
+               POD_OF_LINUX[i].name, POD_OF_LINUX[i].pointer);
+    }
+    pod_each_container(p, spec, on_windows_container, e);
+}
+
+static void on_linux_container(void *ctx, const struct field_path *p, const cJSON *container)
+{
+    if (given(container, "securityContext.windowsOptions"))
+        field_forbidden(ctx, FIELD(FIELD(p, "securityContext"), "windowsOptions"),
+                        "windows options cannot be set for a linux pod");
+}
+
+static void check_linux(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    if (given(spec, "securityContext.windowsOptions"))
+        field_forbidden(e, FIELD(FIELD(p, "securityContext"), "windowsOptions"),
+                        "windows options cannot be set for a linux pod");
+    pod_each_container(p, spec, on_linux_container, e);
+}
+
+void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    static const char *const known[] = {"linux", "windows", NULL};
+    const cJSON *os = given(spec, "os");
+    const struct field_path *at = FIELD(p, "os");
+    struct str name = json_str(json_get(os, "name"));
+
+    if (!os)
+        return;
+    if (!name.n)
+        field_required(e, FIELD(at, "name"), "");
+    else if (!one_of(name, known))
+        field_not_supported(e, at, name, known);
+    else if (str_eqc(name, "linux"))
+        check_linux(e, p, spec);
+    else
+        check_windows(e, p, spec);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kinds of resource.k8s.io share. Internal to vapi/kinds. */
+#pragma once
+
+#include "../rules/kind.h"
+
+#define MAX_REQUESTS 32
+#define MAX_CONFIG   32
+
+void check_device_key(struct field_errors *e, const struct field_path *p, struct str key);
+void check_pool_name(struct field_errors *e, const struct field_path *p, struct str name);
+/* Any JSON object. */
+void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value);
+void check_device_selectors(struct field_errors *e, const struct field_path *p, const cJSON *list);
+void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config);
+void check_binding_conditions(struct field_errors *e, const struct field_path *p,
+                              const cJSON *device);
+/* A list of strings, or of objects with names, each once. */
+void check_unique(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                  const char *key);
+
+/* ---- requests of a claim ---- */
+void defaults_device_claim(struct arena *a, cJSON *spec);
+void check_claim_devices(struct field_errors *e, const struct field_path *p, const cJSON *devices);
+/* "request" and "request/alternative" of a list of requests. */
+struct names request_names(struct arena *a, const cJSON *requests);
+void check_request_name(struct field_errors *e, const struct field_path *p, struct str name,
+                        const struct names *known);
+void check_request_refs(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                        const struct names *known);

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ResourceSlices: the devices a driver offers. Upstream walks maps in no order; here it is the
+ * object's. Must never walk a list twice over. Source: pkg/apis/resource/validation. */
+#include "../rules/kind.h"
+#include "../pod/pod.h"
+#include "device.h"
+
+#include <sublet/encode.h>
+#include <sublet/quantity.h>
+#include <ctype.h>
+
+/* Fields of features that upstream has off. */
+static void slice_defaults(struct arena *a, cJSON *slice)
+{
+    static const char *const lists[] = {"bools", "ints", "strings", "versions"};
+
+    (void)a;
+    drop_member(slice, "spec.devices[].nodeAllocatableResourceMappings");
+    json_each(device, json_path(slice, "spec.devices"))
+    {
+        json_each(attribute, json_get(device, "attributes"))
+        {
+            for (size_t i = 0; i < COUNT(lists); i++)
+                json_remove(attribute, lists[i]);
+        }
+    }
+}
+
+/* Upstream's default is its clock's time: that of the object's birth. */
+static void slice_prepare_create(struct arena *a, cJSON *slice)
+{
+    struct str born = json_str_at(slice, "metadata.creationTimestamp");
+
+    json_each(device, json_path(slice, "spec.devices"))
+    {
+        json_each(taint, json_get(device, "taints"))
+        {
+            if (born.n && !given(taint, "timeAdded"))
+                json_set_str(a, taint, "timeAdded", born);
+        }
+    }
+}
+
+static void slice_warnings(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
+                           void *ctx)
+{
+    struct str driver = json_str_at(slice, "spec.driver");
+
+    if (!str_eq(driver, lower_case(a, driver)))
+        warn(ctx, arena_printf(a,
+                               "spec.driver: driver names should be lowercase; %.*s contains "
+                               "uppercase characters",
+                               STR_F(go_quote(a, driver))));
+}
+
+#define MAX_DEVICES 128
+
+#define MAX_DEVICES_ADVANCED 64
+
+#define MAX_COUNTER_SETS 8
+
+#define MAX_COUNTERS 32
+
+#define MAX_FACTS 32
+
+#define MAX_TEXT 64
+
+#define MAX_TAINTS 16
+
+#define MAX_CONSUMED 2
+
+#define MAX_KEY (63 + 1 + 32) /* domain, slash, name */
+
+#define ONE_PLACE                                                                                  \
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+
+#define ONE_PLACE_OF_DEVICE                                                                        \
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "                   \
+    "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+
+static struct str cut_number(struct str *s)
+{
+    size_t n = 0;
+
+    while (n < s->n && isdigit((unsigned char)s->p[n]))
+        n++;
+    struct str number = str_sub(*s, 0, n);
+    *s = str_from(*s, n);
+    return number;
+}
+
+static bool is_plain_number(struct str s)
+{
+    return s.n == 1 || (s.n > 1 && s.p[0] != '0');
+}
+
+/* Identifiers separated by dots; strict: numbers have no leading zero. */
+static bool are_identifiers(struct str rest, bool strict)
+{
+    do {
+        struct str part = str_cut(&rest, '.');
+        bool number = part.n > 0;
+
+        for (size_t i = 0; i < part.n; i++) {
+            if (!isalnum((unsigned char)part.p[i]) && part.p[i] != '-')
+                return false;
+            number &= isdigit((unsigned char)part.p[i]) != 0;
+        }
+        if (!part.n || (strict && number && !is_plain_number(part)))
+            return false;
+    } while (rest.p);
+    return true;
+}
+
+static bool is_semver(struct str s)
+{
+    struct str build = s, head = str_cut(&build, '+'), release = head;
+
+    for (size_t i = 0; i < 3; i++) {
+        if (!is_plain_number(cut_number(&release)))
+            return false;
+        if (i < 2 && (!release.n || release.p[0] != '.'))
+            return false;
+        release = i < 2 ? str_from(release, 1) : release;
+    }
+    if (release.n && (release.p[0] != '-' || !are_identifiers(str_from(release, 1), true)))
+        return false;
+    return !build.p || are_identifiers(build, false);
+}
+
+static void check_version(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    if (!is_semver(json_str(value)))
+        field_invalid(e, p, value, "must be a string compatible with semver.org spec 2.0.0");
+    if (json_str(value).n > MAX_TEXT)
+        field_too_long(e, p, MAX_TEXT);
+}
+
+static void check_text(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    if (json_str(value).n > MAX_TEXT)
+        field_too_long(e, p, MAX_TEXT);
+}
+
+static void check_attribute(struct field_errors *e, const struct field_path *p,
+                            const cJSON *attribute)
+{
+    static const char *const types[] = {"bool", "int", "string", "version"};
+    const cJSON *text = given(attribute, "string"), *version = given(attribute, "version");
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT(types); i++)
+        n += given(attribute, types[i]) != NULL;
+    if (text)
+        check_text(e, FIELD(p, "string"), text);
+    if (version)
+        check_version(e, FIELD(p, "version"), version);
+    if (!n)
+        field_invalid_str(e, p, STR(""), "exactly one value must be specified");
+    else if (n > 1)
+        field_invalid(e, p, attribute, "exactly one value must be specified");
+}
+
+/* ---- capacities ---- */
+
+static struct quantity amount(const cJSON *value)
+{
+    struct quantity q = {0};
+
+    if (!quantity_parse(json_str(value), &q))
+        q.nano = 0;
+    return q;
+}
+
+static void refuse(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                   const char *why, const cJSON *other)
+{
+    field_invalid(e, p, value, arena_printf(e->arena, "%s: %.*s", why, STR_F(json_str(other))).p);
+}
+
+static void check_step(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                       const cJSON *least, const cJSON *step)
+{
+    int64_t size = quantity_units(amount(step));
+
+    if (size && (quantity_units(amount(value)) - quantity_units(amount(least))) % size)
+        field_invalid(e, p, value,
+                      arena_printf(e->arena,
+                                   "value is not a multiple of a given step (%.*s) from (%.*s)",
+                                   STR_F(json_str(step)), STR_F(json_str(least)))
+                          .p);
+}
+
+static void check_range_policy(struct field_errors *e, const struct field_path *p,
+                               const cJSON *range, const cJSON *normal, const cJSON *capacity)
+{
+    const cJSON *least = given(range, "min"), *most = given(range, "max"),
+                *step = given(range, "step");
+    AT(min, p, "min");
+    AT(max, p, "max");
+
+    if (!least) {
+        field_required(e, min, "required when validRange is defined");
+        return;
+    }
+    if (quantity_cmp(amount(least), amount(capacity)) > 0)
+        refuse(e, min, least, "min is larger than capacity value", capacity);
+    if (quantity_cmp(amount(normal), amount(least)) < 0)
+        refuse(e, min, normal, "default is less than min", least);
+    if (most && quantity_cmp(amount(least), amount(most)) > 0)
+        refuse(e, max, least, "min is larger than max", most);
+    if (most && quantity_cmp(amount(most), amount(capacity)) > 0)
+        refuse(e, max, most, "max is larger than capacity value", capacity);
+    if (most && quantity_cmp(amount(normal), amount(most)) > 0)
+        refuse(e, max, normal, "default is more than max", most);
+    if (!step)
+        return;
+    check_step(e, FIELD(p, "step"), normal, least, step);
+    if (most)
+        check_step(e, FIELD(p, "step"), most, least, step);
+}
+
+static void check_values_policy(struct field_errors *e, const struct field_path *p,
+                                const cJSON *values, const cJSON *normal, const cJSON *capacity)
+{
+    const cJSON *before = NULL;
+    bool found = false;
+    size_t i = 0;
+
+    json_each(value, values)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+
+        if (before && quantity_cmp(amount(before), amount(value)) > 0)
+            field_invalid(e, at, value, "values must be sorted in ascending order");
+        if (quantity_cmp(amount(value), amount(capacity)) > 0)
+            refuse(e, at, value, "option is larger than capacity value", capacity);
+        found |= quantity_cmp(amount(value), amount(normal)) == 0;
+        before = value;
+    }
+    if (!found)
+        field_invalid(e, p, normal, "default value is not valid according to the requestPolicy");
+}
+
+static void check_capacity(struct field_errors *e, const struct field_path *p,
+                           const cJSON *capacity, bool shared)
+{
+    const cJSON *policy = given(capacity, "requestPolicy"), *normal = given(policy, "default");
+    const cJSON *values = json_get(policy, "validValues"), *range = given(policy, "validRange");
+    const cJSON *value = json_get(capacity, "value");
+    AT(at, p, "requestPolicy");
+
+    if (!policy)
+        return;
+    if (!shared)
+        field_forbidden(e, at, "allowMultipleAllocations must be true");
+    else if (json_count(values) && range)
+        field_forbidden(e, at,
+                        "exactly one policy can be specified, cannot specify \"validValues\" and "
+                        "\"validRange\" at the same time");
+    else if (json_count(values) && !normal)
+        field_required(e, FIELD(at, "default"), "required when validValues is defined");
+    else if (json_count(values))
+        check_values_policy(e, FIELD(at, "validValues"), values, normal, value);
+    else if (range && !normal)
+        field_required(e, FIELD(at, "default"), "required when validRange is defined");
+    else if (range)
+        check_range_policy(e, FIELD(at, "validRange"), range, normal, value);
+}
+
+/* ---- counters ---- */
+
+static void check_counters(struct field_errors *e, const struct field_path *p, const cJSON *map)
+{
+    if (!json_count(map)) {
+        field_required(e, p, "");
+        return;
+    }
+    if (!check_list_size(e, p, map, MAX_COUNTERS))
+        return;
+    json_each(counter, map) check_rule(e, p, NAME_DNS1123_LABEL, str_c(counter->string));
+}
+
+static void check_counter_sets(struct field_errors *e, const struct field_path *p,
+                               const cJSON *list, const char *key, size_t most)
+{
+    struct names seen = {.arena = e->arena};
+    size_t i = 0;
+
+    if (!check_list_size(e, p, list, most))
+        return;
+    json_each(set, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str name = json_str(json_get(set, key));
+
+        if (check_given(e, FIELD(at, key), name))
+            check_rule(e, FIELD(at, key), NAME_DNS1123_LABEL, name);
+        check_counters(e, FIELD(at, "counters"), json_get(set, "counters"));
+        if (!names_add(&seen, name, set))
+            field_duplicate(e, at, json_get(set, key));
+    }
+}
+
+/* ---- where devices are ---- */
+
+/* Which of the ways to say where are used, in the words of the error; n counts them. */
+struct places {
+    struct buf text;
+    size_t n;
+};
+
+static void add_place(struct places *s, const char *name)
+{
+    buf_printf(&s->text, "%s`%s`", s->n++ ? ", " : "", name);
+}
+
+static void check_true(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                       const char *key, struct places *places)
+{
+    const cJSON *value = given(object, key);
+
+    if (json_true(value))
+        add_place(places, key);
+    else if (value)
+        field_invalid(e, FIELD(p, key), value, "must be either unset or set to true");
+}
+
+static void check_places(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                         bool of_slice, struct places *places)
+{
+    const cJSON *node = given(object, "nodeName"), *selector = given(object, "nodeSelector");
+    const cJSON *terms = json_get(selector, "nodeSelectorTerms");
+    AT(at, p, "nodeSelector");
+
+    if (node && json_str(node).n) {
+        add_place(places, "nodeName");
+        check_rule(e, FIELD(p, "nodeName"), NAME_DNS1123_SUBDOMAIN, json_str(node));
+    } else if (node) {
+        field_invalid(e, FIELD(p, "nodeName"), node,
+                      of_slice ? "must be either unset or set to a non-empty string"
+                               : "must not be empty");
+    }
+    if (selector) {
+        add_place(places, "nodeSelector");
+        validate_node_selector(e, at, selector);
+        if (of_slice && json_count(terms) != 1)
+            field_invalid(e, FIELD(at, "nodeSelectorTerms"), terms,
+                          "must have exactly one node selector term");
+    }
+    check_true(e, p, object, "allNodes", places);
+    if (of_slice)
+        check_true(e, p, object, "perDeviceNodeSelection", places);
+}
+
+static void check_place(struct field_errors *e, const struct field_path *p, const cJSON *object,
+                        bool of_slice)
+{
+    struct places places = {.text = BUF_INIT(256)};
+    struct str all;
+
+    buf_char(&places.text, '{');
+    check_places(e, p, object, of_slice, &places);
+    buf_char(&places.text, '}');
+    all = arena_str(e->arena, buf_str(&places.text));
+    buf_fini(&places.text);
+    if (!places.n)
+        field_required(e, p, of_slice ? ONE_PLACE : ONE_PLACE_OF_DEVICE);
+    else if (places.n > 1)
+        field_invalid_str(
+            e, p, all, of_slice ? ONE_PLACE ", but multiple fields are set" : ONE_PLACE_OF_DEVICE);
+}
+
+/* ---- devices ---- */
+
+static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    static const char *const effects[] = {"NoExecute", "NoSchedule", "None", NULL};
+    size_t i = 0;
+
+    if (!check_list_size(e, p, list, MAX_TAINTS))
+        return;
+    json_each(taint, list)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i++);
+        struct str value = json_str(json_get(taint, "value"));
+
+        check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, json_str(json_get(taint, "key")));
+        if (value.n)
+            check_rule(e, FIELD(at, "value"), NAME_LABEL_VALUE, value);
+        check_enum(e, FIELD(at, "effect"), json_str(json_get(taint, "effect")), effects);
+    }
+}
+
+/* As paths show a key: one that is too long without its middle. */
+static struct str short_key(struct arena *a, struct str key)
+{
+    size_t left = MAX_KEY - 3;
+
+    if (key.n <= MAX_KEY)
+        return key;
+    return arena_printf(a, "%.*s...%.*s", STR_F(str_sub(key, 0, (left + 1) / 2)),
+                        STR_F(str_from(key, key.n - left / 2)));
+}
+
+static void check_facts(struct field_errors *e, const struct field_path *p, const cJSON *device)
+{
+    const cJSON *attributes = json_get(device, "attributes");
+    const cJSON *capacity = json_get(device, "capacity");
+    size_t n = json_count(attributes) + json_count(capacity);
+    bool shared = json_true(json_get(device, "allowMultipleAllocations"));
+    AT(facts, p, "attributes");
+    AT(amounts, p, "capacity");
+
+    if (n > MAX_FACTS)
+        field_invalid(e, p, json_new_i64(e->arena, (int64_t)n),
+                      "the total number of attributes and capacities must not exceed 32");
+    json_each(attribute, attributes)
+    {
+        struct str key = str_c(attribute->string);
+
+        check_device_key(e, facts, key);
+        check_attribute(e, FIELD_KEY(facts, short_key(e->arena, key)), attribute);
+    }
+    json_each(item, capacity)
+    {
+        struct str key = str_c(item->string);
+
+        check_device_key(e, amounts, key);
+        check_capacity(e, FIELD_KEY(amounts, short_key(e->arena, key)), item, shared);
+    }
+}
+
+static void check_device(struct field_errors *e, const struct field_path *p, const cJSON *device,
+                         bool each_says_where)
+{
+    check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, json_str(json_get(device, "name")));
+    check_facts(e, p, device);
+    check_taints(e, FIELD(p, "taints"), json_get(device, "taints"));
+    check_counter_sets(e, FIELD(p, "consumesCounters"), json_get(device, "consumesCounters"),
+                       "counterSet", MAX_CONSUMED);
+    if (each_says_where)
+        check_place(e, p, device, false);
+    else if (given(device, "nodeName") || given(device, "nodeSelector") ||
+             given(device, "allNodes"))
+        field_invalid(e, p, NULL,
+                      "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
+                      "`perDeviceNodeSelection` is set to true in the ResourceSlice spec");
+    check_binding_conditions(e, p, device);
+}
+
+/* Fewer devices fit into a slice when they have more than plain attributes. */
+static size_t most_devices(const cJSON *devices)
+{
+    json_each(device, devices)
+    {
+        if (json_count(json_get(device, "taints")) ||
+            json_count(json_get(device, "consumesCounters")))
+            return MAX_DEVICES_ADVANCED;
+    }
+    return MAX_DEVICES;
+}
+
+static void check_devices(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+{
+    const cJSON *devices = json_get(spec, "devices");
+    struct names seen = {.arena = e->arena};
+    size_t i = 0, k = 0;
+
+    if (!check_list_size(e, p, devices, most_devices(devices)))
+        return;
+    json_each(device, devices) check_device(e, FIELD_INDEX(p, i++), device,
+                                            json_true(json_get(spec, "perDeviceNodeSelection")));
+    json_each(device, devices)
+    {
+        const struct field_path *at = FIELD_INDEX(p, k++);
+
+        if (!names_add(&seen, json_str(json_get(device, "name")), device))
+            field_duplicate(e, at, json_get(device, "name"));
+    }
+}
+
+/* ---- ResourceSlice ---- */
+
+static void check_pool(struct field_errors *e, const struct field_path *p, const cJSON *pool)
+{
+    int64_t count = json_i64_at(pool, "resourceSliceCount", 0);
+    int64_t generation = json_i64_at(pool, "generation", 0);
+
+    check_pool_name(e, FIELD(p, "name"), json_str(json_get(pool, "name")));
+    if (count <= 0)
+        field_invalid(e, FIELD(p, "resourceSliceCount"), json_new_i64(e->arena, count),
+                      "must be greater than zero");
+    if (generation < 0)
+        field_invalid(e, FIELD(p, "generation"), json_new_i64(e->arena, generation),
+                      "must be greater than or equal to zero");
+}
+
+static void validate_resource_slice(struct field_errors *e, const cJSON *object, const cJSON *old)
+{
+    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
+    AT(p, NULL, "spec");
+    AT(pool, p, "pool");
+
+    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(spec, "driver")));
+    check_pool(e, pool, json_get(spec, "pool"));
+    if (old) {
+        check_immutable(e, FIELD(pool, "name"), json_path(spec, "pool.name"),
+                        json_path(before, "pool.name"));
+        check_immutable(e, FIELD(p, "driver"), json_get(spec, "driver"),
+                        json_get(before, "driver"));
+        check_immutable(e, FIELD(p, "nodeName"), given(spec, "nodeName"),
+                        given(before, "nodeName"));
+    }
+    check_place(e, p, spec, true);
+    if (given(spec, "sharedCounters") && given(spec, "devices"))
+        field_invalid_str(e, p, STR(""), "only one of `sharedCounters` or `devices` is allowed");
+    check_devices(e, FIELD(p, "devices"), spec);
+    check_counter_sets(e, FIELD(p, "sharedCounters"), json_get(spec, "sharedCounters"), "name",
+                       MAX_COUNTER_SETS);
+}
+
+static ROW_CELLS(cells_resource_slice)
+{
+    struct row r = {a, object, now, cells};
+
+    cell_text_at(&r, "spec.nodeName");
+    cell_text_at(&r, "spec.driver");
+    cell_text_at(&r, "spec.pool.name");
+    cell_age(&r);
+}
+
+/* ---- the kind ---- */
+
+static const struct column COLUMNS[] = {
+    {"Node", "string", "", "", 0}, {"Driver", "string", "", "", 0}, {"Pool", "string", "", "", 0},
+    {"Age", "string", "", "", 0},  {NULL, NULL, NULL, NULL, 0},
+};
+
+static const struct selectable_field FIELDS[] = {
+    {"spec.nodeName", "spec.nodeName", ""},
+    {"spec.driver", "spec.driver", ""},
+    {NULL, NULL, NULL},
+};
+
+const struct kind KIND_RESOURCE_SLICE = {
+    .resource =
+        {
+            RESOURCE("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "resourceslice"),
+            .verbs = VERBS_ALL,
+            .flags = RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
+            .columns = COLUMNS,
+            .fields = FIELDS,
+        },
+    .warnings = slice_warnings,
+    .defaults = slice_defaults,
+    .prepare_create = slice_prepare_create,
+    .validate = validate_resource_slice,
+    .cells = cells_resource_slice,
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the file of a kind begins with: the pieces its one `struct kind` is made of. Internal to
+ * vapi/kinds. */
+#pragma once
+
+#include "cells.h"
+#include "check.h"
+#include "defaults.h"
+
+#include <sublet/kinds.h>
+
+/* ---- the resource of a kind, as discovery reports it ---- */
+
+#define KIND_STR(text)                                                                             \
+    {                                                                                              \
+        ("" text), sizeof(text) - 1                                                                \
+    }
+#define RESOURCE(group_, version_, kind_, plural_, singular_)                                      \
+    .group = KIND_STR(group_), .version = KIND_STR(version_), .kind = KIND_STR(kind_),             \
+    .list_kind = KIND_STR(kind_ "List"), .plural = KIND_STR(plural_),                              \
+    .singular = KIND_STR(singular_)
+/* Short names, categories. */
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SUBRESOURCES(...)                                                                          \
+    .subresources = (const struct subresource[]){__VA_ARGS__},                                     \
+    .n_subresources = COUNT(((const struct subresource[]){__VA_ARGS__}))
+#define VERBS_SUB (VERB_GET | VERB_UPDATE | VERB_PATCH)
+#define STATUS_OF(kind_)                                                                           \
+    {                                                                                              \
+        "status", SUB_STATUS, VERBS_SUB, "", "", kind_, NULL                                       \
+    }
+#define SCALE_BY(paths)                                                                            \
+    {                                                                                              \
+        "scale", SUB_SCALE, VERBS_SUB, "autoscaling", "v1", "Scale", &(paths)                      \
+    }
+extern const struct scale_paths SCALE_SELECTOR; /* spec.selector is a LabelSelector */
+extern const struct scale_paths SCALE_MAP;      /* spec.selector is a map of labels */
+extern const struct column COLUMNS_AGE[];
+
+/* ---- functions of a kind ---- */
+
+/* object, and what it replaces or NULL */
+#define VALIDATES(name) void name(struct field_errors *e, const cJSON *object, const cJSON *old)
+#define WARNS(name)                                                                                \
+    void name(struct arena *a, const cJSON *object, void (*warn)(void *, struct str), void *ctx)
