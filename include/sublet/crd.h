@@ -4,7 +4,7 @@
  * CustomResourceDefinitions: their validation, and their versions compiled into schemas. */
 #pragma once
 
-#include <sublet/resource.h>
+#include <sublet/kind.h>
 
 struct crd_version; /* one served version, compiled */
 

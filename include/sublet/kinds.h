@@ -5,10 +5,21 @@
  * cells of tables, conversion between versions. */
 #pragma once
 
-#include <sublet/resource.h>
+#include <sublet/kind.h>
 
 /* In discovery order; ended by NULL. */
 extern const struct kind *const KINDS[];
+
+/* What the kind of a resource does in a write; nothing for a custom resource. `old` NULL: a create.
+ */
+void kinds_defaults(const struct resource *r, struct arena *a, cJSON *object);
+void kinds_prepare_create(const struct resource *r, struct arena *a, cJSON *object);
+void kinds_validate(const struct resource *r, struct field_errors *e, const cJSON *object,
+                    const cJSON *old);
+void kinds_validate_status(const struct resource *r, struct field_errors *e, const cJSON *object,
+                           const cJSON *old);
+/* All cells of a row of a Table. */
+void kinds_cells(const struct resource *r, const struct row *row);
 
 /* Rewrites a tree of the storage version as r's version (autoscaling/v1, events.k8s.io/v1), and
  * back. */
@@ -38,5 +49,3 @@ void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSO
 /* pods/resize: reduces a pod to what may change there, and validates it. */
 cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old);
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old);
-/* The cells of upstream's default table: one column, "Created At" (a date). */
-void kinds_cells_created_at(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);

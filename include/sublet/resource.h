@@ -12,6 +12,7 @@
 struct vapi;
 struct resource;
 struct kind;
+struct row;
 struct call;
 
 enum verb_bits {
@@ -51,8 +52,10 @@ enum resource_flags {
 };
 
 struct column {
-    const char *name, *type, *format, *description;
-    int priority;
+    const char *name, *type, *format, *description; /* format, description: NULL for none */
+    int priority;                                   /* 1: `kubectl get -o wide` only */
+    void (*cell)(const struct row *r, const struct column *c); /* of a built-in kind */
+    const char *path, *otherwise;                              /* what cell prints */
 };
 /* A selectable field beside metadata.name and metadata.namespace. */
 struct selectable_field {
@@ -105,7 +108,7 @@ struct resource {
     struct str group_resource; /* "deployments.apps", "pods": in the store and in messages */
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
-    const struct column *first_column; /* whose cell kind->cells replaces; NULL: Name */
+    const struct column *first_column; /* what kind->first_cell prints; NULL: Name */
 };
 
 bool resource_namespaced(const struct resource *r);
@@ -114,34 +117,3 @@ const struct subresource *resource_sub(const struct resource *r, struct str name
  * first. */
 int resource_group_priority(const struct resource *r);
 int resource_version_priority(const struct resource *r);
-
-/* The behaviour of a built-in kind beyond its schema; one per served version. NULL members: default
- * behaviour. Objects are trees in the request's arena, changed in place. */
-struct kind {
-    struct resource resource; /* a template: registry_new() completes its copies */
-    void (*defaults)(struct arena *a, cJSON *object);
-    void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata */
-    void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    /* old NULL: create. Errors of validate_first, before metadata, are reported alone. */
-    void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*validate)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*validate_status)(struct field_errors *e, const cJSON *object, const cJSON *old);
-    void (*warnings)(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
-                     void *ctx);
-    const char *(*check_name)(struct str name); /* NULL: DNS-1123 subdomain */
-    void (*prepare_status)(struct arena *a, cJSON *object, const cJSON *old); /* spec is old's */
-    /* Cells of one Table row after Name, in the order of `columns`; now in seconds. */
-    void (*cells)(struct arena *a, const cJSON *object, int64_t now, cJSON *cells);
-    /* The first delete of a kind that is never removed at once: adds the finalizer that keeps the
-     * object until its controller is done. The deletionTimestamp is already set. */
-    void (*prepare_delete)(struct arena *a, cJSON *object, int64_t now);
-    /* About fields that prepare_create drops. */
-    void (*warnings_before_create)(struct arena *a, const cJSON *object,
-                                   void (*warn)(void *, struct str), void *ctx);
-    /* Of a version that is not stored: a tree of the storage version rewritten as this version, and
-     * back. */
-    void (*from_storage)(struct arena *a, cJSON *object);
-    void (*to_storage)(struct arena *a, cJSON *object);
-    /* Why upstream's conversion could not read a body, in its words; NULL: it could. */
-    const char *(*unreadable)(struct arena *a, const cJSON *body);
-};

@@ -518,12 +518,13 @@ static void crd_check(struct field_errors *e, const cJSON *crd, const cJSON *old
         check_immutable(e, crd, old);
 }
 
-/* --- table --- */
+/* --- the kind --- */
 
-static void crd_row(struct arena *a, const cJSON *crd, int64_t now, cJSON *cells)
+static void cell_created(const struct row *r, const struct column *c)
 {
-    (void)now;
-    json_append(cells, json_new_string(a, json_str_at(crd, "metadata.creationTimestamp")));
+    (void)c;
+    json_append(r->cells,
+                json_new_string(r->a, json_str_at(r->object, "metadata.creationTimestamp")));
 }
 
 #define S(text)                                                                                    \
@@ -534,8 +535,8 @@ static void crd_row(struct arena *a, const cJSON *crd, int64_t now, cJSON *cells
 static const char *const SHORT_NAMES[] = {"crd", "crds", NULL};
 static const char *const CATEGORIES[] = {"api-extensions", NULL};
 static const struct column COLUMNS[] = {
-    {"Created At", "date", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Created At", "date", .cell = cell_created},
+    {NULL},
 };
 static const struct subresource SUBRESOURCES[] = {
     {"status", SUB_STATUS, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "CustomResourceDefinition",
@@ -563,6 +564,5 @@ const struct kind KIND_CUSTOM_RESOURCE_DEFINITION = {
     .prepare_create = crd_prepare_create,
     .prepare_update = crd_prepare_update,
     .validate = crd_check,
-    .cells = crd_row,
     .prepare_delete = crd_prepare_delete,
 };

@@ -49,7 +49,11 @@ static void read_columns(struct crd_version *v, const cJSON *list)
         err_init(&err, v->arena);
         if (jsonpath_compile(v->arena, json_str_at(item, "jsonPath"), &c->path, &err))
             c->path = NULL; /* refused by the checks before it is stored */
-        columns[i++] = (struct column){c->name, c->type, c->format, c->description, c->priority};
+        columns[i++] = (struct column){.name = c->name,
+                                       .type = c->type,
+                                       .format = c->format,
+                                       .description = c->description,
+                                       .priority = c->priority};
     }
     v->n_columns = n;
     v->resource->columns = columns;

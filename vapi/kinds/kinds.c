@@ -1,7 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the version an object is stored in and another that serves it. Must lose nothing: what a
- * version cannot say goes where upstream puts it. */
+/* What the rows and functions of a kind do together: defaults, preparation, validation, cells,
+ * conversion. Must never ask which kind it is: that is in its struct kind. */
 #include "rules/kind.h"
+
+void kinds_defaults(const struct resource *r, struct arena *a, cJSON *object)
+{
+    const struct kind *k = r->built_in;
+
+    if (!k)
+        return;
+    defaults_apply(a, object, k->default_rules.rows, k->default_rules.n);
+    if (k->defaults)
+        k->defaults(a, object);
+}
+
+void kinds_prepare_create(const struct resource *r, struct arena *a, cJSON *object)
+{
+    const struct kind *k = r->built_in;
+
+    if (k && k->new_status)
+        set_status(a, object, k->new_status);
+    if (k && k->prepare_create)
+        k->prepare_create(a, object);
+}
+
+static void check_object(struct field_errors *e, const cJSON *object, const cJSON *old,
+                         struct rules rules)
+{
+    const struct check c = {.e = e, .value = object, .old = old, .object = object, .before = old};
+
+    rules_check(&c, rules.rows, rules.n);
+}
+
+void kinds_validate(const struct resource *r, struct field_errors *e, const cJSON *object,
+                    const cJSON *old)
+{
+    const struct kind *k = r->built_in;
+
+    if (!k)
+        return;
+    check_object(e, object, old, k->rules);
+    if (k->validate)
+        k->validate(e, object, old);
+}
+
+void kinds_validate_status(const struct resource *r, struct field_errors *e, const cJSON *object,
+                           const cJSON *old)
+{
+    const struct kind *k = r->built_in;
+
+    if (!k)
+        return;
+    check_object(e, object, old, k->status_rules);
+    if (k->validate_status)
+        k->validate_status(e, object, old);
+}
+
+void kinds_cells(const struct resource *r, const struct row *row)
+{
+    const struct kind *k = r->built_in;
+    struct str name = json_str_at(row->object, "metadata.name");
+
+    json_append(row->cells,
+                json_new_string(row->a, k && k->first_cell ? k->first_cell(row) : name));
+    for (const struct column *c = r->columns; c && c->name; c++)
+        c->cell(row, c);
+}
 
 void kinds_convert(struct arena *a, const struct resource *r, cJSON *object)
 {

@@ -306,16 +306,6 @@ void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *
 
 /* ---- kinds ---- */
 
-void kinds_convert(struct arena *a, const struct resource *r, cJSON *object)
-{
-    json_set_str(a, object, "apiVersion", r->api_version);
-}
-
-void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *object)
-{
-    json_set_str(a, object, "apiVersion", r->storage_version);
-}
-
 /* One list of the spec and who owns what are all that is kept. */
 static cJSON *keep_list(struct arena *a, const cJSON *pod, const cJSON *old, const char *list)
 {
@@ -356,10 +346,9 @@ void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *
         field_forbidden(e, FIELD(NULL, "spec"), "not on resize");
 }
 
-const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body)
+static const char *unreadable(struct arena *a, const cJSON *body)
 {
     (void)a;
-    (void)r;
     return json_path(body, "metadata.labels.unreadable") ? "it says so" : NULL;
 }
 
@@ -442,16 +431,19 @@ static const struct subresource CSR_SUBS[] = {
 #define SUBS(list) .subresources = list, .n_subresources = COUNT(list)
 
 static const struct kind CONFIG_MAP = {
+    .unreadable = unreadable,
     .resource = {KIND("", "v1", "ConfigMap", "configmaps", "configmap"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED},
 };
 
 static const struct kind EVENT = {
+    .unreadable = unreadable,
     .resource = {KIND("", "v1", "Event", "events", "event"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES},
 };
 
 static const struct kind NAMESPACE = {
+    .unreadable = unreadable,
     .resource = {KIND("", "v1", "Namespace", "namespaces", "namespace"), .verbs = VERBS_ALL,
                  .flags = RES_STATUS, SUBS(NAMESPACE_SUBS)},
     .prepare_create = prepare_namespace,
@@ -459,6 +451,7 @@ static const struct kind NAMESPACE = {
 };
 
 static const struct kind POD = {
+    .unreadable = unreadable,
     .resource = {KIND("", "v1", "Pod", "pods", "pod"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
                           RES_DELETE_RETURNS_OBJECT,
@@ -466,6 +459,7 @@ static const struct kind POD = {
 };
 
 static const struct kind DEPLOYMENT = {
+    .unreadable = unreadable,
     .resource = {KIND("apps", "v1", "Deployment", "deployments", "deployment"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION, SUBS(DEPLOYMENT_SUBS)},
     .defaults = default_deployment,
@@ -473,28 +467,33 @@ static const struct kind DEPLOYMENT = {
 };
 
 static const struct kind SELF_SUBJECT_ACCESS_REVIEW = {
+    .unreadable = unreadable,
     .resource = {KIND("authorization.k8s.io", "v1", "SelfSubjectAccessReview",
                       "selfsubjectaccessreviews", "selfsubjectaccessreview"),
                  .verbs = VERB_CREATE, .flags = RES_REVIEW},
 };
 
 static const struct kind JOB = {
+    .unreadable = unreadable,
     .resource = {KIND("batch", "v1", "Job", "jobs", "job"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT},
 };
 
 static const struct kind CERTIFICATE_SIGNING_REQUEST = {
+    .unreadable = unreadable,
     .resource = {KIND("certificates.k8s.io", "v1", "CertificateSigningRequest",
                       "certificatesigningrequests", "certificatesigningrequest"),
                  .verbs = VERBS_ALL, .flags = RES_STATUS, SUBS(CSR_SUBS)},
 };
 
 static const struct kind LEASE = {
+    .unreadable = unreadable,
     .resource = {KIND("coordination.k8s.io", "v1", "Lease", "leases", "lease"), .verbs = VERBS_ALL,
                  .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE},
 };
 
 static const struct kind POD_DISRUPTION_BUDGET = {
+    .unreadable = unreadable,
     .resource = {KIND("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets",
                       "poddisruptionbudget"),
                  .verbs = VERBS_ALL,

@@ -39,8 +39,7 @@ static struct resource find_resource(const cJSON *object)
 
 static void defaults(struct arena *a, const struct resource *r, cJSON *object)
 {
-    if (r->built_in->defaults)
-        r->built_in->defaults(a, object);
+    kinds_defaults(r, a, object);
     schema_default(a, r->schema, r->node, object);
 }
 
@@ -194,12 +193,11 @@ static void check_create(struct tested *t)
     birth(t->arena, &r, object);
     if (r.built_in->warnings_before_create)
         r.built_in->warnings_before_create(t->arena, object, on_warning, t);
-    if (r.built_in->prepare_create)
-        r.built_in->prepare_create(t->arena, object);
+    kinds_prepare_create(&r, t->arena, object);
     if (r.built_in->validate_first)
         r.built_in->validate_first(&e, object, NULL);
-    if (r.built_in->validate && !e.n)
-        r.built_in->validate(&e, object, NULL);
+    if (!e.n)
+        kinds_validate(&r, &e, object, NULL);
     if (r.built_in->warnings && !e.n)
         r.built_in->warnings(t->arena, object, on_warning, t);
     if (!e.n)
@@ -241,16 +239,16 @@ static void check_update(struct tested *t)
         r.built_in->prepare_update(t->arena, object, old);
     if (!status && r.built_in->validate_first)
         r.built_in->validate_first(&e, object, old);
-    if (status && r.built_in->validate_status)
-        r.built_in->validate_status(&e, object, old);
-    else if (!status && r.built_in->validate && !e.n)
-        r.built_in->validate(&e, object, old);
+    if (status)
+        kinds_validate_status(&r, &e, object, old);
+    else if (!e.n)
+        kinds_validate(&r, &e, object, old);
     judge(t, object, &e);
 }
 
 static void check_columns(struct tested *t, const struct resource *r)
 {
-    static const struct column name = {"Name", "string", "name", "", 0};
+    static const struct column name = {.name = "Name", .type = "string", .format = "name"};
     const struct column *c = r->first_column ? r->first_column : &name;
     size_t i = 0;
 
@@ -260,8 +258,8 @@ static void check_columns(struct tested *t, const struct resource *r)
 
         if (!c->name)
             fail_msg("%s: a column is missing: %s", t->name, expected.p);
-        got = arena_printf(t->arena, "[\"%s\",\"%s\",\"%s\",%d]", c->name, c->type, c->format,
-                           c->priority);
+        got = arena_printf(t->arena, "[\"%s\",\"%s\",\"%s\",%d]", c->name, c->type,
+                           c->format ? c->format : "", c->priority);
         if (!str_eq(got, expected))
             case_fails(t, "column", got, expected);
         c = &r->columns[i++];
@@ -275,8 +273,7 @@ static void check_row(struct tested *t)
     struct resource r = find_resource(object);
 
     check_columns(t, &r);
-    json_append(cells, json_new_string(t->arena, json_str_at(object, "metadata.name")));
-    r.built_in->cells(t->arena, object, json_i64_at(t->json, "now", 0), cells);
+    kinds_cells(&r, &(const struct row){t->arena, object, json_i64_at(t->json, "now", 0), cells});
     case_compare(t, cells, json_get(t->json, "cells"));
 }
 

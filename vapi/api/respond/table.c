@@ -4,6 +4,7 @@
 #include "respond.h"
 
 #include <sublet/crd.h>
+#include <sublet/kinds.h>
 
 #define META_V1 STR("meta.k8s.io/v1")
 
@@ -71,12 +72,13 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
     cJSON *row = json_new_object(a);
     cJSON *cells = json_set(a, row, "cells", json_new_array(a));
 
-    json_append(cells, json_new_string(a, json_str_at(object, "metadata.name")));
+    if (!r->crd)
+        kinds_cells(r, &(const struct row){a, object, now, cells});
+    else
+        json_append(cells, json_new_string(a, json_str_at(object, "metadata.name")));
     if (r->crd)
         crd_cells(r->crd, a, object, now, cells);
-    else if (r->built_in && r->built_in->cells)
-        r->built_in->cells(a, object, now, cells);
-    else
+    else if (!r->columns)
         default_cells(a, object, now, cells);
     if (include == INCLUDE_OBJECT)
         json_set(a, row, "object", json_copy(a, object));

@@ -8,6 +8,8 @@
 
 #include "../../core/meta.h"
 
+#include <sublet/kind.h>
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -278,8 +278,7 @@ static void apply_defaults(struct write *w)
         crd_default(r->crd, a, w->object);
         return;
     }
-    if (r->built_in && r->built_in->defaults)
-        r->built_in->defaults(a, w->object);
+    kinds_defaults(r, a, w->object);
     schema_default(a, r->schema, r->node, w->object);
 }
 
@@ -481,8 +480,7 @@ static void prepare_create(struct write *w)
     w->warned = w->call->n_warnings;
     if (r->built_in && r->built_in->warnings_before_create)
         r->built_in->warnings_before_create(w->call->arena, w->object, on_kind_warning, w->call);
-    if (r->built_in && r->built_in->prepare_create)
-        r->built_in->prepare_create(w->call->arena, w->object);
+    kinds_prepare_create(r, w->call->arena, w->object);
 }
 
 static void prepare_update(struct write *w)
@@ -553,12 +551,10 @@ static void validate_kind(struct write *w, struct field_errors *e)
         crd_validate(r->crd, e, w->object, w->old);
     else if (w->plan->validate)
         w->plan->validate(e, w->object, w->respelled);
-    else if (on_status(w->call)) {
-        if (r->built_in && r->built_in->validate_status)
-            r->built_in->validate_status(e, w->object, w->old);
-    } else if (r->built_in && r->built_in->validate) {
-        r->built_in->validate(e, w->object, w->respelled);
-    }
+    else if (on_status(w->call))
+        kinds_validate_status(r, e, w->object, w->old);
+    else
+        kinds_validate(r, e, w->object, w->respelled);
 }
 
 /* In upstream's order: later checks do not run after errors. */

@@ -81,8 +81,6 @@ static void check_resources(struct field_errors *e, const struct field_path *p, 
 
 void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule)
 {
-    static const char *const operations[] = {"*", "CONNECT", "CREATE", "DELETE", "UPDATE", NULL};
-    static const char *const scopes[] = {"*", "Cluster", "Namespaced", NULL};
     const cJSON *list = json_get(rule, "operations");
     AT(at, p, "operations");
     size_t i = 0;
@@ -91,12 +89,13 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
         field_required(e, at, "");
     if (json_count(list) > 1 && json_list_has(list, STR("*")))
         field_invalid(e, at, list, "if '*' is present, must not specify other operations");
-    json_each(operation, list) check_enum_if(e, FIELD_INDEX(at, i++), operation, operations);
+    json_each(operation, list)
+        check_enum_if(e, FIELD_INDEX(at, i++), operation, ENUM_OPERATION_TYPE);
     check_wildcard_list(e, FIELD(p, "apiGroups"), json_get(rule, "apiGroups"), "API groups", true);
     check_wildcard_list(e, FIELD(p, "apiVersions"), json_get(rule, "apiVersions"), "API versions",
                         false);
     check_resources(e, FIELD(p, "resources"), json_get(rule, "resources"));
-    check_enum_if(e, FIELD(p, "scope"), given(rule, "scope"), scopes);
+    check_enum_if(e, FIELD(p, "scope"), given(rule, "scope"), ENUM_SCOPE_TYPE);
 }
 
 /* ---- conditions ---- */

@@ -6,29 +6,30 @@
 /* The way a mutation is written must be the one that is there. */
 static void check_mutation(struct field_errors *e, const struct field_path *p, const cJSON *item)
 {
-    static const char *const types[] = {"ApplyConfiguration", "JSONPatch", NULL};
     static const char *const members[] = {"applyConfiguration", "jsonPatch"};
     struct str type = json_str(json_get(item, "patchType"));
     size_t wanted = str_eqc(type, "JSONPatch");
 
-    if (!check_enum(e, FIELD(p, "patchType"), type, types))
+    if (!check_enum(e, FIELD(p, "patchType"), type, ENUM_PATCH_TYPE))
         return;
     if (!given(item, members[wanted]))
-        field_required(
-            e, FIELD(p, members[wanted]),
-            arena_printf(e->arena, "must be specified when patchType is %s", types[wanted]).p);
+        field_required(e, FIELD(p, members[wanted]),
+                       arena_printf(e->arena, "must be specified when patchType is %s",
+                                    ENUM_PATCH_TYPE[wanted])
+                           .p);
     else
         check_given(e, FIELD(FIELD(p, members[wanted]), "expression"),
                     trimmed(json_str(json_get(json_get(item, members[wanted]), "expression"))));
     if (given(item, members[!wanted]))
-        field_invalid_str(
-            e, FIELD(p, members[!wanted]), arena_printf(e->arena, "{%s}", members[!wanted]),
-            arena_printf(e->arena, "must not be specified when patchType is %s", types[wanted]).p);
+        field_invalid_str(e, FIELD(p, members[!wanted]),
+                          arena_printf(e->arena, "{%s}", members[!wanted]),
+                          arena_printf(e->arena, "must not be specified when patchType is %s",
+                                       ENUM_PATCH_TYPE[wanted])
+                              .p);
 }
 
 static void validate_mutating_policy(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
-    static const char *const again[] = {"IfNeeded", "Never", NULL};
     const cJSON *spec = json_get(object, "spec"), *mutations = json_get(spec, "mutations");
     AT(p, NULL, "spec");
     size_t i = 0;
@@ -38,7 +39,7 @@ static void validate_mutating_policy(struct field_errors *e, const cJSON *object
         field_required(e, FIELD(p, "mutations"), "mutations must contain at least one item");
     json_each(item, mutations) check_mutation(e, FIELD_INDEX(FIELD(p, "mutations"), i++), item);
     check_enum(e, FIELD(p, "reinvocationPolicy"), json_str(json_get(spec, "reinvocationPolicy")),
-               again);
+               ENUM_REINVOCATION_POLICY_TYPE);
 }
 
 static void validate_mutating_binding(struct field_errors *e, const cJSON *object, const cJSON *old)
@@ -51,27 +52,20 @@ static void validate_mutating_binding(struct field_errors *e, const cJSON *objec
     check_mutable(e, FIELD(p, "matchResources"), given(spec, "matchResources"));
 }
 
-static ROW_CELLS(cells_mutating_policy)
-{
-    struct row r = {a, object, now, cells};
-
-    policy_cells(&r, "spec.mutations");
-}
-
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Mutations", "integer", "", "", 0},
-    {"ParamKind", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Mutations", "integer", .cell = show_count, .path = "spec.mutations"},
+    {"ParamKind", "string", .cell = cell_param_kind},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 static const struct column BINDING_COLUMNS[] = {
-    {"PolicyName", "string", "", "", 0},
-    {"ParamRef", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
+    {"ParamRef", "string", .cell = cell_param_ref},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY = {
@@ -87,7 +81,6 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY = {
         },
     .defaults = policy_defaults,
     .validate = validate_mutating_policy,
-    .cells = cells_mutating_policy,
 };
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
@@ -103,5 +96,4 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
         },
     .defaults = policy_binding_defaults,
     .validate = validate_mutating_binding,
-    .cells = cells_policy_binding,
 };

@@ -29,8 +29,6 @@ void policy_binding_defaults(struct arena *a, cJSON *binding)
 
 #define TWO_REFERENCES "name and selector are mutually exclusive"
 
-static const char *const FAILURES[] = {"Fail", "Ignore", NULL};
-
 /* Like check_enum(), where absent is missing and empty is one of the wrong ones. */
 static void check_choice(struct field_errors *e, const struct field_path *p, const cJSON *value,
                          const char *const *supported)
@@ -65,12 +63,11 @@ static void check_named_rules(struct field_errors *e, const struct field_path *p
 
 static void check_match(struct field_errors *e, const struct field_path *p, const cJSON *match)
 {
-    static const char *const policies[] = {"Equivalent", "Exact", NULL};
     static const char *const selectors[] = {"namespaceSelector", "objectSelector"};
 
     if (!match)
         return;
-    check_choice(e, FIELD(p, "matchPolicy"), given(match, "matchPolicy"), policies);
+    check_choice(e, FIELD(p, "matchPolicy"), given(match, "matchPolicy"), ENUM_MATCH_POLICY_TYPE);
     for (size_t i = 0; i < COUNT(selectors); i++) {
         const cJSON *selector = given(match, selectors[i]);
 
@@ -204,7 +201,8 @@ void check_policy_head(struct field_errors *e, const struct field_path *p, const
     const cJSON *match = given(spec, "matchConstraints");
     AT(at, p, "matchConstraints");
 
-    check_choice(e, FIELD(p, "failurePolicy"), given(spec, "failurePolicy"), FAILURES);
+    check_choice(e, FIELD(p, "failurePolicy"), given(spec, "failurePolicy"),
+                 ENUM_FAILURE_POLICY_TYPE);
     check_param_kind(e, FIELD(p, "paramKind"), given(spec, "paramKind"));
     if (!match)
         field_required(e, at, "");
@@ -230,31 +228,28 @@ void check_policy_binding(struct field_errors *e, const struct field_path *p, co
     check_match(e, FIELD(p, "matchResources"), given(spec, "matchResources"));
 }
 
-void policy_cells(const struct row *r, const char *rules)
+void cell_param_kind(const struct row *r, const struct column *c)
 {
     const cJSON *kind = json_path(r->object, "spec.paramKind");
 
-    cell_count(r, rules);
+    (void)c;
     if (kind)
-        cell_text(r, arena_printf(r->a, "%.*s/%.*s", STR_F(json_str(json_get(kind, "apiVersion"))),
-                                  STR_F(json_str(json_get(kind, "kind")))));
+        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(kind, "apiVersion"))),
+                    STR_F(json_str(json_get(kind, "kind"))));
     else
         cell_text(r, STR("<unset>"));
-    cell_age(r);
 }
 
-ROW_CELLS(cells_policy_binding)
+void cell_param_ref(const struct row *r, const struct column *c)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *ref = json_path(object, "spec.paramRef");
+    const cJSON *ref = json_path(r->object, "spec.paramRef");
     struct str name = json_str(json_get(ref, "name")), ns = json_str(json_get(ref, "namespace"));
 
-    cell_text_at(&r, "spec.policyName");
+    (void)c;
     if (name.n)
-        cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(ns.n ? ns : STR("*")), STR_F(name)));
+        cell_printf(r, "%.*s/%.*s", STR_F(ns.n ? ns : STR("*")), STR_F(name));
     else if (json_get(ref, "selector"))
-        cell_text(&r, label_selector_text(a, json_get(ref, "selector")));
+        cell_text(r, label_selector_text(r->a, json_get(ref, "selector")));
     else
-        cell_text(&r, STR("<unset>"));
-    cell_age(&r);
+        cell_text(r, STR("<unset>"));
 }

@@ -16,5 +16,5 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
 struct str trimmed(struct str s); /* without white space around it */
-void policy_cells(const struct row *r, const char *rules);
-ROW_CELLS(cells_policy_binding);
+void cell_param_kind(const struct row *r, const struct column *c);
+void cell_param_ref(const struct row *r, const struct column *c);

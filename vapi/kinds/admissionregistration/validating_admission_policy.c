@@ -3,11 +3,6 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
-static void policy_prepare_create(struct arena *a, cJSON *policy)
-{
-    set_status(a, policy, "{}");
-}
-
 #define MAX_AUDIT_ANNOTATIONS 20
 
 #define MAX_AUDIT_EXPRESSION 5120
@@ -106,7 +101,6 @@ static void validate_validating_policy_status(struct field_errors *e, const cJSO
 static void validate_validating_binding(struct field_errors *e, const cJSON *object,
                                         const cJSON *old)
 {
-    static const char *const actions[] = {"Audit", "Deny", "Warn", NULL};
     const cJSON *spec = json_get(object, "spec"), *list = json_get(spec, "validationActions");
     struct names seen = {.arena = e->arena};
     AT(p, NULL, "spec");
@@ -119,7 +113,7 @@ static void validate_validating_binding(struct field_errors *e, const cJSON *obj
     {
         const struct field_path *item = FIELD_INDEX(at, i++);
 
-        check_enum_if(e, item, action, actions);
+        check_enum_if(e, item, action, ENUM_VALIDATION_ACTION);
         if (!names_add(&seen, json_str(action), action))
             field_duplicate(e, item, action);
     }
@@ -131,27 +125,20 @@ static void validate_validating_binding(struct field_errors *e, const cJSON *obj
         field_required(e, at, "at least one validation action is required");
 }
 
-static ROW_CELLS(cells_validating_policy)
-{
-    struct row r = {a, object, now, cells};
-
-    policy_cells(&r, "spec.validations");
-}
-
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Validations", "integer", "", "", 0},
-    {"ParamKind", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Validations", "integer", .cell = show_count, .path = "spec.validations"},
+    {"ParamKind", "string", .cell = cell_param_kind},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 static const struct column BINDING_COLUMNS[] = {
-    {"PolicyName", "string", "", "", 0},
-    {"ParamRef", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
+    {"ParamRef", "string", .cell = cell_param_ref},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
@@ -167,10 +154,9 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
             SUBRESOURCES(STATUS_OF("ValidatingAdmissionPolicy")),
         },
     .defaults = policy_defaults,
-    .prepare_create = policy_prepare_create,
+    .new_status = "{}",
     .validate = validate_validating_policy,
     .validate_status = validate_validating_policy_status,
-    .cells = cells_validating_policy,
 };
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
@@ -186,5 +172,4 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
         },
     .defaults = policy_binding_defaults,
     .validate = validate_validating_binding,
-    .cells = cells_policy_binding,
 };

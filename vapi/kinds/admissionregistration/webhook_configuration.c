@@ -17,24 +17,16 @@ static const struct default_rule WEBHOOK[] = {
     SET_TEXT("webhooks[].rules[].scope", "*"),
 };
 
-static void validating_defaults(struct arena *a, cJSON *config)
-{
-    defaults_apply(a, config, WEBHOOK, COUNT(WEBHOOK));
-}
+static const struct default_rule MUTATING[] = {SET_TEXT("webhooks[].reinvocationPolicy", "Never")};
 
 static void mutating_defaults(struct arena *a, cJSON *config)
 {
-    static const struct default_rule rules[] = {SET_TEXT("webhooks[].reinvocationPolicy", "Never")};
-
-    defaults_apply(a, config, WEBHOOK, COUNT(WEBHOOK));
-    defaults_apply(a, config, rules, COUNT(rules));
+    defaults_apply(a, config, MUTATING, COUNT(MUTATING));
 }
 
 #define URL_FORM "; desired format: https://host[/path]"
 
 #define REVIEW_VERSIONS "v1, v1beta1"
-
-static const char *const SIDE_EFFECTS[] = {"None", "NoneOnDryRun", "Some", "Unknown", NULL};
 
 static const char *const NO_SIDE_EFFECTS[] = {"None", "NoneOnDryRun", NULL};
 
@@ -262,9 +254,6 @@ static void check_review_versions(struct field_errors *e, const struct field_pat
 static void check_hook(struct field_errors *e, const struct field_path *p, const cJSON *hook,
                        const struct leniency *fine)
 {
-    static const char *const failures[] = {"Fail", "Ignore", NULL};
-    static const char *const matches[] = {"Equivalent", "Exact", NULL};
-    static const char *const again[] = {"IfNeeded", "Never", NULL};
     const cJSON *timeout = given(hook, "timeoutSeconds");
     int64_t seconds = json_i64_at(hook, "timeoutSeconds", 1);
     size_t i = 0;
@@ -272,16 +261,18 @@ static void check_hook(struct field_errors *e, const struct field_path *p, const
     check_full_name(e, FIELD(p, "name"), json_str(json_get(hook, "name")));
     json_each(rule, json_get(hook, "rules"))
         validate_admission_rule(e, FIELD_INDEX(FIELD(p, "rules"), i++), rule);
-    check_enum_if(e, FIELD(p, "failurePolicy"), given(hook, "failurePolicy"), failures);
-    check_enum_if(e, FIELD(p, "matchPolicy"), given(hook, "matchPolicy"), matches);
+    check_enum_if(e, FIELD(p, "failurePolicy"), given(hook, "failurePolicy"),
+                  ENUM_FAILURE_POLICY_TYPE);
+    check_enum_if(e, FIELD(p, "matchPolicy"), given(hook, "matchPolicy"), ENUM_MATCH_POLICY_TYPE);
     check_side_effects(e, FIELD(p, "sideEffects"), given(hook, "sideEffects"),
-                       fine->side_effects ? SIDE_EFFECTS : NO_SIDE_EFFECTS);
+                       fine->side_effects ? ENUM_SIDE_EFFECT_CLASS : NO_SIDE_EFFECTS);
     if (timeout && (seconds < 1 || seconds > 30))
         field_invalid(e, FIELD(p, "timeoutSeconds"), timeout,
                       "the timeout value must be between 1 and 30 seconds");
     validate_label_selector(e, FIELD(p, "namespaceSelector"), given(hook, "namespaceSelector"));
     validate_label_selector(e, FIELD(p, "objectSelector"), given(hook, "objectSelector"));
-    check_enum_if(e, FIELD(p, "reinvocationPolicy"), given(hook, "reinvocationPolicy"), again);
+    check_enum_if(e, FIELD(p, "reinvocationPolicy"), given(hook, "reinvocationPolicy"),
+                  ENUM_REINVOCATION_POLICY_TYPE);
     check_client(e, FIELD(p, "clientConfig"), json_get(hook, "clientConfig"));
     if (!fine->same_conditions)
         validate_match_conditions(e, FIELD(p, "matchConditions"),
@@ -309,20 +300,12 @@ static void validate_webhooks(struct field_errors *e, const cJSON *object, const
     }
 }
 
-static ROW_CELLS(cells_webhooks)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_count(&r, "webhooks");
-    cell_age(&r);
-}
-
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Webhooks", "integer", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Webhooks", "integer", .cell = show_count, .path = "webhooks"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
@@ -336,9 +319,9 @@ const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
                 RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
             .columns = COLUMNS,
         },
+    .default_rules = DEFAULTS(WEBHOOK),
     .defaults = mutating_defaults,
     .validate = validate_webhooks,
-    .cells = cells_webhooks,
 };
 
 const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
@@ -352,7 +335,6 @@ const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
                 RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
             .columns = COLUMNS,
         },
-    .defaults = validating_defaults,
+    .default_rules = DEFAULTS(WEBHOOK),
     .validate = validate_webhooks,
-    .cells = cells_webhooks,
 };

@@ -4,12 +4,7 @@
 
 #include <sublet/encode.h>
 
-static void service_defaults(struct arena *a, cJSON *service)
-{
-    static const struct default_rule rules[] = {SET_NUMBER("spec.service.port", 443)};
-
-    defaults_apply(a, service, rules, COUNT(rules));
-}
+static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.service.port", 443)};
 
 static void service_prepare_create(struct arena *a, cJSON *service)
 {
@@ -26,140 +21,152 @@ static void service_prepare_create(struct arena *a, cJSON *service)
                  json_str_at(service, "metadata.creationTimestamp"));
 }
 
-static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_tls(const struct check *c)
 {
-    const cJSON *service = json_get(spec, "service");
-    struct str bundle = json_str(json_get(spec, "caBundle"));
-    int64_t port = json_i64_at(service, "port", 0);
-    AT(at, p, "service");
+    const cJSON *insecure = json_get(c->value, "insecureSkipTLSVerify");
 
-    check_given(e, FIELD(at, "namespace"), json_str(json_get(service, "namespace")));
-    check_given(e, FIELD(at, "name"), json_str(json_get(service, "name")));
-    if (port < 1 || port > 65535)
-        field_invalid(e, FIELD(at, "port"), json_new_i64(e->arena, port),
-                      "port is not valid: must be between 1 and 65535, inclusive");
-    if (bundle.n && json_true(json_get(spec, "insecureSkipTLSVerify")))
-        field_invalid(e, FIELD(p, "insecureSkipTLSVerify"), json_get(spec, "insecureSkipTLSVerify"),
+    if (json_str(json_get(c->value, "caBundle")).n && json_true(insecure))
+        field_invalid(c->e, FIELD(c->at, "insecureSkipTLSVerify"), insecure,
                       "may not be true if caBundle is present");
 }
 
-static void check_local_service(struct field_errors *e, const struct field_path *p,
-                                const cJSON *spec)
+static void check_service_port(const struct check *c)
 {
-    struct str bundle;
+    int64_t port = 0;
 
-    if (json_str(json_get(spec, "caBundle")).n &&
-        base64_decode(e->arena, json_str(json_get(spec, "caBundle")), &bundle))
-        field_invalid_str(e, FIELD(p, "caBundle"), arena_printf(e->arena, "%zu bytes", bundle.n),
-                          "local APIServices may not have a caBundle");
-    if (json_true(json_get(spec, "insecureSkipTLSVerify")))
-        field_invalid(e, FIELD(p, "insecureSkipTLSVerify"), json_get(spec, "insecureSkipTLSVerify"),
-                      "local APIServices may not have insecureSkipTLSVerify");
+    json_i64(c->value, &port);
+    if (port < 1 || port > 65535)
+        field_invalid(c->e, c->at, json_new_i64(c->e->arena, port),
+                      "port is not valid: must be between 1 and 65535, inclusive");
 }
 
-static void check_service_name(struct field_errors *e, const struct field_path *p,
-                               const cJSON *object, struct str wanted)
+static const struct rule REMOTE[] = {
+    ALL_GIVEN("service", "namespace", "name"),
+    CALL("service.port", check_service_port),
+    CALL(NULL, check_tls),
+};
+
+static void check_no_bundle(struct field_errors *e, const struct field_path *p, const cJSON *bundle)
 {
+    struct str bytes;
+
+    if (json_str(bundle).n && base64_decode(e->arena, json_str(bundle), &bytes))
+        field_invalid_str(e, p, arena_printf(e->arena, "%zu bytes", bytes.n),
+                          "local APIServices may not have a caBundle");
+}
+
+static void check_secure(struct field_errors *e, const struct field_path *p, const cJSON *insecure)
+{
+    if (json_true(insecure))
+        field_invalid(e, p, insecure, "local APIServices may not have insecureSkipTLSVerify");
+}
+
+static const struct rule LOCAL[] = {
+    CHECK("caBundle", check_no_bundle),
+    CHECK("insecureSkipTLSVerify", check_secure),
+};
+
+static void check_place(const struct check *c)
+{
+    if (given(c->value, "service"))
+        rules_check(c, REMOTE, COUNT(REMOTE));
+    else
+        rules_check(c, LOCAL, COUNT(LOCAL));
+}
+
+static void check_service_name(const struct check *c)
+{
+    struct arena *a = c->e->arena;
+    struct str wanted = arena_printf(a, "%.*s.%.*s", STR_F(json_str_at(c->object, "spec.version")),
+                                     STR_F(json_str_at(c->object, "spec.group")));
+
     for (size_t i = 0; i < 2; i++) {
         const char *key = i ? "name" : "generateName";
-        struct str name = json_str(json_get(json_get(object, "metadata"), key));
+        struct str name = json_str(json_get(c->value, key));
 
         if (name.n && !name_check_path_segment(name) && !str_eq(name, wanted))
-            field_invalid_str(e, FIELD(p, key), name,
-                              arena_printf(e->arena,
-                                           "must be `spec.version+\".\"+spec.group`: %.*s",
-                                           STR_F(go_quote(e->arena, wanted)))
+            field_invalid_str(c->e, FIELD(c->at, key), name,
+                              arena_printf(a, "must be `spec.version+\".\"+spec.group`: %.*s",
+                                           STR_F(go_quote(a, wanted)))
                                   .p);
     }
 }
 
-static void check_priority(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                           const char *key, int64_t most)
+static void check_legacy_group(const struct check *c)
 {
-    int64_t value = json_i64_at(spec, key, 0);
+    if (!json_str(c->value).n && !text_is(c->object, "spec.version", "v1"))
+        field_required(c->e, c->at, "only v1 may have an empty group and it better be legacy kube");
+}
 
+static void check_priority(const struct check *c, int64_t most)
+{
+    int64_t value = 0;
+
+    json_i64(c->value, &value);
     if (value <= 0 || value > most)
         field_invalid(
-            e, FIELD(p, key), json_new_i64(e->arena, value),
-            arena_printf(e->arena, "must be positive and less than %lld", (long long)most).p);
+            c->e, c->at, json_new_i64(c->e->arena, value),
+            arena_printf(c->e->arena, "must be positive and less than %lld", (long long)most).p);
 }
 
-static void validate_api_service(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_group_priority(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec");
-    struct str group = json_str(json_get(spec, "group")),
-               version = json_str(json_get(spec, "version"));
-    AT(p, NULL, "spec");
-
-    (void)old;
-    check_service_name(e, FIELD(NULL, "metadata"), object,
-                       arena_printf(e->arena, "%.*s.%.*s", STR_F(version), STR_F(group)));
-    if (!group.n && !str_eqc(version, "v1"))
-        field_required(e, FIELD(p, "group"),
-                       "only v1 may have an empty group and it better be legacy kube");
-    if (group.n)
-        check_rule(e, FIELD(p, "group"), NAME_DNS1123_SUBDOMAIN, group);
-    check_rule(e, FIELD(p, "version"), NAME_DNS1035_LABEL, version);
-    check_priority(e, p, spec, "groupPriorityMinimum", 20000);
-    check_priority(e, p, spec, "versionPriority", 1000);
-    if (given(spec, "service"))
-        check_service(e, p, spec);
-    else
-        check_local_service(e, p, spec);
+    check_priority(c, 20000);
 }
 
-static void validate_api_service_status(struct field_errors *e, const cJSON *object,
-                                        const cJSON *old)
+static void check_version_priority(const struct check *c)
 {
-    static const char *const states[] = {"True", "False", "Unknown", NULL};
-    const struct field_path *p = FIELD(FIELD(NULL, "status"), "conditions");
-    size_t i = 0;
-
-    (void)old;
-    json_each(condition, json_path(object, "status.conditions"))
-    {
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "status");
-        struct str status = json_str(json_get(condition, "status"));
-
-        if (!one_of(status, states))
-            field_not_supported(e, at, status, states);
-    }
+    check_priority(c, 1000);
 }
 
-static ROW_CELLS(cells_api_service)
+static const struct rule SERVICE_RULES[] = {
+    CALL("metadata", check_service_name),
+    CALL("spec.group", check_legacy_group),
+    NAME_IF_SET("spec.group", DNS1123_SUBDOMAIN),
+    NAME_ALWAYS("spec.version", DNS1035_LABEL),
+    CALL("spec.groupPriorityMinimum", check_group_priority),
+    CALL("spec.versionPriority", check_version_priority),
+    CALL("spec", check_place),
+};
+
+static const struct rule CONDITION[] = {
+    ENUM_ALWAYS("status", NAMES("True", "False", "Unknown")),
+};
+static const struct rule STATUS_RULES[] = {EACH("status.conditions", CONDITION)};
+
+CELL(cell_service)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *service = json_path(object, "spec.service");
-    struct str available = STR("Unknown");
+    const cJSON *service = json_path(r->object, "spec.service");
 
     if (json_is_object(service))
-        cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(service, "namespace"))),
-                                   STR_F(json_str(json_get(service, "name")))));
+        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(service, "namespace"))),
+                    STR_F(json_str(json_get(service, "name"))));
     else
-        cell_text(&r, STR("Local"));
-    json_each(c, json_path(object, "status.conditions"))
-    {
-        struct str status = json_str(json_get(c, "status"));
-        struct str reason = json_str(json_get(c, "reason"));
+        cell_text(r, STR("Local"));
+}
 
-        if (!str_eqc(json_str(json_get(c, "type")), "Available"))
-            continue;
-        available = str_eqc(status, "True") || !reason.n
-                        ? status
-                        : arena_printf(a, "%.*s (%.*s)", STR_F(status), STR_F(reason));
-        break;
-    }
-    cell_text(&r, available);
-    cell_age(&r);
+CELL(cell_available)
+{
+    const cJSON *condition =
+        condition_find(json_path(r->object, "status.conditions"), STR("Available"));
+    struct str status = json_str(json_get(condition, "status"));
+    struct str reason = json_str(json_get(condition, "reason"));
+
+    if (!condition)
+        cell_text(r, STR("Unknown"));
+    else if (str_eqc(status, "True") || !reason.n)
+        cell_text(r, status);
+    else
+        cell_printf(r, "%.*s (%.*s)", STR_F(status), STR_F(reason));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Service", "string", "", "", 0},
-    {"Available", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Service", "string", .cell = cell_service},
+    {"Available", "string", .cell = cell_available},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_API_SERVICE = {
@@ -173,9 +180,8 @@ const struct kind KIND_API_SERVICE = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("APIService")),
         },
-    .defaults = service_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = service_prepare_create,
-    .validate = validate_api_service,
-    .validate_status = validate_api_service_status,
-    .cells = cells_api_service,
+    .rules = RULES(SERVICE_RULES),
+    .status_rules = RULES(STATUS_RULES),
 };

@@ -5,19 +5,21 @@
 
 #include <ctype.h>
 
-static void validate_revision(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_data(const struct check *c)
 {
-    const struct field_path *p = FIELD(NULL, "data");
-    const cJSON *data = json_get(object, "data");
-
-    check_nonnegative(e, FIELD(NULL, "revision"), json_get(object, "revision"));
-    if (old)
-        check_immutable(e, p, data, json_get(old, "data"));
-    else if (!data || json_is_null(data))
-        field_required(e, p, "data is mandatory");
-    else if (!json_is_object(data))
-        field_required(e, p, "data must be a valid JSON object");
+    if (!c->value)
+        field_required(c->e, c->at, "data is mandatory");
+    else if (!json_is_object(c->value))
+        field_required(c->e, c->at, "data must be a valid JSON object");
 }
+
+static const struct rule DATA[] = {CALL("data", check_data)};
+
+static const struct rule REVISION_RULES[] = {
+    NONNEGATIVE("revision"),
+    FIXED("data"),
+    ON_CREATE(DATA),
+};
 
 /* "deployment.apps/name" of the owner that controls. */
 static struct str controller_text(struct arena *a, const cJSON *object)
@@ -42,22 +44,18 @@ static struct str controller_text(struct arena *a, const cJSON *object)
     return STR("<none>");
 }
 
-static ROW_CELLS(cells_revision)
+CELL(cell_controller)
 {
-    struct row r = {a, object, now, cells};
-
-    cell_text(&r, controller_text(a, object));
-    cell_number_at(&r, "revision");
-    cell_age(&r);
+    cell_text(r, controller_text(r->a, r->object));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Controller", "string", "", "", 0},
-    {"Revision", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Controller", "string", .cell = cell_controller},
+    {"Revision", "string", .cell = show_number, .path = "revision"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_CONTROLLER_REVISION = {
@@ -69,6 +67,5 @@ const struct kind KIND_CONTROLLER_REVISION = {
             .flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
             .columns = COLUMNS,
         },
-    .validate = validate_revision,
-    .cells = cells_revision,
+    .rules = RULES(REVISION_RULES),
 };

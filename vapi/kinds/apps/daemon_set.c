@@ -91,102 +91,91 @@ static void daemon_set_prepare_update(struct arena *a, cJSON *object, const cJSO
     set_template_generation(a, object, generation);
 }
 
-static void check_daemon_rolling(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *rolling)
-{
-    const cJSON *unavailable = json_get(rolling, "maxUnavailable");
-    const cJSON *surge = json_get(rolling, "maxSurge");
-    bool may_miss, may_add;
+/* ---- validation ---- */
 
-    check_int_or_percent(e, FIELD(p, "maxUnavailable"), unavailable);
-    check_int_or_percent(e, FIELD(p, "maxSurge"), surge);
-    check_not_over_100(e, FIELD(p, "maxUnavailable"), unavailable);
-    check_not_over_100(e, FIELD(p, "maxSurge"), surge);
-    may_miss = int_or_percent(unavailable) != 0;
-    may_add = int_or_percent(surge) != 0;
+static void check_one_way(const struct check *c)
+{
+    const cJSON *surge = json_get(c->value, "maxSurge");
+    bool may_miss = int_or_percent(json_get(c->value, "maxUnavailable")) != 0;
+    bool may_add = int_or_percent(surge) != 0;
+
     if (may_miss && may_add)
-        field_invalid(e, FIELD(p, "maxSurge"), surge,
+        field_invalid(c->e, FIELD(c->at, "maxSurge"), surge,
                       "may not be set when maxUnavailable is non-zero");
     else if (!may_miss && !may_add)
-        field_required(e, FIELD(p, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
+        field_required(c->e, FIELD(c->at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
-static void check_daemon_strategy(struct field_errors *e, const cJSON *strategy)
+static const struct rule ROLLING_UPDATE[] = {
+    INT_OR_PERCENT("maxUnavailable"),
+    INT_OR_PERCENT("maxSurge"),
+    AT_MOST_100_PERCENT("maxUnavailable"),
+    AT_MOST_100_PERCENT("maxSurge"),
+    CALL(NULL, check_one_way),
+};
+static const struct rule ROLLING[] = {INSIDE("rollingUpdate", ROLLING_UPDATE)};
+
+static void check_type(const struct check *c)
 {
     static const char *const types[] = {"RollingUpdate", "OnDelete", NULL};
-    const struct field_path *p = FIELD(&SPEC, "updateStrategy");
-    struct str type = json_str(json_get(strategy, "type"));
 
-    if (str_eqc(type, "RollingUpdate"))
-        check_daemon_rolling(e, FIELD(p, "rollingUpdate"), json_get(strategy, "rollingUpdate"));
-    else if (!str_eqc(type, "OnDelete"))
-        field_not_supported_value(e, p, strategy, types);
+    if (!one_of(json_str_at(c->value, "type"), types))
+        field_not_supported_value(c->e, c->at, c->value, types);
 }
 
-static void validate_daemon_set(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_match(const struct check *c)
 {
-    static const char *const numbers[] = {"minReadySeconds", NULL};
-    const cJSON *spec = json_get(object, "spec"), *selector = given(spec, "selector");
-    const struct field_path *p = FIELD(&SPEC, "selector");
-    struct selector s;
+    struct selector selector;
     struct err err;
 
-    err_init(&err, e->arena);
-    if (old)
-        check_immutable(e, p, selector, given(old, "spec.selector"));
-    validate_label_selector(e, p, selector);
-    if (selector_from_json(e->arena, selector, &s, &err) == 0)
-        owner_check_match(e, spec, &s);
-    if (selector && owner_selector_is_empty(selector))
-        field_invalid(e, p, selector, "empty selector is invalid for daemonset");
-    owner_check_template(e, spec, "DaemonSet");
-    check_all_nonnegative(e, &SPEC, spec, numbers);
-    check_daemon_strategy(e, json_get(spec, "updateStrategy"));
-    check_nonnegative(e, FIELD(&SPEC, "revisionHistoryLimit"),
-                      json_get(spec, "revisionHistoryLimit"));
+    err_init(&err, c->e->arena);
+    if (selector_from_json(c->e->arena, c->value, &selector, &err) == 0)
+        owner_check_match(c->e, json_get(c->object, "spec"), &selector);
+    if (c->value && owner_selector_is_empty(c->value))
+        field_invalid(c->e, c->at, c->value, "empty selector is invalid for daemonset");
 }
 
-static void validate_daemon_set_status(struct field_errors *e, const cJSON *object,
-                                       const cJSON *old)
+static void check_template(const struct check *c)
 {
-    static const char *const numbers[] = {
-        "currentNumberScheduled", "numberMisscheduled",
-        "desiredNumberScheduled", "numberReady",
-        "observedGeneration",     "updatedNumberScheduled",
-        "numberAvailable",        "numberUnavailable",
-        "collisionCount",         NULL,
-    };
-    const cJSON *status = json_get(object, "status");
-
-    check_all_nonnegative(e, &STATUS, status, numbers);
-    owner_check_collisions(e, status, json_get(old, "status"));
+    owner_check_template(c->e, c->value, "DaemonSet");
 }
 
-static ROW_CELLS(cells_daemon_set)
-{
-    static const char *const numbers[] = {
-        "status.desiredNumberScheduled", "status.currentNumberScheduled", "status.numberReady",
-        "status.updatedNumberScheduled", "status.numberAvailable",
-    };
-    struct row r = {a, object, now, cells};
+static const struct rule SET_RULES[] = {
+    FIXED("spec.selector"),
+    LABEL_SELECTOR("spec.selector"),
+    CALL("spec.selector", check_match),
+    CALL("spec", check_template),
+    NONNEGATIVE("spec.minReadySeconds"),
+    WHEN("spec.updateStrategy", "type", "RollingUpdate", ROLLING),
+    CALL("spec.updateStrategy", check_type),
+    NONNEGATIVE("spec.revisionHistoryLimit"),
+};
 
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        cell_number_at(&r, numbers[i]);
-    cell_map(&r, json_path(object, "spec.template.spec.nodeSelector"));
-    cell_age(&r);
-    cell_template(&r, "spec.template.spec.containers");
-    cell_selector(&r, json_path(object, "spec.selector"), "<none>");
-}
+static const struct rule STATUS_RULES[] = {
+    NONNEGATIVE("status.currentNumberScheduled"), NONNEGATIVE("status.numberMisscheduled"),
+    NONNEGATIVE("status.desiredNumberScheduled"), NONNEGATIVE("status.numberReady"),
+    NONNEGATIVE("status.observedGeneration"),     NONNEGATIVE("status.updatedNumberScheduled"),
+    NONNEGATIVE("status.numberAvailable"),        NONNEGATIVE("status.numberUnavailable"),
+    NONNEGATIVE("status.collisionCount"),         NOT_DECREASED("status.collisionCount"),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Desired", "integer", "", "", 0},   {"Current", "integer", "", "", 0},
-    {"Ready", "integer", "", "", 0},     {"Up-to-date", "integer", "", "", 0},
-    {"Available", "integer", "", "", 0}, {"Node Selector", "string", "", "", 0},
-    {"Age", "string", "", "", 0},        {"Containers", "string", "", "", 1},
-    {"Images", "string", "", "", 1},     {"Selector", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Desired", "integer", .cell = show_number, .path = "status.desiredNumberScheduled"},
+    {"Current", "integer", .cell = show_number, .path = "status.currentNumberScheduled"},
+    {"Ready", "integer", .cell = show_number, .path = "status.numberReady"},
+    {"Up-to-date", "integer", .cell = show_number, .path = "status.updatedNumberScheduled"},
+    {"Available", "integer", .cell = show_number, .path = "status.numberAvailable"},
+    {"Node Selector", "string", .cell = show_map, .path = "spec.template.spec.nodeSelector"},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+     .otherwise = "<none>"},
+    {NULL},
 };
 
 const struct kind KIND_DAEMON_SET = {
@@ -203,9 +192,8 @@ const struct kind KIND_DAEMON_SET = {
     .defaults = daemon_set_defaults,
     .prepare_create = daemon_set_prepare_create,
     .prepare_update = daemon_set_prepare_update,
-    .validate = validate_daemon_set,
-    .validate_status = validate_daemon_set_status,
+    .rules = RULES(SET_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .warnings = warn_template,
     .unreadable = daemon_set_unreadable,
-    .cells = cells_daemon_set,
 };

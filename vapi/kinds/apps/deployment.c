@@ -24,11 +24,6 @@ static void deployment_defaults(struct arena *a, cJSON *object)
     defaults_pod_template(a, json_path(object, "spec.template"));
 }
 
-static void deployment_prepare_create(struct arena *a, cJSON *object)
-{
-    set_status(a, object, "{}");
-}
-
 /* Annotations are copied to replica sets, so they count as a change to be observed. */
 static void deployment_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
 {
@@ -42,98 +37,86 @@ static void deployment_prepare_status(struct arena *a, cJSON *object, const cJSO
     keep_old(a, object, old, "metadata.labels");
 }
 
-static void check_rolling_update(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *rolling)
-{
-    const cJSON *unavailable = json_get(rolling, "maxUnavailable");
-    const cJSON *surge = json_get(rolling, "maxSurge");
+/* ---- validation ---- */
 
-    check_int_or_percent(e, FIELD(p, "maxUnavailable"), unavailable);
-    check_int_or_percent(e, FIELD(p, "maxSurge"), surge);
-    if (!int_or_percent(unavailable) && !int_or_percent(surge))
-        field_invalid(e, FIELD(p, "maxUnavailable"), unavailable,
+static void check_progress_possible(const struct check *c)
+{
+    const cJSON *unavailable = json_get(c->value, "maxUnavailable");
+
+    if (!int_or_percent(unavailable) && !int_or_percent(json_get(c->value, "maxSurge")))
+        field_invalid(c->e, FIELD(c->at, "maxUnavailable"), unavailable,
                       "may not be 0 when `maxSurge` is 0");
-    check_not_over_100(e, FIELD(p, "maxUnavailable"), unavailable);
 }
 
-static void check_strategy(struct field_errors *e, const struct field_path *p,
-                           const cJSON *strategy)
+static const struct rule ROLLING_UPDATE[] = {
+    INT_OR_PERCENT("maxUnavailable"),
+    INT_OR_PERCENT("maxSurge"),
+    CALL(NULL, check_progress_possible),
+    AT_MOST_100_PERCENT("maxUnavailable"),
+};
+
+static const struct rule ROLLING[] = {INSIDE("rollingUpdate", ROLLING_UPDATE)};
+static const struct rule RECREATE[] = {
+    FORBIDDEN("rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"),
+};
+
+static void check_type(const struct check *c)
 {
-    static const char *const types[] = {"Recreate", "RollingUpdate", NULL};
-    struct str type = json_str(json_get(strategy, "type"));
-    const cJSON *rolling = json_get(strategy, "rollingUpdate");
-
-    if (str_eqc(type, "RollingUpdate"))
-        check_rolling_update(e, FIELD(p, "rollingUpdate"), rolling);
-    else if (!str_eqc(type, "Recreate"))
-        field_not_supported_value(e, p, strategy, types);
-    else if (rolling)
-        field_forbidden(e, FIELD(p, "rollingUpdate"),
-                        "may not be specified when strategy `type` is 'Recreate'");
+    if (!one_of(json_str_at(c->value, "type"), ENUM_DEPLOYMENT_STRATEGY_TYPE))
+        field_not_supported_value(c->e, c->at, c->value, ENUM_DEPLOYMENT_STRATEGY_TYPE);
 }
 
-static void check_progress(struct field_errors *e, const cJSON *spec)
+static void check_deadline(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *deadline = json_get(spec, "progressDeadlineSeconds");
-    const struct field_path *p = FIELD(&SPEC, "progressDeadlineSeconds");
     int64_t seconds;
 
-    if (!json_i64(deadline, &seconds))
-        return;
-    check_nonnegative(e, p, deadline);
-    if (seconds <= json_i64_at(spec, "minReadySeconds", 0))
-        field_invalid(e, p, deadline, "must be greater than minReadySeconds");
+    if (json_i64(deadline, &seconds) && seconds <= json_i64_at(spec, "minReadySeconds", 0))
+        field_invalid(e, FIELD(p, "progressDeadlineSeconds"), deadline,
+                      "must be greater than minReadySeconds");
 }
 
-static void validate_deployment(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_pods(const struct check *c)
 {
-    static const char *const numbers[] = {"minReadySeconds", "revisionHistoryLimit", NULL};
-    const cJSON *spec = json_get(object, "spec");
-
-    check_nonnegative(e, FIELD(&SPEC, "replicas"), json_get(spec, "replicas"));
-    validate_owner(e, spec, "deployment", "ReplicaSet");
-    check_strategy(e, FIELD(&SPEC, "strategy"), json_get(spec, "strategy"));
-    check_all_nonnegative(e, &SPEC, spec, numbers);
-    check_progress(e, spec);
-    if (old)
-        check_immutable(e, FIELD(&SPEC, "selector"), given(spec, "selector"),
-                        given(old, "spec.selector"));
+    validate_owner(c->e, c->value, "deployment", "ReplicaSet");
 }
 
-static void validate_deployment_status(struct field_errors *e, const cJSON *object,
-                                       const cJSON *old)
-{
-    static const struct owner_count counts[] = {
-        {"observedGeneration", false},  {"replicas", false},         {"updatedReplicas", true},
-        {"readyReplicas", true},        {"availableReplicas", true}, {"unavailableReplicas", false},
-        {"terminatingReplicas", false}, {"collisionCount", false},
-    };
-    const cJSON *status = json_get(object, "status");
+static const struct rule DEPLOYMENT_RULES[] = {
+    NONNEGATIVE("spec.replicas"),
+    CALL("spec", check_pods),
+    WHEN("spec.strategy", "type", "RollingUpdate", ROLLING),
+    WHEN("spec.strategy", "type", "Recreate", RECREATE),
+    CALL("spec.strategy", check_type),
+    NONNEGATIVES("spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"),
+    CHECK("spec", check_deadline),
+    FIXED("spec.selector"),
+};
 
-    owner_check_counts(e, status, counts, COUNT(counts));
-    owner_check_available(e, status, "cannot be greater than readyReplicas");
-    owner_check_collisions(e, status, json_get(old, "status"));
-}
-
-static ROW_CELLS(cells_deployment)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_ready(&r);
-    cell_number_at(&r, "status.updatedReplicas");
-    cell_number_at(&r, "status.availableReplicas");
-    cell_age(&r);
-    cell_template(&r, "spec.template.spec.containers");
-    cell_selector(&r, json_path(object, "spec.selector"), "");
-}
+static const struct rule STATUS_RULES[] = {
+    NONNEGATIVES("status", "observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
+                 "availableReplicas", "unavailableReplicas", "terminatingReplicas",
+                 "collisionCount"),
+    ALL_AT_MOST("status", "status.replicas", "updatedReplicas", "readyReplicas",
+                "availableReplicas"),
+    AT_MOST_ELSE("status.availableReplicas", "status.readyReplicas",
+                 "cannot be greater than readyReplicas"),
+    NOT_DECREASED("status.collisionCount"),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Ready", "string", "", "", 0},      {"Up-to-date", "string", "", "", 0},
-    {"Available", "string", "", "", 0},  {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
-    {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
+    {"Ready", "string", .cell = cell_ready},
+    {"Up-to-date", "string", .cell = show_number, .path = "status.updatedReplicas"},
+    {"Available", "string", .cell = show_number, .path = "status.availableReplicas"},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+     .otherwise = ""},
+    {NULL},
 };
 
 const struct kind KIND_DEPLOYMENT = {
@@ -148,11 +131,10 @@ const struct kind KIND_DEPLOYMENT = {
             SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment")),
         },
     .defaults = deployment_defaults,
-    .prepare_create = deployment_prepare_create,
+    .new_status = "{}",
     .prepare_update = deployment_prepare_update,
-    .validate = validate_deployment,
-    .validate_status = validate_deployment_status,
+    .rules = RULES(DEPLOYMENT_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .prepare_status = deployment_prepare_status,
     .warnings = warn_workload,
-    .cells = cells_deployment,
 };

@@ -3,42 +3,40 @@
  * pkg/registry/apps. */
 #include "../rules/kind.h"
 #include "../pod/pod.h"
+#include "../pod/replicas.h"
+
+static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.replicas", 1)};
 
 static void replica_set_defaults(struct arena *a, cJSON *object)
 {
-    static const struct default_rule rules[] = {SET_NUMBER("spec.replicas", 1)};
-
-    defaults_apply(a, object, rules, COUNT(rules));
     defaults_pod_template(a, json_path(object, "spec.template"));
 }
 
-static void validate_replica_set(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_pods(const struct check *c)
 {
-    static const char *const numbers[] = {"replicas", "minReadySeconds", NULL};
-    const cJSON *spec = json_get(object, "spec");
-
-    check_all_nonnegative(e, &SPEC, spec, numbers);
-    validate_owner(e, spec, "deployment", "ReplicaSet");
-    if (old)
-        check_immutable(e, FIELD(&SPEC, "selector"), given(spec, "selector"),
-                        given(old, "spec.selector"));
+    validate_owner(c->e, c->value, "deployment", "ReplicaSet"); /* upstream's words */
 }
 
-static ROW_CELLS(cells_replicas)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_replicas(&r);
-    cell_selector(&r, json_path(object, "spec.selector"), "<none>");
-}
+static const struct rule REPLICA_SET_RULES[] = {
+    NONNEGATIVES("spec", "replicas", "minReadySeconds"),
+    CALL("spec", check_pods),
+    FIXED("spec.selector"),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Desired", "integer", "", "", 0},   {"Current", "integer", "", "", 0},
-    {"Ready", "integer", "", "", 0},     {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
-    {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
+    {"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
+    {"Current", "integer", .cell = show_number, .path = "status.replicas"},
+    {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+     .otherwise = "<none>"},
+    {NULL},
 };
 
 const struct kind KIND_REPLICA_SET = {
@@ -52,10 +50,10 @@ const struct kind KIND_REPLICA_SET = {
             .columns = COLUMNS,
             SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("ReplicaSet")),
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = replica_set_defaults,
-    .prepare_create = replicas_prepare_create,
-    .validate = validate_replica_set,
-    .validate_status = validate_replicas_status,
+    .new_status = "{\"replicas\":0}",
+    .rules = RULES(REPLICA_SET_RULES),
+    .status_rules = RULES(REPLICAS_STATUS_RULES),
     .warnings = warn_workload,
-    .cells = cells_replicas,
 };

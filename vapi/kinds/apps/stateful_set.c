@@ -53,44 +53,46 @@ static void stateful_set_prepare_create(struct arena *a, cJSON *object)
     set_status(a, object, "{\"availableReplicas\":0,\"replicas\":0}");
 }
 
-static void check_set_strategy(struct field_errors *e, const cJSON *strategy)
-{
-    const struct field_path *p = FIELD(&SPEC, "updateStrategy");
-    const struct field_path *at = FIELD(p, "rollingUpdate");
-    struct str type = json_str(json_get(strategy, "type"));
-    const cJSON *rolling = json_get(strategy, "rollingUpdate");
-    const cJSON *unavailable = json_get(rolling, "maxUnavailable");
+/* ---- validation ---- */
 
-    if (!type.n) {
-        field_required(e, p, "");
-    } else if (str_eqc(type, "OnDelete")) {
-        if (rolling)
-            field_invalid(e, at, rolling, "only allowed for updateStrategy 'RollingUpdate'");
-    } else if (!str_eqc(type, "RollingUpdate")) {
-        field_invalid(e, p, strategy, "must be 'RollingUpdate' or 'OnDelete'");
-    } else if (rolling) {
-        check_nonnegative(e, FIELD(at, "partition"), json_get(rolling, "partition"));
-        if (!unavailable)
-            return;
-        check_int_or_percent(e, FIELD(at, "maxUnavailable"), unavailable);
-        if (!int_or_percent(unavailable))
-            field_invalid(e, FIELD(at, "maxUnavailable"), unavailable, "cannot be 0");
-        check_not_over_100(e, FIELD(at, "maxUnavailable"), unavailable);
-    }
+static void check_not_zero(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    if (!int_or_percent(value))
+        field_invalid(e, p, value, "cannot be 0");
 }
 
-static void check_retention(struct field_errors *e, const cJSON *policy)
+static const struct rule MAX_UNAVAILABLE[] = {
+    INT_OR_PERCENT(NULL),
+    CHECK(NULL, check_not_zero),
+    AT_MOST_100_PERCENT(NULL),
+};
+
+static const struct rule ROLLING_UPDATE[] = {
+    NONNEGATIVE("partition"),
+    WITHIN("maxUnavailable", MAX_UNAVAILABLE),
+};
+
+static const struct rule ROLLING[] = {WITHIN("rollingUpdate", ROLLING_UPDATE)};
+
+static void check_type(const struct check *c)
 {
-    static const char *const types[] = {"Retain", "Delete", NULL};
-    static const char *const when[] = {"whenDeleted", "whenScaled"};
-    const struct field_path *p = FIELD(&SPEC, "persistentVolumeClaimRetentionPolicy");
+    const cJSON *rolling = json_get(c->value, "rollingUpdate");
 
-    for (size_t i = 0; policy && i < COUNT(when); i++) {
-        struct str type = json_str(json_get(policy, when[i]));
+    if (text_is(c->value, "type", "OnDelete") && rolling)
+        field_invalid(c->e, FIELD(c->at, "rollingUpdate"), rolling,
+                      "only allowed for updateStrategy 'RollingUpdate'");
+    else if (!json_str_at(c->value, "type").n)
+        field_required(c->e, c->at, "");
+    else if (!one_of(json_str_at(c->value, "type"), ENUM_STATEFUL_SET_UPDATE_STRATEGY_TYPE))
+        field_invalid(c->e, c->at, c->value, "must be 'RollingUpdate' or 'OnDelete'");
+}
 
-        if (!one_of(type, types))
-            field_not_supported(e, FIELD(p, when[i]), type, types);
-    }
+static void check_management(const struct check *c)
+{
+    struct str policy = json_str(c->value);
+
+    if (policy.n && !one_of(policy, ENUM_POD_MANAGEMENT_POLICY_TYPE))
+        field_invalid_str(c->e, c->at, policy, "must be 'OrderedReady' or 'Parallel'");
 }
 
 /* The template as its pods get it: named by the set, with the claims of the set as volumes. */
@@ -124,8 +126,10 @@ static cJSON *template_with_claims(struct arena *a, const cJSON *spec)
     return template_;
 }
 
-static void check_set_template(struct field_errors *e, const cJSON *spec)
+static void check_pods(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const cJSON *spec = c->value;
     struct selector selector;
     cJSON *made;
 
@@ -138,7 +142,7 @@ static void check_set_template(struct field_errors *e, const cJSON *spec)
     owner_check_template(e, made, "StatefulSet");
 }
 
-static void check_set_fixed(struct field_errors *e, const cJSON *spec, const cJSON *old)
+static void check_fixed(const struct check *c)
 {
     static const char *const movable[] = {"replicas",
                                           "template",
@@ -147,71 +151,58 @@ static void check_set_fixed(struct field_errors *e, const cJSON *spec, const cJS
                                           "ordinals",
                                           "revisionHistoryLimit",
                                           "persistentVolumeClaimRetentionPolicy"};
-    cJSON *a = json_copy(e->arena, spec), *b = json_copy(e->arena, old);
+    cJSON *a = json_copy(c->e->arena, c->value), *b = json_copy(c->e->arena, c->old);
 
     for (size_t i = 0; i < COUNT(movable); i++) {
         json_remove(a, movable[i]);
         json_remove(b, movable[i]);
     }
     if (!json_equal(a, b))
-        field_forbidden(e, &SPEC,
+        field_forbidden(c->e, c->at,
                         "updates to statefulset spec for fields other than 'replicas', "
                         "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
                         "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
                         "forbidden");
 }
 
-static void check_set_claims(struct field_errors *e, const cJSON *spec)
+static void check_claim(struct field_errors *e, const struct field_path *p, const cJSON *claim)
 {
-    const struct field_path *p = FIELD(&SPEC, "volumeClaimTemplates");
-    size_t i = 0;
-
-    json_each(claim, json_get(spec, "volumeClaimTemplates"))
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
-        validate_claim_spec(e, FIELD(at, "spec"), json_get(claim, "spec"), false);
-    }
+    validate_claim_spec(e, FIELD(p, "spec"), json_get(claim, "spec"), false);
 }
 
-static void validate_stateful_set(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    static const char *const policies[] = {"OrderedReady", "Parallel", NULL};
-    static const char *const numbers[] = {"replicas", "minReadySeconds", NULL};
-    const cJSON *spec = json_get(object, "spec");
-    struct str policy = json_str(json_get(spec, "podManagementPolicy"));
-    struct str service = json_str(json_get(spec, "serviceName"));
+static const char *const RETENTION[] = {"Retain", "Delete", NULL};
+static const struct rule RETENTION_POLICY[] = {
+    ENUM_ALWAYS("whenDeleted", RETENTION),
+    ENUM_ALWAYS("whenScaled", RETENTION),
+};
+static const struct rule NEW_CLAIMS[] = {CHECK_EACH("spec.volumeClaimTemplates", check_claim)};
+static const struct rule NEW_SERVICE[] = {NAME_IF_SET("spec.serviceName", DNS1123_LABEL)};
+static const struct rule UPDATE[] = {CALL("spec", check_fixed)};
 
-    if (check_given(e, FIELD(&SPEC, "podManagementPolicy"), policy) && !one_of(policy, policies))
-        field_invalid_str(e, FIELD(&SPEC, "podManagementPolicy"), policy,
-                          "must be 'OrderedReady' or 'Parallel'");
-    check_set_strategy(e, json_get(spec, "updateStrategy"));
-    check_retention(e, json_get(spec, "persistentVolumeClaimRetentionPolicy"));
-    if (!old)
-        check_set_claims(e, spec);
-    check_all_nonnegative(e, &SPEC, spec, numbers);
-    check_nonnegative(e, FIELD(&SPEC, "ordinals.start"), json_path(spec, "ordinals.start"));
-    if (!old && service.n)
-        check_rule(e, FIELD(&SPEC, "serviceName"), NAME_DNS1123_LABEL, service);
-    check_set_template(e, spec);
-    if (old)
-        check_set_fixed(e, spec, json_get(old, "spec"));
-}
+static const struct rule SET_RULES[] = {
+    GIVEN("spec.podManagementPolicy"),
+    CALL("spec.podManagementPolicy", check_management),
+    CALL("spec.updateStrategy", check_type),
+    WHEN("spec.updateStrategy", "type", "RollingUpdate", ROLLING),
+    WITHIN("spec.persistentVolumeClaimRetentionPolicy", RETENTION_POLICY),
+    ON_CREATE(NEW_CLAIMS),
+    NONNEGATIVES("spec", "replicas", "minReadySeconds"),
+    NONNEGATIVE("spec.ordinals.start"),
+    ON_CREATE(NEW_SERVICE),
+    CALL("spec", check_pods),
+    ON_UPDATE(UPDATE),
+};
 
-static void validate_stateful_set_status(struct field_errors *e, const cJSON *object,
-                                         const cJSON *old)
-{
-    static const struct owner_count counts[] = {
-        {"replicas", false},       {"readyReplicas", true},     {"currentReplicas", true},
-        {"updatedReplicas", true}, {"availableReplicas", true}, {"observedGeneration", false},
-        {"collisionCount", false},
-    };
-    const cJSON *status = json_get(object, "status");
+static const struct rule STATUS_RULES[] = {
+    NONNEGATIVES("status", "replicas", "readyReplicas", "currentReplicas", "updatedReplicas",
+                 "availableReplicas", "observedGeneration", "collisionCount"),
+    ALL_AT_MOST("status", "status.replicas", "readyReplicas", "currentReplicas", "updatedReplicas",
+                "availableReplicas"),
+    AT_MOST("status.availableReplicas", "status.readyReplicas"),
+    NOT_DECREASED("status.collisionCount"),
+};
 
-    owner_check_counts(e, status, counts, COUNT(counts));
-    owner_check_available(e, status, "cannot be greater than status.readyReplicas");
-    owner_check_collisions(e, status, json_get(old, "status"));
-}
+/* ---- warnings ---- */
 
 static void warn_claim_templates(const struct warner *w, const cJSON *spec)
 {
@@ -230,21 +221,16 @@ static WARNS(warn_stateful_set)
     warn_claim_templates(&w, json_get(object, "spec"));
 }
 
-static ROW_CELLS(cells_stateful_set)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_ready(&r);
-    cell_age(&r);
-    cell_template(&r, "spec.template.spec.containers");
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Ready", "string", "", "", 0},      {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Ready", "string", .cell = cell_ready},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {NULL},
 };
 
 const struct kind KIND_STATEFUL_SET = {
@@ -261,9 +247,8 @@ const struct kind KIND_STATEFUL_SET = {
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,
     .prepare_update = stateful_set_prepare_update,
-    .validate = validate_stateful_set,
-    .validate_status = validate_stateful_set_status,
+    .rules = RULES(SET_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .check_name = name_check_dns1123_label,
     .warnings = warn_stateful_set,
-    .cells = cells_stateful_set,
 };

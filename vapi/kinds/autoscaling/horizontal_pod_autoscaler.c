@@ -53,12 +53,12 @@ static void default_rules(struct arena *a, cJSON *behavior, const char *directio
     policy(a, list, "Percent", 100);
 }
 
+static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.minReplicas", 1)};
+
 static void autoscaler_defaults(struct arena *a, cJSON *object)
 {
-    static const struct default_rule rules[] = {SET_NUMBER("spec.minReplicas", 1)};
     cJSON *spec = json_get(object, "spec"), *behavior;
 
-    defaults_apply(a, object, rules, COUNT(rules));
     if (!json_is_object(spec))
         return;
     if (is_v1(object)) {
@@ -80,10 +80,6 @@ static void autoscaler_prepare_create(struct arena *a, cJSON *object)
                is_v1(object) ? "{\"currentReplicas\":0,\"desiredReplicas\":0}"
                              : "{\"currentMetrics\":null,\"desiredReplicas\":0}");
 }
-
-#define MAX_WINDOW 3600
-
-#define MAX_PERIOD 1800
 
 /* ---- references ---- */
 
@@ -149,27 +145,26 @@ static void check_amount(struct field_errors *e, const struct field_path *p, con
 {
     struct quantity q;
 
-    if (amount && quantity_parse(json_str(amount), &q) && q.nano <= 0)
+    if (quantity_parse(json_str(amount), &q) && q.nano <= 0)
         field_invalid(e, p, amount, "must be positive");
 }
 
-static void check_target(struct field_errors *e, const struct field_path *p, const cJSON *target)
+static void check_target_type(const struct check *c)
 {
     static const char *const types[] = {"Utilization", "Value", "AverageValue", NULL};
-    struct str type = json_str(json_get(target, "type"));
-    const cJSON *percent = given(target, "averageUtilization");
-    int64_t value;
 
-    if (!type.n)
-        field_required(e, FIELD(p, "type"), "must specify a metric target type");
-    if (!one_of(type, types))
-        field_invalid_str(e, FIELD(p, "type"), type,
+    if (!one_of(json_str(c->value), types))
+        field_invalid_str(c->e, c->at, json_str(c->value),
                           "must be either Utilization, Value, or AverageValue");
-    check_amount(e, FIELD(p, "value"), given(target, "value"));
-    check_amount(e, FIELD(p, "averageValue"), given(target, "averageValue"));
-    if (json_i64(percent, &value) && value < 1)
-        field_invalid(e, FIELD(p, "averageUtilization"), percent, "must be greater than 0");
 }
+
+static const struct rule TARGET[] = {
+    GIVEN_ELSE("type", "must specify a metric target type"),
+    CALL("type", check_target_type),
+    CHECK("value", check_amount),
+    CHECK("averageValue", check_amount),
+    AT_LEAST("averageUtilization", 1, "must be greater than 0"),
+};
 
 /* What of a target's amounts a source needs, and which two it may not have at once. */
 struct source_rule {
@@ -230,7 +225,7 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
                     "must specify a metric name");
     else
         check_resource_of(e, p, source, str_eqc(str_c(rule->type), "ContainerResource"));
-    check_target(e, at, target);
+    rules_check_value(e, at, target, NULL, TARGET, COUNT(TARGET));
     if (!first && !second)
         field_required(e, FIELD(at, rule->missing_at), rule->missing);
     if (first && second && rule->both)
@@ -271,103 +266,79 @@ static void check_metric(struct field_errors *e, const struct field_path *p, con
 
 /* ---- behaviour ---- */
 
-static void check_policy(struct field_errors *e, const struct field_path *p, const cJSON *policy)
-{
-    static const char *const types[] = {"Percent", "Pods", NULL};
-    struct str type = json_str(json_get(policy, "type"));
-    const cJSON *period = json_get(policy, "periodSeconds");
-
-    if (!one_of(type, types))
-        field_not_supported(e, FIELD(p, "type"), type, types);
-    check_positive(e, FIELD(p, "value"), json_get(policy, "value"));
-    check_positive(e, FIELD(p, "periodSeconds"), period);
-    if (json_i64_at(policy, "periodSeconds", 0) > MAX_PERIOD)
-        field_invalid(e, FIELD(p, "periodSeconds"), period, "must be less than or equal to 1800");
-}
+static const struct rule POLICY[] = {
+    ENUM_ALWAYS("type", NAMES("Percent", "Pods")),
+    POSITIVE("value"),
+    POSITIVE("periodSeconds"),
+    AT_MOST_NUMBER("periodSeconds", 1800),
+};
 
 static void check_tolerance(struct field_errors *e, const struct field_path *p,
                             const cJSON *tolerance)
 {
     struct quantity q;
 
-    if (tolerance && quantity_parse(json_str(tolerance), &q) && q.nano < 0)
+    if (quantity_parse(json_str(tolerance), &q) && q.nano < 0)
         field_invalid(e, p, tolerance, NEGATIVE);
 }
 
-static void check_scaling(struct field_errors *e, const struct field_path *p, const cJSON *rules)
-{
-    static const char *const selects[] = {"Disabled", "Max", "Min", NULL};
-    const cJSON *window = given(rules, "stabilizationWindowSeconds");
-    const cJSON *policies = json_get(rules, "policies");
-    int64_t seconds = json_i64_at(rules, "stabilizationWindowSeconds", 0);
-    AT(at, p, "stabilizationWindowSeconds");
-    size_t i = 0;
-
-    if (!rules)
-        return;
-    if (seconds < 0)
-        field_invalid(e, at, window, "must be greater than or equal to zero");
-    if (seconds > MAX_WINDOW)
-        field_invalid(e, at, window, "must be less than or equal to 3600");
-    check_enum_if(e, FIELD(p, "selectPolicy"), given(rules, "selectPolicy"), selects);
-    if (!json_count(policies))
-        field_required(e, FIELD(p, "policies"), "must specify at least one Policy");
-    json_each(policy, policies) check_policy(e, FIELD_INDEX(FIELD(p, "policies"), i++), policy);
-    check_tolerance(e, FIELD(p, "tolerance"), given(rules, "tolerance"));
-}
+static const struct rule SCALING[] = {
+    AT_LEAST("stabilizationWindowSeconds", 0, "must be greater than or equal to zero"),
+    AT_MOST_NUMBER("stabilizationWindowSeconds", 3600),
+    ENUM_IF_GIVEN("selectPolicy", NAMES("Disabled", "Max", "Min")),
+    SOME("policies", "must specify at least one Policy"),
+    EACH("policies", POLICY),
+    CHECK("tolerance", check_tolerance),
+};
 
 /* ---- the whole ---- */
 
-static void check_replicas(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_replicas(const struct check *c)
 {
-    const cJSON *least = given(spec, "minReplicas"), *most = json_get(spec, "maxReplicas");
-    int64_t low = json_i64_at(spec, "minReplicas", 1), high = json_i64_at(spec, "maxReplicas", 0);
+    const cJSON *least = given(c->value, "minReplicas"), *most = json_get(c->value, "maxReplicas");
+    int64_t high = json_i64_at(c->value, "maxReplicas", 0);
+    AT(at, c->at, "maxReplicas");
 
-    if (least && low < 1)
-        field_invalid(e, FIELD(p, "minReplicas"), least, "must be greater than or equal to 1");
     if (high == 0)
-        field_required(e, FIELD(p, "maxReplicas"), "must be set and greater than 0");
+        field_required(c->e, at, "must be set and greater than 0");
     else if (high < 0)
-        field_invalid(e, FIELD(p, "maxReplicas"), most, "must be greater than or equal to 1");
-    if (least && high < low)
-        field_invalid(e, FIELD(p, "maxReplicas"), most,
-                      "must be greater than or equal to `minReplicas`");
+        field_invalid(c->e, at, most, "must be greater than or equal to 1");
+    if (least && high < json_i64_at(c->value, "minReplicas", 1))
+        field_invalid(c->e, at, most, "must be greater than or equal to `minReplicas`");
 }
 
-static void validate_autoscaler(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_target_reference(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *behavior = given(spec, "behavior");
-    const cJSON *ref = json_get(spec, "scaleTargetRef"), *metrics = json_get(spec, "metrics");
-    AT(p, NULL, "spec");
-    AT(at, p, "behavior");
-    bool scales_to_zero = false;
-    size_t i = 0;
+    check_reference(c->e, c->at, c->value, leniency_of(c->object, c->before));
+}
 
-    check_replicas(e, p, spec);
-    check_reference(e, FIELD(p, "scaleTargetRef"), ref, leniency_of(object, old));
-    json_each(metric, metrics)
+static void check_scale_to_zero(const struct check *c)
+{
+    if (!given(c->object, "spec.minReplicas") || json_i64_at(c->object, "spec.minReplicas", 1))
+        return;
+    json_each(metric, c->value)
     {
-        struct str type = json_str(json_get(metric, "type"));
-
-        check_metric(e, FIELD_INDEX(FIELD(p, "metrics"), i++), metric);
-        scales_to_zero |= str_eqc(type, "Object") || str_eqc(type, "External");
+        if (text_is(metric, "type", "Object") || text_is(metric, "type", "External"))
+            return;
     }
-    if (given(spec, "minReplicas") && json_i64_at(spec, "minReplicas", 1) == 0 && !scales_to_zero)
-        field_forbidden(e, FIELD(p, "metrics"),
-                        "must specify at least one Object or External metric to support scaling to "
-                        "zero replicas");
-    check_scaling(e, FIELD(at, "scaleUp"), given(behavior, "scaleUp"));
-    check_scaling(e, FIELD(at, "scaleDown"), given(behavior, "scaleDown"));
+    field_forbidden(c->e, c->at,
+                    "must specify at least one Object or External metric to support scaling to "
+                    "zero replicas");
 }
 
-static void validate_autoscaler_status(struct field_errors *e, const cJSON *object,
-                                       const cJSON *old)
-{
-    static const char *const counts[] = {"currentReplicas", "desiredReplicas", NULL};
+static const struct rule AUTOSCALER_RULES[] = {
+    AT_LEAST("spec.minReplicas", 1, "must be greater than or equal to 1"),
+    CALL("spec", check_replicas),
+    CALL("spec.scaleTargetRef", check_target_reference),
+    CHECK_EACH("spec.metrics", check_metric),
+    CALL("spec.metrics", check_scale_to_zero),
+    WITHIN("spec.behavior.scaleUp", SCALING),
+    WITHIN("spec.behavior.scaleDown", SCALING),
+};
 
-    (void)old;
-    check_all_nonnegative(e, FIELD(NULL, "status"), json_get(object, "status"), counts);
-}
+static const struct rule STATUS_RULES[] = {
+    NONNEGATIVES("status", "currentReplicas", "desiredReplicas"),
+};
 
 /* ---- cells ---- */
 
@@ -436,8 +407,21 @@ static void print_one(struct arena *a, struct buf *b, const cJSON *spec, const c
     buf_addc(b, "<unknown type>");
 }
 
-static void cell_metrics(const struct row *r, const cJSON *object)
+/* A row of v1 is printed from what it means in v2. */
+static const cJSON *as_v2(struct arena *a, const cJSON *object)
 {
+    cJSON *copy;
+
+    if (!str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1"))
+        return object;
+    copy = json_copy(a, object);
+    autoscaler_to_storage(a, copy);
+    return copy;
+}
+
+CELL(cell_metrics)
+{
+    const cJSON *object = as_v2(r->a, r->object);
     const cJSON *specs = json_path(object, "spec.metrics");
     const cJSON *statuses = json_path(object, "status.currentMetrics");
     struct buf b = BUF_INIT(0);
@@ -453,50 +437,34 @@ static void cell_metrics(const struct row *r, const cJSON *object)
     buf_fini(&b);
 }
 
-/* A row of v1 is printed from what it means in v2. */
-static const cJSON *as_v2(struct arena *a, const cJSON *object)
+CELL(cell_reference)
 {
-    cJSON *copy;
+    const cJSON *ref = json_path(r->object, "spec.scaleTargetRef");
 
-    if (!str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1"))
-        return object;
-    copy = json_copy(a, object);
-    autoscaler_to_storage(a, copy);
-    return copy;
+    cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(ref, "kind"))),
+                STR_F(json_str(json_get(ref, "name"))));
 }
 
-static ROW_CELLS(cells_autoscaler)
+CELL(cell_min_replicas)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *ref = json_path(object, "spec.scaleTargetRef");
     int64_t least;
 
-    cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(ref, "kind"))),
-                               STR_F(json_str(json_get(ref, "name")))));
-    cell_metrics(&r, as_v2(a, object));
-    if (json_i64(json_path(object, "spec.minReplicas"), &least))
-        cell_text(&r, arena_printf(a, "%lld", (long long)least));
+    if (json_i64(json_path(r->object, "spec.minReplicas"), &least))
+        cell_printf(r, "%lld", (long long)least);
     else
-        cell_text(&r, STR("<unset>"));
-    cell_number_at(&r, "spec.maxReplicas");
-    cell_number_at(&r, "status.currentReplicas");
-    cell_age(&r);
+        cell_text(r, STR("<unset>"));
 }
 
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Reference", "string", "", "", 0}, {"Targets", "string", "", "", 0},
-    {"MinPods", "string", "", "", 0},   {"MaxPods", "string", "", "", 0},
-    {"Replicas", "string", "", "", 0},  {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
-};
-
-static const struct column COLUMNS_V1[] = {
-    {"Reference", "string", "", "", 0}, {"Targets", "string", "", "", 0},
-    {"MinPods", "string", "", "", 0},   {"MaxPods", "string", "", "", 0},
-    {"Replicas", "string", "", "", 0},  {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Reference", "string", .cell = cell_reference},
+    {"Targets", "string", .cell = cell_metrics},
+    {"MinPods", "string", .cell = cell_min_replicas},
+    {"MaxPods", "string", .cell = show_number, .path = "spec.maxReplicas"},
+    {"Replicas", "string", .cell = show_number, .path = "status.currentReplicas"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
@@ -511,11 +479,11 @@ const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = autoscaler_defaults,
     .prepare_create = autoscaler_prepare_create,
-    .validate = validate_autoscaler,
-    .validate_status = validate_autoscaler_status,
-    .cells = cells_autoscaler,
+    .rules = RULES(AUTOSCALER_RULES),
+    .status_rules = RULES(STATUS_RULES),
 };
 
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
@@ -528,14 +496,14 @@ const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
             .verbs = VERBS_ALL,
             .flags = RES_NAMESPACED | RES_STATUS,
             .storage_version = KIND_STR("autoscaling/v2"),
-            .columns = COLUMNS_V1,
+            .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = autoscaler_defaults,
     .prepare_create = autoscaler_prepare_create,
-    .validate = validate_autoscaler,
-    .validate_status = validate_autoscaler_status,
+    .rules = RULES(AUTOSCALER_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .from_storage = autoscaler_from_storage,
     .to_storage = autoscaler_to_storage,
-    .cells = cells_autoscaler,
 };

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#define METRICS    "autoscaling.alpha.kubernetes.io/metrics"
-#define STATUSES   "autoscaling.alpha.kubernetes.io/current-metrics"
-#define CONDITIONS "autoscaling.alpha.kubernetes.io/conditions"
-#define BEHAVIOR   "autoscaling.alpha.kubernetes.io/behavior"
+#define METRICS_NOTE    "autoscaling.alpha.kubernetes.io/metrics"
+#define STATUSES_NOTE   "autoscaling.alpha.kubernetes.io/current-metrics"
+#define CONDITIONS_NOTE "autoscaling.alpha.kubernetes.io/conditions"
+#define BEHAVIOR_NOTE   "autoscaling.alpha.kubernetes.io/behavior"
 
 /* ---- metrics: one row a field, `zero` is what v1 prints when there is none ---- */
 
@@ -251,9 +251,9 @@ static void spec_to_v1(struct arena *a, cJSON *object, cJSON *spec)
         }
     }
     if (others->child)
-        put_annotation(a, object, METRICS, others);
+        put_annotation(a, object, METRICS_NOTE, others);
     if (behavior)
-        put_annotation(a, object, BEHAVIOR, renamed_behavior(a, behavior, false));
+        put_annotation(a, object, BEHAVIOR_NOTE, renamed_behavior(a, behavior, false));
     json_remove(spec, "metrics");
     json_remove(spec, "behavior");
 }
@@ -271,9 +271,9 @@ static void status_to_v1(struct arena *a, cJSON *object, cJSON *status)
                      json_copy(a, json_path(metric, "resource.current.averageUtilization")));
     }
     if (all->child)
-        put_annotation(a, object, STATUSES, all);
+        put_annotation(a, object, STATUSES_NOTE, all);
     if (json_count(conditions))
-        put_annotation(a, object, CONDITIONS, conditions);
+        put_annotation(a, object, CONDITIONS_NOTE, conditions);
     json_remove(status, "currentMetrics");
     json_remove(status, "conditions");
     if (!json_get(status, "currentReplicas"))
@@ -282,7 +282,8 @@ static void status_to_v1(struct arena *a, cJSON *object, cJSON *status)
 
 void autoscaler_from_storage(struct arena *a, cJSON *object)
 {
-    static const char *const names[] = {METRICS, STATUSES, CONDITIONS, BEHAVIOR};
+    static const char *const names[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE,
+                                        BEHAVIOR_NOTE};
     cJSON *spec = json_get(object, "spec"), *status = json_get(object, "status");
 
     for (size_t i = 0; i < COUNT(names); i++)
@@ -311,8 +312,8 @@ static cJSON *cpu_metric(struct arena *a, const char *part, const cJSON *utiliza
 
 static void spec_to_v2(struct arena *a, cJSON *object, cJSON *spec)
 {
-    const cJSON *others = take_annotation(a, object, METRICS);
-    const cJSON *behavior = take_annotation(a, object, BEHAVIOR);
+    const cJSON *others = take_annotation(a, object, METRICS_NOTE);
+    const cJSON *behavior = take_annotation(a, object, BEHAVIOR_NOTE);
     const cJSON *cpu = json_get(spec, "targetCPUUtilizationPercentage");
     cJSON *metrics = json_new_array(a);
 
@@ -332,8 +333,8 @@ static void spec_to_v2(struct arena *a, cJSON *object, cJSON *spec)
 
 static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
 {
-    const cJSON *current = take_annotation(a, object, STATUSES);
-    const cJSON *conditions = take_annotation(a, object, CONDITIONS);
+    const cJSON *current = take_annotation(a, object, STATUSES_NOTE);
+    const cJSON *conditions = take_annotation(a, object, CONDITIONS_NOTE);
     const cJSON *cpu = json_get(status, "currentCPUUtilizationPercentage");
     cJSON *metrics = json_new_array(a);
 
@@ -351,7 +352,7 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
 
 void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec)
 {
-    struct str text = json_str(json_get(json_path(object, "metadata.annotations"), METRICS));
+    struct str text = json_str(json_get(json_path(object, "metadata.annotations"), METRICS_NOTE));
     cJSON *others = NULL;
     struct err err;
 
@@ -376,7 +377,8 @@ static void to_v2(struct arena *a, cJSON *object)
 
 static void drop_annotations(cJSON *object)
 {
-    static const char *const names[] = {METRICS, STATUSES, CONDITIONS, BEHAVIOR};
+    static const char *const names[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE,
+                                        BEHAVIOR_NOTE};
     cJSON *annotations = json_path(object, "metadata.annotations");
 
     for (size_t i = 0; annotations && i < COUNT(names); i++)

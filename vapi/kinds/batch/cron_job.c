@@ -21,11 +21,6 @@ static void cron_job_defaults(struct arena *a, cJSON *object)
     defaults_pod_template(a, json_path(object, "spec.jobTemplate.spec.template"));
 }
 
-static void cron_job_prepare_create(struct arena *a, cJSON *object)
-{
-    set_status(a, object, "{}");
-}
-
 /* Names of IANA begin with a letter and know no dots; files beside the zones do not count. */
 static bool is_zone_part(struct str part)
 {
@@ -42,11 +37,14 @@ static bool is_zone_part(struct str part)
 }
 
 /* Only the form: which zones there are is not asked. */
-static void check_zone(struct field_errors *e, const struct field_path *p, const cJSON *zone)
+static void check_zone(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const struct field_path *p = c->at;
+    const cJSON *zone = c->value;
     struct str rest = json_str(zone), whole = rest;
 
-    if (!zone)
+    if (!zone || (c->before && same_value(zone, c->old)))
         return;
     if (!whole.n) {
         field_invalid(e, p, zone, "timeZone must be nil or non-empty string");
@@ -65,12 +63,13 @@ static void check_zone(struct field_errors *e, const struct field_path *p, const
                       "https://www.iana.org/time-zones");
 }
 
-static void check_schedule(struct field_errors *e, const cJSON *spec, const cJSON *old)
+static void check_schedule(const struct check *c)
 {
-    const struct field_path *p = FIELD(&SPEC, "schedule");
-    struct str schedule = json_str(json_get(spec, "schedule"));
+    struct field_errors *e = c->e;
+    const struct field_path *p = c->at;
+    struct str schedule = json_str(c->value);
     bool zoned = str_contains(schedule, STR("TZ"));
-    bool may = str_contains(json_str(json_get(old, "schedule")), STR("TZ"));
+    bool may = str_contains(json_str(c->old), STR("TZ"));
     const char *why;
 
     if (!check_given(e, p, schedule))
@@ -81,46 +80,50 @@ static void check_schedule(struct field_errors *e, const cJSON *spec, const cJSO
     if (zoned && !may)
         field_invalid_str(e, p, schedule,
                           "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
-    else if (zoned && json_get(spec, "timeZone"))
+    else if (zoned && json_path(c->object, "spec.timeZone"))
         field_invalid_str(e, p, schedule,
                           "cannot use both timeZone field and TZ or CRON_TZ in schedule");
 }
 
-static void check_job_template(struct field_errors *e, const cJSON *template_)
+static void check_job_spec(const struct check *c)
 {
-    static const char *const none[] = {"nil", "false", NULL};
-    const struct field_path *p = FIELD(FIELD(&SPEC, "jobTemplate"), "spec");
-    const cJSON *spec = json_get(template_, "spec");
-
-    validate_job_spec(e, p, spec);
-    if (given(spec, "selector"))
-        field_invalid(e, FIELD(p, "selector"), given(spec, "selector"),
-                      "`selector` will be auto-generated");
-    if (json_true(json_get(spec, "manualSelector")))
-        field_not_supported_value(e, FIELD(p, "manualSelector"), json_get(spec, "manualSelector"),
-                                  none);
+    validate_job_spec(c->e, c->at, c->value);
 }
 
-static void validate_cron_job(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_no_selector(struct field_errors *e, const struct field_path *p,
+                              const cJSON *selector)
 {
-    static const char *const policies[] = {"Allow", "Forbid", "Replace", NULL};
-    static const char *const limits[] = {"successfulJobsHistoryLimit", "failedJobsHistoryLimit",
-                                         NULL};
-    const cJSON *spec = json_get(object, "spec"), *name = json_path(object, "metadata.name");
-
-    check_schedule(e, spec, json_get(old, "spec"));
-    check_nonnegative(e, FIELD(&SPEC, "startingDeadlineSeconds"),
-                      json_get(spec, "startingDeadlineSeconds"));
-    if (!old || !same_value(json_get(spec, "timeZone"), json_path(old, "spec.timeZone")))
-        check_zone(e, FIELD(&SPEC, "timeZone"), json_get(spec, "timeZone"));
-    check_enum(e, FIELD(&SPEC, "concurrencyPolicy"), json_str(json_get(spec, "concurrencyPolicy")),
-               policies);
-    check_job_template(e, json_get(spec, "jobTemplate"));
-    check_all_nonnegative(e, &SPEC, spec, limits);
-    if (!old && json_str(name).n > 52)
-        field_invalid(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
-                      "must be no more than 52 characters");
+    field_invalid(e, p, selector, "`selector` will be auto-generated");
 }
+
+static void check_not_manual(struct field_errors *e, const struct field_path *p,
+                             const cJSON *manual)
+{
+    if (json_true(manual))
+        field_not_supported_value(e, p, manual, NAMES("nil", "false"));
+}
+
+static void check_name(struct field_errors *e, const struct field_path *p, const cJSON *name)
+{
+    if (json_str(name).n > 52)
+        field_invalid(e, p, name, "must be no more than 52 characters");
+}
+
+static const struct rule CREATE[] = {CHECK("metadata.name", check_name)};
+
+static const struct rule CRON_JOB_RULES[] = {
+    CALL("spec.schedule", check_schedule),
+    NONNEGATIVE("spec.startingDeadlineSeconds"),
+    CALL("spec.timeZone", check_zone),
+    ENUM("spec.concurrencyPolicy", ENUM_CONCURRENCY_POLICY),
+    CALL("spec.jobTemplate.spec", check_job_spec),
+    CHECK("spec.jobTemplate.spec.selector", check_no_selector),
+    CHECK("spec.jobTemplate.spec.manualSelector", check_not_manual),
+    NONNEGATIVES("spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+    ON_CREATE(CREATE),
+};
+
+/* ---- warnings ---- */
 
 static WARNS(warn_cron_job)
 {
@@ -131,30 +134,36 @@ static WARNS(warn_cron_job)
     warn_pod_at(&w, FIELD(p, "template"), json_path(object, "spec.jobTemplate.spec.template"));
 }
 
-static ROW_CELLS(cells_cron_job)
+CELL(cell_suspend)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *suspend = json_path(object, "spec.suspend");
-    struct str last = json_str_at(object, "status.lastScheduleTime");
+    const cJSON *suspend = json_path(r->object, "spec.suspend");
 
-    cell_text_at(&r, "spec.schedule");
-    cell_text_or(&r, "spec.timeZone", "<none>");
-    cell_text(&r, !suspend ? STR("<unset>") : json_true(suspend) ? STR("True") : STR("False"));
-    cell_count(&r, "status.active");
-    cell_text(&r, last.n ? since(&r, last) : STR("<none>"));
-    cell_age(&r);
-    cell_template(&r, "spec.jobTemplate.spec.template.spec.containers");
-    cell_selector(&r, json_path(object, "spec.jobTemplate.spec.selector"), "<none>");
+    cell_text(r, !suspend ? STR("<unset>") : json_true(suspend) ? STR("True") : STR("False"));
+}
+
+CELL(cell_last_schedule)
+{
+    struct str last = json_str_at(r->object, "status.lastScheduleTime");
+
+    cell_text(r, last.n ? since(r, last) : STR("<none>"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Schedule", "string", "", "", 0},      {"Timezone", "string", "", "", 0},
-    {"Suspend", "boolean", "", "", 0},      {"Active", "integer", "", "", 0},
-    {"Last Schedule", "string", "", "", 0}, {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1},    {"Images", "string", "", "", 1},
-    {"Selector", "string", "", "", 1},      {NULL, NULL, NULL, NULL, 0},
+    {"Schedule", "string", .cell = show_text, .path = "spec.schedule"},
+    {"Timezone", "string", .cell = show_text, .path = "spec.timeZone", .otherwise = "<none>"},
+    {"Suspend", "boolean", .cell = cell_suspend},
+    {"Active", "integer", .cell = show_count, .path = "status.active"},
+    {"Last Schedule", "string", .cell = cell_last_schedule},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.jobTemplate.spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.jobTemplate.spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_selector,
+     .path = "spec.jobTemplate.spec.selector", .otherwise = "<none>"},
+    {NULL},
 };
 
 const struct kind KIND_CRON_JOB = {
@@ -169,8 +178,7 @@ const struct kind KIND_CRON_JOB = {
             SUBRESOURCES(STATUS_OF("CronJob")),
         },
     .defaults = cron_job_defaults,
-    .prepare_create = cron_job_prepare_create,
-    .validate = validate_cron_job,
+    .new_status = "{}",
+    .rules = RULES(CRON_JOB_RULES),
     .warnings = warn_cron_job,
-    .cells = cells_cron_job,
 };

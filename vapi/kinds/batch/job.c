@@ -91,8 +91,7 @@ static void job_prepare_create(struct arena *a, cJSON *job)
 static void check_label(struct field_errors *e, const cJSON *labels, const char *key,
                         struct str want)
 {
-    const struct field_path *p =
-        FIELD(FIELD(FIELD(FIELD(NULL, "spec"), "template"), "metadata"), "labels");
+    AT(p, &SPEC, "template.metadata.labels");
     const cJSON *value = json_get(labels, key);
 
     if (!value)
@@ -114,8 +113,10 @@ static cJSON *generated_labels(struct arena *a, struct str uid, struct str name)
     return labels;
 }
 
-static void check_generated(struct field_errors *e, const cJSON *job)
+static void check_generated(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const cJSON *job = c->value;
     const cJSON *labels = json_path(job, "spec.template.metadata.labels");
     const cJSON *selector = given(job, "spec.selector");
     struct str uid = json_str_at(job, "metadata.uid"), name = json_str_at(job, "metadata.name");
@@ -134,27 +135,33 @@ static void check_generated(struct field_errors *e, const cJSON *job)
         field_invalid(e, FIELD(&SPEC, "selector"), selector, "`selector` not auto-generated");
 }
 
-static void check_job_selector(struct field_errors *e, const cJSON *spec)
+static void check_job_spec(const struct check *c)
 {
-    const cJSON *selector = given(spec, "selector");
-    const cJSON *labels = json_path(spec, "template.metadata.labels");
-    const struct field_path *p = FIELD(FIELD(&SPEC, "template"), "metadata");
+    validate_job_spec(c->e, c->at, c->value);
+}
+
+static void check_job_selector(const struct check *c)
+{
+    const cJSON *labels = json_path(c->object, "spec.template.metadata.labels");
     struct selector s;
     struct err err;
 
-    err_init(&err, e->arena);
-    if (selector)
-        validate_label_selector(e, FIELD(&SPEC, "selector"), selector);
+    err_init(&err, c->e->arena);
+    if (c->value)
+        validate_label_selector(c->e, c->at, c->value);
     else
-        field_required(e, FIELD(&SPEC, "selector"), "");
-    if (selector_from_json(e->arena, selector, &s, &err) == 0 &&
-        !selector_match(&s, labels_flatten(e->arena, labels)))
-        field_invalid(e, FIELD(p, "labels"), labels, "`selector` does not match template `labels`");
+        field_required(c->e, c->at, "");
+    if (selector_from_json(c->e->arena, c->value, &s, &err) == 0 &&
+        !selector_match(&s, labels_flatten(c->e->arena, labels)))
+        field_invalid(c->e, FIELD(&SPEC, "template.metadata.labels"), labels,
+                      "`selector` does not match template `labels`");
 }
 
 /* Pods of an indexed job are called after it. */
-static void check_pod_names(struct field_errors *e, const cJSON *job)
+static void check_pod_names(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const cJSON *job = c->value;
     const cJSON *spec = json_get(job, "spec"), *name = json_path(job, "metadata.name");
     int64_t completions = json_i64_at(spec, "completions", 0);
     struct str last;
@@ -195,8 +202,10 @@ static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const 
 }
 
 /* Where and with what the pods of a job that waits will run may still change. */
-static void check_template_change(struct field_errors *e, const cJSON *job, const cJSON *old)
+static void check_template_change(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const cJSON *job = c->value, *old = c->old;
     static const char *const movable[] = {"nodeSelector", "tolerations", "schedulingGates"};
     struct arena *a = e->arena;
     const struct field_path *p = FIELD(&SPEC, "template");
@@ -224,38 +233,33 @@ static void check_template_change(struct field_errors *e, const cJSON *job, cons
     check_immutable(e, p, template_, before);
 }
 
-static void check_job_change(struct field_errors *e, const cJSON *job, const cJSON *old)
+static void check_completions(const struct check *c)
 {
-    static const char *const fixed[] = {"completionMode", "podFailurePolicy",
-                                        "backoffLimitPerIndex", "managedBy", "successPolicy"};
-    const cJSON *spec = json_get(job, "spec"), *before = json_get(old, "spec");
-    const cJSON *completions = json_get(spec, "completions");
-    const struct field_path *p = FIELD(&SPEC, "completions");
+    const cJSON *spec = json_get(c->object, "spec");
 
     if (!job_is_indexed(spec))
-        check_immutable(e, p, completions, json_get(before, "completions"));
-    else if (completions && !same_value(completions, json_get(before, "completions")) &&
-             !same_value(completions, json_get(spec, "parallelism")))
-        field_invalid(e, p, completions, "can only be modified in tandem with spec.parallelism");
-    check_immutable(e, FIELD(&SPEC, "selector"), given(spec, "selector"),
-                    given(before, "selector"));
-    check_template_change(e, job, old);
-    for (size_t i = 0; i < COUNT(fixed); i++)
-        check_immutable(e, FIELD(&SPEC, fixed[i]), json_get(spec, fixed[i]),
-                        json_get(before, fixed[i]));
+        check_immutable(c->e, c->at, c->value, c->old);
+    else if (c->value && !same_value(c->value, c->old) &&
+             !same_value(c->value, json_get(spec, "parallelism")))
+        field_invalid(c->e, c->at, c->value,
+                      "can only be modified in tandem with spec.parallelism");
 }
 
-static void validate_job(struct field_errors *e, const cJSON *job, const cJSON *old)
-{
-    const cJSON *spec = json_get(job, "spec");
+static const struct rule UPDATE[] = {
+    CALL("spec.completions", check_completions),
+    FIXED("spec.selector"),
+    CALL(NULL, check_template_change),
+    ALL_FIXED("spec", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
+              "successPolicy"),
+};
 
-    check_generated(e, job);
-    validate_job_spec(e, &SPEC, spec);
-    check_job_selector(e, spec);
-    check_pod_names(e, job);
-    if (old)
-        check_job_change(e, job, old);
-}
+static const struct rule JOB_RULES[] = {
+    CALL(NULL, check_generated),
+    CALL("spec", check_job_spec),
+    CALL("spec.selector", check_job_selector),
+    CALL(NULL, check_pod_names),
+    ON_UPDATE(UPDATE),
+};
 
 /* ---- cells ---- */
 
@@ -284,7 +288,7 @@ static struct str job_status(const cJSON *job)
     return job_is(job, "SuccessCriteriaMet") ? STR("SuccessCriteriaMet") : STR("Running");
 }
 
-static void cell_completions(const struct row *r)
+CELL(cell_completions)
 {
     long long done = json_i64_at(r->object, "status.succeeded", 0);
     long long parallel = json_i64_at(r->object, "spec.parallelism", 0);
@@ -298,7 +302,7 @@ static void cell_completions(const struct row *r)
         cell_text(r, arena_printf(r->a, "%lld/1", done));
 }
 
-static void cell_duration(const struct row *r)
+CELL(cell_duration)
 {
     int64_t start, end = r->now * 1000000;
 
@@ -310,25 +314,25 @@ static void cell_duration(const struct row *r)
     cell_text(r, duration_human(r->a, (end - start) / 1000000));
 }
 
-static ROW_CELLS(cells_job)
+CELL(cell_status)
 {
-    struct row r = {a, object, now, cells};
-
-    cell_text(&r, job_status(object));
-    cell_completions(&r);
-    cell_duration(&r);
-    cell_age(&r);
-    cell_template(&r, "spec.template.spec.containers");
-    cell_selector(&r, json_path(object, "spec.selector"), "<none>");
+    cell_text(r, job_status(r->object));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Status", "string", "", "", 0},     {"Completions", "string", "", "", 0},
-    {"Duration", "string", "", "", 0},   {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
-    {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
+    {"Status", "string", .cell = cell_status},
+    {"Completions", "string", .cell = cell_completions},
+    {"Duration", "string", .cell = cell_duration},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+     .otherwise = "<none>"},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -350,8 +354,7 @@ const struct kind KIND_JOB = {
         },
     .defaults = job_defaults,
     .prepare_create = job_prepare_create,
-    .validate = validate_job,
+    .rules = RULES(JOB_RULES),
     .validate_status = validate_job_status,
     .warnings = warn_workload,
-    .cells = cells_job,
 };

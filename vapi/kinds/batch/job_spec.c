@@ -10,7 +10,6 @@
 static void check_codes(struct field_errors *e, const struct field_path *p, const cJSON *codes,
                         const struct names *containers)
 {
-    static const char *const operators[] = {"In", "NotIn", NULL};
     const cJSON *values = json_get(codes, "values"), *name = json_get(codes, "containerName");
     const struct field_path *list = FIELD(p, "values");
     struct str op = json_str(json_get(codes, "operator"));
@@ -21,8 +20,9 @@ static void check_codes(struct field_errors *e, const struct field_path *p, cons
 
     if (!op.n)
         field_required(e, FIELD(p, "operator"), "valid values: [\"In\" \"NotIn\"]");
-    else if (!one_of(op, operators))
-        field_not_supported(e, FIELD(p, "operator"), op, operators);
+    else if (!one_of(op, ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR))
+        field_not_supported(e, FIELD(p, "operator"), op,
+                            ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR);
     if (name && !names_has(containers, json_str(name)))
         field_invalid(e, FIELD(p, "containerName"), name,
                       "must be one of the container or initContainer names in the pod template");
@@ -47,32 +47,19 @@ static void check_codes(struct field_errors *e, const struct field_path *p, cons
         field_invalid(e, list, values, "must be ordered");
 }
 
-static void check_patterns(struct field_errors *e, const struct field_path *p,
-                           const cJSON *patterns)
-{
-    static const char *const states[] = {"False", "True", "Unknown", NULL};
-    size_t i = 0;
-
-    if (json_count(patterns) > 20)
-        field_too_many(e, p, json_count(patterns), 20);
-    json_each(pattern, patterns)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str status = json_str(json_get(pattern, "status"));
-
-        check_rule(e, FIELD(at, "type"), NAME_QUALIFIED, json_str(json_get(pattern, "type")));
-        if (!status.n)
-            field_required(e, FIELD(at, "status"),
-                           "valid values: [\"False\" \"True\" \"Unknown\"]");
-        else if (!one_of(status, states))
-            field_not_supported(e, FIELD(at, "status"), status, states);
-    }
-}
+static const char *const STATES[] = {"False", "True", "Unknown", NULL};
+static const struct rule PATTERN[] = {
+    NAME_ALWAYS("type", QUALIFIED),
+    ENUM_SAID("status", STATES, "valid values: [\"False\" \"True\" \"Unknown\"]"),
+};
+static const struct rule PATTERNS[] = {
+    MAX_ITEMS("onPodConditions", 20),
+    EACH("onPodConditions", PATTERN),
+};
 
 static void check_failure_rule(struct field_errors *e, const struct field_path *p,
                                const cJSON *rule, const cJSON *spec, const struct names *containers)
 {
-    static const char *const actions[] = {"Count", "FailIndex", "FailJob", "Ignore", NULL};
     struct str action = json_str(json_get(rule, "action"));
     const cJSON *codes = json_get(rule, "onExitCodes");
     const cJSON *patterns = json_get(rule, "onPodConditions");
@@ -80,14 +67,14 @@ static void check_failure_rule(struct field_errors *e, const struct field_path *
     if (!action.n)
         field_required(e, FIELD(p, "action"),
                        "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
-    else if (!one_of(action, actions))
-        field_not_supported(e, FIELD(p, "action"), action, actions);
+    else if (!one_of(action, ENUM_POD_FAILURE_POLICY_ACTION))
+        field_not_supported(e, FIELD(p, "action"), action, ENUM_POD_FAILURE_POLICY_ACTION);
     else if (str_eqc(action, "FailIndex") && !json_get(spec, "backoffLimitPerIndex"))
         field_invalid_str(e, FIELD(p, "action"), action,
                           "requires the backoffLimitPerIndex to be set");
     if (codes)
         check_codes(e, FIELD(p, "onExitCodes"), codes, containers);
-    check_patterns(e, FIELD(p, "onPodConditions"), patterns);
+    rules_check_value(e, p, rule, NULL, PATTERNS, COUNT(PATTERNS));
     if (codes && json_count(patterns))
         field_invalid_bare(e, p,
                            "specifying both OnExitCodes and OnPodConditions is not supported");
@@ -143,21 +130,19 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
                           .p);
 }
 
-static void check_success_policy(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *spec)
+static void check_success_rules(const struct check *c)
 {
-    const struct field_path *list = FIELD(p, "rules");
-    const cJSON *rules = json_path(spec, "successPolicy.rules");
     size_t i = 0;
 
-    if (!json_count(rules))
-        field_required(e, list,
-                       "at least one rules must be specified when the successPolicy is specified");
-    if (json_count(rules) > 20)
-        field_too_many(e, list, json_count(rules), 20);
-    json_each(rule, rules)
-        check_success_rule(e, FIELD_INDEX(list, i++), rule, json_i64_at(spec, "completions", 0));
+    json_each(rule, c->value) check_success_rule(c->e, FIELD_INDEX(c->at, i++), rule,
+                                                 json_i64_at(c->context, "completions", 0));
 }
+
+static const struct rule SUCCESS_POLICY[] = {
+    SOME("rules", "at least one rules must be specified when the successPolicy is specified"),
+    MAX_ITEMS("rules", 20),
+    CALL("rules", check_success_rules),
+};
 
 /* ---- by index ---- */
 
@@ -222,7 +207,7 @@ static void check_managed_by(struct field_errors *e, const struct field_path *p,
 {
     struct str rest = json_str(by), whole = rest, host = str_cut(&rest, '/');
 
-    if (!by || !check_given(e, p, whole))
+    if (!check_given(e, p, whole))
         return;
     if (!host.n || !rest.n)
         field_invalid(e, p, by, "must be a domain-prefixed path (such as \"acme.io/foo\")");
@@ -246,47 +231,60 @@ static void check_restart(struct field_errors *e, const struct field_path *p, co
                           "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
-static void check_policies(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_policies(const struct check *c)
 {
-    static const char *const replacements[] = {"Failed", "TerminatingOrFailed", NULL};
-    static const char *const failed[] = {"Failed", NULL};
-    const cJSON *success = json_get(spec, "successPolicy");
+    const cJSON *spec = c->value, *success = json_get(spec, "successPolicy");
     bool failure = json_get(spec, "podFailurePolicy") != NULL;
+    AT(at, c->at, "successPolicy");
 
     if (failure)
-        check_failure_policy(e, FIELD(p, "podFailurePolicy"), spec);
+        check_failure_policy(c->e, FIELD(c->at, "podFailurePolicy"), spec);
     if (success && job_is_indexed(spec))
-        check_success_policy(e, FIELD(p, "successPolicy"), spec);
+        rules_check_value(c->e, at, success, spec, SUCCESS_POLICY, COUNT(SUCCESS_POLICY));
     else if (success)
-        field_invalid(e, FIELD(p, "successPolicy"), success, "requires indexed completion mode");
-    check_enum_if(e, FIELD(p, "podReplacementPolicy"), json_get(spec, "podReplacementPolicy"),
-                  failure ? failed : replacements);
+        field_invalid(c->e, at, success, "requires indexed completion mode");
+    check_enum_if(c->e, FIELD(c->at, "podReplacementPolicy"),
+                  json_get(spec, "podReplacementPolicy"),
+                  failure ? NAMES("Failed") : ENUM_POD_REPLACEMENT_POLICY);
 }
+
+static void check_mode(const struct check *c)
+{
+    const cJSON *spec = c->value;
+
+    if (job_is_indexed(spec))
+        check_indexed(c->e, c->at, spec);
+    else if (text_is(spec, "completionMode", "NonIndexed") || !given(spec, "completionMode"))
+        check_not_indexed(c->e, c->at, spec);
+}
+
+static void check_failed_indexes(const struct check *c)
+{
+    if (json_get(c->value, "maxFailedIndexes") && !json_get(c->value, "backoffLimitPerIndex"))
+        field_required(c->e, FIELD(c->at, "backoffLimitPerIndex"),
+                       "when maxFailedIndexes is specified");
+}
+
+static void check_template(const struct check *c)
+{
+    AT(template_, c->at, "template");
+
+    validate_pod_template(c->e, template_, json_get(c->value, "template"));
+    check_restart(c->e, FIELD(FIELD(template_, "spec"), "restartPolicy"), c->value);
+}
+
+static const struct rule SPEC_RULES[] = {
+    NONNEGATIVES(NULL, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+                 "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"),
+    CALL(NULL, check_failed_indexes),
+    CHECK("managedBy", check_managed_by),
+    ENUM_IF_GIVEN("completionMode", NAMES("NonIndexed", "Indexed")),
+    CALL(NULL, check_mode),
+    CALL(NULL, check_policies),
+    CALL(NULL, check_template),
+};
 
 void validate_job_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    static const char *const numbers[] = {"parallelism",
-                                          "completions",
-                                          "activeDeadlineSeconds",
-                                          "backoffLimit",
-                                          "ttlSecondsAfterFinished",
-                                          "backoffLimitPerIndex",
-                                          "maxFailedIndexes",
-                                          NULL};
-    static const char *const modes[] = {"NonIndexed", "Indexed", NULL};
-    const struct field_path *template_ = FIELD(p, "template");
-
-    check_all_nonnegative(e, p, spec, numbers);
-    if (json_get(spec, "maxFailedIndexes") && !json_get(spec, "backoffLimitPerIndex"))
-        field_required(e, FIELD(p, "backoffLimitPerIndex"), "when maxFailedIndexes is specified");
-    check_managed_by(e, FIELD(p, "managedBy"), json_get(spec, "managedBy"));
-    check_enum_if(e, FIELD(p, "completionMode"), json_get(spec, "completionMode"), modes);
-    if (job_is_indexed(spec))
-        check_indexed(e, p, spec);
-    else if (str_eqc(json_str(json_get(spec, "completionMode")), "NonIndexed") ||
-             !given(spec, "completionMode"))
-        check_not_indexed(e, p, spec);
-    check_policies(e, p, spec);
-    validate_pod_template(e, template_, json_get(spec, "template"));
-    check_restart(e, FIELD(FIELD(template_, "spec"), "restartPolicy"), spec);
+    rules_check_value(e, p, spec, NULL, SPEC_RULES, COUNT(SPEC_RULES));
 }

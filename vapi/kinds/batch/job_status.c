@@ -138,14 +138,14 @@ enum shown { BARE, VALUE, COUNTER, MISSING }; /* a counter that is not there is 
 
 /* Wrong where one of `when` changed, all of `with` and any of `among` are true, and none of
  * `without`. */
-struct rule {
+struct status_rule {
     unsigned when, with, among, without;
     const char *field;
     enum shown shown;
     const char *words;
 };
 
-static const struct rule CONDITIONS[] = {
+static const struct status_rule CONDITIONS[] = {
     {NEW_COMPLETE | NEW_FAILED, COMPLETE | FAILED, 0, 0, "conditions", BARE,
      "cannot set Complete=True and Failed=true conditions"},
     {NEW_COMPLETE | NEW_TARGET, COMPLETE | TARGET, 0, 0, "conditions", BARE,
@@ -168,14 +168,14 @@ static const struct rule CONDITIONS[] = {
      "must be empty for finished job"},
 };
 
-static const struct rule INDEXES[] = {
+static const struct status_rule INDEXES[] = {
     {NEW_COMPLETED_INDEXES, COMPLETED_INDEXES, 0, INDEXED, "completedIndexes", VALUE,
      "cannot set non-empty completedIndexes when non-indexed completion mode"},
     {NEW_FAILED_INDEXES, FAILED_INDEXES, 0, PER_INDEX, "failedIndexes", VALUE,
      "cannot set non-null failedIndexes when backoffLimitPerIndex is null"},
 };
 
-static const struct rule COUNTS_AND_CHANGES[] = {
+static const struct status_rule COUNTS_AND_CHANGES[] = {
     {NEW_FINISHED | NEW_TERMINATING, TERMINATING, FINISHED, 0, "terminating", VALUE,
      "terminating>0 is invalid for finished job"},
     {NEW_READY | NEW_ACTIVE, MORE_READY, 0, 0, "ready", VALUE,
@@ -363,16 +363,16 @@ static cJSON *uncounted_shown(struct arena *a, const cJSON *lists)
     return shown;
 }
 
-static const cJSON *value_shown(struct arena *a, const struct rule *r, const cJSON *value)
+static const cJSON *value_shown(struct arena *a, const struct status_rule *r, const cJSON *value)
 {
     if (!value)
         return r->shown == COUNTER ? json_new_i64(a, 0) : json_new_null(a);
     return r->with & UNCOUNTED ? uncounted_shown(a, value) : value;
 }
 
-static void check_rules(const struct change *c, const struct rule *rules, size_t n)
+static void check_rules(const struct change *c, const struct status_rule *rules, size_t n)
 {
-    for (const struct rule *r = rules; r < rules + n; r++) {
+    for (const struct status_rule *r = rules; r < rules + n; r++) {
         const struct field_path *p = FIELD(&STATUS, r->field);
 
         if (!(c->changes & r->when) || (c->facts & r->with) != r->with ||

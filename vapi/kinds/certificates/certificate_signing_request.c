@@ -9,11 +9,6 @@
 #include <sublet/object.h>
 #include <string.h>
 
-static void request_prepare_create(struct arena *a, cJSON *request)
-{
-    set_status(a, request, "{}");
-}
-
 static void request_prepare_update(struct arena *a, cJSON *request, const cJSON *old)
 {
     json_set(a, request, "spec", json_copy(a, json_get(old, "spec")));
@@ -36,31 +31,6 @@ static void request_prepare_status(struct arena *a, cJSON *request, const cJSON 
 }
 
 #define MAX_SIGNER (253 + 253 + 63 + 1 + 1)
-
-static const char *const USAGES[] = {"any",
-                                     "cert sign",
-                                     "client auth",
-                                     "code signing",
-                                     "content commitment",
-                                     "crl sign",
-                                     "data encipherment",
-                                     "decipher only",
-                                     "digital signature",
-                                     "email protection",
-                                     "encipher only",
-                                     "ipsec end system",
-                                     "ipsec tunnel",
-                                     "ipsec user",
-                                     "key agreement",
-                                     "key encipherment",
-                                     "microsoft sgc",
-                                     "netscape sgc",
-                                     "ocsp signing",
-                                     "s/mime",
-                                     "server auth",
-                                     "signing",
-                                     "timestamping",
-                                     NULL};
 
 static const char *const DECISIONS[] = {"Approved", "Denied", "Failed"};
 
@@ -160,7 +130,7 @@ static void check_request_spec(struct field_errors *e, const cJSON *spec)
                       "PEM block type must be CERTIFICATE REQUEST");
     if (!json_count(usages))
         field_required(e, list, "");
-    json_each(usage, usages) check_enum_if(e, FIELD_INDEX(list, i++), usage, USAGES);
+    json_each(usage, usages) check_enum_if(e, FIELD_INDEX(list, i++), usage, ENUM_KEY_USAGE);
     i = 0;
     json_each(usage, usages)
     {
@@ -299,27 +269,30 @@ static struct str request_state(struct arena *a, const cJSON *object)
                         json_str_at(object, "status.certificate").n ? ",Issued" : "");
 }
 
-static ROW_CELLS(cells_certificate_request)
+CELL(cell_requested_duration)
 {
-    struct row r = {a, object, now, cells};
     int64_t seconds;
 
-    cell_age(&r);
-    cell_text_or(&r, "spec.signerName", "<none>");
-    cell_text_at(&r, "spec.username");
-    if (json_i64(json_path(object, "spec.expirationSeconds"), &seconds))
-        cell_text(&r, duration_human(a, seconds));
+    if (json_i64(json_path(r->object, "spec.expirationSeconds"), &seconds))
+        cell_text(r, duration_human(r->a, seconds));
     else
-        cell_text(&r, STR("<none>"));
-    cell_text(&r, request_state(a, object));
+        cell_text(r, STR("<none>"));
+}
+
+CELL(cell_condition)
+{
+    cell_text(r, request_state(r->a, r->object));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Age", "string", "", "", 0},       {"SignerName", "string", "", "", 0},
-    {"Requestor", "string", "", "", 0}, {"RequestedDuration", "string", "", "", 0},
-    {"Condition", "string", "", "", 0}, {NULL, NULL, NULL, NULL, 0},
+    {"Age", "string", .cell = show_age},
+    {"SignerName", "string", .cell = show_text, .path = "spec.signerName", .otherwise = "<none>"},
+    {"Requestor", "string", .cell = show_text, .path = "spec.username"},
+    {"RequestedDuration", "string", .cell = cell_requested_duration},
+    {"Condition", "string", .cell = cell_condition},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -341,10 +314,9 @@ const struct kind KIND_CERTIFICATE_SIGNING_REQUEST = {
                           "CertificateSigningRequest", NULL},
                          STATUS_OF("CertificateSigningRequest")),
         },
-    .prepare_create = request_prepare_create,
+    .new_status = "{}",
     .prepare_update = request_prepare_update,
     .prepare_status = request_prepare_status,
     .validate = validate_certificate_request,
     .validate_status = validate_certificate_request_status,
-    .cells = cells_certificate_request,
 };

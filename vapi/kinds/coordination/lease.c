@@ -26,32 +26,17 @@ static void lease_prepare_update(struct arena *a, cJSON *lease, const cJSON *old
     lease_drop(lease, old);
 }
 
-static void lease_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec"), *seconds = given(spec, "leaseDurationSeconds");
-    AT(p, NULL, "spec");
-
-    (void)old;
-    if (seconds && json_i64_at(spec, "leaseDurationSeconds", 0) <= 0)
-        field_invalid(e, FIELD(p, "leaseDurationSeconds"), seconds, "must be greater than 0");
-    if (given(spec, "leaseTransitions"))
-        check_nonnegative(e, FIELD(p, "leaseTransitions"), given(spec, "leaseTransitions"));
-}
-
-static ROW_CELLS(cells_lease)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "spec.holderIdentity");
-    cell_age(&r);
-}
+static const struct rule LEASE_RULES[] = {
+    AT_LEAST("spec.leaseDurationSeconds", 1, "must be greater than 0"),
+    NONNEGATIVE("spec.leaseTransitions"),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Holder", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Holder", "string", .cell = show_text, .path = "spec.holderIdentity"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_LEASE = {
@@ -63,8 +48,7 @@ const struct kind KIND_LEASE = {
                 RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_ANY_FINALIZER,
             .columns = COLUMNS,
         },
-    .validate = lease_validate,
+    .rules = RULES(LEASE_RULES),
     .prepare_create = lease_prepare_create,
     .prepare_update = lease_prepare_update,
-    .cells = cells_lease,
 };

@@ -33,21 +33,18 @@ static void config_map_validate(struct field_errors *e, const cJSON *object, con
         field_too_long(e, FIELD_KEY(NULL, STR("")), MAX_DATA); /* as upstream: "[]" */
 }
 
-static ROW_CELLS(cells_config_map)
+CELL(cell_data)
 {
-    struct row r = {a, object, now, cells};
-    size_t n = json_count(json_get(object, "data")) + json_count(json_get(object, "binaryData"));
-
-    cell_number(&r, (int64_t)n);
-    cell_age(&r);
+    cell_number(r, (int64_t)(json_count(json_get(r->object, "data")) +
+                             json_count(json_get(r->object, "binaryData"))));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Data", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Data", "string", .cell = cell_data},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_CONFIG_MAP = {
@@ -60,5 +57,4 @@ const struct kind KIND_CONFIG_MAP = {
             .columns = COLUMNS,
         },
     .validate = config_map_validate,
-    .cells = cells_config_map,
 };

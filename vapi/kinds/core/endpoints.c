@@ -3,12 +3,8 @@
 #include "../rules/kind.h"
 #include "port.h"
 
-static void endpoints_defaults(struct arena *a, cJSON *endpoints)
-{
-    static const struct default_rule rules[] = {SET_TEXT_Z("subsets[].ports[].protocol", "TCP")};
-
-    defaults_apply(a, endpoints, rules, COUNT(rules));
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_TEXT_Z("subsets[].ports[].protocol", "TCP")};
 
 static void check_endpoint_list(struct field_errors *e, const struct field_path *p,
                                 const cJSON *addresses)
@@ -99,26 +95,24 @@ static void show_subset(struct shown *s, const cJSON *subset)
     } while (port);
 }
 
-static ROW_CELLS(cells_endpoints)
+CELL(cell_endpoints)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *subsets = json_get(object, "subsets");
+    const cJSON *subsets = json_get(r->object, "subsets");
     struct shown s = {.b = BUF_INIT(0)};
 
     json_each(subset, subsets) show_subset(&s, subset);
     if (s.more)
         buf_printf(&s.b, " + %zu more...", s.count - 3);
-    cell_text(&r, json_count(subsets) ? buf_str(&s.b) : STR("<none>"));
+    cell_text(r, json_count(subsets) ? buf_str(&s.b) : STR("<none>"));
     buf_fini(&s.b);
-    cell_age(&r);
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Endpoints", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Endpoints", "string", .cell = cell_endpoints},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_ENDPOINTS = {
@@ -130,7 +124,6 @@ const struct kind KIND_ENDPOINTS = {
             .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
             .columns = COLUMNS,
         },
-    .defaults = endpoints_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .validate = validate_endpoints,
-    .cells = cells_endpoints,
 };

@@ -210,7 +210,7 @@ static struct str first_of(struct str one, struct str other)
     return one.n ? one : other;
 }
 
-static void cell_source(const struct row *r)
+CELL(cell_source)
 {
     const cJSON *source = either(r->object, "source", "deprecatedSource");
     struct str component =
@@ -224,55 +224,77 @@ static void cell_source(const struct row *r)
     cell_text(r, component);
 }
 
-static void cell_target(const struct row *r, const cJSON *target)
+CELL(cell_object)
 {
+    const cJSON *target = either(r->object, "involvedObject", "regarding");
     struct str kind = lower_case(r->a, json_str(json_get(target, "kind")));
     struct str name = json_str(json_get(target, "name"));
 
     if (name.n)
-        kind = arena_printf(r->a, "%.*s/%.*s", STR_F(kind), STR_F(name));
-    cell_text(r, kind);
-    cell_text(r, json_str(json_get(target, "fieldPath")));
+        cell_printf(r, "%.*s/%.*s", STR_F(kind), STR_F(name));
+    else
+        cell_text(r, kind);
 }
 
-static ROW_CELLS(cells_event)
+CELL(cell_subobject)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *series = json_get(object, "series");
-    struct str first = json_str(either(object, "firstTimestamp", "deprecatedFirstTimestamp"));
-    struct str last = json_str(either(object, "lastTimestamp", "deprecatedLastTimestamp"));
+    cell_text(r, json_str(json_get(either(r->object, "involvedObject", "regarding"), "fieldPath")));
+}
+
+CELL(cell_message)
+{
+    cell_text(r, str_trim(json_str(either(r->object, "message", "note"))));
+}
+
+static struct str first_time(const cJSON *event)
+{
+    return first_of(json_str(either(event, "firstTimestamp", "deprecatedFirstTimestamp")),
+                    json_str(json_get(event, "eventTime")));
+}
+
+CELL(cell_first_seen)
+{
+    cell_text(r, since(r, first_time(r->object)));
+}
+
+CELL(cell_number_of)
+{
+    const cJSON *series = json_get(r->object, "series");
     int64_t count = 0;
 
-    if (!json_i64(either(object, "count", "deprecatedCount"), &count) || !count)
-        count = 1;
-    first = first_of(first, json_str(json_get(object, "eventTime")));
-    last = first_of(last, first);
-    if (json_is_object(series)) {
-        last = json_str(json_get(series, "lastObservedTime"));
+    if (json_is_object(series))
         count = json_i64_at(series, "count", 0);
-    }
-    cell_first(&r, since(&r, last));
-    cell_text_at(&r, "type");
-    cell_text_at(&r, "reason");
-    cell_target(&r, either(object, "involvedObject", "regarding"));
-    cell_source(&r);
-    cell_text(&r, str_trim(json_str(either(object, "message", "note"))));
-    cell_text(&r, since(&r, first));
-    cell_number(&r, count);
-    cell_text_at(&r, "metadata.name");
+    else if (!json_i64(either(r->object, "count", "deprecatedCount"), &count) || !count)
+        count = 1;
+    cell_number(r, count);
+}
+
+static struct str last_seen(const struct row *r)
+{
+    const cJSON *series = json_get(r->object, "series");
+    struct str last = json_str(either(r->object, "lastTimestamp", "deprecatedLastTimestamp"));
+
+    if (json_is_object(series))
+        return since(r, json_str(json_get(series, "lastObservedTime")));
+    return since(r, first_of(last, first_time(r->object)));
 }
 
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Type", "string", "", "", 0},       {"Reason", "string", "", "", 0},
-    {"Object", "string", "", "", 0},     {"Subobject", "string", "", "", 1},
-    {"Source", "string", "", "", 1},     {"Message", "string", "", "", 0},
-    {"First Seen", "string", "", "", 1}, {"Count", "string", "", "", 1},
-    {"Name", "string", "name", "", 1},   {NULL, NULL, NULL, NULL, 0},
+    {"Type", "string", .cell = show_text, .path = "type"},
+    {"Reason", "string", .cell = show_text, .path = "reason"},
+    {"Object", "string", .cell = cell_object},
+    {"Subobject", "string", .priority = 1, .cell = cell_subobject},
+    {"Source", "string", .priority = 1, .cell = cell_source},
+    {"Message", "string", .cell = cell_message},
+    {"First Seen", "string", .priority = 1, .cell = cell_first_seen},
+    {"Count", "string", .priority = 1, .cell = cell_number_of},
+    {"Name", "string", .format = "name", .priority = 1, .cell = show_text, .path = "metadata.name"},
+    {NULL},
 };
 
-static const struct column LAST_SEEN = {"Last Seen", "string", "", "", 0};
+static const struct column LAST_SEEN = {"Last Seen", "string"};
 
 static const struct selectable_field FIELDS[] = {
     {"involvedObject.kind", "involvedObject.kind", ""},
@@ -287,14 +309,6 @@ static const struct selectable_field FIELDS[] = {
     {"source", "source.component|reportingComponent", ""},
     {"type", "type", ""},
     {NULL, NULL, NULL},
-};
-
-static const struct column EVENTS_COLUMNS[] = {
-    {"Type", "string", "", "", 0},       {"Reason", "string", "", "", 0},
-    {"Object", "string", "", "", 0},     {"Subobject", "string", "", "", 1},
-    {"Source", "string", "", "", 1},     {"Message", "string", "", "", 0},
-    {"First Seen", "string", "", "", 1}, {"Count", "string", "", "", 1},
-    {"Name", "string", "name", "", 1},   {NULL, NULL, NULL, NULL, 0},
 };
 
 static const struct selectable_field EVENTS_FIELDS[] = {
@@ -323,9 +337,9 @@ const struct kind KIND_EVENT = {
             .first_column = &LAST_SEEN,
             .fields = FIELDS,
         },
+    .first_cell = last_seen,
     .validate = event_validate,
     .check_name = event_name,
-    .cells = cells_event,
 };
 
 const struct kind KIND_EVENTS_EVENT = {
@@ -336,12 +350,12 @@ const struct kind KIND_EVENTS_EVENT = {
             .verbs = VERBS_ALL,
             .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES,
             .storage_version = KIND_STR("v1"),
-            .columns = EVENTS_COLUMNS,
+            .columns = COLUMNS,
             .first_column = &LAST_SEEN,
             .fields = EVENTS_FIELDS,
         },
+    .first_cell = last_seen,
     .validate = event_validate_strictly,
     .from_storage = event_from_storage,
     .to_storage = event_to_storage,
-    .cells = cells_event,
 };

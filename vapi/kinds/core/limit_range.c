@@ -201,11 +201,6 @@ static void limits_validate(struct field_errors *e, const cJSON *object, const c
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Created At", "date", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
-};
-
 const struct kind KIND_LIMIT_RANGE = {
     .resource =
         {
@@ -213,9 +208,8 @@ const struct kind KIND_LIMIT_RANGE = {
             .short_names = NAMES("limits"),
             .verbs = VERBS_ALL,
             .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
+            .columns = COLUMNS_CREATED,
         },
     .defaults = limits_defaults,
     .validate = limits_validate,
-    .cells = kinds_cells_created_at,
 };

@@ -79,20 +79,12 @@ static void namespace_validate_status(struct field_errors *e, const cJSON *objec
                                   : "may only be 'Active' if `deletionTimestamp` is empty");
 }
 
-static ROW_CELLS(cells_namespace)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "status.phase");
-    cell_age(&r);
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Status", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Status", "string", .cell = show_text, .path = "status.phase"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -119,5 +111,4 @@ const struct kind KIND_NAMESPACE = {
     .check_name = name_check_dns1123_label,
     .prepare_create = namespace_prepare_create,
     .prepare_update = namespace_prepare_update,
-    .cells = cells_namespace,
 };

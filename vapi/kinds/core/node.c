@@ -215,7 +215,7 @@ static WARNS(warn_node)
 
 #define ROLE_PREFIX "node-role.kubernetes.io/"
 
-static void cell_roles(const struct row *r)
+CELL(cell_roles)
 {
     struct cell_set s = {.n = 0};
     struct buf b = BUF_INIT(0);
@@ -236,28 +236,29 @@ static void cell_roles(const struct row *r)
     buf_fini(&b);
 }
 
-static void cell_node_status(const struct row *r)
+CELL(cell_node_status)
 {
     struct str ready = STR("Unknown");
 
-    json_each(c, json_path(r->object, "status.conditions"))
+    json_each(condition, json_path(r->object, "status.conditions"))
     {
-        if (str_eqc(json_str(json_get(c, "type")), "Ready"))
-            ready =
-                str_eqc(json_str(json_get(c, "status")), "True") ? STR("Ready") : STR("NotReady");
+        if (str_eqc(json_str(json_get(condition, "type")), "Ready"))
+            ready = str_eqc(json_str(json_get(condition, "status")), "True") ? STR("Ready")
+                                                                             : STR("NotReady");
     }
     if (json_true(json_path(r->object, "spec.unschedulable")))
         ready = arena_printf(r->a, "%.*s,SchedulingDisabled", STR_F(ready));
     cell_text(r, ready);
 }
 
-static void cell_address(const struct row *r, const char *type)
+/* path: the type of the address. */
+static void cell_address(const struct row *r, const struct column *c)
 {
     struct str found = STR("<none>");
 
     json_each(address, json_path(r->object, "status.addresses"))
     {
-        if (str_eqc(json_str(json_get(address, "type")), type)) {
+        if (str_eqc(json_str(json_get(address, "type")), c->path)) {
             found = json_str(json_get(address, "address"));
             break;
         }
@@ -265,40 +266,33 @@ static void cell_address(const struct row *r, const char *type)
     cell_text(r, found);
 }
 
-static ROW_CELLS(cells_node)
+CELL(cell_kernel)
 {
-    struct row r = {a, object, now, cells};
-    struct str kernel = json_str_at(object, "status.nodeInfo.kernelVersion");
-    struct str arch = json_str_at(object, "status.nodeInfo.architecture");
+    struct str kernel = json_str_at(r->object, "status.nodeInfo.kernelVersion");
+    struct str arch = json_str_at(r->object, "status.nodeInfo.architecture");
 
     if (!kernel.n)
         kernel = STR("<unknown>");
     if (arch.n)
-        kernel = arena_printf(a, "%.*s (%.*s)", STR_F(kernel), STR_F(arch));
-    cell_node_status(&r);
-    cell_roles(&r);
-    cell_age(&r);
-    cell_text_at(&r, "status.nodeInfo.kubeletVersion");
-    cell_address(&r, "InternalIP");
-    cell_address(&r, "ExternalIP");
-    cell_text_or(&r, "status.nodeInfo.osImage", "<unknown>");
-    cell_text(&r, kernel);
-    cell_text_or(&r, "status.nodeInfo.containerRuntimeVersion", "<unknown>");
+        kernel = arena_printf(r->a, "%.*s (%.*s)", STR_F(kernel), STR_F(arch));
+    cell_text(r, kernel);
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Status", "string", "", "", 0},
-    {"Roles", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {"Version", "string", "", "", 0},
-    {"Internal-IP", "string", "", "", 1},
-    {"External-IP", "string", "", "", 1},
-    {"OS-Image", "string", "", "", 1},
-    {"Kernel-Version", "string", "", "", 1},
-    {"Container-Runtime", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Status", "string", .cell = cell_node_status},
+    {"Roles", "string", .cell = cell_roles},
+    {"Age", "string", .cell = show_age},
+    {"Version", "string", .cell = show_text, .path = "status.nodeInfo.kubeletVersion"},
+    {"Internal-IP", "string", .priority = 1, .cell = cell_address, .path = "InternalIP"},
+    {"External-IP", "string", .priority = 1, .cell = cell_address, .path = "ExternalIP"},
+    {"OS-Image", "string", .priority = 1, .cell = show_text, .path = "status.nodeInfo.osImage",
+     .otherwise = "<unknown>"},
+    {"Kernel-Version", "string", .priority = 1, .cell = cell_kernel},
+    {"Container-Runtime", "string", .priority = 1, .cell = show_text,
+     .path = "status.nodeInfo.containerRuntimeVersion", .otherwise = "<unknown>"},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -327,5 +321,4 @@ const struct kind KIND_NODE = {
     .validate = node_validate,
     .validate_status = node_validate,
     .warnings = warn_node,
-    .cells = cells_node,
 };

@@ -17,7 +17,6 @@ static void volume_defaults(struct arena *a, cJSON *volume)
 {
     cJSON *spec = json_get(volume, "spec");
 
-    defaults_apply(a, volume, VOLUME, COUNT(VOLUME));
     defaults_resource_list(a, json_get(spec, "capacity"));
     defaults_volume_source(a, spec);
 }
@@ -161,41 +160,33 @@ static WARNS(warn_persistent_volume)
     warn_volume_source(&w, p, spec, false);
 }
 
-static ROW_CELLS(cells_volume)
+CELL(cell_claim)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *claim = json_path(object, "spec.claimRef");
+    const cJSON *claim = json_path(r->object, "spec.claimRef");
 
-    cell_text_or(&r, "spec.capacity.storage", "0");
-    cell_modes(&r, json_path(object, "spec.accessModes"));
-    cell_text_at(&r, "spec.persistentVolumeReclaimPolicy");
-    cell_phase(&r);
     if (claim)
-        cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(claim, "namespace"))),
-                                   STR_F(json_str(json_get(claim, "name")))));
+        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(claim, "namespace"))),
+                    STR_F(json_str(json_get(claim, "name"))));
     else
-        cell_text(&r, STR(""));
-    cell_class(&r);
-    cell_text_or(&r, "spec.volumeAttributesClassName", "<unset>");
-    cell_text_at(&r, "status.reason");
-    cell_age(&r);
-    cell_text_or(&r, "spec.volumeMode", "<unset>");
+        cell_text(r, STR(""));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Capacity", "string", "", "", 0},
-    {"Access Modes", "string", "", "", 0},
-    {"Reclaim Policy", "string", "", "", 0},
-    {"Status", "string", "", "", 0},
-    {"Claim", "string", "", "", 0},
-    {"StorageClass", "string", "", "", 0},
-    {"VolumeAttributesClass", "string", "", "", 0},
-    {"Reason", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {"VolumeMode", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Capacity", "string", .cell = show_text, .path = "spec.capacity.storage", .otherwise = "0"},
+    {"Access Modes", "string", .cell = cell_modes, .path = "spec.accessModes"},
+    {"Reclaim Policy", "string", .cell = show_text, .path = "spec.persistentVolumeReclaimPolicy"},
+    {"Status", "string", .cell = cell_phase},
+    {"Claim", "string", .cell = cell_claim},
+    {"StorageClass", "string", .cell = cell_class},
+    {"VolumeAttributesClass", "string", .cell = show_text, .path = "spec.volumeAttributesClassName",
+     .otherwise = "<unset>"},
+    {"Reason", "string", .cell = show_text, .path = "status.reason"},
+    {"Age", "string", .cell = show_age},
+    {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
+     .otherwise = "<unset>"},
+    {NULL},
 };
 
 const struct kind KIND_PERSISTENT_VOLUME = {
@@ -208,10 +199,10 @@ const struct kind KIND_PERSISTENT_VOLUME = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("PersistentVolume")),
         },
+    .default_rules = DEFAULTS(VOLUME),
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
     .prepare_status = volume_prepare_status,
     .validate = validate_volume,
     .warnings = warn_persistent_volume,
-    .cells = cells_volume,
 };

@@ -193,9 +193,6 @@ bool check_claim_amount(struct field_errors *e, const struct field_path *p, cons
 
 static VALIDATES(validate_claim_status)
 {
-    static const char *const states[] = {"ControllerResizeInProgress", "ControllerResizeInfeasible",
-                                         "NodeResizeInProgress",       "NodeResizeInfeasible",
-                                         "NodeResizePending",          NULL};
     const cJSON *status = json_get(object, "status");
     AT(p, NULL, "status");
     AT(states_path, p, "allocatedResourceStatuses");
@@ -207,8 +204,8 @@ static VALIDATES(validate_claim_status)
     json_each(state, json_get(status, "allocatedResourceStatuses"))
     {
         check_claim_key(e, states_path, str_c(state->string));
-        if (!one_of(json_str(state), states))
-            field_not_supported(e, states_path, str_c(state->string), states);
+        if (!one_of(json_str(state), ENUM_CLAIM_RESOURCE_STATUS))
+            field_not_supported(e, states_path, str_c(state->string), ENUM_CLAIM_RESOURCE_STATUS);
     }
     json_each(amount, json_get(status, "allocatedResources"))
     {
@@ -229,32 +226,42 @@ static WARNS(warn_claim)
     warn_claim_spec(&w, FIELD(NULL, "spec"), json_get(object, "spec"));
 }
 
-static ROW_CELLS(cells_claim)
+/* What a claim has is known once it is bound. */
+static bool names_volume(const cJSON *claim)
 {
-    struct row r = {a, object, now, cells};
-    bool bound = json_str_at(object, "spec.volumeName").n > 0;
+    return json_str_at(claim, "spec.volumeName").n > 0;
+}
 
-    cell_phase(&r);
-    cell_text_at(&r, "spec.volumeName");
-    if (bound)
-        cell_text_or(&r, "status.capacity.storage", "0");
+CELL(cell_capacity)
+{
+    if (names_volume(r->object))
+        cell_or(r, json_str_at(r->object, "status.capacity.storage"), "0");
     else
-        cell_text(&r, STR(""));
-    cell_modes(&r, bound ? json_path(object, "status.accessModes") : NULL);
-    cell_class(&r);
-    cell_text_or(&r, "spec.volumeAttributesClassName", "<unset>");
-    cell_age(&r);
-    cell_text_or(&r, "spec.volumeMode", "<unset>");
+        cell_text(r, STR(""));
+}
+
+CELL(cell_bound_modes)
+{
+    if (names_volume(r->object))
+        cell_modes(r, c);
+    else
+        cell_text(r, STR(""));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Status", "string", "", "", 0},       {"Volume", "string", "", "", 0},
-    {"Capacity", "string", "", "", 0},     {"Access Modes", "string", "", "", 0},
-    {"StorageClass", "string", "", "", 0}, {"VolumeAttributesClass", "string", "", "", 0},
-    {"Age", "string", "", "", 0},          {"VolumeMode", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Status", "string", .cell = cell_phase},
+    {"Volume", "string", .cell = show_text, .path = "spec.volumeName"},
+    {"Capacity", "string", .cell = cell_capacity},
+    {"Access Modes", "string", .cell = cell_bound_modes, .path = "status.accessModes"},
+    {"StorageClass", "string", .cell = cell_class},
+    {"VolumeAttributesClass", "string", .cell = show_text, .path = "spec.volumeAttributesClassName",
+     .otherwise = "<unset>"},
+    {"Age", "string", .cell = show_age},
+    {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
+     .otherwise = "<unset>"},
+    {NULL},
 };
 
 const struct kind KIND_PERSISTENT_VOLUME_CLAIM = {
@@ -274,5 +281,4 @@ const struct kind KIND_PERSISTENT_VOLUME_CLAIM = {
     .validate = validate_claim,
     .validate_status = validate_claim_status,
     .warnings = warn_claim,
-    .cells = cells_claim,
 };

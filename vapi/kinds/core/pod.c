@@ -209,68 +209,79 @@ static void end_state(struct pod_state *p)
         p->reason = STR("Terminating");
 }
 
-static void cell_restarts(const struct pod_state *p)
+static struct pod_state state_of(const struct row *r)
 {
-    struct arena *a = p->r->a;
-
-    if (p->restarts && p->last_us) {
-        struct str age = duration_human(a, p->r->now - p->last_us / 1000000);
-
-        cell_text(p->r, arena_printf(a, "%lld (%.*s ago)", (long long)p->restarts, STR_F(age)));
-    } else {
-        cell_text(p->r, arena_printf(a, "%lld", (long long)p->restarts));
-    }
-}
-
-static void cell_gates(const struct pod_state *p)
-{
-    size_t open = 0, all = json_count(json_get(p->spec, "readinessGates"));
-
-    json_each(gate, json_get(p->spec, "readinessGates"))
-    {
-        struct str type = json_str(json_get(gate, "conditionType"));
-
-        open += str_eqc(
-            json_str_at(condition_find(json_get(p->status, "conditions"), type), "status"), "True");
-    }
-    if (all)
-        cell_text(p->r, arena_printf(p->r->a, "%zu/%zu", open, all));
-    else
-        cell_text(p->r, STR("<none>"));
-}
-
-static ROW_CELLS(cells_pod)
-{
-    struct row r = {a, object, now, cells};
     struct pod_state p = {
-        .r = &r, .spec = json_get(object, "spec"), .status = json_get(object, "status")};
+        .r = r, .spec = json_get(r->object, "spec"), .status = json_get(r->object, "status")};
 
     start_state(&p);
     if (!init_containers(&p) || condition_is_true(json_get(p.status, "conditions"), "Initialized"))
         containers(&p);
     end_state(&p);
-    cell_text(&r, arena_printf(a, "%zu/%zu", p.ready, p.total));
-    cell_text(&r, p.reason);
-    cell_restarts(&p);
-    cell_age(&r);
-    cell_or(&r, json_str_at(json_at(json_get(p.status, "podIPs"), 0), "ip"), "<none>");
-    cell_text_or(&r, "spec.nodeName", "<none>");
-    cell_text_or(&r, "status.nominatedNodeName", "<none>");
-    cell_gates(&p);
+    return p;
+}
+
+CELL(cell_ready_containers)
+{
+    struct pod_state p = state_of(r);
+
+    cell_printf(r, "%zu/%zu", p.ready, p.total);
+}
+
+CELL(cell_status)
+{
+    cell_text(r, state_of(r).reason);
+}
+
+CELL(cell_restarts)
+{
+    struct pod_state p = state_of(r);
+
+    if (p.restarts && p.last_us)
+        cell_printf(r, "%lld (%.*s ago)", (long long)p.restarts,
+                    STR_F(duration_human(r->a, r->now - p.last_us / 1000000)));
+    else
+        cell_printf(r, "%lld", (long long)p.restarts);
+}
+
+CELL(cell_ip)
+{
+    cell_or(r, json_str_at(json_at(json_path(r->object, "status.podIPs"), 0), "ip"), "<none>");
+}
+
+CELL(cell_gates)
+{
+    const cJSON *gates = json_path(r->object, "spec.readinessGates");
+    size_t open = 0;
+
+    json_each(gate, gates)
+    {
+        struct str type = json_str(json_get(gate, "conditionType"));
+
+        open += str_eqc(
+            json_str_at(condition_find(json_path(r->object, "status.conditions"), type), "status"),
+            "True");
+    }
+    if (json_count(gates))
+        cell_printf(r, "%zu/%zu", open, json_count(gates));
+    else
+        cell_text(r, STR("<none>"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Ready", "string", "", "", 0},
-    {"Status", "string", "", "", 0},
-    {"Restarts", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {"IP", "string", "", "", 1},
-    {"Node", "string", "", "", 1},
-    {"Nominated Node", "string", "", "", 1},
-    {"Readiness Gates", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Ready", "string", .cell = cell_ready_containers},
+    {"Status", "string", .cell = cell_status},
+    {"Restarts", "string", .cell = cell_restarts},
+    {"Age", "string", .cell = show_age},
+    {"IP", "string", .priority = 1, .cell = cell_ip},
+    {"Node", "string", .priority = 1, .cell = show_text, .path = "spec.nodeName",
+     .otherwise = "<none>"},
+    {"Nominated Node", "string", .priority = 1, .cell = show_text,
+     .path = "status.nominatedNodeName", .otherwise = "<none>"},
+    {"Readiness Gates", "string", .priority = 1, .cell = cell_gates},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -320,5 +331,4 @@ const struct kind KIND_POD = {
     .prepare_status = pod_prepare_status,
     .warnings = warn_pod,
     .warnings_before_create = pod_warn_create,
-    .cells = cells_pod,
 };

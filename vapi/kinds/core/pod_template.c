@@ -14,21 +14,13 @@ static void template_validate(struct field_errors *e, const cJSON *object, const
     validate_pod_template(e, FIELD(NULL, "template"), json_get(object, "template"));
 }
 
-static ROW_CELLS(cells_pod_template)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_containers(&r, json_path(object, "template.spec.containers"));
-    cell_map(&r, json_path(object, "template.metadata.labels"));
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Containers", "string", "", "", 0},
-    {"Images", "string", "", "", 0},
-    {"Pod Labels", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Containers", "string", .cell = show_names, .path = "template.spec.containers"},
+    {"Images", "string", .cell = show_images, .path = "template.spec.containers"},
+    {"Pod Labels", "string", .cell = show_map, .path = "template.metadata.labels"},
+    {NULL},
 };
 
 const struct kind KIND_POD_TEMPLATE = {
@@ -42,5 +34,4 @@ const struct kind KIND_POD_TEMPLATE = {
     .validate = template_validate,
     .defaults = template_defaults,
     .warnings = warn_template_bare,
-    .cells = cells_pod_template,
 };

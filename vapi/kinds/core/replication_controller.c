@@ -3,14 +3,15 @@
  * ValidateReplicationController in pkg/apis/core/validation/validation.go. */
 #include "../rules/kind.h"
 #include "../pod/pod.h"
+#include "../pod/replicas.h"
+
+static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.replicas", 1)};
 
 static void controller_defaults(struct arena *a, cJSON *object)
 {
-    static const struct default_rule rules[] = {SET_NUMBER("spec.replicas", 1)};
     cJSON *spec = json_get(object, "spec");
     const cJSON *labels = json_path(json_path(object, "spec.template"), "metadata.labels");
 
-    defaults_apply(a, object, rules, COUNT(rules));
     if (labels && !json_count(json_get(spec, "selector")))
         json_set(a, spec, "selector", json_copy(a, labels));
     if (labels && !json_count(json_path(object, "metadata.labels")))
@@ -18,42 +19,37 @@ static void controller_defaults(struct arena *a, cJSON *object)
     defaults_pod_template(a, json_path(object, "spec.template"));
 }
 
-static void validate_replication_controller(struct field_errors *e, const cJSON *object,
-                                            const cJSON *old)
+static void check_pods(const struct check *c)
 {
-    static const char *const numbers[] = {"minReadySeconds", "replicas", NULL};
-    const cJSON *spec = json_get(object, "spec"), *selector = given(spec, "selector");
+    const cJSON *selector = given(c->value, "selector");
     struct selector s;
 
-    (void)old;
-    check_all_nonnegative(e, &SPEC, spec, numbers);
-    if (!json_count(selector))
-        field_required(e, FIELD(&SPEC, "selector"), "");
-    if (!given(spec, "template")) {
-        field_required(e, FIELD(&SPEC, "template"), "");
+    if (!given(c->value, "template"))
         return;
-    }
-    selector_from_map(e->arena, selector, &s);
+    selector_from_map(c->e->arena, selector, &s);
     if (json_count(selector))
-        owner_check_match(e, spec, &s);
-    owner_check_template(e, spec, "ReplicationController");
+        owner_check_match(c->e, c->value, &s);
+    owner_check_template(c->e, c->value, "ReplicationController");
 }
 
-static ROW_CELLS(cells_controller)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_replicas(&r);
-    cell_map(&r, json_path(object, "spec.selector"));
-}
+static const struct rule CONTROLLER_RULES[] = {
+    NONNEGATIVE("spec.minReadySeconds"), NONNEGATIVE("spec.replicas"), SOME("spec.selector", ""),
+    REQUIRED("spec.template", ""),       CALL("spec", check_pods),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Desired", "integer", "", "", 0},   {"Current", "integer", "", "", 0},
-    {"Ready", "integer", "", "", 0},     {"Age", "string", "", "", 0},
-    {"Containers", "string", "", "", 1}, {"Images", "string", "", "", 1},
-    {"Selector", "string", "", "", 1},   {NULL, NULL, NULL, NULL, 0},
+    {"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
+    {"Current", "integer", .cell = show_number, .path = "status.replicas"},
+    {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
+    {"Age", "string", .cell = show_age},
+    {"Containers", "string", .priority = 1, .cell = show_names,
+     .path = "spec.template.spec.containers"},
+    {"Images", "string", .priority = 1, .cell = show_images,
+     .path = "spec.template.spec.containers"},
+    {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -75,11 +71,11 @@ const struct kind KIND_REPLICATION_CONTROLLER = {
             .fields = FIELDS,
             SUBRESOURCES(SCALE_BY(SCALE_MAP), STATUS_OF("ReplicationController")),
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = controller_defaults,
-    .prepare_create = replicas_prepare_create,
-    .validate = validate_replication_controller,
-    .validate_status = validate_replicas_status,
+    .new_status = "{\"replicas\":0}",
+    .rules = RULES(CONTROLLER_RULES),
+    .status_rules = RULES(REPLICAS_STATUS_RULES),
     .warnings_before_create = warn_new_owner,
     .warnings = warn_template,
-    .cells = cells_controller,
 };

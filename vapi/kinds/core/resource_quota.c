@@ -13,11 +13,6 @@ static void quota_defaults(struct arena *a, cJSON *quota)
     defaults_resource_list(a, json_path(quota, "status.used"));
 }
 
-static void quota_prepare_create(struct arena *a, cJSON *quota)
-{
-    set_status(a, quota, "{}");
-}
-
 static bool is_quota_resource(struct str name)
 {
     return is_standard_resource(name) && !str_eqc(name, "storage");
@@ -198,38 +193,50 @@ static int by_name(const void *x, const void *y)
     return strcmp((*(const cJSON *const *)x)->string, (*(const cJSON *const *)y)->string);
 }
 
-static ROW_CELLS(cells_quota)
+static bool is_limit(struct str name)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *hard = json_path(object, "status.hard"), *used = json_path(object, "status.used");
+    return str_has_prefix(name, STR("limits."));
+}
+
+/* The quota of requests, or of limits, by name. */
+static void cell_quota(const struct row *r, bool limits)
+{
+    const cJSON *hard = json_path(r->object, "status.hard");
     size_t n = json_count(hard), i = 0;
-    const cJSON **sorted = arena_alloc(a, (n + 1) * sizeof(const cJSON *));
-    struct buf requests = BUF_INIT(0), limits = BUF_INIT(0);
+    const cJSON **sorted = arena_alloc(r->a, (n + 1) * sizeof(const cJSON *));
+    struct buf b = BUF_INIT(0);
 
     json_each(item, hard) sorted[i++] = item;
     qsort(sorted, n, sizeof(const cJSON *), by_name);
     for (i = 0; i < n; i++) {
-        struct str name = str_c(sorted[i]->string), amount = json_str(json_get(used, name.p));
-        struct buf *b = str_has_prefix(name, STR("limits.")) ? &limits : &requests;
+        struct str name = str_c(sorted[i]->string);
+        struct str used = json_str(json_get(json_path(r->object, "status.used"), name.p));
 
-        buf_addc(b, b->n ? ", " : "");
-        buf_printf(b, "%.*s: %.*s/%.*s", STR_F(name), STR_F(amount.n ? amount : STR("0")),
-                   STR_F(json_str(sorted[i])));
+        if (is_limit(name) == limits)
+            buf_printf(&b, "%s%.*s: %.*s/%.*s", b.n ? ", " : "", STR_F(name),
+                       STR_F(used.n ? used : STR("0")), STR_F(json_str(sorted[i])));
     }
-    cell_text(&r, buf_str(&requests));
-    cell_text(&r, buf_str(&limits));
-    buf_fini(&requests);
-    buf_fini(&limits);
-    cell_age(&r);
+    cell_text(r, buf_str(&b));
+    buf_fini(&b);
+}
+
+CELL(cell_requests)
+{
+    cell_quota(r, false);
+}
+
+CELL(cell_limits)
+{
+    cell_quota(r, true);
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Request", "string", "", "", 0},
-    {"Limit", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Request", "string", .cell = cell_requests},
+    {"Limit", "string", .cell = cell_limits},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_RESOURCE_QUOTA = {
@@ -245,6 +252,5 @@ const struct kind KIND_RESOURCE_QUOTA = {
     .defaults = quota_defaults,
     .validate = quota_validate,
     .validate_status = quota_validate_status,
-    .prepare_create = quota_prepare_create,
-    .cells = cells_quota,
+    .new_status = "{}",
 };

@@ -27,11 +27,10 @@ static void put_string_data(struct arena *a, cJSON *data, const cJSON *texts)
     }
 }
 
+static const struct default_rule DEFAULT_RULES[] = {SET_TEXT_Z("type", "Opaque")};
+
 static void secret_defaults(struct arena *a, cJSON *secret)
 {
-    static const struct default_rule rules[] = {SET_TEXT_Z("type", "Opaque")};
-
-    defaults_apply(a, secret, rules, COUNT(rules));
     if (!json_get(secret, "stringData"))
         return;
     if (json_count(json_get(secret, "stringData")))
@@ -145,22 +144,13 @@ static WARNS(warn_secret)
         warn(ctx, STR("tls: failed to find any PEM data in key input"));
 }
 
-static ROW_CELLS(cells_secret)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "type");
-    cell_count(&r, "data");
-    cell_age(&r);
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Type", "string", "", "", 0},
-    {"Data", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Type", "string", .cell = show_text, .path = "type"},
+    {"Data", "string", .cell = show_count, .path = "data"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -177,8 +167,8 @@ const struct kind KIND_SECRET = {
             .columns = COLUMNS,
             .fields = FIELDS,
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = secret_defaults,
     .validate = secret_validate,
     .warnings = warn_secret,
-    .cells = cells_secret,
 };

@@ -73,7 +73,6 @@ static void service_defaults(struct arena *a, cJSON *service)
 {
     cJSON *spec;
 
-    defaults_apply(a, service, SERVICE, COUNT(SERVICE));
     spec = json_get(service, "spec");
     default_affinity(a, spec);
     default_ports(a, json_get(spec, "ports"));
@@ -293,7 +292,7 @@ static WARNS(warn_service)
 
 /* ---- cells ---- */
 
-static void cell_external(const struct row *r)
+CELL(cell_external)
 {
     struct str type = json_str_at(r->object, "spec.type");
     const cJSON *external = json_path(r->object, "spec.externalIPs");
@@ -301,7 +300,7 @@ static void cell_external(const struct row *r)
     struct buf b = BUF_INIT(0);
 
     if (str_eqc(type, "ExternalName")) {
-        cell_text_at(r, "spec.externalName");
+        cell_text(r, json_str_at(r->object, "spec.externalName"));
         return;
     }
     if (balanced)
@@ -314,7 +313,7 @@ static void cell_external(const struct row *r)
     buf_fini(&b);
 }
 
-static void cell_service_ports(const struct row *r)
+CELL(cell_service_ports)
 {
     struct buf b = BUF_INIT(0);
 
@@ -335,25 +334,21 @@ static void cell_service_ports(const struct row *r)
     buf_fini(&b);
 }
 
-static ROW_CELLS(cells_service)
+CELL(cell_cluster_ip)
 {
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "spec.type");
-    cell_or(&r, json_str(json_at(json_path(object, "spec.clusterIPs"), 0)), "<none>");
-    cell_external(&r);
-    cell_service_ports(&r);
-    cell_age(&r);
-    cell_map(&r, json_path(object, "spec.selector"));
+    cell_or(r, json_str(json_at(json_path(r->object, "spec.clusterIPs"), 0)), "<none>");
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Type", "string", "", "", 0},        {"Cluster-IP", "string", "", "", 0},
-    {"External-IP", "string", "", "", 0}, {"Port(s)", "string", "", "", 0},
-    {"Age", "string", "", "", 0},         {"Selector", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Type", "string", .cell = show_text, .path = "spec.type"},
+    {"Cluster-IP", "string", .cell = cell_cluster_ip},
+    {"External-IP", "string", .cell = cell_external},
+    {"Port(s)", "string", .cell = cell_service_ports},
+    {"Age", "string", .cell = show_age},
+    {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -377,6 +372,7 @@ const struct kind KIND_SERVICE = {
                           "ServiceProxyOptions", NULL},
                          STATUS_OF("Service")),
         },
+    .default_rules = DEFAULTS(SERVICE),
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,
     .prepare_update = service_prepare_update,
@@ -385,5 +381,4 @@ const struct kind KIND_SERVICE = {
     .validate_status = validate_service_status,
     .check_name = name_check_dns1123_label,
     .warnings = warn_service,
-    .cells = cells_service,
 };

@@ -38,5 +38,4 @@ const struct kind KIND_SERVICE_ACCOUNT = {
         },
     .prepare_create = account_prepare,
     .prepare_update = account_prepare_update,
-    .cells = cells_age,
 };

@@ -111,7 +111,6 @@ static void check_by_type(struct field_errors *e, const struct field_path *p, co
 
 static void check_affinity(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    static const char *const kinds[] = {"ClientIP", "None", NULL};
     struct str affinity = json_str(json_get(spec, "sessionAffinity"));
     const cJSON *config = given(spec, "sessionAffinityConfig");
     const cJSON *seconds = given(config, "clientIP.timeoutSeconds");
@@ -119,7 +118,7 @@ static void check_affinity(struct field_errors *e, const struct field_path *p, c
     AT(client, at, "clientIP");
     int64_t n;
 
-    check_enum(e, FIELD(p, "sessionAffinity"), affinity, kinds);
+    check_enum(e, FIELD(p, "sessionAffinity"), affinity, ENUM_SERVICE_AFFINITY);
     if (str_eqc(affinity, "None") && config)
         field_forbidden(e, at, "must not be set when session affinity is None");
     if (!str_eqc(affinity, "ClientIP"))
@@ -154,8 +153,6 @@ static void check_both_ips(struct field_errors *e, const struct field_path *p, c
 static void check_families(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     static const char *const families[] = {"IPv4", "IPv6", NULL};
-    static const char *const policies[] = {"PreferDualStack", "RequireDualStack", "SingleStack",
-                                           NULL};
     struct names seen = {.arena = e->arena};
     AT(list, p, "ipFamilies");
     size_t i = 0;
@@ -169,7 +166,8 @@ static void check_families(struct field_errors *e, const struct field_path *p, c
         if (!names_add(&seen, json_str(family), family))
             field_duplicate(e, at, family);
     }
-    check_enum_if(e, FIELD(p, "ipFamilyPolicy"), given(spec, "ipFamilyPolicy"), policies);
+    check_enum_if(e, FIELD(p, "ipFamilyPolicy"), given(spec, "ipFamilyPolicy"),
+                  ENUM_IP_FAMILY_POLICY);
 }
 
 static bool check_each_ip(struct field_errors *e, const struct field_path *p, const cJSON *ips,
@@ -301,14 +299,14 @@ static bool needs_health_port(const cJSON *spec)
 
 static void check_policies(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    static const char *const policies[] = {"Cluster", "Local", NULL};
     static const char *const near[] = {"PreferClose", "PreferSameZone", "PreferSameNode", NULL};
     struct str external = json_str(json_get(spec, "externalTrafficPolicy"));
     const cJSON *internal = given(spec, "internalTrafficPolicy");
     const cJSON *port = json_get(spec, "healthCheckNodePort");
 
     if (is_reachable(spec))
-        check_enum(e, FIELD(p, "externalTrafficPolicy"), external, policies);
+        check_enum(e, FIELD(p, "externalTrafficPolicy"), external,
+                   ENUM_SERVICE_EXTERNAL_TRAFFIC_POLICY);
     else if (external.n)
         field_invalid_str(e, FIELD(p, "externalTrafficPolicy"), external,
                           "may only be set for externally-accessible services");
@@ -323,7 +321,8 @@ static void check_policies(struct field_errors *e, const struct field_path *p, c
     if (!internal &&
         (is_type(spec, "ClusterIP") || is_type(spec, "NodePort") || is_type(spec, "LoadBalancer")))
         field_required(e, FIELD(p, "internalTrafficPolicy"), "");
-    check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal, policies);
+    check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal,
+                  ENUM_SERVICE_EXTERNAL_TRAFFIC_POLICY);
     check_enum_if(e, FIELD(p, "trafficDistribution"), given(spec, "trafficDistribution"), near);
 }
 
@@ -405,8 +404,6 @@ VALIDATES(validate_service_addresses)
 
 VALIDATES(validate_service)
 {
-    static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort",
-                                        NULL};
     const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
     const cJSON *ports = json_get(spec, "ports");
     const struct field_path *p = &SPEC;
@@ -419,7 +416,7 @@ VALIDATES(validate_service)
     validate_labels(e, FIELD(p, "selector"), json_get(spec, "selector"));
     check_affinity(e, p, spec);
     check_external_ips(e, FIELD(p, "externalIPs"), spec, before);
-    check_enum(e, FIELD(p, "type"), json_str(json_get(spec, "type")), types);
+    check_enum(e, FIELD(p, "type"), json_str(json_get(spec, "type")), ENUM_SERVICE_TYPE);
     if (is_type(spec, "ClusterIP"))
         check_no_node_ports(e, list, ports);
     check_pairs(e, list, ports, true);

@@ -5,7 +5,7 @@
 
 #include <sublet/object.h>
 
-void cell_modes(const struct row *r, const cJSON *modes)
+void cell_modes(const struct row *r, const struct column *c)
 {
     static const struct {
         const char *mode, *abbreviation;
@@ -18,7 +18,7 @@ void cell_modes(const struct row *r, const cJSON *modes)
     struct buf b = BUF_INIT(0);
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        if (!json_list_has(modes, str_c(names[i].mode)))
+        if (!json_list_has(json_path(r->object, c->path), str_c(names[i].mode)))
             continue;
         buf_addc(&b, b.n ? "," : "");
         buf_addc(&b, names[i].abbreviation);
@@ -27,18 +27,20 @@ void cell_modes(const struct row *r, const cJSON *modes)
     buf_fini(&b);
 }
 
-void cell_class(const struct row *r)
+void cell_class(const struct row *r, const struct column *c)
 {
     const cJSON *beta = json_get(json_path(r->object, "metadata.annotations"),
                                  "volume.beta.kubernetes.io/storage-class");
 
+    (void)c;
     cell_text(r, beta ? json_str(beta) : json_str_at(r->object, "spec.storageClassName"));
 }
 
-void cell_phase(const struct row *r)
+void cell_phase(const struct row *r, const struct column *c)
 {
+    (void)c;
     if (object_is_terminating(r->object))
         cell_text(r, STR("Terminating"));
     else
-        cell_text_at(r, "status.phase");
+        cell_text(r, json_str_at(r->object, "status.phase"));
 }

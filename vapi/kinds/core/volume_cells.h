@@ -4,6 +4,6 @@
 
 #include "../rules/kind.h"
 
-void cell_modes(const struct row *r, const cJSON *modes);
-void cell_class(const struct row *r);
-void cell_phase(const struct row *r);
+void cell_modes(const struct row *r, const struct column *c);
+void cell_class(const struct row *r, const struct column *c);
+void cell_phase(const struct row *r, const struct column *c);

@@ -3,14 +3,14 @@
  * pkg/apis/discovery/v1/defaults.go, pkg/apis/discovery/validation. */
 #include "../rules/kind.h"
 
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_TEXT("ports[].name", ""),
+    SET_TEXT("ports[].protocol", "TCP"),
+};
+
 static void slice_defaults(struct arena *a, cJSON *slice)
 {
-    static const struct default_rule rules[] = {
-        SET_TEXT("ports[].name", ""),
-        SET_TEXT("ports[].protocol", "TCP"),
-    };
-
-    defaults_apply(a, slice, rules, COUNT(rules));
+    (void)a;
     drop_member(slice, "endpoints[].deprecatedTopology"); /* v1 has it for older versions only */
 }
 
@@ -153,7 +153,6 @@ static void check_endpoint(struct field_errors *e, const struct field_path *p,
 
 static void check_ports(struct field_errors *e, const cJSON *list)
 {
-    static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
     struct names seen = {.arena = e->arena};
     AT(p, NULL, "ports");
     size_t i = 0;
@@ -175,7 +174,7 @@ static void check_ports(struct field_errors *e, const cJSON *list)
         if (!protocol)
             field_required(e, FIELD(at, "protocol"), "");
         else
-            check_enum_if(e, FIELD(at, "protocol"), protocol, protocols);
+            check_enum_if(e, FIELD(at, "protocol"), protocol, ENUM_PROTOCOL);
         if (app)
             check_rule(e, FIELD(at, "appProtocol"), NAME_QUALIFIED, json_str(app));
     }
@@ -195,11 +194,10 @@ static void check_endpoints(struct field_errors *e, const cJSON *list, struct st
 
 static void validate_endpoint_slice(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
-    static const char *const types[] = {"FQDN", "IPv4", "IPv6", NULL};
     const cJSON *endpoints = json_get(object, "endpoints");
     struct str type = json_str(json_get(object, "addressType"));
 
-    check_enum(e, FIELD(NULL, "addressType"), type, types);
+    check_enum(e, FIELD(NULL, "addressType"), type, ENUM_ADDRESS_TYPE);
     check_ports(e, json_get(object, "ports"));
     if (!old || !same_value(endpoints, json_get(old, "endpoints")))
         check_endpoints(e, endpoints, type);
@@ -229,37 +227,42 @@ static void three_cell(const struct row *r, struct first_three *t)
     buf_fini(&t->b);
 }
 
-static ROW_CELLS(cells_endpoint_slice)
+CELL(cell_ports)
 {
-    struct row r = {a, object, now, cells};
-    struct first_three ports = {.b = BUF_INIT(0)}, addresses = {.b = BUF_INIT(0)};
+    struct first_three ports = {.b = BUF_INIT(0)};
 
-    cell_text_at(&r, "addressType");
-    json_each(p, json_get(object, "ports"))
+    json_each(p, json_get(r->object, "ports"))
     {
         int64_t number;
 
         if (json_i64(json_get(p, "port"), &number))
-            three_add(&ports, arena_printf(a, "%lld", (long long)number));
+            three_add(&ports, arena_printf(r->a, "%lld", (long long)number));
         else
             three_add(&ports, json_get(p, "name") ? json_str(json_get(p, "name")) : STR("*"));
     }
-    three_cell(&r, &ports);
-    json_each(endpoint, json_get(object, "endpoints"))
+    three_cell(r, &ports);
+}
+
+CELL(cell_endpoints)
+{
+    struct first_three addresses = {.b = BUF_INIT(0)};
+
+    json_each(endpoint, json_get(r->object, "endpoints"))
     {
         json_each(address, json_get(endpoint, "addresses"))
             three_add(&addresses, json_str(address));
     }
-    three_cell(&r, &addresses);
-    cell_age(&r);
+    three_cell(r, &addresses);
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"AddressType", "string", "", "", 0}, {"Ports", "string", "", "", 0},
-    {"Endpoints", "string", "", "", 0},   {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"AddressType", "string", .cell = show_text, .path = "addressType"},
+    {"Ports", "string", .cell = cell_ports},
+    {"Endpoints", "string", .cell = cell_endpoints},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_ENDPOINT_SLICE = {
@@ -271,8 +274,8 @@ const struct kind KIND_ENDPOINT_SLICE = {
             .columns = COLUMNS,
         },
     .warnings_before_create = slice_warn_create,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
     .validate = validate_endpoint_slice,
-    .cells = cells_endpoint_slice,
 };

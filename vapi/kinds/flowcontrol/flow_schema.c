@@ -6,30 +6,23 @@
 
 #include <string.h>
 
-static void schema_defaults(struct arena *a, cJSON *schema)
-{
-    static const struct default_rule rules[] = {SET_NUMBER_Z("spec.matchingPrecedence", 1000)};
-
-    defaults_apply(a, schema, rules, COUNT(rules));
-}
-
-#define MAX_PRECEDENCE 10000
+static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER_Z("spec.matchingPrecedence", 1000)};
 
 static const char *const VERBS[] = {"create", "delete", "deletecollection", "get",   "list",
                                     "patch",  "proxy",  "update",           "watch", NULL};
 
-static void check_account(struct field_errors *e, const struct field_path *p, const cJSON *account)
+static void check_account_name(const struct check *c)
 {
-    struct str name = json_str(json_get(account, "name")),
-               ns = json_str(json_get(account, "namespace"));
-
-    if (check_given(e, FIELD(p, "name"), name) && !str_eqc(name, "*"))
-        check_rule(e, FIELD(p, "name"), NAME_DNS1123_SUBDOMAIN, name);
-    if (ns.n)
-        check_rule(e, FIELD(p, "namespace"), NAME_DNS1123_LABEL, ns);
-    else
-        field_required(e, FIELD(p, "namespace"), "must specify namespace for service account");
+    if (!text_is(c->object, "name", "*") && json_str(c->value).n)
+        check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
 }
+
+static const struct rule ACCOUNT[] = {
+    GIVEN("name"),
+    CALL("name", check_account_name),
+    NAME_IF_SET("namespace", DNS1123_LABEL),
+    GIVEN_ELSE("namespace", "must specify namespace for service account"),
+};
 
 static void check_subject(struct field_errors *e, const struct field_path *p, const cJSON *subject)
 {
@@ -54,7 +47,7 @@ static void check_subject(struct field_errors *e, const struct field_path *p, co
                                         members[i], kinds[i])
                                .p);
         else if (i == 1)
-            check_account(e, at, member);
+            rules_check_value(e, at, member, NULL, ACCOUNT, COUNT(ACCOUNT));
         else
             check_given(e, FIELD(at, "name"), json_str(json_get(member, "name")));
     }
@@ -172,102 +165,105 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void check_resource_rule(struct field_errors *e, const struct field_path *p,
-                                const cJSON *rule)
+static void check_groups_star(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
-    const cJSON *groups = json_get(rule, "apiGroups"), *resources = json_get(rule, "resources");
-
-    check_verbs(e, FIELD(p, "verbs"), json_get(rule, "verbs"));
-    if (!json_count(groups))
-        field_required(e, FIELD(p, "apiGroups"),
-                       "resource rules must supply at least one api group");
-    check_star(e, FIELD(p, "apiGroups"), groups, "api groups");
-    if (!json_count(resources))
-        field_required(e, FIELD(p, "resources"),
-                       "resource rules must supply at least one resource");
-    check_star(e, FIELD(p, "resources"), resources, "resources");
-    check_namespaces(e, FIELD(p, "namespaces"), rule);
+    check_star(e, p, list, "api groups");
 }
 
-static void check_flow_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule)
+static void check_resources_star(struct field_errors *e, const struct field_path *p,
+                                 const cJSON *list)
 {
-    const cJSON *subjects = json_get(rule, "subjects");
-    const cJSON *resources = json_get(rule, "resourceRules");
-    const cJSON *urls = json_get(rule, "nonResourceRules");
-    size_t i = 0, k = 0, n = 0;
+    check_star(e, p, list, "resources");
+}
 
-    if (!json_count(subjects))
-        field_required(e, FIELD(p, "subjects"), "subjects must contain at least one value");
-    json_each(subject, subjects) check_subject(e, FIELD_INDEX(FIELD(p, "subjects"), i++), subject);
-    if (!json_count(resources) && !json_count(urls))
-        field_required(e, p,
+static void check_rule_verbs(const struct check *c)
+{
+    check_verbs(c->e, c->at, c->value);
+}
+
+static void check_rule_namespaces(const struct check *c)
+{
+    check_namespaces(c->e, FIELD(c->at, "namespaces"), c->value);
+}
+
+static const struct rule RESOURCE_RULE[] = {
+    CALL("verbs", check_rule_verbs),
+    SOME("apiGroups", "resource rules must supply at least one api group"),
+    CHECK("apiGroups", check_groups_star),
+    SOME("resources", "resource rules must supply at least one resource"),
+    CHECK("resources", check_resources_star),
+    CALL(NULL, check_rule_namespaces),
+};
+
+static void check_some_rule(const struct check *c)
+{
+    if (!json_count(json_get(c->value, "resourceRules")) &&
+        !json_count(json_get(c->value, "nonResourceRules")))
+        field_required(c->e, c->at,
                        "at least one of resourceRules and nonResourceRules has to be non-empty");
-    json_each(item, resources)
-        check_resource_rule(e, FIELD_INDEX(FIELD(p, "resourceRules"), k++), item);
-    json_each(item, urls) check_url_rule(e, FIELD_INDEX(FIELD(p, "nonResourceRules"), n++), item);
 }
 
-static void check_precedence(struct field_errors *e, const struct field_path *p, int64_t value,
-                             struct str name)
+static const struct rule FLOW_RULE[] = {
+    SOME("subjects", "subjects must contain at least one value"),
+    CHECK_EACH("subjects", check_subject),
+    CALL(NULL, check_some_rule),
+    EACH("resourceRules", RESOURCE_RULE),
+    CHECK_EACH("nonResourceRules", check_url_rule),
+};
+
+/* ---- FlowSchema ---- */
+
+static void check_precedence(const struct check *c)
 {
-    const cJSON *shown = json_new_i64(e->arena, value);
+    int64_t value = json_i64_at(c->object, "spec.matchingPrecedence", 0);
+    const cJSON *shown = json_new_i64(c->e->arena, value);
 
     if (value <= 0)
-        field_invalid(e, p, shown, "must be a positive value");
-    if (value > MAX_PRECEDENCE)
-        field_invalid(e, p, shown, "must not be greater than 10000");
-    if (value == 1 && !str_eqc(name, "exempt"))
-        field_invalid(e, p, shown, "only the schema named 'exempt' may have matchingPrecedence 1");
+        field_invalid(c->e, c->at, shown, "must be a positive value");
+    if (value > 10000)
+        field_invalid(c->e, c->at, shown, "must not be greater than 10000");
+    if (value == 1 && !text_is(c->object, "metadata.name", "exempt"))
+        field_invalid(c->e, c->at, shown,
+                      "only the schema named 'exempt' may have matchingPrecedence 1");
 }
 
-static void validate_flow_schema(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_method(const struct check *c)
 {
     static const char *const methods[] = {"ByNamespace", "ByUser", NULL};
-    const cJSON *spec = json_get(object, "spec"), *method = given(spec, "distinguisherMethod");
-    struct str level = json_str(json_path(spec, "priorityLevelConfiguration.name"));
-    AT(p, NULL, "spec");
-    const struct field_path *at = FIELD(FIELD(p, "priorityLevelConfiguration"), "name");
-    size_t i = 0;
 
-    check_precedence(e, FIELD(p, "matchingPrecedence"), json_i64_at(spec, "matchingPrecedence", 0),
-                     json_str(json_path(object, "metadata.name")));
-    if (method && !one_of(json_str(json_get(method, "type")), methods))
-        field_not_supported_value(e, FIELD(FIELD(p, "distinguisherMethod"), "type"), method,
-                                  methods);
-    if (level.n)
-        check_rule(e, at, NAME_DNS1123_SUBDOMAIN, level);
-    else
-        field_required(e, at, "must reference a priority level");
-    json_each(rule, json_get(spec, "rules"))
-        check_flow_rule(e, FIELD_INDEX(FIELD(p, "rules"), i++), rule);
-    validate_flow_status(e, object, old);
+    if (c->value && !one_of(json_str(json_get(c->value, "type")), methods))
+        field_not_supported_value(c->e, FIELD(c->at, "type"), c->value, methods);
 }
 
-static ROW_CELLS(cells_flow_schema)
-{
-    struct row r = {a, object, now, cells};
-    struct str missing = STR("?");
+static const struct rule SCHEMA_RULES[] = {
+    CALL("spec.matchingPrecedence", check_precedence),
+    CALL("spec.distinguisherMethod", check_method),
+    NAME_IF_SET("spec.priorityLevelConfiguration.name", DNS1123_SUBDOMAIN),
+    GIVEN_ELSE("spec.priorityLevelConfiguration.name", "must reference a priority level"),
+    EACH("spec.rules", FLOW_RULE),
+    INSIDE(NULL, FLOW_STATUS_RULES),
+};
 
-    cell_text_at(&r, "spec.priorityLevelConfiguration.name");
-    cell_number_at(&r, "spec.matchingPrecedence");
-    cell_text_or(&r, "spec.distinguisherMethod.type", "<none>");
-    cell_age(&r);
-    json_each(c, json_path(object, "status.conditions"))
-    {
-        if (str_eqc(json_str(json_get(c, "type")), "Dangling")) {
-            missing = json_str(json_get(c, "status"));
-            break;
-        }
-    }
-    cell_text(&r, missing);
+/* ---- cells ---- */
+
+CELL(cell_missing_level)
+{
+    const cJSON *dangling =
+        condition_find(json_path(r->object, "status.conditions"), STR("Dangling"));
+
+    cell_text(r, dangling ? json_str(json_get(dangling, "status")) : STR("?"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"PriorityLevel", "string", "", "", 0},       {"MatchingPrecedence", "string", "", "", 0},
-    {"DistinguisherMethod", "string", "", "", 0}, {"Age", "string", "", "", 0},
-    {"MissingPL", "string", "", "", 0},           {NULL, NULL, NULL, NULL, 0},
+    {"PriorityLevel", "string", .cell = show_text, .path = "spec.priorityLevelConfiguration.name"},
+    {"MatchingPrecedence", "string", .cell = show_number, .path = "spec.matchingPrecedence"},
+    {"DistinguisherMethod", "string", .cell = show_text, .path = "spec.distinguisherMethod.type",
+     .otherwise = "<none>"},
+    {"Age", "string", .cell = show_age},
+    {"MissingPL", "string", .cell = cell_missing_level},
+    {NULL},
 };
 
 const struct kind KIND_FLOW_SCHEMA = {
@@ -280,9 +276,8 @@ const struct kind KIND_FLOW_SCHEMA = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("FlowSchema")),
         },
-    .defaults = schema_defaults,
-    .prepare_create = flow_prepare_create,
-    .validate = validate_flow_schema,
-    .validate_status = validate_flow_status,
-    .cells = cells_flow_schema,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
+    .new_status = "{}",
+    .rules = RULES(SCHEMA_RULES),
+    .status_rules = RULES(FLOW_STATUS_RULES),
 };

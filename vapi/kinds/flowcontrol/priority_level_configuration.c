@@ -16,30 +16,9 @@ static const struct default_rule LEVEL[] = {
     SET_NUMBER("spec.exempt.lendablePercent", 0),
 };
 
-static void level_defaults(struct arena *a, cJSON *level)
-{
-    defaults_apply(a, level, LEVEL, COUNT(LEVEL));
-}
-
 #define MAX_QUEUES 10000000
 
 #define MAX_HASH_BITS 60
-
-static void check_percent(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    int64_t percent;
-
-    if (json_i64(value, &percent) && (percent < 0 || percent > 100))
-        field_invalid(e, p, value, "must be between 0 and 100, inclusive");
-}
-
-static void check_shares(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    int64_t shares;
-
-    if (json_i64(value, &shares) && shares < 0)
-        field_invalid(e, p, value, "must be a non-negative integer");
-}
 
 static void check_queuing(struct field_errors *e, const struct field_path *p, const cJSON *queuing)
 {
@@ -73,11 +52,10 @@ static void check_queuing(struct field_errors *e, const struct field_path *p, co
 static void check_response(struct field_errors *e, const struct field_path *p,
                            const cJSON *response)
 {
-    static const char *const types[] = {"Queue", "Reject", NULL};
     const cJSON *queuing = given(response, "queuing");
     struct str type = json_str(json_get(response, "type"));
 
-    if (!check_enum(e, FIELD(p, "type"), type, types))
+    if (!check_enum(e, FIELD(p, "type"), type, NAMES("Queue", "Reject")))
         return;
     if (str_eqc(type, "Queue") && queuing)
         check_queuing(e, FIELD(p, "queuing"), queuing);
@@ -89,81 +67,71 @@ static void check_response(struct field_errors *e, const struct field_path *p,
                         "must be nil if limited.limitResponse.type is not Limited");
 }
 
-static void check_limited(struct field_errors *e, const struct field_path *p, const cJSON *limited)
-{
-    const cJSON *borrowing = given(limited, "borrowingLimitPercent");
+#define SHARES           AT_LEAST("nominalConcurrencyShares", 0, "must be a non-negative integer")
+#define LENDABLE_PERCENT RANGE("lendablePercent", 0, 100)
 
-    check_shares(e, FIELD(p, "nominalConcurrencyShares"),
-                 given(limited, "nominalConcurrencyShares"));
-    check_response(e, FIELD(p, "limitResponse"), json_get(limited, "limitResponse"));
-    check_percent(e, FIELD(p, "lendablePercent"), given(limited, "lendablePercent"));
-    if (borrowing && json_i64_at(limited, "borrowingLimitPercent", 0) < 0)
-        field_invalid(e, FIELD(p, "borrowingLimitPercent"), borrowing,
-                      "if specified, must be a non-negative integer");
+static void check_limit_response(const struct check *c)
+{
+    check_response(c->e, c->at, c->value);
 }
 
-static void validate_priority_level(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    static const char *const types[] = {"Exempt", "Limited", NULL};
-    const cJSON *spec = json_get(object, "spec");
-    const cJSON *limited = given(spec, "limited"), *exempt = given(spec, "exempt");
-    struct str type = json_str(json_get(spec, "type"));
-    bool is_exempt = str_eqc(type, "Exempt");
-    AT(p, NULL, "spec");
+static const struct rule LIMITED_LEVEL[] = {
+    SHARES,
+    CALL("limitResponse", check_limit_response),
+    LENDABLE_PERCENT,
+    AT_LEAST("borrowingLimitPercent", 0, "if specified, must be a non-negative integer"),
+};
+static const struct rule EXEMPT_LEVEL[] = {SHARES, LENDABLE_PERCENT};
 
-    if (str_eqc(json_str(json_path(object, "metadata.name")), "exempt") != is_exempt)
-        field_invalid_str(e, FIELD(p, "type"), type,
+static const struct rule EXEMPT[] = {
+    FORBIDDEN("limited", "must be nil if the type is not Limited"),
+    WITHIN("exempt", EXEMPT_LEVEL),
+};
+static const struct rule LIMITED[] = {
+    FORBIDDEN("exempt", "must be nil if the type is Limited"),
+    WITHIN("limited", LIMITED_LEVEL),
+    REQUIRED("limited", "must not be empty when type is Limited"),
+};
+
+static void check_exempt(const struct check *c)
+{
+    if (text_is(c->object, "metadata.name", "exempt") != str_eqc(json_str(c->value), "Exempt"))
+        field_invalid_str(c->e, c->at, json_str(c->value),
                           "must be 'Exempt' if and only if `name` is 'exempt'");
-    if (check_enum(e, FIELD(p, "type"), type, types) && is_exempt) {
-        if (limited)
-            field_forbidden(e, FIELD(p, "limited"), "must be nil if the type is not Limited");
-        check_shares(e, FIELD(FIELD(p, "exempt"), "nominalConcurrencyShares"),
-                     given(exempt, "nominalConcurrencyShares"));
-        check_percent(e, FIELD(FIELD(p, "exempt"), "lendablePercent"),
-                      given(exempt, "lendablePercent"));
-    } else if (str_eqc(type, "Limited")) {
-        if (exempt)
-            field_forbidden(e, FIELD(p, "exempt"), "must be nil if the type is Limited");
-        if (limited)
-            check_limited(e, FIELD(p, "limited"), limited);
-        else
-            field_required(e, FIELD(p, "limited"), "must not be empty when type is Limited");
-    }
-    validate_flow_status(e, object, old);
 }
 
-static void cell_number_or_none(const struct row *r, const char *path)
+static const struct rule LEVEL_RULES[] = {
+    CALL("spec.type", check_exempt),        ENUM("spec.type", NAMES("Exempt", "Limited")),
+    WHEN("spec", "type", "Exempt", EXEMPT), WHEN("spec", "type", "Limited", LIMITED),
+    INSIDE(NULL, FLOW_STATUS_RULES),
+};
+
+/* ---- cells ---- */
+
+static void cell_number_or_none(const struct row *r, const struct column *c)
 {
     int64_t number;
 
-    if (json_i64(json_path(r->object, path), &number))
+    if (json_i64(json_path(r->object, c->path), &number))
         cell_number(r, number);
     else
         cell_text(r, STR("<none>"));
 }
 
-static ROW_CELLS(cells_priority_level)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "spec.type");
-    cell_number_or_none(&r, "spec.limited.nominalConcurrencyShares");
-    cell_number_or_none(&r, "spec.limited.limitResponse.queuing.queues");
-    cell_number_or_none(&r, "spec.limited.limitResponse.queuing.handSize");
-    cell_number_or_none(&r, "spec.limited.limitResponse.queuing.queueLengthLimit");
-    cell_age(&r);
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Type", "string", "", "", 0},
-    {"NominalConcurrencyShares", "string", "", "", 0},
-    {"Queues", "string", "", "", 0},
-    {"HandSize", "string", "", "", 0},
-    {"QueueLengthLimit", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Type", "string", .cell = show_text, .path = "spec.type"},
+    {"NominalConcurrencyShares", "string", .cell = cell_number_or_none,
+     .path = "spec.limited.nominalConcurrencyShares"},
+    {"Queues", "string", .cell = cell_number_or_none,
+     .path = "spec.limited.limitResponse.queuing.queues"},
+    {"HandSize", "string", .cell = cell_number_or_none,
+     .path = "spec.limited.limitResponse.queuing.handSize"},
+    {"QueueLengthLimit", "string", .cell = cell_number_or_none,
+     .path = "spec.limited.limitResponse.queuing.queueLengthLimit"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_PRIORITY_LEVEL_CONFIGURATION = {
@@ -176,9 +144,8 @@ const struct kind KIND_PRIORITY_LEVEL_CONFIGURATION = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("PriorityLevelConfiguration")),
         },
-    .defaults = level_defaults,
-    .prepare_create = flow_prepare_create,
-    .validate = validate_priority_level,
-    .validate_status = validate_flow_status,
-    .cells = cells_priority_level,
+    .default_rules = DEFAULTS(LEVEL),
+    .new_status = "{}",
+    .rules = RULES(LEVEL_RULES),
+    .status_rules = RULES(FLOW_STATUS_RULES),
 };

@@ -3,25 +3,20 @@
 #include "../rules/kind.h"
 #include "status.h"
 
-void validate_flow_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_types(const struct check *c)
 {
-    const struct field_path *p = FIELD(FIELD(NULL, "status"), "conditions");
-    struct names seen = {.arena = e->arena};
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    (void)old;
-    json_each(condition, json_path(object, "status.conditions"))
+    json_each(condition, c->value)
     {
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "type");
+        const struct field_path *at = FIELD(FIELD_INDEX(c->at, i++), "type");
         struct str type = json_str(json_get(condition, "type"));
 
         if (!names_add(&seen, type, condition))
-            field_duplicate(e, at, json_new_string(e->arena, type));
-        check_given(e, at, type);
+            field_duplicate(c->e, at, json_new_string(c->e->arena, type));
+        check_given(c->e, at, type);
     }
 }
 
-void flow_prepare_create(struct arena *a, cJSON *object)
-{
-    set_status(a, object, "{}");
-}
+const struct rule FLOW_STATUS_RULES[1] = {CALL("status.conditions", check_types)};

@@ -4,5 +4,4 @@
 
 #include "../rules/kind.h"
 
-VALIDATES(validate_flow_status);
-void flow_prepare_create(struct arena *a, cJSON *object);
+extern const struct rule FLOW_STATUS_RULES[1];

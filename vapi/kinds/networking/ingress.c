@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static void ingress_prepare_create(struct arena *a, cJSON *ingress)
-{
-    set_status(a, ingress, "{\"loadBalancer\":{}}");
-}
-
 #define CLASS_ANNOTATION "kubernetes.io/ingress.class"
 
 #define WILDCARD_SUBDOMAIN                                                                         \
@@ -104,7 +99,6 @@ static void check_exact_path(struct field_errors *e, const struct field_path *p,
 
 static void check_path(struct field_errors *e, const struct field_path *p, const cJSON *item)
 {
-    static const char *const types[] = {"Exact", "ImplementationSpecific", "Prefix", NULL};
     const cJSON *type = given(item, "pathType");
     struct str path = json_str(json_get(item, "path"));
 
@@ -112,8 +106,8 @@ static void check_path(struct field_errors *e, const struct field_path *p, const
         field_required(e, FIELD(p, "pathType"), "pathType must be specified");
         return;
     }
-    if (!one_of(json_str(type), types))
-        field_not_supported(e, FIELD(p, "pathType"), json_str(type), types);
+    if (!one_of(json_str(type), ENUM_PATH_TYPE))
+        field_not_supported(e, FIELD(p, "pathType"), json_str(type), ENUM_PATH_TYPE);
     else if (!str_eqc(json_str(type), "ImplementationSpecific"))
         check_exact_path(e, FIELD(p, "path"), path);
     else if (path.n && !is_absolute(path))
@@ -121,55 +115,48 @@ static void check_path(struct field_errors *e, const struct field_path *p, const
     check_backend(e, FIELD(p, "backend"), json_get(item, "backend"));
 }
 
-static void check_rule_value(struct field_errors *e, const struct field_path *p, const cJSON *rule)
-{
-    const cJSON *http = given(rule, "http"), *paths = json_get(http, "paths");
-    const struct field_path *at = FIELD(FIELD(p, "http"), "paths");
-    size_t i = 0;
+static const struct rule HTTP[] = {
+    SOME("paths", ""),
+    CHECK_EACH("paths", check_path),
+};
+static const struct rule RULE_VALUE[] = {WITHIN("http", HTTP)};
 
-    if (!http)
-        return;
-    if (!json_count(paths))
-        field_required(e, at, "");
-    json_each(path, paths) check_path(e, FIELD_INDEX(at, i++), path);
+static void check_rule_host(const struct check *c)
+{
+    const struct leniency *fine = c->context;
+    struct str host = json_str(json_get(c->value, "host"));
+    AT(at, c->at, "host");
+
+    if (is_ip(c->e->arena, host))
+        field_invalid_str(c->e, at, host, "must be a DNS name, not an IP address");
+    if (host.n)
+        check_host(c->e, at, host);
+    if (str_find(host, '*') == host.n || !fine->wildcard_rules)
+        rules_check(c, RULE_VALUE, COUNT(RULE_VALUE));
 }
 
-static void check_rules(struct field_errors *e, const struct field_path *p, const cJSON *rules,
-                        struct leniency fine)
+static void check_tls_host(struct field_errors *e, const struct field_path *p, const cJSON *host)
 {
-    size_t i = 0;
-
-    json_each(rule, rules)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str host = json_str(json_get(rule, "host"));
-
-        if (is_ip(e->arena, host))
-            field_invalid_str(e, FIELD(at, "host"), host, "must be a DNS name, not an IP address");
-        if (host.n)
-            check_host(e, FIELD(at, "host"), host);
-        if (str_find(host, '*') == host.n || !fine.wildcard_rules)
-            check_rule_value(e, at, rule);
-    }
+    check_host(e, p, json_str(host));
 }
 
-static void check_tls(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                      struct leniency fine)
+static void check_secret_name(const struct check *c)
 {
-    size_t i = 0;
+    const struct leniency *fine = c->context;
 
-    json_each(tls, list)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str secret = json_str(json_get(tls, "secretName"));
-        size_t k = 0;
-
-        json_each(host, json_get(tls, "hosts"))
-            check_host(e, FIELD_INDEX(FIELD(at, "hosts"), k++), json_str(host));
-        if (secret.n && !fine.secret_names)
-            check_rule(e, FIELD(at, "secretName"), NAME_DNS1123_SUBDOMAIN, secret);
-    }
+    if (json_str(c->value).n && !fine->secret_names)
+        check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
 }
+
+static const struct rule TLS[] = {
+    CHECK_EACH("hosts", check_tls_host),
+    CALL("secretName", check_secret_name),
+};
+static const struct rule HOSTS[] = {CALL(NULL, check_rule_host)};
+static const struct rule LENIENT[] = {
+    EACH("rules", HOSTS),
+    EACH("tls", TLS),
+};
 
 /* ---- Ingress ---- */
 
@@ -190,64 +177,69 @@ static struct leniency leniency_of(struct arena *a, const cJSON *old)
 
         field_errors_init(&found, a);
         if (str_find(host, '*') < host.n)
-            check_rule_value(&found, NULL, rule);
+            rules_check_value(&found, NULL, rule, NULL, RULE_VALUE, COUNT(RULE_VALUE));
         ret.wildcard_rules |= found.n > 0;
     }
     return ret;
 }
 
-static void check_class_annotation(struct field_errors *e, const cJSON *ingress)
+static void check_lenient(const struct check *c)
+{
+    struct leniency fine = leniency_of(c->e->arena, c->before);
+
+    rules_check_value(c->e, c->at, c->value, &fine, LENIENT, COUNT(LENIENT));
+}
+
+static void check_some(const struct check *c)
+{
+    const cJSON *rules = json_get(c->value, "rules");
+
+    if (!json_count(rules) && !given(c->value, "defaultBackend"))
+        field_invalid(c->e, c->at, rules, "either `defaultBackend` or `rules` must be specified");
+}
+
+static void check_class_annotation(const struct check *c)
 {
     const cJSON *annotation =
-        json_get(json_path(ingress, "metadata.annotations"), CLASS_ANNOTATION);
-    const cJSON *name = given(ingress, "spec.ingressClassName");
+        json_get(json_path(c->object, "metadata.annotations"), CLASS_ANNOTATION);
+    const cJSON *name = given(c->object, "spec.ingressClassName");
 
     if (annotation && name && !json_equal(annotation, name))
-        field_invalid(e, FIELD(FIELD(NULL, "annotations"), CLASS_ANNOTATION), annotation,
+        field_invalid(c->e, FIELD(FIELD(NULL, "annotations"), CLASS_ANNOTATION), annotation,
                       "must match `ingressClassName` when both are specified");
 }
 
-static void validate_ingress(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec"), *rules = json_get(spec, "rules");
-    const cJSON *backend = given(spec, "defaultBackend"), *class = given(spec, "ingressClassName");
-    struct leniency fine = leniency_of(e->arena, old);
-    AT(p, NULL, "spec");
+static const struct rule CREATE[] = {CALL(NULL, check_class_annotation)};
 
-    if (!json_count(rules) && !backend)
-        field_invalid(e, p, rules, "either `defaultBackend` or `rules` must be specified");
-    if (backend)
-        check_backend(e, FIELD(p, "defaultBackend"), backend);
-    check_rules(e, FIELD(p, "rules"), rules, fine);
-    check_tls(e, FIELD(p, "tls"), json_get(spec, "tls"), fine);
-    if (class)
-        check_rule(e, FIELD(p, "ingressClassName"), NAME_DNS1123_SUBDOMAIN, json_str(class));
-    if (!old)
-        check_class_annotation(e, object);
-}
+static const struct rule INGRESS_RULES[] = {
+    CALL("spec", check_some),    CHECK("spec.defaultBackend", check_backend),
+    CALL("spec", check_lenient), NAME_IF_GIVEN("spec.ingressClassName", DNS1123_SUBDOMAIN),
+    ON_CREATE(CREATE),
+};
 
-static void validate_ingress_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_balancer(const struct check *c)
 {
-    const struct field_path *p = FIELD(FIELD(FIELD(NULL, "status"), "loadBalancer"), "ingress");
-    cJSON *accepted = json_new_array(e->arena);
+    cJSON *accepted = json_new_array(c->e->arena);
     size_t i = 0;
 
-    json_each(item, json_path(old, "status.loadBalancer.ingress"))
-        json_append(accepted, json_new_string(e->arena, json_str(json_get(item, "ip"))));
-    json_each(item, json_path(object, "status.loadBalancer.ingress"))
+    json_each(item, c->old)
+        json_append(accepted, json_new_string(c->e->arena, json_str(json_get(item, "ip"))));
+    json_each(item, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str ip = json_str(json_get(item, "ip")), host = json_str(json_get(item, "hostname"));
 
         if (ip.n)
-            check_legacy_ip(e, FIELD(at, "ip"), ip, accepted);
+            check_legacy_ip(c->e, FIELD(at, "ip"), ip, accepted);
         if (host.n)
-            check_rule(e, FIELD(at, "hostname"), NAME_DNS1123_SUBDOMAIN, host);
-        if (host.n && is_ip(e->arena, host))
-            field_invalid_str(e, FIELD(at, "hostname"), host,
+            check_rule(c->e, FIELD(at, "hostname"), NAME_DNS1123_SUBDOMAIN, host);
+        if (host.n && is_ip(c->e->arena, host))
+            field_invalid_str(c->e, FIELD(at, "hostname"), host,
                               "must be a DNS name, not an IP address");
     }
 }
+
+static const struct rule STATUS_RULES[] = {CALL("status.loadBalancer.ingress", check_balancer)};
 
 static void warn_ingress(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
                          void *ctx)
@@ -259,7 +251,7 @@ static void warn_ingress(struct arena *a, const cJSON *object, void (*warn)(void
                       "\" is deprecated, please use 'spec.ingressClassName' instead"));
 }
 
-static void cell_hosts(const struct row *r)
+CELL(cell_hosts)
 {
     const cJSON *rules = json_path(r->object, "spec.rules");
     size_t shown = 0;
@@ -282,26 +274,29 @@ static void cell_hosts(const struct row *r)
     buf_fini(&b);
 }
 
-static ROW_CELLS(cells_ingress)
+CELL(cell_address)
 {
-    struct row r = {a, object, now, cells};
     struct buf b = BUF_INIT(0);
 
-    cell_text_or(&r, "spec.ingressClassName", "<none>");
-    cell_hosts(&r);
-    cell_balancer_addresses(&b, object);
-    cell_text(&r, buf_str(&b));
+    cell_balancer_addresses(&b, r->object);
+    cell_text(r, buf_str(&b));
     buf_fini(&b);
-    cell_text(&r, json_count(json_path(object, "spec.tls")) ? STR("80, 443") : STR("80"));
-    cell_age(&r);
+}
+
+CELL(cell_ports)
+{
+    cell_text(r, json_count(json_path(r->object, "spec.tls")) ? STR("80, 443") : STR("80"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Class", "string", "", "", 0},   {"Hosts", "string", "", "", 0},
-    {"Address", "string", "", "", 0}, {"Ports", "string", "", "", 0},
-    {"Age", "string", "", "", 0},     {NULL, NULL, NULL, NULL, 0},
+    {"Class", "string", .cell = show_text, .path = "spec.ingressClassName", .otherwise = "<none>"},
+    {"Hosts", "string", .cell = cell_hosts},
+    {"Address", "string", .cell = cell_address},
+    {"Ports", "string", .cell = cell_ports},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_INGRESS = {
@@ -314,9 +309,8 @@ const struct kind KIND_INGRESS = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("Ingress")),
         },
-    .prepare_create = ingress_prepare_create,
-    .validate = validate_ingress,
-    .validate_status = validate_ingress_status,
+    .new_status = "{\"loadBalancer\":{}}",
+    .rules = RULES(INGRESS_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .warnings = warn_ingress,
-    .cells = cells_ingress,
 };

@@ -3,78 +3,67 @@
 #include "../rules/kind.h"
 #include "reference.h"
 
-static void ingress_class_defaults(struct arena *a, cJSON *class)
-{
-    static const struct default_rule rules[] = {SET_TEXT("spec.parameters.scope", "Cluster")};
+static const struct default_rule DEFAULT_RULES[] = {SET_TEXT("spec.parameters.scope", "Cluster")};
 
-    defaults_apply(a, class, rules, COUNT(rules));
+static void check_namespace(const struct check *c)
+{
+    const cJSON *ns = json_get(c->value, "namespace");
+    AT(at, c->at, "namespace");
+
+    if (text_is(c->value, "scope", "Cluster") && ns)
+        field_forbidden(c->e, at, "`parameters.scope` is set to 'Cluster'");
+    if (text_is(c->value, "scope", "Namespace") && !ns)
+        field_required(c->e, at, "`parameters.scope` is set to 'Namespace'");
+    if (text_is(c->value, "scope", "Namespace") && ns)
+        check_rule(c->e, at, NAME_DNS1123_LABEL, json_str(ns));
 }
 
-#define MAX_CONTROLLER 250
-
-static void check_scope(struct field_errors *e, const struct field_path *p, const cJSON *parameters)
+static void check_controller(const struct check *c)
 {
-    static const char *const scopes[] = {"Cluster", "Namespace", NULL};
-    const cJSON *scope = given(parameters, "scope"), *ns = given(parameters, "namespace");
-    AT(at, p, "namespace");
-
-    if (!scope) {
-        field_required(e, FIELD(p, "scope"), "");
-    } else if (!one_of(json_str(scope), scopes)) {
-        field_not_supported(e, FIELD(p, "scope"), json_str(scope), scopes);
-    } else if (str_eqc(json_str(scope), "Cluster")) {
-        if (ns)
-            field_forbidden(e, at, "`parameters.scope` is set to 'Cluster'");
-    } else if (!ns) {
-        field_required(e, at, "`parameters.scope` is set to 'Namespace'");
-    } else {
-        check_rule(e, at, NAME_DNS1123_LABEL, json_str(ns));
-    }
+    check_domain_prefixed_path(c->e, c->at, json_str(c->value));
 }
 
-static void validate_ingress_class(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec"), *parameters = given(spec, "parameters");
-    struct str controller = json_str(json_get(spec, "controller"));
-    AT(p, NULL, "spec");
+static const struct rule PARAMETERS[] = {
+    CHECK(NULL, check_typed_reference),
+    REQUIRED("scope", ""),
+    ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")),
+    CALL(NULL, check_namespace),
+};
 
-    if (old)
-        check_immutable_text(e, FIELD(p, "controller"), json_get(spec, "controller"),
-                             json_path(old, "spec.controller"));
-    if (controller.n > MAX_CONTROLLER)
-        field_too_long(e, FIELD(p, "controller"), MAX_CONTROLLER);
-    check_domain_prefixed_path(e, FIELD(p, "controller"), controller);
-    if (!parameters)
-        return;
-    check_typed_reference(e, FIELD(p, "parameters"), parameters);
-    check_scope(e, FIELD(p, "parameters"), parameters);
+static const struct rule CLASS_RULES[] = {
+    FIXED_TEXT("spec.controller"),
+    MAX_LENGTH("spec.controller", 250),
+    CALL("spec.controller", check_controller),
+    WITHIN("spec.parameters", PARAMETERS),
+};
+
+/* ---- cells ---- */
+
+static struct str class_name(const struct row *r)
+{
+    return name_of_class(r,
+                         annotated_true(r->object, "ingressclass.kubernetes.io/is-default-class"));
 }
 
-static ROW_CELLS(cells_ingress_class)
+CELL(cell_parameters)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *p = json_path(object, "spec.parameters");
-    struct str group = json_str(json_get(p, "apiGroup"));
+    const cJSON *p = json_path(r->object, "spec.parameters");
 
-    if (annotated_true(object, "ingressclass.kubernetes.io/is-default-class"))
-        cell_mark_default(&r);
-    cell_text_at(&r, "spec.controller");
     if (p)
-        cell_text(&r, arena_printf(a, "%.*s%s%.*s/%.*s", STR_F(json_str(json_get(p, "kind"))),
-                                   json_get(p, "apiGroup") ? "." : "", STR_F(group),
-                                   STR_F(json_str(json_get(p, "name")))));
+        cell_printf(r, "%.*s%s%.*s/%.*s", STR_F(json_str(json_get(p, "kind"))),
+                    json_get(p, "apiGroup") ? "." : "", STR_F(json_str(json_get(p, "apiGroup"))),
+                    STR_F(json_str(json_get(p, "name"))));
     else
-        cell_text(&r, STR("<none>"));
-    cell_age(&r);
+        cell_text(r, STR("<none>"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Controller", "string", "", "", 0},
-    {"Parameters", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Controller", "string", .cell = show_text, .path = "spec.controller"},
+    {"Parameters", "string", .cell = cell_parameters},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_INGRESS_CLASS = {
@@ -85,7 +74,7 @@ const struct kind KIND_INGRESS_CLASS = {
             .flags = RES_GENERATION | RES_NAME_ON_UPDATE,
             .columns = COLUMNS,
         },
-    .defaults = ingress_class_defaults,
-    .validate = validate_ingress_class,
-    .cells = cells_ingress_class,
+    .first_cell = class_name,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
+    .rules = RULES(CLASS_RULES),
 };

@@ -2,57 +2,40 @@
 /* IPAddresses. Source: pkg/apis/networking/validation. */
 #include "../rules/kind.h"
 
-static void check_segment(struct field_errors *e, const struct field_path *p, const cJSON *ref,
-                          const char *key, bool required)
-{
-    struct str text = json_str(json_get(ref, key));
+static const struct rule PARENT[] = {
+    NAME_IF_SET("group", DNS1123_SUBDOMAIN),
+    NAME("resource", PATH_SEGMENT),
+    NAME("name", PATH_SEGMENT),
+    NAME_IF_SET("namespace", PATH_SEGMENT),
+};
 
-    if (text.n)
-        check_rule(e, FIELD(p, key), NAME_PATH_SEGMENT, text);
-    else if (required)
-        field_required(e, FIELD(p, key), "");
-}
-
-static void validate_ip_address(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *ref = given(object, "spec.parentRef");
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "parentRef");
-    struct str group = json_str(json_get(ref, "group"));
-
-    if (old)
-        check_immutable(e, p, ref, given(old, "spec.parentRef"));
-    if (!ref) {
-        field_required(e, p, "");
-        return;
-    }
-    if (group.n)
-        check_rule(e, FIELD(p, "group"), NAME_DNS1123_SUBDOMAIN, group);
-    check_segment(e, p, ref, "resource", true);
-    check_segment(e, p, ref, "name", true);
-    check_segment(e, p, ref, "namespace", false);
-}
+static const struct rule ADDRESS_RULES[] = {
+    FIXED("spec.parentRef"),
+    REQUIRED("spec.parentRef", ""),
+    WITHIN("spec.parentRef", PARENT),
+};
 
 /* One cell more than there are columns: upstream's row has the age too. */
-static ROW_CELLS(cells_ip_address)
+/* One cell more than there are columns: upstream's row has the age too. */
+CELL(cell_parent)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *p = json_path(object, "spec.parentRef");
+    const cJSON *p = json_path(r->object, "spec.parentRef");
     struct str group = json_str(json_get(p, "group")), ns = json_str(json_get(p, "namespace"));
-    struct str text = STR("<none>");
 
     if (p)
-        text = arena_printf(a, "%.*s%s%.*s%s%.*s/%.*s", STR_F(json_str(json_get(p, "resource"))),
-                            group.n ? "." : "", STR_F(group), ns.n ? "/" : "", STR_F(ns),
-                            STR_F(json_str(json_get(p, "name"))));
-    cell_text(&r, text);
-    cell_age(&r);
+        cell_printf(r, "%.*s%s%.*s%s%.*s/%.*s", STR_F(json_str(json_get(p, "resource"))),
+                    group.n ? "." : "", STR_F(group), ns.n ? "/" : "", STR_F(ns),
+                    STR_F(json_str(json_get(p, "name"))));
+    else
+        cell_text(r, STR("<none>"));
+    show_age(r, c);
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"ParentRef", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"ParentRef", "string", .cell = cell_parent},
+    {NULL},
 };
 
 const struct kind KIND_IP_ADDRESS = {
@@ -65,6 +48,5 @@ const struct kind KIND_IP_ADDRESS = {
             .columns = COLUMNS,
         },
     .check_name = ip_problem,
-    .validate = validate_ip_address,
-    .cells = cells_ip_address,
+    .rules = RULES(ADDRESS_RULES),
 };

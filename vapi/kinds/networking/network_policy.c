@@ -2,15 +2,15 @@
 /* NetworkPolicies. Source: pkg/apis/networking/v1/defaults.go, pkg/apis/networking/validation. */
 #include "../rules/kind.h"
 
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_TEXT("spec.ingress[].ports[].protocol", "TCP"),
+    SET_TEXT("spec.egress[].ports[].protocol", "TCP"),
+};
+
 static void network_policy_defaults(struct arena *a, cJSON *policy)
 {
-    static const struct default_rule rules[] = {
-        SET_TEXT("spec.ingress[].ports[].protocol", "TCP"),
-        SET_TEXT("spec.egress[].ports[].protocol", "TCP"),
-    };
     cJSON *spec = json_get(policy, "spec"), *types;
 
-    defaults_apply(a, policy, rules, COUNT(rules));
     if (!json_is_object(spec) || json_count(json_get(spec, "policyTypes")))
         return;
     types = json_set(a, spec, "policyTypes", json_new_array(a));
@@ -19,108 +19,96 @@ static void network_policy_defaults(struct arena *a, cJSON *policy)
         json_append(types, json_new_string(a, STR("Egress")));
 }
 
-static void check_policy_port(struct field_errors *e, const struct field_path *p, const cJSON *item)
+/* ---- validation ---- */
+
+static const char *const PROTOCOLS[] = {"TCP", "UDP", "SCTP", NULL};
+
+static void check_port_range(const struct check *c)
 {
-    static const char *const protocols[] = {"TCP", "UDP", "SCTP", NULL};
-    const cJSON *port = given(item, "port"), *end = given(item, "endPort");
-    AT(at, p, "endPort");
+    const cJSON *port = given(c->value, "port"), *end = given(c->value, "endPort");
+    AT(at, c->at, "endPort");
     int64_t first, last;
 
-    check_enum_if(e, FIELD(p, "protocol"), given(item, "protocol"), protocols);
-    if (!port) {
-        if (end)
-            field_invalid(e, at, end, "may not be specified when `port` is not specified");
-        return;
-    }
+    if (!port && end)
+        field_invalid(c->e, at, end, "may not be specified when `port` is not specified");
     if (json_is_string(port) && end)
-        field_invalid(e, at, end, "may not be specified when `port` is non-numeric");
-    check_port_or_name(e, FIELD(p, "port"), port);
-    if (!end || !json_i64(port, &first) || !json_i64(end, &last))
+        field_invalid(c->e, at, end, "may not be specified when `port` is non-numeric");
+    if (port)
+        check_port_or_name(c->e, FIELD(c->at, "port"), port);
+    if (!json_i64(port, &first) || !json_i64(end, &last))
         return;
     if (last < first)
-        field_invalid(e, at, port, "must be greater than or equal to `port`");
-    check_port(e, at, end);
+        field_invalid(c->e, at, port, "must be greater than or equal to `port`");
+    check_port(c->e, at, end);
 }
 
-static void check_peer(struct field_errors *e, const struct field_path *p, const cJSON *peer)
+static void check_block(struct field_errors *e, const struct field_path *p, const cJSON *block)
 {
-    const cJSON *pods = given(peer, "podSelector"), *spaces = given(peer, "namespaceSelector");
-    const cJSON *block = given(peer, "ipBlock");
-    AT(at, p, "ipBlock");
+    struct str cidr = json_str(json_get(block, "cidr"));
+    AT(list, p, "except");
     size_t i = 0;
 
-    validate_label_selector(e, FIELD(p, "podSelector"), pods);
-    validate_label_selector(e, FIELD(p, "namespaceSelector"), spaces);
-    if (block && check_given(e, FIELD(at, "cidr"), json_str(json_get(block, "cidr"))) &&
-        check_cidr(e, FIELD(at, "cidr"), json_str(json_get(block, "cidr")))) {
-        json_each(except, json_get(block, "except"))
-        {
-            const struct field_path *item = FIELD_INDEX(FIELD(at, "except"), i++);
-
-            if (check_cidr(e, item, json_str(except)) &&
-                !cidr_contains(json_str(json_get(block, "cidr")), json_str(except)))
-                field_invalid(e, item, except, "must be a strict subset of `cidr`");
-        }
-    }
-    if (!pods && !spaces && !block)
-        field_required(e, p, "must specify a peer");
-    else if (block && (pods || spaces))
-        field_forbidden(e, p, "may not specify both ipBlock and another peer");
-}
-
-static void check_policy_rules(struct field_errors *e, const struct field_path *p,
-                               const cJSON *rules, const char *peers)
-{
-    size_t i = 0;
-
-    json_each(rule, rules)
+    if (!check_given(e, FIELD(p, "cidr"), cidr) || !check_cidr(e, FIELD(p, "cidr"), cidr))
+        return;
+    json_each(except, json_get(block, "except"))
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        size_t k = 0, n = 0;
+        const struct field_path *at = FIELD_INDEX(list, i++);
 
-        json_each(port, json_get(rule, "ports"))
-            check_policy_port(e, FIELD_INDEX(FIELD(at, "ports"), k++), port);
-        json_each(peer, json_get(rule, peers))
-            check_peer(e, FIELD_INDEX(FIELD(at, peers), n++), peer);
+        if (check_cidr(e, at, json_str(except)) && !cidr_contains(cidr, json_str(except)))
+            field_invalid(e, at, except, "must be a strict subset of `cidr`");
     }
 }
 
-/* What an update leaves as it was is not looked at again: it was accepted once. */
-static void network_policy_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_one_kind(const struct check *c)
 {
-    static const char *const types[] = {"Ingress", "Egress", NULL};
-    const cJSON *spec = json_get(object, "spec"), *list = json_get(spec, "policyTypes");
-    AT(p, NULL, "spec");
-    size_t i = 0;
+    bool block = given(c->value, "ipBlock");
+    bool selects = given(c->value, "podSelector") || given(c->value, "namespaceSelector");
 
-    if (old && same_value(spec, json_get(old, "spec")))
-        return;
-    validate_label_selector(e, FIELD(p, "podSelector"), given(spec, "podSelector"));
-    check_policy_rules(e, FIELD(p, "ingress"), json_get(spec, "ingress"), "from");
-    check_policy_rules(e, FIELD(p, "egress"), json_get(spec, "egress"), "to");
-    if (json_count(list) > 2) {
-        field_invalid(e, FIELD(p, "policyTypes"), list,
-                      "may not specify more than two policyTypes");
-        return;
-    }
-    json_each(type, list) check_enum_if(e, FIELD_INDEX(FIELD(p, "policyTypes"), i++), type, types);
+    if (!selects && !block)
+        field_required(c->e, c->at, "must specify a peer");
+    else if (block && selects)
+        field_forbidden(c->e, c->at, "may not specify both ipBlock and another peer");
 }
 
-static ROW_CELLS(cells_network_policy)
-{
-    struct row r = {a, object, now, cells};
-    const cJSON *selector = json_path(object, "spec.podSelector");
+static const struct rule PORT_RULES[] = {
+    ENUM_IF_GIVEN("protocol", PROTOCOLS),
+    CALL(NULL, check_port_range),
+};
+static const struct rule PEER[] = {
+    LABEL_SELECTOR("podSelector"),
+    LABEL_SELECTOR("namespaceSelector"),
+    CHECK("ipBlock", check_block),
+    CALL(NULL, check_one_kind),
+};
+static const struct rule INGRESS[] = {EACH("ports", PORT_RULES), EACH("from", PEER)};
+static const struct rule EGRESS[] = {EACH("ports", PORT_RULES), EACH("to", PEER)};
 
-    cell_selector(&r, selector, "<none>");
-    cell_age(&r);
+static const struct rule TYPES[] = {EACH_ENUM(NULL, NAMES("Ingress", "Egress"))};
+
+static void check_types(const struct check *c)
+{
+    if (json_count(c->value) > 2)
+        field_invalid(c->e, c->at, c->value, "may not specify more than two policyTypes");
+    else
+        rules_check(c, TYPES, COUNT(TYPES));
 }
+
+static const struct rule SPEC_RULES[] = {
+    LABEL_SELECTOR("podSelector"),
+    EACH("ingress", INGRESS),
+    EACH("egress", EGRESS),
+    CALL("policyTypes", check_types),
+};
+
+static const struct rule POLICY_RULES[] = {CHANGED("spec", SPEC_RULES)};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Pod-Selector", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Pod-Selector", "string", .cell = show_selector, .path = "spec.podSelector",
+     .otherwise = "<none>"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_NETWORK_POLICY = {
@@ -133,7 +121,7 @@ const struct kind KIND_NETWORK_POLICY = {
             .flags = RES_NAMESPACED | RES_GENERATION,
             .columns = COLUMNS,
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = network_policy_defaults,
-    .validate = network_policy_validate,
-    .cells = cells_network_policy,
+    .rules = RULES(POLICY_RULES),
 };

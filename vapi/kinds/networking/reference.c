@@ -3,17 +3,13 @@
 #include "../rules/kind.h"
 #include "reference.h"
 
+static const struct rule REFERENCE[] = {
+    NAME_IF_GIVEN("apiGroup", DNS1123_SUBDOMAIN),
+    NAME("kind", PATH_SEGMENT),
+    NAME("name", PATH_SEGMENT),
+};
+
 void check_typed_reference(struct field_errors *e, const struct field_path *p, const cJSON *ref)
 {
-    const cJSON *group = given(ref, "apiGroup");
-
-    if (group)
-        check_rule(e, FIELD(p, "apiGroup"), NAME_DNS1123_SUBDOMAIN, json_str(group));
-    for (size_t i = 0; i < 2; i++) {
-        const char *key = i ? "name" : "kind";
-        struct str text = json_str(json_get(ref, key));
-
-        if (check_given(e, FIELD(p, key), text))
-            check_rule(e, FIELD(p, key), NAME_PATH_SEGMENT, text);
-    }
+    rules_check_value(e, p, ref, NULL, REFERENCE, COUNT(REFERENCE));
 }

@@ -2,11 +2,6 @@
 /* ServiceCIDRs. Source: pkg/apis/networking/validation. */
 #include "../rules/kind.h"
 
-static void cidr_prepare_create(struct arena *a, cJSON *cidr)
-{
-    set_status(a, cidr, "{}");
-}
-
 static void check_cidrs(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *list = json_get(spec, "cidrs");
@@ -26,45 +21,34 @@ static void check_cidrs(struct field_errors *e, const struct field_path *p, cons
                       "2001:db8::/64");
 }
 
-static void check_same_cidrs(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                             const cJSON *old, size_t n)
+/* One range may be added to one, of the other family. */
+static void check_ranges(const struct check *c)
 {
-    for (size_t i = 0; i < n; i++)
-        check_immutable(e, FIELD_INDEX(p, i), json_at(list, i), json_at(old, i));
-}
+    size_t now = json_count(c->value), was = json_count(c->old);
 
-static void validate_service_cidr(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *list = json_path(object, "spec.cidrs"), *before = json_path(old, "spec.cidrs");
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "cidrs");
-    size_t now = json_count(list), was = json_count(before);
-
-    if (!old) {
-        check_cidrs(e, p, json_get(object, "spec"));
-    } else if (now == was) {
-        check_same_cidrs(e, p, list, before, now);
-    } else if (was == 1 && now == 2) {
-        check_same_cidrs(e, p, list, before, 1);
-        check_cidrs(e, p, json_get(object, "spec"));
-    } else {
-        field_invalid(e, p, list, IMMUTABLE);
+    if (c->before && now != was && !(was == 1 && now == 2)) {
+        field_invalid(c->e, c->at, c->value, IMMUTABLE);
+        return;
     }
+    for (size_t i = 0; i < was; i++)
+        check_immutable(c->e, FIELD_INDEX(c->at, i), json_at(c->value, i), json_at(c->old, i));
+    if (!c->before || now != was)
+        check_cidrs(c->e, c->at, json_get(c->object, "spec"));
 }
 
-static ROW_CELLS(cells_service_cidr)
-{
-    struct row r = {a, object, now, cells};
+static const struct rule CIDR_RULES[] = {CALL("spec.cidrs", check_ranges)};
 
-    cell_text(&r, join(a, json_path(object, "spec.cidrs"), ","));
-    cell_age(&r);
+CELL(cell_cidrs)
+{
+    cell_text(r, join(r->a, json_path(r->object, "spec.cidrs"), ","));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"CIDRs", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"CIDRs", "string", .cell = cell_cidrs},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_SERVICE_CIDR = {
@@ -76,7 +60,6 @@ const struct kind KIND_SERVICE_CIDR = {
             .columns = COLUMNS,
             SUBRESOURCES(STATUS_OF("ServiceCIDR")),
         },
-    .prepare_create = cidr_prepare_create,
-    .validate = validate_service_cidr,
-    .cells = cells_service_cidr,
+    .new_status = "{}",
+    .rules = RULES(CIDR_RULES),
 };

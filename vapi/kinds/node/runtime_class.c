@@ -3,20 +3,18 @@
 #include "../rules/kind.h"
 #include "../pod/pod.h"
 
-static void check_scheduling(struct field_errors *e, const struct field_path *p,
-                             const cJSON *scheduling)
+/* Tolerations that differ in their seconds only are the same. */
+static void check_tolerations(struct field_errors *e, const struct field_path *p,
+                              const cJSON *tolerations)
 {
     static const char *const parts[] = {"key", "operator", "value", "effect"};
-    const cJSON *tolerations = json_get(scheduling, "tolerations");
     struct names seen = {.arena = e->arena};
-    AT(list, p, "tolerations");
     size_t i = 0;
 
-    validate_labels(e, FIELD(p, "nodeSelector"), json_get(scheduling, "nodeSelector"));
-    validate_tolerations(e, list, tolerations);
+    validate_tolerations(e, p, tolerations);
     json_each(toleration, tolerations)
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
+        const struct field_path *at = FIELD_INDEX(p, i++);
         cJSON *key = json_new_array(e->arena);
 
         for (size_t k = 0; k < COUNT(parts); k++)
@@ -26,42 +24,31 @@ static void check_scheduling(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void runtime_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_overhead(struct field_errors *e, const struct field_path *p,
+                           const cJSON *overhead)
 {
-    struct str handler = json_str(json_get(object, "handler"));
-    const cJSON *overhead = given(object, "overhead");
-    AT(p, NULL, "handler");
+    cJSON *requirements = json_new_object(e->arena);
 
-    if (old)
-        check_immutable(e, p, json_get(object, "handler"), json_get(old, "handler"));
-    if (check_given(e, p, handler))
-        check_rule(e, p, NAME_DNS1123_LABEL, handler);
-    if (overhead) {
-        cJSON *requirements = json_new_object(e->arena);
-
-        if (json_get(overhead, "podFixed"))
-            json_set(e->arena, requirements, "limits",
-                     json_copy(e->arena, json_get(overhead, "podFixed")));
-        validate_requirements(e, FIELD(NULL, "overhead"), requirements, NULL, false);
-    }
-    if (given(object, "scheduling"))
-        check_scheduling(e, FIELD(NULL, "scheduling"), given(object, "scheduling"));
+    if (json_get(overhead, "podFixed"))
+        json_set(e->arena, requirements, "limits",
+                 json_copy(e->arena, json_get(overhead, "podFixed")));
+    validate_requirements(e, p, requirements, NULL, false);
 }
 
-static ROW_CELLS(cells_runtime_class)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "handler");
-    cell_age(&r);
-}
+static const struct rule CLASS_RULES[] = {
+    FIXED("handler"),
+    NAME("handler", DNS1123_LABEL),
+    CHECK("overhead", check_overhead),
+    LABELS("scheduling.nodeSelector"),
+    CHECK("scheduling.tolerations", check_tolerations),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Handler", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Handler", "string", .cell = show_text, .path = "handler"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_RUNTIME_CLASS = {
@@ -73,6 +60,5 @@ const struct kind KIND_RUNTIME_CLASS = {
                      RES_ANY_FINALIZER,
             .columns = COLUMNS,
         },
-    .validate = runtime_validate,
-    .cells = cells_runtime_class,
+    .rules = RULES(CLASS_RULES),
 };

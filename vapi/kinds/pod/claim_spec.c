@@ -29,16 +29,14 @@ const char *const VOLUME_MODES[] = {"Block", "Filesystem", NULL};
 
 void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes)
 {
-    static const char *const supported[] = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
-                                            "ReadWriteOncePod", NULL};
     bool once = false, other = false;
 
     json_each(mode, modes)
     {
         struct str text = json_str(mode);
 
-        if (!one_of(text, supported))
-            field_not_supported(e, p, text, supported);
+        if (!one_of(text, ENUM_PERSISTENT_VOLUME_ACCESS_MODE))
+            field_not_supported(e, p, text, ENUM_PERSISTENT_VOLUME_ACCESS_MODE);
         else if (str_eqc(text, "ReadWriteOncePod"))
             once = true;
         else

@@ -6,8 +6,6 @@
 
 /* ---- ports ---- */
 
-static const char *const PROTOCOLS[] = {"SCTP", "TCP", "UDP", NULL};
-
 static void check_container_port(struct pod_check *c, const struct field_path *p, const cJSON *port,
                                  struct names *names)
 {
@@ -23,7 +21,7 @@ static void check_container_port(struct pod_check *c, const struct field_path *p
         check_port(c->e, FIELD(p, "containerPort"), json_get(port, "containerPort"));
     if (host)
         check_port(c->e, FIELD(p, "hostPort"), host);
-    check_enum(c->e, FIELD(p, "protocol"), json_str(json_get(port, "protocol")), PROTOCOLS);
+    check_enum(c->e, FIELD(p, "protocol"), json_str(json_get(port, "protocol")), ENUM_PROTOCOL);
 }
 
 static void check_ports(struct pod_check *c, const struct field_path *p, const cJSON *ports)
@@ -59,12 +57,11 @@ static void check_host_ports(struct pod_check *c, const struct field_path *p,
 static void check_propagation(struct pod_check *c, const struct field_path *p, const cJSON *mount,
                               const cJSON *container)
 {
-    static const char *const supported[] = {"Bidirectional", "HostToContainer", "None", NULL};
     static const char *const read_only[] = {"Disabled", "Enabled", "IfPossible", NULL};
     const cJSON *way = json_get(mount, "mountPropagation");
     const cJSON *recursive = json_get(mount, "recursiveReadOnly");
 
-    check_enum_if(c->e, FIELD(p, "mountPropagation"), way, supported);
+    check_enum_if(c->e, FIELD(p, "mountPropagation"), way, ENUM_MOUNT_PROPAGATION_MODE);
     if (str_eqc(json_str(way), "Bidirectional") &&
         !json_true(json_path(container, "securityContext.privileged")))
         field_forbidden(
@@ -203,7 +200,6 @@ static void check_resize_policy(struct pod_check *c, const struct field_path *p,
 static void check_common(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
     static const char *const messages[] = {"File", "FallbackToLogsOnError", NULL};
-    static const char *const pulls[] = {"Always", "IfNotPresent", "Never", NULL};
     struct field_errors *e = c->e;
     struct str name = json_str(json_get(container, "name"));
 
@@ -218,7 +214,7 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
     check_mounts(c, FIELD(p, "volumeMounts"), container);
     check_devices(c, FIELD(p, "volumeDevices"), container);
     check_enum(e, FIELD(p, "imagePullPolicy"), json_str(json_get(container, "imagePullPolicy")),
-               pulls);
+               ENUM_PULL_POLICY);
     validate_requirements(e, FIELD(p, "resources"), json_get(container, "resources"), &c->claims,
                           false);
     check_resize_policy(c, FIELD(p, "resizePolicy"), json_get(container, "resizePolicy"));
@@ -233,7 +229,6 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
 static void check_restart_rule(struct pod_check *c, const struct field_path *p, const cJSON *rule)
 {
     static const char *const actions[] = {"Restart", "RestartAllContainers", NULL};
-    static const char *const operators[] = {"In", "NotIn", NULL};
     const cJSON *codes = json_get(rule, "exitCodes");
     struct str action = json_str(json_get(rule, "action"));
     struct str op = json_str(json_get(codes, "operator"));
@@ -245,15 +240,15 @@ static void check_restart_rule(struct pod_check *c, const struct field_path *p, 
         field_required(c->e, FIELD(p, "exitCodes"), "must be specified");
         return;
     }
-    if (!one_of(op, operators))
-        field_not_supported(c->e, FIELD(FIELD(p, "exitCodes"), "operator"), op, operators);
+    if (!one_of(op, ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR))
+        field_not_supported(c->e, FIELD(FIELD(p, "exitCodes"), "operator"), op,
+                            ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR);
     if (n > 255)
         field_too_many(c->e, FIELD(FIELD(p, "exitCodes"), "values"), n, 255);
 }
 
 static void check_restart(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
-    static const char *const policies[] = {"Always", "Never", "OnFailure", NULL};
     const cJSON *policy = json_get(container, "restartPolicy");
     const cJSON *rules = json_get(container, "restartPolicyRules");
     const struct field_path *list = FIELD(p, "restartPolicyRules");
@@ -261,7 +256,7 @@ static void check_restart(struct pod_check *c, const struct field_path *p, const
 
     if (!policy && json_count(rules))
         field_required(c->e, FIELD(p, "restartPolicy"), RULES_NEED_POLICY);
-    check_enum_if(c->e, FIELD(p, "restartPolicy"), policy, policies);
+    check_enum_if(c->e, FIELD(p, "restartPolicy"), policy, ENUM_RESTART_POLICY);
     if (json_count(rules) > 20)
         field_too_many(c->e, list, json_count(rules), 20);
     json_each(rule, rules) check_restart_rule(c, FIELD_INDEX(list, i++), rule);

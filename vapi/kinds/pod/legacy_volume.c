@@ -247,8 +247,6 @@ static void check_azure_file(const struct subject *s)
 
 static void check_azure_disk(const struct subject *s)
 {
-    static const char *const modes[] = {"None", "ReadOnly", "ReadWrite", NULL};
-    static const char *const kinds[] = {"Dedicated", "Managed", "Shared", NULL};
     static const char *const managed[] = {
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
         "{disk-id}",
@@ -259,8 +257,9 @@ static void check_azure_disk(const struct subject *s)
     bool is_managed = str_eqc(json_str(kind), "Managed");
     struct str uri = text(s, "diskURI");
 
-    check_enum_if(s->e, FIELD(s->p, "cachingMode"), given(s->source, "cachingMode"), modes);
-    check_enum_if(s->e, FIELD(s->p, "kind"), kind, kinds);
+    check_enum_if(s->e, FIELD(s->p, "cachingMode"), given(s->source, "cachingMode"),
+                  ENUM_AZURE_DATA_DISK_CACHING_MODE);
+    check_enum_if(s->e, FIELD(s->p, "kind"), kind, ENUM_AZURE_DATA_DISK_KIND);
     if (kind && !str_has_prefix(uri, is_managed ? STR("/subscriptions/") : STR("https://")))
         field_not_supported(s->e, FIELD(s->p, "diskURI"), uri, is_managed ? managed : blobs);
 }

@@ -76,76 +76,9 @@ void validate_owner(struct field_errors *e, const cJSON *spec, const char *kind,
     owner_check_template(e, spec, shown);
 }
 
-void owner_check_counts(struct field_errors *e, const cJSON *status,
-                        const struct owner_count *counts, size_t n)
+void cell_ready(const struct row *r, const struct column *c)
 {
-    int64_t replicas = json_i64_at(status, "replicas", 0);
-
-    for (size_t i = 0; i < n; i++)
-        check_nonnegative(e, FIELD(&STATUS, counts[i].name), json_get(status, counts[i].name));
-    for (size_t i = 0; i < n; i++) {
-        if (counts[i].capped && json_i64_at(status, counts[i].name, 0) > replicas)
-            field_invalid(e, FIELD(&STATUS, counts[i].name),
-                          json_new_i64(e->arena, json_i64_at(status, counts[i].name, 0)),
-                          "cannot be greater than status.replicas");
-    }
-}
-
-void owner_check_available(struct field_errors *e, const cJSON *status, const char *why)
-{
-    int64_t available = json_i64_at(status, "availableReplicas", 0);
-
-    if (available > json_i64_at(status, "readyReplicas", 0))
-        field_invalid(e, FIELD(&STATUS, "availableReplicas"), json_new_i64(e->arena, available),
-                      why);
-}
-
-void owner_check_collisions(struct field_errors *e, const cJSON *status, const cJSON *old)
-{
-    const cJSON *now = given(status, "collisionCount"), *before = given(old, "collisionCount");
-
-    /* One that is gone is less than one of 0. */
-    if (before &&
-        (!now || json_i64_at(old, "collisionCount", 0) > json_i64_at(status, "collisionCount", 0)))
-        field_invalid(e, FIELD(&STATUS, "collisionCount"), now ? now : json_new_i64(e->arena, 0),
-                      "cannot be decremented");
-}
-
-void replicas_prepare_create(struct arena *a, cJSON *object)
-{
-    set_status(a, object, "{\"replicas\":0}");
-}
-
-void validate_replicas_status(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    static const struct owner_count counts[] = {
-        {"replicas", false},         {"fullyLabeledReplicas", true}, {"readyReplicas", true},
-        {"availableReplicas", true}, {"observedGeneration", false},  {"terminatingReplicas", false},
-    };
-    const cJSON *status = json_get(object, "status");
-
-    (void)old;
-    owner_check_counts(e, status, counts, COUNT(counts));
-    owner_check_available(e, status, "cannot be greater than readyReplicas");
-}
-
-void cell_template(const struct row *r, const char *containers)
-{
-    cell_containers(r, json_path(r->object, containers));
-}
-
-void cell_ready(const struct row *r)
-{
-    cell_text(r, arena_printf(r->a, "%lld/%lld",
-                              (long long)json_i64_at(r->object, "status.readyReplicas", 0),
-                              (long long)json_i64_at(r->object, "spec.replicas", 0)));
-}
-
-void cell_replicas(const struct row *r)
-{
-    cell_number_at(r, "spec.replicas");
-    cell_number_at(r, "status.replicas");
-    cell_number_at(r, "status.readyReplicas");
-    cell_age(r);
-    cell_template(r, "spec.template.spec.containers");
+    (void)c;
+    cell_printf(r, "%lld/%lld", (long long)json_i64_at(r->object, "status.readyReplicas", 0),
+                (long long)json_i64_at(r->object, "spec.replicas", 0));
 }

@@ -180,13 +180,13 @@ static void check_origin(struct field_errors *e, const struct field_path *p, con
 void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                               struct str name)
 {
-    static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
     struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
 
     check_modes(e, p, spec);
     check_capacity(e, FIELD(p, "capacity"), json_get(spec, "capacity"));
     if (policy.n)
-        check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy, policies);
+        check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy,
+                   ENUM_PERSISTENT_VOLUME_RECLAIM_POLICY);
     check_node_affinity(e, FIELD(p, "nodeAffinity"), given(spec, "nodeAffinity"));
     check_origin(e, p, spec, name);
     check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));

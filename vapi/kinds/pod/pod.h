@@ -51,21 +51,7 @@ bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char 
                           struct selector *ret);
 bool owner_selector_is_empty(const cJSON *selector);
 
-/* Counters of a status, in the order they are checked; capped: at most `replicas`. */
-struct owner_count {
-    const char *name;
-    bool capped;
-};
-void owner_check_counts(struct field_errors *e, const cJSON *status,
-                        const struct owner_count *counts, size_t n);
-void owner_check_available(struct field_errors *e, const cJSON *status, const char *why);
-void owner_check_collisions(struct field_errors *e, const cJSON *status, const cJSON *old);
-/* Of ReplicaSets and ReplicationControllers. */
-void replicas_prepare_create(struct arena *a, cJSON *object);
-VALIDATES(validate_replicas_status);
-void cell_template(const struct row *r, const char *containers);
-void cell_ready(const struct row *r);
-void cell_replicas(const struct row *r);
+void cell_ready(const struct row *r, const struct column *c); /* "1/2" replicas */
 
 /* ---- warnings ---- */
 struct warner { /* where warnings go */

@@ -24,13 +24,12 @@ static bool is_header_name(struct str name)
 
 static void check_http(struct pod_check *c, const struct field_path *p, const cJSON *action)
 {
-    static const char *const schemes[] = {"HTTP", "HTTPS", NULL};
     struct str scheme = json_str(json_get(action, "scheme"));
 
     check_given(c->e, FIELD(p, "path"), json_str(json_get(action, "path")));
     check_port_or_name(c->e, FIELD(p, "port"), json_get(action, "port"));
-    if (!one_of(scheme, schemes))
-        field_not_supported(c->e, FIELD(p, "scheme"), scheme, schemes);
+    if (!one_of(scheme, ENUM_URI_SCHEME))
+        field_not_supported(c->e, FIELD(p, "scheme"), scheme, ENUM_URI_SCHEME);
     json_each(header, json_get(action, "httpHeaders"))
     {
         struct str name = json_str(json_get(header, "name"));

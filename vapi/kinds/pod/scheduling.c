@@ -4,8 +4,8 @@
  * pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 
-#define REQUIRED  "requiredDuringSchedulingIgnoredDuringExecution"
-#define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
+#define WHEN_REQUIRED  "requiredDuringSchedulingIgnoredDuringExecution"
+#define WHEN_PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
 /* ---- selectors of nodes ---- */
 
@@ -105,12 +105,12 @@ static void check_weight(struct field_errors *e, const struct field_path *p, con
 static void check_node_affinity(struct field_errors *e, const struct field_path *p,
                                 const cJSON *affinity)
 {
-    const struct field_path *list = FIELD(p, PREFERRED);
+    const struct field_path *list = FIELD(p, WHEN_PREFERRED);
     size_t i = 0;
 
-    if (json_get(affinity, REQUIRED))
-        validate_node_selector(e, FIELD(p, REQUIRED), json_get(affinity, REQUIRED));
-    json_each(term, json_get(affinity, PREFERRED))
+    if (json_get(affinity, WHEN_REQUIRED))
+        validate_node_selector(e, FIELD(p, WHEN_REQUIRED), json_get(affinity, WHEN_REQUIRED));
+    json_each(term, json_get(affinity, WHEN_PREFERRED))
     {
         const struct field_path *at = FIELD_INDEX(list, i++);
 
@@ -205,13 +205,14 @@ static void check_pod_term(struct field_errors *e, const struct field_path *p, c
 static void check_pod_affinity(struct field_errors *e, const struct field_path *p,
                                const cJSON *affinity)
 {
-    const struct field_path *required = FIELD(p, REQUIRED), *preferred = FIELD(p, PREFERRED);
+    const struct field_path *required = FIELD(p, WHEN_REQUIRED),
+                            *preferred = FIELD(p, WHEN_PREFERRED);
     size_t i = 0;
 
-    json_each(term, json_get(affinity, REQUIRED))
+    json_each(term, json_get(affinity, WHEN_REQUIRED))
         check_pod_term(e, FIELD_INDEX(required, i++), term);
     i = 0;
-    json_each(term, json_get(affinity, PREFERRED))
+    json_each(term, json_get(affinity, WHEN_PREFERRED))
     {
         const struct field_path *at = FIELD_INDEX(preferred, i++);
 
@@ -247,25 +248,24 @@ static void check_min_domains(struct field_errors *e, const struct field_path *p
 static void check_constraint(struct field_errors *e, const struct field_path *p,
                              const cJSON *constraint, bool repeated)
 {
-    static const char *const actions[] = {"DoNotSchedule", "ScheduleAnyway", NULL};
-    static const char *const policies[] = {"Honor", "Ignore", NULL};
     struct str action = json_str(json_get(constraint, "whenUnsatisfiable"));
     struct str key = json_str(json_get(constraint, "topologyKey"));
 
     check_positive(e, FIELD(p, "maxSkew"), json_get(constraint, "maxSkew"));
     if (!key.n)
         field_required(e, FIELD(p, "topologyKey"), "can not be empty");
-    if (!one_of(action, actions))
-        field_not_supported(e, FIELD(p, "whenUnsatisfiable"), action, actions);
+    if (!one_of(action, ENUM_UNSATISFIABLE_CONSTRAINT_ACTION))
+        field_not_supported(e, FIELD(p, "whenUnsatisfiable"), action,
+                            ENUM_UNSATISFIABLE_CONSTRAINT_ACTION);
     if (repeated)
         field_duplicate(e, FIELD(p, "{topologyKey, whenUnsatisfiable}"),
                         json_new_string(e->arena, arena_printf(e->arena, "{%.*s, %.*s}", STR_F(key),
                                                                STR_F(action))));
     check_min_domains(e, FIELD(p, "minDomains"), json_get(constraint, "minDomains"), action);
     check_enum_if(e, FIELD(p, "nodeAffinityPolicy"), json_get(constraint, "nodeAffinityPolicy"),
-                  policies);
+                  ENUM_NODE_INCLUSION_POLICY);
     check_enum_if(e, FIELD(p, "nodeTaintsPolicy"), json_get(constraint, "nodeTaintsPolicy"),
-                  policies);
+                  ENUM_NODE_INCLUSION_POLICY);
     check_label_keys(e, p, constraint);
     validate_label_selector(e, FIELD(p, "labelSelector"), json_get(constraint, "labelSelector"));
 }

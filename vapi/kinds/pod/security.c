@@ -9,8 +9,6 @@
 
 /* ---- profiles ---- */
 
-static const char *const SECCOMP_TYPES[] = {"Localhost", "RuntimeDefault", "Unconfined", NULL};
-
 static void check_seccomp(struct field_errors *e, const struct field_path *p, const cJSON *profile)
 {
     struct str type = json_str(json_get(profile, "type"));
@@ -20,8 +18,8 @@ static void check_seccomp(struct field_errors *e, const struct field_path *p, co
         return;
     if (!type.n)
         field_required(e, FIELD(p, "type"), "type is required when seccompProfile is set");
-    else if (!one_of(type, SECCOMP_TYPES))
-        field_not_supported(e, FIELD(p, "type"), type, SECCOMP_TYPES);
+    else if (!one_of(type, ENUM_SECCOMP_PROFILE_TYPE))
+        field_not_supported(e, FIELD(p, "type"), type, ENUM_SECCOMP_PROFILE_TYPE);
     if (!str_eqc(type, "Localhost")) {
         if (file)
             field_invalid(e, FIELD(p, "localhostProfile"), profile,
@@ -57,8 +55,8 @@ static void check_app_armor(struct field_errors *e, const struct field_path *p,
         return;
     if (!type.n)
         field_required(e, FIELD(p, "type"), "type is required when appArmorProfile is set");
-    else if (!one_of(type, SECCOMP_TYPES))
-        field_not_supported(e, FIELD(p, "type"), type, SECCOMP_TYPES);
+    else if (!one_of(type, ENUM_SECCOMP_PROFILE_TYPE))
+        field_not_supported(e, FIELD(p, "type"), type, ENUM_SECCOMP_PROFILE_TYPE);
     else if (str_eqc(type, "Localhost"))
         check_local_app_armor(e, FIELD(p, "localhostProfile"), file);
     else if (file)
@@ -92,14 +90,13 @@ static void check_escalation(struct field_errors *e, const struct field_path *p,
 void validate_container_security(struct field_errors *e, const struct field_path *p,
                                  const cJSON *context, bool host_users)
 {
-    static const char *const mounts[] = {"Default", "Unmasked", NULL};
     const cJSON *proc = json_get(context, "procMount");
 
     if (!context)
         return;
     check_user_id(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"));
     check_user_id(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"));
-    check_enum_if(e, FIELD(p, "procMount"), proc, mounts);
+    check_enum_if(e, FIELD(p, "procMount"), proc, ENUM_PROC_MOUNT_TYPE);
     if (host_users && str_eqc(json_str(proc), "Unmasked"))
         field_invalid(e, FIELD(p, "procMount"), proc,
                       "`hostUsers` must be false to use `Unmasked`");
@@ -188,8 +185,6 @@ static void check_sysctls(struct field_errors *e, const struct field_path *p, co
 void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
                            const cJSON *spec)
 {
-    static const char *const changes[] = {"Always", "OnRootMismatch", NULL};
-    static const char *const supplemental[] = {"Merge", "Strict", NULL};
     static const char *const selinux[] = {"Recursive",
                                           NULL}; /* the other is a feature that is off */
 
@@ -204,12 +199,12 @@ void validate_pod_security(struct field_errors *e, const struct field_path *p, c
                       "ShareProcessNamespace and HostPID cannot both be enabled");
     check_sysctls(e, FIELD(p, "sysctls"), json_get(context, "sysctls"), spec);
     check_enum_if(e, FIELD(p, "fsGroupChangePolicy"), json_get(context, "fsGroupChangePolicy"),
-                  changes);
+                  ENUM_POD_FS_GROUP_CHANGE_POLICY);
     check_seccomp(e, FIELD(p, "seccompProfile"), json_get(context, "seccompProfile"));
     validate_windows_options(e, FIELD(p, "windowsOptions"), json_get(context, "windowsOptions"));
     check_app_armor(e, FIELD(p, "appArmorProfile"), json_get(context, "appArmorProfile"));
     check_enum_if(e, FIELD(p, "supplementalGroupsPolicy"),
-                  json_get(context, "supplementalGroupsPolicy"), supplemental);
+                  json_get(context, "supplementalGroupsPolicy"), ENUM_SUPPLEMENTAL_GROUPS_POLICY);
     check_enum_if(e, FIELD(p, "seLinuxChangePolicy"), json_get(context, "seLinuxChangePolicy"),
                   selinux);
 }

@@ -163,7 +163,7 @@ static void check_node_selector(struct field_errors *e, const cJSON *now, const 
     }
 }
 
-#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+#define WHEN_REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 
 /* Each list of old is the beginning of that of now. */
 static bool extends(const cJSON *now, const cJSON *old, const char *list)
@@ -180,10 +180,10 @@ static bool extends(const cJSON *now, const cJSON *old, const char *list)
 static void check_node_affinity(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
     const struct field_path *p = FIELD(FIELD(&SPEC, "affinity"), "nodeAffinity");
-    const struct field_path *required = FIELD(p, REQUIRED);
+    const struct field_path *required = FIELD(p, WHEN_REQUIRED);
     const struct field_path *terms = FIELD(required, "nodeSelectorTerms");
-    const cJSON *a = json_path(now, REQUIRED ".nodeSelectorTerms");
-    const cJSON *b = json_path(before, REQUIRED ".nodeSelectorTerms");
+    const cJSON *a = json_path(now, WHEN_REQUIRED ".nodeSelectorTerms");
+    const cJSON *b = json_path(before, WHEN_REQUIRED ".nodeSelectorTerms");
     const cJSON *term = json_first(a);
     size_t i = 0;
 

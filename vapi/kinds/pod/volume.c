@@ -14,15 +14,12 @@ static void want(struct field_errors *e, const struct field_path *p, const cJSON
 
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    static const char *const types[] = {
-        "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
-        "File", "FileOrCreate", "Socket",     NULL};
     struct str path = json_str(json_get(source, "path"));
 
     if (!check_given(e, FIELD(p, "path"), path))
         return;
     check_no_backsteps(e, FIELD(p, "path"), path);
-    check_enum_if(e, FIELD(p, "type"), json_get(source, "type"), types);
+    check_enum_if(e, FIELD(p, "type"), json_get(source, "type"), ENUM_HOST_PATH_TYPE);
 }
 
 static void check_git(struct field_errors *e, const struct field_path *p, const cJSON *source)
@@ -67,9 +64,9 @@ static void check_empty_dir(struct field_errors *e, const struct field_path *p, 
 
 static void check_image(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    static const char *const policies[] = {"Always", "IfNotPresent", "Never", NULL};
 
-    check_enum(e, FIELD(p, "pullPolicy"), json_str(json_get(source, "pullPolicy")), policies);
+    check_enum(e, FIELD(p, "pullPolicy"), json_str(json_get(source, "pullPolicy")),
+               ENUM_PULL_POLICY);
 }
 
 static void check_ephemeral(struct field_errors *e, const struct field_path *p, const cJSON *source)

@@ -3,76 +3,72 @@
  * pkg/apis/rbac/validation. */
 #include "../rules/kind.h"
 
-static void check_policy_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule,
-                              bool namespaced)
+static void check_no_urls(struct field_errors *e, const struct field_path *p, const cJSON *urls)
 {
-    const cJSON *urls = json_get(rule, "nonResourceURLs"), *groups = json_get(rule, "apiGroups");
-    const cJSON *resources = json_get(rule, "resources");
+    if (json_count(urls))
+        field_invalid(e, p, urls, "namespaced rules cannot apply to non-resource URLs");
+}
 
-    if (!json_count(json_get(rule, "verbs")))
-        field_required(e, FIELD(p, "verbs"), "verbs must contain at least one value");
-    if (json_count(urls)) {
-        if (namespaced)
-            field_invalid(e, FIELD(p, "nonResourceURLs"), urls,
-                          "namespaced rules cannot apply to non-resource URLs");
-        if (json_count(groups) || json_count(resources) ||
-            json_count(json_get(rule, "resourceNames")))
-            field_invalid(e, FIELD(p, "nonResourceURLs"), urls,
-                          "rules cannot apply to both regular resources and non-resource URLs");
+static void check_urls(const struct check *c)
+{
+    const cJSON *urls = json_get(c->value, "nonResourceURLs");
+    AT(at, c->at, "nonResourceURLs");
+
+    if (!json_count(urls))
         return;
-    }
-    if (!json_count(groups))
-        field_required(e, FIELD(p, "apiGroups"),
-                       "resource rules must supply at least one api group");
-    if (!json_count(resources))
-        field_required(e, FIELD(p, "resources"),
-                       "resource rules must supply at least one resource");
+    if (json_count(json_get(c->value, "apiGroups")) ||
+        json_count(json_get(c->value, "resources")) ||
+        json_count(json_get(c->value, "resourceNames")))
+        field_invalid(c->e, at, urls,
+                      "rules cannot apply to both regular resources and non-resource URLs");
 }
 
-static void check_rules(struct field_errors *e, const cJSON *role, bool namespaced)
+static const struct rule RESOURCES[] = {
+    SOME("apiGroups", "resource rules must supply at least one api group"),
+    SOME("resources", "resource rules must supply at least one resource"),
+};
+
+static void check_resources(const struct check *c)
 {
-    AT(p, NULL, "rules");
-    size_t i = 0;
-
-    json_each(rule, json_get(role, "rules"))
-        check_policy_rule(e, FIELD_INDEX(p, i++), rule, namespaced);
+    if (!json_count(json_get(c->value, "nonResourceURLs")))
+        rules_check(c, RESOURCES, COUNT(RESOURCES));
 }
 
-static void role_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+#define VERBS_OF_RULE SOME("verbs", "verbs must contain at least one value")
+static const struct rule NAMESPACED_RULE[] = {
+    VERBS_OF_RULE,
+    CHECK("nonResourceURLs", check_no_urls),
+    CALL(NULL, check_urls),
+    CALL(NULL, check_resources),
+};
+static const struct rule CLUSTER_RULE[] = {
+    VERBS_OF_RULE,
+    CALL(NULL, check_urls),
+    CALL(NULL, check_resources),
+};
+static const struct rule ROLE_RULES[] = {EACH("rules", NAMESPACED_RULE)};
+
+static void check_selector(struct field_errors *e, const struct field_path *p,
+                           const cJSON *selector)
 {
-    (void)old;
-    check_rules(e, object, true);
+    size_t before = e->n;
+
+    validate_label_selector(e, p, selector);
+    if (e->n > before)
+        field_invalid(e, p, NULL, "invalid label selector.");
 }
 
-static void cluster_role_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *aggregation = given(object, "aggregationRule");
-    const cJSON *selectors = json_get(aggregation, "clusterRoleSelectors");
-    const struct field_path *p = FIELD(FIELD(NULL, "aggregationRule"), "clusterRoleSelectors");
-    size_t i = 0;
-
-    (void)old;
-    check_rules(e, object, false);
-    if (aggregation && !json_count(selectors))
-        field_required(e, p,
-                       "at least one clusterRoleSelector required if aggregationRule is non-nil");
-    json_each(selector, selectors)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        size_t before = e->n;
-
-        validate_label_selector(e, at, selector);
-        if (e->n > before)
-            field_invalid(e, at, NULL, "invalid label selector.");
-    }
-}
+static const struct rule AGGREGATION[] = {
+    SOME("clusterRoleSelectors",
+         "at least one clusterRoleSelector required if aggregationRule is non-nil"),
+    CHECK_EACH("clusterRoleSelectors", check_selector),
+};
+static const struct rule CLUSTER_ROLE_RULES[] = {
+    EACH("rules", CLUSTER_RULE),
+    WITHIN("aggregationRule", AGGREGATION),
+};
 
 /* ---- the kinds ---- */
-
-static const struct column COLUMNS[] = {
-    {"Created At", "date", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
-};
 
 const struct kind KIND_CLUSTER_ROLE = {
     .resource =
@@ -81,10 +77,9 @@ const struct kind KIND_CLUSTER_ROLE = {
                      "clusterrole"),
             .verbs = VERBS_ALL,
             .flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS,
+            .columns = COLUMNS_CREATED,
         },
-    .validate = cluster_role_validate,
-    .cells = kinds_cells_created_at,
+    .rules = RULES(CLUSTER_ROLE_RULES),
 };
 
 const struct kind KIND_ROLE = {
@@ -93,8 +88,7 @@ const struct kind KIND_ROLE = {
             RESOURCE("rbac.authorization.k8s.io", "v1", "Role", "roles", "role"),
             .verbs = VERBS_ALL,
             .flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS,
+            .columns = COLUMNS_CREATED,
         },
-    .validate = role_validate,
-    .cells = kinds_cells_created_at,
+    .rules = RULES(ROLE_RULES),
 };

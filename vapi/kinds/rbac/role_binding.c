@@ -5,11 +5,10 @@
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 
+static const struct default_rule DEFAULT_RULES[] = {SET_TEXT_Z("roleRef.apiGroup", RBAC_GROUP)};
+
 static void binding_defaults(struct arena *a, cJSON *binding)
 {
-    static const struct default_rule rules[] = {SET_TEXT_Z("roleRef.apiGroup", RBAC_GROUP)};
-
-    defaults_apply(a, binding, rules, COUNT(rules));
     json_each(subject, json_get(binding, "subjects"))
     {
         struct str kind = json_str(json_get(subject, "kind"));
@@ -100,14 +99,15 @@ static void cluster_binding_validate(struct field_errors *e, const cJSON *object
     check_binding(e, object, old, kinds);
 }
 
-static void cell_subjects(const struct row *r, const char *kind)
+/* path: the kind of the subjects. */
+static void cell_subjects(const struct row *r, const struct column *c)
 {
     struct buf b = BUF_INIT(0);
-    bool account = str_eqc(str_c(kind), "ServiceAccount"), some = false;
+    bool account = str_eqc(str_c(c->path), "ServiceAccount"), some = false;
 
     json_each(s, json_get(r->object, "subjects"))
     {
-        if (!str_eqc(json_str(json_get(s, "kind")), kind))
+        if (!str_eqc(json_str(json_get(s, "kind")), c->path))
             continue;
         buf_addc(&b, some ? ", " : "");
         some = true;
@@ -121,27 +121,21 @@ static void cell_subjects(const struct row *r, const char *kind)
     buf_fini(&b);
 }
 
-static ROW_CELLS(cells_binding)
+CELL(cell_role)
 {
-    struct row r = {a, object, now, cells};
-
-    cell_text(&r, arena_printf(a, "%.*s/%.*s", STR_F(json_str_at(object, "roleRef.kind")),
-                               STR_F(json_str_at(object, "roleRef.name"))));
-    cell_age(&r);
-    cell_subjects(&r, "User");
-    cell_subjects(&r, "Group");
-    cell_subjects(&r, "ServiceAccount");
+    cell_printf(r, "%.*s/%.*s", STR_F(json_str_at(r->object, "roleRef.kind")),
+                STR_F(json_str_at(r->object, "roleRef.name")));
 }
 
 /* ---- the kinds ---- */
 
 static const struct column COLUMNS[] = {
-    {"Role", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {"Users", "string", "", "", 1},
-    {"Groups", "string", "", "", 1},
-    {"ServiceAccounts", "string", "", "", 1},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Role", "string", .cell = cell_role},
+    {"Age", "string", .cell = show_age},
+    {"Users", "string", .priority = 1, .cell = cell_subjects, .path = "User"},
+    {"Groups", "string", .priority = 1, .cell = cell_subjects, .path = "Group"},
+    {"ServiceAccounts", "string", .priority = 1, .cell = cell_subjects, .path = "ServiceAccount"},
+    {NULL},
 };
 
 const struct kind KIND_CLUSTER_ROLE_BINDING = {
@@ -153,9 +147,9 @@ const struct kind KIND_CLUSTER_ROLE_BINDING = {
             .flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
             .columns = COLUMNS,
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
     .validate = cluster_binding_validate,
-    .cells = cells_binding,
 };
 
 const struct kind KIND_ROLE_BINDING = {
@@ -167,7 +161,7 @@ const struct kind KIND_ROLE_BINDING = {
             .flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
             .columns = COLUMNS,
         },
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
     .validate = binding_validate,
-    .cells = cells_binding,
 };

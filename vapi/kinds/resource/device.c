@@ -128,8 +128,6 @@ void check_device_config(struct field_errors *e, const struct field_path *p, con
 static void check_toleration(struct field_errors *e, const struct field_path *p,
                              const cJSON *toleration)
 {
-    static const char *const operators[] = {"Equal", "Exists", NULL};
-    static const char *const effects[] = {"NoExecute", "NoSchedule", "None", NULL};
     struct str key = json_str(json_get(toleration, "key")),
                op = json_str(json_get(toleration, "operator")),
                value = json_str(json_get(toleration, "value")),
@@ -141,22 +139,21 @@ static void check_toleration(struct field_errors *e, const struct field_path *p,
         field_invalid_str(e, FIELD(p, "value"), value, "must be empty for operator `Exists`");
     else if (str_eqc(op, "Equal"))
         check_rule(e, FIELD(p, "value"), NAME_LABEL_VALUE, value);
-    check_enum(e, FIELD(p, "operator"), op, operators);
-    if (effect.n && !one_of(effect, effects))
-        field_not_supported(e, FIELD(p, "effect"), effect, effects);
+    check_enum(e, FIELD(p, "operator"), op, ENUM_DEVICE_TOLERATION_OPERATOR);
+    if (effect.n && !one_of(effect, ENUM_DEVICE_TAINT_EFFECT))
+        field_not_supported(e, FIELD(p, "effect"), effect, ENUM_DEVICE_TAINT_EFFECT);
 }
 
 /* ---- requests ---- */
 
 static void check_mode(struct field_errors *e, const struct field_path *p, const cJSON *request)
 {
-    static const char *const modes[] = {"All", "ExactCount", NULL};
     struct str mode = json_str(json_get(request, "allocationMode"));
     int64_t count = json_i64_at(request, "count", 0);
     const cJSON *shown = json_new_i64(e->arena, count);
 
-    if (!one_of(mode, modes))
-        field_not_supported(e, FIELD(p, "allocationMode"), mode, modes);
+    if (!one_of(mode, ENUM_DEVICE_ALLOCATION_MODE))
+        field_not_supported(e, FIELD(p, "allocationMode"), mode, ENUM_DEVICE_ALLOCATION_MODE);
     else if (str_eqc(mode, "All") && count)
         field_invalid(e, FIELD(p, "count"), shown,
                       "must not be specified when allocationMode is 'All'");

@@ -32,5 +32,4 @@ const struct kind KIND_DEVICE_CLASS = {
             .columns = COLUMNS_AGE,
         },
     .validate = validate_device_class,
-    .cells = cells_age,
 };

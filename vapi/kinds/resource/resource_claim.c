@@ -17,11 +17,6 @@ static void claim_defaults(struct arena *a, cJSON *claim)
     defaults_apply(a, claim, rules, COUNT(rules));
 }
 
-static void claim_prepare_create(struct arena *a, cJSON *claim)
-{
-    set_status(a, claim, "{}");
-}
-
 #define MAX_RESERVED 256
 
 #define MAX_CONDITIONS 8
@@ -84,7 +79,6 @@ static void check_result(struct field_errors *e, const struct field_path *p, con
 static void check_allocation(struct field_errors *e, const struct field_path *p,
                              const cJSON *allocation, const struct names *known)
 {
-    static const char *const sources[] = {"FromClaim", "FromClass", NULL};
     const cJSON *results = json_path(allocation, "devices.results");
     const cJSON *config = json_path(allocation, "devices.config");
     const cJSON *selector = given(allocation, "nodeSelector");
@@ -100,7 +94,8 @@ static void check_allocation(struct field_errors *e, const struct field_path *p,
         {
             const struct field_path *at = FIELD_INDEX(FIELD(devices, "config"), k++);
 
-            check_enum(e, FIELD(at, "source"), json_str(json_get(item, "source")), sources);
+            check_enum(e, FIELD(at, "source"), json_str(json_get(item, "source")),
+                       ENUM_ALLOCATION_CONFIG_SOURCE);
             check_request_refs(e, FIELD(at, "requests"), json_get(item, "requests"), known);
             check_device_config(e, at, item);
         }
@@ -205,26 +200,24 @@ static void validate_resource_claim_status(struct field_errors *e, const cJSON *
         check_allocation(e, FIELD(p, "allocation"), allocation, &known);
 }
 
-static ROW_CELLS(cells_resource_claim)
+CELL(cell_state)
 {
-    struct row r = {a, object, now, cells};
-    bool deleting = object_is_terminating(object);
-    const cJSON *status = json_get(object, "status");
-    struct str state = deleting ? STR("deleted") : STR("pending");
+    bool deleting = object_is_terminating(r->object);
+    const cJSON *status = json_get(r->object, "status");
 
     if (json_get(status, "allocation"))
-        state = arena_printf(a, "%sallocated%s", deleting ? "deleted," : "",
-                             json_count(json_get(status, "reservedFor")) ? ",reserved" : "");
-    cell_text(&r, state);
-    cell_age(&r);
+        cell_printf(r, "%sallocated%s", deleting ? "deleted," : "",
+                    json_count(json_get(status, "reservedFor")) ? ",reserved" : "");
+    else
+        cell_text(r, deleting ? STR("deleted") : STR("pending"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"State", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"State", "string", .cell = cell_state},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_RESOURCE_CLAIM = {
@@ -238,8 +231,7 @@ const struct kind KIND_RESOURCE_CLAIM = {
             SUBRESOURCES(STATUS_OF("ResourceClaim")),
         },
     .defaults = claim_defaults,
-    .prepare_create = claim_prepare_create,
+    .new_status = "{}",
     .validate = validate_resource_claim,
     .validate_status = validate_resource_claim_status,
-    .cells = cells_resource_claim,
 };

@@ -35,5 +35,4 @@ const struct kind KIND_RESOURCE_CLAIM_TEMPLATE = {
         },
     .defaults = template_defaults,
     .validate = validate_resource_claim_template,
-    .cells = cells_age,
 };

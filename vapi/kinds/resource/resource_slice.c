@@ -375,7 +375,6 @@ static void check_place(struct field_errors *e, const struct field_path *p, cons
 
 static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
-    static const char *const effects[] = {"NoExecute", "NoSchedule", "None", NULL};
     size_t i = 0;
 
     if (!check_list_size(e, p, list, MAX_TAINTS))
@@ -388,7 +387,8 @@ static void check_taints(struct field_errors *e, const struct field_path *p, con
         check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, json_str(json_get(taint, "key")));
         if (value.n)
             check_rule(e, FIELD(at, "value"), NAME_LABEL_VALUE, value);
-        check_enum(e, FIELD(at, "effect"), json_str(json_get(taint, "effect")), effects);
+        check_enum(e, FIELD(at, "effect"), json_str(json_get(taint, "effect")),
+                   ENUM_DEVICE_TAINT_EFFECT);
     }
 }
 
@@ -520,21 +520,14 @@ static void validate_resource_slice(struct field_errors *e, const cJSON *object,
                        MAX_COUNTER_SETS);
 }
 
-static ROW_CELLS(cells_resource_slice)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "spec.nodeName");
-    cell_text_at(&r, "spec.driver");
-    cell_text_at(&r, "spec.pool.name");
-    cell_age(&r);
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Node", "string", "", "", 0}, {"Driver", "string", "", "", 0}, {"Pool", "string", "", "", 0},
-    {"Age", "string", "", "", 0},  {NULL, NULL, NULL, NULL, 0},
+    {"Node", "string", .cell = show_text, .path = "spec.nodeName"},
+    {"Driver", "string", .cell = show_text, .path = "spec.driver"},
+    {"Pool", "string", .cell = show_text, .path = "spec.pool.name"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 static const struct selectable_field FIELDS[] = {
@@ -556,5 +549,4 @@ const struct kind KIND_RESOURCE_SLICE = {
     .defaults = slice_defaults,
     .prepare_create = slice_prepare_create,
     .validate = validate_resource_slice,
-    .cells = cells_resource_slice,
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of Table rows, printed as upstream prints them (pkg/printers/internalversion). Must never
- * fail: a field that is missing has a text of its own. */
+ * fail: a field that is missing has a string of its own. */
 #include "cells.h"
 
 #include <sublet/clock.h>
-#include <sublet/kinds.h>
+
+/* ---- pieces ---- */
 
 void cell_text(const struct row *r, struct str text)
 {
@@ -21,29 +22,9 @@ void cell_number(const struct row *r, int64_t number)
     json_append(r->cells, json_new_i64(r->a, number));
 }
 
-void cell_number_at(const struct row *r, const char *path)
-{
-    cell_number(r, json_i64_at(r->object, path, 0));
-}
-
-void cell_text_at(const struct row *r, const char *path)
-{
-    cell_text(r, json_str_at(r->object, path));
-}
-
-void cell_text_or(const struct row *r, const char *path, const char *otherwise)
-{
-    cell_or(r, json_str_at(r->object, path), otherwise);
-}
-
 void cell_bool(const struct row *r, bool value)
 {
     json_append(r->cells, json_new_bool(r->a, value));
-}
-
-void cell_count(const struct row *r, const char *path)
-{
-    cell_number(r, (int64_t)json_count(json_path(r->object, path)));
 }
 
 struct str since(const struct row *r, struct str time)
@@ -55,48 +36,6 @@ struct str since(const struct row *r, struct str time)
     return duration_human(r->a, r->now - us / 1000000);
 }
 
-void cell_age(const struct row *r)
-{
-    cell_text(r, since(r, json_str_at(r->object, "metadata.creationTimestamp")));
-}
-
-void cell_first(const struct row *r, struct str text)
-{
-    json_replace(r->cells, r->cells->child, json_new_string(r->a, text));
-}
-
-void cell_containers(const struct row *r, const cJSON *containers)
-{
-    struct buf names = BUF_INIT(0), images = BUF_INIT(0);
-
-    json_each(c, containers)
-    {
-        buf_addc(&names, c == containers->child ? "" : ",");
-        buf_add(&names, json_str(json_get(c, "name")));
-        buf_addc(&images, c == containers->child ? "" : ",");
-        buf_add(&images, json_str(json_get(c, "image")));
-    }
-    cell_text(r, buf_str(&names));
-    cell_text(r, buf_str(&images));
-    buf_fini(&names);
-    buf_fini(&images);
-}
-
-void cell_map(const struct row *r, const cJSON *labels)
-{
-    struct str rest = labels_flatten(r->a, labels), key, value;
-    struct buf b = BUF_INIT(0);
-
-    while (labels_next(&rest, &key, &value)) {
-        buf_addc(&b, b.n ? "," : "");
-        buf_add(&b, key);
-        buf_char(&b, '=');
-        buf_add(&b, value);
-    }
-    cell_or(r, buf_str(&b), "<none>");
-    buf_fini(&b);
-}
-
 struct str label_selector_text(struct arena *a, const cJSON *selector)
 {
     struct selector s;
@@ -106,11 +45,6 @@ struct str label_selector_text(struct arena *a, const cJSON *selector)
     if (selector_from_json(a, selector, &s, &err))
         return STR("<error>");
     return selector_format(a, &s);
-}
-
-void cell_selector(const struct row *r, const cJSON *selector, const char *otherwise)
-{
-    cell_or(r, label_selector_text(r->a, selector), otherwise);
 }
 
 struct str join(struct arena *a, const cJSON *list, const char *separator)
@@ -127,16 +61,69 @@ struct str join(struct arena *a, const cJSON *list, const char *separator)
     return text;
 }
 
-ROW_CELLS(cells_age)
-{
-    struct row r = {a, object, now, cells};
+/* ---- columns ---- */
 
-    cell_age(&r);
+void show_text(const struct row *r, const struct column *c)
+{
+    cell_or(r, json_str_at(r->object, c->path), c->otherwise ? c->otherwise : "");
 }
 
-void kinds_cells_created_at(struct arena *a, const cJSON *object, int64_t now, cJSON *cells)
+void show_number(const struct row *r, const struct column *c)
 {
-    struct row r = {a, object, now, cells};
+    cell_number(r, json_i64_at(r->object, c->path, 0));
+}
 
-    cell_text_at(&r, "metadata.creationTimestamp");
+void show_bool(const struct row *r, const struct column *c)
+{
+    cell_bool(r, json_true(json_path(r->object, c->path)));
+}
+
+void show_count(const struct row *r, const struct column *c)
+{
+    cell_number(r, (int64_t)json_count(json_path(r->object, c->path)));
+}
+
+void show_age(const struct row *r, const struct column *c)
+{
+    (void)c;
+    cell_text(r, since(r, json_str_at(r->object, "metadata.creationTimestamp")));
+}
+
+static void show_members(const struct row *r, const cJSON *list, const char *key)
+{
+    struct buf b = BUF_INIT(0);
+
+    json_each(item, list)
+    {
+        buf_addc(&b, item == list->child ? "" : ",");
+        buf_add(&b, json_str(json_get(item, key)));
+    }
+    cell_text(r, buf_str(&b));
+    buf_fini(&b);
+}
+
+void show_names(const struct row *r, const struct column *c)
+{
+    show_members(r, json_path(r->object, c->path), "name");
+}
+
+void show_images(const struct row *r, const struct column *c)
+{
+    show_members(r, json_path(r->object, c->path), "image");
+}
+
+void show_map(const struct row *r, const struct column *c)
+{
+    struct str rest = labels_flatten(r->a, json_path(r->object, c->path)), key, value;
+    struct buf b = BUF_INIT(0);
+
+    while (labels_next(&rest, &key, &value))
+        buf_printf(&b, "%s%.*s=%.*s", b.n ? "," : "", STR_F(key), STR_F(value));
+    cell_or(r, buf_str(&b), "<none>");
+    buf_fini(&b);
+}
+
+void show_selector(const struct row *r, const struct column *c)
+{
+    cell_or(r, label_selector_text(r->a, json_path(r->object, c->path)), c->otherwise);
 }

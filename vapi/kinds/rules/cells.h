@@ -1,43 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pieces of Table rows. Internal to vapi/kinds. */
+ * Columns of Tables: functions that print the cell of one, and the pieces they are made of.
+ * Internal to vapi/kinds. */
 #pragma once
 
+#include <sublet/kind.h>
 #include <sublet/object.h>
 #include <sublet/selector.h>
 
-struct row {
-    struct arena *a;
-    const cJSON *object;
-    int64_t now;
-    cJSON *cells;
-};
+/* The function of a column of one kind only. */
+#define CELL(name)                                                                                 \
+    static void name(const struct row *r, const struct column *c __attribute__((unused)))
 
-/* Texts live in the row's arena; an empty one is printed as it is. */
+/* ---- of any column; c->path is where the value is ---- */
+void show_text(const struct row *r, const struct column *c);   /* c->otherwise when it is empty */
+void show_number(const struct row *r, const struct column *c); /* absent: 0 */
+void show_bool(const struct row *r, const struct column *c);
+void show_count(const struct row *r, const struct column *c);    /* of an array or object */
+void show_map(const struct row *r, const struct column *c);      /* "a=b,c=d", "<none>" */
+void show_selector(const struct row *r, const struct column *c); /* a LabelSelector */
+void show_names(const struct row *r, const struct column *c);    /* of containers */
+void show_images(const struct row *r, const struct column *c);
+void show_age(const struct row *r, const struct column *c); /* since metadata.creationTimestamp */
+
+/* ---- pieces; strings live in the row's arena ---- */
 void cell_text(const struct row *r, struct str text);
-void cell_or(const struct row *r, struct str text, const char *otherwise);
+#define cell_printf(r, ...) cell_text(r, arena_printf((r)->a, __VA_ARGS__))
+void cell_or(const struct row *r, struct str text, const char *otherwise); /* when it is empty */
 void cell_number(const struct row *r, int64_t number);
-void cell_number_at(const struct row *r, const char *path); /* absent: 0 */
-void cell_text_at(const struct row *r, const char *path);   /* absent: "" */
-void cell_text_or(const struct row *r, const char *path, const char *otherwise);
 void cell_bool(const struct row *r, bool value);
-void cell_count(const struct row *r, const char *path); /* of an array or object */
-void cell_age(const struct row *r);                     /* since metadata.creationTimestamp */
-void cell_first(const struct row *r, struct str text);  /* in place of the name */
 /* "5m" since then, "<unknown>" when there is no time. */
 struct str since(const struct row *r, struct str time);
-/* Names and images of containers. */
-void cell_containers(const struct row *r, const cJSON *containers);
-/* "a=b,c=d" of a map, "<none>" of an empty one. */
-void cell_map(const struct row *r, const cJSON *labels);
-/* A LabelSelector; empty and none give `otherwise`. */
-void cell_selector(const struct row *r, const cJSON *selector, const char *otherwise);
 struct str label_selector_text(struct arena *a, const cJSON *selector);
 /* Joins the strings of a list. */
 struct str join(struct arena *a, const cJSON *list, const char *separator);
-
-#define ROW_CELLS(name) void name(struct arena *a, const cJSON *object, int64_t now, cJSON *cells)
-ROW_CELLS(cells_age); /* Age only */
 
 /* A sorted set of at most 64 strings, printed with commas. */
 struct cell_set {
@@ -48,6 +44,6 @@ void cell_set_add(struct cell_set *s, struct str text);
 void cell_set_print(struct buf *b, const struct cell_set *s);
 /* The addresses of status.loadBalancer.ingress. */
 void cell_balancer_addresses(struct buf *b, const cJSON *object);
-/* Marks the name of a class as that of the default class. */
 bool annotated_true(const cJSON *object, const char *name);
-void cell_mark_default(const struct row *r);
+/* The first cell of a class, marked when it is the default class. */
+struct str name_of_class(const struct row *r, bool is_default);

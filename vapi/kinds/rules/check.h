@@ -9,8 +9,7 @@
 #include <sublet/field.h>
 #include <sublet/object.h>
 #include <sublet/selector.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include <sublet/str.h>
 
 #define NEGATIVE  "must be greater than or equal to 0"
 #define IMMUTABLE "field is immutable"
@@ -87,6 +86,9 @@ bool check_int_or_percent(struct field_errors *e, const struct field_path *p, co
 bool check_not_over_100(struct field_errors *e, const struct field_path *p, const cJSON *value);
 /* The number or percentage a value says, 0 when it says none. */
 int64_t int_or_percent(const cJSON *value);
+
+/* The expirationSeconds of a service account token. */
+void check_token_lifetime(struct field_errors *e, const struct field_path *p, const cJSON *seconds);
 
 /* ---- quantities ---- */
 bool is_extended_resource(struct str name);

@@ -7,6 +7,7 @@
 #include "cells.h"
 #include "check.h"
 #include "defaults.h"
+#include "rules.h"
 
 #include <sublet/kinds.h>
 
@@ -20,8 +21,6 @@
     .group = KIND_STR(group_), .version = KIND_STR(version_), .kind = KIND_STR(kind_),             \
     .list_kind = KIND_STR(kind_ "List"), .plural = KIND_STR(plural_),                              \
     .singular = KIND_STR(singular_)
-/* Short names, categories. */
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SUBRESOURCES(...)                                                                          \
     .subresources = (const struct subresource[]){__VA_ARGS__},                                     \
     .n_subresources = COUNT(((const struct subresource[]){__VA_ARGS__}))
@@ -37,8 +36,15 @@
 extern const struct scale_paths SCALE_SELECTOR; /* spec.selector is a LabelSelector */
 extern const struct scale_paths SCALE_MAP;      /* spec.selector is a map of labels */
 extern const struct column COLUMNS_AGE[];
+extern const struct column COLUMNS_CREATED[]; /* "Created At", as of upstream's default table */
 
-/* ---- functions of a kind ---- */
+/* ---- rows and functions of a kind ---- */
+
+#define RULES(rows_)                                                                               \
+    {                                                                                              \
+        (rows_), COUNT(rows_)                                                                      \
+    }
+#define DEFAULTS(rows_) RULES(rows_)
 
 /* object, and what it replaces or NULL */
 #define VALIDATES(name) void name(struct field_errors *e, const cJSON *object, const cJSON *old)

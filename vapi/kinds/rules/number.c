@@ -83,6 +83,18 @@ void check_all_nonnegative(struct field_errors *e, const struct field_path *p, c
         check_nonnegative(e, FIELD(p, names[i]), json_get(object, names[i]));
 }
 
+void check_token_lifetime(struct field_errors *e, const struct field_path *p, const cJSON *seconds)
+{
+    int64_t n;
+
+    if (!json_i64(seconds, &n))
+        return;
+    if (n < 600)
+        field_invalid(e, p, seconds, "may not specify a duration less than 10 minutes");
+    if (n > INT64_C(1) << 32)
+        field_invalid(e, p, seconds, "may not specify a duration larger than 2^32 seconds");
+}
+
 /* ---- numbers or percentages ---- */
 
 static bool is_percent(struct str s, uint64_t *ret)

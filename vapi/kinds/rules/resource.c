@@ -5,6 +5,10 @@
 const struct scale_paths SCALE_SELECTOR = {"spec.replicas", "status.replicas", NULL};
 const struct scale_paths SCALE_MAP = {"spec.replicas", "status.replicas", "spec.selector"};
 const struct column COLUMNS_AGE[] = {
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Age", "string", .cell = show_age},
+    {NULL},
+};
+const struct column COLUMNS_CREATED[] = {
+    {"Created At", "date", .cell = show_text, .path = "metadata.creationTimestamp"},
+    {NULL},
 };

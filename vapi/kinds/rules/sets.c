@@ -45,8 +45,9 @@ bool annotated_true(const cJSON *object, const char *name)
     return str_eqc(json_str(json_get(json_path(object, "metadata.annotations"), name)), "true");
 }
 
-void cell_mark_default(const struct row *r)
+struct str name_of_class(const struct row *r, bool is_default)
 {
-    cell_first(
-        r, arena_printf(r->a, "%.*s (default)", STR_F(json_str_at(r->object, "metadata.name"))));
+    struct str name = json_str_at(r->object, "metadata.name");
+
+    return is_default ? arena_printf(r->a, "%.*s (default)", STR_F(name)) : name;
 }

@@ -2,13 +2,8 @@
 /* PriorityClasses. Source: pkg/apis/scheduling/validation. */
 #include "../rules/kind.h"
 
-static void priority_defaults(struct arena *a, cJSON *class)
-{
-    static const struct default_rule rules[] = {
-        SET_TEXT("preemptionPolicy", "PreemptLowerPriority")};
-
-    defaults_apply(a, class, rules, COUNT(rules));
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_TEXT("preemptionPolicy", "PreemptLowerPriority")};
 
 /* It never counts on: what it says cannot change. */
 static void priority_prepare_create(struct arena *a, cJSON *class)
@@ -43,8 +38,10 @@ static const char *system_class_problem(struct arena *a, const cJSON *class)
     return arena_printf(a, "%.*s is not a known system priority class", STR_F(name)).p;
 }
 
-static void check_priority(struct field_errors *e, const cJSON *class)
+static void check_priority(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const cJSON *class = c->value;
     const char *why;
 
     if (!str_has_prefix(json_str_at(class, "metadata.name"), STR("system-"))) {
@@ -63,39 +60,36 @@ static void check_priority(struct field_errors *e, const cJSON *class)
                             .p);
 }
 
-static void priority_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_policy(const struct check *c)
 {
-    static const char *const policies[] = {"PreemptLowerPriority", "Never", NULL};
-    const cJSON *policy = given(object, "preemptionPolicy");
-    AT(p, NULL, "preemptionPolicy");
-
-    if (!old) {
-        check_priority(e, object);
-        if (policy)
-            check_enum(e, p, json_str(policy), policies);
-        return;
-    }
-    if (json_i64_at(object, "value", 0) != json_i64_at(old, "value", 0))
-        field_forbidden(e, FIELD(NULL, "value"), "may not be changed in an update.");
-    check_immutable(e, p, policy, json_get(old, "preemptionPolicy"));
+    if (c->value)
+        check_enum(c->e, c->at, json_str(c->value), NAMES("PreemptLowerPriority", "Never"));
 }
 
-static ROW_CELLS(cells_priority_class)
+static void check_value_kept(const struct check *c)
 {
-    struct row r = {a, object, now, cells};
-
-    cell_number_at(&r, "value");
-    cell_bool(&r, json_true(json_get(object, "globalDefault")));
-    cell_age(&r);
-    cell_text_at(&r, "preemptionPolicy");
+    if (json_i64_at(c->object, "value", 0) != json_i64_at(c->before, "value", 0))
+        field_forbidden(c->e, c->at, "may not be changed in an update.");
 }
+
+static const struct rule CREATE[] = {
+    CALL(NULL, check_priority),
+    CALL("preemptionPolicy", check_policy),
+};
+static const struct rule UPDATE[] = {
+    CALL("value", check_value_kept),
+    FIXED("preemptionPolicy"),
+};
+static const struct rule CLASS_RULES[] = {ON_CREATE(CREATE), ON_UPDATE(UPDATE)};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Value", "integer", "", "", 0}, {"Global-Default", "boolean", "", "", 0},
-    {"Age", "string", "", "", 0},    {"PreemptionPolicy", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Value", "integer", .cell = show_number, .path = "value"},
+    {"Global-Default", "boolean", .cell = show_bool, .path = "globalDefault"},
+    {"Age", "string", .cell = show_age},
+    {"PreemptionPolicy", "string", .cell = show_text, .path = "preemptionPolicy"},
+    {NULL},
 };
 
 const struct kind KIND_PRIORITY_CLASS = {
@@ -107,8 +101,7 @@ const struct kind KIND_PRIORITY_CLASS = {
             .verbs = VERBS_ALL,
             .columns = COLUMNS,
         },
-    .defaults = priority_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = priority_prepare_create,
-    .validate = priority_validate,
-    .cells = cells_priority_class,
+    .rules = RULES(CLASS_RULES),
 };

@@ -5,10 +5,10 @@
 
 #define MAX_PARAMETERS 512
 
-void check_provisioner(struct field_errors *e, const struct field_path *p, const cJSON *value)
+void check_provisioner(const struct check *c)
 {
-    if (check_given(e, p, json_str(value)))
-        check_rule(e, p, NAME_QUALIFIED, lower_case(e->arena, json_str(value)));
+    if (check_given(c->e, c->at, json_str(c->value)))
+        check_rule(c->e, c->at, NAME_QUALIFIED, lower_case(c->e->arena, json_str(c->value)));
 }
 
 void check_parameters(struct field_errors *e, const struct field_path *p, const cJSON *parameters,

@@ -6,6 +6,6 @@
 
 #define MAX_SIZE (256 * 1024)
 
-void check_provisioner(struct field_errors *e, const struct field_path *p, const cJSON *value);
+void check_provisioner(const struct check *c);
 void check_parameters(struct field_errors *e, const struct field_path *p, const cJSON *parameters,
                       bool may_be_empty);

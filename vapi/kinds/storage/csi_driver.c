@@ -15,7 +15,6 @@ static void driver_defaults(struct arena *a, cJSON *driver)
 {
     cJSON *spec = json_get(driver, "spec");
 
-    defaults_apply(a, driver, DRIVER, COUNT(DRIVER));
     drop_member(driver, "spec.preventPodSchedulingIfMissing"); /* a feature upstream has off */
     if (json_is_object(spec) && !json_count(json_get(spec, "volumeLifecycleModes")))
         json_append(json_set(a, spec, "volumeLifecycleModes", json_new_array(a)),
@@ -30,66 +29,55 @@ static void driver_prepare_update(struct arena *a, cJSON *driver, const cJSON *o
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
 
-static void check_tokens(struct field_errors *e, const struct field_path *p, const cJSON *tokens)
+/* ---- validation ---- */
+
+static void check_audience(const struct check *c)
 {
-    struct names audiences = {.arena = e->arena};
+    struct names audiences = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(token, tokens)
+    json_each(token, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str audience = json_str(json_get(token, "audience"));
-        const cJSON *seconds = given(token, "expirationSeconds");
-        int64_t n;
 
-        if (!names_add(&audiences, audience, token)) {
-            field_duplicate(e, FIELD(at, "audience"), json_new_string(e->arena, audience));
-            continue;
-        }
-        if (!json_i64(seconds, &n))
-            continue;
-        if (n < 600)
-            field_invalid(e, FIELD(at, "expirationSeconds"), seconds,
-                          "may not specify a duration less than 10 minutes");
-        if (n > INT64_C(1) << 32)
-            field_invalid(e, FIELD(at, "expirationSeconds"), seconds,
-                          "may not specify a duration larger than 2^32 seconds");
+        if (!names_add(&audiences, audience, token))
+            field_duplicate(c->e, FIELD(at, "audience"), json_new_string(c->e->arena, audience));
+        else
+            check_token_lifetime(c->e, FIELD(at, "expirationSeconds"),
+                                 given(token, "expirationSeconds"));
     }
 }
 
-static void check_driver_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_token_source(const struct check *c)
 {
-    static const char *const policies[] = {"File", "None", "ReadWriteOnceWithFSType", NULL};
-    static const char *const modes[] = {"Persistent", "Ephemeral", NULL};
-    const cJSON *period = given(spec, "nodeAllocatableUpdatePeriodSeconds");
-    const cJSON *in_secrets = given(spec, "serviceAccountTokenInSecrets");
-    int64_t n;
-
-    check_enum_if(e, FIELD(p, "fsGroupPolicy"), given(spec, "fsGroupPolicy"), policies);
-    check_tokens(e, FIELD(p, "tokenRequests"), json_get(spec, "tokenRequests"));
-    json_each(mode, json_get(spec, "volumeLifecycleModes"))
-        check_enum_if(e, FIELD(p, "volumeLifecycleModes"), mode, modes);
-    if (json_i64(period, &n) && n < 10)
-        field_invalid(e, FIELD(p, "nodeAllocatableUpdatePeriodSeconds"), period,
-                      "must be greater than or equal to 10 seconds");
-    if (in_secrets && !json_count(json_get(spec, "tokenRequests")))
-        field_invalid(e, FIELD(p, "serviceAccountTokenInSecrets"), in_secrets,
+    if (c->value && !json_count(json_path(c->object, "spec.tokenRequests")))
+        field_invalid(c->e, c->at, c->value,
                       "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
 }
 
-static void driver_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_kept(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
-    AT(p, NULL, "spec");
-
-    check_driver_spec(e, p, spec);
-    if (!old)
-        return;
-    check_immutable(e, FIELD(p, "attachedRequired"), json_get(spec, "attachRequired"),
-                    json_get(before, "attachRequired"));
-    check_immutable(e, FIELD(p, "volumeLifecycleModes"), json_get(spec, "volumeLifecycleModes"),
-                    json_get(before, "volumeLifecycleModes"));
+    check_immutable(c->e, FIELD(c->at, "attachedRequired"), json_get(c->value, "attachRequired"),
+                    json_get(c->old, "attachRequired")); /* upstream's own path */
 }
+
+static const struct rule UPDATE[] = {
+    CALL("spec", check_kept),
+    FIXED("spec.volumeLifecycleModes"),
+};
+
+static const struct rule DRIVER_RULES[] = {
+    ENUM_IF_GIVEN("spec.fsGroupPolicy", NAMES("File", "None", "ReadWriteOnceWithFSType")),
+    CALL("spec.tokenRequests", check_audience),
+    EACH_ENUM_LIST("spec.volumeLifecycleModes", NAMES("Persistent", "Ephemeral")),
+    AT_LEAST("spec.nodeAllocatableUpdatePeriodSeconds", 10,
+             "must be greater than or equal to 10 seconds"),
+    CALL("spec.serviceAccountTokenInSecrets", check_token_source),
+    ON_UPDATE(UPDATE),
+};
+
+/* ---- warnings, cells ---- */
 
 static WARNS(warn_csi_driver)
 {
@@ -101,38 +89,43 @@ static WARNS(warn_csi_driver)
                  "set to true to prevent possible logging of tokens in volume attributes"));
 }
 
-static ROW_CELLS(cells_csi_driver)
+CELL(cell_attach)
 {
-    struct row r = {a, object, now, cells};
-    const cJSON *spec = json_get(object, "spec"), *attach = json_get(spec, "attachRequired");
+    const cJSON *attach = json_path(r->object, "spec.attachRequired");
+
+    cell_bool(r, !attach || json_true(attach));
+}
+
+CELL(cell_tokens)
+{
+    const cJSON *requests = json_path(r->object, "spec.tokenRequests");
     struct buf b = BUF_INIT(0);
 
-    cell_bool(&r, !attach || json_true(attach));
-    cell_bool(&r, json_true(json_get(spec, "podInfoOnMount")));
-    cell_bool(&r, json_true(json_get(spec, "storageCapacity")));
-    json_each(t, json_get(spec, "tokenRequests"))
+    json_each(t, requests)
     {
-        buf_addc(&b, t == json_first(json_get(spec, "tokenRequests")) ? "" : ",");
+        buf_addc(&b, t == json_first(requests) ? "" : ",");
         buf_add(&b, json_str(json_get(t, "audience")));
     }
-    cell_text(&r, json_get(spec, "tokenRequests") ? buf_str(&b) : STR("<unset>"));
+    cell_text(r, requests ? buf_str(&b) : STR("<unset>"));
     buf_fini(&b);
-    cell_bool(&r, json_true(json_get(spec, "requiresRepublish")));
-    cell_or(&r, join(a, json_get(spec, "volumeLifecycleModes"), ","), "<none>");
-    cell_age(&r);
+}
+
+CELL(cell_modes)
+{
+    cell_or(r, join(r->a, json_path(r->object, "spec.volumeLifecycleModes"), ","), "<none>");
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"AttachRequired", "boolean", "", "", 0},
-    {"PodInfoOnMount", "boolean", "", "", 0},
-    {"StorageCapacity", "boolean", "", "", 0},
-    {"TokenRequests", "string", "", "", 0},
-    {"RequiresRepublish", "boolean", "", "", 0},
-    {"Modes", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"AttachRequired", "boolean", .cell = cell_attach},
+    {"PodInfoOnMount", "boolean", .cell = show_bool, .path = "spec.podInfoOnMount"},
+    {"StorageCapacity", "boolean", .cell = show_bool, .path = "spec.storageCapacity"},
+    {"TokenRequests", "string", .cell = cell_tokens},
+    {"RequiresRepublish", "boolean", .cell = show_bool, .path = "spec.requiresRepublish"},
+    {"Modes", "string", .cell = cell_modes},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_CSI_DRIVER = {
@@ -143,9 +136,9 @@ const struct kind KIND_CSI_DRIVER = {
             .flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT,
             .columns = COLUMNS,
         },
+    .default_rules = DEFAULTS(DRIVER),
     .defaults = driver_defaults,
     .prepare_update = driver_prepare_update,
-    .validate = driver_validate,
+    .rules = RULES(DRIVER_RULES),
     .warnings = warn_csi_driver,
-    .cells = cells_csi_driver,
 };

@@ -2,26 +2,32 @@
 /* CSINodes. Source: pkg/apis/storage/v1/defaults.go, pkg/apis/storage/validation. */
 #include "../rules/kind.h"
 
-static void check_node_driver(struct field_errors *e, const struct field_path *p,
-                              const cJSON *driver)
+static void check_topology_keys(const struct check *c)
 {
-    struct names keys = {.arena = e->arena};
-    const cJSON *id = json_get(driver, "nodeID");
+    struct names keys = {.arena = c->e->arena};
 
-    check_driver_name(e, FIELD(p, "name"), json_str(json_get(driver, "name")));
-    check_given(e, FIELD(p, "nodeID"), json_str(id));
-    if (json_str(id).n > 256)
-        field_invalid(e, FIELD(p, "nodeID"), id, "must be 256 characters or less");
-    check_nonnegative(e, FIELD(FIELD(p, "allocatable"), "count"),
-                      given(driver, "allocatable.count"));
-    json_each(key, json_get(driver, "topologyKeys"))
+    json_each(key, json_get(c->value, "topologyKeys"))
     {
-        check_given(e, p, json_str(key));
+        check_given(c->e, c->at, json_str(key));
         if (!names_add(&keys, json_str(key), key))
-            field_duplicate(e, p, key);
-        check_rule(e, p, NAME_QUALIFIED, json_str(key));
+            field_duplicate(c->e, c->at, key);
+        check_rule(c->e, c->at, NAME_QUALIFIED, json_str(key));
     }
 }
+
+static void check_node_id(struct field_errors *e, const struct field_path *p, const cJSON *id)
+{
+    if (json_str(id).n > 256)
+        field_invalid(e, p, id, "must be 256 characters or less");
+}
+
+static const struct rule DRIVER[] = {
+    DRIVER_NAME("name"),
+    GIVEN("nodeID"),
+    CHECK("nodeID", check_node_id),
+    NONNEGATIVE("allocatable.count"),
+    CALL(NULL, check_topology_keys),
+};
 
 /* Of a driver that stays, only how many volumes it takes may change. */
 static void check_driver_kept(struct field_errors *e, const cJSON *driver, const cJSON *old)
@@ -48,7 +54,7 @@ static void csi_node_validate(struct field_errors *e, const cJSON *object, const
     {
         const struct field_path *at = FIELD_INDEX(p, i++);
 
-        check_node_driver(e, at, driver);
+        rules_check_value(e, at, driver, NULL, DRIVER, COUNT(DRIVER));
         if (!names_add(&names, json_str(json_get(driver, "name")), driver))
             field_duplicate(e, FIELD(at, "name"), json_get(driver, "name"));
     }
@@ -59,20 +65,12 @@ static void csi_node_validate(struct field_errors *e, const cJSON *object, const
         check_driver_kept(e, driver, names_get(&before, json_str(json_get(driver, "name"))));
 }
 
-static ROW_CELLS(cells_csi_node)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_count(&r, "spec.drivers");
-    cell_age(&r);
-}
-
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Drivers", "integer", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Drivers", "integer", .cell = show_count, .path = "spec.drivers"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_CSI_NODE = {
@@ -84,5 +82,4 @@ const struct kind KIND_CSI_NODE = {
             .columns = COLUMNS,
         },
     .validate = csi_node_validate,
-    .cells = cells_csi_node,
 };

@@ -7,15 +7,16 @@
 #include <sublet/encode.h>
 #include <stdlib.h>
 
-static void class_defaults(struct arena *a, cJSON *class)
-{
-    static const struct default_rule rules[] = {
-        SET_TEXT("reclaimPolicy", "Delete"),
-        SET_TEXT("volumeBindingMode", "Immediate"),
-    };
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_TEXT("reclaimPolicy", "Delete"),
+    SET_TEXT("volumeBindingMode", "Immediate"),
+};
 
-    defaults_apply(a, class, rules, COUNT(rules));
-}
+static const struct rule REQUIREMENT[] = {
+    SOME("values", ""),
+    UNIQUE("values", NULL),
+    NAME_ALWAYS("key", QUALIFIED),
+};
 
 static void check_topology(struct field_errors *e, const struct field_path *p, const cJSON *term)
 {
@@ -26,20 +27,9 @@ static void check_topology(struct field_errors *e, const struct field_path *p, c
     json_each(requirement, json_get(term, "matchLabelExpressions"))
     {
         const struct field_path *at = FIELD_INDEX(list, i++);
-        const cJSON *key = json_get(requirement, "key"), *values = json_get(requirement, "values");
-        struct names seen = {.arena = e->arena};
-        size_t k = 0;
+        const cJSON *key = json_get(requirement, "key");
 
-        if (!json_count(values))
-            field_required(e, FIELD(at, "values"), "");
-        json_each(value, values)
-        {
-            const struct field_path *here = FIELD_INDEX(FIELD(at, "values"), k++);
-
-            if (!names_add(&seen, json_str(value), value))
-                field_duplicate(e, here, value);
-        }
-        check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, json_str(key));
+        rules_check_value(e, at, requirement, NULL, REQUIREMENT, COUNT(REQUIREMENT));
         if (!names_add(&keys, json_str(key), requirement))
             field_duplicate(e, FIELD(at, "key"), key);
     }
@@ -106,32 +96,43 @@ static void check_topologies(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void class_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+/* Absent and empty are the same; what an update removes is shown as nothing. */
+static void check_fixed(const struct check *c)
 {
-    static const char *const policies[] = {"Delete", "Retain", NULL};
-    static const char *const modes[] = {"Immediate", "WaitForFirstConsumer", NULL};
     static const char *const fixed[] = {"parameters", "provisioner", "reclaimPolicy",
                                         "volumeBindingMode"};
-    struct str policy = json_str(json_get(object, "reclaimPolicy"));
 
-    for (size_t i = 0; old && i < COUNT(fixed); i++) {
-        const cJSON *was = given(old, fixed[i]);
+    for (size_t i = 0; i < COUNT(fixed); i++) {
+        const cJSON *now = given(c->value, fixed[i]), *was = given(c->old, fixed[i]);
 
-        if (!same_value(given(object, fixed[i]), was) &&
-            (was || json_count(json_get(object, fixed[i]))))
-            field_invalid(e, FIELD(NULL, fixed[i]), json_get(object, fixed[i]), IMMUTABLE);
+        if (!same_value(now, was) && (was || json_count(now)))
+            field_invalid(c->e, FIELD(NULL, fixed[i]), now, IMMUTABLE);
     }
-    check_provisioner(e, FIELD(NULL, "provisioner"), json_get(object, "provisioner"));
-    check_parameters(e, FIELD(NULL, "parameters"), json_get(object, "parameters"), true);
-    if (policy.n)
-        check_enum(e, FIELD(NULL, "reclaimPolicy"), policy, policies);
-    if (given(object, "volumeBindingMode"))
-        check_enum_if(e, FIELD(NULL, "volumeBindingMode"), given(object, "volumeBindingMode"),
-                      modes);
-    else
-        field_required(e, FIELD(NULL, "volumeBindingMode"), "");
-    check_topologies(e, FIELD(NULL, "allowedTopologies"), json_get(object, "allowedTopologies"));
 }
+
+static void check_any_parameters(const struct check *c)
+{
+    check_parameters(c->e, c->at, c->value, true);
+}
+
+static void check_terms(const struct check *c)
+{
+    check_topologies(c->e, c->at, c->value);
+}
+
+static const struct rule UPDATE[] = {CALL(NULL, check_fixed)};
+
+static const struct rule CLASS_RULES[] = {
+    ON_UPDATE(UPDATE),
+    CALL("provisioner", check_provisioner),
+    CALL("parameters", check_any_parameters),
+    ENUM_IF_SET("reclaimPolicy", NAMES("Delete", "Retain")),
+    ENUM_IF_GIVEN("volumeBindingMode", ENUM_VOLUME_BINDING_MODE),
+    REQUIRED("volumeBindingMode", ""),
+    CALL("allowedTopologies", check_terms),
+};
+
+/* ---- warnings, cells ---- */
 
 static WARNS(warn_storage_class)
 {
@@ -155,29 +156,23 @@ static WARNS(warn_storage_class)
     }
 }
 
-static ROW_CELLS(cells_storage_class)
+static struct str class_name(const struct row *r)
 {
-    struct row r = {a, object, now, cells};
-
-    if (annotated_true(object, "storageclass.kubernetes.io/is-default-class") ||
-        annotated_true(object, "storageclass.beta.kubernetes.io/is-default-class"))
-        cell_mark_default(&r);
-    cell_text_at(&r, "provisioner");
-    cell_text_or(&r, "reclaimPolicy", "Delete");
-    cell_text_or(&r, "volumeBindingMode", "Immediate");
-    cell_bool(&r, json_true(json_get(object, "allowVolumeExpansion")));
-    cell_age(&r);
+    return name_of_class(
+        r, annotated_true(r->object, "storageclass.kubernetes.io/is-default-class") ||
+               annotated_true(r->object, "storageclass.beta.kubernetes.io/is-default-class"));
 }
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"Provisioner", "string", "", "", 0},
-    {"ReclaimPolicy", "string", "", "", 0},
-    {"VolumeBindingMode", "string", "", "", 0},
-    {"AllowVolumeExpansion", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"Provisioner", "string", .cell = show_text, .path = "provisioner"},
+    {"ReclaimPolicy", "string", .cell = show_text, .path = "reclaimPolicy", .otherwise = "Delete"},
+    {"VolumeBindingMode", "string", .cell = show_text, .path = "volumeBindingMode",
+     .otherwise = "Immediate"},
+    {"AllowVolumeExpansion", "string", .cell = show_bool, .path = "allowVolumeExpansion"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_STORAGE_CLASS = {
@@ -189,8 +184,8 @@ const struct kind KIND_STORAGE_CLASS = {
             .flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
             .columns = COLUMNS,
         },
-    .defaults = class_defaults,
-    .validate = class_validate,
+    .first_cell = class_name,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
+    .rules = RULES(CLASS_RULES),
     .warnings = warn_storage_class,
-    .cells = cells_storage_class,
 };

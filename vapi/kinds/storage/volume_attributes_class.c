@@ -3,33 +3,24 @@
 #include "../rules/kind.h"
 #include "class.h"
 
-static void attributes_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_parameters_given(const struct check *c)
 {
-    AT(driver, NULL, "driverName");
-    AT(parameters, NULL, "parameters");
-
-    if (old && !same_value(json_get(object, "driverName"), json_get(old, "driverName")))
-        field_forbidden(e, driver, "updates to driverName are forbidden.");
-    if (old && !same_value(json_get(object, "parameters"), json_get(old, "parameters")))
-        field_forbidden(e, parameters, "updates to parameters are forbidden.");
-    check_provisioner(e, driver, json_get(object, "driverName"));
-    check_parameters(e, parameters, json_get(object, "parameters"), false);
+    check_parameters(c->e, c->at, c->value, false);
 }
 
-static ROW_CELLS(cells_attributes_class)
-{
-    struct row r = {a, object, now, cells};
-
-    cell_text_at(&r, "driverName");
-    cell_age(&r);
-}
+static const struct rule CLASS_RULES[] = {
+    FIXED_ELSE_FORBIDDEN("driverName", "updates to driverName are forbidden."),
+    FIXED_ELSE_FORBIDDEN("parameters", "updates to parameters are forbidden."),
+    CALL("driverName", check_provisioner),
+    CALL("parameters", check_parameters_given),
+};
 
 /* ---- the kind ---- */
 
 static const struct column COLUMNS[] = {
-    {"DriverName", "string", "", "", 0},
-    {"Age", "string", "", "", 0},
-    {NULL, NULL, NULL, NULL, 0},
+    {"DriverName", "string", .cell = show_text, .path = "driverName"},
+    {"Age", "string", .cell = show_age},
+    {NULL},
 };
 
 const struct kind KIND_VOLUME_ATTRIBUTES_CLASS = {
@@ -42,6 +33,5 @@ const struct kind KIND_VOLUME_ATTRIBUTES_CLASS = {
             .flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
             .columns = COLUMNS,
         },
-    .validate = attributes_validate,
-    .cells = cells_attributes_class,
+    .rules = RULES(CLASS_RULES),
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen prints vapi/types/builtin_table.c. Usage: gen <OpenAPI v3 directory> <kubernetes version>.
+// Command gen prints vapi/types/builtin_table.c, or builtin_enums.h. Usage: gen <OpenAPI v3 directory>
+// <kubernetes version> table|enums.
 package main
 
 import (
@@ -83,8 +84,8 @@ func moduleVersion() string {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		check(fmt.Errorf("usage: gen <OpenAPI v3 directory> <kubernetes version>"))
+	if len(os.Args) != 4 {
+		check(fmt.Errorf("usage: gen <OpenAPI v3 directory> <kubernetes version> table|enums"))
 	}
 	check(extensions.AddToScheme(scheme.Scheme))
 	check(registration.AddToScheme(scheme.Scheme))
@@ -104,7 +105,11 @@ func main() {
 		t.node(reflect.TypeOf(discovery.APIGroupDiscoveryList{}), nil)})
 
 	w := bufio.NewWriter(os.Stdout)
-	t.emit(w, roots, moduleVersion(), os.Args[2])
+	if os.Args[3] == "enums" {
+		t.emitEnums(w, moduleVersion())
+	} else {
+		t.emit(w, roots, moduleVersion(), os.Args[2])
+	}
 	check(w.Flush())
 }
 

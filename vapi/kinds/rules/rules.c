@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rows of validation do. Must never change what is validated, nor report anything a row
+ * does not say: the order and the words of a list of errors are upstream's. */
+#include "rules.h"
+
+#include <sublet/kinds.h>
+
+/* ---- walking ---- */
+
+void rules_check(const struct check *c, const struct rule *rules, size_t n)
+{
+    for (const struct rule *r = rules; r < rules + n; r++) {
+        if (!r->path) {
+            r->check(c, r);
+            continue;
+        }
+        struct check member = *c;
+
+        member.at = FIELD(c->at, r->path);
+        member.value = given(c->value, r->path);
+        member.old = c->old ? given(c->old, r->path) : NULL;
+        r->check(&member, r);
+    }
+}
+
+void rules_check_value(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                       const void *context, const struct rule *rules, size_t n)
+{
+    const struct check c = {.e = e, .at = p, .value = value, .object = value, .context = context};
+
+    rules_check(&c, rules, n);
+}
+
+RULE_FUNCTION(within)
+{
+    if (c->value)
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(inside)
+{
+    rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(each)
+{
+    struct check item = *c;
+    size_t i = 0;
+
+    item.old = NULL;
+    json_each(value, c->value)
+    {
+        item.at = FIELD_INDEX(c->at, i++);
+        item.value = value;
+        rules_check(&item, r->rows, r->n);
+    }
+}
+
+RULE_FUNCTION(each_of_at_most)
+{
+    if (check_list_size(c->e, c->at, c->value, (size_t)r->high))
+        rule_each(c, r);
+}
+
+RULE_FUNCTION(when)
+{
+    if (text_is(c->value, r->other, r->words))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(on_create)
+{
+    if (!c->before)
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(on_update)
+{
+    if (c->before)
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(changed)
+{
+    if (!c->before || !same_value(c->value, c->old))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(call)
+{
+    r->call(c);
+}
+
+RULE_FUNCTION(call_value)
+{
+    if (c->value)
+        r->call_value(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(call_each)
+{
+    size_t i = 0;
+
+    json_each(item, c->value) r->call_value(c->e, FIELD_INDEX(c->at, i++), item);
+}
+
+/* ---- what must be there, and what must not ---- */
+
+RULE_FUNCTION(required)
+{
+    if (!c->value)
+        field_required(c->e, c->at, r->words);
+}
+
+RULE_FUNCTION(given)
+{
+    if (!json_str(c->value).n)
+        field_required(c->e, c->at, r->words);
+}
+
+RULE_FUNCTION(all_given)
+{
+    for (const char *const *name = r->values; *name; name++)
+        check_given(c->e, FIELD(c->at, *name), json_str(json_get(c->value, *name)));
+}
+
+RULE_FUNCTION(some)
+{
+    if (!json_count(c->value))
+        field_required(c->e, c->at, r->words);
+}
+
+RULE_FUNCTION(forbidden)
+{
+    if (c->value)
+        field_forbidden(c->e, c->at, r->words);
+}
+
+/* ---- enums ---- */
+
+RULE_FUNCTION(enum)
+{
+    check_enum(c->e, c->at, json_str(c->value), r->values);
+}
+
+RULE_FUNCTION(enum_said)
+{
+    if (!json_str(c->value).n)
+        field_required(c->e, c->at, r->words);
+    else
+        check_enum(c->e, c->at, json_str(c->value), r->values);
+}
+
+RULE_FUNCTION(enum_if_set)
+{
+    if (json_str(c->value).n)
+        check_enum(c->e, c->at, json_str(c->value), r->values);
+}
+
+RULE_FUNCTION(enum_if_given)
+{
+    check_enum_if(c->e, c->at, c->value, r->values);
+}
+
+RULE_FUNCTION(enum_always)
+{
+    if (!one_of(json_str(c->value), r->values))
+        field_not_supported(c->e, c->at, json_str(c->value), r->values);
+}
+
+RULE_FUNCTION(each_enum)
+{
+    size_t i = 0;
+
+    json_each(item, c->value) check_enum_if(c->e, FIELD_INDEX(c->at, i++), item, r->values);
+}
+
+RULE_FUNCTION(each_enum_list)
+{
+    json_each(item, c->value) check_enum_if(c->e, c->at, item, r->values);
+}
+
+/* ---- names ---- */
+
+RULE_FUNCTION(name)
+{
+    if (check_given(c->e, c->at, json_str(c->value)))
+        check_rule(c->e, c->at, r->name, json_str(c->value));
+}
+
+RULE_FUNCTION(name_always)
+{
+    check_rule(c->e, c->at, r->name, json_str(c->value));
+}
+
+RULE_FUNCTION(name_if_set)
+{
+    if (json_str(c->value).n)
+        check_rule(c->e, c->at, r->name, json_str(c->value));
+}
+
+RULE_FUNCTION(name_if_given)
+{
+    if (c->value)
+        check_rule(c->e, c->at, r->name, json_str(c->value));
+}
+
+RULE_FUNCTION(each_name)
+{
+    size_t i = 0;
+
+    json_each(item, c->value) check_rule(c->e, FIELD_INDEX(c->at, i++), r->name, json_str(item));
+}
+
+/* ---- numbers ---- */
+
+RULE_FUNCTION(nonnegative)
+{
+    (void)r;
+    check_nonnegative(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(nonnegatives)
+{
+    check_all_nonnegative(c->e, c->at, c->value, r->values);
+}
+
+RULE_FUNCTION(positive)
+{
+    (void)r;
+    check_positive(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(range)
+{
+    check_range(c->e, c->at, c->value, r->low, r->high);
+}
+
+RULE_FUNCTION(range_else)
+{
+    int64_t value;
+
+    if (json_i64(c->value, &value) && (value < r->low || value > r->high))
+        field_invalid(c->e, c->at, c->value, r->words);
+}
+
+RULE_FUNCTION(port)
+{
+    (void)r;
+    check_port(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(port_or_name)
+{
+    (void)r;
+    check_port_or_name(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(int_or_percent)
+{
+    (void)r;
+    check_int_or_percent(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(at_most_100_percent)
+{
+    (void)r;
+    check_not_over_100(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(all_at_most)
+{
+    for (const char *const *name = r->values; *name; name++) {
+        struct check member = *c;
+
+        member.at = FIELD(c->at, *name);
+        member.value = json_get(c->value, *name);
+        rule_at_most(&member, r);
+    }
+}
+
+RULE_FUNCTION(at_most)
+{
+    int64_t value = 0;
+
+    json_i64(c->value, &value);
+    if (value > json_i64_at(c->object, r->other, 0))
+        field_invalid(c->e, c->at, json_new_i64(c->e->arena, value), r->words);
+}
+
+RULE_FUNCTION(not_decreased)
+{
+    int64_t now = 0, before = 0;
+
+    (void)r;
+    json_i64(c->value, &now);
+    json_i64(c->old, &before);
+    if (c->old && (!c->value || before > now))
+        field_invalid(c->e, c->at, c->value ? c->value : json_new_i64(c->e->arena, 0),
+                      "cannot be decremented");
+}
+
+/* ---- sizes, uniqueness ---- */
+
+RULE_FUNCTION(max_length)
+{
+    if (json_str(c->value).n > (size_t)r->high)
+        field_too_long(c->e, c->at, (size_t)r->high);
+}
+
+RULE_FUNCTION(max_items)
+{
+    check_list_size(c->e, c->at, c->value, (size_t)r->high);
+}
+
+static void check_once(const struct check *c, const char *key, bool at_key)
+{
+    struct names seen = {.arena = c->e->arena};
+    size_t i = 0;
+
+    json_each(item, c->value)
+    {
+        const cJSON *name = key ? json_get(item, key) : item;
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
+
+        if (!names_add(&seen, json_str(name), item))
+            field_duplicate(c->e, at_key ? FIELD(at, key) : at,
+                            name ? name : json_new_string(c->e->arena, STR("")));
+    }
+}
+
+RULE_FUNCTION(unique)
+{
+    check_once(c, r->words, false);
+}
+
+RULE_FUNCTION(unique_key)
+{
+    check_once(c, r->words, true);
+}
+
+/* ---- what an update may not change ---- */
+
+RULE_FUNCTION(fixed)
+{
+    (void)r;
+    if (c->before)
+        check_immutable(c->e, c->at, c->value, c->old);
+}
+
+RULE_FUNCTION(all_fixed)
+{
+    for (const char *const *name = r->values; c->before && *name; name++)
+        check_immutable(c->e, FIELD(c->at, *name), given(c->value, *name), given(c->old, *name));
+}
+
+RULE_FUNCTION(fixed_text)
+{
+    (void)r;
+    if (c->before)
+        check_immutable_text(c->e, c->at, c->value, c->old);
+}
+
+RULE_FUNCTION(fixed_else_forbidden)
+{
+    if (c->before && !same_value(c->value, c->old))
+        field_forbidden(c->e, c->at, r->words);
+}
+
+/* ---- common parts ---- */
+
+RULE_FUNCTION(labels)
+{
+    (void)r;
+    validate_labels(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(label_selector)
+{
+    (void)r;
+    validate_label_selector(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(conditions)
+{
+    (void)r;
+    validate_conditions(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(driver_name)
+{
+    (void)r;
+    check_driver_name(c->e, c->at, json_str(c->value));
+}

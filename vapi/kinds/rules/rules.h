@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Validation as rows, in upstream's order: each names a member and what it must be; CALL is for
+ * logic across fields. A row adds what is wrong to the list and never stops the rows after it.
+ * Internal to vapi/kinds. */
+#pragma once
+
+#include "check.h"
+#include "enums.h"
+
+#include <limits.h>
+
+/* A value under validation. */
+struct check {
+    struct field_errors *e;
+    const struct field_path *at;
+    const cJSON *value, *old;     /* old: the same place of the object that an update replaces */
+    const cJSON *object, *before; /* the whole object; what an update replaces, or NULL */
+    const void *context;          /* of the caller of rules_check() */
+};
+
+struct rule {
+    const char *path; /* of a member, dotted; NULL: the value itself */
+    void (*check)(const struct check *c, const struct rule *rule);
+    const char *words; /* of the error; NULL: upstream's common ones */
+    long long low, high;
+    enum name_rule name;
+    const char *other;         /* of AT_MOST */
+    const char *const *values; /* of an enum, NULL-ended */
+    const struct rule *rows;   /* of what is inside */
+    size_t n;
+    void (*call)(const struct check *c);
+    void (*call_value)(struct field_errors *e, const struct field_path *p, const cJSON *value);
+};
+
+/* Null is nothing here: where Go prints a nil pointer or list as null there is no value. */
+void rules_check(const struct check *c, const struct rule *rules, size_t n);
+/* The same of a value that no rule led to: the parts that several kinds contain. */
+void rules_check_value(struct field_errors *e, const struct field_path *p, const cJSON *value,
+                       const void *context, const struct rule *rules, size_t n);
+
+/* ---- rows ---- */
+
+/* Short names, categories, members, values: a NULL-ended list. */
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#define RULE(path_, how, ...)                                                                      \
+    {                                                                                              \
+        .path = (path_), .check = rule_##how, __VA_ARGS__                                          \
+    }
+#define RULE_ROWS(rows_) .rows = (rows_), .n = COUNT(rows_)
+
+/* Something must be there; words may be "". */
+#define REQUIRED(path, words_)   RULE(path, required, .words = (words_))             /* any value */
+#define ALL_GIVEN(path, ...)     RULE(path, all_given, .values = NAMES(__VA_ARGS__)) /* members */
+#define GIVEN(path)              RULE(path, given, .words = "") /* a string, not empty */
+#define GIVEN_ELSE(path, words_) RULE(path, given, .words = (words_))
+#define SOME(path, words_)       RULE(path, some, .words = (words_)) /* items or members */
+#define FORBIDDEN(path, words_)  RULE(path, forbidden, .words = (words_))
+
+/* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
+ * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. */
+#define ENUM(path, values_) RULE(path, enum, .values = (values_))
+#define ENUM_SAID(path, values_, words_)                                                           \
+    RULE(path, enum_said, .values = (values_), .words = (words_))
+#define ENUM_IF_SET(path, values_)   RULE(path, enum_if_set, .values = (values_))
+#define ENUM_IF_GIVEN(path, values_) RULE(path, enum_if_given, .values = (values_))
+#define ENUM_ALWAYS(path, values_)   RULE(path, enum_always, .values = (values_))
+/* Each item; wrong ones are reported at the item, or (_LIST) at the list. */
+#define EACH_ENUM(path, values_)      RULE(path, each_enum, .values = (values_))
+#define EACH_ENUM_LIST(path, values_) RULE(path, each_enum_list, .values = (values_))
+
+/* A form of names; the suffixes mean the same. */
+#define NAME(path, name_)          RULE(path, name, .name = NAME_##name_)
+#define NAME_ALWAYS(path, name_)   RULE(path, name_always, .name = NAME_##name_)
+#define NAME_IF_SET(path, name_)   RULE(path, name_if_set, .name = NAME_##name_)
+#define NAME_IF_GIVEN(path, name_) RULE(path, name_if_given, .name = NAME_##name_)
+#define EACH_NAME(path, name_)     RULE(path, each_name, .name = NAME_##name_)
+
+/* Numbers; absent ones are right unless it says otherwise. */
+#define NONNEGATIVE(path) RULE(path, nonnegative)
+#define NONNEGATIVES(path, ...)                                                                    \
+    RULE(path, nonnegatives, .values = NAMES(__VA_ARGS__)) /* members                              \
+                                                            */
+#define POSITIVE(path)           RULE(path, positive)      /* absent is 0 */
+#define RANGE(path, low_, high_) RULE(path, range, .low = (low_), .high = (high_))
+#define AT_LEAST(path, low_, words_)                                                               \
+    RULE(path, range_else, .low = (low_), .high = LLONG_MAX, .words = (words_))
+#define AT_MOST_NUMBER(path, high_)                                                                \
+    RULE(path, range_else, .low = LLONG_MIN, .high = (high_),                                      \
+         .words = "must be less than or equal to " #high_)
+#define RANGE_ELSE(path, low_, high_, words_)                                                      \
+    RULE(path, range_else, .low = (low_), .high = (high_), .words = (words_))
+#define PORT(path)                RULE(path, port) /* absent is 0 */
+#define PORT_OR_NAME(path)        RULE(path, port_or_name)
+#define INT_OR_PERCENT(path)      RULE(path, int_or_percent)
+#define AT_MOST_100_PERCENT(path) RULE(path, at_most_100_percent)
+
+/* No more than the number at another path of the object; members of path. */
+#define ALL_AT_MOST(path, other_, ...)                                                             \
+    RULE(path, all_at_most, .other = (other_), .words = "cannot be greater than " other_,          \
+         .values = NAMES(__VA_ARGS__))
+/* The same of one. */
+#define AT_MOST(path, other_)                                                                      \
+    RULE(path, at_most, .other = (other_), .words = "cannot be greater than " other_)
+#define AT_MOST_ELSE(path, other_, words_) RULE(path, at_most, .other = (other_), .words = (words_))
+/* Of an update: no less than it was; a number that is gone is. */
+#define NOT_DECREASED(path) RULE(path, not_decreased)
+
+#define MAX_LENGTH(path, most) RULE(path, max_length, .high = (most))
+#define MAX_ITEMS(path, most)  RULE(path, max_items, .high = (most))
+
+/* Of an update: the value is that of the object before. */
+#define ALL_FIXED(path, ...)               RULE(path, all_fixed, .values = NAMES(__VA_ARGS__)) /* members */
+#define FIXED(path)                        RULE(path, fixed)
+#define FIXED_TEXT(path)                   RULE(path, fixed_text) /* absent is shown as "" */
+#define FIXED_ELSE_FORBIDDEN(path, words_) RULE(path, fixed_else_forbidden, .words = (words_))
+
+#define LABELS(path)         RULE(path, labels)
+#define LABEL_SELECTOR(path) RULE(path, label_selector)
+#define CONDITIONS(path)     RULE(path, conditions)
+#define DRIVER_NAME(path)    RULE(path, driver_name)
+
+/* Rows about a member that is there; about each item of a list; of a create or an update only. */
+#define WITHIN(path, rows_) RULE(path, within, RULE_ROWS(rows_))
+#define INSIDE(path, rows_) RULE(path, inside, RULE_ROWS(rows_)) /* absent is empty */
+#define EACH(path, rows_)   RULE(path, each, RULE_ROWS(rows_))
+/* The same of a list that has at most so many items; of one that has more nothing else is said. */
+#define EACH_OF_AT_MOST(path, most, rows_)                                                         \
+    RULE(path, each_of_at_most, .high = (most), RULE_ROWS(rows_))
+/* When a member of the value is this string. */
+#define WHEN(path, member, is_, rows_)                                                             \
+    RULE(path, when, .other = (member), .words = (is_), RULE_ROWS(rows_))
+#define ON_CREATE(rows_) RULE(NULL, on_create, RULE_ROWS(rows_))
+/* Of a create, or of an update that changes the value: what was accepted once stays so. */
+#define CHANGED(path, rows_) RULE(path, changed, RULE_ROWS(rows_))
+#define ON_UPDATE(rows_)     RULE(NULL, on_update, RULE_ROWS(rows_))
+/* Strings of a list, or members `key` of its items, each once. */
+#define UNIQUE(path, key)     RULE(path, unique, .words = (key))     /* reported at the item */
+#define UNIQUE_KEY(path, key) RULE(path, unique_key, .words = (key)) /* at its member */
+
+/* Logic across fields. CALL sees the member, its old value and the object, also when it is absent;
+ * CHECK only a value that is there. */
+#define CALL(path, function)  RULE(path, call, .call = (function))
+#define CHECK(path, function) RULE(path, call_value, .call_value = (function))
+
+/* The function of each item of a list. */
+#define CHECK_EACH(path, function) RULE(path, call_each, .call_value = (function))
+
+#define RULE_FUNCTION(how) void rule_##how(const struct check *c, const struct rule *r)
+RULE_FUNCTION(required);
+RULE_FUNCTION(given);
+RULE_FUNCTION(all_given);
+RULE_FUNCTION(some);
+RULE_FUNCTION(forbidden);
+RULE_FUNCTION(enum);
+RULE_FUNCTION(enum_said);
+RULE_FUNCTION(enum_if_set);
+RULE_FUNCTION(enum_if_given);
+RULE_FUNCTION(enum_always);
+RULE_FUNCTION(each_enum);
+RULE_FUNCTION(each_enum_list);
+RULE_FUNCTION(name);
+RULE_FUNCTION(name_always);
+RULE_FUNCTION(name_if_set);
+RULE_FUNCTION(name_if_given);
+RULE_FUNCTION(each_name);
+RULE_FUNCTION(nonnegative);
+RULE_FUNCTION(nonnegatives);
+RULE_FUNCTION(positive);
+RULE_FUNCTION(range);
+RULE_FUNCTION(range_else);
+RULE_FUNCTION(port);
+RULE_FUNCTION(port_or_name);
+RULE_FUNCTION(int_or_percent);
+RULE_FUNCTION(at_most_100_percent);
+RULE_FUNCTION(all_at_most);
+RULE_FUNCTION(at_most);
+RULE_FUNCTION(not_decreased);
+RULE_FUNCTION(max_length);
+RULE_FUNCTION(max_items);
+RULE_FUNCTION(fixed);
+RULE_FUNCTION(all_fixed);
+RULE_FUNCTION(fixed_text);
+RULE_FUNCTION(fixed_else_forbidden);
+RULE_FUNCTION(labels);
+RULE_FUNCTION(label_selector);
+RULE_FUNCTION(conditions);
+RULE_FUNCTION(driver_name);
+RULE_FUNCTION(within);
+RULE_FUNCTION(inside);
+RULE_FUNCTION(each);
+RULE_FUNCTION(each_of_at_most);
+RULE_FUNCTION(when);
+RULE_FUNCTION(on_create);
+RULE_FUNCTION(on_update);
+RULE_FUNCTION(changed);
+RULE_FUNCTION(unique);
+RULE_FUNCTION(unique_key);
+RULE_FUNCTION(call);
+RULE_FUNCTION(call_value);
+RULE_FUNCTION(call_each);
