@@ -6,7 +6,8 @@ that content type. A path that begins with "ns/" is in a namespace of the conver
 sent as it is, one that begins with "base64:" decoded. more: {save: {name: member.of.answer}} puts the value where
 <name> stands in later steps; {until: 200} asks again until that is the code; {quiet: true} is not compared.
 
-What no two servers share is blotted out: uids, dates, revisions, numbers in messages. The order of items is not.
+What no two servers share is blotted out: uids, dates, revisions, numbers in messages. The order of items is not. In a
+conversation with `ordered: true` the order of members is compared, too: clients hash the bytes.
 """
 import base64
 import concurrent.futures
@@ -152,10 +153,22 @@ def clean(value):
     return walk(value)
 
 
-def differences(a, b):
+def differences(a, b, ordered=False):
     if a["code"] != b["code"]:
         return [("code", f"{a['code']} {a.get('body')}"[:400], f"{b['code']} {b.get('body')}"[:400])]
-    return _walk(a, b, "")
+    return [*_walk(a, b, ""), *(_orders(a["body"], b["body"], "") if ordered else ())]
+
+
+def _orders(here, there, path):
+    """Members that both have, in another order."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        if here.keys() == there.keys() and list(here) != list(there):
+            yield f"{path} order", list(here), list(there)
+        for key in here.keys() & there.keys():
+            yield from _orders(here[key], there[key], f"{path}.{key}")
+    elif isinstance(here, list) and isinstance(there, list):
+        for i, (a, b) in enumerate(zip(here, there)):
+            yield from _orders(a, b, f"{path}[{i}]")
 
 
 def one(pair, talk):
@@ -171,7 +184,8 @@ def one(pair, talk):
                 longer = [step[0], step[1].replace(ONE_SECOND, f"timeoutSeconds={seconds}"), *step[2:]]
                 a, b = [s.ask(longer) for s in sides]  # one may not have sent all of it yet
             what = f"{i} {step[0]} {step[1]}" + (f" {json.dumps(step[3])}" if len(step) > 3 and step[3] else "")
-            for where, x, y in [] if len(step) > 4 and step[4].get("quiet") else differences(a, b):
+            quiet = len(step) > 4 and step[4].get("quiet")
+            for where, x, y in [] if quiet else differences(a, b, talk.get("ordered")):
                 if where.split(".")[-1].split("[")[0] not in talk.get("but", ()):
                     found.append(Difference(talk["name"], what, where, x, y, []))
     finally:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gives a decoded body the form it would have after Go decoded it into its type and printed it
- * again: type errors, nulls, omitempty, zero values of fields without it, canonical scalars.
- * Unknown fields are recorded and kept. Must never change the contents of a RawExtension or an
- * unknown field.
+ * again: type errors, nulls, omitempty, zero values of fields without it, canonical scalars, maps
+ * in the order of their keys. Unknown fields are recorded and dropped. Must never change the
+ * contents of a RawExtension.
  *
  * Go's rules in short: a field is printed unless it has omitempty and is empty, and a struct is
  * never empty; a nil pointer, slice or map without omitempty is printed as null; null leaves a
@@ -196,6 +196,7 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
         if (!field) {
             if (w->strict)
                 strict_add(w->strict, "unknown field", walk_path(w, at, str_c(member->string)));
+            json_detach(object, member);
             continue;
         }
         dropped = normalise_member(w, node, field, member, at, depth);
@@ -248,6 +249,7 @@ static int normalise_map(struct walk *w, uint32_t elem, cJSON *object, const str
         if (normalise_item(w, elem, member, &here, depth))
             return -1;
     }
+    tree_sort_members(w->arena, object); /* not before: errors come in the order of the body */
     return 0;
 }
 

@@ -380,8 +380,8 @@ static void prepare_namespace(struct arena *a, cJSON *object)
 static void validate_budget_first(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
     (void)old;
-    if (json_i64_at(object, "spec.first", 0) < 0)
-        field_required(e, FIELD(FIELD(NULL, "spec"), "first"), "");
+    if (json_i64_at(object, "spec.minAvailable", 0) < 0)
+        field_required(e, FIELD(FIELD(NULL, "spec"), "minAvailable"), "");
 }
 
 static void validate_budget(struct field_errors *e, const cJSON *object, const cJSON *old)

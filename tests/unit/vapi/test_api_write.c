@@ -236,15 +236,15 @@ static struct answer post_budget(struct harness *h, const char *label, const cha
 static void test_order_of_validation(void **state)
 {
     struct harness *h = *state;
-    struct answer a = post_budget(h, "a b", "{\"first\":-1,\"maxUnavailable\":-1}");
+    struct answer a = post_budget(h, "a b", "{\"minAvailable\":-1,\"maxUnavailable\":-1}");
 
     check_status(a, 422, "Invalid",
-                 "PodDisruptionBudget.policy \"A_b\" is invalid: spec.first: Required value");
-    a = post_budget(h, "a b", "{\"first\":1,\"maxUnavailable\":-1}");
+                 "PodDisruptionBudget.policy \"A_b\" is invalid: spec.minAvailable: Required value");
+    a = post_budget(h, "a b", "{\"minAvailable\":1,\"maxUnavailable\":-1}");
     check_status(a, 422, "Invalid",
                  "PodDisruptionBudget.policy \"A_b\" is invalid: spec.maxUnavailable: Required "
                  "value");
-    a = post_budget(h, "a b", "{\"first\":1,\"maxUnavailable\":1}");
+    a = post_budget(h, "a b", "{\"minAvailable\":1,\"maxUnavailable\":1}");
     assert_int_equal(a.status, 422);
     assert_str(json_str(json_get(json_at(json_path(a.json, "details.causes"), 0), "field")),
                "metadata.labels");
