@@ -46,16 +46,6 @@ const cJSON *revision_template(const cJSON *revision)
     return json_path(revision, "data.spec.template");
 }
 
-/* Keys sorted, at every level: clients compare the bytes with those they print themselves. */
-static void sort_members(struct arena *a, cJSON *value)
-{
-    if (json_is_object(value))
-        tree_sort_members(a, value);
-    if (!json_is_object(value) && !json_is_array(value))
-        return;
-    json_each(member, value) sort_members(a, member);
-}
-
 /* A strategic merge patch that replaces any template by this one: `kubectl rollout undo` sends
  * it. */
 static cJSON *data_of(struct arena *a, const cJSON *owner)
@@ -65,7 +55,7 @@ static cJSON *data_of(struct arena *a, const cJSON *owner)
         json_set(a, spec, "template", json_copy(a, json_path(owner, "spec.template")));
 
     json_set_str(a, template_, "$patch", STR("replace"));
-    sort_members(a, data);
+    tree_sort(a, data);
     return data;
 }
 

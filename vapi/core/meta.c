@@ -7,6 +7,7 @@
  * pkg/registry/rest/{create,update,meta}.go. */
 #include "meta.h"
 
+#include "../types/tree.h"
 #include "core.h"
 
 #include <string.h>
@@ -46,14 +47,29 @@ static void move_first(cJSON *parent, const char *key)
     parent->child = node;
 }
 
-void meta_canonical(cJSON *object)
+/* Built-in metadata is printed from a struct, its maps sorted by key. */
+static void order_metadata(struct arena *a, cJSON *metadata)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+
+    for (size_t i = 0; i < COUNT(maps); i++)
+        if (json_is_object(json_get(metadata, maps[i])))
+            tree_sort_members(a, json_get(metadata, maps[i]));
+    for (size_t i = N_ORDER; i > 0; i--)
+        move_first(metadata, ORDER[i - 1]);
+}
+
+void meta_canonical(struct arena *a, const struct resource *r, cJSON *object)
 {
     cJSON *metadata = json_get(object, "metadata");
 
-    if (json_is_object(metadata))
-        for (size_t i = N_ORDER; i > 0; i--)
-            move_first(metadata, ORDER[i - 1]);
-    move_first(object, "metadata");
+    if (r->crd) {
+        tree_sort(a, object);
+    } else {
+        if (json_is_object(metadata))
+            order_metadata(a, metadata);
+        move_first(object, "metadata");
+    }
     move_first(object, "apiVersion");
     move_first(object, "kind");
 }

@@ -6,8 +6,9 @@
 
 #include <sublet/call.h>
 
-/* Puts kind, apiVersion and metadata first, metadata's members in upstream's order. */
-void meta_canonical(cJSON *object);
+/* Puts members in upstream's order: metadata's as its struct has them, its maps sorted; all members
+ * of a custom resource sorted. kind and apiVersion are first. */
+void meta_canonical(struct arena *a, const struct resource *r, cJSON *object);
 cJSON *meta_of(struct arena *a, cJSON *object);
 void meta_wipe(struct arena *a, cJSON *object);
 void meta_fill(struct vapi *api, struct arena *a, cJSON *object);

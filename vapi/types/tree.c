@@ -77,6 +77,15 @@ void tree_sort_members(struct arena *a, cJSON *object)
     }
 }
 
+void tree_sort(struct arena *a, cJSON *value)
+{
+    if (json_is_object(value))
+        tree_sort_members(a, value);
+    if (!json_is_object(value) && !json_is_array(value))
+        return;
+    json_each(member, value) tree_sort(a, member);
+}
+
 void tree_become(cJSON *node, const cJSON *value)
 {
     node->type = value->type;

@@ -14,6 +14,8 @@ enum { TREE_DEPTH = 300 };
 cJSON *tree_add(cJSON *object, const char *key, cJSON *item);
 /* Sorts the members by key, bytewise, as Go prints maps. Of duplicates the last stays. */
 void tree_sort_members(struct arena *a, cJSON *object);
+/* The same at every level of any value. */
+void tree_sort(struct arena *a, cJSON *value);
 /* Turns a node into another one, in place: its key and neighbours stay. `value` must not be used
  * afterwards. */
 void tree_become(cJSON *node, const cJSON *value);

@@ -338,10 +338,16 @@ static int check_type_meta(struct call *c, struct str body, struct err *err)
     return unrecognised(c, body, "", err);
 }
 
+/* The custom resource itself, which its status is written with; not a Scale. */
+static bool is_custom_body(const struct call *c)
+{
+    return c->resource->crd && (!c->sub || !c->sub->object_kind || c->sub->kind == SUB_STATUS);
+}
+
 /* A custom resource must have both kind and version: there are no defaults. */
 static int check_custom(struct call *c, struct str body, struct err *err)
 {
-    if (!c->resource->crd || (c->sub && c->sub->object_kind))
+    if (!is_custom_body(c))
         return 0;
     if (!json_str(json_get(c->body, "kind")).n) {
         err_set(err, &ERR_BAD_REQUEST, "Object 'Kind' is missing in '%.*s'",
@@ -473,7 +479,7 @@ static int normalise(struct call *c, cJSON *object, bool patched, struct err *er
     if (json_is_array(entries) && !json_first(entries) && !c->resource->crd)
         json_append(entries, json_new_object(c->arena));
 
-    if (r->crd && !(c->sub && c->sub->object_kind)) {
+    if (is_custom_body(c)) {
         if (normalise_metadata(c, object, err))
             return -1;
         crd_prune(r->crd, c->arena, object, &c->strict);
@@ -576,7 +582,7 @@ static void order_strict(struct call *c)
     enum body_format format;
     struct err ignored;
 
-    if (c->resource->crd && !(c->sub && c->sub->object_kind))
+    if (is_custom_body(c))
         return;
     err_init(&ignored, c->arena);
     if (body_format(c, &format, &ignored) == 0 && format == FORMAT_JSON)

@@ -275,8 +275,11 @@ static int choose_form(struct call *c, struct err *err)
     if (check_route(c, err))
         return -1;
     n = read_accept(accept, clauses);
-    if (!choose(c, clauses, n, false, &chosen) && !choose(c, clauses, n, true, &chosen))
+    if (!choose(c, clauses, n, false, &chosen) && !choose(c, clauses, n, true, &chosen)) {
+        for (size_t i = 0; i < n; i++) /* a Status has a message, also where its resource has none */
+            c->protobuf |= is_protobuf(&clauses[i]) && !clauses[i].unusable && !clauses[i].as.n;
         return not_acceptable(c, err);
+    }
     /* There is no stream of YAML documents; other types in Accept are ignored. */
     if (c->resource && c->verb == CALL_WATCH && c->yaml)
         return not_acceptable(c, err);
