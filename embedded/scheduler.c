@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 
 #define SCHEDULER_MAGIC 0x73636864u
@@ -118,19 +119,17 @@ static void bind_pod(struct reconcile *r, struct attempt *t, struct node_entry *
 {
     struct arena *a = reconcile_arena(r);
     struct bound *b = ARENA_NEW(a, struct bound);
-    cJSON *binding = json_new_object(a), *meta = json_ensure_object(a, binding, "metadata");
-    cJSON *target = json_ensure_object(a, binding, "target");
+    cJSON *metadata, *target;
 
     *b = (struct bound){arena_str(a, t->entry->key), arena_str(a, t->entry->uid),
                         arena_str(a, n->name), t->pod};
-    json_set_str(a, meta, "name", meta_name(t->pod));
-    json_set_str(a, meta, "namespace", meta_ns(t->pod));
-    json_set_str(a, meta, "uid", b->uid);
-    json_set_str(a, target, "kind", STR("Node"));
-    json_set_str(a, target, "name", n->name);
+    metadata = json_object(a, JSON("name", meta_name(t->pod)), JSON("namespace", meta_ns(t->pod)),
+                           JSON("uid", b->uid));
+    target = json_object(a, JSON("kind", "Node"), JSON("name", n->name));
     cluster_nominate(t->cluster, t->entry, STR_NULL);
     cluster_assume(t->cluster, t->entry, n);
-    reconcile_create(r, reconcile_resource(r, "", "bindings"), meta_ns(t->pod), binding);
+    reconcile_create(r, reconcile_resource(r, "", "bindings"), meta_ns(t->pod),
+                     json_object(a, JSON("metadata", metadata), JSON("target", target)));
     reconcile_then(r, on_bound, b);
 }
 

@@ -4,6 +4,7 @@
  * ConfigMap is kept correct. */
 #include "util.h"
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 
 #define CA_NAME STR("kube-root-ca.crt")
@@ -17,14 +18,8 @@ static bool namespace_is_active(struct reconcile *r, struct str name)
 
 static cJSON *object_named(struct arena *a, const char *kind, struct str ns, struct str name)
 {
-    cJSON *o = json_new_object(a), *meta;
-
-    json_set_str(a, o, "kind", str_c(kind));
-    json_set_str(a, o, "apiVersion", STR("v1"));
-    meta = json_ensure_object(a, o, "metadata");
-    json_set_str(a, meta, "name", name);
-    json_set_str(a, meta, "namespace", ns);
-    return o;
+    return json_object(a, JSON("kind", kind), JSON("apiVersion", "v1"),
+                       JSON("metadata", json_object(a, JSON("name", name), JSON("namespace", ns))));
 }
 
 /* Keys are namespaces: "/name". Events of the objects themselves are mapped to their namespace. */

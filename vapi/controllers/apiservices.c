@@ -5,6 +5,8 @@
  * pkg/apiserver/apiserver.go of kube-apiserver. */
 #include "util.h"
 
+#include <sublet/json_build.h>
+
 #define KEY      "/local"
 #define MANAGED  "kube-aggregator.kubernetes.io/automanaged"
 #define CALM_MS  300 /* the registry follows a CRD a moment later */
@@ -18,18 +20,14 @@ struct wanted {
 
 static cJSON *service_of(struct arena *a, const struct resource *r, struct str name)
 {
-    cJSON *o = json_new_object(a), *metadata = json_ensure_object(a, o, "metadata"), *spec;
+    cJSON *labels = json_object(a, JSON(MANAGED, r->crd ? "true" : "onstart"));
+    cJSON *spec = json_object(a, JSON_NONEMPTY("group", r->group), JSON("version", r->version),
+                              JSON_I64("groupPriorityMinimum", resource_group_priority(r)),
+                              JSON_I64("versionPriority", resource_version_priority(r)));
 
-    json_set_str(a, metadata, "name", name);
-    json_set_str(a, json_ensure_object(a, metadata, "labels"), MANAGED,
-                 r->crd ? STR("true") : STR("onstart"));
-    spec = json_ensure_object(a, o, "spec");
-    if (r->group.n)
-        json_set_str(a, spec, "group", r->group);
-    json_set_str(a, spec, "version", r->version);
-    json_set_i64(a, spec, "groupPriorityMinimum", resource_group_priority(r));
-    json_set_i64(a, spec, "versionPriority", resource_version_priority(r));
-    return o;
+    return json_object(a,
+                       JSON("metadata", json_object(a, JSON("name", name), JSON("labels", labels))),
+                       JSON("spec", spec));
 }
 
 static bool on_resource(void *ctx, const struct resource *r)

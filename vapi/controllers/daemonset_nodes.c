@@ -3,6 +3,8 @@
  * as the scheduler would. Must stay pure: trees in, answers out. */
 #include "daemonset_nodes.h"
 
+#include <sublet/json_build.h>
+
 /* --- selector and affinity --- */
 
 static bool compare_numbers(const cJSON *values, struct str value, bool greater)
@@ -144,21 +146,18 @@ void ds_tolerate(struct arena *a, cJSON *pod)
 
         if (!t)
             t = json_append(list, json_new_object(a));
-        json_set_str(a, t, "key", str_c(AUTOMATIC[i].key));
-        json_set_str(a, t, "operator", STR("Exists"));
-        json_set_str(a, t, "effect", str_c(AUTOMATIC[i].effect));
+        json_put(a, t, JSON("key", AUTOMATIC[i].key), JSON("operator", "Exists"),
+                 JSON("effect", AUTOMATIC[i].effect));
         json_remove(t, "tolerationSeconds");
     }
 }
 
 static cJSON *fields_for(struct arena *a, struct str node)
 {
-    cJSON *fields = json_new_array(a), *field = json_append(fields, json_new_object(a));
+    cJSON *values = json_array(a, json_new_string(a, node));
 
-    json_set_str(a, field, "key", STR("metadata.name"));
-    json_set_str(a, field, "operator", STR("In"));
-    json_append(json_set(a, field, "values", json_new_array(a)), json_new_string(a, node));
-    return fields;
+    return json_array(a, json_object(a, JSON("key", "metadata.name"), JSON("operator", "In"),
+                                     JSON("values", values)));
 }
 
 void ds_bind(struct arena *a, cJSON *pod, struct str node)

@@ -8,6 +8,8 @@
 #include "selector_index.h"
 #include "slices.h"
 
+#include <sublet/json_build.h>
+
 /* --- a pod of a service --- */
 
 static int64_t named_port(const cJSON *containers, struct str name, struct str protocol,
@@ -75,13 +77,8 @@ bool service_names_host(const struct service_run *s, const cJSON *pod)
 
 cJSON *pod_reference(struct arena *a, const cJSON *pod)
 {
-    cJSON *ref = json_new_object(a);
-
-    json_set_str(a, ref, "kind", STR("Pod"));
-    json_set_str(a, ref, "namespace", meta_ns(pod));
-    json_set_str(a, ref, "name", meta_name(pod));
-    json_set_str(a, ref, "uid", meta_uid(pod));
-    return ref;
+    return json_object(a, JSON("kind", "Pod"), JSON("namespace", meta_ns(pod)),
+                       JSON("name", meta_name(pod)), JSON("uid", meta_uid(pod)));
 }
 
 cJSON *service_labels(struct service_run *s)

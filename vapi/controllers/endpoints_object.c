@@ -7,6 +7,8 @@
 
 #include "slices.h"
 
+#include <sublet/json_build.h>
+
 #define MANAGED_BY    "endpoints.kubernetes.io/managed-by"
 #define OVER_CAPACITY "endpoints.kubernetes.io/over-capacity"
 #define CAPACITY      1000
@@ -52,16 +54,11 @@ static struct str address_of(const struct service_run *s, const cJSON *pod)
 
 static cJSON *make_address(struct service_run *s, const cJSON *pod, struct str ip)
 {
-    cJSON *address = json_new_object(s->arena);
-    struct str node = json_str_at(pod, "spec.nodeName");
+    struct str hostname = service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
 
-    json_set_str(s->arena, address, "ip", ip);
-    if (service_names_host(s, pod))
-        json_set_str(s->arena, address, "hostname", json_str_at(pod, "spec.hostname"));
-    if (node.n)
-        json_set_str(s->arena, address, "nodeName", node);
-    json_set(s->arena, address, "targetRef", pod_reference(s->arena, pod));
-    return address;
+    return json_object(s->arena, JSON("ip", ip), JSON_NONEMPTY("hostname", hostname),
+                       JSON_NONEMPTY("nodeName", json_str_at(pod, "spec.nodeName")),
+                       JSON("targetRef", pod_reference(s->arena, pod)));
 }
 
 static struct subset *subset_get(struct subsets *x, cJSON *ports)

@@ -6,6 +6,8 @@
 
 #include "slices.h"
 
+#include <sublet/json_build.h>
+
 #define PER_SLICE 100
 
 const struct str ENDPOINT_SLICE_MANAGER = {"endpointslice-controller.k8s.io", 31};
@@ -57,9 +59,7 @@ static cJSON *addresses_of(struct service_run *s, const cJSON *pod, struct str t
 
 static void add_hint(struct arena *a, cJSON *hints, const char *key, struct str name)
 {
-    cJSON *list = json_set(a, hints, key, json_new_array(a));
-
-    json_set_str(a, json_append(list, json_new_object(a)), "name", name);
+    json_set(a, hints, key, json_array(a, json_object(a, JSON("name", name))));
 }
 
 /* Where the service prefers close traffic, each ready endpoint gets a hint for its own zone and
@@ -83,23 +83,17 @@ static void set_hints(struct service_run *s, cJSON *endpoint, struct str zone, s
 static cJSON *make_endpoint(struct service_run *s, const cJSON *pod, cJSON *addresses)
 {
     struct arena *a = s->arena;
-    cJSON *endpoint = json_new_object(a), *conditions;
     bool serving = pod_is_ready(pod), terminating = object_is_terminating(pod);
     bool ready = s->publish_unready || (serving && !terminating);
     struct str node = json_str_at(pod, "spec.nodeName"), zone = zone_of(s, node);
+    struct str hostname = service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
+    cJSON *conditions = json_object(a, JSON_BOOL("ready", ready), JSON_BOOL("serving", serving),
+                                    JSON_BOOL("terminating", terminating));
+    cJSON *endpoint =
+        json_object(a, JSON("addresses", addresses), JSON("conditions", conditions),
+                    JSON_NONEMPTY("hostname", hostname), JSON("targetRef", pod_reference(a, pod)),
+                    JSON_NONEMPTY("nodeName", node), JSON_NONEMPTY("zone", zone));
 
-    json_set(a, endpoint, "addresses", addresses);
-    conditions = json_ensure_object(a, endpoint, "conditions");
-    json_set_bool(a, conditions, "ready", ready);
-    json_set_bool(a, conditions, "serving", serving);
-    json_set_bool(a, conditions, "terminating", terminating);
-    if (service_names_host(s, pod))
-        json_set_str(a, endpoint, "hostname", json_str_at(pod, "spec.hostname"));
-    json_set(a, endpoint, "targetRef", pod_reference(a, pod));
-    if (node.n)
-        json_set_str(a, endpoint, "nodeName", node);
-    if (zone.n)
-        json_set_str(a, endpoint, "zone", zone);
     if (ready)
         set_hints(s, endpoint, zone, node);
     return endpoint;

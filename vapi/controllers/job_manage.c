@@ -4,6 +4,8 @@
  * deleted, so that it does not count as failed. */
 #include "job.h"
 
+#include <sublet/json_build.h>
+
 #define BURST         500
 #define DELAY_S       10
 #define DELAY_MOST_S  600
@@ -84,7 +86,7 @@ static void add_index_env(struct arena *a, cJSON *containers)
 {
     json_each(container, containers)
     {
-        cJSON *env = json_get(container, "env"), *item, *from;
+        cJSON *env = json_get(container, "env"), *from;
         bool there = false;
 
         json_each(e, env) there |= str_eqc(json_str_at(e, "name"), "JOB_COMPLETION_INDEX");
@@ -92,10 +94,9 @@ static void add_index_env(struct arena *a, cJSON *containers)
             continue;
         if (!json_is_array(env))
             env = json_set(a, container, "env", json_new_array(a));
-        item = json_append(env, json_new_object(a));
-        json_set_str(a, item, "name", STR("JOB_COMPLETION_INDEX"));
-        from = json_ensure_path(a, item, "valueFrom.fieldRef");
-        json_set_str(a, from, "fieldPath", STR("metadata.labels['" JOB_INDEX "']"));
+        from = json_object(a, JSON("fieldPath", "metadata.labels['" JOB_INDEX "']"));
+        json_append(env, json_object(a, JSON("name", "JOB_COMPLETION_INDEX"),
+                                     JSON("valueFrom", json_object(a, JSON("fieldRef", from)))));
     }
 }
 

@@ -4,6 +4,8 @@
  * rules: pkg/controller/endpointslicemirroring of Kubernetes 1.36. */
 #include "slices.h"
 
+#include <sublet/json_build.h>
+
 #define PER_SUBSET 1000
 
 static const struct str MANAGER = {"endpointslicemirroring-controller.k8s.io", 40};
@@ -27,19 +29,14 @@ static bool is_mirrored(const cJSON *endpoints)
 
 static cJSON *make_endpoint(struct mirror *m, const cJSON *address, bool ready)
 {
-    static const char *const taken[] = {"hostname", "nodeName", "targetRef"};
-    cJSON *endpoint = json_new_object(m->arena), *list = json_new_array(m->arena);
+    struct arena *a = m->arena;
+    cJSON *ip = json_new_string(a, json_str_at(address, "ip"));
 
-    json_append(json_set(m->arena, endpoint, "addresses", list),
-                json_new_string(m->arena, json_str_at(address, "ip")));
-    json_set_bool(m->arena, json_ensure_object(m->arena, endpoint, "conditions"), "ready", ready);
-    for (size_t i = 0; i < 3; i++) {
-        const cJSON *item = json_get(address, taken[i]);
-
-        if (item)
-            json_set(m->arena, endpoint, taken[i], json_copy(m->arena, item));
-    }
-    return endpoint;
+    return json_object(a, JSON("addresses", json_array(a, ip)),
+                       JSON("conditions", json_object(a, JSON_BOOL("ready", ready))),
+                       JSON("hostname", json_copy(a, json_get(address, "hostname"))),
+                       JSON("nodeName", json_copy(a, json_get(address, "nodeName"))),
+                       JSON("targetRef", json_copy(a, json_get(address, "targetRef"))));
 }
 
 static cJSON *make_ports(struct mirror *m, const cJSON *subset)
