@@ -7,8 +7,6 @@
 
 #include <assert.h>
 
-#include "json_impl.h"
-
 /* NULL: the member is left out. */
 static cJSON *node_of(struct arena *a, const struct json_member *m)
 {
@@ -29,17 +27,6 @@ static cJSON *node_of(struct arena *a, const struct json_member *m)
     }
 }
 
-static void append(cJSON *object, const char *key, cJSON *node)
-{
-    union {
-        const char *literal;
-        char *string; /* of cJSON's type; never written through */
-    } pun = {.literal = key};
-
-    node->string = pun.string;
-    json_link(object, node);
-}
-
 cJSON *json_build(struct arena *a, size_t n, const struct json_member *members)
 {
     cJSON *ret = json_new_object(a);
@@ -48,7 +35,7 @@ cJSON *json_build(struct arena *a, size_t n, const struct json_member *members)
         cJSON *node = node_of(a, &members[i]);
 
         if (node)
-            append(ret, members[i].key, node);
+            json_add(ret, members[i].key, node);
     }
     return ret;
 }
@@ -62,7 +49,7 @@ cJSON *json_put_members(struct arena *a, cJSON *object, size_t n, const struct j
         if (old)
             json_replace(object, old, node);
         else if (node)
-            append(object, members[i].key, node);
+            json_add(object, members[i].key, node);
     }
     return object;
 }

@@ -379,6 +379,19 @@ cJSON *json_set_bool(struct arena *a, cJSON *object, const char *key, bool value
     return json_set(a, object, key, json_new_bool(a, value));
 }
 
+cJSON *json_add(cJSON *object, const char *key, cJSON *item)
+{
+    union {
+        const char *key;
+        char *string; /* of cJSON's type; never written through */
+    } pun = {.key = key};
+
+    assert(json_is_object(object) && !item->next);
+    item->string = pun.string;
+    json_link(object, item);
+    return item;
+}
+
 cJSON *json_append(cJSON *array, cJSON *item)
 {
     assert(json_is_array(array) && !item->next);

@@ -19,20 +19,10 @@ enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it 
 /* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
 void translate_hash(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
 
-/* Appends a member without a look-up: the key must be new. */
+/* json_add() with a copy of the key. */
 static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, cJSON *item)
 {
-    item->string = arena_cstr(a, key);
-    item->next = NULL;
-    if (object->child) {
-        item->prev = object->child->prev;
-        item->prev->next = item;
-        object->child->prev = item;
-    } else {
-        item->prev = item;
-        object->child = item;
-    }
-    return item;
+    return json_add(object, arena_cstr(a, key), item);
 }
 
 static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, struct str value)

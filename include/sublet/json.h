@@ -81,6 +81,8 @@ cJSON *json_set_first(struct arena *a, cJSON *object, const char *key, cJSON *it
 cJSON *json_set_str(struct arena *a, cJSON *object, const char *key, struct str value);
 cJSON *json_set_i64(struct arena *a, cJSON *object, const char *key, int64_t value);
 cJSON *json_set_bool(struct arena *a, cJSON *object, const char *key, bool value);
+/* Appends a member whose key is not there yet. The key is not copied: it outlives the tree. */
+cJSON *json_add(cJSON *object, const char *key, cJSON *item);
 cJSON *json_append(cJSON *array, cJSON *item);                              /* returns item */
 cJSON *json_ensure_object(struct arena *a, cJSON *object, const char *key); /* get or add {} */
 cJSON *json_ensure_path(struct arena *a, cJSON *object, const char *dotted);

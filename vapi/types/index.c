@@ -94,7 +94,7 @@ void members_set(struct members *m, const char *key, cJSON *item)
     if (old)
         json_replace(m->object, old, item);
     else
-        tree_add(m->object, key, item);
+        json_add(m->object, key, item);
     if (m->indexed)
         index_put(&m->index, str_c(key), &fresh)->node = item;
 }

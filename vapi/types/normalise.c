@@ -113,7 +113,7 @@ static void fill_absent(struct walk *w, uint32_t node, cJSON *object, const uint
             continue;
         value = json_new_null(w->arena);
         make_zero(w, field->node, field->flags & FIELD_POINTER, value, depth);
-        tree_add(object, name, value);
+        json_add(object, name, value);
     }
 }
 

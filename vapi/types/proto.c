@@ -195,7 +195,7 @@ static int decode_entry(struct proto *p, const struct schema_node *map,
         return err_set(p->err, &ERR_BAD_REQUEST, "proto: a key of %s has a zero byte", name);
     if (!value && node_at(p->schema, map->elem)->kind == SCHEMA_BYTES)
         value = json_new_string(p->arena, STR(""));
-    tree_add(object, arena_cstr(p->arena, key), value ? value : json_new_null(p->arena));
+    json_add(object, arena_cstr(p->arena, key), value ? value : json_new_null(p->arena));
     return 0;
 }
 
@@ -218,7 +218,7 @@ static cJSON *member_of(struct proto *p, cJSON *object, const char *name, bool a
         return member;
     if (proto_count(p))
         return NULL;
-    return tree_add(object, name, array ? json_new_array(p->arena) : json_new_object(p->arena));
+    return json_add(object, name, array ? json_new_array(p->arena) : json_new_object(p->arena));
 }
 
 static int decode_field(struct proto *p, const struct schema_field *field,
@@ -248,7 +248,7 @@ static int decode_field(struct proto *p, const struct schema_field *field,
     if (member)
         json_replace(object, member, value);
     else
-        tree_add(object, name, value);
+        json_add(object, name, value);
     return 0;
 }
 

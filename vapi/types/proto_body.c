@@ -100,8 +100,8 @@ int proto_decode(struct arena *a, struct str body, cJSON **ret, struct err *err)
     if (find_type(&e, &node, err))
         return -1;
 
-    tree_add(object, "apiVersion", json_new_string(a, e.api_version));
-    tree_add(object, "kind", json_new_string(a, e.kind));
+    json_add(object, "apiVersion", json_new_string(a, e.api_version));
+    json_add(object, "kind", json_new_string(a, e.kind));
     if (proto_tree(a, &SCHEMA_BUILTIN, node, e.raw, object, err) ||
         normalise_decoded(a, &SCHEMA_BUILTIN, node, object, err)) {
         struct str version = e.api_version;

@@ -167,7 +167,7 @@ static cJSON *key_alone(struct strategic *s, const cJSON *item, const char *key)
 {
     cJSON *alone = json_new_object(s->arena);
 
-    return tree_add(alone, key, json_copy(s->arena, json_get(item, key))), alone;
+    return json_add(alone, key, json_copy(s->arena, json_get(item, key))), alone;
 }
 
 /* Merges each item of patch into the first of original with its key, or appends it. Upstream

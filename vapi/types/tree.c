@@ -10,23 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-cJSON *tree_add(cJSON *object, const char *key, cJSON *item)
-{
-    assert(json_is_object(object) && !item->next);
-    /* The key of a node is never written through: the cast only takes cJSON's type. */
-    item->string = (char *)(uintptr_t)key;
-    item->next = NULL;
-    if (object->child) {
-        item->prev = object->child->prev;
-        item->prev->next = item;
-        object->child->prev = item;
-    } else {
-        item->prev = item;
-        object->child = item;
-    }
-    return item;
-}
-
 struct entry {
     cJSON *node;
     size_t place;
@@ -73,7 +56,7 @@ void tree_sort_members(struct arena *a, cJSON *object)
 
         node->next = node->prev = NULL;
         if (i + 1 == n || strcmp(node->string, entries[i + 1].node->string) != 0)
-            tree_add(object, node->string, node);
+            json_add(object, node->string, node);
     }
 }
 

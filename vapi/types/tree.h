@@ -9,9 +9,6 @@
 /* No walk is deeper. JSON_LIMITS lets no decoded tree be deeper than 256. */
 enum { TREE_DEPTH = 300 };
 
-/* Appends item as the member `key`, which must not be in object yet. key is not copied: it lives in
- * the schema's strings or in the arena of the tree. */
-cJSON *tree_add(cJSON *object, const char *key, cJSON *item);
 /* Sorts the members by key, bytewise, as Go prints maps. Of duplicates the last stays. */
 void tree_sort_members(struct arena *a, cJSON *object);
 /* The same at every level of any value. */

@@ -23,7 +23,7 @@ static void put_string_data(struct arena *a, cJSON *data, const cJSON *texts)
         if (old)
             tree_become((cJSON *)(uintptr_t)old, value);
         else
-            tree_add(data, item->string, value);
+            json_add(data, item->string, value);
     }
 }
 

@@ -107,7 +107,7 @@ void defaults_merge(struct arena *a, cJSON *to, const cJSON *from)
     json_each(item, from)
     {
         if (names_add(&there, str_c(item->string), item))
-            tree_add(to, item->string, json_copy(a, item));
+            json_add(to, item->string, json_copy(a, item));
     }
 }
 

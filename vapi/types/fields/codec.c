@@ -13,11 +13,11 @@ static cJSON *print(struct arena *a, const struct field_set *x, bool self)
     cJSON *object = json_new_object(a);
 
     if (self)
-        tree_add(object, ".", json_new_object(a));
+        json_add(object, ".", json_new_object(a));
     for (uint32_t i = 0; x && i < x->n; i++) {
         const struct field_item *item = &x->items[i];
 
-        tree_add(object, element_print(a, &item->element),
+        json_add(object, element_print(a, &item->element),
                  print(a, item->below, item->member && item->below));
     }
     return object;
