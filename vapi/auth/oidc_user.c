@@ -6,23 +6,25 @@
 #include "oidc.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #define NBF_LEEWAY    60 /* seconds; exp has no leeway */
 #define MAX_GROUPS    1024
 #define MAX_AUDIENCES 64
+#define MESSAGE_MAX   511
 
 static int refuse(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int refuse(struct err *err, const char *format, ...)
 {
-    char text[512];
+    struct buf message = BUF_INIT(0);
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    buf_vprintf(&message, format, args);
     va_end(args);
-    return err_set(err, &ERR_UNAUTHORIZED, "oidc: %s", text);
+    err_set(err, &ERR_UNAUTHORIZED, "oidc: %.*s", STR_F(str_clip(buf_str(&message), MESSAGE_MAX)));
+    buf_fini(&message);
+    return -1;
 }
 
 /* ---- required claims ---- */

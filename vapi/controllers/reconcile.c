@@ -8,9 +8,10 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "frame.h"
+
+enum { MESSAGE_BYTES = 1023 }; /* of an Event */
 
 /* Errors caused by a concurrent writer are retried without a log line. */
 static bool error_is_quiet(const struct err *err, bool removes)
@@ -278,16 +279,11 @@ cJSON *reconcile_list(struct reconcile *r, const struct resource *res, struct st
 void reconcile_event(struct reconcile *r, const cJSON *involved, const char *type,
                      const char *reason, const char *format, ...)
 {
-    struct buf text = BUF_INIT(1024);
-    char line[1024];
+    struct str message;
     va_list args;
 
     va_start(args, format);
-    int n = vsnprintf(line, sizeof(line), format, args);
+    message = str_clip(arena_vprintf(r->arena, format, args), MESSAGE_BYTES);
     va_end(args);
-    if (n > 0)
-        buf_add(&text, (struct str){line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1});
-    vapi_event(r->controller->api, involved, type, reason, buf_str(&text),
-               r->controller->def->name);
-    buf_fini(&text);
+    vapi_event(r->controller->api, involved, type, reason, message, r->controller->def->name);
 }
