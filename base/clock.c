@@ -49,7 +49,7 @@ int64_t clock_mono_ms(const struct clock *c)
     return c->mono_ms(c->ctx);
 }
 
-static void ask_kernel(unsigned char *p, size_t n)
+static void read_kernel(unsigned char *p, size_t n)
 {
     while (n > 0) {
         ssize_t got = getrandom(p, n, 0);
@@ -71,11 +71,11 @@ static void system_fill(void *ctx, void *out, size_t n)
 
     (void)ctx;
     if (n > sizeof(stock) / 8) {
-        ask_kernel(out, n);
+        read_kernel(out, n);
         return;
     }
     if (left < n) {
-        ask_kernel(stock, sizeof(stock));
+        read_kernel(stock, sizeof(stock));
         left = sizeof(stock);
     }
     left -= n;

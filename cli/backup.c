@@ -131,7 +131,7 @@ static int connect_control(struct backup *b)
 }
 
 /* The copy exists while the connection is open. */
-static int ask_server(struct backup *b, int fd, int (*use)(struct backup *b))
+static int request_backup(struct backup *b, int fd, int (*use)(struct backup *b))
 {
     char text[ANSWER_LIMIT];
     size_t n = 0;
@@ -224,7 +224,7 @@ int cli_with_data(struct arena *a, const char *directory,
     if (!check_exists(&b)) {
         fd = connect_control(&b);
         if (!b.err.kind)
-            result = fd >= 0 ? ask_server(&b, fd, use_copy) : use(ctx, directory, &b.err);
+            result = fd >= 0 ? request_backup(&b, fd, use_copy) : use(ctx, directory, &b.err);
         if (fd >= 0)
             close(fd);
     }
@@ -274,7 +274,7 @@ int cmd_backup(int argc, char **argv)
     fd = connect_control(&b);
     if (b.err.kind)
         return finish(&b, -1);
-    result = fd >= 0 ? ask_server(&b, fd, give_copy) : copy_offline(&b);
+    result = fd >= 0 ? request_backup(&b, fd, give_copy) : copy_offline(&b);
     if (fd >= 0)
         close(fd);
     return finish(&b, result);

@@ -29,7 +29,7 @@ struct client {
     struct control *control;
     char line[LINE_MAX_];
     size_t n;
-    bool asked, closing;
+    bool requested, closing;
 };
 
 struct control {
@@ -173,7 +173,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         client_close(client);
         return;
     }
-    if (client->asked)
+    if (client->requested)
         return;
     client->n += (size_t)n;
     line = (struct str){client->line, client->n};
@@ -182,7 +182,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
             client_close(client);
         return;
     }
-    client->asked = true;
+    client->requested = true;
     client->n = 0;
     run_line(client, str_cut(&line, '\n'));
 }

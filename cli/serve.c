@@ -41,7 +41,7 @@ enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
 struct serve {
     unsigned magic;
     enum serve_phase phase;
-    bool asked_to_end;
+    bool ending;
     struct arena *arena;
     uv_loop_t loop;
     uv_signal_t signals[2];
@@ -151,7 +151,7 @@ static void on_signal(uv_signal_t *handle, int number)
     assert(s->magic == SERVE_MAGIC);
     (void)number;
     /* A part that is being opened is closed once it is open. */
-    s->asked_to_end = true;
+    s->ending = true;
     if (s->phase == SERVE_SERVING)
         serve_close(s);
 }
@@ -225,7 +225,7 @@ static void on_ready(void *ctx, const struct err *err)
     assert(s->magic == SERVE_MAGIC);
     if (err)
         serve_fail(s, err);
-    if (err || s->asked_to_end) {
+    if (err || s->ending) {
         serve_close(s);
         return;
     }

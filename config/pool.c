@@ -383,7 +383,7 @@ static int read_device_classes(const struct place *at, const cJSON *value, void 
 
 /* Prices stay strings, so that a report prints what the administrator wrote; here they are only
  * checked. */
-static int read_amount(const struct place *at, const cJSON *value, struct str *ret)
+static int read_rational(const struct place *at, const cJSON *value, struct str *ret)
 {
     struct rational r;
 
@@ -396,12 +396,12 @@ static int read_amount(const struct place *at, const cJSON *value, struct str *r
 
 static int read_price(const struct place *at, const cJSON *value, void *into)
 {
-    return read_amount(at, value, &((struct draft *)into)->pool.price);
+    return read_rational(at, value, &((struct draft *)into)->pool.price);
 }
 
 static int read_borrow_factor(const struct place *at, const cJSON *value, void *into)
 {
-    return read_amount(at, value, &((struct draft *)into)->pool.borrow_factor);
+    return read_rational(at, value, &((struct draft *)into)->pool.borrow_factor);
 }
 
 static int read_currency(const struct place *at, const cJSON *value, void *into)

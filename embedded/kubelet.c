@@ -188,7 +188,7 @@ static void on_let_go(void *ctx, const struct err *err, const struct store_objec
     reconcile_release(ctx, fine ? NULL : err);
 }
 
-static void let_go(struct visit *v)
+static void remove_pod(struct visit *v)
 {
     struct vapi_delete options = {.grace_seconds = 0, .uid = meta_uid(v->pod)};
 
@@ -220,8 +220,8 @@ static void end_pod(struct visit *v, struct pod_view *view)
 {
     struct reconcile *r = v->run;
     int64_t grace = json_i64_at(v->pod, "metadata.deletionGracePeriodSeconds", 0);
-    int64_t asked = object_time_s(v->pod, "metadata.deletionTimestamp") - grace;
-    int64_t due = asked + pod_stop_seconds(v->pod);
+    int64_t requested = object_time_s(v->pod, "metadata.deletionTimestamp") - grace;
+    int64_t due = requested + pod_stop_seconds(v->pod);
     bool running = pod_has_running(v->pod) && !pod_is_finished(v->pod);
     bool reports = !str_eqc(json_str_at(v->pod, "spec.restartPolicy"), "Always") || !grace;
 
@@ -230,7 +230,7 @@ static void end_pod(struct visit *v, struct pod_view *view)
     } else if (running && reports) {
         write_status(v, pod_status_stopped(reconcile_arena(r), view));
     } else if (grace) {
-        let_go(v);
+        remove_pod(v);
     } /* else: only finalizers hold it */
 }
 

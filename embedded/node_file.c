@@ -124,7 +124,7 @@ static int check_texts(struct reader *r, struct str at, const cJSON *map, bool l
     return 0;
 }
 
-static int check_amounts(struct reader *r, struct str at, const cJSON *map)
+static int check_quantities(struct reader *r, struct str at, const cJSON *map)
 {
     if (!json_is_object(map))
         return wrong(r, at, "must be a map of quantities");
@@ -161,7 +161,7 @@ static int check_member(struct reader *r, struct str at, const cJSON *v, const s
     case TEXTS:
         return check_texts(r, at, v, str_eqc(str_c(m->key), "labels"));
     case AMOUNTS:
-        return check_amounts(r, at, v);
+        return check_quantities(r, at, v);
     case LIST:
         return json_is_array(v) ? 0 : wrong(r, at, "must be a list");
     case GROUP:

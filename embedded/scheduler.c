@@ -150,17 +150,17 @@ static void on_told(struct reconcile *r, void *ctx, const struct err *err,
     reconcile_again_after(r, CALM_MS);
 }
 
-static void tell(struct reconcile *r, struct pod_entry *entry, const cJSON *pod, const char *reason,
-                 struct str message)
+static void report(struct reconcile *r, struct pod_entry *entry, const cJSON *pod,
+                   const char *reason, struct str message)
 {
     struct arena *a = reconcile_arena(r);
     cJSON *status = json_new_object(a), *patch = json_new_object(a), *list;
     const cJSON *was = condition_get(json_path(pod, "status.conditions"), "PodScheduled");
     struct str nominated = str_c(entry->nominated), *key;
-    bool told =
+    bool reported =
         str_eq(json_str_at(was, "message"), message) && str_eqc(json_str_at(was, "reason"), reason);
 
-    if (told && str_eq(json_str_at(pod, "status.nominatedNodeName"), nominated))
+    if (reported && str_eq(json_str_at(pod, "status.nominatedNodeName"), nominated))
         return;
     list = json_is_array(json_path(pod, "status.conditions"))
                ? json_copy(a, json_path(pod, "status.conditions"))
@@ -177,7 +177,7 @@ static void tell(struct reconcile *r, struct pod_entry *entry, const cJSON *pod,
     key = ARENA_NEW(a, struct str);
     *key = arena_str(a, entry->key);
     reconcile_then(r, on_told, key);
-    if (!told && !strcmp(reason, "Unschedulable"))
+    if (!reported && !strcmp(reason, "Unschedulable"))
         reconcile_event(r, pod, "Warning", "FailedScheduling", "%.*s", STR_F(message));
 }
 
@@ -265,7 +265,7 @@ static void no_node(struct reconcile *r, struct attempt *t, struct fit *f)
 
     cluster_set_place(t->cluster, t->entry, POD_WAITING);
     if (!all) {
-        tell(r, t->entry, t->pod, "Unschedulable", STR("no nodes available to schedule pods"));
+        report(r, t->entry, t->pod, "Unschedulable", STR("no nodes available to schedule pods"));
         return;
     }
     bool found = preempt_find(t, f->helpful, f->n_helpful, &victims, &more);
@@ -275,7 +275,7 @@ static void no_node(struct reconcile *r, struct attempt *t, struct fit *f)
         evict_victims(r, t, &victims);
     else if (!str_contains(more, STR("terminating pod")))
         cluster_nominate(t->cluster, t->entry, STR_NULL);
-    tell(r, t->entry, t->pod, "Unschedulable", text);
+    report(r, t->entry, t->pod, "Unschedulable", text);
 }
 
 static void place_pod(struct reconcile *r, struct cluster *c, struct pod_entry *entry)
@@ -310,11 +310,12 @@ static bool is_held(struct reconcile *r, struct pod_entry *entry, const cJSON *p
     if (why.n) {
         size_t all = HASH_COUNT(cluster_of(reconcile_controller(r))->nodes);
 
-        tell(r, entry, pod, "Unschedulable",
-             arena_printf(reconcile_arena(r),
-                          "0/%zu nodes are available: %.*s. preemption: 0/%zu nodes are available: "
-                          "%zu Preemption is not helpful for scheduling.",
-                          all, STR_F(why), all, all));
+        report(
+            r, entry, pod, "Unschedulable",
+            arena_printf(reconcile_arena(r),
+                         "0/%zu nodes are available: %.*s. preemption: 0/%zu nodes are available: "
+                         "%zu Preemption is not helpful for scheduling.",
+                         all, STR_F(why), all, all));
     }
     return why.n > 0;
 }

@@ -17,9 +17,9 @@ struct scores {
     int64_t affinity, company, spread, taints; /* raw */
 };
 
-static int64_t free_share(int64_t used, int64_t asked, int64_t have)
+static int64_t free_share(int64_t used, int64_t requested, int64_t have)
 {
-    int64_t left = have - used - asked;
+    int64_t left = have - used - requested;
 
     return have <= 0 || left <= 0 ? 0 : (int64_t)((__int128)left * FULL / have);
 }

@@ -250,7 +250,7 @@ static void refuse_ip(struct allocation *w, struct str ip, const char *why)
                   arena_printf(w->arena, "failed to allocate IP %.*s: %s", STR_F(ip), why).p);
 }
 
-static void asked_ip(struct allocation *w, struct str text)
+static void requested_ip(struct allocation *w, struct str text)
 {
     struct services *s = w->services;
     uint32_t ip;
@@ -285,7 +285,7 @@ static void set_ip(struct allocation *w)
     if (is_type(w->service, "ExternalName") || str_eqc(ip, "None"))
         return;
     if (ip.n)
-        asked_ip(w, ip);
+        requested_ip(w, ip);
     else
         give_ip(w);
 }

@@ -323,7 +323,7 @@ static bool is_external(struct reconcile *r)
 }
 
 /* Upstream's controller binds, and requested a volume that this claim then gets. */
-static void provision_asked(struct binding *b)
+static void provision_requested(struct binding *b)
 {
     const cJSON *class_ = class_of(b->run, b->claim);
 
@@ -371,7 +371,7 @@ static void claim_reconcile(struct reconcile *r)
     if (is_bound(b.claim))
         grow(&b);
     else if (is_external(r))
-        provision_asked(&b);
+        provision_requested(&b);
     else
         bind_new(&b);
 }

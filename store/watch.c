@@ -70,7 +70,7 @@ void watch_skip(struct store_watch *w)
     }
 }
 
-static void let_go(struct store_watch *w)
+static void release_event(struct store_watch *w)
 {
     store_object_unref(w->event.object);
     store_object_unref(w->event.previous);
@@ -106,7 +106,7 @@ const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expi
     bool was_in_page = page_has(w);
     const struct store_event *e = NULL;
 
-    let_go(w);
+    release_event(w);
     watch_skip(w);
     *ret_expired = w->expired;
     if (!w->expired && w->cursor < w->store->history.next)
@@ -137,7 +137,7 @@ struct store_watch *store_watch_close(struct store_watch *w)
     LIST_REMOVE(w, other);
     w->store->stats.watches--;
     page_settle(w->store);
-    let_go(w);
+    release_event(w);
     if (w->table)
         table_settle(w->store, w->table);
     w->magic = 0;

@@ -33,7 +33,7 @@ static struct device_count *entry(struct arena *a, struct device_counts *counts,
     return &counts->items[counts->n++];
 }
 
-static bool amount_of(const cJSON *value, int64_t *ret)
+static bool units_of(const cJSON *value, int64_t *ret)
 {
     struct quantity q;
 
@@ -45,11 +45,11 @@ static bool amount_of(const cJSON *value, int64_t *ret)
     return true;
 }
 
-bool gpu_count_is_zero(const cJSON *amount)
+bool gpu_count_is_zero(const cJSON *quantity)
 {
     int64_t units;
 
-    return amount_of(amount, &units) && units == 0;
+    return units_of(quantity, &units) && units == 0;
 }
 
 static int count_map(struct arena *a, const cJSON *map, struct device_counts *ret, struct err *err)
@@ -64,7 +64,7 @@ static int count_map(struct arena *a, const cJSON *map, struct device_counts *re
 
         if (!name_has_domain(name))
             continue;
-        if (!amount_of(member, &units))
+        if (!units_of(member, &units))
             return err_set(err, &ERR_FORBIDDEN, "%.*s must be a whole number", STR_F(name));
         if (units == 0)
             continue;

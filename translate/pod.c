@@ -64,8 +64,8 @@ static const struct field SPEC_FIELDS[] = {
 
 static void add_hostname(struct down *d, cJSON *spec)
 {
-    struct str wish = json_str(json_get(d->spec, "hostname"));
-    struct str name = str_sub(wish.n ? wish : d->name, 0, 63);
+    struct str wanted = json_str(json_get(d->spec, "hostname"));
+    struct str name = str_sub(wanted.n ? wanted : d->name, 0, 63);
     char text[64];
     size_t n = name.n;
 
@@ -209,7 +209,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     if (!d.name.n || !d.ns.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "a pod without name or namespace cannot be translated");
-    if (translate_check_pod(a, t, d.ns, vpod, err) || gpu_count_pod(a, vpod, &d.asked, err))
+    if (translate_check_pod(a, t, d.ns, vpod, err) || gpu_count_pod(a, vpod, &d.requested, err))
         return -1;
 
     translate_name(t, d.ns, d.name, name);

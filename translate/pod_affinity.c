@@ -17,14 +17,14 @@ enum { NOT_READY_SECONDS_MAX = 3600 };
 /* ---- products ---- */
 
 struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
-                                     const struct device_counts *asked, struct str product)
+                                     const struct device_counts *requested, struct str product)
 {
-    struct str *items = arena_alloc(a, (asked->n + 2) * sizeof *items);
+    struct str *items = arena_alloc(a, (requested->n + 2) * sizeof *items);
     struct str base = config_product_base(product), mig = STR("nvidia.com/mig-");
     size_t n = 0;
 
-    for (size_t i = 0; pool->mode == POOL_MIG && i < asked->n; i++) {
-        const struct pool_resource *r = config_pool_resource(pool, asked->items[i].name);
+    for (size_t i = 0; pool->mode == POOL_MIG && i < requested->n; i++) {
+        const struct pool_resource *r = config_pool_resource(pool, requested->items[i].name);
 
         /* The MIG strategy "single" shows slices as whole GPUs and appends the profile to the
          * product. */
@@ -41,7 +41,7 @@ struct str_list pod_product_variants(struct arena *a, const struct config_pool *
 
 static void append_variants(struct down *d, struct str product, cJSON *values)
 {
-    struct str_list variants = pod_product_variants(d->arena, d->pool, &d->asked, product);
+    struct str_list variants = pod_product_variants(d->arena, d->pool, &d->requested, product);
 
     for (size_t i = 0; i < variants.n; i++)
         json_append(values, json_new_string(d->arena, variants.items[i]));
@@ -60,19 +60,19 @@ static cJSON *expression(struct arena *a, const char *key, const char *operator_
  * alone. */
 static cJSON *fence(struct down *d)
 {
-    struct str wish = json_str(json_get(json_get(d->spec, "nodeSelector"), PRODUCT_LABEL));
+    struct str wanted = json_str(json_get(json_get(d->spec, "nodeSelector"), PRODUCT_LABEL));
     cJSON *ret, *one, *values;
 
     if (!d->pool)
         return pod_fence_expressions(d->arena, d->tenant->config);
     ret = json_new_array(d->arena);
-    if (!wish.n && !d->pool->products.n)
+    if (!wanted.n && !d->pool->products.n)
         return ret;
     one = json_append(ret, expression(d->arena, PRODUCT_LABEL, "In"));
     values = object_add(d->arena, one, STR("values"), json_new_array(d->arena));
-    if (wish.n)
-        append_variants(d, wish, values);
-    for (size_t i = 0; !wish.n && i < d->pool->products.n; i++)
+    if (wanted.n)
+        append_variants(d, wanted, values);
+    for (size_t i = 0; !wanted.n && i < d->pool->products.n; i++)
         append_variants(d, d->pool->products.items[i], values);
     return ret;
 }

@@ -119,7 +119,7 @@ static const struct field LIFECYCLE_FIELDS[] = {
 
 /* The quantities of one map. A device of quantity 0 is left out: the host would tolerate its taint.
  */
-static cJSON *amounts_down(struct down *d, const cJSON *map)
+static cJSON *quantities_down(struct down *d, const cJSON *map)
 {
     cJSON *ret = json_new_object(d->arena);
 
@@ -150,7 +150,7 @@ cJSON *pod_resources_down(struct down *d, const cJSON *resources)
         const cJSON *map = json_get(resources, maps[i]);
 
         if (json_is_object(map))
-            object_add(d->arena, ret, str_c(maps[i]), amounts_down(d, map));
+            object_add(d->arena, ret, str_c(maps[i]), quantities_down(d, map));
     }
     return ret;
 }

@@ -12,8 +12,8 @@ struct refs {
     void *ctx;
 };
 
-static void tell(const struct refs *r, enum translate_ref_kind kind, const cJSON *from,
-                 const char *key)
+static void report(const struct refs *r, enum translate_ref_kind kind, const cJSON *from,
+                   const char *key)
 {
     struct str name = json_str(json_get(from, key));
 
@@ -25,15 +25,15 @@ static void container_refs(const struct refs *r, const cJSON *container)
 {
     json_each(from, json_get(container, "envFrom"))
     {
-        tell(r, REF_CONFIG_MAP, json_get(from, "configMapRef"), "name");
-        tell(r, REF_SECRET, json_get(from, "secretRef"), "name");
+        report(r, REF_CONFIG_MAP, json_get(from, "configMapRef"), "name");
+        report(r, REF_SECRET, json_get(from, "secretRef"), "name");
     }
     json_each(env, json_get(container, "env"))
     {
         const cJSON *value = json_get(env, "valueFrom");
 
-        tell(r, REF_CONFIG_MAP, json_get(value, "configMapKeyRef"), "name");
-        tell(r, REF_SECRET, json_get(value, "secretKeyRef"), "name");
+        report(r, REF_CONFIG_MAP, json_get(value, "configMapKeyRef"), "name");
+        report(r, REF_SECRET, json_get(value, "secretKeyRef"), "name");
     }
 }
 
@@ -55,15 +55,15 @@ static void ephemeral_ref(const struct refs *r, const cJSON *pod, const cJSON *v
 
 static void volume_refs(const struct refs *r, const cJSON *pod, const cJSON *volume)
 {
-    tell(r, REF_CONFIG_MAP, json_get(volume, "configMap"), "name");
-    tell(r, REF_SECRET, json_get(volume, "secret"), "secretName");
-    tell(r, REF_PVC, json_get(volume, "persistentVolumeClaim"), "claimName");
-    tell(r, REF_SECRET, json_get(json_get(volume, "csi"), "nodePublishSecretRef"), "name");
+    report(r, REF_CONFIG_MAP, json_get(volume, "configMap"), "name");
+    report(r, REF_SECRET, json_get(volume, "secret"), "secretName");
+    report(r, REF_PVC, json_get(volume, "persistentVolumeClaim"), "claimName");
+    report(r, REF_SECRET, json_get(json_get(volume, "csi"), "nodePublishSecretRef"), "name");
     ephemeral_ref(r, pod, volume);
     json_each(source, json_get(json_get(volume, "projected"), "sources"))
     {
-        tell(r, REF_CONFIG_MAP, json_get(source, "configMap"), "name");
-        tell(r, REF_SECRET, json_get(source, "secret"), "name");
+        report(r, REF_CONFIG_MAP, json_get(source, "configMap"), "name");
+        report(r, REF_SECRET, json_get(source, "secret"), "name");
     }
 }
 
@@ -72,7 +72,7 @@ void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx)
     const cJSON *spec = json_get(pod, "spec");
     struct refs r = {each, ctx};
 
-    tell(&r, REF_SERVICE_ACCOUNT, spec, "serviceAccountName");
+    report(&r, REF_SERVICE_ACCOUNT, spec, "serviceAccountName");
     for (size_t i = 0; i < 3; i++) {
         json_each(container, json_get(spec, POD_CONTAINER_LISTS[i]))
         {

@@ -85,7 +85,7 @@ static const char *resource_up(struct up *u, const char *host_name)
     return host_name;
 }
 
-static void amounts_up(struct up *u, cJSON *map)
+static void quantities_up(struct up *u, cJSON *map)
 {
     if (!json_is_object(map))
         return;
@@ -100,9 +100,9 @@ static void resources_up(struct up *u, cJSON *holder)
 {
     cJSON *resources = json_get(holder, "resources");
 
-    amounts_up(u, json_get(holder, "allocatedResources"));
-    amounts_up(u, json_get(resources, "limits"));
-    amounts_up(u, json_get(resources, "requests"));
+    quantities_up(u, json_get(holder, "allocatedResources"));
+    quantities_up(u, json_get(resources, "limits"));
+    quantities_up(u, json_get(resources, "requests"));
 }
 
 /* Then the message is the termination message of the program, or the end of its log. */

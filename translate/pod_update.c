@@ -111,11 +111,11 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
 
 /* ---- is it the same pod? ---- */
 
-static bool same_amounts(const cJSON *now, const cJSON *wanted)
+static bool same_quantities(const cJSON *now, const cJSON *wanted)
 {
-    json_each(amount, wanted)
+    json_each(quantity, wanted)
     {
-        if (!json_equal(json_get(now, amount->string), amount))
+        if (!json_equal(json_get(now, quantity->string), quantity))
             return false;
     }
     return true;
@@ -129,7 +129,8 @@ static bool same_container(const cJSON *now, const cJSON *wanted)
         if (!json_equal(json_get(now, keys[i]), json_get(wanted, keys[i])))
             return false;
     }
-    return same_amounts(json_path(now, "resources.limits"), json_path(wanted, "resources.limits"));
+    return same_quantities(json_path(now, "resources.limits"),
+                           json_path(wanted, "resources.limits"));
 }
 
 bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted)
@@ -158,7 +159,7 @@ static bool is_resizable(struct str name)
     return str_eqc(name, "cpu") || str_eqc(name, "memory");
 }
 
-static cJSON *amounts_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+static cJSON *quantities_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
 {
     cJSON *ret = NULL;
 
@@ -180,7 +181,7 @@ static cJSON *resources_patch(struct arena *a, const cJSON *now, const cJSON *wa
     cJSON *ret = NULL;
 
     for (size_t i = 0; i < 2; i++) {
-        cJSON *patch = amounts_patch(a, json_get(now, maps[i]), json_get(wanted, maps[i]));
+        cJSON *patch = quantities_patch(a, json_get(now, maps[i]), json_get(wanted, maps[i]));
 
         if (!patch)
             continue;

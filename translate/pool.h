@@ -12,7 +12,7 @@
 /* ---- gpu_count.c: how many devices a pod requests ---- */
 
 /* A quantity that requests nothing; what is no quantity requests something. */
-bool gpu_count_is_zero(const cJSON *amount);
+bool gpu_count_is_zero(const cJSON *quantity);
 struct device_count {
     struct str name;
     int64_t units; /* what the scheduler reserves: max(apps + sidecars, init peak) */
@@ -56,7 +56,7 @@ extern const char *const POOL_TOLERATED_KEYS[];
 enum { TOLERATED_DOWN = 2 };
 /* The label values of a product on the nodes of the chosen pool, for what the pod requests. */
 struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
-                                     const struct device_counts *asked, struct str product);
+                                     const struct device_counts *requested, struct str product);
 
 /* ---- pod_fence.c: pods without devices keep off pools and accelerators ---- */
 /* Node selector requirements for every term of such a pod. */

@@ -215,15 +215,15 @@ static int check_renames(const struct resolve *r)
                 config_pool_resource(r->pool, r->counts.items[k].name);
 
             if (str_eq(one->host_name, two->host_name))
-                return pool_refuse(r,
-                                   "%.*s and %.*s cannot be asked for in one pod of pool \"%.*s\"",
-                                   STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
+                return pool_refuse(
+                    r, "%.*s and %.*s cannot be requested for in one pod of pool \"%.*s\"",
+                    STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
         }
     }
     return 0;
 }
 
-static int check_amounts(const struct resolve *r)
+static int check_quantities(const struct resolve *r)
 {
     if (check_renames(r))
         return -1;
@@ -241,13 +241,13 @@ static int check_amounts(const struct resolve *r)
 
 static int check_scheduler(const struct resolve *r)
 {
-    struct str wish = json_str(json_get(r->spec, "schedulerName"));
+    struct str wanted = json_str(json_get(r->spec, "schedulerName"));
     struct str uses =
         r->pool && r->pool->scheduler.n ? r->pool->scheduler : STR("default-scheduler");
 
-    if (!wish.n || str_eqc(wish, "default-scheduler") || str_eq(wish, uses))
+    if (!wanted.n || str_eqc(wanted, "default-scheduler") || str_eq(wanted, uses))
         return 0;
-    return pool_refuse(r, "schedulerName \"%.*s\" is not allowed; %s uses \"%.*s\"", STR_F(wish),
+    return pool_refuse(r, "schedulerName \"%.*s\" is not allowed; %s uses \"%.*s\"", STR_F(wanted),
                        r->pool ? "pool" : "this virtual cluster", STR_F(uses));
 }
 
@@ -324,7 +324,7 @@ int pool_guard_side_doors(const struct resolve *r)
     if (rc)
         return pool_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
     if (counts.n)
-        return pool_refuse(r, "%.*s must be asked for by a container or init container",
+        return pool_refuse(r, "%.*s must be requested for by a container or init container",
                            STR_F(counts.items[0].name));
     return 0;
 }
@@ -335,7 +335,7 @@ int pool_guard_pool(const struct resolve *r)
 {
     if (check_node_selector(r) || check_affinity(r))
         return -1;
-    return check_amounts(r);
+    return check_quantities(r);
 }
 
 int pool_guard_pod(const struct resolve *r)

@@ -28,7 +28,7 @@ static bool offers_all(const struct config_pool *pool, const struct device_count
     return true;
 }
 
-static bool anybody_offers(const struct config *config, struct str name)
+static bool any_offers(const struct config *config, struct str name)
 {
     for (size_t i = 0; i < config->n_bindings; i++) {
         if (config_pool_resource(config->bindings[i].pool, name))
@@ -77,7 +77,7 @@ static int not_offered(const struct resolve *r, struct str name)
 
 /* ---- resolution ---- */
 
-static int resolve_named(const struct resolve *r, struct str wish,
+static int resolve_named(const struct resolve *r, struct str wanted,
                          const struct config_binding **ret)
 {
     struct str bound = STR("");
@@ -86,7 +86,7 @@ static int resolve_named(const struct resolve *r, struct str wish,
         const struct config_binding *b = &r->config->bindings[i];
 
         bound = pool_joined(r->arena, bound, b->pool->name);
-        if (!str_eq(b->pool->name, wish))
+        if (!str_eq(b->pool->name, wanted))
             continue;
         for (size_t k = 0; k < r->counts.n; k++) {
             if (!config_pool_resource(b->pool, r->counts.items[k].name))
@@ -96,7 +96,7 @@ static int resolve_named(const struct resolve *r, struct str wish,
         return 0;
     }
     return pool_refuse(r, "pool \"%.*s\" is not bound to this virtual cluster: bound %.*s",
-                       STR_F(wish), STR_F(bound.n ? bound : STR("none")));
+                       STR_F(wanted), STR_F(bound.n ? bound : STR("none")));
 }
 
 /* The bindings that serve what is requested: how many, one of them, and the default if among them.
@@ -154,15 +154,15 @@ static int find_pool(const struct resolve *r, const cJSON *namespace_labels,
                      const struct config_binding **ret)
 {
     const cJSON *labels = json_path(r->pod, "metadata.labels");
-    struct str wish = json_str(json_get(labels, LABEL_GPU_POOL));
+    struct str wanted = json_str(json_get(labels, LABEL_GPU_POOL));
 
     for (size_t i = 0; i < r->counts.n; i++) {
-        if (!anybody_offers(r->config, r->counts.items[i].name))
+        if (!any_offers(r->config, r->counts.items[i].name))
             return not_offered(r, r->counts.items[i].name);
     }
-    if (!wish.n)
-        wish = json_str(json_get(namespace_labels, LABEL_GPU_POOL));
-    return wish.n ? resolve_named(r, wish, ret) : resolve_served(r, ret);
+    if (!wanted.n)
+        wanted = json_str(json_get(namespace_labels, LABEL_GPU_POOL));
+    return wanted.n ? resolve_named(r, wanted, ret) : resolve_served(r, ret);
 }
 
 /* ---- the answer ---- */

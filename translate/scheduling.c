@@ -113,8 +113,8 @@ static bool counts_nodes(struct str text)
 
 struct reasons {
     struct buf text;
-    size_t shown; /* nodes the tenant sees */
-    size_t told;  /* of them, those with a reason of their own */
+    size_t shown;     /* nodes the tenant sees */
+    size_t explained; /* of them, those with a reason of their own */
     bool any, fenced;
 };
 
@@ -148,7 +148,7 @@ static bool read_reasons(struct reasons *r, struct str list)
         }
         if (count > r->shown)
             count = r->shown;
-        r->told += count;
+        r->explained += count;
         add_reason(r, count, reason);
     }
     return r->any || r->fenced;
@@ -156,7 +156,7 @@ static bool read_reasons(struct reasons *r, struct str list)
 
 static struct str sentence(struct arena *a, struct reasons *r)
 {
-    size_t left = r->shown > r->told ? r->shown - r->told : 0;
+    size_t left = r->shown > r->explained ? r->shown - r->explained : 0;
 
     if (r->fenced && (left || !r->any))
         add_reason(r, left, STR(FENCED));

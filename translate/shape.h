@@ -16,7 +16,7 @@ struct down {
     bool privileged;                /* the tenant may have what Pod Security forbids */
     bool ephemeral;                 /* containers that no scheduler counts: they get no device */
     const struct config_pool *pool; /* NULL: no devices */
-    struct device_counts asked;
+    struct device_counts requested;
     const cJSON *services; /* for the environment; may be NULL */
     char token_secret[64];
     cJSON *notes;        /* annotations of the host object, under construction */
