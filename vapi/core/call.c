@@ -68,9 +68,22 @@ static void call_free(struct call_entry *e)
     api->call_ended(api);
 }
 
+void call_enter(struct call_entry *e, enum call_stage to)
+{
+    static const unsigned next[] = {
+        [CALL_RUNNING] = 1u << CALL_ANSWERING | 1u << CALL_DELIVERING | 1u << CALL_ANSWERED,
+        [CALL_ANSWERING] = 1u << CALL_ANSWERED,
+        [CALL_DELIVERING] = 0,
+        [CALL_ANSWERED] = 0,
+    };
+
+    assert(next[e->stage] & 1u << to);
+    e->stage = to;
+}
+
 static void free_when_over(struct call_entry *e)
 {
-    if (e->answered && !e->exchange_open && !e->delivering)
+    if (e->stage == CALL_ANSWERED && !e->exchange_open)
         call_free(e);
 }
 
@@ -81,7 +94,7 @@ static void deliver(void *ctx)
     struct call_entry *e = ctx;
     struct call *c = &e->call;
 
-    assert(c->magic == CALL_MAGIC && e->answered);
+    assert(c->magic == CALL_MAGIC && e->stage == CALL_DELIVERING);
     c->done(c->done_ctx, e->error, e->object);
     call_free(e);
 }
@@ -108,8 +121,7 @@ void call_finish(struct call *c, const struct err *err, const struct store_objec
 {
     struct call_entry *e = call_entry(c);
 
-    assert(!e->answered);
-    e->answered = true;
+    call_enter(e, c->done ? CALL_DELIVERING : CALL_ANSWERED);
     c->cancel = NULL;
     c->drained = NULL;
     if (!c->done) {
@@ -119,7 +131,6 @@ void call_finish(struct call *c, const struct err *err, const struct store_objec
 
     e->error = err ? call_keep_error(c->arena, err) : NULL;
     e->object = err || !object ? NULL : store_object_ref(object);
-    e->delivering = true;
     if (e->running)
         api_defer(c->api, deliver, e);
     else
@@ -157,9 +168,9 @@ void call_exchange_closed(void *ctx)
     c->exchange = NULL;
     c->request = NULL;
     c->gone = true;
-    if (!e->answered && !e->delivering && c->cancel) {
+    if (e->stage == CALL_RUNNING && c->cancel) {
         c->cancel(c);
-        e->answered = true;
+        call_enter(e, CALL_ANSWERED);
     }
     free_when_over(e);
 }
@@ -175,15 +186,12 @@ void call_exchange_drained(void *ctx)
 
 void call_hold(struct call *c)
 {
-    call_entry(c)->delivering = true;
+    call_enter(call_entry(c), CALL_ANSWERING);
 }
 
 void call_release(struct call *c)
 {
-    struct call_entry *e = call_entry(c);
-
-    assert(!c->done);
-    e->delivering = false;
+    assert(!c->done && call_entry(c)->stage == CALL_ANSWERING);
     call_finish(c, NULL, NULL);
 }
 

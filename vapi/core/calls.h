@@ -21,12 +21,26 @@ struct call_audit;
 struct flow;
 struct series;
 
+/* Where a call is between its handler and its answer; the exchange may close at any time.
+ *
+ *   RUNNING -- call_hold() --> ANSWERING -- call_release() --> ANSWERED
+ *      |---- finished, cancelled or given up -----------------^
+ *      '---- finished in-process --> DELIVERING -- done() --> freed
+ *
+ * A call from the network is freed when it is ANSWERED and its exchange is closed. */
+enum call_stage { CALL_RUNNING, CALL_ANSWERING, CALL_DELIVERING, CALL_ANSWERED };
+
+/* OUTSIDE -> WAITING -> SEATED -> LEFT; a call may skip WAITING, or leave at once. See flow.c. */
+enum flow_stage { FLOW_OUTSIDE, FLOW_WAITING, FLOW_SEATED, FLOW_LEFT };
+
 /* The call and its place in the list of calls; callers receive the call. */
 struct call_entry {
     struct call call; /* first: a call's address is its entry's */
     struct call_entry *next, **prev;
     uint64_t sequence;
-    bool answered, exchange_open, delivering, running;
+    enum call_stage stage;
+    bool exchange_open;
+    bool running; /* in-process: call_run() has not returned */
     struct str audit_id;
     bool gzip;
     struct net_header *headers; /* call_header() */
@@ -51,7 +65,8 @@ struct call_entry {
     void *run_ctx;
     uint64_t queued_us;              /* when it was queued; afterwards for how long */
     size_t answer_bytes, body_bytes; /* answer_bytes: while it waits */
-    bool mutating, queued, seated;
+    enum flow_stage flow_stage;
+    bool mutating;
     size_t reserved; /* budget.c */
 };
 
@@ -91,9 +106,11 @@ void call_exchange_closed(void *ctx);
 void call_exchange_drained(void *ctx);
 /* A copy in a of err and all it points to. */
 struct err *call_keep_error(struct arena *a, const struct err *err);
-/* Around handing an answer to the network, which may close the exchange at once. */
+/* Around handing an answer to the network, which may close the exchange at once. Nothing may be
+ * held twice. */
 void call_hold(struct call *c);
 void call_release(struct call *c);
+void call_enter(struct call_entry *e, enum call_stage to);
 /* The handler is done with c. An in-process caller receives err or object (a reference is
  * taken). */
 void call_finish(struct call *c, const struct err *err, const struct store_object *object);

@@ -99,7 +99,7 @@ static void expire(struct call *c)
     struct err err;
 
     err_init(&err, c->arena);
-    if (call_entry(c)->queued) {
+    if (call_entry(c)->flow_stage == FLOW_WAITING) {
         flow_timed_out(c);
         if (flow_too_many(&err))
             call_give_up(c, &err, STR_NULL);
@@ -110,8 +110,8 @@ static void expire(struct call *c)
 
 static bool waits(const struct call_entry *e)
 {
-    return e->due_ms && !e->answered && !e->observed && !e->stream_code && !e->streaming &&
-           e->exchange_open;
+    return e->due_ms && e->stage != CALL_ANSWERED && !e->observed && !e->stream_code &&
+           !e->streaming && e->exchange_open;
 }
 
 static void on_deadline(uv_timer_t *timer);

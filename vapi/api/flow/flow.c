@@ -192,6 +192,21 @@ static struct flow *find_flow(struct flows *f, struct call *c, const struct flow
     return flow;
 }
 
+/* ---- stages ---- */
+
+static void enter(struct call_entry *e, enum flow_stage to)
+{
+    static const unsigned next[] = {
+        [FLOW_OUTSIDE] = 1u << FLOW_WAITING | 1u << FLOW_SEATED,
+        [FLOW_WAITING] = 1u << FLOW_SEATED | 1u << FLOW_LEFT,
+        [FLOW_SEATED] = 1u << FLOW_LEFT,
+        [FLOW_LEFT] = 0,
+    };
+
+    assert(next[e->flow_stage] & 1u << to);
+    e->flow_stage = to;
+}
+
 /* ---- seats ---- */
 
 static unsigned kind_of(const struct call_entry *e)
@@ -231,7 +246,7 @@ static void run_now(struct flows *f, struct call_entry *e)
     struct flow_level *level = flow->level;
     uint64_t began = now_us();
 
-    e->seated = true;
+    enter(e, FLOW_SEATED);
     f->running[kind_of(e)]++;
     flow->running++;
     level->running++;
@@ -264,9 +279,9 @@ void flow_leave(struct call *c)
     struct call_entry *e = call_entry(c);
     struct flows *f = c->api->flows;
 
-    if (!e->seated)
+    if (e->flow_stage != FLOW_SEATED)
         return;
-    e->seated = false;
+    enter(e, FLOW_LEFT);
     f->running[kind_of(e)]--;
     e->flow->running--;
     e->flow->level->running--;
@@ -297,7 +312,6 @@ static void unqueue(struct flows *f, struct call_entry *e)
     struct flow *flow = e->flow;
 
     TAILQ_REMOVE(&flow->queue, e, in_queue);
-    e->queued = false;
     flow->waiting--;
     flow->waiting_bytes -= e->body_bytes;
     flow->level->waiting--;
@@ -309,6 +323,7 @@ static void unqueue(struct flows *f, struct call_entry *e)
 static void cancel_wait(struct call *c)
 {
     unqueue(c->api->flows, call_entry(c));
+    enter(call_entry(c), FLOW_LEFT);
 }
 
 static void enqueue(struct flows *f, struct call_entry *e)
@@ -328,7 +343,7 @@ static void enqueue(struct flows *f, struct call_entry *e)
     if (!flow->waiting)
         TAILQ_INSERT_TAIL(&flow->level->ring, flow, in_ring);
     TAILQ_INSERT_TAIL(&flow->queue, e, in_queue);
-    e->queued = true;
+    enter(e, FLOW_WAITING);
     e->queued_us = now_us();
     flow->waiting++;
     e->body_bytes = e->call.request->body.n;
@@ -499,8 +514,8 @@ void flow_end(struct call *c)
 
     if (!flow)
         return;
-    if (e->queued)
-        unqueue(f, e);
+    if (e->flow_stage == FLOW_WAITING)
+        cancel_wait(c);
     flow_leave(c);
     budget_leave(c);
     flow->streams -= e->long_running;

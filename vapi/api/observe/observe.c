@@ -24,7 +24,7 @@ static int64_t took_us(const struct call_entry *e)
 
 static int64_t waited_us(const struct call_entry *e)
 {
-    return e->queued ? took_us(e) : (int64_t)e->queued_us;
+    return e->flow_stage == FLOW_WAITING ? took_us(e) : (int64_t)e->queued_us;
 }
 
 /* Source: k8s.io/apiserver pkg/server config.go, the check of kube-apiserver's options. */

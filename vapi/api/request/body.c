@@ -187,19 +187,21 @@ static struct body_kind kind_of_body(const struct call *c, const cJSON *tree)
     return s;
 }
 
-/* 0: as wanted; 1: another kind or group (or one that does not exist); 2: another version. */
-static int compare_kind(struct call *c, const struct body_kind *got)
+/* OTHER_KIND: another kind or group, or one that does not exist. */
+enum kind_match { SAME_KIND, OTHER_KIND, OTHER_VERSION };
+
+static enum kind_match compare_kind(struct call *c, const struct body_kind *got)
 {
     struct str group, version, kind;
 
     body_expected(c, &group, &version, &kind);
     if (!str_eq(got->kind, kind) || !str_eq(got->group, group))
-        return 1;
+        return OTHER_KIND;
     /* The one removed version that is still accepted as a body: old clients drain with it. */
     if (str_eq(got->version, version) ||
         (str_eqc(kind, "Eviction") && str_eqc(got->version, "v1beta1")))
-        return 0;
-    return kind_exists(c, got->group, got->version, got->kind) ? 2 : 1;
+        return SAME_KIND;
+    return kind_exists(c, got->group, got->version, got->kind) ? OTHER_VERSION : OTHER_KIND;
 }
 
 void body_set_kind(struct call *c, cJSON *tree)
@@ -218,10 +220,10 @@ int body_check_kind(struct call *c, struct err *err)
 
     body_expected(c, &group, &version, &kind);
     switch (compare_kind(c, &got)) {
-    case 0:
+    case SAME_KIND:
         body_set_kind(c, c->body);
         return 0;
-    case 1:
+    case OTHER_KIND:
         return body_refuse(c, kind_problem(c, got.group, got.version, got.kind).p, err);
     default:
         return err_set(err, &ERR_BAD_REQUEST,
@@ -237,10 +239,9 @@ static int normalise(struct call *c, cJSON *object, bool patched, struct err *er
 int body_check_patched(struct call *c, cJSON *patched, struct err *err)
 {
     struct body_kind got = kind_of_body(c, patched);
-    int differs = compare_kind(c, &got);
     int failed;
 
-    if (differs)
+    if (compare_kind(c, &got) != SAME_KIND)
         return body_refuse_patched(c, patched, kind_problem(c, got.group, got.version, got.kind),
                                    err);
     /* Without a kind the message names only the fields, as upstream's for patches. */

@@ -209,8 +209,10 @@ static bool method_allowed(const struct resource *res, const struct subresource 
            verb->verb == CALL_WATCH;
 }
 
-/* 0 with c->resource set; 1 when there is no such resource; -1 with 405. */
-static int find_resource(struct route *r)
+/* FOUND sets c->resource; REFUSED: 405. */
+enum look_up { FOUND, UNKNOWN, REFUSED };
+
+static enum look_up find_resource(struct route *r)
 {
     struct call *c = r->call;
     struct target *t = &r->target;
@@ -220,13 +222,15 @@ static int find_resource(struct route *r)
     const struct verb_bit *verb = find_verb(t->verb);
 
     if (!res || !shape_exists(res, sub, t))
-        return 1;
-    if (c->request->method == NET_HEAD || !method_allowed(res, sub, t, verb))
-        return no_such_method(&r->err);
+        return UNKNOWN;
+    if (c->request->method == NET_HEAD || !method_allowed(res, sub, t, verb)) {
+        (void)no_such_method(&r->err);
+        return REFUSED;
+    }
     c->resource = res;
     c->sub = sub;
     c->verb = verb->verb;
-    return 0;
+    return FOUND;
 }
 
 static void take_names(struct route *r)
@@ -358,11 +362,11 @@ static void run_plain(struct route *r)
 
 static void run_resource(struct route *r)
 {
-    int found = find_resource(r);
+    enum look_up found = find_resource(r);
 
-    if (found > 0)
+    if (found == UNKNOWN)
         answer_unknown(r);
-    else if (found < 0 || read_request(r))
+    else if (found == REFUSED || read_request(r))
         call_error(r->call, &r->err);
     else
         call_run(r->call);

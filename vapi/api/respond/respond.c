@@ -326,7 +326,7 @@ void respond_give_up(struct call *c, const struct err *err, struct str text)
     struct net_slice body = {text, NULL, NULL};
     struct str type = TEXT_PLAIN;
 
-    assert(c->exchange && !c->done && !e->answered && !e->stream_code);
+    assert(c->exchange && !c->done && e->stage != CALL_ANSWERED && !e->stream_code);
     audit_answer_tree(c, status);
     if (!text.n)
         body = heap_slice(print_tree(c, status, &type));
@@ -340,7 +340,7 @@ void respond_give_up(struct call *c, const struct err *err, struct str text)
     if (c->cancel) {
         c->cancel(c);
         c->cancel = NULL;
-        e->answered = true;
+        call_enter(e, CALL_ANSWERED);
     }
 }
 

@@ -26,7 +26,6 @@ struct eviction {
     const cJSON *pod;
     struct str uid;
     unsigned tries;
-    bool allowed; /* the request is valid */
     bool charged; /* the budget was charged: not again */
     struct err err;
 };
@@ -288,7 +287,7 @@ void sub_eviction(struct call *c)
     struct eviction *v = ARENA_NEW(c->arena, struct eviction);
     struct str name = json_str_at(c->body, "metadata.name");
     const cJSON *options = json_get(c->body, "deleteOptions");
-    bool dry_run = c->options.dry_run;
+    bool dry_run = c->options.dry_run, valid = false;
 
     v->call = c;
     err_init(&v->err, c->arena);
@@ -297,9 +296,9 @@ void sub_eviction(struct call *c)
     if (!str_eq(name, c->name))
         err_set(&v->err, &ERR_BAD_REQUEST, "name in URL does not match name in Eviction object");
     else if (!options || !options_from_body(c, options, &v->err))
-        v->allowed = true;
+        valid = true;
     c->options.dry_run |= dry_run;
-    if (v->allowed)
+    if (valid)
         evict(v);
     else
         fail(v, &v->err);

@@ -29,7 +29,7 @@
 #define INITIAL_CHUNK 512
 #define TIMEOUT_MIN_S 1800
 
-enum watch_phase { WATCH_INITIAL, WATCH_LIVE, WATCH_ENDED };
+enum watch_phase { WATCH_OPEN, WATCH_INITIAL, WATCH_LIVE, WATCH_ENDED };
 
 struct watch {
     unsigned magic;
@@ -39,7 +39,6 @@ struct watch {
     uv_timer_t timer;
     struct store_watch *cursor;
     struct store_recall *initial_state; /* keeps it while it is sent */
-    bool initial;                       /* sends the state first, as ADDED */
     bool mark_initial_end;              /* and then the bookmark that marks its end */
     bool columns_sent, last_bookmark;
     int64_t start;      /* revision of the initial state, or the requested one */
@@ -53,6 +52,19 @@ struct watch {
 static const char *const EVENT_NAMES[] = {"ADDED", "MODIFIED", "DELETED"};
 
 static void watch_tick(struct watch *w);
+
+static void watch_enter(struct watch *w, enum watch_phase to)
+{
+    static const unsigned next[] = {
+        [WATCH_OPEN] = 1u << WATCH_INITIAL | 1u << WATCH_LIVE | 1u << WATCH_ENDED,
+        [WATCH_INITIAL] = 1u << WATCH_LIVE | 1u << WATCH_ENDED,
+        [WATCH_LIVE] = 1u << WATCH_ENDED,
+        [WATCH_ENDED] = 0,
+    };
+
+    assert(next[w->phase] & 1u << to);
+    w->phase = to;
+}
 
 /* --- options --- */
 
@@ -260,8 +272,7 @@ static struct call *watch_release(struct watch *w)
 {
     struct call *c = w->call;
 
-    assert(w->phase != WATCH_ENDED);
-    w->phase = WATCH_ENDED;
+    watch_enter(w, WATCH_ENDED);
     w->cursor = store_watch_close(w->cursor);
     w->initial_state = store_recall_close(w->initial_state);
     w->call = NULL;
@@ -382,7 +393,7 @@ static void initial_step(struct watch *w)
     } while (chunk.full && has_room(w));
     if (chunk.full)
         return; /* drained() continues */
-    w->phase = WATCH_LIVE;
+    watch_enter(w, WATCH_LIVE);
     w->initial_state = store_recall_close(w->initial_state);
     if (w->mark_initial_end)
         send_bookmark(w, w->start, true);
@@ -499,18 +510,23 @@ static int64_t watch_seconds(struct call *c)
     return TIMEOUT_MIN_S + (int64_t)(rng_u64(vapi_rng(c->api)) % TIMEOUT_MIN_S);
 }
 
+static bool from_now(const struct call *c)
+{
+    return !c->options.rv_set || c->options.rv == 0;
+}
+
+static bool wants_initial(const struct call *c)
+{
+    return c->options.send_initial_set ? c->options.send_initial : from_now(c);
+}
+
 static struct watch *watch_new(struct call *c)
 {
     struct watch *w = NEW(struct watch);
-    bool from_now = !c->options.rv_set || c->options.rv == 0;
-
     *w = (struct watch){.magic = WATCH_MAGIC, .call = c, .scratch = arena_new(0)};
-    w->initial = c->options.send_initial_set ? c->options.send_initial : from_now;
     /* The end of a requested initial state is always marked. */
-    w->mark_initial_end = w->initial && c->options.bookmarks;
-    bool at_present = w->initial || from_now;
-    w->start = at_present ? store_revision(vapi_store(c->api)) : c->options.rv;
-    w->phase = w->initial ? WATCH_INITIAL : WATCH_LIVE;
+    w->mark_initial_end = wants_initial(c) && c->options.bookmarks;
+    w->start = wants_initial(c) || from_now(c) ? store_revision(vapi_store(c->api)) : c->options.rv;
     w->ends_ms = clock_mono_ms(vapi_clock(c->api)) + 1000 * watch_seconds(c);
     uv_timer_init(vapi_loop(c->api), &w->timer);
     w->timer.data = w;
@@ -573,9 +589,10 @@ static void watch_start(struct call *c)
         watch_end(w);
         return;
     }
-    if (w->initial)
+    if (wants_initial(c))
         w->initial_state =
             store_recall_open(vapi_store(c->api), c->resource->storage, w->start, NULL, NULL);
+    watch_enter(w, wants_initial(c) ? WATCH_INITIAL : WATCH_LIVE);
     timer_next(w);
     watch_tick(w);
 }
