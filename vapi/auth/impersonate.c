@@ -133,7 +133,7 @@ static int refuse_nameless(struct arena *a, const struct wanted *w, struct err *
     return -1;
 }
 
-/* 1: no impersonation. */
+/* Empty *w: no impersonation. */
 static int read_headers(struct arena *a, const struct net_request *r, struct wanted *w,
                         struct err *err)
 {
@@ -157,7 +157,7 @@ static int read_headers(struct arena *a, const struct net_request *r, struct wan
                 (struct extra){extra_key(a, h->name), arena_str(a, h->value)};
     }
     if (!w->name.n)
-        return w->uid.n || w->n_groups || w->n_extras ? refuse_nameless(a, w, err) : 1;
+        return w->uid.n || w->n_groups || w->n_extras ? refuse_nameless(a, w, err) : 0;
     read_names(a, w);
     return 0;
 }
@@ -417,13 +417,14 @@ int auth_impersonate(struct auth *auth, struct arena *a, const struct net_reques
                      const struct attributes *what, struct user *user, struct err *err)
 {
     struct wanted w;
-    int given = read_headers(a, r, &w, err);
     struct attempt q = {
         .auth = auth, .arena = a, .real = user, .what = what, .wanted = &w, .err = err};
     size_t last;
 
-    if (given)
-        return given > 0 ? 0 : -1;
+    if (read_headers(a, r, &w, err))
+        return -1;
+    if (!w.name.n)
+        return 0;
     last = *last_mode(auth, user);
     if (last && act(&q, last - 1, user, err))
         return 0;

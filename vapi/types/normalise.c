@@ -159,14 +159,15 @@ static void make_zero(struct walk *w, uint32_t node, bool pointer, cJSON *value,
     tree_become(value, &zero);
 }
 
-/* One member that the table knows. Returns 1 when it must be dropped. */
+/* One member that the table knows. *ret_drop: it must be removed from the object. */
 static int normalise_member(struct walk *w, uint32_t node, const struct schema_field *field,
-                            cJSON *member, const struct frame *at, unsigned depth)
+                            cJSON *member, const struct frame *at, unsigned depth, bool *ret_drop)
 {
     const struct schema_node *type = node_at(w->schema, field->node);
     struct frame here = {
         .up = at, .kind = FRAME_FIELD, .node = node, .name = str_c(member->string)};
 
+    *ret_drop = false;
     if (w->decoded && json_is_null(member) && (field->flags & FIELD_POINTER))
         return 0; /* a message that was present but empty: the pointer is not nil */
     if (json_is_null(member))
@@ -175,7 +176,8 @@ static int normalise_member(struct walk *w, uint32_t node, const struct schema_f
         return -1;
     else if (field->flags & FIELD_POINTER)
         return 0; /* also when it became null, like a zero time */
-    return is_dropped(type, field->flags, member);
+    *ret_drop = is_dropped(type, field->flags, member);
+    return 0;
 }
 
 static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const struct frame *at,
@@ -190,7 +192,7 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
         return walk_fail(w, STR("the object is too large"));
     for (cJSON *member = object->child; member; member = next) {
         const struct schema_field *field = schema_field_of(w->schema, n, member->string, row);
-        int dropped;
+        bool drop;
 
         next = member->next;
         if (!field) {
@@ -199,14 +201,13 @@ static int normalise_object(struct walk *w, uint32_t node, cJSON *object, const 
             json_detach(object, member);
             continue;
         }
-        dropped = normalise_member(w, node, field, member, at, depth);
-        if (dropped < 0)
+        if (normalise_member(w, node, field, member, at, depth, &drop))
             return -1;
         row = (size_t)(field - &w->schema->fields[n->first_field]);
         if (row < SEEN_MAX)
             seen[row / 64] |= UINT64_C(1) << (row % 64);
         row++;
-        if (dropped)
+        if (drop)
             json_detach(object, member);
     }
     fill_absent(w, node, object, seen, depth);

@@ -137,11 +137,11 @@ static int find_conflicts(const struct apply *p, struct changes *c, struct confl
         struct manager *m = &p->managers->at[i];
         const struct change *change;
         struct field_set *set;
-        int missing = changes_of(c, m->api_version, &change);
+        enum change_state state = changes_of(c, m->api_version, &change);
 
-        if (missing < 0)
+        if (state == CHANGE_FAILED)
             return -1;
-        if (missing)
+        if (state == CHANGE_NO_VERSION)
             continue;
         set = set_intersection(a, m->set, set_union(a, change->diff.modified, change->diff.added));
         if (set)

@@ -172,8 +172,7 @@ void changes_filter(const struct field_write *w, struct field_diff *d)
     d->added = filtered(w, d->added);
 }
 
-/* 1: there is no such version; -1: error. */
-static int changes_convert(struct changes *c, struct change *ret)
+static enum change_state changes_convert(struct changes *c, struct change *ret)
 {
     const struct field_versions *v = c->write->versions;
     struct arena *a = c->write->arena;
@@ -181,18 +180,18 @@ static int changes_convert(struct changes *c, struct change *ret)
     cJSON *old, *now;
 
     if (!v->type_of(v->ctx, ret->version, &type))
-        return 1;
+        return CHANGE_NO_VERSION;
     old = v->convert(v->ctx, a, c->old, ret->version);
     now = v->convert(v->ctx, a, c->now, ret->version);
     if (!old || !now)
-        return 1;
+        return CHANGE_NO_VERSION;
     if (typed_compare(a, type, old, now, &ret->diff, c->err))
-        return -1;
+        return CHANGE_FAILED;
     changes_filter(c->write, &ret->diff);
-    return 0;
+    return CHANGE_KNOWN;
 }
 
-int changes_of(struct changes *c, struct str version, const struct change **ret)
+enum change_state changes_of(struct changes *c, struct str version, const struct change **ret)
 {
     struct change *made;
 
@@ -200,15 +199,15 @@ int changes_of(struct changes *c, struct str version, const struct change **ret)
         if (!str_eq(c->at[i].version, version))
             continue;
         *ret = &c->at[i];
-        return c->at[i].missing;
+        return c->at[i].state;
     }
     if (c->n == MAX_VERSIONS)
-        return 1;
+        return CHANGE_NO_VERSION;
     made = &c->at[c->n++];
     made->version = version;
-    made->missing = changes_convert(c, made);
+    made->state = changes_convert(c, made);
     *ret = made;
-    return made->missing;
+    return made->state;
 }
 
 /* Drops entries of versions that no longer exist; rewrites the others for the current schema. */
@@ -272,16 +271,16 @@ int managers_take(struct changes *c, struct managers *m)
     for (size_t i = m->n; i-- > 0;) {
         struct manager *x = &m->at[i];
         const struct change *change;
-        int missing = changes_of(c, x->api_version, &change);
+        enum change_state state = changes_of(c, x->api_version, &change);
 
-        if (missing < 0)
+        if (state == CHANGE_FAILED)
             return -1;
-        if (!missing) {
+        if (state == CHANGE_KNOWN) {
             x->set = set_difference(a, x->set, change->diff.modified);
             x->set = set_difference(a, x->set, change->diff.added);
             x->set = set_difference(a, x->set, change->diff.removed);
         }
-        if (missing || !x->set)
+        if (state == CHANGE_NO_VERSION || !x->set)
             managers_drop(m, x);
     }
     return 0;
@@ -380,7 +379,7 @@ int managers_update(const struct field_write *w, struct managers *m, const cJSON
     const struct change *own;
 
     managers_reconcile(w, m);
-    if (changes_of(&c, w->version, &own) || managers_take(&c, m))
+    if (changes_of(&c, w->version, &own) != CHANGE_KNOWN || managers_take(&c, m))
         return -1;
     take_part(w, m,
               managers_strip(

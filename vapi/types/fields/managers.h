@@ -9,9 +9,11 @@
 
 #define MAX_VERSIONS 16
 
+enum change_state { CHANGE_KNOWN, CHANGE_NO_VERSION, CHANGE_FAILED };
+
 struct change {
     struct str version;
-    int missing; /* 1: no such version; -1: the comparison failed */
+    enum change_state state;
     struct field_diff diff;
 };
 /* Computed on first use. */
@@ -22,7 +24,7 @@ struct changes {
     struct change at[MAX_VERSIONS];
     size_t n;
 };
-int changes_of(struct changes *c, struct str version, const struct change **ret);
+enum change_state changes_of(struct changes *c, struct str version, const struct change **ret);
 void changes_filter(const struct field_write *w, struct field_diff *d);
 
 bool manager_is(const struct manager *x, const struct manager *y);
