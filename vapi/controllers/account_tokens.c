@@ -26,7 +26,7 @@ static struct str annotation(const cJSON *secret, const char *key)
 /* True when the value changed. */
 static bool set_data(struct arena *a, cJSON *data, const char *key, struct str value)
 {
-    return text_set(a, data, key, base64_encode(a, value));
+    return controller_set_str(a, data, key, base64_encode(a, value));
 }
 
 static int make_token(struct reconcile *r, const cJSON *secret, const cJSON *account,
@@ -60,7 +60,7 @@ static void fill(struct reconcile *r, const struct resource *res, cJSON *secret,
     struct arena *a = reconcile_arena(r);
     cJSON *data = json_ensure_object(a, secret, "data");
     cJSON *annotations = json_ensure_path(a, secret, "metadata.annotations");
-    bool changed = text_set(a, annotations, UID, meta_uid(account));
+    bool changed = controller_set_str(a, annotations, UID, meta_uid(account));
     struct str token;
     struct err err;
 

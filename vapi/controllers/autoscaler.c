@@ -25,7 +25,7 @@ static void set_condition(struct scaling *s, const char *type, bool holds, const
 
 static void commit(struct scaling *s)
 {
-    status_commit(s->run, s->res, s->hpa, s->as_read);
+    controller_status_commit(s->run, s->res, s->hpa, s->as_read);
 }
 
 /* --- the target --- */
@@ -161,8 +161,8 @@ static void set_sizes(struct scaling *s)
     struct arena *a = reconcile_arena(s->run);
     cJSON *status = json_ensure_object(a, s->hpa, "status");
 
-    status_set(a, status, "currentReplicas", s->current, true);
-    status_set(a, status, "desiredReplicas", s->desired, true);
+    controller_status_set(a, status, "currentReplicas", s->current, true);
+    controller_status_set(a, status, "desiredReplicas", s->desired, true);
 }
 
 static void on_scaled(struct reconcile *r, void *ctx, const struct err *err,

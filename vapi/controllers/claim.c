@@ -98,7 +98,7 @@ cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str
     return scan(&c, on_maybe_owned);
 }
 
-cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n)
+cJSON **controller_items(struct arena *a, const cJSON *array, size_t *ret_n)
 {
     cJSON **items = arena_alloc(a, (json_count(array) + 1) * sizeof(*items));
     size_t n = 0;
@@ -124,8 +124,8 @@ cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, cons
                        JSON("spec", json_copy(a, json_get(template_, "spec"))));
 }
 
-void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
-                   const cJSON *as_read)
+void controller_status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
+                              const cJSON *as_read)
 {
     if (!json_equal(object, as_read))
         reconcile_update_status(r, res, object);

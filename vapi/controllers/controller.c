@@ -142,7 +142,7 @@ static bool may_log(struct reconcile *r)
 
 static void controller_maybe_closed(struct controller *c);
 
-void run_release(struct reconcile *r)
+void controller_run_release(struct reconcile *r)
 {
     reconcile_phase next;
 
@@ -191,7 +191,7 @@ static void on_work(void *ctx, struct worker *w, struct str key)
     c->n_runs++;
     r->pending = 1;
     c->def->reconcile(r);
-    run_release(r);
+    controller_run_release(r);
 }
 
 /* ---- lifecycle ---- */

@@ -194,7 +194,7 @@ static void finish(struct cron_run *c)
 {
     if (!json_count(json_get(c->status, "active")))
         json_remove(c->status, "active");
-    status_commit(c->run, c->res, c->cron, c->as_read);
+    controller_status_commit(c->run, c->res, c->cron, c->as_read);
 }
 
 static void commit(struct reconcile *r, void *ctx)
@@ -352,7 +352,7 @@ static void cron_reconcile(struct reconcile *r)
         return;
     c->as_read = json_copy(a, c->cron);
     c->status = json_ensure_object(a, c->cron, "status");
-    c->jobs = json_items(a, objects_owned(r, c->jobs_res, ns, meta_uid(c->cron)), &c->n_jobs);
+    c->jobs = controller_items(a, objects_owned(r, c->jobs_res, ns, meta_uid(c->cron)), &c->n_jobs);
     qsort(c->jobs, c->n_jobs, sizeof(*c->jobs), by_start);
     for (size_t i = 0; i < c->n_jobs; i++)
         see_job(c, c->jobs[i]);

@@ -71,7 +71,7 @@ static void list_nodes(struct ds *s)
 {
     struct arena *a = reconcile_arena(s->run);
     size_t n;
-    cJSON **nodes = json_items(
+    cJSON **nodes = controller_items(
         a, reconcile_list(s->run, reconcile_resource(s->run, "", "nodes"), STR(""), NULL), &n);
 
     s->nodes = arena_alloc(a, (n + 1) * sizeof(*s->nodes));
@@ -181,16 +181,16 @@ static void finish(struct reconcile *r, void *ctx)
     cJSON *status = json_ensure_object(a, s->owner, "status");
     struct ds_counts c = count(s);
 
-    status_set(a, status, "desiredNumberScheduled", c.desired, true);
-    status_set(a, status, "currentNumberScheduled", c.current, true);
-    status_set(a, status, "numberMisscheduled", c.misplaced, true);
-    status_set(a, status, "numberReady", c.ready, true);
-    status_set(a, status, "numberAvailable", c.available, false);
-    status_set(a, status, "numberUnavailable", c.desired - c.available, false);
-    status_set(a, status, "updatedNumberScheduled", c.updated, false);
-    status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
-               false);
-    status_commit(r, s->res, s->owner, s->as_read);
+    controller_status_set(a, status, "desiredNumberScheduled", c.desired, true);
+    controller_status_set(a, status, "currentNumberScheduled", c.current, true);
+    controller_status_set(a, status, "numberMisscheduled", c.misplaced, true);
+    controller_status_set(a, status, "numberReady", c.ready, true);
+    controller_status_set(a, status, "numberAvailable", c.available, false);
+    controller_status_set(a, status, "numberUnavailable", c.desired - c.available, false);
+    controller_status_set(a, status, "updatedNumberScheduled", c.updated, false);
+    controller_status_set(a, status, "observedGeneration",
+                          json_i64_at(s->owner, "metadata.generation", 0), false);
+    controller_status_commit(r, s->res, s->owner, s->as_read);
     revisions_prune(&s->revisions, NULL, s->pods, s->n_pods);
 }
 
@@ -210,7 +210,8 @@ static void ds_reconcile(struct reconcile *r)
     s->owner = s->revisions.owner;
     s->as_read = s->revisions.as_read;
     s->hash = revision_hash(&s->revisions, s->revisions.update);
-    s->pods = json_items(a, objects_claim(r, s->pods_res, s->res, s->owner, &selector), &s->n_pods);
+    s->pods =
+        controller_items(a, objects_claim(r, s->pods_res, s->res, s->owner, &selector), &s->n_pods);
     if (!reconcile_error(r)) {
         s->batch = (struct pod_batch){
             .run = s->run, .owner = s->owner, .make = make_pod, .ctx = s, .done = finish};
@@ -228,7 +229,7 @@ static void ds_reconcile(struct reconcile *r)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    map_dependent(c, e, "apps", "daemonsets", STR("DaemonSet"));
+    controller_map_dependent(c, e, "apps", "daemonsets", STR("DaemonSet"));
 }
 
 static void map_revision(struct controller *c, const struct store_event *e)

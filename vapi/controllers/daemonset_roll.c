@@ -13,16 +13,17 @@ void ds_bounds(struct ds *s)
 
     for (size_t i = 0; i < s->n_nodes; i++)
         s->desired += s->nodes[i].run;
-    s->surge = scaled_value(json_get(rolling, "maxSurge"), s->desired, true, 0);
-    s->unavailable = scaled_value(json_get(rolling, "maxUnavailable"), s->desired, true, 1);
+    s->surge = controller_scaled_value(json_get(rolling, "maxSurge"), s->desired, true, 0);
+    s->unavailable =
+        controller_scaled_value(json_get(rolling, "maxUnavailable"), s->desired, true, 1);
     if (s->surge <= 0 && s->unavailable < 1)
         s->unavailable = 1; /* the update must be able to progress */
 }
 
 static bool surges(const struct ds *s)
 {
-    int64_t n = scaled_value(json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxSurge"), 100,
-                             true, 0);
+    int64_t n = controller_scaled_value(
+        json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxSurge"), 100, true, 0);
 
     return n > 0;
 }

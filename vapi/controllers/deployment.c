@@ -22,12 +22,12 @@ cJSON *rollout_set(const struct rollout *o, size_t i)
     return i < o->n_old ? o->old[i] : o->new_rs;
 }
 
-int64_t rs_wanted(const cJSON *rs)
+int64_t rollout_rs_wanted(const cJSON *rs)
 {
     return rs ? json_i64_at(rs, "spec.replicas", 1) : 0;
 }
 
-int64_t rs_count(const cJSON *rs, const char *field)
+int64_t rollout_rs_count(const cJSON *rs, const char *field)
 {
     return json_i64_at(json_get(rs, "status"), field, 0);
 }
@@ -37,7 +37,7 @@ int64_t rollout_wanted(const struct rollout *o)
     int64_t sum = 0;
 
     for (size_t i = 0; i <= o->n_old; i++)
-        sum += rs_wanted(rollout_set(o, i));
+        sum += rollout_rs_wanted(rollout_set(o, i));
     return sum;
 }
 
@@ -46,7 +46,7 @@ int64_t rollout_total(const struct rollout *o, const char *field)
     int64_t sum = 0;
 
     for (size_t i = 0; i <= o->n_old; i++)
-        sum += rs_count(rollout_set(o, i), field);
+        sum += rollout_rs_count(rollout_set(o, i), field);
     return sum;
 }
 
@@ -95,7 +95,7 @@ static void collect(struct rollout *o, const struct selector *selector)
     cJSON *all = objects_claim(o->run, o->rs_res, o->res, o->deployment, selector);
     const cJSON *wanted = template_without_hash(o->arena, o->deployment);
 
-    o->old = json_items(o->arena, all, &o->n_old);
+    o->old = controller_items(o->arena, all, &o->n_old);
     qsort(o->old, o->n_old, sizeof(*o->old), by_creation);
     for (size_t i = 0; i < o->n_old; i++) {
         if (!same_template(o, o->old[i], wanted))
@@ -175,7 +175,7 @@ static bool annotate_new(struct rollout *o, cJSON *rs)
     json_each(item, json_path(o->deployment, "metadata.annotations"))
     {
         if (!annotation_stays(item->string))
-            changed |= text_set(o->arena, to, item->string, json_str(item));
+            changed |= controller_set_str(o->arena, to, item->string, json_str(item));
     }
     if (had >= next)
         return changed;
@@ -188,9 +188,10 @@ static bool annotate_new(struct rollout *o, cJSON *rs)
 static bool annotate_sizes(struct rollout *o, cJSON *rs)
 {
     cJSON *to = json_ensure_path(o->arena, rs, "metadata.annotations");
-    bool changed = text_set(o->arena, to, DESIRED_REPLICAS, number(o, o->wanted));
+    bool changed = controller_set_str(o->arena, to, DESIRED_REPLICAS, number(o, o->wanted));
 
-    return text_set(o->arena, to, MAX_REPLICAS, number(o, o->wanted + o->surge)) || changed;
+    return controller_set_str(o->arena, to, MAX_REPLICAS, number(o, o->wanted + o->surge)) ||
+           changed;
 }
 
 /* --- the current set --- */
@@ -226,7 +227,7 @@ static cJSON *set_new(struct rollout *o, int64_t replicas)
     struct arena *a = o->arena;
     cJSON *template_ = template_without_hash(a, o->deployment);
     struct str hash =
-        template_hash(a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
+        pod_template_hash(a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
     cJSON *labels = json_ensure_path(a, template_, "metadata.labels"), *metadata, *rs;
 
     json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
@@ -261,10 +262,10 @@ static void on_created(struct reconcile *r, void *ctx, const struct err *err,
     cJSON *made = o->new_rs;
 
     if (!err) {
-        if (rs_wanted(made))
+        if (rollout_rs_wanted(made))
             reconcile_event(r, o->deployment, "Normal", "ScalingReplicaSet",
                             "Scaled up replica set %.*s from 0 to %lld", STR_F(object->name),
-                            (long long)rs_wanted(made));
+                            (long long)rollout_rs_wanted(made));
         if (o->deadline >= 0)
             rollout_condition(
                 o, "Progressing", "True", "NewReplicaSetCreated",
@@ -293,7 +294,7 @@ void rollout_create(struct rollout *o, int64_t replicas)
 
 bool rollout_scale(struct rollout *o, cJSON *rs, int64_t replicas)
 {
-    int64_t now = rs_wanted(rs);
+    int64_t now = rollout_rs_wanted(rs);
     bool annotated = annotate_sizes(o, rs);
 
     if (now == replicas && !annotated)
@@ -334,8 +335,8 @@ static void show_new_set(struct rollout *o)
 
     if (!o->new_rs || !revision.n)
         return;
-    text_set(o->arena, json_ensure_path(o->arena, o->deployment, "metadata.annotations"), REVISION,
-             revision);
+    controller_set_str(o->arena, json_ensure_path(o->arena, o->deployment, "metadata.annotations"),
+                       REVISION, revision);
     if (o->deadline >= 0 && !condition_of(o->deployment, "Progressing"))
         rollout_condition(
             o, "Progressing", "True", "FoundNewReplicaSet",
@@ -364,8 +365,8 @@ static void clean_history(struct rollout *o)
     for (size_t i = 0; (int64_t)i < (int64_t)n - keep; i++) {
         const cJSON *rs = sets[i];
 
-        if (rs_count(rs, "replicas") || rs_wanted(rs) ||
-            json_i64_at(rs, "metadata.generation", 0) > rs_count(rs, "observedGeneration"))
+        if (rollout_rs_count(rs, "replicas") || rollout_rs_wanted(rs) ||
+            json_i64_at(rs, "metadata.generation", 0) > rollout_rs_count(rs, "observedGeneration"))
             continue;
         reconcile_delete(o->run, o->rs_res, meta_ns(rs), meta_name(rs), meta_uid(rs), "Background");
     }
@@ -437,9 +438,10 @@ static void refuse_all(struct rollout *o)
 {
     reconcile_event(o->run, o->deployment, "Warning", "SelectingAll",
                     "This deployment is selecting all pods. A non-empty selector is required.");
-    status_set(o->arena, json_ensure_object(o->arena, o->deployment, "status"),
-               "observedGeneration", json_i64_at(o->deployment, "metadata.generation", 0), false);
-    status_commit(o->run, o->res, o->deployment, o->as_read);
+    controller_status_set(o->arena, json_ensure_object(o->arena, o->deployment, "status"),
+                          "observedGeneration",
+                          json_i64_at(o->deployment, "metadata.generation", 0), false);
+    controller_status_commit(o->run, o->res, o->deployment, o->as_read);
 }
 
 static bool read_deployment(struct rollout *o)
@@ -486,7 +488,7 @@ static void deployment_reconcile(struct reconcile *r)
 
 static void map_replica_set(struct controller *c, const struct store_event *e)
 {
-    map_dependent(c, e, "apps", "deployments", STR("Deployment"));
+    controller_map_dependent(c, e, "apps", "deployments", STR("Deployment"));
 }
 
 /* Recreate waits until the last old pod is deleted. */

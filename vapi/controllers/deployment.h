@@ -27,8 +27,8 @@ struct rollout {
 
 /* The i-th set, the current one last; i up to and including n_old. May be NULL. */
 cJSON *rollout_set(const struct rollout *o, size_t i);
-int64_t rs_wanted(const cJSON *rs);
-int64_t rs_count(const cJSON *rs, const char *field);
+int64_t rollout_rs_wanted(const cJSON *rs);
+int64_t rollout_rs_count(const cJSON *rs, const char *field);
 int64_t rollout_wanted(const struct rollout *o);                   /* sum of spec.replicas */
 int64_t rollout_total(const struct rollout *o, const char *field); /* sum of a status field */
 int64_t rollout_annotation(const cJSON *rs, const char *key);      /* -1 when it is no number */

@@ -109,10 +109,10 @@ static void select_pods(struct service_run *s)
     size_t n;
 
     selector_from_map(s->arena, json_path(s->service, "spec.selector"), &selector);
-    cJSON **pods = json_items(s->arena,
-                              reconcile_list(s->run, reconcile_resource(s->run, "", "pods"),
-                                             meta_ns(s->service), &selector),
-                              &n);
+    cJSON **pods = controller_items(s->arena,
+                                    reconcile_list(s->run, reconcile_resource(s->run, "", "pods"),
+                                                   meta_ns(s->service), &selector),
+                                    &n);
     s->pods = pods;
     for (size_t i = 0; i < n; i++) {
         if (!pod_is_finished(pods[i]) && has_address(pods[i]))

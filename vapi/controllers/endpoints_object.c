@@ -28,12 +28,12 @@ struct subsets {
 static const char *family_of(const struct service_run *s, const cJSON *pod)
 {
     struct str family = json_str(json_at(json_path(s->service, "spec.ipFamilies"), 0));
-    const char *type = address_type_of(json_str_at(s->service, "spec.clusterIP"));
+    const char *type = slices_address_type(json_str_at(s->service, "spec.clusterIP"));
 
     if (family.n)
         return str_eqc(family, "IPv6") ? "IPv6" : "IPv4";
     if (!type)
-        type = address_type_of(json_str_at(pod, "status.podIP"));
+        type = slices_address_type(json_str_at(pod, "status.podIP"));
     return type ? type : "IPv4";
 }
 
@@ -44,7 +44,7 @@ static struct str address_of(const struct service_run *s, const cJSON *pod)
     json_each(item, json_path(pod, "status.podIPs"))
     {
         struct str ip = json_str_at(item, "ip");
-        const char *type = address_type_of(ip);
+        const char *type = slices_address_type(ip);
 
         if (type && str_eqc(str_c(type), wanted))
             return ip;
@@ -101,7 +101,7 @@ static int by_address(const void *pa, const void *pb)
 static cJSON *cut(struct arena *a, const cJSON *list, size_t *most)
 {
     size_t n;
-    cJSON **items = json_items(a, list, &n);
+    cJSON **items = controller_items(a, list, &n);
     cJSON *out = json_new_array(a);
 
     qsort(items, n, sizeof(*items), by_address);

@@ -15,7 +15,7 @@ const struct str ENDPOINT_SLICE_MANAGER = {"endpointslice-controller.k8s.io", 31
 static cJSON *types_of(const struct service_run *s)
 {
     cJSON *types = json_new_array(s->arena);
-    const char *of_ip = address_type_of(json_str_at(s->service, "spec.clusterIP"));
+    const char *of_ip = slices_address_type(json_str_at(s->service, "spec.clusterIP"));
 
     json_each(family, json_path(s->service, "spec.ipFamilies"))
         json_append(types, json_new_string(s->arena, json_str(family)));
@@ -49,7 +49,7 @@ static cJSON *addresses_of(struct service_run *s, const cJSON *pod, struct str t
     json_each(item, json_path(pod, "status.podIPs"))
     {
         struct str ip = json_str_at(item, "ip");
-        const char *its = address_type_of(ip);
+        const char *its = slices_address_type(ip);
 
         if (its && str_eqc(type, its))
             json_append(addresses, json_new_string(s->arena, ip));

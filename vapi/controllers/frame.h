@@ -62,4 +62,4 @@ struct op {
 };
 
 /* Releases one hold; the last one starts the next phase or ends the run and frees r. */
-void run_release(struct reconcile *r);
+void controller_run_release(struct reconcile *r);

@@ -147,8 +147,8 @@ static bool load(struct job_run *j)
         reconcile_fail(j->run, &err);
         return false;
     }
-    j->pods =
-        json_items(a, objects_claim(j->run, j->pods_res, j->res, j->job, &selector), &j->n_pods);
+    j->pods = controller_items(a, objects_claim(j->run, j->pods_res, j->res, j->job, &selector),
+                               &j->n_pods);
     j->as_read = json_copy(a, j->job);
     j->status = json_ensure_object(a, j->job, "status");
     j->now = reconcile_now_s(j->run);
@@ -213,7 +213,7 @@ static void map_pod(struct controller *c, const struct store_event *e)
     const struct store_object *o = e->object;
     struct buf key = BUF_INIT(0);
 
-    map_dependent(c, e, "batch", "jobs", STR("Job"));
+    controller_map_dependent(c, e, "batch", "jobs", STR("Job"));
     if (e->type == STORE_DELETED || !str_contains(o->bytes, STR(JOB_FINALIZER)) ||
         str_contains(o->bytes, STR("\"controller\":true")))
         return;

@@ -100,7 +100,7 @@ static void count_released(struct job_run *j, const char *which)
             n++;
     }
     json_set(a, json_get(j->status, "uncountedTerminatedPods"), which, left);
-    status_set(a, j->status, which, n, false);
+    controller_status_set(a, j->status, which, n, false);
 }
 
 struct tally {
@@ -199,7 +199,7 @@ static void read_indexes(struct job_run *j)
     struct arena *a = reconcile_arena(j->run);
 
     j->done = indexes_of(j, "completedIndexes", pod_succeeded);
-    status_set(a, j->status, "succeeded", job_indexes_total(&j->done), false);
+    controller_status_set(a, j->status, "succeeded", job_indexes_total(&j->done), false);
     if (j->done.n)
         json_set_str(a, j->status, "completedIndexes", job_indexes_text(a, &j->done));
     else
@@ -418,9 +418,9 @@ void job_status(struct job_run *j)
     j->finishing = as != NULL;
     if (!as && !object_is_terminating(j->job))
         judge_suspension(j);
-    status_set(a, j->status, "active", (int64_t)j->n_active, false);
-    status_set(a, j->status, "ready", (int64_t)j->n_ready, true);
-    status_set(a, j->status, "terminating", (int64_t)j->n_terminating, true);
+    controller_status_set(a, j->status, "active", (int64_t)j->n_active, false);
+    controller_status_set(a, j->status, "ready", (int64_t)j->n_ready, true);
+    controller_status_set(a, j->status, "terminating", (int64_t)j->n_terminating, true);
     if (as)
         finish(j, as);
     drop_empty(j);

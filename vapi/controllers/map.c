@@ -111,8 +111,8 @@ static bool orphan_changed(const struct store_event *e)
            !str_eq(e->previous->labels, e->object->labels);
 }
 
-void map_dependent(struct controller *c, const struct store_event *e, const char *group,
-                   const char *plural, struct str kind)
+void controller_map_dependent(struct controller *c, const struct store_event *e, const char *group,
+                              const char *plural, struct str kind)
 {
     struct vapi *api = controller_api(c);
     struct owners s = {.controller = c, .orphan = e->object};

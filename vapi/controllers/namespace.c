@@ -222,7 +222,7 @@ static void judge(struct reconcile *r, void *ctx)
                                c->finalizers, c->n_finalizers)
                         : STR("All content-preserving finalizers finished"));
 
-    status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
+    controller_status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
 }
 
 /* Objects that pods use must not be deleted before the pods. */

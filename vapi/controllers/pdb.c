@@ -119,13 +119,13 @@ static int expect(struct budget *b, struct err *err)
     if (max) {
         if (expected_scale(b, &b->expected, err))
             return -1;
-        b->desired = b->expected - scaled_value(max, b->expected, true, 0);
+        b->desired = b->expected - controller_scaled_value(max, b->expected, true, 0);
     } else if (json_is_string(min)) {
         if (expected_scale(b, &b->expected, err))
             return -1;
-        b->desired = scaled_value(min, b->expected, true, b->expected);
+        b->desired = controller_scaled_value(min, b->expected, true, b->expected);
     } else {
-        b->desired = scaled_value(min, b->expected, true, 0);
+        b->desired = controller_scaled_value(min, b->expected, true, 0);
         if (!min)
             b->expected = 0;
     }
@@ -184,18 +184,18 @@ static void tell(struct budget *b)
 
     if (b->expected <= 0 || allowed < 0)
         allowed = 0;
-    status_set(a, status, "currentHealthy", b->healthy, true);
-    status_set(a, status, "desiredHealthy", b->desired, true);
-    status_set(a, status, "expectedPods", b->expected, true);
-    status_set(a, status, "disruptionsAllowed", allowed, true);
-    status_set(a, status, "observedGeneration", json_i64_at(b->pdb, "metadata.generation", 0),
-               false);
+    controller_status_set(a, status, "currentHealthy", b->healthy, true);
+    controller_status_set(a, status, "desiredHealthy", b->desired, true);
+    controller_status_set(a, status, "expectedPods", b->expected, true);
+    controller_status_set(a, status, "disruptionsAllowed", allowed, true);
+    controller_status_set(a, status, "observedGeneration",
+                          json_i64_at(b->pdb, "metadata.generation", 0), false);
     if (json_count(b->disrupted))
         json_set(a, status, "disruptedPods", b->disrupted);
     else
         json_remove(status, "disruptedPods");
     set_condition(b, allowed > 0, allowed > 0 ? "SufficientPods" : "InsufficientPods", STR(""));
-    status_commit(b->run, b->res, b->pdb, b->as_read);
+    controller_status_commit(b->run, b->res, b->pdb, b->as_read);
 }
 
 static void fail_safe(struct budget *b, const struct err *err)
@@ -203,16 +203,18 @@ static void fail_safe(struct budget *b, const struct err *err)
     struct arena *a = reconcile_arena(b->run);
     cJSON *status = json_ensure_object(a, b->pdb, "status");
 
-    status_set(a, status, "disruptionsAllowed", 0, true);
-    status_set(a, status, "currentHealthy", json_i64_at(status, "currentHealthy", 0), true);
-    status_set(a, status, "desiredHealthy", json_i64_at(status, "desiredHealthy", 0), true);
-    status_set(a, status, "expectedPods", json_i64_at(status, "expectedPods", 0), true);
+    controller_status_set(a, status, "disruptionsAllowed", 0, true);
+    controller_status_set(a, status, "currentHealthy", json_i64_at(status, "currentHealthy", 0),
+                          true);
+    controller_status_set(a, status, "desiredHealthy", json_i64_at(status, "desiredHealthy", 0),
+                          true);
+    controller_status_set(a, status, "expectedPods", json_i64_at(status, "expectedPods", 0), true);
     set_condition(b, false, "SyncFailed", err->message);
     if (!json_equal(b->pdb, b->as_read))
         reconcile_event(b->run, b->pdb, "Warning", "CalculateExpectedPodCountFailed",
                         "Failed to calculate the number of expected pods: %.*s",
                         STR_F(err->message));
-    status_commit(b->run, b->res, b->pdb, b->as_read);
+    controller_status_commit(b->run, b->res, b->pdb, b->as_read);
     reconcile_fail(b->run, err);
 }
 

@@ -81,7 +81,7 @@ static void quota_reconcile(struct reconcile *r)
     cJSON *used = admission_quota_used(reconcile_api(r), a, ns, quota);
     if (json_count(used) || json_count(json_get(status, "used")))
         json_set(a, status, "used", used);
-    status_commit(r, res, quota, as_read);
+    controller_status_commit(r, res, quota, as_read);
 }
 
 static const struct controller_source SOURCES[] = {

@@ -68,7 +68,7 @@ static void on_answer(void *ctx, const struct err *err, const struct store_objec
     else if (err)
         take_error(r, err, op->removes);
     op->magic = 0;
-    run_release(r);
+    controller_run_release(r);
 }
 
 static struct op *op_new(struct reconcile *r)
@@ -188,7 +188,7 @@ void reconcile_release(struct reconcile *r, const struct err *err)
     assert(r->magic == RECONCILE_MAGIC);
     if (err)
         reconcile_fail(r, err);
-    run_release(r);
+    controller_run_release(r);
 }
 
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms)

@@ -50,7 +50,7 @@ static cJSON **relatives(struct replicas *s, size_t *ret_n)
     {
         size_t n;
         cJSON *list = objects_owned(s->run, s->pods_res, ns, meta_uid(set));
-        cJSON **pods = json_items(a, list, &n);
+        cJSON **pods = controller_items(a, list, &n);
 
         for (size_t i = 0; i < n; i++) {
             json_detach(list, pods[i]);
@@ -58,7 +58,7 @@ static cJSON **relatives(struct replicas *s, size_t *ret_n)
                 json_append(found, pods[i]);
         }
     }
-    return json_items(a, found, ret_n);
+    return controller_items(a, found, ret_n);
 }
 
 static cJSON *make_pod(void *ctx, size_t i)
@@ -99,14 +99,14 @@ static void update_status(struct reconcile *r, void *ctx)
     /* The pods' events requeue the set; the next run sees the changes. */
     if (s->moved && !reconcile_error(r))
         return;
-    status_set(a, status, "replicas", s->counts.active, true);
-    status_set(a, status, "fullyLabeledReplicas", s->counts.labelled, false);
-    status_set(a, status, "readyReplicas", s->counts.ready, false);
-    status_set(a, status, "availableReplicas", s->counts.available, false);
+    controller_status_set(a, status, "replicas", s->counts.active, true);
+    controller_status_set(a, status, "fullyLabeledReplicas", s->counts.labelled, false);
+    controller_status_set(a, status, "readyReplicas", s->counts.ready, false);
+    controller_status_set(a, status, "availableReplicas", s->counts.available, false);
     if (!s->flavour->plain_selector)
-        status_set(a, status, "terminatingReplicas", s->counts.terminating, true);
-    status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
-               false);
+        controller_status_set(a, status, "terminatingReplicas", s->counts.terminating, true);
+    controller_status_set(a, status, "observedGeneration",
+                          json_i64_at(s->owner, "metadata.generation", 0), false);
 
     /* Errors of this run; an older failure's message stays while it lasts. */
     err = reconcile_error(s->run);
@@ -118,7 +118,7 @@ static void update_status(struct reconcile *r, void *ctx)
                       missing ? "FailedCreate" : "FailedDelete", err->message,
                       reconcile_now_s(s->run));
 
-    status_commit(r, s->res, s->owner, s->as_read);
+    controller_status_commit(r, s->res, s->owner, s->as_read);
 }
 
 static void on_created(struct reconcile *r, void *ctx)
@@ -144,8 +144,9 @@ static int read_selector(struct replicas *s, struct selector *selector, struct e
 static void sort_out(struct replicas *s, const struct selector *selector)
 {
     size_t n;
-    cJSON **pods = json_items(reconcile_arena(s->run),
-                              objects_claim(s->run, s->pods_res, s->res, s->owner, selector), &n);
+    cJSON **pods =
+        controller_items(reconcile_arena(s->run),
+                         objects_claim(s->run, s->pods_res, s->res, s->owner, selector), &n);
 
     s->active = pods;
     for (size_t i = 0; i < n; i++) {
@@ -325,12 +326,12 @@ static void rc_reconcile(struct reconcile *r)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    map_dependent(c, e, "apps", "replicasets", STR("ReplicaSet"));
+    controller_map_dependent(c, e, "apps", "replicasets", STR("ReplicaSet"));
 }
 
 static void map_rc_pod(struct controller *c, const struct store_event *e)
 {
-    map_dependent(c, e, "", "replicationcontrollers", STR("ReplicationController"));
+    controller_map_dependent(c, e, "", "replicationcontrollers", STR("ReplicationController"));
 }
 
 static const struct controller_source SOURCES[] = {

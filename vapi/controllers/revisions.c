@@ -87,8 +87,8 @@ static void make(struct revisions *v, cJSON *data, int64_t number)
 {
     struct arena *a = reconcile_arena(v->run);
     cJSON *labels = json_copy(a, json_path(v->owner, "spec.template.metadata.labels"));
-    struct str hash = template_hash(a, json_path(v->owner, "spec.template"),
-                                    json_i64_at(v->owner, "status.collisionCount", 0));
+    struct str hash = pod_template_hash(a, json_path(v->owner, "spec.template"),
+                                        json_i64_at(v->owner, "status.collisionCount", 0));
     struct str name = arena_concat(a, 3, (struct str[]){meta_name(v->owner), STR("-"), hash});
     cJSON *metadata, *made;
 
@@ -120,7 +120,8 @@ static bool find_update(struct revisions *v, const struct selector *selector)
     cJSON *data = data_of(a, v->owner);
 
     v->res = reconcile_resource(v->run, "apps", "controllerrevisions");
-    v->all = json_items(a, objects_claim(v->run, v->res, v->owner_res, v->owner, selector), &v->n);
+    v->all =
+        controller_items(a, objects_claim(v->run, v->res, v->owner_res, v->owner, selector), &v->n);
     if (reconcile_error(v->run))
         return false;
     if (v->n)

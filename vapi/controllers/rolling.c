@@ -14,8 +14,9 @@ void rollout_bounds(struct rollout *o)
 
     if (o->recreate)
         return;
-    o->surge = scaled_value(json_get(rolling, "maxSurge"), o->wanted, true, 0);
-    o->unavailable = scaled_value(json_get(rolling, "maxUnavailable"), o->wanted, false, 0);
+    o->surge = controller_scaled_value(json_get(rolling, "maxSurge"), o->wanted, true, 0);
+    o->unavailable =
+        controller_scaled_value(json_get(rolling, "maxUnavailable"), o->wanted, false, 0);
     if (o->surge == 0 && o->unavailable == 0)
         o->unavailable = 1; /* the rollout must be able to progress */
     if (o->unavailable > o->wanted)
@@ -30,7 +31,7 @@ bool rollout_resized(const struct rollout *o)
         const cJSON *rs = rollout_set(o, i);
         int64_t desired = rollout_annotation(rs, DESIRED_REPLICAS);
 
-        if (rs_wanted(rs) && desired >= 0 && desired != o->wanted)
+        if (rollout_rs_wanted(rs) && desired >= 0 && desired != o->wanted)
             return true;
     }
     return false;
@@ -43,7 +44,7 @@ static size_t active_sets(const struct rollout *o, cJSON **ret)
     for (size_t i = 0; i <= o->n_old; i++) {
         cJSON *rs = rollout_set(o, i);
 
-        if (rs_wanted(rs))
+        if (rollout_rs_wanted(rs))
             ret[n++] = rs;
     }
     return n;
@@ -61,9 +62,9 @@ static cJSON *only_set(const struct rollout *o, cJSON *const *active, size_t n)
 
 static bool saturated(const struct rollout *o)
 {
-    return o->new_rs && rs_wanted(o->new_rs) == o->wanted &&
+    return o->new_rs && rollout_rs_wanted(o->new_rs) == o->wanted &&
            rollout_annotation(o->new_rs, DESIRED_REPLICAS) == o->wanted &&
-           rs_count(o->new_rs, "availableReplicas") == o->wanted;
+           rollout_rs_count(o->new_rs, "availableReplicas") == o->wanted;
 }
 
 static int compare_age(const cJSON *a, const cJSON *b)
@@ -78,8 +79,8 @@ static int larger_newer(const void *pa, const void *pb)
 {
     const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
 
-    if (rs_wanted(a) != rs_wanted(b))
-        return rs_wanted(a) > rs_wanted(b) ? -1 : 1;
+    if (rollout_rs_wanted(a) != rollout_rs_wanted(b))
+        return rollout_rs_wanted(a) > rollout_rs_wanted(b) ? -1 : 1;
     return -compare_age(a, b);
 }
 
@@ -87,15 +88,15 @@ static int larger_older(const void *pa, const void *pb)
 {
     const cJSON *a = *(cJSON *const *)pa, *b = *(cJSON *const *)pb;
 
-    if (rs_wanted(a) != rs_wanted(b))
-        return rs_wanted(a) > rs_wanted(b) ? -1 : 1;
+    if (rollout_rs_wanted(a) != rollout_rs_wanted(b))
+        return rollout_rs_wanted(a) > rollout_rs_wanted(b) ? -1 : 1;
     return compare_age(a, b);
 }
 
 /* A set's change in size when the total changes from its annotation to the current one. */
 static int64_t fraction(const struct rollout *o, const cJSON *rs)
 {
-    int64_t size = rs_wanted(rs), before = rollout_annotation(rs, MAX_REPLICAS);
+    int64_t size = rollout_rs_wanted(rs), before = rollout_annotation(rs, MAX_REPLICAS);
     int64_t after = o->wanted + o->surge;
 
     if (o->wanted == 0)
@@ -124,7 +125,7 @@ static void spread(struct rollout *o, cJSON **sets, size_t n)
     for (size_t i = 0; i < n; i++) {
         int64_t share = add == added ? 0 : clip(fraction(o, sets[i]), add - added);
 
-        sizes[i] = rs_wanted(sets[i]) + share;
+        sizes[i] = rollout_rs_wanted(sets[i]) + share;
         added += share;
     }
     if (n && add)
@@ -140,7 +141,7 @@ void rollout_proportional(struct rollout *o)
     cJSON *one = only_set(o, active, n);
 
     if (one) {
-        if (rs_wanted(one) != o->wanted)
+        if (rollout_rs_wanted(one) != o->wanted)
             rollout_scale(o, one, o->wanted);
         return;
     }
@@ -162,7 +163,7 @@ static bool old_pods_live(struct rollout *o)
     const struct resource *pods = reconcile_resource(o->run, "", "pods");
 
     for (size_t i = 0; i < o->n_old; i++) {
-        if (rs_count(o->old[i], "replicas"))
+        if (rollout_rs_count(o->old[i], "replicas"))
             return true;
         json_each(pod, objects_owned(o->run, pods, meta_ns(o->deployment), meta_uid(o->old[i])))
         {
@@ -178,14 +179,14 @@ void rollout_recreate(struct rollout *o)
     bool shrinking = false;
 
     for (size_t i = 0; i < o->n_old; i++) {
-        if (rs_wanted(o->old[i]) > 0)
+        if (rollout_rs_wanted(o->old[i]) > 0)
             shrinking |= rollout_scale(o, o->old[i], 0);
     }
     if (shrinking || old_pods_live(o))
         return;
     if (!o->new_rs)
         rollout_create(o, o->wanted);
-    else if (rs_wanted(o->new_rs) != o->wanted)
+    else if (rollout_rs_wanted(o->new_rs) != o->wanted)
         rollout_scale(o, o->new_rs, o->wanted);
 }
 
@@ -193,7 +194,7 @@ void rollout_recreate(struct rollout *o)
 
 static int64_t new_size(const struct rollout *o)
 {
-    int64_t now = rs_wanted(o->new_rs), room = o->wanted + o->surge - rollout_wanted(o);
+    int64_t now = rollout_rs_wanted(o->new_rs), room = o->wanted + o->surge - rollout_wanted(o);
 
     if (now >= o->wanted)
         return o->wanted;
@@ -211,7 +212,7 @@ static int64_t take(struct rollout *o, int64_t most, int64_t *sizes, bool only_u
         int64_t n = sizes[i];
 
         if (only_unavailable)
-            n -= rs_count(o->old[i], "availableReplicas");
+            n -= rollout_rs_count(o->old[i], "availableReplicas");
         n = n < most - taken ? n : most - taken;
         if (n <= 0)
             continue;
@@ -226,18 +227,19 @@ static void shrink_old(struct rollout *o)
 {
     int64_t *sizes = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*sizes));
     int64_t least = o->wanted - o->unavailable;
-    int64_t coming = rs_wanted(o->new_rs) - rs_count(o->new_rs, "availableReplicas");
+    int64_t coming =
+        rollout_rs_wanted(o->new_rs) - rollout_rs_count(o->new_rs, "availableReplicas");
     int64_t most = rollout_wanted(o) - least - coming;
 
     for (size_t i = 0; i < o->n_old; i++)
-        sizes[i] = rs_wanted(o->old[i]);
+        sizes[i] = rollout_rs_wanted(o->old[i]);
     if (most <= 0)
         return;
     take(o, most, sizes, true);
     int64_t spare = rollout_total(o, "availableReplicas") - least;
     take(o, spare, sizes, false);
     for (size_t i = 0; i < o->n_old; i++) {
-        if (sizes[i] != rs_wanted(o->old[i]))
+        if (sizes[i] != rollout_rs_wanted(o->old[i]))
             rollout_scale(o, o->old[i], sizes[i]);
     }
 }
@@ -250,7 +252,7 @@ void rollout_rolling(struct rollout *o)
         rollout_create(o, size);
         return;
     }
-    if (rs_wanted(o->new_rs) != size && rollout_scale(o, o->new_rs, size))
+    if (rollout_rs_wanted(o->new_rs) != size && rollout_scale(o, o->new_rs, size))
         return;
     shrink_old(o);
 }

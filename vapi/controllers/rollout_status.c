@@ -60,7 +60,7 @@ void rollout_pause(struct rollout *o)
 
 bool rollout_complete(const struct rollout *o)
 {
-    return rs_count(o->new_rs, "replicas") == o->wanted &&
+    return rollout_rs_count(o->new_rs, "replicas") == o->wanted &&
            rollout_total(o, "replicas") == o->wanted &&
            rollout_total(o, "availableReplicas") == o->wanted;
 }
@@ -166,14 +166,16 @@ void rollout_status(struct rollout *o, bool progress)
     int64_t missing = rollout_wanted(o) - available;
     struct arena *a = o->arena;
 
-    status_set(a, status, "observedGeneration",
-               json_i64_at(o->deployment, "metadata.generation", 0), false);
-    status_set(a, status, "replicas", rollout_total(o, "replicas"), false);
-    status_set(a, status, "updatedReplicas", rs_count(o->new_rs, "replicas"), false);
-    status_set(a, status, "readyReplicas", rollout_total(o, "readyReplicas"), false);
-    status_set(a, status, "availableReplicas", available, false);
-    status_set(a, status, "unavailableReplicas", missing > 0 ? missing : 0, false);
-    status_set(a, status, "terminatingReplicas", rollout_total(o, "terminatingReplicas"), true);
+    controller_status_set(a, status, "observedGeneration",
+                          json_i64_at(o->deployment, "metadata.generation", 0), false);
+    controller_status_set(a, status, "replicas", rollout_total(o, "replicas"), false);
+    controller_status_set(a, status, "updatedReplicas", rollout_rs_count(o->new_rs, "replicas"),
+                          false);
+    controller_status_set(a, status, "readyReplicas", rollout_total(o, "readyReplicas"), false);
+    controller_status_set(a, status, "availableReplicas", available, false);
+    controller_status_set(a, status, "unavailableReplicas", missing > 0 ? missing : 0, false);
+    controller_status_set(a, status, "terminatingReplicas", rollout_total(o, "terminatingReplicas"),
+                          true);
 
     rollout_condition(o, "Available", enough ? "True" : "False",
                       enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
@@ -183,5 +185,5 @@ void rollout_status(struct rollout *o, bool progress)
         judge(o);
         set_failure(o);
     }
-    status_commit(o->run, o->res, o->deployment, o->as_read);
+    controller_status_commit(o->run, o->res, o->deployment, o->as_read);
 }

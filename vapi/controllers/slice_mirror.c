@@ -58,7 +58,7 @@ static void add_addresses(struct mirror *m, const cJSON *list, const cJSON *port
 {
     json_each(address, list)
     {
-        const char *type = address_type_of(json_str_at(address, "ip"));
+        const char *type = slices_address_type(json_str_at(address, "ip"));
 
         if (*added >= PER_SUBSET) {
             m->skipped++;

@@ -33,7 +33,7 @@ struct layout {
     struct slice *slices;
 };
 
-const char *address_type_of(struct str ip)
+const char *slices_address_type(struct str ip)
 {
     char text[64];
     unsigned char bytes[16];
@@ -229,7 +229,7 @@ static void take_existing(struct layout *l)
 {
     struct slice_plan *p = l->plan;
     size_t n;
-    cJSON **trees = json_items(
+    cJSON **trees = controller_items(
         l->arena, slices_list(p->run, meta_ns(p->owner), meta_name(p->owner), p->manager), &n);
 
     for (size_t i = 0; i < n; i++) {

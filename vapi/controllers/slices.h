@@ -37,4 +37,4 @@ void slices_write(struct slice_plan *p);
 void slices_remove(struct reconcile *r, struct str ns, struct str service, struct str manager);
 /* Maps a slice of the manager to its service. */
 void slices_map(struct controller *c, const struct store_event *e, struct str manager);
-const char *address_type_of(struct str ip); /* "IPv4", "IPv6", or NULL for no address */
+const char *slices_address_type(struct str ip); /* "IPv4", "IPv6", or NULL for no address */

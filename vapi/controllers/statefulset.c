@@ -97,7 +97,7 @@ static bool shrink(struct sts *s)
 static void renew(struct sts *s)
 {
     const cJSON *allowed = json_path(s->owner, "spec.updateStrategy.rollingUpdate.maxUnavailable");
-    int64_t left = scaled_value(allowed, s->wanted, true, 1);
+    int64_t left = controller_scaled_value(allowed, s->wanted, true, 1);
     struct str update = meta_name(s->revisions.update);
 
     left = (left > 1 ? left : 1) - (int64_t)s->n_make;
@@ -136,11 +136,11 @@ static void set_counts(struct sts *s, cJSON *status, const cJSON *current)
         at_current += str_eq(revision, now);
         at_update += str_eq(revision, update);
     }
-    status_set(a, status, "replicas", (int64_t)s->n_pods, true);
-    status_set(a, status, "readyReplicas", ready, false);
-    status_set(a, status, "availableReplicas", available, true);
-    status_set(a, status, "currentReplicas", at_current, false);
-    status_set(a, status, "updatedReplicas", at_update, false);
+    controller_status_set(a, status, "replicas", (int64_t)s->n_pods, true);
+    controller_status_set(a, status, "readyReplicas", ready, false);
+    controller_status_set(a, status, "availableReplicas", available, true);
+    controller_status_set(a, status, "currentReplicas", at_current, false);
+    controller_status_set(a, status, "updatedReplicas", at_update, false);
 }
 
 /* All pods have the update revision and are healthy: it becomes the current one. */
@@ -169,12 +169,13 @@ static void finish(struct sts *s)
         current = s->revisions.update;
         set_counts(s, status, current);
     }
-    text_set(a, status, "currentRevision", meta_name(current));
-    text_set(a, status, "updateRevision", meta_name(s->revisions.update));
-    status_set(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0), true);
-    status_set(a, status, "observedGeneration", json_i64_at(s->owner, "metadata.generation", 0),
-               false);
-    status_commit(s->run, s->res, s->owner, s->as_read);
+    controller_set_str(a, status, "currentRevision", meta_name(current));
+    controller_set_str(a, status, "updateRevision", meta_name(s->revisions.update));
+    controller_status_set(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0),
+                          true);
+    controller_status_set(a, status, "observedGeneration",
+                          json_i64_at(s->owner, "metadata.generation", 0), false);
+    controller_status_commit(s->run, s->res, s->owner, s->as_read);
 
     revisions_prune(&s->revisions, s->current, pods, s->n_pods);
 }
@@ -221,7 +222,7 @@ static void sts_reconcile(struct reconcile *r)
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    map_dependent(c, e, "apps", "statefulsets", STR("StatefulSet"));
+    controller_map_dependent(c, e, "apps", "statefulsets", STR("StatefulSet"));
 }
 
 static void map_revision(struct controller *c, const struct store_event *e)

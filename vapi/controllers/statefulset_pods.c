@@ -51,8 +51,8 @@ void sts_find_pods(struct sts *s, const struct selector *selector)
     struct str ns = meta_ns(s->owner);
     size_t n_owned, n_all;
     cJSON **owned =
-        json_items(a, objects_owned(s->run, s->pods_res, ns, meta_uid(s->owner)), &n_owned);
-    cJSON **all = json_items(a, reconcile_list(s->run, s->pods_res, ns, selector), &n_all);
+        controller_items(a, objects_owned(s->run, s->pods_res, ns, meta_uid(s->owner)), &n_owned);
+    cJSON **all = controller_items(a, reconcile_list(s->run, s->pods_res, ns, selector), &n_all);
     int64_t ordinal;
 
     s->pods = arena_alloc(a, (n_owned + n_all + 1) * sizeof(*s->pods));

@@ -22,7 +22,7 @@ bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int6
     return left <= 0;
 }
 
-int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise)
+int64_t controller_scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise)
 {
     struct str text = json_str(value);
     int64_t n;
@@ -35,7 +35,7 @@ int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwi
     return up ? (total * n + 99) / 100 : total * n / 100;
 }
 
-struct str template_hash(struct arena *a, const cJSON *template_, int64_t collisions)
+struct str pod_template_hash(struct arena *a, const cJSON *template_, int64_t collisions)
 {
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
     unsigned char digest[32];
@@ -48,7 +48,8 @@ struct str template_hash(struct arena *a, const cJSON *template_, int64_t collis
     return str_c(hash);
 }
 
-bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, bool keep_zero)
+bool controller_status_set(struct arena *a, cJSON *status, const char *key, int64_t value,
+                           bool keep_zero)
 {
     bool there = json_get(status, key) != NULL;
 
@@ -61,7 +62,7 @@ bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, 
     return true;
 }
 
-bool text_set(struct arena *a, cJSON *map, const char *key, struct str value)
+bool controller_set_str(struct arena *a, cJSON *map, const char *key, struct str value)
 {
     if (json_is_string(json_get(map, key)) && str_eq(json_str(json_get(map, key)), value))
         return false;

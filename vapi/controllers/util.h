@@ -70,14 +70,14 @@ cJSON *objects_claim(struct reconcile *r, const struct resource *res,
 cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str ns,
                      struct str owner_uid);
 /* The array's items as a list of pointers, *ret_n of them. */
-cJSON **json_items(struct arena *a, const cJSON *array, size_t *ret_n);
+cJSON **controller_items(struct arena *a, const cJSON *array, size_t *ret_n);
 /* A pod from its owner's template, named by generateName "<owner>-". */
 cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
                          const cJSON *template_);
 /* Maps a dependent to its controller of a kind; one without to every owner in its namespace whose
  * selector matches it. */
-void map_dependent(struct controller *c, const struct store_event *e, const char *group,
-                   const char *plural, struct str kind);
+void controller_map_dependent(struct controller *c, const struct store_event *e, const char *group,
+                              const char *plural, struct str kind);
 
 /* Creates pods in growing batches (1, 2, 4, ...), each after the previous one succeeded: a refused
  * template is refused once, not five hundred times. Events go to the owner. done() is the run's
@@ -100,12 +100,13 @@ void pods_rank(struct arena *a, cJSON **pods, size_t n, cJSON *const *crowd, siz
                int64_t now_s);
 
 /* 3, "25%" of total (rounded up or down); otherwise when value is absent or invalid. */
-int64_t scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise);
+int64_t controller_scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise);
 /* Ten characters of the safe alphabet over a template's JSON and a count of collisions. */
-struct str template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
+struct str pod_template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
 /* Sets a number of a status, or removes it when it is 0 and not to be kept. True when changed. */
-bool status_set(struct arena *a, cJSON *status, const char *key, int64_t value, bool keep_zero);
+bool controller_status_set(struct arena *a, cJSON *status, const char *key, int64_t value,
+                           bool keep_zero);
 /* Writes the object's status if it (or an annotation) differs from the version read. */
-void status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
-                   const cJSON *as_read);
-bool text_set(struct arena *a, cJSON *map, const char *key, struct str value);
+void controller_status_commit(struct reconcile *r, const struct resource *res, const cJSON *object,
+                              const cJSON *as_read);
+bool controller_set_str(struct arena *a, cJSON *map, const char *key, struct str value);
