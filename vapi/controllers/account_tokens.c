@@ -11,7 +11,7 @@
 #define TOKEN_TYPE "kubernetes.io/service-account-token"
 #define ACCOUNT    "kubernetes.io/service-account.name"
 #define UID        "kubernetes.io/service-account.uid"
-#define LIFE_S     (100LL * 365 * 24 * 3600)
+#define LIFETIME_S (100LL * 365 * 24 * 3600)
 
 static bool is_token(const struct store_object *o)
 {
@@ -48,7 +48,7 @@ static int make_token(struct reconcile *r, const cJSON *secret, const cJSON *acc
         .n_audiences = 1,
         .issued = reconcile_now_s(r),
         .not_before = reconcile_now_s(r),
-        .expires = reconcile_now_s(r) + LIFE_S,
+        .expires = reconcile_now_s(r) + LIFETIME_S,
         .id = str_c(id),
     };
     return pki_sign_token(vapi_pki(api), reconcile_arena(r), &claims, ret, err);

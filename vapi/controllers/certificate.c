@@ -154,7 +154,7 @@ static void add_condition(struct signing *s, const char *type, const char *reaso
                  time_format_s(a, now));
 }
 
-static int64_t life_of(const struct signing *s)
+static int64_t lifetime_of(const struct signing *s)
 {
     int64_t requested = json_i64_at(s->csr, "spec.expirationSeconds", MAX_LIFETIME_S);
 
@@ -174,7 +174,7 @@ static void sign(struct signing *s, const struct signer *signer)
     if (wrong)
         add_condition(s, "Failed", "SignerValidationFailure", str_c(wrong));
     else if (pki_sign_request(vapi_pki(reconcile_api(s->run)), a, s->pem, s->usages, s->n_usages,
-                              life_of(s), &cert, &err))
+                              lifetime_of(s), &cert, &err))
         add_condition(s, "Failed", "SigningFailure", err.message);
     else
         json_set_str(a, json_ensure_object(a, s->csr, "status"), "certificate",

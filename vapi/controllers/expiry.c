@@ -14,7 +14,7 @@
 #include <sublet/object.h>
 
 #define EXPIRY_MAGIC 0xE7E27771u
-#define LIFE_S       3600
+#define LIFETIME_S   3600
 #define SLACK_S      30 /* Events due within it are removed together */
 #define BATCH        256
 
@@ -65,7 +65,7 @@ static bool on_event(void *ctx, const struct store_object *o)
 
     arena_reset(s->arena);
     at = last_written(s->arena, o, s->now_s);
-    if (s->now_s - at < LIFE_S) {
+    if (s->now_s - at < LIFETIME_S) {
         if (at < s->oldest_s)
             s->oldest_s = at;
         return true;
@@ -104,7 +104,7 @@ static void on_wake(void *ctx)
         expiry_watch(x);
     }
     if (!x->armed)
-        arm(x, LIFE_S + SLACK_S);
+        arm(x, LIFETIME_S + SLACK_S);
 }
 
 static void on_removed(void *ctx, const struct err *err, const struct store_object *object)
@@ -144,7 +144,7 @@ void expiry_sweep(struct expiry *x)
     if (failed || s.more || x->under_way)
         arm(x, 1);
     else if (s.oldest_s != INT64_MAX)
-        arm(x, s.oldest_s + LIFE_S + SLACK_S - s.now_s);
+        arm(x, s.oldest_s + LIFETIME_S + SLACK_S - s.now_s);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -146,8 +146,8 @@ static int by_name(const void *pa, const void *pb)
     return str_cmp(((const struct tally *)pa)->name, ((const struct tally *)pb)->name);
 }
 
-static struct str tell(struct arena *a, const char *head, const char *verb, struct tally *list,
-                       size_t n)
+static struct str summary_of(struct arena *a, const char *head, const char *verb,
+                             struct tally *list, size_t n)
 {
     struct buf text = BUF_INIT(MESSAGE_MAX);
     struct str copy;
@@ -214,13 +214,14 @@ static void judge(struct reconcile *r, void *ctx)
             STR("All content successfully deleted, may be waiting on finalization"));
     set(c, "NamespaceContentRemaining", c->n_kinds > 0,
         c->n_kinds ? "SomeResourcesRemain" : "ContentRemoved",
-        c->n_kinds ? tell(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
+        c->n_kinds ? summary_of(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
                    : STR("All content successfully removed"));
     set(c, "NamespaceFinalizersRemaining", c->n_finalizers > 0,
         c->n_finalizers ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
-        c->n_finalizers ? tell(a, "Some content in the namespace has finalizers remaining: ", "in",
-                               c->finalizers, c->n_finalizers)
-                        : STR("All content-preserving finalizers finished"));
+        c->n_finalizers
+            ? summary_of(a, "Some content in the namespace has finalizers remaining: ", "in",
+                         c->finalizers, c->n_finalizers)
+            : STR("All content-preserving finalizers finished"));
 
     controller_status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
 }

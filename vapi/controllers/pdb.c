@@ -176,7 +176,7 @@ static void set_condition(struct budget *b, bool allowed, const char *reason, st
                  "observedGeneration", json_i64_at(b->pdb, "status.observedGeneration", 0));
 }
 
-static void tell(struct budget *b)
+static void write_status(struct budget *b)
 {
     struct arena *a = reconcile_arena(b->run);
     cJSON *status = json_ensure_object(a, b->pdb, "status");
@@ -251,7 +251,7 @@ static void pdb_reconcile(struct reconcile *r)
                      pod_is_ready(pod);
     }
 
-    tell(&b);
+    write_status(&b);
 }
 
 /* --- sources --- */

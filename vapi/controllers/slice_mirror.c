@@ -81,7 +81,7 @@ static void add_subset(struct mirror *m, const cJSON *subset)
     add_addresses(m, json_get(subset, "notReadyAddresses"), ports, false, &added);
 }
 
-static void tell(struct mirror *m)
+static void write_slices(struct mirror *m)
 {
     struct reconcile *r = m->plan.run;
 
@@ -131,7 +131,7 @@ static void mirror_reconcile(struct reconcile *r)
     m.plan.annotations = annotations;
 
     json_each(subset, json_get(m.plan.owner, "subsets")) add_subset(&m, subset);
-    tell(&m);
+    write_slices(&m);
     slices_write(&m.plan);
 }
 

@@ -457,7 +457,8 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
         return;
     if (!j->work->steps) {
         if (!j->errors->n)
-            field_forbidden(j->errors, path, "judging it by its schema would take too long");
+            field_forbidden(j->errors, path,
+                            "validating it against its schema would take too long");
         return;
     }
     j->work->steps--;

@@ -451,9 +451,9 @@ void conn_finish(struct net_conn *c)
 
 void conn_goodbye(struct net_conn *c)
 {
-    if (c->said_goodbye || c->state == CONN_CLOSING)
+    if (c->goodbye_sent || c->state == CONN_CLOSING)
         return;
-    c->said_goodbye = true;
+    c->goodbye_sent = true;
     if (c->proto)
         c->proto->goodbye(c);
     else

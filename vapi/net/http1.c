@@ -211,7 +211,7 @@ static int on_headers_complete(llhttp_t *parser)
 
     h->headers_done = true;
     h->http10 = parser->http_major == 1 && parser->http_minor == 0;
-    h->keep_alive = llhttp_should_keep_alive(parser) && !c->said_goodbye;
+    h->keep_alive = llhttp_should_keep_alive(parser) && !c->goodbye_sent;
     /* Upgrades are decided here, after the request is complete. */
     h->want_upgrade = parser->upgrade && !exchange_is_connect(x);
     parser->upgrade = 0;
@@ -531,11 +531,11 @@ static void settle(struct net_conn *c)
     if (x && h->tail_sent) {
         h->x = NULL;
         exchange_close(x);
-        if (h->keep_alive && !c->said_goodbye)
+        if (h->keep_alive && !c->goodbye_sent)
             next_message(c);
         else
             conn_finish(c);
-    } else if (!x && c->said_goodbye) {
+    } else if (!x && c->goodbye_sent) {
         conn_finish(c);
     }
 }

@@ -374,7 +374,7 @@ static void settle(struct net_conn *c)
     struct http2 *h = c->http2;
     bool over = !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
 
-    if (h->failed || over || (c->said_goodbye && !c->n_exchanges))
+    if (h->failed || over || (c->goodbye_sent && !c->n_exchanges))
         conn_finish(c);
 }
 

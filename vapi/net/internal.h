@@ -170,7 +170,7 @@ struct net_conn {
     bool patient;   /* one of its exchanges is, or was, patient */
     bool broken;    /* TLS can write nothing more */
     bool detached;  /* has no socket: tests and fuzzing; its output is dropped */
-    bool said_goodbye;
+    bool goodbye_sent;
     bool peer_gone; /* the peer's half is closed */
 };
 TAILQ_HEAD(conn_list, net_conn);

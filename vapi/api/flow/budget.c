@@ -207,7 +207,7 @@ static void report(struct vapi *api, size_t in_use)
     vapi_notice(api, &notice);
 }
 
-static void look_whether_over(struct vapi *api)
+static void check_recovered(struct vapi *api)
 {
     struct budget *b = api->budget;
 
@@ -242,7 +242,7 @@ bool budget_enter(struct call *c, const struct attributes *what)
 
     if (!b->limit)
         return true;
-    look_whether_over(c->api);
+    check_recovered(c->api);
     class = classify(c, what, &cost);
     if (class == FREE)
         return true;

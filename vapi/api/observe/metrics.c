@@ -338,7 +338,7 @@ struct objects {
     bool with_group;
 };
 
-static bool tell_object(void *ctx, const struct resource *r)
+static bool write_object(void *ctx, const struct resource *r)
 {
     struct objects *o = ctx;
     struct buf labels = BUF_INIT(0);
@@ -364,10 +364,10 @@ static void write_store(struct vapi *api, struct buf *out)
     struct objects o = {api, out, "apiserver_resource_objects", true};
 
     metrics_family(out, o.name, METRIC_GAUGE, "Number of stored objects split by kind.");
-    registry_each(vapi_registry(api), tell_object, &o);
+    registry_each(vapi_registry(api), write_object, &o);
     o = (struct objects){api, out, "apiserver_storage_objects", false};
     metrics_family(out, o.name, METRIC_GAUGE, "Number of stored objects split by kind.");
-    registry_each(vapi_registry(api), tell_object, &o);
+    registry_each(vapi_registry(api), write_object, &o);
     metrics_family(out, "sublet_store_live_bytes", METRIC_GAUGE, "Bytes of all live objects.");
     metrics_sample_u64(out, "sublet_store_live_bytes", STR(""), store_bytes(vapi_store(api)));
     metrics_family(out, "sublet_store_revision", METRIC_GAUGE, "Newest committed revision.");

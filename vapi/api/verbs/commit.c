@@ -118,7 +118,7 @@ static int explain(struct call *c, struct str name, struct err *err)
     return -1;
 }
 
-static int ask_hooks(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
+static int run_hooks(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
                      struct err *err)
 {
     const struct vapi_hooks *h = vapi_get_hooks(c->api);
@@ -129,8 +129,8 @@ static int ask_hooks(struct call *c, enum store_op op, const cJSON *object, cons
                            before, c->options.dry_run, err);
 }
 
-static int ask_quota(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
-                     struct err *err)
+static int check_quota(struct call *c, enum store_op op, const cJSON *object, const cJSON *before,
+                       struct err *err)
 {
     struct admission_call a;
 
@@ -176,7 +176,7 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
     int64_t revision;
     cJSON *tree;
 
-    if (ask_quota(c, op, object, before, err) || ask_hooks(c, op, object, before, err))
+    if (check_quota(c, op, object, before, err) || run_hooks(c, op, object, before, err))
         return -1;
     meta_canonical(c->arena, c->resource, object);
     if (c->options.dry_run)
