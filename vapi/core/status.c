@@ -38,9 +38,8 @@ cJSON *status_tree(struct arena *a, const struct err *err)
 {
     cJSON *s = json_new_object(a);
     cJSON *metadata = json_new_object(a);
-    cJSON *details;
-    cJSON *d;
-    bool any;
+    cJSON *details = json_new_object(a);
+    bool any = wants_details(err);
 
     json_set_str(a, s, "kind", STR("Status"));
     json_set_str(a, s, "apiVersion", STR("v1"));
@@ -50,23 +49,19 @@ cJSON *status_tree(struct arena *a, const struct err *err)
     add_text(a, s, "message", err->message);
     add_text(a, s, "reason", str_c(err->kind->reason));
 
-    d = json_new_object(a);
-    any = wants_details(err);
-    any |= add_text(a, d, "name", err->name);
-    any |= add_text(a, d, "group", err->group);
-    any |= add_text(a, d, "kind", err->resource);
-    any |= add_text(a, d, "uid", err->uid);
+    any |= add_text(a, details, "name", err->name);
+    any |= add_text(a, details, "group", err->group);
+    any |= add_text(a, details, "kind", err->resource);
+    any |= add_text(a, details, "uid", err->uid);
     if (err->causes) {
-        json_set(a, d, "causes", causes_tree(a, err));
+        json_set(a, details, "causes", causes_tree(a, err));
         any = true;
     }
     if (err->retry_after > 0) {
-        json_set_i64(a, d, "retryAfterSeconds", err->retry_after);
+        json_set_i64(a, details, "retryAfterSeconds", err->retry_after);
         any = true;
     }
-    details = any ? d : NULL;
-
-    if (details)
+    if (any)
         json_set(a, s, "details", details);
     json_set_i64(a, s, "code", err->kind->code);
     return s;

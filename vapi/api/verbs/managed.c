@@ -226,16 +226,13 @@ void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, con
                    cJSON *into)
 {
     struct arena *a = m->call->arena;
-    cJSON *sent;
+    cJSON *metadata = json_get(into, "metadata"), *sent = json_get(metadata, "managedFields");
     struct managers managers;
     struct err err;
-    cJSON *metadata = json_get(into, "metadata");
-
-    sent = json_get(metadata, "managedFields");
-    if (sent)
-        json_detach(metadata, sent);
 
     err_init(&err, a);
+    if (sent)
+        json_detach(metadata, sent);
     starting_entries(m, sent, json_path(stored, "metadata.managedFields"), &managers);
     /* Untracked fields stay untracked until the first apply. */
     if (stored && !managers.n)
