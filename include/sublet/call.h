@@ -80,7 +80,7 @@ struct call {
     void (*cancel)(
         struct call
             *call); /* the client disconnected: release c, the frame frees it when this returns;
-                    * NULL: finish, the answer is dropped */
+                     * NULL: finish, the answer is dropped */
     void (*drained)(struct call *call); /* a streamed answer's backlog fell to zero */
     bool gone;                          /* the client disconnected */
     bool form_beta; /* Table or PartialObjectMetadata of meta.k8s.io/v1beta1, equal to v1's */

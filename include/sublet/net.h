@@ -121,7 +121,7 @@ struct net_options {
     unsigned max_connections; /* default 4,096; the oldest idle one makes room */
     unsigned max_streams;     /* per HTTP/2 connection, default 250 */
     unsigned max_requests; /* in progress in the server at once, default 2,000; beyond it 429 with
-                       * Retry-After: 1 (streamed answers do not count) */
+                            * Retry-After: 1 (streamed answers do not count) */
     int64_t header_timeout_ms; /* default 10,000; complete headers, TLS handshake included */
     int64_t body_timeout_ms;   /* default 60,000 without any byte of an announced body */
     int64_t idle_timeout_ms;   /* default 180,000 */

@@ -45,7 +45,7 @@ struct job_run {
     struct job_indexes done, lost;
     cJSON *
         *held; /* the last failed pod of each index: kept until its failure count is copied to the
-               * replacement */
+                * replacement */
     size_t n_held;
     cJSON **release; /* pods whose finalizer is removed once status is written */
     size_t n_release;

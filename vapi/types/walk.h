@@ -25,7 +25,7 @@ struct walk {
                       */
     bool decoded; /* from protobuf: members of maps may repeat, strings may be changed in place */
     bool mismatched; /* a type error was found; like Go, the walk keeps the first one and
-                     * continues */
+                      * continues */
     struct str mismatch;
 };
 

@@ -45,10 +45,9 @@ struct document_request {
     bool v2, protobuf;
     struct str root; /* v3: empty for the index */
     struct str etag; /* without quotes */
-    struct str known,
-        requested; /* If-None-Match, ?hash=; copies, because the request may be freed before they are
-                * used */
-    bool by_hash;  /* the client sent the current hash */
+    /* If-None-Match, ?hash=; copies, because the request may be freed before they are used */
+    struct str known, requested;
+    bool by_hash; /* the client sent the current hash */
 };
 
 static struct openapi *openapi_of(struct vapi *api)
