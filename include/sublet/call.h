@@ -28,10 +28,11 @@ enum patch_type { PATCH_TYPE_JSON, PATCH_TYPE_MERGE, PATCH_TYPE_STRATEGIC, PATCH
 enum field_validation { VALIDATION_WARN, VALIDATION_IGNORE, VALIDATION_STRICT };
 enum table_include { INCLUDE_METADATA, INCLUDE_NONE, INCLUDE_OBJECT };
 enum output_form {
+    /* as=Table, as=PartialObjectMetadata[List] */
     OUTPUT_OBJECT,
     OUTPUT_TABLE,
     OUTPUT_PARTIAL
-}; /* as=Table, as=PartialObjectMetadata[List] */
+};
 
 struct call_options {
     /* all writes */
@@ -77,10 +78,9 @@ struct call {
     vapi_done_cb done; /* in-process */
     void *done_ctx;
     void *state; /* owned by the handler */
-    void (*cancel)(
-        struct call
-            *call); /* the client disconnected: release c, the frame frees it when this returns;
-                     * NULL: finish, the answer is dropped */
+    /* The client disconnected: release c, the frame frees it when this returns; NULL: finish, the
+     * answer is dropped. */
+    void (*cancel)(struct call *call);
     void (*drained)(struct call *call); /* a streamed answer's backlog fell to zero */
     bool gone;                          /* the client disconnected */
     bool form_beta; /* Table or PartialObjectMetadata of meta.k8s.io/v1beta1, equal to v1's */
@@ -116,8 +116,8 @@ void call_streams(struct call *c, int status);
 /* Shared by handlers. */
 /* err (INVALID etc.) as a metav1.Status, as a tree or as JSON. */
 cJSON *status_tree(struct arena *a, const struct err *err);
-int status_parse(struct arena *a, const cJSON *status,
-                 struct err *err); /* the inverse, for the answer of another server */
+/* The inverse of status_tree(), for the answer of another server. */
+int status_parse(struct arena *a, const cJSON *status, struct err *err);
 /* Label set and selectable fields of an object, in the store's form. */
 struct str index_labels(struct arena *a, const cJSON *object);
 struct str index_fields(struct arena *a, const struct resource *r, const cJSON *object);

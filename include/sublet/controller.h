@@ -99,13 +99,13 @@ void reconcile_take(struct reconcile *r, const struct err *err);
  * issue more. One at a time; not called when the controller is closing. */
 typedef void (*reconcile_phase)(struct reconcile *r, void *ctx);
 void reconcile_next(struct reconcile *r, reconcile_phase next, void *ctx);
-const struct err *
-reconcile_error(const struct reconcile *r); /* the first failure so far, or NULL */
+/* The first failure so far, or NULL. */
+const struct err *reconcile_error(const struct reconcile *r);
 /* Another operation is pending (a host request): the run stays open until reconcile_release(). */
 void reconcile_hold(struct reconcile *r);
 void reconcile_release(struct reconcile *r, const struct err *err); /* err NULL: success */
-unsigned
-reconcile_failures(const struct reconcile *r); /* of this key, consecutive, before this run */
+/* Consecutive failed runs of this key before this one. */
+unsigned reconcile_failures(const struct reconcile *r);
 void reconcile_again_after(struct reconcile *r, int64_t delay_ms);
 void reconcile_fail(struct reconcile *r, const struct err *err); /* retried with backoff */
 

@@ -138,8 +138,8 @@ struct net_stats {
     unsigned connections, requests; /* open connections; requests in progress (without streams) */
     size_t body_bytes;              /* of requests, in memory */
     uint64_t accepted, refused;     /* connections; refused: closed at once, too many */
-    uint64_t answered,
-        too_many_requests; /* exchanges; too_many_requests: answered with 429 by net */
+    /* Exchanges; too_many_requests: answered with 429 by net. */
+    uint64_t answered, too_many_requests;
 };
 void net_stats(const struct net_server *s, struct net_stats *ret);
 /* Stops accepting, sends GOAWAY / Connection: close, ends streams at once, lets other requests

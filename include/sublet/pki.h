@@ -32,8 +32,8 @@ struct pki *pki_free(struct pki *p);
 struct str pki_ca_pem(const struct pki *p);
 struct str pki_serving_pem(const struct pki *p); /* leaf + CA */
 struct str pki_serving_key_pem(const struct pki *p);
-int64_t
-pki_serving_renew_at(const struct pki *p); /* wall clock seconds: two thirds of its lifetime */
+/* Wall clock seconds: two thirds of its lifetime. */
+int64_t pki_serving_renew_at(const struct pki *p);
 /* When one was issued and when it expires, wall clock seconds; for the kubeconfig issued last, 0
  * and 0 when none was. */
 enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };

@@ -19,8 +19,8 @@ const struct resource *registry_find_kind(const struct registry *g, struct str g
 const struct resource *registry_find_group_resource(const struct registry *g, struct str group,
                                                     struct str plural); /* the storage version */
 const struct resource *registry_by_storage(const struct registry *g, unsigned storage);
-bool registry_has_group(const struct registry *g, struct str group,
-                        struct str version); /* version may be empty */
+/* version may be empty. */
+bool registry_has_group(const struct registry *g, struct str group, struct str version);
 typedef bool (*registry_cb)(void *ctx, const struct resource *r);
 /* In discovery order: groups by priority, versions by preference, resources by name. */
 void registry_each(const struct registry *g, registry_cb each, void *ctx);

@@ -39,16 +39,14 @@ enum resource_flags {
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024,      /* path-segment names (RBAC) */
-    RES_STATUS_ON_CREATE = 2048, /* a create may set status (nodes) */
-    RES_NAME_ON_UPDATE = 4096,   /* updates validate generateName again */
-    RES_ANY_FINALIZER = 8192,    /* finalizers need no domain */
-    RES_STATUS_KEEPS_META =
-        16384,              /* a write to status changes no labels, owners and similar metadata */
-    RES_ANY_PREFIX = 32768, /* generateName is checked last, and only as a part of a path */
-    RES_META_LAST =
-        65536, /* a created object's metadata is checked only when everything else is valid */
-    RES_EXPIRES = 131072 /* Events: expire */
+    RES_SYSTEM_NAME = 1024,        /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048,   /* a create may set status (nodes) */
+    RES_NAME_ON_UPDATE = 4096,     /* updates validate generateName again */
+    RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
+    RES_STATUS_KEEPS_META = 16384, /* a write to status keeps labels, owners and the like */
+    RES_ANY_PREFIX = 32768,        /* generateName is checked last, and only as a part of a path */
+    RES_META_LAST = 65536,         /* creates check metadata after everything else */
+    RES_EXPIRES = 131072           /* Events: expire */
 };
 
 struct column {
@@ -82,13 +80,13 @@ struct subresource {
     const char *name;
     enum subresource_kind kind;
     unsigned verbs;
-    const char *group, *version,
-        *object_kind; /* of the body, for discovery ("autoscaling","v1","Scale") */
+    /* Of the body, for discovery ("autoscaling","v1","Scale"). */
+    const char *group, *version, *object_kind;
     const struct scale_paths *scale;
 };
 struct scale_paths {
-    const char *spec_replicas, *status_replicas,
-        *selector; /* dotted; selector NULL: spec.selector */
+    /* Dotted; selector NULL: spec.selector. */
+    const char *spec_replicas, *status_replicas, *selector;
 };
 
 struct resource {

@@ -32,11 +32,7 @@ enum schema_kind {
     SCHEMA_UNSTRUCTURED /* an object with apiVersion and kind of its own */
 };
 
-enum schema_list_type {
-    LIST_ATOMIC,
-    LIST_SET,
-    LIST_MAP
-}; /* maps and ANY: LIST_ATOMIC atomic, else granular */
+enum schema_list_type { LIST_ATOMIC, LIST_SET, LIST_MAP }; /* maps, ANY: LIST_ATOMIC or granular */
 
 enum schema_field_flags {
     FIELD_OMITEMPTY = 1,
@@ -72,9 +68,9 @@ struct schema_node {
     uint8_t list_type;    /* schema_list_type, for lists, maps and objects */
     uint16_t n_fields;    /* sorted by name: looked up by bisection */
     uint32_t first_field; /* a list: 1 when protobuf wraps its items in a message of their own */
-    uint32_t
-        elem; /* node of items or values; 0 (always ANY) where there is none; a built-in ANY: the
-               * OBJECT that is its protobuf message, when it is one of several types */
+    /* Node of items or values; 0 (always ANY) where there is none; a built-in ANY: the OBJECT that
+     * is its protobuf message, when it is one of several types. */
+    uint32_t elem;
     uint32_t keys; /* list map keys: offset of "a\0b\0\0", 0 for none; a built-in string: its only
                     * values, "a\nb" */
     uint32_t type_name; /* "io.k8s.api.core.v1.PodSpec", 0 for none; also of named scalars */

@@ -15,8 +15,8 @@ struct counted {
     /* Of pods: properties for scopes. */
     bool deadline, best_effort, crosses_namespaces;
     struct str priority_class;
-    struct str classes
-        [3]; /* VolumeAttributesClasses of a claim: previous, current or requested; "" for none */
+    /* VolumeAttributesClasses of a claim: previous, current or requested; "" for none. */
+    struct str classes[3];
     struct str owner[COUNTED_OWNER_TEXTS]; /* "" for other claims; COUNTED_CLAIM is its own name */
 };
 

@@ -32,8 +32,8 @@ struct issuer {
     struct key_set *keys;
     struct job *job; /* a worker runs it */
     bool tried;
-    int64_t tried_ms,
-        fetched_ms; /* monotonic: the end of the last attempt, and of the last success */
+    /* Monotonic: the end of the last attempt, and of the last success. */
+    int64_t tried_ms, fetched_ms;
     struct auth_wait *waiting;
 };
 

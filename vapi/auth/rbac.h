@@ -38,8 +38,8 @@ bool rule_allows(const struct rule *rule, const struct attributes *what);
 const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n);
 const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str ns, struct str kind,
                                    struct str name, size_t *ret_n);
-bool rules_allow(const struct rule *rules, size_t n,
-                 const struct attributes *what); /* one of them */
+/* True when one of the rules allows it. */
+bool rules_allow(const struct rule *rules, size_t n, const struct attributes *what);
 /* True when `held` together cover every permission of `wanted`. */
 bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
 /* Limit of the single permissions to check, as the lists multiply; beyond it, nothing is covered: a

@@ -37,15 +37,15 @@ struct job_run {
     size_t n_pods;
     cJSON **active;
     size_t n_active, n_ready, n_terminating;
-    bool indexed, suspended,
-        only_failed;     /* only_failed: replaced once Failed, not when terminating */
-    int64_t completions; /* -1: not given */
+    /* only_failed: replaced once Failed, not when terminating. */
+    bool indexed, suspended, only_failed;
+    int64_t completions;                    /* -1: not given */
     int64_t parallelism, succeeded, failed; /* including those not counted yet */
     bool per_index;                         /* failures are limited per index */
     struct job_indexes done, lost;
-    cJSON *
-        *held; /* the last failed pod of each index: kept until its failure count is copied to the
-                * replacement */
+    /* The last failed pod of each index: kept until its failure count is copied to the
+     * replacement. */
+    cJSON **held;
     size_t n_held;
     cJSON **release; /* pods whose finalizer is removed once status is written */
     size_t n_release;

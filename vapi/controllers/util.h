@@ -46,8 +46,8 @@ CONTROLLERS(CONTROLLER_DECLARE)
 
 /* Ownership. */
 bool owner_is(const cJSON *object, struct str uid);
-cJSON *owner_ref(struct arena *a, const struct resource *r,
-                 const cJSON *owner); /* controller, blocking */
+/* A reference with controller and blockOwnerDeletion set. */
+cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner);
 /* A copy of an object's ownerReferences, for changes; the same without one owner. */
 cJSON *owner_refs_copy(struct arena *a, const cJSON *object);
 void owner_refs_drop(cJSON *refs, struct str uid);

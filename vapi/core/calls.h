@@ -47,8 +47,8 @@ struct call_entry {
     size_t n_headers;
     const struct store_object *object; /* the object an in-process caller receives */
     struct err *error;
-    const struct err
-        *unacceptable; /* of an endpoint: the reason Accept cannot be satisfied, or no kind */
+    /* Of an endpoint: the reason Accept cannot be satisfied, or no kind. */
+    const struct err *unacceptable;
     /* observe.c; zero for an in-process call */
     int64_t began_us;
     bool observed, long_running;

@@ -73,8 +73,8 @@ struct vapi {
     struct notices *notices;
     struct expiry *expiry;
     struct openapi *openapi; /* NULL until the first request */
-    char flow_uid[37],
-        level_uid[37]; /* of the headers that name the matched FlowSchema and priority level */
+    /* Of the headers that name the matched FlowSchema and priority level. */
+    char flow_uid[37], level_uid[37];
     struct api_check checks[API_MAX_CHECKS];
     size_t n_checks;
     bool store_asked; /* whether the store responds; health_checks.c */

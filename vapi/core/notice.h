@@ -13,7 +13,6 @@ struct notices *notices_free(struct notices *all); /* takes NULL */
 /* The API serves: records earlier notices as Events. */
 void notices_serving(struct vapi *api);
 void notices_reasons(const struct vapi *api, struct buf *out); /* readable without authorization */
-void notices_messages(
-    const struct vapi *api,
-    struct buf *out); /* for clients with permission to read paths below /readyz */
+/* For clients with permission to read paths below /readyz. */
+void notices_messages(const struct vapi *api, struct buf *out);
 void notices_metrics(const struct vapi *api, struct buf *out);

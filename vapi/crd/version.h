@@ -55,8 +55,8 @@ bool crd_format_holds(uint8_t format, struct str text);
 /* Patterns are RE2's. Their cost is bounded: *budget counts down, and when it is exhausted no
  * pattern holds. */
 #define PATTERN_BUDGET 64
-const char *pattern_check(struct arena *a,
-                          struct str text); /* NULL, or the problem with the pattern */
+/* NULL, or the problem with the pattern. */
+const char *pattern_check(struct arena *a, struct str text);
 struct pattern *pattern_new(struct arena *a, struct str text, struct pattern *next);
 bool pattern_holds(struct pattern *p, struct str text, unsigned *budget);
 const char *pattern_text(const struct pattern *p);

@@ -6,5 +6,5 @@
 
 /* From a CRD and one of its versions; v->resource is ready for registry_add(). */
 struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version);
-void crd_version_free(
-    void *ctx); /* of a version whose resource was removed: for registry_remove() */
+/* Of a version whose resource was removed: for registry_remove(). */
+void crd_version_free(void *ctx);

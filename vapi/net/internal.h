@@ -254,8 +254,8 @@ BIO_METHOD *tls_bio_method(void);
 void tls_attach(struct net_conn *c);
 void tls_feed(struct net_conn *c); /* takes c->input */
 void tls_write(struct net_conn *c, struct str bytes);
-const struct net_peer *
-tls_peer_now(const struct net_conn *c); /* checks the certificate's expiry again */
+/* Checks the certificate's expiry again. */
+const struct net_peer *tls_peer_now(const struct net_conn *c);
 
 /* exchange.c */
 struct net_exchange *exchange_new(struct net_conn *c);

@@ -75,8 +75,8 @@ struct openapi_operation {
     bool body_optional;
     unsigned answers;                              /* besides 200 and 401 */
     const char *const *consumes, *const *produces; /* NULL-ended; NULL: none */
-    struct str group, version,
-        kind; /* of the x-kubernetes-group-version-kind extension; kind empty: none */
+    /* Of the x-kubernetes-group-version-kind extension; kind empty: none. */
+    struct str group, version, kind;
 };
 #define OPENAPI_MAX_OPERATIONS 7
 
