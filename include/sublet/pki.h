@@ -40,6 +40,9 @@ enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };
 void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
                   int64_t *ret_end);
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
+/* One more IP of the serving certificate, which is known only later and may change; it is stored,
+ * so that the next start serves with it. True: the certificate lacks it, renew it. */
+bool pki_set_address(struct pki *p, struct str ip);
 /* A client certificate signed by the cluster's CA; PEM in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,

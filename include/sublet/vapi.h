@@ -92,7 +92,8 @@ void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
 
 /* The published address of this API: default/kubernetes, its Endpoints and its EndpointSlice are
  * kept so, and restored after any change. No cluster_ip: the Service is headless; no endpoint_ip:
- * no endpoints. Called again whenever it changes; before and after vapi_start(). */
+ * no endpoints. Called again whenever it changes; before and after vapi_start(). The serving
+ * certificate gets the cluster_ip, by which client libraries in pods verify the API. */
 struct vapi_address {
     struct str cluster_ip, endpoint_ip; /* copied */
     unsigned port, target_port, endpoint_port;

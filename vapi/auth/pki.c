@@ -31,8 +31,8 @@ struct pki {
     const struct clock *clock;
     const struct rng *rng;
     struct arena *arena, *serving_arena;
-    struct str *names;
-    size_t n_names;
+    struct str *names; /* the options', and the address if there is one */
+    size_t n_options, n_names;
     struct str issuer, cluster_uid;
     int64_t lifetime, config_from, config_end;
 
@@ -263,6 +263,26 @@ static int load_serving(struct pki *p, struct err *err)
     return pki_renew_serving(p, err);
 }
 
+static void add_address(struct pki *p, struct str ip)
+{
+    p->n_names = p->n_options;
+    for (size_t i = 0; i < p->n_options; i++) {
+        if (str_eq(p->names[i], ip))
+            return;
+    }
+    if (ip.n)
+        p->names[p->n_names++] = arena_str(p->arena, ip);
+}
+
+bool pki_set_address(struct pki *p, struct str ip)
+{
+    assert(p->magic == PKI_MAGIC);
+    if (!str_eq(get(p, "serving.address"), ip))
+        put(p, "serving.address", ip);
+    add_address(p, ip);
+    return !pki_cert_has_names(p->serving, p->names, p->n_names);
+}
+
 /* The token key. */
 
 static int load_token_key(struct pki *p, struct err *err)
@@ -302,10 +322,11 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
     p->issuer = arena_str(p->arena, options->issuer);
     p->cluster_uid = arena_str(p->arena, options->cluster_uid);
     p->lifetime = options->life_s ? options->life_s : LEAF_LIFETIME;
-    p->names = arena_alloc(p->arena, options->n_names * sizeof(*p->names));
-    p->n_names = options->n_names;
+    p->names = arena_alloc(p->arena, (options->n_names + 1) * sizeof(*p->names));
+    p->n_options = options->n_names;
     for (size_t i = 0; i < options->n_names; i++)
         p->names[i] = arena_str(p->arena, options->names[i]);
+    add_address(p, get(p, "serving.address"));
 
     if (load_ca(p, err) < 0 || load_serving(p, err) < 0 || load_token_key(p, err) < 0) {
         pki_free(p);

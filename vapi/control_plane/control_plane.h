@@ -17,3 +17,5 @@ void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct er
 void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
 void renewal_start(struct vapi *api);
 void renewal_check(struct vapi *api); /* called by the timer, which it sets again */
+/* Adds this IP to the serving certificate: clients in pods verify the API by it. */
+void renewal_serve_at(struct vapi *api, struct str ip);

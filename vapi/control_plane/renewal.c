@@ -134,6 +134,15 @@ void renewal_check(struct vapi *api)
     set_timer(all);
 }
 
+void renewal_serve_at(struct vapi *api, struct str ip)
+{
+    struct vapi_renewal serving = {
+        .name = "serving", .ctx = api, .life = serving_life, .renew = renew_serving};
+
+    if (pki_set_address(api->o.pki, ip))
+        renew_one(&serving);
+}
+
 /* ---- metrics ---- */
 
 static void write_metrics(void *ctx, struct buf *out)

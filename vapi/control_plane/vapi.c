@@ -79,6 +79,22 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     return 0;
 }
 
+/* ---- where it is reached ---- */
+
+void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
+{
+    struct arena *a = arena_new(0);
+
+    arena_free(api->address_texts);
+    api->address_texts = a;
+    api->address = *address;
+    api->address.cluster_ip = arena_str(a, address->cluster_ip);
+    api->address.endpoint_ip = arena_str(a, address->endpoint_ip);
+    renewal_serve_at(api, api->address.cluster_ip);
+    if (api->address_changed)
+        api->address_changed(api->address_ctx);
+}
+
 /* ---- start ---- */
 
 static void started(struct vapi *api, const struct err *err)

@@ -76,19 +76,6 @@ void vapi_add_check(struct vapi *api, const char *name, const char *(*check)(voi
 
 /* ---- published address ---- */
 
-void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
-{
-    struct arena *a = arena_new(0);
-
-    arena_free(api->address_texts);
-    api->address_texts = a;
-    api->address = *address;
-    api->address.cluster_ip = arena_str(a, address->cluster_ip);
-    api->address.endpoint_ip = arena_str(a, address->endpoint_ip);
-    if (api->address_changed)
-        api->address_changed(api->address_ctx);
-}
-
 const struct vapi_address *vapi_published_address(const struct vapi *api)
 {
     return api->address_texts ? &api->address : NULL;

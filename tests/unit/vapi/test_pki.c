@@ -226,6 +226,43 @@ static void test_serving_is_reissued(void **state)
     assert_false(str_eq(pki_serving_pem(w->pki), second));
 }
 
+static int serves_at(struct world *w, const char *ip)
+{
+    X509 *cert = pki_cert_read(pki_serving_pem(w->pki));
+    int found = X509_check_ip_asc(cert, ip, 0);
+
+    X509_free(cert);
+    return found;
+}
+
+/* Clients in pods connect to the IP of a Service, which is known after the start. */
+static void test_the_address_is_a_name(void **state)
+{
+    struct world *w = *state;
+    struct str with;
+
+    assert_false(pki_set_address(w->pki, STR("10.96.0.1"))); /* an option has it */
+    assert_int_equal(serves_at(w, "10.7.7.7"), 0);
+    assert_true(pki_set_address(w->pki, STR("10.7.7.7")));
+    assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
+    assert_int_equal(serves_at(w, "10.7.7.7"), 1);
+    assert_int_equal(serves_at(w, "10.96.0.1"), 1);
+    assert_false(pki_set_address(w->pki, STR("10.7.7.7")));
+
+    with = keep(w, pki_serving_pem(w->pki));
+    close_store(w);
+    open_store(w);
+    assert_int_equal(open_pki(w), 0);
+    assert_true(str_eq(pki_serving_pem(w->pki), with));
+
+    assert_true(pki_set_address(w->pki, STR("10.8.8.8")));
+    assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
+    assert_int_equal(serves_at(w, "10.7.7.7"), 0);
+    assert_true(pki_set_address(w->pki, STR("")));
+    assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
+    assert_int_equal(serves_at(w, "10.8.8.8"), 0);
+}
+
 static void test_damage_is_not_repaired_by_a_new_ca(void **state)
 {
     struct world *w = *state;
@@ -627,6 +664,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ca_shape, setup, teardown),
         cmocka_unit_test_setup_teardown(test_restart_keeps_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(test_serving_is_reissued, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_address_is_a_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_lost_row_is_made_good, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage_is_not_repaired_by_a_new_ca, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_records_are_not_made_again, setup, teardown),

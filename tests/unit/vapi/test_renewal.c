@@ -5,6 +5,9 @@
 
 #include "controller_world.h"
 
+#include <openssl/x509v3.h>
+
+#include "../../../vapi/auth/pki_cert.h"
 #include "../../../vapi/control_plane/control_plane.h"
 
 #define YEAR (365LL * 24 * 3600)
@@ -34,6 +37,25 @@ static void serving_certificate(void **state)
     pki_lifetime(pki, PKI_SERVING, &renewed_from, &renewed_end);
     assert_int_equal(renewed_from, world_now(W));
     assert_int_equal(renewed_end - renewed_from, YEAR);
+}
+
+/* Known only once the host answered, which may be after the start. */
+static void the_published_address(void **state)
+{
+    static const struct vapi_address address = {{"10.9.0.1", 8}, {"10.1.2.3", 8}, 443, 8443, 6443};
+    struct pki *pki = vapi_pki(world_api(W));
+    struct str before = text(pki_serving_pem(pki)), with;
+    X509 *cert;
+
+    (void)state;
+    vapi_publish_address(world_api(W), &address);
+    with = text(pki_serving_pem(pki));
+    assert_false(str_eq(with, before));
+    cert = pki_cert_read(with);
+    assert_int_equal(X509_check_ip_asc(cert, "10.9.0.1", 0), 1);
+    X509_free(cert);
+    vapi_publish_address(world_api(W), &address);
+    assert_true(str_eq(pki_serving_pem(pki), with));
 }
 
 /* --- what others have --- */
@@ -89,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(serving_certificate),
+        WORLD_TEST(the_published_address),
         WORLD_TEST(others),
     };
 
