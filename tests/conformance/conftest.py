@@ -5,6 +5,7 @@ import os
 import pytest
 
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
+from testenv.node import NodeHost
 
 import ladder
 
@@ -29,12 +30,22 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="session")
+def node_host(workdir):
+    cluster = NodeHost(os.path.join(workdir, "node-host")).start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
 def outcomes(request, workdir):
     """{name: None when it passed, else why not} of the tests that were selected."""
     wanted = [item.callspec.params["name"] for item in request.session.items if hasattr(item, "callspec")]
     option = request.config.getoption
-    host = None if option("company") == ladder.HOST_COMPANY else request.getfixturevalue("host")
-    if host and option("rung") != "r2":  # below it pods stay pending: some tests want them not to end
+    host = None if option("company") == ladder.HOST_COMPANY else request.getfixturevalue(
+        "node_host" if option("rung") == ladder.ON_NODE else "host")
+    if host and option("rung") in ("r0", "r1"):  # below it pods stay pending: some tests want them not to end
         host.stop_component("kube-scheduler")
     return ladder.run_all(host, os.path.join(workdir, "conformance"), wanted, option("company"),
                           option("processes"), option("rung"))

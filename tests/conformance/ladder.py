@@ -9,11 +9,15 @@ import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
 from testenv import EmbeddedHost, binaries
+from testenv.release import Release
 from testenv.virtual import VirtualCluster
 from testenv.wait import eventually
 
+import e2e_images
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUNGS = ("r0", "r1", "r2")
+RUNGS = ("r0", "r1", "r2", "r3")
+ON_NODE = "r3"  # from there on containers run
 TIMEOUT = 90 * 60
 SLOW = ("[Slow]",)
 HOST = threading.Lock()  # it has one connection
@@ -96,6 +100,19 @@ def cluster(host, directory, name="conformance", company="native"):
 
 
 @contextlib.contextmanager
+def release(host, directory, name):
+    """A virtual cluster as the chart installs it on a real node, with as much allowed as can be."""
+    values = {"config": CONFIG, "namespaceCheck": False, "quota": {"hard": {"services.nodeports": 100, "count/services": 2000}}}
+    with HOST:
+        made = Release(host, name, directory, values).install()
+    try:
+        yield made
+    finally:
+        with HOST:
+            made.remove()
+
+
+@contextlib.contextmanager
 def host_cluster(directory, name, rung):
     """`sublet host` itself; pods get machines where the rung has a scheduler."""
     cluster_ = EmbeddedHost(os.path.join(directory, name), HOST_NODES,
@@ -132,10 +149,12 @@ def run_all(host, directory, wanted, company="native", processes=2, rung="r0"):
     """Outcomes of all that is wanted: each of the processes has a virtual cluster of its own."""
     def one(i, names_):
         name = f"conformance-{i}"
-        alone = company == HOST_COMPANY
-        with host_cluster(directory, name, rung) if alone else cluster(host, directory, name, company) as vc:
-            return run(vc, names_, os.path.join(directory, f"report-{i}"))
+        made = (host_cluster(directory, name, rung) if company == HOST_COMPANY else
+                release(host, directory, name) if rung == ON_NODE else cluster(host, directory, name, company))
+        with made as vc:
+            return run(vc, names_, os.path.join(directory, f"report-{i}"), images)
 
+    images = e2e_images.load(host, directory) if rung == ON_NODE else None
     outcomes = {}
     with ThreadPoolExecutor(max_workers=processes) as pool:
         for found in pool.map(one, range(processes), portions(wanted, processes)):
@@ -143,8 +162,9 @@ def run_all(host, directory, wanted, company="native", processes=2, rung="r0"):
     return outcomes
 
 
-def run(vc, wanted, report):
-    """{name: None or the reason of its failure}; a test that e2e.test did not report is not in it."""
+def run(vc, wanted, report, images=None):
+    """{name: None or the reason of its failure}; a test that e2e.test did not report is not in it. `images`: the file
+    that says where the tests find theirs."""
     os.makedirs(report, exist_ok=True)
     focus = "|".join(re.escape(n) + "$" for n in wanted)  # ginkgo puts the suite's name before it
     argv = ["setpriv", "--pdeathsig", "KILL", "--",
@@ -153,8 +173,8 @@ def run(vc, wanted, report):
             "--allowed-not-ready-nodes=-1", "--delete-namespace=false", "--ginkgo.no-color",
             f"--ginkgo.timeout={TIMEOUT}s", f"--ginkgo.focus={focus}"]
     with open(os.path.join(report, "log"), "wb") as log:
-        subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                       timeout=TIMEOUT + 300, check=False)
+        subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=TIMEOUT + 300,
+                       check=False, env={**os.environ, e2e_images.VARIABLE: images or ""})
     path = os.path.join(report, "junit_01.xml")
     assert os.path.exists(path), f"e2e.test left no report:\n{_tail(os.path.join(report, 'log'))}"
     return read_report(path)

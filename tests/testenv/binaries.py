@@ -21,6 +21,13 @@ def host_program(name):
     return os.path.join(host_directory((name,)), name)
 
 
+def node_program(name):
+    """A program of a real node: `name` as build-host.sh has it, less its version."""
+    names = subprocess.run([os.path.join(HERE, "build-host.sh"), "--node"], capture_output=True, text=True,
+                           check=True).stdout.split()
+    return host_program(next(n for n in names if n == name or n.rpartition("-")[0] == name))
+
+
 def operator():
     """The operator of the tests, built from integration/operator."""
     return host_program(subprocess.run([os.path.join(HERE, "build-host.sh"), "--operator"],

@@ -4,8 +4,11 @@
 # Builds the real Kubernetes host of the integration tests from published Go modules, once.
 #
 #   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
+#   build-host.sh node           and what a real node runs
+#   build-host.sh --missing ...  print what of it is still to be built, build nothing
 #   build-host.sh --dir          print the directory the programs are in, build nothing
 #   build-host.sh --go           print a Go that is recent enough, fetched if the machine has none
+#   build-host.sh --node         print the names of what a real node runs beside that
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -20,7 +23,11 @@ KUBERNETES=1.36.3
 ETCD=3.6.8
 KWOK=0.8.0
 HELM=4.3.1
-H2SPEC=2.2.1     # the newest the module proxy has; in its program's name, not in the key below
+# In the name of their program, not in the key below: a newer one leaves the others as they are.
+H2SPEC=2.2.1 # the newest the module proxy has
+CONTAINERD=2.4.2
+RUNC=1.4.0
+COREDNS=1.15.0
 GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
 GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
@@ -36,10 +43,15 @@ read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
 
 # program -> package and the recipe that builds it; the order is the order of need
 DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC "$OPERATOR")
+NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
 recipe_of()
 {
     case $1 in
-    kube-apiserver | kube-controller-manager | kube-scheduler | kubectl) echo "kubernetes cmd/$1" ;;
+    kube-apiserver | kube-controller-manager | kube-scheduler | kubectl | kubelet | kube-proxy) echo "kubernetes cmd/$1" ;;
+    agnhost) echo "kubernetes test/images/agnhost" ;;
+    containerd-*) echo "containerd v$CONTAINERD" ;;
+    runc-*) echo "runc v$RUNC" ;;
+    coredns-*) echo "coredns v$COREDNS" ;;
     e2e.test) echo "kubernetes_test test/e2e" ;;
     etcd) echo "module go.etcd.io/etcd/server/v3 v$ETCD go.etcd.io/etcd/server/v3" ;;
     kwok) echo "module sigs.k8s.io/kwok v$KWOK sigs.k8s.io/kwok/cmd/kwok" ;;
@@ -158,6 +170,38 @@ h2spec()
     "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" github.com/summerwind/h2spec/cmd/h2spec
 }
 
+# A directory: the daemon looks for its shim beside itself.
+containerd()
+{
+    local p=github.com/containerd/containerd/v2
+    new_module $p "$2"
+    mkdir "$1"
+    "${WRAP[@]}" "$GO" build -tags "no_btrfs no_zfs no_devmapper" -ldflags="-s -w" -o "$1/" \
+        $p/cmd/containerd $p/cmd/containerd-shim-runc-v2 $p/cmd/ctr
+}
+
+# It enters namespaces in C before Go starts, and filters system calls with libseccomp.
+runc()
+{
+    new_module github.com/opencontainers/runc "$2"
+    CGO_ENABLED=1 "${WRAP[@]}" "$GO" build -tags seccomp -ldflags="-s -w" -o "$1" github.com/opencontainers/runc
+}
+
+# With the plugins of a Corefile as clusters have it; those of cloud vendors' zones are most of the build otherwise.
+coredns()
+{
+    local m=github.com/coredns/coredns p
+    new_module $m "$2"
+    {
+        echo 'package main'
+        for p in cache errors file forward health kubernetes ready; do
+            printf 'import _ "%s/plugin/%s"\n' $m $p
+        done
+        printf 'import "%s/coremain"\nfunc main() { coremain.Run() }\n' $m
+    } >main.go
+    "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" .
+}
+
 # Its module pins what it is built with; the copy keeps the tree clean.
 operator()
 {
@@ -205,18 +249,31 @@ main()
         echo "$OPERATOR"
         return
         ;;
+    --node)
+        printf '%s\n' "${NODE[@]}"
+        return
+        ;;
     --go)
         find_go
         return
         ;;
     esac
-    local p missing=()
+    local p missing=() only_say=
+    [ "${1:-}" = --missing ] && only_say=1 && shift
     (($#)) || set -- "${DEFAULT[@]}"
     for p in "$@"; do
+        [ "$p" = node ] && set -- "$@" "${DEFAULT[@]}" "${NODE[@]}"
+    done
+    for p in "$@"; do
+        [ "$p" = node ] && continue
         recipe_of "$p" >/dev/null
         [ -e "$BIN/$p" ] || missing+=("$p")
     done
     ((${#missing[@]})) || return 0
+    [ -z "$only_say" ] || {
+        echo "${missing[*]}"
+        return
+    }
     mkdir -p "$BIN"
     GO=$(find_go)
     PATH=$(dirname "$GO"):$PATH

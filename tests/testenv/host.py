@@ -6,6 +6,7 @@ kubelet would report. Containers therefore never run here; everything up to that
 """
 import datetime
 import http.client
+import ipaddress
 import json
 import os
 import shutil
@@ -27,28 +28,30 @@ class HostCluster:
     """host.start() ... host.stop(); each component is a Process in host.components[name].
 
     Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
-    `durable` makes etcd sync its log, as production does; `api_args` are added to kube-apiserver's.
+    `durable` makes etcd sync its log, as production does; `api_args` are added to kube-apiserver's. `address` is where it
+    serves, which pods that really run must reach.
     """
 
     ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
-    def __init__(self, directory, durable=False, api_args=()):
+    def __init__(self, directory, durable=False, api_args=(), address="127.0.0.1", services=SERVICE_CIDR):
         self.dir = str(directory)
+        self.address = address
+        self.services = ipaddress.ip_network(services)
         os.makedirs(self.dir, exist_ok=True)
         self.bin = binaries.host_directory(self.ORDER + ("kubectl", "stages.yaml"))
         self.ports = {n: Port() for n in self.ORDER + ("etcd-peer",)}
-        self.url = f"https://127.0.0.1:{self.ports['kube-apiserver']}"
+        self.url = f"https://{address}:{self.ports['kube-apiserver']}"
         self.pki = self._make_pki()
         self.kubeconfig = self._kubeconfig("admin", "/O=system:masters/CN=admin")
         argv = {
-            "etcd": self._etcd(durable),
-            "kube-apiserver": self._apiserver(api_args),
-            "kube-controller-manager": self._controller_manager(),
-            "kube-scheduler": self._scheduler(),
-            "kwok": self._kwok(),
+            "etcd": lambda: self._etcd(durable),
+            "kube-apiserver": lambda: self._apiserver(api_args),
+            "kube-controller-manager": self._controller_manager,
+            "kube-scheduler": self._scheduler,
+            "kwok": self._kwok,
         }
-        self.components = {n: Process(n, [os.path.join(self.bin, n)] + a, self.dir)
-                           for n, a in argv.items()}
+        self.components = {n: Process(n, [os.path.join(self.bin, n)] + argv[n](), self.dir) for n in self.ORDER}
         self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
         self.api = Api(self.kubeconfig)
 
@@ -132,7 +135,8 @@ class HostCluster:
 
         def ready():
             process.check()
-            return _answers_ok(scheme, self.ports[name].number, path)
+            address = self.address if name == "kube-apiserver" else "127.0.0.1"
+            return _answers_ok(scheme, address, self.ports[name].number, path)
 
         eventually(ready, timeout, f"{name} to be ready", also=AWAY)
 
@@ -198,12 +202,12 @@ class HostCluster:
 
     def _apiserver(self, extra):
         crt, key = self.pki.issue("server", "/CN=kube-apiserver", hosts=(
-            "127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default",
+            self.address, str(self.services[1]), "localhost", "kubernetes", "kubernetes.default",
             "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"))
         proxy_crt, proxy_key = self.pki.issue("front-proxy", "/CN=front-proxy")
         return [f"--etcd-servers=http://127.0.0.1:{self.ports['etcd']}",
-                f"--secure-port={self.ports['kube-apiserver']}", "--bind-address=127.0.0.1",
-                "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+                f"--secure-port={self.ports['kube-apiserver']}", f"--bind-address={self.address}",
+                f"--advertise-address={self.address}", "--endpoint-reconciler-type=none",
                 f"--tls-cert-file={crt}", f"--tls-private-key-file={key}",
                 "--client-ca-file=" + self.pki.path("ca.crt"),
                 "--requestheader-client-ca-file=" + self.pki.path("ca.crt"),
@@ -215,7 +219,7 @@ class HostCluster:
                 "--service-account-key-file=" + self.pki.path("sa.pub"),
                 "--service-account-signing-key-file=" + self.pki.path("sa.key"),
                 "--service-account-issuer=https://kubernetes.default.svc",
-                "--service-cluster-ip-range=" + SERVICE_CIDR,
+                f"--service-cluster-ip-range={self.services}",
                 "--kubelet-preferred-address-types=InternalIP",
                 "--authorization-mode=Node,RBAC", "--allow-privileged=true", *extra]
 
@@ -318,24 +322,24 @@ class HostCluster:
             "provisioner": "kubernetes.io/host-path", "reclaimPolicy": "Delete"})
 
     def _remove_volumes(self):
-        """The provisioner makes (empty) directories outside of ours, and names them in the volumes."""
+        """The provisioner makes directories outside of ours, and names them in the volumes."""
         if not self.components["kube-apiserver"].alive:
             return
         try:
             for pv in self.api.get("/api/v1/persistentvolumes")["items"]:
                 path = pv["spec"].get("hostPath", {}).get("path", "")
-                if path.startswith("/tmp/hostpath_pv/") and os.path.isdir(path):
-                    os.rmdir(path)
+                if path.startswith("/tmp/hostpath_pv/"):
+                    shutil.rmtree(path, ignore_errors=True)
         except (OSError, ApiError, http.client.HTTPException):
             pass
 
 
-def _answers_ok(scheme, port, path):
+def _answers_ok(scheme, address, port, path):
     if scheme == "https":
-        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=30,
+        conn = http.client.HTTPSConnection(address, port, timeout=30,
                                            context=ssl._create_unverified_context())
     else:
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        conn = http.client.HTTPConnection(address, port, timeout=30)
     try:
         conn.request("GET", path)
         response = conn.getresponse()
