@@ -9,7 +9,6 @@ from testenv.node import IMAGES
 
 VARIABLE = "KUBE_TEST_REPO_LIST"
 REGISTRY = f"{IMAGES}/e2e"
-PAGE = "<html><body>Welcome to nginx!</body></html>\n"
 # Users and groups that a test expects in agnhost's image.
 ACCOUNTS = {"etc/passwd": images.ACCOUNTS["etc/passwd"] + "user-defined-in-image:x:1000:1000::/:/bin/sh\n",
             "etc/group": images.ACCOUNTS["etc/group"] + "user-defined-in-image:x:1000:\n"
@@ -39,9 +38,15 @@ def _agnhost(host):
                            "agnhost-2": binaries.host_program("agnhost")})
 
 
-def _nginx(_host):
-    """A web server with the page that tests look for."""
-    return images.Image({"usr/share/nginx/html/index.html": PAGE}, cmd=("httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"))
+def _site(**pages):
+    """A web server with some pages, in place of nginx and others."""
+    return images.Image({f"www/{name.replace('_', '.')}": text for name, text in pages.items()},
+                        cmd=("httpd", "-f", "-p", "80", "-h", "/www"))
 
 
-MADE = {"agnhost": _agnhost, "nginx": _nginx, "busybox": lambda _: images.busybox(), "pause": lambda _: images.pause()}
+MADE = {"agnhost": _agnhost,
+        "nginx": lambda _: _site(index_html="<html><body>Welcome to nginx!</body></html>\n"),
+        "nautilus": lambda _: _site(data_json='{"image": "nautilus.jpg"}\n'),
+        "busybox": lambda _: images.busybox(),
+        "glibc-dns-testing": lambda _: images.tools(),
+        "pause": lambda _: images.pause()}

@@ -170,7 +170,7 @@ def run(vc, wanted, report, images=None):
     argv = ["setpriv", "--pdeathsig", "KILL", "--",
             binaries.host_program("e2e.test"), "--provider=skeleton", f"--kubeconfig={vc.kubeconfig}",
             f"--kubectl-path={binaries.host_program('kubectl')}", f"--report-dir={report}",
-            "--allowed-not-ready-nodes=-1", "--delete-namespace=false", "--ginkgo.no-color",
+            "--allowed-not-ready-nodes=-1", f"--delete-namespace={str(bool(images)).lower()}", "--ginkgo.no-color",
             f"--ginkgo.timeout={TIMEOUT}s", f"--ginkgo.focus={focus}"]
     with open(os.path.join(report, "log"), "wb") as log:
         subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=TIMEOUT + 300,

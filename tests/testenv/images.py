@@ -50,7 +50,8 @@ def _tools():
     assert all(paths.values()), f"{PROGRAMS}: tests/setup installs them"
     files = {f"usr/local/bin/{name.partition('.')[0]}": path for name, path in paths.items()}
     files.update({library.lstrip("/"): library for path in paths.values() for library in _libraries(path)})
-    return {**files, "etc/nsswitch.conf": "hosts: files dns\n"}
+    # busybox's shell would run its own commands of these names.
+    return {**files, "bin/sh": paths["bash"], "etc/nsswitch.conf": "hosts: files dns\n"}
 
 
 def tools():
@@ -96,7 +97,7 @@ def _layer(files):
         _add(tar, "tmp", kind=tarfile.DIRTYPE, mode=0o1777)
         _add(tar, "bin/busybox", _read(BUSYBOX))
         for applet in subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True).stdout.split():
-            if applet != "busybox":
+            if f"bin/{applet}" not in ("bin/busybox", *files):
                 _add(tar, f"bin/{applet}", kind=tarfile.SYMTYPE, to="/bin/busybox")
         for name, content in files.items():
             _add(tar, name, _read(content) if content.startswith("/") else content.encode())

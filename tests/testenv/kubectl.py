@@ -84,7 +84,8 @@ class Kubectl:
 
     def start(self, *args, **env):
         """kubectl, left running; its stdout is a pipe."""
-        return subprocess.Popen([self.binary, *args], stdout=subprocess.PIPE, env={**self.env, **env})
+        scope = ["-n", self.namespace] if self.namespace else []
+        return subprocess.Popen([self.binary, *scope, *args], stdout=subprocess.PIPE, env={**self.env, **env})
 
     @contextlib.contextmanager
     def forwarded(self, target, port, **env):
