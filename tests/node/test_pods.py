@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tenant's pods as a real kubelet runs them: streams, Services, tokens, downward API, volumes that change."""
 import base64
+import http.client
 import json
 import re
 
 import pytest
 
-from testenv.kubectl import echoed
 from testenv.node import AGNHOST, TOOLS
 from testenv.wait import eventually
 
@@ -57,9 +57,13 @@ def test_cp(place, tmp_path):
 
 
 def test_port_forward(place):
-    place.start("echoes", {"command": ["busybox", "nc", "-lk", "-p", "7000", "-e", "cat"]})
-    with place.kubectl.forwarded("pod/echoes", 7000) as port:
-        assert echoed(port, b"x" * 300000) == b"x" * 300000
+    place.serve("web")
+    with place.kubectl.forwarded("pod/web", 8080) as port:
+        for message in ("short", "x" * 300000):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", f"/echo?msg={message}")
+            assert connection.getresponse().read().decode() == message
+            connection.close()
 
 
 def test_attach(place):

@@ -30,6 +30,8 @@ NEEDED = {"nsenter": "util-linux", "unshare": "util-linux", "ip": "iproute2", "i
 KERNEL = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
           "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
 CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
+NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--mount", "--net", "--uts", "--ipc",
+              "--propagation", "private")
 
 FIRST = """set -e
 mount --make-rshared /
@@ -64,10 +66,6 @@ def missing():
 def _trial():
     r = subprocess.run(["unshare", *NAMESPACES, "--", "sh", "-c", TRIAL], capture_output=True, text=True, check=False)
     return [f"namespaces, overlay mounts, veth pairs or NAT: {(r.stderr or r.stdout).strip()}"] if r.returncode else []
-
-
-NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--mount", "--net", "--uts", "--ipc",
-              "--propagation", "private")
 
 
 class Machine:
