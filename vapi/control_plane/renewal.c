@@ -106,30 +106,32 @@ static void set_timer(struct vapi_renewals *all)
     uv_timer_start(&all->api->renewal, on_renewal, (uint64_t)wait * 1000, 0);
 }
 
+static void renew_one(const struct vapi_renewal *r)
+{
+    struct arena *a = arena_new(0);
+    int64_t from, end;
+    struct err err;
+
+    err_init(&err, a);
+    if (r->renew(r->ctx, &err)) {
+        log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
+                  STR_F(err.message));
+    } else {
+        r->life(r->ctx, &from, &end);
+        log_info("certificate renewed certificate=%s until=%.*s", r->name,
+                 STR_F(time_format_s(a, end)));
+    }
+    arena_free(a);
+}
+
 void renewal_check(struct vapi *api)
 {
     struct vapi_renewals *all = api->renewals;
     int64_t now = clock_wall_s(api->o.clock);
 
-    for (size_t i = 0; i < all->n; i++) {
-        if (due(&all->items[i]) <= now) {
-            struct vapi_renewal *r = &all->items[i];
-            struct arena *a = arena_new(0);
-            int64_t from, end;
-            struct err err;
-
-            err_init(&err, a);
-            if (r->renew(r->ctx, &err)) {
-                log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
-                          STR_F(err.message));
-            } else {
-                r->life(r->ctx, &from, &end);
-                log_info("certificate renewed certificate=%s until=%.*s", r->name,
-                         STR_F(time_format_s(a, end)));
-            }
-            arena_free(a);
-        }
-    }
+    for (size_t i = 0; i < all->n; i++)
+        if (due(&all->items[i]) <= now)
+            renew_one(&all->items[i]);
     log_ca(all, now);
     set_timer(all);
 }
