@@ -33,7 +33,7 @@ void batch_free(struct batch *b)
 void store_on_commit(struct store *s, store_done_cb done, void *ctx)
 {
     assert(s->magic == STORE_MAGIC && !s->closing);
-    /* Nothing written since the batch under way was closed: that one is what is waited for. */
+    /* Nothing was written since the batch under way was closed: the caller waits for that one. */
     struct batch *b = s->open ? s->open : s->flying;
 
     if (!b)
@@ -117,7 +117,7 @@ static void publish(struct store *s, struct op *op)
     store_object_unref(object);
 }
 
-/* The rows are gone from disk, and with the last of them what kept a released resource. */
+/* The rows are deleted on disk; with the last of them a released resource can be freed. */
 static void drops_done(struct store *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ static void undo(struct store *s, struct batch *b)
             break;
         case OP_REVISION: /* stays used up */
             break;
-        case OP_DROP: /* stays in the list and goes along with a later batch */
+        case OP_DROP: /* stays in the list for a later batch */
             break;
         }
     }

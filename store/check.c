@@ -75,7 +75,7 @@ static void find_damage(struct check *c)
     find_if(c, d.own_account, "file", "what it says of itself is damaged");
 }
 
-/* -1 with errno; a file that is not there is none to copy when it may be missing. */
+/* -1 with errno; a missing file is no error when it may be missing. */
 static int copy_file(const char *from, const char *to, bool may_miss)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC), out, result = 0;
@@ -176,7 +176,7 @@ static char *make_dir_in(const char *parent)
     return mkdtemp(dir) ? dir : mem_free(dir);
 }
 
-/* For the copy; beside what is checked where there is no other place, as in a pod. */
+/* The directory of the copy: beside the store where there is no other place, as in a pod. */
 static char *make_dir(const char *path, bool is_dir, struct err *err)
 {
     const char *parent = getenv("TMPDIR"), *slash = strrchr(path, '/');

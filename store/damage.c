@@ -75,7 +75,7 @@ static void on_trail(void *ctx, const struct db_trail *t)
         loss->over = true;
 }
 
-/* The row means nothing any more. */
+/* The row is void. */
 static void drop_row(struct store *s, int64_t revision)
 {
     history_drop_row(&s->history, revision);

@@ -14,7 +14,7 @@ struct loss {
     enum store_event_type type;
     unsigned resource;   /* 0: the row does not say whose it was */
     struct str ns, name; /* owned; good when resource is */
-    bool over;           /* a later version is good: nothing of now is lost */
+    bool over;           /* a later version is readable: the current object is not lost */
 };
 
 struct loss_list {
@@ -37,7 +37,7 @@ struct damage {
     size_t n_lost;
     struct damaged_record *records; /* that could not be read */
     size_t n_records, cap_records;
-    size_t missing_records; /* more than these are not there at all */
+    size_t missing_records; /* further ones are not listed */
     size_t unattributed;    /* damaged rows of which not even the key is known */
     size_t superseded;      /* lost versions that were not the newest */
     bool history;           /* events were lost, so none is kept */

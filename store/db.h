@@ -138,9 +138,9 @@ struct disk_state {
     char why[64]; /* as the system says it */
 };
 void db_disk(const struct db *db, struct disk_state *ret);
-/* Looks whether there is room again, or whether the disk can be written again. */
+/* Tests whether there is space again, or whether the disk can be written again. */
 void db_probe(struct db *db);
-/* A bounded piece of what is left for quiet moments. True: there is more. */
+/* Does a bounded part of the deferred work. True: there is more. */
 bool db_tidy(struct db *db);
 /* Like free(): takes NULL, returns NULL. */
 struct db *db_close(struct db *db);

@@ -14,7 +14,8 @@
 /* A log at its limit, folded into a file that must grow by all of it, and as much again for deletes
  * and for moving pages to the front of the file. */
 #define RESERVE ((off_t)2 * DB_LOG_PAGES * DB_PAGE)
-/* There must be this much more before writes are taken again, or the first one is the end of it. */
+/* So much more space is required before writes are accepted again, or the first one would fill the
+ * disk. */
 #define HEADROOM (RESERVE / 4)
 
 static const struct {
@@ -140,7 +141,7 @@ void db_probe(struct db *db)
 {
     if (db->read_only && db_reopen(db))
         return;
-    /* A log at its limit gets no more of them. */
+    /* A log at its limit takes no more frames. */
     if (db->log_pages > DB_LOG_MAX && !db_fold(db))
         return;
     if (db_heal(db))

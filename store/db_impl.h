@@ -46,7 +46,7 @@ struct db {
     bool read_only; /* opened for reading alone */
     bool reserved;  /* the reserve holds its blocks */
     int reserve;    /* its file, or -1 */
-    enum store_disk disk, met; /* what holds; what the last failure says */
+    enum store_disk disk, met; /* the present state; that of the last failure */
     char why[64];              /* of the disk, as the system says it */
     int64_t newest;            /* read_only: the newest row that was read */
     char trouble[96];          /* why folding the log failed; "" when it did not */
@@ -63,7 +63,7 @@ struct db {
 /* A transaction of at most so many bytes may use the reserve whatever it is: deletes can be in it.
  */
 #define DB_SMALL ((size_t)256 << 10)
-/* Free pages that are not worth moving others for. */
+/* Up to so many free pages are left where they are. */
 #define DB_FREE_PAGES 256
 /* More resources than this are looked through for unused ones at start. */
 #define DB_RESOURCES   1000
