@@ -169,7 +169,7 @@ bool filter_node(struct attempt *t, const struct node_entry *n, struct verdict *
     } filters[] = {
         {cordoned, "node(s) were unschedulable", true},
         {other_name, "node(s) didn't match the requested node name", true},
-        {filter_untolerated, "node(s) had filter_untolerated taint(s)", true},
+        {filter_untolerated, "node(s) had untolerated taint(s)", true},
         {wrong_node, "node(s) didn't match Pod's node affinity/selector", true},
         {ports_taken, "node(s) didn't have free ports for the requested pod ports", false},
     };

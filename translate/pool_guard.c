@@ -215,9 +215,9 @@ static int check_renames(const struct resolve *r)
                 config_pool_resource(r->pool, r->counts.items[k].name);
 
             if (str_eq(one->host_name, two->host_name))
-                return pool_refuse(
-                    r, "%.*s and %.*s cannot be requested for in one pod of pool \"%.*s\"",
-                    STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
+                return pool_refuse(r,
+                                   "%.*s and %.*s cannot be asked for in one pod of pool \"%.*s\"",
+                                   STR_F(two->name), STR_F(one->name), STR_F(r->pool->name));
         }
     }
     return 0;
@@ -324,7 +324,7 @@ int pool_guard_side_doors(const struct resolve *r)
     if (rc)
         return pool_refuse(r, "%.*s", STR_F(arena_str(r->arena, r->err->message)));
     if (counts.n)
-        return pool_refuse(r, "%.*s must be requested for by a container or init container",
+        return pool_refuse(r, "%.*s must be asked for by a container or init container",
                            STR_F(counts.items[0].name));
     return 0;
 }

@@ -67,12 +67,11 @@ static void test_who_fits_nowhere_is_told_why(void **state)
     assert_string_equal(world_reason(H, host_get("gpu"), "PodScheduled"), "Unschedulable");
     assert_int_equal(world_events(H, "n", "Pod", "FailedScheduling"), 1);
     host_pod("picky", "'nodeSelector':{'no':'where'}", "{}");
-    assert_string_equal(host_words_of("picky"),
-                        "0/4 nodes are available: 2 node(s) didn't match "
-                        "Pod's node affinity/selector, 2 node(s) had "
-                        "filter_untolerated taint(s). preemption: 0/4 nodes are "
-                        "available: 4 Preemption is not helpful for "
-                        "scheduling.");
+    assert_string_equal(host_words_of("picky"), "0/4 nodes are available: 2 node(s) didn't match "
+                                                "Pod's node affinity/selector, 2 node(s) had "
+                                                "untolerated taint(s). preemption: 0/4 nodes are "
+                                                "available: 4 Preemption is not helpful for "
+                                                "scheduling.");
 }
 
 static void test_room_that_comes_free_is_used_at_once(void **state)
