@@ -61,7 +61,7 @@ static void test_who_fits_nowhere_is_told_why(void **state)
     assert_string_equal(host_node_of("gpu"), "");
     assert_string_equal(
         host_words_of("gpu"),
-        "0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) had filter_untolerated "
+        "0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 node(s) had untolerated "
         "taint(s). "
         "preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.");
     assert_string_equal(world_reason(H, host_get("gpu"), "PodScheduled"), "Unschedulable");
