@@ -36,7 +36,7 @@ void fake_open(struct fake_server *s, fake_answer answer, const struct host_opti
 /* No server, but a client of what listens at that port. */
 void fake_open_at(struct fake_server *s, const char *scheme, unsigned port);
 void fake_close(struct fake_server *s);
-/* The server goes away with its connections, and comes back on its port. */
+/* The server stops with its connections, and comes back on its port. */
 void fake_go_away(struct fake_server *s);
 void fake_come_back(struct fake_server *s);
 /* Runs the loop until *flag; fails the test after 20 s. */

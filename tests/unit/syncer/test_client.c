@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's client against a server that misbehaves: what is repeated, what is told, what is
+/* The host's client against a server that misbehaves: what is repeated, what is reported, what is
  * bounded. */
 #include "fake_server.h"
 

@@ -135,7 +135,7 @@ static void test_no_trust(void **state)
 
     (void)state;
     fake_open(&plain, answer_status, NULL);
-    fake_open_at(&s, "https", plain.port); /* nobody there speaks TLS */
+    fake_open_at(&s, "https", plain.port); /* it does not speak TLS */
     listen_to(&s, &h);
     uv_loop_t *loop = &plain.loop;
     struct host_request q = {.method = "GET", .path = STR("/version")};

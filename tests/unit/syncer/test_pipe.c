@@ -270,7 +270,7 @@ static void test_tunnel(void **state)
     fake_close(&s);
 }
 
-/* What the host does not take stays counted, and its taking is told. */
+/* What the host does not take stays counted, and its taking is reported. */
 static void test_backpressure_out(void **state)
 {
     static const char zeros[1 << 20];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reflector against a host that pages, expires, cuts, lies and goes away: what it tells must
+/* The reflector against a host that pages, expires, cuts, lies and stops: what it reports must
  * always end in what the host has, and nothing may be called gone that was not proven to be. */
 #include "fake_server.h"
 
@@ -10,9 +10,9 @@ struct world {
     struct reflector *f;
     struct buf told; /* "+a1 ~a2 -a3 ": what changed, with revisions */
     bool synced, refused, want_reached;
-    const char *want; /* want_reached when told ends with it */
+    const char *want; /* want_reached when the events end with it */
     const char *pages[3];
-    const char *learn; /* told before the second page is */
+    const char *learn; /* sent before the second page is */
     unsigned page, fail_lists;
     int watch_status;
     bool hold_watch;
@@ -195,7 +195,7 @@ static void test_cut_watch_resumes_where_it_was(void **state)
     world_wait_watches(&w, 2);
     assert_non_null(strstr(w.s.last_query, "resourceVersion=9&"));
     assert_int_equal(w.s.lists, 1);
-    fake_line(&w.s, EVENT("ADDED", OBJ("a", "ua", "6"))); /* told again: nothing new */
+    fake_line(&w.s, EVENT("ADDED", OBJ("a", "ua", "6"))); /* sent again: nothing new */
     fake_line(&w.s, EVENT("MODIFIED", OBJ("a", "ua", "10")));
     world_wait(&w, "~a10 ");
     assert_str(buf_str(&w.told), "+a6 ~a10 ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole API core on a temporary store, asked over a loopback connection by a real HTTP client.
+/* A whole API core on a temporary store, called over a loopback connection by a real HTTP client.
  * The rooms around it (authentication, admission, CRDs, controllers) are stand-ins a test can
  * steer. Must never be linked with the rooms it stands in for. */
 #pragma once
@@ -38,7 +38,7 @@ const struct resource *harness_resource(struct harness *h, const char *group, co
  * NULL-ended. */
 struct answer ask(struct harness *h, const char *method, const char *path, const char *type,
                   struct str body, const char *const *headers);
-/* The same in two halves: others may be asked in between, four at once. */
+/* The same in two halves: others may be sent in between, four at once. */
 struct request;
 struct request *ask_begin(struct harness *h, const char *method, const char *path, const char *type,
                           struct str body, const char *const *headers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rooms around the API core, as small as they can be: who asks is what `x-user` says,
+/* The rooms around the API core, as small as they can be: the user is what `x-user` says,
  * everything is allowed but to STANDIN.user_denied, and a handful of kinds is served. Must stay
  * without memory beyond STANDIN. */
 #include "api_harness.h"
@@ -98,7 +98,7 @@ bool auth_handle_openid(struct call *call, struct str path)
     return false;
 }
 
-/* ---- pki: the harness listens in clear text ---- */
+/* ---- pki: the harness listens in cleartext ---- */
 
 struct str pki_ca_pem(const struct pki *p)
 {

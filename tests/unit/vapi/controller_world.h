@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole control plane on a temporary store with its controllers, in one loop with a clock the
- * test owns, and a kubelet and scheduler in a few lines: pods get a node, run, and end as told.
- * Nothing waits by time: `settle` runs until every controller is idle, `pass` moves the clock from
- * one due time to the next. Must never reach around the API except to read. */
+ * test owns, and a kubelet and scheduler in a few lines: pods get a node, run, and end as the test
+ * says. Nothing waits by time: `settle` runs until every controller is idle, `pass` moves the clock
+ * from one due time to the next. Must never reach around the API except to read. */
 #pragma once
 
 #include <sublet/controller.h>
@@ -49,11 +49,11 @@ void world_fates(struct world *w, fate_of fate, void *ctx);
 /* Pods are left alone: settle() moves controllers only. */
 void world_freeze(struct world *w, bool frozen);
 
-void world_settle(struct world *w);                /* until nobody has anything to do now */
+void world_settle(struct world *w);                /* until no controller has anything to do */
 void world_pass(struct world *w, int64_t seconds); /* settles at every due time on the way */
 int64_t world_now(const struct world *w);          /* seconds */
 
-/* `resource` is "pods" or "deployments.apps". JSON texts are written with ' for ". ns "" is cluster
+/* `resource` is "pods" or "deployments.apps". JSON is written with ' for ". ns "" is cluster
  * scope. All fail the test when refused. */
 void world_create(struct world *w, const char *resource, const char *ns, const char *json);
 void world_create_tree(struct world *w, const char *resource, const char *ns, const cJSON *object);

@@ -515,7 +515,7 @@ static void stored_pod(const char *name, const char *spec)
     world_create_tree(W, "pods", "n", p);
 }
 
-/* A pod weighs what its containers ask for, or its init containers beside the sidecars before them,
+/* A pod weighs what its containers request, or its init containers beside the sidecars before them,
  * whichever is more. */
 static void quota_sums(void **state)
 {
@@ -815,7 +815,7 @@ static void quota_of_devices(void **state)
     }
 }
 
-/* A claim of n devices, made for a pod's extended resources (uid NULL: for nobody's). */
+/* A claim of n devices, made for a pod's extended resources (uid NULL: of no pod). */
 static cJSON *device_claim(const char *name, int n, struct str uid)
 {
     struct arena *a = world_arena(W);
@@ -892,7 +892,7 @@ static void certificate_requests(void **state)
     const char *no = "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not "
                      "permitted to ";
 
-    /* Who asks is who sent it, whatever the body says. */
+    /* The user is the sender, whatever the body says. */
     assert_str(as_ann(MUTATE, ADMISSION_CREATE, NULL, csr, NULL), "");
     assert_str(json_str_at(csr, "spec.username"), "ann");
     assert_str(json_str_at(csr, "spec.uid"), "u-1");

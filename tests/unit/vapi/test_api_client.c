@@ -273,7 +273,7 @@ static int setup_hooks(void **state)
     return 0;
 }
 
-/* Starts a patch and runs the loop until the hook was asked. */
+/* Starts a patch and runs the loop until the hook was called. */
 static void start_patch(struct harness *h, struct outcome *o, const char *patch)
 {
     *o = (struct outcome){.arena = harness_arena(h)};

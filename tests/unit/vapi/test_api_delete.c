@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removals: finalizers, grace, propagation, preconditions, collections, and the subresources that
- * end in one. Texts and shapes are those of kube-apiserver 1.36.3. */
+ * end in one. Messages and shapes are those of kube-apiserver 1.36.3. */
 #include "api_harness.h"
 
 #include "test.h"
@@ -264,7 +264,7 @@ static struct answer resize(struct harness *h, const char *patch)
                NULL);
 }
 
-/* What is kept of a resize and what is refused is the kind's; fields are owned as they were asked
+/* What is kept of a resize and what is refused is the kind's; fields are owned as they were sent
  * for. */
 static void test_resize(void **state)
 {

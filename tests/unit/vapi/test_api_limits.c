@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bounds a request, and what is told of it: deadlines, turns and seats, streams per user,
+/* What bounds a request, and what is reported of it: deadlines, turns and seats, streams per user,
  * warnings, /metrics. */
 #include "api_harness.h"
 
@@ -13,7 +13,7 @@
 
 #define CONFIGMAPS "/api/v1/namespaces/default/configmaps"
 
-/* ---- a hook that does not answer until it is told to ---- */
+/* ---- a hook that does not answer until the test says so ---- */
 
 static struct stall {
     struct harness *h;
@@ -178,7 +178,7 @@ static void a_timeout_must_be_a_duration(void **state)
 
 /* ---- seats ---- */
 
-/* -1: it is not told (yet). */
+/* -1: it is not reported (yet). */
 static double sample(struct harness *h, const char *line)
 {
     struct answer a = get(h, "/metrics");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long lists, and the memory they and others may take: what is made row by row is byte for byte
- * what printing one tree gives; a slow reader costs little and gets one revision; who goes away
- * leaves nothing; over its budget the process refuses, and comes back. */
+ * what printing one tree gives; a slow reader costs little and gets one revision; a client that
+ * disconnects leaves nothing; over its budget the process refuses, and comes back. */
 #include "api_harness.h"
 
 #include "test.h"
@@ -138,7 +138,7 @@ static const struct form FORMS[] = {
 };
 #define N_FORMS COUNT(FORMS)
 
-/* What a list is as one tree, from the same objects asked for one by one. */
+/* What a list is as one tree, from the same objects read one by one. */
 static cJSON *whole(struct harness *h, const struct form *form, const cJSON *plain)
 {
     struct arena *a = harness_arena(h);
@@ -176,7 +176,7 @@ static cJSON *whole(struct harness *h, const struct form *form, const cJSON *pla
     return tree;
 }
 
-/* The control plane writes objects of its own while it starts: all is asked as of one revision. */
+/* The control plane writes objects of its own while it starts: all is read as of one revision. */
 static const char *as_of(struct harness *h, const char *query)
 {
     struct answer now = list(h, "?limit=1", "application/json");
@@ -279,7 +279,7 @@ static void test_gzip_of_any_form(void **state)
     harness_free(h);
 }
 
-/* ---- who reads slowly, and who does not read to the end ---- */
+/* ---- slow readers, and readers that stop early ---- */
 
 static void turn(struct harness *h)
 {

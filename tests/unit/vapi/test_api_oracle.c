@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a real kube-apiserver answered to a list of requests (data/api.jsonl, recorded by
- * data/record_api.py), asked again here: status, body and warnings must be the same. Uids,
+ * data/record_api.py), sent again here: status, body and warnings must be the same. Uids,
  * revisions, times and managedFields are blanked out on both sides. Differences we decided for are
  * in KNOWN. */
 #include "api_harness.h"

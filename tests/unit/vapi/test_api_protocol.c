@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client is told that asks in another way than most: prefixes of old, forms nobody has,
- * options of the wrong type, tokens of other lists. Texts are those of kube-apiserver 1.36.3. */
+/* The answers to unusual requests: legacy prefixes, unknown forms,
+ * options of the wrong type, tokens of other lists. Messages are those of kube-apiserver 1.36.3. */
 #include "api_harness.h"
 
 #include "test.h"
@@ -145,7 +145,7 @@ static void test_collections_in_other_forms(void **state)
     assert_int_equal(get(h, CM "/b").status, 404);
 }
 
-/* A token tells its place from the beginning of its list. */
+/* A token has its place from the beginning of its list. */
 static void test_tokens_of_other_lists(void **state)
 {
     struct harness *h = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way from a request to its handler and back: who may, what exists, which form. Texts are those
- * of kube-apiserver 1.36.3. */
+/* The way from a request to its handler and back: who may, what exists, which form. Messages are
+ * those of kube-apiserver 1.36.3. */
 #include "api_harness.h"
 
 #include "test.h"
@@ -351,7 +351,7 @@ static void test_notices(void **state)
     /* Events are written beside the work: an answer may come before they are durable. */
     for (int i = 0; i < 1000 && count_events(h) < before + 2; i++)
         ;
-    assert_int_equal(count_events(h), before + 2); /* the same text twice is one, counted */
+    assert_int_equal(count_events(h), before + 2); /* the same message twice is one, counted */
 
     vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("a100"));
     vapi_notice_over(harness_api(h), NOTICE_POOL_NODES, STR("a100"));

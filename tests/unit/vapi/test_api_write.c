@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Create, update and patch over HTTP: what is stored, what is answered, what is refused and in
- * which words. The texts are those of kube-apiserver 1.36.3. */
+ * which words. The messages are those of kube-apiserver 1.36.3. */
 #include "api_harness.h"
 
 #include "test.h"

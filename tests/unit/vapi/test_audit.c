@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The audit log by itself: which rule decides, what a policy may not say, the line of an event, and
- * files that are put aside. */
+ * files that are rotated. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -240,7 +240,7 @@ static const struct clock TICKING = {next_ms, mono, NULL};
 
 struct directory {
     char path[64];
-    size_t logs;                  /* put aside */
+    size_t logs;                  /* rotated */
     size_t bytes, lines, longest; /* of all of them, and of the current one */
 };
 
@@ -374,7 +374,7 @@ static void never_follows_a_link(void **state)
     arena_free(a);
 }
 
-/* A reader of our output that stands still: what does not fit is counted, and nobody waits. */
+/* A reader of our output that stands still: what does not fit is counted, and no request waits. */
 static void drops_what_does_not_fit(void **state)
 {
     struct audit_log_options options = {.path = STR("-"), .buffer_bytes = 1200, .clock = &TICKING};
@@ -399,7 +399,7 @@ static void drops_what_does_not_fit(void **state)
         audit_log_write(log, STR("line 123456\n"));
     audit_log_stats(log, &stats);
     room = audit_log_has_room(log);
-    /* Once somebody reads, all that was taken comes out. */
+    /* Once it reads, all that was taken comes out. */
     assert_int_equal(read(ends[0], text, sizeof(text)), sizeof(text));
     audit_log_close(log);
     dup2(output, STDOUT_FILENO);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes away and what comes with a namespace: garbage collection, namespaces, accounts, CA. */
+/* What is deleted and what is created with a namespace: garbage collection, namespaces, accounts,
+ * CA. */
 #include "controller_world.h"
 
 #include <sublet/pki.h>
@@ -266,7 +267,7 @@ static void every_group_version_has_an_apiservice(void **state)
     apps = world_get(W, R, "", "v1.apps");
     assert_int_equal(world_i64(apps, "spec.groupPriorityMinimum"), 17800);
     assert_string_equal(world_condition(W, apps, "Available"), "True");
-    /* What is served comes back; what no longer is goes, unless it is somebody's own. */
+    /* What is served comes back; what no longer is goes, unless a client made it. */
     world_delete(W, R, "", "v1.apps", NULL);
     world_create(
         W, R, "",

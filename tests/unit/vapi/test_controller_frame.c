@@ -32,7 +32,7 @@ static void pauses_while_read_only(void **state)
 
 static unsigned runs;
 
-/* Asks to come back at once, and fails all the same. */
+/* Requeues itself at once, and fails all the same. */
 static void fail_soon(struct reconcile *r)
 {
     struct err err;
@@ -64,7 +64,7 @@ static void pass_ms(struct controller *c, unsigned steps)
     }
 }
 
-/* What it asked for must not keep it from backing off. */
+/* Its own requeue must not keep it from backing off. */
 static void a_failed_run_backs_off(void **state)
 {
     struct controller *c = controller_start(world_api(W), &FAILING);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gives out identities: certificate signing requests, tokens in Secrets, the published CA; and
- * the collector of pods that nobody else removes. */
+ * the collector of pods that no other controller removes. */
 #include "controller_world.h"
 
 #include <openssl/pem.h>
@@ -142,7 +142,7 @@ static void signer_has_rules(void **state)
 static void node_approves_itself(void **state)
 {
     (void)state;
-    /* We are system:masters, who may ask for any node. */
+    /* We are system:masters, which may name any node. */
     world_create_tree(W, REQUESTS, "",
                       request("kubernetes.io/kube-apiserver-client-kubelet",
                               make_request("system:nodes", "system:node:x", NULL), "client auth"));
@@ -285,7 +285,7 @@ static void since_when_old_tokens_are_counted(void **state)
     assert_true(str_eq(json_str_at(map, "data.since"), today));
 }
 
-/* ---- pods that nobody removes ---- */
+/* ---- pods that no other controller removes ---- */
 
 static void pods_of_a_lost_node_go(void **state)
 {

@@ -240,7 +240,7 @@ static void deployment_recreates(void **state)
     world_patch(W, "deployments.apps", "n", "d",
                 "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'two'}]}}}}");
     world_settle(W);
-    /* The old pods are still ending: no new ones yet. */
+    /* The previous pods are still terminating: none of the new template yet. */
     assert_int_equal(world_count(W, "pods", "n", "app", "a"), 3);
     world_freeze(W, false);
     world_settle(W);
@@ -295,7 +295,8 @@ static void deployment_scales_in_proportion(void **state)
     world_patch(W, "deployments.apps", "n", "d",
                 "{'spec':{'template':{'spec':{'containers':[{'name':'c','image':'two'}]}}}}");
     world_settle(W);
-    /* 8 old, 5 new; scaled to 15 it has room for 18: 11 old and 7 new, as kubernetes.io tells. */
+    /* 8 old, 5 new; scaled to 15 it has room for 18: 11 old and 7 new, as kubernetes.io explains.
+     */
     world_patch(W, "deployments.apps", "n", "d", "{'spec':{'replicas':15}}");
     world_settle(W);
     int64_t sizes[2] = {0, 0};
@@ -398,7 +399,7 @@ static void deployment_goes_back_to_an_old_set(void **state)
                "3");
 }
 
-/* "1Gi" for "1024Mi" restarts nobody's pods. */
+/* "1Gi" for "1024Mi" restarts no pods. */
 static void deployment_reads_amounts(void **state)
 {
     (void)state;

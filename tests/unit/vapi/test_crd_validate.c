@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Custom resources against what a real server said of them: unknown fields, defaults, nulls, and
- * every rule with its exact words (data/record_crds.py). Then what a server cannot be asked:
+ * every rule with its exact words (data/record_crds.py). Then what no server shows:
  * ratcheting, and that hostile schemas and objects take bounded time. */
 
 #include "cases.h"
@@ -233,7 +233,7 @@ static void test_closed(void **state)
     check(SPEC("{'type':'object','additionalProperties':true}"), "{'spec':{'x':1}}", NULL, "");
 }
 
-/* metadata.name may be restricted at the root, the rest of it is the API's. */
+/* metadata.name may be restricted at the root, the other members are the API's. */
 static void test_root_names(void **state)
 {
     (void)state;

@@ -153,7 +153,7 @@ static void judge(struct tested *t, cJSON *object, const struct field_errors *e)
 
 /* ---- the three forms of cases ---- */
 
-#define TOLD (1 << 20) /* a mark on the text of a case */
+#define TOLD (1 << 20) /* a mark on the message of a case */
 
 /* Cases recorded with their warnings hold all of them, in any order. */
 static void on_warning(void *ctx, struct str text)

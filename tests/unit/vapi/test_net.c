@@ -20,7 +20,7 @@ struct get {
     CURLcode result;
     long status, used_version;
     struct buf answer, head;
-    size_t stop_after; /* bytes, then the client goes away */
+    size_t stop_after; /* bytes, then the client disconnects */
 };
 
 static size_t on_data(char *p, size_t size, size_t n, void *ctx)
@@ -487,7 +487,7 @@ static void test_client_certificates(void **state)
     net_fixture_close(&f);
 }
 
-/* A certificate that ends while its connection is open names nobody from then on. */
+/* A certificate that ends while its connection is open names no user from then on. */
 static void do_two_requests(struct net_fixture *f, void *arg)
 {
     struct get *g = arg;
@@ -662,7 +662,7 @@ static void test_rotation(void **state)
     fetch(&f, &after);
     assert_int_equal(after.status, 200);
 
-    tls.key = f.leaf.key_pem; /* does not match: refused, and the old one stays */
+    tls.key = f.leaf.key_pem; /* does not match: refused, and the previous one stays */
     assert_int_equal(net_set_tls(f.server, &tls, &err), -1);
     free_get(&after);
     fetch(&f, &after);

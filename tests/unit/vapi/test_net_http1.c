@@ -249,7 +249,7 @@ static void test_continue(void **state)
     net_fixture_close(&f);
 }
 
-/* A body too large is refused before `100 Continue` asks for it. */
+/* A body too large is refused before `100 Continue` requests it. */
 static void test_continue_too_large(void **state)
 {
     struct net_options options = {.max_body = 4};
@@ -293,7 +293,7 @@ static void test_not_understood(void **state)
     }
 }
 
-/* About the server itself: nobody need be known for it. */
+/* About the server itself: no user is needed for it. */
 static void test_options_of_the_server(void **state)
 {
     struct net_fixture f;
@@ -437,7 +437,7 @@ static void test_stalled_reader(void **state)
     net_fixture_close(&f);
 }
 
-/* A reader that was told it may pause is waited for, and gets everything. */
+/* A reader that may pause is waited for, and gets everything. */
 static void do_pause(struct net_fixture *f, void *arg)
 {
     size_t *got = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 frame by frame: flow control by a reader we control, and the floods of a hostile peer. The
- * client below knows no HPACK but literals, and acknowledges nothing it is not told to. */
+ * client below knows no HPACK but literals, and acknowledges nothing by itself. */
 #include "net_harness.h"
 
 #include <errno.h>

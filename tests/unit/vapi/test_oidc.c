@@ -260,7 +260,7 @@ static void an_issuer_that_is_away(void **state)
     assert_string_equal(verdict(w, &good), "");
 }
 
-/* Old keys are good until there are new ones, and nobody waits for those. */
+/* Cached keys are good until others are fetched, and no request waits for those. */
 static void old_keys_are_refreshed(void **state)
 {
     struct world *w = *state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenAPI documents: forms, hashes, and the host's text with a host that is quick, slow, silent or
- * wrong. What the documents hold is compared with a real server by the integration suite. */
+/* OpenAPI documents: forms, hashes, and the host's descriptions with a host that is quick, slow,
+ * silent or wrong. What the documents hold is compared with a real server by the integration suite.
+ */
 #include "../../../vapi/api/discovery/openapi.h"
 #include "api_harness.h"
 
@@ -237,14 +238,14 @@ static void test_no_document(void **state)
     assert_int_equal(a.status, 200);
     assert_int_equal(spec_text(&a).n, 0);
     assert_false(has_header(&a, "cache-control: public, immutable"));
-    /* It is left alone for a while: the index promises no text now. */
+    /* It is left alone for a while: the index promises no descriptions now. */
     other = url_of(h, "apis/apps/v1");
     assert_string_not_equal(url, other);
     assert_true(str_contains(get(h, other).headers, STR("immutable")));
     get(h, BATCH);
     assert_int_equal(host->n_index, 1);
     assert_int_equal(host->n_documents, 1);
-    /* Then it is asked again. */
+    /* Then it is requested again. */
     host->document_fails = false;
     harness_set_time(h, 1800000000 + 60);
     assert_string_equal(url, url_of(h, "apis/apps/v1"));
@@ -276,7 +277,7 @@ static void test_garbage(void **state)
     assert_int_equal(spec_text(&a).n, 0);
 }
 
-/* Whoever asked may be gone, and the server end, while the host thinks. */
+/* The client may disconnect, and the server end, while the host is slow. */
 static void test_end_while_waiting(void **state)
 {
     struct fake_host *host = *state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PodSecurity on a whole control plane: what is refused, warned about and told to the audit log,
- * policies of versions, and what a new level costs at most. The words of every check are compared
- * with a real server by tests/integration/test_pod_security.py; here is what no server shows. */
+ * PodSecurity on a whole control plane: what is refused, warned about and recorded in the audit
+ * log, policies of versions, and what a new level costs at most. The words of every check are
+ * compared with a real server by tests/integration/test_pod_security.py; here is what no server
+ * shows. */
 
 #include "controller_world.h"
 
@@ -17,7 +18,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- one admission, and all that it told ---- */
+/* ---- one admission, and all that it reported ---- */
 
 #define MAX_TOLD 64
 static struct {
@@ -123,7 +124,7 @@ static void modes(void **state)
         "container \"c\" must set securityContext.runAsNonRoot=true), seccompProfile (pod or "
         "container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" "
         "or \"Localhost\")");
-    /* Of v1.19: capabilities were not asked about. */
+    /* Of v1.19: capabilities were not checked. */
     assert_null(strstr(annotation("audit-violations"), "capabilities"));
     assert_non_null(strstr(annotation("audit-violations"), "seccompProfile"));
 }

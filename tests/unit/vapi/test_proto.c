@@ -25,8 +25,8 @@ static void as_upstream(void **state)
     run_cases("proto.jsonl", 100, check);
 }
 
-/* What is wrong with a body, as an error's text; "" when it decodes. The text of *ret, if asked
- * for. */
+/* What is wrong with a body, as an error's message; "" when it decodes. The bytes of *ret, if
+ * wanted for. */
 static const char *decode(struct arena *a, struct str body, struct str *ret)
 {
     struct err err;
@@ -236,7 +236,7 @@ static void many_items(void **state)
     arena_free(a);
 }
 
-/* Text that is no UTF-8 comes out as Go's JSON encoder writes it. */
+/* A string that is no UTF-8 comes out as Go's JSON encoder writes it. */
 static void bad_text(void **state)
 {
     struct arena *a = arena_new(0);

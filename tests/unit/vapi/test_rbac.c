@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * RBAC: what a rule allows, what rules cover, and, on a whole control plane, whose rules hold
- * where, the roles of every cluster, and that nobody hands out what they do not hold. */
+ * where, the roles of every cluster, and that no user grants what they do not hold. */
 
 #include "controller_world.h"
 
@@ -303,7 +303,7 @@ static cJSON *named(const struct resource *r, const char *name, const char *obje
     return tree;
 }
 
-/* What ann is told; `path`: the name in the path of the request. */
+/* What ann receives; `path`: the name in the path of the request. */
 static struct str refusal_of(const char *resource, const char *name, const char *path,
                              const char *object, const char *old)
 {
@@ -355,7 +355,7 @@ static void escalation(void **state)
                "grant RBAC permissions not currently held:\n"
                "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n"
                "{APIGroups:[\"my.group\"], Resources:[\"a\"], Verbs:[\"get\"]}");
-    /* What is held of a rule is not told. */
+    /* What is held of a rule is not reported. */
     assert_str(
         refusal("roles", "r",
                 "{'rules':[{'verbs':['get','fly','run'],'apiGroups':[''],'resources':['pods'],"

@@ -173,7 +173,7 @@ static void prunes_what_it_does_not_know(void **state)
     arena_free(a);
 }
 
-/* The same amount in another spelling, and nothing else, is spelled as it is now. */
+/* The same quantity in another spelling, and nothing else, is spelled as it is now. */
 static void amounts_are_spelled_alike(void **state)
 {
     struct arena *a = arena_new(0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store with rows that are no objects of their resource: the whole API starts on it with all its
- * controllers, hides and reports what cannot be read, serves the rest, and lets a tenant delete it.
+ * controllers, hides and reports what cannot be read, serves the others, and lets a tenant delete it.
  * And definitions that want a built-in kind's names. */
 #include "controller_world.h"
 
@@ -507,7 +507,7 @@ static void test_names(void **state)
     assert_non_null(served("example.com", "v1", "torches"));
 }
 
-/* One definition may ask for as many names as a body holds: they are looked at together, or this
+/* One definition may claim as many names as a body holds: they are looked at together, or this
  * runs into the test's time limit. */
 static void test_many_names(void **state)
 {

@@ -86,7 +86,7 @@ static void forgets_the_least_used(void **state)
     token_cache_put(c, STR("2"), T0, &in);
     token_cache_put(c, STR("3"), T0, &in);
     assert_true(token_cache_get(c, a, STR("1"), T0, &out));
-    token_cache_put(c, STR("1"), T0, &in); /* again: nobody has to go */
+    token_cache_put(c, STR("1"), T0, &in); /* again: no entry has to leave */
     token_cache_put(c, STR("4"), T0, &in);
     assert_true(token_cache_get(c, a, STR("1"), T0, &out));
     assert_false(token_cache_get(c, a, STR("2"), T0, &out));
@@ -139,7 +139,7 @@ static struct str sign(const char *bound_kind, struct str bound_uid)
     return jwt;
 }
 
-/* The name of who shows this token, or "" when nobody may. */
+/* The user of this token, or "" when it is not cached. */
 static struct str shown(struct str jwt)
 {
     struct arena *a = world_arena(CLUSTER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of questions and answers: the specification's record by record, CoreDNS' choices where it
+/* A table of queries and answers: the specification's record by record, CoreDNS' choices where it
  * leaves one, and what never leaves the process. */
 #include "world.h"
 
@@ -59,7 +59,7 @@ static const struct row {
      "NOERROR aa\n! 1.0.1.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.local. "
      "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
     {"A none.team.svc.cluster.local", GONE},
-    /* 2.5 an external name: what it stands for is asked, too */
+    /* 2.5 an external name: its target is resolved, too */
     {"CNAME docs.team.svc.cluster.local", "NOERROR aa\ndocs" L " 5 IN CNAME docs.example.com.\n"},
     {"A docs.team.svc.cluster.local", "forward docs.example.com. to 10.96.0.10"},
     {"A inner.team.svc.cluster.local",

@@ -97,7 +97,7 @@ static const struct reply REPLIES[] = {
     {"A a.example", {"a.example. 300 IN A 192.0.2.1"}, 8, NULL, 0},
     {"AAAA a.example", {"a.example. 300 IN AAAA fd00::1"}, 7, NULL, 0},
     {"A b.example", {"b.example. 300 IN A 192.0.2.1"}, 7, NULL, 0},
-    /* what nobody asked for is not passed on, and not kept */
+    /* what was not requested is not passed on, and not kept */
     {"A a.example",
      {"a.example. 300 IN A 192.0.2.1", "bank.example. 300 IN A 192.0.2.66",
       "!example. 300 IN NS ns.evil.example."},
