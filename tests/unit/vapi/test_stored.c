@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store with rows that are no objects of their resource: the whole API starts on it with all its
- * controllers, hides and reports what cannot be read, serves the others, and lets a tenant delete it.
- * And definitions that want a built-in kind's names. */
+ * controllers, hides and reports what cannot be read, serves the other objects, and lets a tenant
+ * delete such a row. And definitions that want a built-in kind's names. */
 #include "controller_world.h"
 
 #include <string.h>
