@@ -14,6 +14,12 @@ struct row {
     cJSON *cells;
 };
 
+/* What of a kind is stored and served but does nothing yet. */
+struct no_effect {
+    bool (*applies)(const cJSON *object); /* NULL: to every object */
+    const char *what, *instead;           /* "NetworkPolicy", what happens without it */
+};
+
 /* Rows of vapi/kinds/rules. */
 struct rules {
     const struct rule *rows;
@@ -33,7 +39,7 @@ struct kind {
     const char *new_status;                           /* JSON: the status of a created object */
     void (*prepare_create)(struct arena *a, cJSON *object); /* after generic metadata, new_status */
     void (*prepare_update)(struct arena *a, cJSON *object, const cJSON *old);
-    /* old NULL: create. What validate_first finds wrong, before metadata, is told alone. */
+    /* old NULL: create. What validate_first finds wrong, before metadata, is reported alone. */
     void (*validate_first)(struct field_errors *e, const cJSON *object, const cJSON *old);
     struct rules rules, status_rules; /* of a create or update, and of one of status */
     void (*validate)(struct field_errors *e, const cJSON *object,
@@ -51,6 +57,7 @@ struct kind {
     /* What prepare_create is about to hide. */
     void (*warnings_before_create)(struct arena *a, const cJSON *object,
                                    void (*warn)(void *, struct str), void *ctx);
+    const struct no_effect *no_effect; /* ended by what == NULL */
     /* Of a version that is not stored: a tree of the storage version rewritten as this version, and
      * back. */
     void (*from_storage)(struct arena *a, cJSON *object);

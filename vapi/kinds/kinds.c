@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows and functions of a kind do together: defaults, preparation, validation, cells,
- * conversion. Must never ask which kind it is: that is in its struct kind. */
+ * conversion. Must never compare names of kinds: what differs is in struct kind. */
 #include "rules/kind.h"
 
 void kinds_defaults(const struct resource *r, struct arena *a, cJSON *object)
@@ -84,4 +84,15 @@ void kinds_convert_to_storage(struct arena *a, const struct resource *r, cJSON *
 const char *kinds_unreadable(struct arena *a, const struct resource *r, const cJSON *body)
 {
     return r->built_in && r->built_in->unreadable ? r->built_in->unreadable(a, body) : NULL;
+}
+
+void kinds_warn_no_effect(struct arena *a, const struct resource *r, const cJSON *object,
+                          void (*warn)(void *ctx, struct str text), void *ctx)
+{
+    const struct no_effect *n = r->built_in ? r->built_in->no_effect : NULL;
+
+    for (; n && n->what; n++) {
+        if (!n->applies || n->applies(object))
+            warn(ctx, arena_printf(a, "%s has no effect yet: %s", n->what, n->instead));
+    }
 }

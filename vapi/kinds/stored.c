@@ -66,7 +66,7 @@ static bool is_part(const struct schema_node *n, const struct schema_field *f, b
             str_eqc(str_c(schema_text(&SCHEMA_BUILTIN, f->name)), "spec"));
 }
 
-/* Structs that every release prints and asks for; new ones are optional, by Kubernetes' rules for
+/* Structs that every release prints and requires; later ones are optional, by Kubernetes' rules for
  * changes of an API. What reads an object that was validated counts on them. */
 static bool lacks_part(uint32_t node, const cJSON *tree, bool at_root)
 {

@@ -518,9 +518,3 @@ const char *kinds_stored_problem(struct str resource, const struct store_object 
     (void)resource, (void)o;
     return NULL;
 }
-
-void kinds_warn_no_effect(struct arena *a, const struct resource *r, const cJSON *object,
-                          void (*warn)(void *ctx, struct str text), void *ctx)
-{
-    (void)a, (void)r, (void)object, (void)warn, (void)ctx;
-}

@@ -6,7 +6,7 @@
 
 #define MAX_CONDITIONS 64
 
-/* Lists in which "*" must be alone; empty texts are refused unless they name the core group. */
+/* Lists in which "*" must be alone; empty strings are refused unless they name the core group. */
 static void check_wildcard_list(struct field_errors *e, const struct field_path *p,
                                 const cJSON *list, const char *others, bool may_be_empty)
 {
@@ -79,23 +79,35 @@ static void check_resources(struct field_errors *e, const struct field_path *p, 
                       "if '*' is present, must not specify other resources without subresources");
 }
 
+static void check_operations(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    if (json_count(list) > 1 && json_list_has(list, STR("*")))
+        field_invalid(e, p, list, "if '*' is present, must not specify other operations");
+}
+
+static void check_groups(const struct check *c)
+{
+    check_wildcard_list(c->e, c->at, c->value, "API groups", true);
+}
+
+static void check_versions(const struct check *c)
+{
+    check_wildcard_list(c->e, c->at, c->value, "API versions", false);
+}
+
+static const struct rule ADMISSION_RULE[] = {
+    SOME("operations", ""),
+    CHECK("operations", check_operations),
+    EACH_ENUM("operations", ENUM_OPERATION_TYPE),
+    CALL("apiGroups", check_groups),
+    CALL("apiVersions", check_versions),
+    CHECK_ALWAYS("resources", check_resources),
+    ENUM_IF_GIVEN("scope", ENUM_SCOPE_TYPE),
+};
+
 void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule)
 {
-    const cJSON *list = json_get(rule, "operations");
-    AT(at, p, "operations");
-    size_t i = 0;
-
-    if (!json_count(list))
-        field_required(e, at, "");
-    if (json_count(list) > 1 && json_list_has(list, STR("*")))
-        field_invalid(e, at, list, "if '*' is present, must not specify other operations");
-    json_each(operation, list)
-        check_enum_if(e, FIELD_INDEX(at, i++), operation, ENUM_OPERATION_TYPE);
-    check_wildcard_list(e, FIELD(p, "apiGroups"), json_get(rule, "apiGroups"), "API groups", true);
-    check_wildcard_list(e, FIELD(p, "apiVersions"), json_get(rule, "apiVersions"), "API versions",
-                        false);
-    check_resources(e, FIELD(p, "resources"), json_get(rule, "resources"));
-    check_enum_if(e, FIELD(p, "scope"), given(rule, "scope"), ENUM_SCOPE_TYPE);
+    rules_check_value(e, p, rule, NULL, ADMISSION_RULE, COUNT(ADMISSION_RULE));
 }
 
 /* ---- conditions ---- */

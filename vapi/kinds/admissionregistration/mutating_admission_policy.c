@@ -3,54 +3,58 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
+static void check_expression(const struct check *c)
+{
+    check_given(c->e, c->at, trimmed(json_str(c->value)));
+}
+
+static const struct rule EXPRESSION[] = {CALL("expression", check_expression)};
+
+/* Upstream shows the name of the member instead of its value. */
+static void check_no_apply(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    (void)value;
+    field_invalid_str(e, p, STR("{applyConfiguration}"),
+                      "must not be specified when patchType is JSONPatch");
+}
+
+static void check_no_patch(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    (void)value;
+    field_invalid_str(e, p, STR("{jsonPatch}"),
+                      "must not be specified when patchType is ApplyConfiguration");
+}
+
 /* The way a mutation is written must be the one that is there. */
-static void check_mutation(struct field_errors *e, const struct field_path *p, const cJSON *item)
-{
-    static const char *const members[] = {"applyConfiguration", "jsonPatch"};
-    struct str type = json_str(json_get(item, "patchType"));
-    size_t wanted = str_eqc(type, "JSONPatch");
+static const struct rule BY_APPLY[] = {
+    REQUIRED("applyConfiguration", "must be specified when patchType is ApplyConfiguration"),
+    WITHIN("applyConfiguration", ALL(EXPRESSION)),
+    CHECK("jsonPatch", check_no_patch),
+};
+static const struct rule BY_PATCH[] = {
+    REQUIRED("jsonPatch", "must be specified when patchType is JSONPatch"),
+    WITHIN("jsonPatch", ALL(EXPRESSION)),
+    CHECK("applyConfiguration", check_no_apply),
+};
+static const struct rule MUTATION[] = {
+    ENUM("patchType", ENUM_PATCH_TYPE),
+    WHEN(NULL, "patchType", "ApplyConfiguration", ALL(BY_APPLY)),
+    WHEN(NULL, "patchType", "JSONPatch", ALL(BY_PATCH)),
+};
 
-    if (!check_enum(e, FIELD(p, "patchType"), type, ENUM_PATCH_TYPE))
-        return;
-    if (!given(item, members[wanted]))
-        field_required(e, FIELD(p, members[wanted]),
-                       arena_printf(e->arena, "must be specified when patchType is %s",
-                                    ENUM_PATCH_TYPE[wanted])
-                           .p);
-    else
-        check_given(e, FIELD(FIELD(p, members[wanted]), "expression"),
-                    trimmed(json_str(json_get(json_get(item, members[wanted]), "expression"))));
-    if (given(item, members[!wanted]))
-        field_invalid_str(e, FIELD(p, members[!wanted]),
-                          arena_printf(e->arena, "{%s}", members[!wanted]),
-                          arena_printf(e->arena, "must not be specified when patchType is %s",
-                                       ENUM_PATCH_TYPE[wanted])
-                              .p);
-}
+static const struct rule MUTATING_RULES[] = {
+    ALL(POLICY_MATCH),
+    WITHIN("spec.matchConstraints", ALL(MUTABLE_MATCH)),
+    ALL(POLICY_CONDITIONS),
+    SOME("spec.mutations", "mutations must contain at least one item"),
+    EACH("spec.mutations", ALL(MUTATION)),
+    ENUM("spec.reinvocationPolicy", ENUM_REINVOCATION_POLICY_TYPE),
+};
 
-static void validate_mutating_policy(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec"), *mutations = json_get(spec, "mutations");
-    AT(p, NULL, "spec");
-    size_t i = 0;
-
-    check_policy_head(e, p, spec, json_get(old, "spec"), true);
-    if (!json_count(mutations))
-        field_required(e, FIELD(p, "mutations"), "mutations must contain at least one item");
-    json_each(item, mutations) check_mutation(e, FIELD_INDEX(FIELD(p, "mutations"), i++), item);
-    check_enum(e, FIELD(p, "reinvocationPolicy"), json_str(json_get(spec, "reinvocationPolicy")),
-               ENUM_REINVOCATION_POLICY_TYPE);
-}
-
-static void validate_mutating_binding(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec");
-    AT(p, NULL, "spec");
-
-    (void)old;
-    check_policy_binding(e, p, spec);
-    check_mutable(e, FIELD(p, "matchResources"), given(spec, "matchResources"));
-}
+static const struct rule BINDING_RULES[] = {
+    ALL(POLICY_BINDING),
+    WITHIN("spec.matchResources", ALL(MUTABLE_MATCH)),
+};
 
 /* ---- the kinds ---- */
 
@@ -68,6 +72,9 @@ static const struct column BINDING_COLUMNS[] = {
     {NULL},
 };
 
+static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY[] = {
+    {NULL, "MutatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
+
 const struct kind KIND_MUTATING_ADMISSION_POLICY = {
     .resource =
         {
@@ -80,8 +87,12 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY = {
             .columns = COLUMNS,
         },
     .defaults = policy_defaults,
-    .validate = validate_mutating_policy,
+    .rules = RULES(MUTATING_RULES),
+    .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY,
 };
+
+static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING[] = {
+    {NULL, "MutatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
     .resource =
@@ -95,5 +106,6 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
             .columns = BINDING_COLUMNS,
         },
     .defaults = policy_binding_defaults,
-    .validate = validate_mutating_binding,
+    .rules = RULES(BINDING_RULES),
+    .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING,
 };

@@ -29,68 +29,46 @@ void policy_binding_defaults(struct arena *a, cJSON *binding)
 
 #define TWO_REFERENCES "name and selector are mutually exclusive"
 
-/* Like check_enum(), where absent is missing and empty is one of the wrong ones. */
-static void check_choice(struct field_errors *e, const struct field_path *p, const cJSON *value,
-                         const char *const *supported)
+static void check_resource_names(const struct check *c)
 {
-    if (!value)
-        field_required(e, p, "");
-    else
-        check_enum_if(e, p, value, supported);
-}
-
-static void check_named_rules(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(rule, list)
+    json_each(name, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct names seen = {.arena = e->arena};
-        size_t k = 0;
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
 
-        json_each(name, json_get(rule, "resourceNames"))
-        {
-            const struct field_path *item = FIELD_INDEX(FIELD(at, "resourceNames"), k++);
-
-            check_rule(e, item, NAME_PATH_SEGMENT, json_str(name));
-            if (!names_add(&seen, json_str(name), name))
-                field_duplicate(e, item, name);
-        }
-        validate_admission_rule(e, at, rule);
+        check_rule(c->e, at, NAME_PATH_SEGMENT, json_str(name));
+        if (!names_add(&seen, json_str(name), name))
+            field_duplicate(c->e, at, name);
     }
 }
 
-static void check_match(struct field_errors *e, const struct field_path *p, const cJSON *match)
-{
-    static const char *const selectors[] = {"namespaceSelector", "objectSelector"};
-
-    if (!match)
-        return;
-    check_choice(e, FIELD(p, "matchPolicy"), given(match, "matchPolicy"), ENUM_MATCH_POLICY_TYPE);
-    for (size_t i = 0; i < COUNT(selectors); i++) {
-        const cJSON *selector = given(match, selectors[i]);
-
-        if (!selector)
-            field_required(e, FIELD(p, selectors[i]), "");
-        validate_label_selector(e, FIELD(p, selectors[i]), selector);
-    }
-    check_named_rules(e, FIELD(p, "resourceRules"), json_get(match, "resourceRules"));
-    check_named_rules(e, FIELD(p, "excludeResourceRules"), json_get(match, "excludeResourceRules"));
-}
-
-/* What is deleted can no longer be changed. */
-void check_mutable(struct field_errors *e, const struct field_path *p, const cJSON *match)
+static void check_operations(const struct check *c)
 {
     static const char *const operations[] = {"*", "CONNECT", "CREATE", "UPDATE", NULL};
-    const struct field_path *at = FIELD(FIELD(p, "resourceRules"), "operations");
 
-    json_each(rule, json_get(match, "resourceRules"))
+    json_each(rule, c->value)
     {
         json_each(operation, json_get(rule, "operations"))
-            check_enum_if(e, at, operation, operations);
+            check_enum_if(c->e, FIELD(c->at, "operations"), operation, operations);
     }
 }
+
+static const struct rule NAMED_RULE[] = {
+    CALL("resourceNames", check_resource_names),
+    CHECK(NULL, validate_admission_rule),
+};
+
+static const struct rule MATCH_RULES[] = {
+    ENUM_GIVEN("matchPolicy", ENUM_MATCH_POLICY_TYPE),
+    REQUIRED("namespaceSelector", ""),
+    LABEL_SELECTOR("namespaceSelector"),
+    REQUIRED("objectSelector", ""),
+    LABEL_SELECTOR("objectSelector"),
+    EACH("resourceRules", ALL(NAMED_RULE)),
+    EACH("excludeResourceRules", ALL(NAMED_RULE)),
+};
 
 /* ---- parameters ---- */
 
@@ -128,8 +106,6 @@ static void check_param_kind(struct field_errors *e, const struct field_path *p,
     struct str kind = json_str(json_get(param, "kind"));
     const char *why = name_check_dns1035_label(lower_case(e->arena, kind));
 
-    if (!param)
-        return;
     check_param_version(e, FIELD(p, "apiVersion"), json_str(json_get(param, "apiVersion")));
     if (check_given(e, FIELD(p, "kind"), kind) && why)
         field_invalid_str(
@@ -137,26 +113,20 @@ static void check_param_kind(struct field_errors *e, const struct field_path *p,
             arena_printf(e->arena, "may have mixed case, but should otherwise match: %s", why).p);
 }
 
-static void check_param_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref)
+static void check_one_reference(const struct check *c)
 {
-    static const char *const actions[] = {"Deny", "Allow", NULL};
-    const cJSON *selector = given(ref, "selector");
-    struct str name = json_str(json_get(ref, "name"));
+    bool name = json_str(json_get(c->value, "name")).n, selector = given(c->value, "selector");
 
-    if (!ref)
-        return;
-    if (name.n) {
-        check_rule(e, FIELD(p, "name"), NAME_PATH_SEGMENT, name);
-        if (selector)
-            field_forbidden(e, FIELD(p, "name"), TWO_REFERENCES);
-    }
-    validate_label_selector(e, FIELD(p, "selector"), selector);
-    if (selector && name.n)
-        field_forbidden(e, FIELD(p, "selector"), TWO_REFERENCES);
-    if (!selector && !name.n)
-        field_required(e, p, "one of name or selector must be specified");
-    check_enum(e, FIELD(p, "parameterNotFoundAction"),
-               json_str(json_get(ref, "parameterNotFoundAction")), actions);
+    if (selector && name)
+        field_forbidden(c->e, FIELD(c->at, "selector"), TWO_REFERENCES);
+    if (!selector && !name)
+        field_required(c->e, c->at, "one of name or selector must be specified");
+}
+
+static void check_name_alone(const struct check *c)
+{
+    if (json_str(json_get(c->value, "name")).n && given(c->value, "selector"))
+        field_forbidden(c->e, FIELD(c->at, "name"), TWO_REFERENCES);
 }
 
 /* ---- expressions ---- */
@@ -176,57 +146,55 @@ static bool is_identifier(struct str s)
     return s.n && !one_of(s, reserved);
 }
 
-static void check_variables(struct field_errors *e, const struct field_path *p, const cJSON *list)
+static void check_variable(struct field_errors *e, const struct field_path *p,
+                           const cJSON *variable)
 {
-    size_t i = 0;
+    struct str name = json_str(json_get(variable, "name"));
 
-    json_each(variable, list)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str name = json_str(json_get(variable, "name"));
-
-        if (!trimmed(name).n)
-            field_required(e, FIELD(at, "name"), "name is not specified");
-        else if (!is_identifier(name))
-            field_invalid_str(e, FIELD(at, "name"), name, "must be a valid CEL identifier");
-        if (!trimmed(json_str(json_get(variable, "expression"))).n)
-            field_required(e, FIELD(at, "expression"), "expression is not specified");
-    }
+    if (!trimmed(name).n)
+        field_required(e, FIELD(p, "name"), "name is not specified");
+    else if (!is_identifier(name))
+        field_invalid_str(e, FIELD(p, "name"), name, "must be a valid CEL identifier");
+    if (!trimmed(json_str(json_get(variable, "expression"))).n)
+        field_required(e, FIELD(p, "expression"), "expression is not specified");
 }
 
-/* What both kinds of policy begin with; conditions an update leaves are not looked at again. */
-void check_policy_head(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                       const cJSON *old, bool mutates)
-{
-    const cJSON *match = given(spec, "matchConstraints");
-    AT(at, p, "matchConstraints");
+/* ---- policies and bindings ---- */
 
-    check_choice(e, FIELD(p, "failurePolicy"), given(spec, "failurePolicy"),
-                 ENUM_FAILURE_POLICY_TYPE);
-    check_param_kind(e, FIELD(p, "paramKind"), given(spec, "paramKind"));
-    if (!match)
-        field_required(e, at, "");
-    check_match(e, at, match);
-    if (match && !json_count(json_get(match, "resourceRules")))
-        field_required(e, FIELD(at, "resourceRules"), "");
-    if (mutates)
-        check_mutable(e, at, match);
-    if (!old || !same_value(json_get(spec, "paramKind"), json_get(old, "paramKind")) ||
-        !same_value(json_get(spec, "matchConditions"), json_get(old, "matchConditions")))
-        validate_match_conditions(e, FIELD(p, "matchConditions"),
-                                  json_get(spec, "matchConditions"));
-    check_variables(e, FIELD(p, "variables"), json_get(spec, "variables"));
+/* Conditions an update leaves are not checked again. */
+static void check_conditions(const struct check *c)
+{
+    const cJSON *spec = json_get(c->object, "spec"), *old = json_get(c->before, "spec");
+
+    if (!c->before || !same_value(json_get(spec, "paramKind"), json_get(old, "paramKind")) ||
+        !same_value(c->value, c->old))
+        validate_match_conditions(c->e, c->at, c->value);
 }
 
-void check_policy_binding(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    struct str policy = json_str(json_get(spec, "policyName"));
+static const struct rule CONSTRAINTS[] = {
+    ALL(MATCH_RULES),
+    SOME("resourceRules", ""),
+};
 
-    if (check_given(e, FIELD(p, "policyName"), policy))
-        check_rule(e, FIELD(p, "policyName"), NAME_DNS1123_SUBDOMAIN, policy);
-    check_param_ref(e, FIELD(p, "paramRef"), given(spec, "paramRef"));
-    check_match(e, FIELD(p, "matchResources"), given(spec, "matchResources"));
-}
+const struct rule POLICY_MATCH[4] = {
+    ENUM_GIVEN("spec.failurePolicy", ENUM_FAILURE_POLICY_TYPE),
+    CHECK("spec.paramKind", check_param_kind),
+    REQUIRED("spec.matchConstraints", ""),
+    WITHIN("spec.matchConstraints", ALL(CONSTRAINTS)),
+};
+const struct rule POLICY_CONDITIONS[2] = {
+    CALL("spec.matchConditions", check_conditions),
+    CHECK_EACH("spec.variables", check_variable),
+};
+const struct rule POLICY_BINDING[3] = {
+    NAME("spec.policyName", DNS1123_SUBDOMAIN),
+    WITHIN("spec.paramRef", NAME_IF_SET("name", PATH_SEGMENT), CALL(NULL, check_name_alone),
+           LABEL_SELECTOR("selector"), CALL(NULL, check_one_reference),
+           ENUM("parameterNotFoundAction", NAMES("Deny", "Allow"))),
+    WITHIN("spec.matchResources", ALL(MATCH_RULES)),
+};
+/* What is deleted can no longer be changed. */
+const struct rule MUTABLE_MATCH[1] = {CALL("resourceRules", check_operations)};
 
 void cell_param_kind(const struct row *r, const struct column *c)
 {

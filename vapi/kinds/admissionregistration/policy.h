@@ -4,14 +4,13 @@
 
 #include "../rules/kind.h"
 
+#define NO_ADMISSION "requests are admitted without it"
+
 void policy_defaults(struct arena *a, cJSON *policy);
 void policy_binding_defaults(struct arena *a, cJSON *binding);
-/* What both kinds of policy begin with; conditions an update leaves are not checked again. */
-void check_policy_head(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                       const cJSON *old, bool mutates);
-void check_policy_binding(struct field_errors *e, const struct field_path *p, const cJSON *spec);
-/* What is deleted can no longer be changed. */
-void check_mutable(struct field_errors *e, const struct field_path *p, const cJSON *match);
+/* Of a policy: what it matches; then, of a mutating one, that this can be changed; conditions. */
+extern const struct rule POLICY_MATCH[4], MUTABLE_MATCH[1], POLICY_CONDITIONS[2];
+extern const struct rule POLICY_BINDING[3];
 void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule);
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);

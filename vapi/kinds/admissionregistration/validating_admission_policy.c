@@ -15,19 +15,18 @@ static void check_filled(struct field_errors *e, const struct field_path *p, con
         field_invalid(e, p, value, "must be non-empty if specified");
 }
 
-static void check_validation(struct field_errors *e, const struct field_path *p, const cJSON *item)
+static void check_expression(const struct check *c)
 {
-    static const char *const reasons[] = {"Forbidden", "Invalid", "RequestEntityTooLarge", NULL};
-    const cJSON *message = json_get(item, "message");
+    if (!trimmed(json_str(c->value)).n)
+        field_required(c->e, c->at, "expression is not specified");
+}
+
+static void check_one_line(struct field_errors *e, const struct field_path *p, const cJSON *message)
+{
     struct str text = trimmed(json_str(message));
 
-    if (!trimmed(json_str(json_get(item, "expression"))).n)
-        field_required(e, FIELD(p, "expression"), "expression is not specified");
-    check_filled(e, FIELD(p, "messageExpression"), json_get(item, "messageExpression"));
-    check_filled(e, FIELD(p, "message"), message);
     if (str_find(text, '\n') < text.n || str_find(text, '\r') < text.n)
-        field_invalid(e, FIELD(p, "message"), message, "must not contain line breaks");
-    check_enum_if(e, FIELD(p, "reason"), given(item, "reason"), reasons);
+        field_invalid(e, p, message, "must not contain line breaks");
 }
 
 static void check_audit(struct field_errors *e, const struct field_path *p, const cJSON *list,
@@ -59,71 +58,66 @@ static void check_audit(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void validate_validating_policy(struct field_errors *e, const cJSON *object,
-                                       const cJSON *old)
+static void check_some(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *validations = json_get(spec, "validations");
-    const cJSON *audit = json_get(spec, "auditAnnotations");
-    AT(p, NULL, "spec");
-    size_t i = 0;
-
-    check_policy_head(e, p, spec, json_get(old, "spec"), false);
-    if (!json_count(validations) && !json_count(audit)) {
-        field_required(e, FIELD(p, "validations"), NOTHING_TO_CHECK);
-        field_required(e, FIELD(p, "auditAnnotations"), NOTHING_TO_CHECK);
+    if (json_count(json_get(c->value, "validations")) ||
+        json_count(json_get(c->value, "auditAnnotations")))
         return;
-    }
-    json_each(item, validations)
-        check_validation(e, FIELD_INDEX(FIELD(p, "validations"), i++), item);
-    check_audit(e, FIELD(p, "auditAnnotations"), audit,
-                json_str(json_path(object, "metadata.name")));
+    field_required(c->e, FIELD(c->at, "validations"), NOTHING_TO_CHECK);
+    field_required(c->e, FIELD(c->at, "auditAnnotations"), NOTHING_TO_CHECK);
 }
 
-static void validate_validating_policy_status(struct field_errors *e, const cJSON *object,
-                                              const cJSON *old)
+static void check_annotations_of(const struct check *c)
 {
-    const cJSON *warnings = json_path(object, "status.typeChecking.expressionWarnings");
-    AT(status, NULL, "status");
-    const struct field_path *p = FIELD(FIELD(status, "typeChecking"), "expressionWarnings");
-    size_t i = 0;
-
-    (void)old;
-    json_each(warning, warnings)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
-        check_given(e, FIELD(at, "warning"), json_str(json_get(warning, "warning")));
-        check_given(e, FIELD(at, "fieldRef"), trimmed(json_str(json_get(warning, "fieldRef"))));
-    }
-    validate_conditions(e, FIELD(status, "conditions"), json_path(object, "status.conditions"));
+    check_audit(c->e, c->at, c->value, json_str_at(c->object, "metadata.name"));
 }
 
-static void validate_validating_binding(struct field_errors *e, const cJSON *object,
-                                        const cJSON *old)
+static const struct rule VALIDATING_RULES[] = {
+    ALL(POLICY_MATCH),
+    ALL(POLICY_CONDITIONS),
+    CALL("spec", check_some),
+    EACH("spec.validations", CALL("expression", check_expression),
+         CHECK("messageExpression", check_filled), CHECK("message", check_filled),
+         CHECK("message", check_one_line),
+         ENUM_IF_GIVEN("reason", NAMES("Forbidden", "Invalid", "RequestEntityTooLarge"))),
+    CALL("spec.auditAnnotations", check_annotations_of),
+};
+
+static void check_field_ref(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *list = json_get(spec, "validationActions");
-    struct names seen = {.arena = e->arena};
-    AT(p, NULL, "spec");
-    AT(at, p, "validationActions");
+    check_given(c->e, c->at, trimmed(json_str(c->value)));
+}
+
+static const struct rule STATUS_RULES[] = {
+    EACH("status.typeChecking.expressionWarnings", GIVEN("warning"),
+         CALL("fieldRef", check_field_ref)),
+    CONDITIONS("status.conditions"),
+};
+
+static void check_actions(const struct check *c)
+{
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    (void)old;
-    check_policy_binding(e, p, spec);
-    json_each(action, list)
+    json_each(action, c->value)
     {
-        const struct field_path *item = FIELD_INDEX(at, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
 
-        check_enum_if(e, item, action, ENUM_VALIDATION_ACTION);
+        check_enum_if(c->e, at, action, ENUM_VALIDATION_ACTION);
         if (!names_add(&seen, json_str(action), action))
-            field_duplicate(e, item, action);
+            field_duplicate(c->e, at, action);
     }
     if (names_has(&seen, STR("Deny")) && names_has(&seen, STR("Warn")))
-        field_invalid(e, at, list,
+        field_invalid(c->e, c->at, c->value,
                       "must not contain both Deny and Warn (repeating the same validation failure "
                       "information in the API response and headers serves no purpose)");
-    if (!json_count(list))
-        field_required(e, at, "at least one validation action is required");
 }
+
+static const struct rule BINDING_RULES[] = {
+    ALL(POLICY_BINDING),
+    CALL("spec.validationActions", check_actions),
+    SOME("spec.validationActions", "at least one validation action is required"),
+};
 
 /* ---- the kinds ---- */
 
@@ -141,6 +135,9 @@ static const struct column BINDING_COLUMNS[] = {
     {NULL},
 };
 
+static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY[] = {
+    {NULL, "ValidatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
+
 const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
     .resource =
         {
@@ -155,9 +152,13 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
         },
     .defaults = policy_defaults,
     .new_status = "{}",
-    .validate = validate_validating_policy,
-    .validate_status = validate_validating_policy_status,
+    .rules = RULES(VALIDATING_RULES),
+    .status_rules = RULES(STATUS_RULES),
+    .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY,
 };
+
+static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING[] = {
+    {NULL, "ValidatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
     .resource =
@@ -171,5 +172,6 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
             .columns = BINDING_COLUMNS,
         },
     .defaults = policy_binding_defaults,
-    .validate = validate_validating_binding,
+    .rules = RULES(BINDING_RULES),
+    .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING,
 };

@@ -63,7 +63,8 @@ static void check_service_path(struct field_errors *e, const struct field_path *
     check_segments(e, p, path);
 }
 
-/* Upstream mixes name and namespace up: the one that is missing is told under the other's name. */
+/* Upstream mixes name and namespace up: the one that is missing is reported under the other's name.
+ */
 static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
 {
     int64_t port = json_i64_at(service, "port", 0);
@@ -216,21 +217,25 @@ static void check_full_name(struct field_errors *e, const struct field_path *p, 
                           "should be a domain with at least three segments separated by dots");
 }
 
-static void check_side_effects(struct field_errors *e, const struct field_path *p,
-                               const cJSON *value, const char *const *allowed)
+static void check_side_effects(const struct check *c)
 {
-    if (!value)
-        field_required(e, p,
-                       allowed == NO_SIDE_EFFECTS
-                           ? "must specify one of None, NoneOnDryRun"
-                           : "must specify one of None, NoneOnDryRun, Some, Unknown");
+    const struct leniency *fine = c->context;
+
+    if (!c->value)
+        field_required(c->e, c->at,
+                       fine->side_effects ? "must specify one of None, NoneOnDryRun, Some, Unknown"
+                                          : "must specify one of None, NoneOnDryRun");
     else
-        check_enum_if(e, p, value, allowed);
+        check_enum_if(c->e, c->at, c->value,
+                      fine->side_effects ? ENUM_SIDE_EFFECT_CLASS : NO_SIDE_EFFECTS);
 }
 
-static void check_review_versions(struct field_errors *e, const struct field_path *p,
-                                  const cJSON *list, bool lenient)
+static void check_review_versions(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const struct field_path *p = c->at;
+    const cJSON *list = c->value;
+    const struct leniency *fine = c->context;
     struct names seen = {.arena = e->arena};
     size_t i = 0;
 
@@ -247,58 +252,51 @@ static void check_review_versions(struct field_errors *e, const struct field_pat
         else
             check_rule(e, at, NAME_DNS1035_LABEL, json_str(version));
     }
-    if (!lenient && !is_known_version(list))
+    if (!fine->versions && !is_known_version(list))
         field_invalid(e, p, list, "must include at least one of " REVIEW_VERSIONS);
 }
 
-static void check_hook(struct field_errors *e, const struct field_path *p, const cJSON *hook,
-                       const struct leniency *fine)
+static void check_conditions(const struct check *c)
 {
-    const cJSON *timeout = given(hook, "timeoutSeconds");
-    int64_t seconds = json_i64_at(hook, "timeoutSeconds", 1);
-    size_t i = 0;
+    const struct leniency *fine = c->context;
 
-    check_full_name(e, FIELD(p, "name"), json_str(json_get(hook, "name")));
-    json_each(rule, json_get(hook, "rules"))
-        validate_admission_rule(e, FIELD_INDEX(FIELD(p, "rules"), i++), rule);
-    check_enum_if(e, FIELD(p, "failurePolicy"), given(hook, "failurePolicy"),
-                  ENUM_FAILURE_POLICY_TYPE);
-    check_enum_if(e, FIELD(p, "matchPolicy"), given(hook, "matchPolicy"), ENUM_MATCH_POLICY_TYPE);
-    check_side_effects(e, FIELD(p, "sideEffects"), given(hook, "sideEffects"),
-                       fine->side_effects ? ENUM_SIDE_EFFECT_CLASS : NO_SIDE_EFFECTS);
-    if (timeout && (seconds < 1 || seconds > 30))
-        field_invalid(e, FIELD(p, "timeoutSeconds"), timeout,
-                      "the timeout value must be between 1 and 30 seconds");
-    validate_label_selector(e, FIELD(p, "namespaceSelector"), given(hook, "namespaceSelector"));
-    validate_label_selector(e, FIELD(p, "objectSelector"), given(hook, "objectSelector"));
-    check_enum_if(e, FIELD(p, "reinvocationPolicy"), given(hook, "reinvocationPolicy"),
-                  ENUM_REINVOCATION_POLICY_TYPE);
-    check_client(e, FIELD(p, "clientConfig"), json_get(hook, "clientConfig"));
     if (!fine->same_conditions)
-        validate_match_conditions(e, FIELD(p, "matchConditions"),
-                                  json_get(hook, "matchConditions"));
-    check_review_versions(e, FIELD(p, "admissionReviewVersions"),
-                          json_get(hook, "admissionReviewVersions"), fine->versions);
+        validate_match_conditions(c->e, c->at, c->value);
 }
 
-static void validate_webhooks(struct field_errors *e, const cJSON *object, const cJSON *old)
+static const struct rule HOOK[] = {
+    CHECK_STR("name", check_full_name),
+    CHECK_EACH("rules", validate_admission_rule),
+    ENUM_IF_GIVEN("failurePolicy", ENUM_FAILURE_POLICY_TYPE),
+    ENUM_IF_GIVEN("matchPolicy", ENUM_MATCH_POLICY_TYPE),
+    CALL("sideEffects", check_side_effects),
+    RANGE_ELSE("timeoutSeconds", 1, 30, "the timeout value must be between 1 and 30 seconds"),
+    LABEL_SELECTOR("namespaceSelector"),
+    LABEL_SELECTOR("objectSelector"),
+    ENUM_IF_GIVEN("reinvocationPolicy", ENUM_REINVOCATION_POLICY_TYPE),
+    CHECK_ALWAYS("clientConfig", check_client),
+    CALL("matchConditions", check_conditions),
+    CALL("admissionReviewVersions", check_review_versions),
+};
+
+static void check_hooks(const struct check *c)
 {
-    const cJSON *hooks = json_get(object, "webhooks");
-    struct leniency fine = leniency_of(e->arena, hooks, json_get(old, "webhooks"));
-    struct names seen = {.arena = e->arena};
-    AT(p, NULL, "webhooks");
+    struct leniency fine = leniency_of(c->e->arena, c->value, json_get(c->before, "webhooks"));
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(hook, hooks)
+    json_each(hook, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(hook, "name"));
 
-        check_hook(e, at, hook, &fine);
+        rules_check_value(c->e, at, hook, &fine, HOOK, COUNT(HOOK));
         if (name.n && !names_add(&seen, name, hook) && !fine.names)
-            field_duplicate(e, FIELD(at, "name"), json_get(hook, "name"));
+            field_duplicate(c->e, FIELD(at, "name"), json_get(hook, "name"));
     }
 }
+
+static const struct rule CONFIGURATION_RULES[] = {CALL("webhooks", check_hooks)};
 
 /* ---- the kinds ---- */
 
@@ -307,6 +305,9 @@ static const struct column COLUMNS[] = {
     {"Age", "string", .cell = show_age},
     {NULL},
 };
+
+static const struct no_effect NO_EFFECT_MUTATING_WEBHOOK_CONFIGURATION[] = {
+    {NULL, "MutatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
     .resource =
@@ -321,8 +322,12 @@ const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
         },
     .default_rules = DEFAULTS(WEBHOOK),
     .defaults = mutating_defaults,
-    .validate = validate_webhooks,
+    .rules = RULES(CONFIGURATION_RULES),
+    .no_effect = NO_EFFECT_MUTATING_WEBHOOK_CONFIGURATION,
 };
+
+static const struct no_effect NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION[] = {
+    {NULL, "ValidatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
     .resource =
@@ -336,5 +341,6 @@ const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
             .columns = COLUMNS,
         },
     .default_rules = DEFAULTS(WEBHOOK),
-    .validate = validate_webhooks,
+    .rules = RULES(CONFIGURATION_RULES),
+    .no_effect = NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION,
 };

@@ -129,10 +129,8 @@ static const struct rule SERVICE_RULES[] = {
     CALL("spec", check_place),
 };
 
-static const struct rule CONDITION[] = {
-    ENUM_ALWAYS("status", NAMES("True", "False", "Unknown")),
-};
-static const struct rule STATUS_RULES[] = {EACH("status.conditions", CONDITION)};
+static const struct rule STATUS_RULES[] = {
+    EACH("status.conditions", ENUM_ALWAYS("status", NAMES("True", "False", "Unknown")))};
 
 CELL(cell_service)
 {
@@ -169,6 +167,14 @@ static const struct column COLUMNS[] = {
     {NULL},
 };
 
+static bool is_remote(const cJSON *service)
+{
+    return json_is_object(json_path(service, "spec.service"));
+}
+
+static const struct no_effect NO_EFFECT[] = {
+    {is_remote, "spec.service of an APIService", "no request is sent to that service"}, {NULL}};
+
 const struct kind KIND_API_SERVICE = {
     .resource =
         {
@@ -184,4 +190,5 @@ const struct kind KIND_API_SERVICE = {
     .prepare_create = service_prepare_create,
     .rules = RULES(SERVICE_RULES),
     .status_rules = RULES(STATUS_RULES),
+    .no_effect = NO_EFFECT,
 };

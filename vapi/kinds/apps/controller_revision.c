@@ -13,12 +13,10 @@ static void check_data(const struct check *c)
         field_required(c->e, c->at, "data must be a valid JSON object");
 }
 
-static const struct rule DATA[] = {CALL("data", check_data)};
-
 static const struct rule REVISION_RULES[] = {
     NONNEGATIVE("revision"),
     FIXED("data"),
-    ON_CREATE(DATA),
+    ON_CREATE(CALL("data", check_data)),
 };
 
 /* "deployment.apps/name" of the owner that controls. */

@@ -106,15 +106,6 @@ static void check_one_way(const struct check *c)
         field_required(c->e, FIELD(c->at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
-static const struct rule ROLLING_UPDATE[] = {
-    INT_OR_PERCENT("maxUnavailable"),
-    INT_OR_PERCENT("maxSurge"),
-    AT_MOST_100_PERCENT("maxUnavailable"),
-    AT_MOST_100_PERCENT("maxSurge"),
-    CALL(NULL, check_one_way),
-};
-static const struct rule ROLLING[] = {INSIDE("rollingUpdate", ROLLING_UPDATE)};
-
 static void check_type(const struct check *c)
 {
     static const char *const types[] = {"RollingUpdate", "OnDelete", NULL};
@@ -146,7 +137,10 @@ static const struct rule SET_RULES[] = {
     CALL("spec.selector", check_match),
     CALL("spec", check_template),
     NONNEGATIVE("spec.minReadySeconds"),
-    WHEN("spec.updateStrategy", "type", "RollingUpdate", ROLLING),
+    WHEN("spec.updateStrategy", "type", "RollingUpdate",
+         INSIDE("rollingUpdate", INT_OR_PERCENT("maxUnavailable"), INT_OR_PERCENT("maxSurge"),
+                AT_MOST_100_PERCENT("maxUnavailable"), AT_MOST_100_PERCENT("maxSurge"),
+                CALL(NULL, check_one_way))),
     CALL("spec.updateStrategy", check_type),
     NONNEGATIVE("spec.revisionHistoryLimit"),
 };

@@ -48,18 +48,6 @@ static void check_progress_possible(const struct check *c)
                       "may not be 0 when `maxSurge` is 0");
 }
 
-static const struct rule ROLLING_UPDATE[] = {
-    INT_OR_PERCENT("maxUnavailable"),
-    INT_OR_PERCENT("maxSurge"),
-    CALL(NULL, check_progress_possible),
-    AT_MOST_100_PERCENT("maxUnavailable"),
-};
-
-static const struct rule ROLLING[] = {INSIDE("rollingUpdate", ROLLING_UPDATE)};
-static const struct rule RECREATE[] = {
-    FORBIDDEN("rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"),
-};
-
 static void check_type(const struct check *c)
 {
     if (!one_of(json_str_at(c->value, "type"), ENUM_DEPLOYMENT_STRATEGY_TYPE))
@@ -84,8 +72,11 @@ static void check_pods(const struct check *c)
 static const struct rule DEPLOYMENT_RULES[] = {
     NONNEGATIVE("spec.replicas"),
     CALL("spec", check_pods),
-    WHEN("spec.strategy", "type", "RollingUpdate", ROLLING),
-    WHEN("spec.strategy", "type", "Recreate", RECREATE),
+    WHEN("spec.strategy", "type", "RollingUpdate",
+         INSIDE("rollingUpdate", INT_OR_PERCENT("maxUnavailable"), INT_OR_PERCENT("maxSurge"),
+                CALL(NULL, check_progress_possible), AT_MOST_100_PERCENT("maxUnavailable"))),
+    WHEN("spec.strategy", "type", "Recreate",
+         FORBIDDEN("rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")),
     CALL("spec.strategy", check_type),
     NONNEGATIVES("spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"),
     CHECK("spec", check_deadline),

@@ -61,19 +61,6 @@ static void check_not_zero(struct field_errors *e, const struct field_path *p, c
         field_invalid(e, p, value, "cannot be 0");
 }
 
-static const struct rule MAX_UNAVAILABLE[] = {
-    INT_OR_PERCENT(NULL),
-    CHECK(NULL, check_not_zero),
-    AT_MOST_100_PERCENT(NULL),
-};
-
-static const struct rule ROLLING_UPDATE[] = {
-    NONNEGATIVE("partition"),
-    WITHIN("maxUnavailable", MAX_UNAVAILABLE),
-};
-
-static const struct rule ROLLING[] = {WITHIN("rollingUpdate", ROLLING_UPDATE)};
-
 static void check_type(const struct check *c)
 {
     const cJSON *rolling = json_get(c->value, "rollingUpdate");
@@ -171,26 +158,22 @@ static void check_claim(struct field_errors *e, const struct field_path *p, cons
 }
 
 static const char *const RETENTION[] = {"Retain", "Delete", NULL};
-static const struct rule RETENTION_POLICY[] = {
-    ENUM_ALWAYS("whenDeleted", RETENTION),
-    ENUM_ALWAYS("whenScaled", RETENTION),
-};
-static const struct rule NEW_CLAIMS[] = {CHECK_EACH("spec.volumeClaimTemplates", check_claim)};
-static const struct rule NEW_SERVICE[] = {NAME_IF_SET("spec.serviceName", DNS1123_LABEL)};
-static const struct rule UPDATE[] = {CALL("spec", check_fixed)};
-
 static const struct rule SET_RULES[] = {
     GIVEN("spec.podManagementPolicy"),
     CALL("spec.podManagementPolicy", check_management),
     CALL("spec.updateStrategy", check_type),
-    WHEN("spec.updateStrategy", "type", "RollingUpdate", ROLLING),
-    WITHIN("spec.persistentVolumeClaimRetentionPolicy", RETENTION_POLICY),
-    ON_CREATE(NEW_CLAIMS),
+    WHEN("spec.updateStrategy", "type", "RollingUpdate",
+         WITHIN("rollingUpdate", NONNEGATIVE("partition"),
+                WITHIN("maxUnavailable", INT_OR_PERCENT(NULL), CHECK(NULL, check_not_zero),
+                       AT_MOST_100_PERCENT(NULL)))),
+    WITHIN("spec.persistentVolumeClaimRetentionPolicy", ENUM_ALWAYS("whenDeleted", RETENTION),
+           ENUM_ALWAYS("whenScaled", RETENTION)),
+    ON_CREATE(CHECK_EACH("spec.volumeClaimTemplates", check_claim)),
     NONNEGATIVES("spec", "replicas", "minReadySeconds"),
     NONNEGATIVE("spec.ordinals.start"),
-    ON_CREATE(NEW_SERVICE),
+    ON_CREATE(NAME_IF_SET("spec.serviceName", DNS1123_LABEL)),
     CALL("spec", check_pods),
-    ON_UPDATE(UPDATE),
+    ON_UPDATE(CALL("spec", check_fixed)),
 };
 
 static const struct rule STATUS_RULES[] = {

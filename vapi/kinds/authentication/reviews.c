@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reviews of authentication.k8s.io: questions that are answered, never stored. */
+/* Reviews of authentication.k8s.io: non-persisted requests: they are answered, never stored. */
 #include "../rules/kind.h"
 
 /* ---- the kinds ---- */

@@ -83,7 +83,7 @@ static void autoscaler_prepare_create(struct arena *a, cJSON *object)
 
 /* ---- references ---- */
 
-/* Why a text is no group and version; NULL when it is. */
+/* Why a string is no group and version; NULL when it is. */
 static const char *version_problem(struct arena *a, struct str text, bool core_is_fine)
 {
     struct str rest = text;
@@ -166,7 +166,7 @@ static const struct rule TARGET[] = {
     AT_LEAST("averageUtilization", 1, "must be greater than 0"),
 };
 
-/* What of a target's amounts a source needs, and which two it may not have at once. */
+/* Which quantities of a target a source needs, and which two it may not have at once. */
 struct source_rule {
     const char *name, *type;
     bool identified;            /* has a metric with a name */
@@ -266,13 +266,6 @@ static void check_metric(struct field_errors *e, const struct field_path *p, con
 
 /* ---- behaviour ---- */
 
-static const struct rule POLICY[] = {
-    ENUM_ALWAYS("type", NAMES("Percent", "Pods")),
-    POSITIVE("value"),
-    POSITIVE("periodSeconds"),
-    AT_MOST_NUMBER("periodSeconds", 1800),
-};
-
 static void check_tolerance(struct field_errors *e, const struct field_path *p,
                             const cJSON *tolerance)
 {
@@ -287,7 +280,8 @@ static const struct rule SCALING[] = {
     AT_MOST_NUMBER("stabilizationWindowSeconds", 3600),
     ENUM_IF_GIVEN("selectPolicy", NAMES("Disabled", "Max", "Min")),
     SOME("policies", "must specify at least one Policy"),
-    EACH("policies", POLICY),
+    EACH("policies", ENUM_ALWAYS("type", NAMES("Percent", "Pods")), POSITIVE("value"),
+         POSITIVE("periodSeconds"), AT_MOST_NUMBER("periodSeconds", 1800)),
     CHECK("tolerance", check_tolerance),
 };
 
@@ -332,8 +326,8 @@ static const struct rule AUTOSCALER_RULES[] = {
     CALL("spec.scaleTargetRef", check_target_reference),
     CHECK_EACH("spec.metrics", check_metric),
     CALL("spec.metrics", check_scale_to_zero),
-    WITHIN("spec.behavior.scaleUp", SCALING),
-    WITHIN("spec.behavior.scaleDown", SCALING),
+    WITHIN("spec.behavior.scaleUp", ALL(SCALING)),
+    WITHIN("spec.behavior.scaleDown", ALL(SCALING)),
 };
 
 static const struct rule STATUS_RULES[] = {
@@ -362,7 +356,7 @@ static struct str share(struct arena *a, const cJSON *value, const char *otherwi
                                      : str_c(otherwise);
 }
 
-/* Once its status is there, an amount that is not prints as Go's nil. */
+/* Once its status is there, a quantity that is not prints as Go's nil. */
 static struct str amount(const cJSON *current, const char *key, bool required)
 {
     struct str value = json_str(json_get(current, key));

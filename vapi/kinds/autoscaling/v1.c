@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HorizontalPodAutoscalers between autoscaling/v1 and v2 (stored). What v1 cannot say travels in
- * annotations, in upstream's names and form. Annotations are a client's text: what does not fit the
+ * annotations, in upstream's names and form. A client writes annotations: what does not fit the
  * type must not reach the store. Source: pkg/apis/autoscaling/v1/conversion.go. */
 #include "v1.h"
 

@@ -36,7 +36,7 @@ static bool is_zone_part(struct str part)
     return true;
 }
 
-/* Only the form: which zones there are is not asked. */
+/* Only the form: which zones exist is not checked. */
 static void check_zone(const struct check *c)
 {
     struct field_errors *e = c->e;
@@ -85,11 +85,6 @@ static void check_schedule(const struct check *c)
                           "cannot use both timeZone field and TZ or CRON_TZ in schedule");
 }
 
-static void check_job_spec(const struct check *c)
-{
-    validate_job_spec(c->e, c->at, c->value);
-}
-
 static void check_no_selector(struct field_errors *e, const struct field_path *p,
                               const cJSON *selector)
 {
@@ -109,18 +104,16 @@ static void check_name(struct field_errors *e, const struct field_path *p, const
         field_invalid(e, p, name, "must be no more than 52 characters");
 }
 
-static const struct rule CREATE[] = {CHECK("metadata.name", check_name)};
-
 static const struct rule CRON_JOB_RULES[] = {
     CALL("spec.schedule", check_schedule),
     NONNEGATIVE("spec.startingDeadlineSeconds"),
     CALL("spec.timeZone", check_zone),
     ENUM("spec.concurrencyPolicy", ENUM_CONCURRENCY_POLICY),
-    CALL("spec.jobTemplate.spec", check_job_spec),
+    CHECK_ALWAYS("spec.jobTemplate.spec", validate_job_spec),
     CHECK("spec.jobTemplate.spec.selector", check_no_selector),
     CHECK("spec.jobTemplate.spec.manualSelector", check_not_manual),
     NONNEGATIVES("spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
-    ON_CREATE(CREATE),
+    ON_CREATE(CHECK("metadata.name", check_name)),
 };
 
 /* ---- warnings ---- */

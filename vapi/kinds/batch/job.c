@@ -135,11 +135,6 @@ static void check_generated(const struct check *c)
         field_invalid(e, FIELD(&SPEC, "selector"), selector, "`selector` not auto-generated");
 }
 
-static void check_job_spec(const struct check *c)
-{
-    validate_job_spec(c->e, c->at, c->value);
-}
-
 static void check_job_selector(const struct check *c)
 {
     const cJSON *labels = json_path(c->object, "spec.template.metadata.labels");
@@ -245,20 +240,15 @@ static void check_completions(const struct check *c)
                       "can only be modified in tandem with spec.parallelism");
 }
 
-static const struct rule UPDATE[] = {
-    CALL("spec.completions", check_completions),
-    FIXED("spec.selector"),
-    CALL(NULL, check_template_change),
-    ALL_FIXED("spec", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
-              "successPolicy"),
-};
-
 static const struct rule JOB_RULES[] = {
     CALL(NULL, check_generated),
-    CALL("spec", check_job_spec),
+    CHECK_ALWAYS("spec", validate_job_spec),
     CALL("spec.selector", check_job_selector),
     CALL(NULL, check_pod_names),
-    ON_UPDATE(UPDATE),
+    ON_UPDATE(CALL("spec.completions", check_completions), FIXED("spec.selector"),
+              CALL(NULL, check_template_change),
+              ALL_FIXED("spec", "completionMode", "podFailurePolicy", "backoffLimitPerIndex",
+                        "managedBy", "successPolicy")),
 };
 
 /* ---- cells ---- */

@@ -48,13 +48,10 @@ static void check_codes(struct field_errors *e, const struct field_path *p, cons
 }
 
 static const char *const STATES[] = {"False", "True", "Unknown", NULL};
-static const struct rule PATTERN[] = {
-    NAME_ALWAYS("type", QUALIFIED),
-    ENUM_SAID("status", STATES, "valid values: [\"False\" \"True\" \"Unknown\"]"),
-};
 static const struct rule PATTERNS[] = {
     MAX_ITEMS("onPodConditions", 20),
-    EACH("onPodConditions", PATTERN),
+    EACH("onPodConditions", NAME_ALWAYS("type", QUALIFIED),
+         ENUM_SAID("status", STATES, "valid values: [\"False\" \"True\" \"Unknown\"]")),
 };
 
 static void check_failure_rule(struct field_errors *e, const struct field_path *p,

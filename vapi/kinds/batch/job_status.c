@@ -260,7 +260,7 @@ static void note_conditions(struct change *c)
          RESUMES);
 }
 
-/* Times are texts of one form here: their order is that of the times. */
+/* Times have one form here: the order of the strings is that of the times. */
 static void note_status(struct change *c)
 {
     const cJSON *start = given(c->status, "startTime"), *end = given(c->status, "completionTime");
@@ -412,7 +412,7 @@ struct interval {
 
 #define MOST_UNREADABLE 64
 
-/* The next interval that can be read; false at the end. What cannot was told already: a list of
+/* The next interval that can be read; false at the end. What cannot was reported already: a list of
  * nothing else is left. */
 static bool interval_next(struct arena *a, struct interval *i, int64_t completions)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CertificateSigningRequests. Must never judge what a request asks for: that is its signer's.
+/* CertificateSigningRequests. Must never judge what is requested: that is its signer's.
  * Source: pkg/apis/certificates/validation, ValidateSignerName in pkg/apis/core/validation. */
 #include "../rules/kind.h"
 #include "pem.h"
@@ -91,7 +91,7 @@ static bool decode(struct arena *a, const cJSON *bytes, struct str *ret)
     return base64_decode(a, json_str(bytes), ret);
 }
 
-/* Whether text has a block of that type. */
+/* Whether the bytes have a PEM block of that type. */
 static bool has_block(struct arena *a, struct str text, const char *type)
 {
     struct str begin = arena_printf(a, "-----BEGIN %s-----", type);
@@ -116,37 +116,24 @@ static void check_certificate(struct field_errors *e, const struct field_path *p
 
 /* ---- CertificateSigningRequest ---- */
 
-static void check_request_spec(struct field_errors *e, const cJSON *spec)
+static void check_request(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    const cJSON *request = json_get(spec, "request"), *usages = json_get(spec, "usages");
-    struct str signer = json_str(json_get(spec, "signerName")), text = STR("");
-    struct names seen = {.arena = e->arena};
-    AT(p, NULL, "spec");
-    AT(list, p, "usages");
-    size_t i = 0;
+    const cJSON *request = json_get(spec, "request"); /* as it is shown: null when Go has none */
+    struct str text = STR("");
 
     if (!decode(e->arena, request, &text) || !has_block(e->arena, text, "CERTIFICATE REQUEST"))
         field_invalid(e, FIELD(p, "request"), request ? request : json_new_string(e->arena, text),
                       "PEM block type must be CERTIFICATE REQUEST");
-    if (!json_count(usages))
-        field_required(e, list, "");
-    json_each(usage, usages) check_enum_if(e, FIELD_INDEX(list, i++), usage, ENUM_KEY_USAGE);
-    i = 0;
-    json_each(usage, usages)
-    {
-        const struct field_path *at = FIELD_INDEX(list, i++);
+}
 
-        if (!names_add(&seen, json_str(usage), usage))
-            field_duplicate(e, at, usage);
-    }
+static void check_request_signer(struct field_errors *e, const struct field_path *p,
+                                 struct str signer)
+{
     if (str_eqc(signer, "kubernetes.io/legacy-unknown"))
-        field_invalid_str(e, FIELD(p, "signerName"), signer,
+        field_invalid_str(e, p, signer,
                           "the legacy signerName is not allowed via this API version");
     else
-        check_signer(e, FIELD(p, "signerName"), signer);
-    if (given(spec, "expirationSeconds") && json_i64_at(spec, "expirationSeconds", 600) < 600)
-        field_invalid(e, FIELD(p, "expirationSeconds"), json_get(spec, "expirationSeconds"),
-                      "may not specify a duration less than 600 seconds (10 minutes)");
+        check_signer(e, p, signer);
 }
 
 static bool is_decision(struct str type)
@@ -201,7 +188,7 @@ static void check_request_conditions(struct field_errors *e, const struct field_
     }
 }
 
-/* Decisions stay; new ones are made through /approval only. */
+/* Decisions stay; /approval is the only endpoint that adds one. */
 static void check_decisions(struct field_errors *e, const struct field_path *p, const cJSON *now,
                             const cJSON *before)
 {
@@ -223,33 +210,31 @@ static void check_decisions(struct field_errors *e, const struct field_path *p, 
     }
 }
 
-static void validate_certificate_request(struct field_errors *e, const cJSON *object,
-                                         const cJSON *old)
+static void check_update_of_status(const struct check *c)
 {
-    const cJSON *now = json_path(object, "status.conditions");
-    AT(status, NULL, "status");
-    AT(p, status, "conditions");
+    struct str now = json_str(json_get(c->value, "certificate"));
+    struct str before = json_str(json_get(c->old, "certificate"));
 
-    if (!old)
-        check_request_spec(e, json_get(object, "spec"));
-    check_request_conditions(e, p, now);
-    check_certificate(e, FIELD(status, "certificate"), json_path(object, "status.certificate"));
-}
-
-static void validate_certificate_request_status(struct field_errors *e, const cJSON *object,
-                                                const cJSON *old)
-{
-    struct str now = json_str(json_path(object, "status.certificate"));
-    struct str before = json_str(json_path(old, "status.certificate"));
-    AT(status, NULL, "status");
-
-    validate_certificate_request(e, object, old);
-    check_decisions(e, FIELD(status, "conditions"), json_path(object, "status.conditions"),
-                    json_path(old, "status.conditions"));
+    check_decisions(c->e, FIELD(c->at, "conditions"), json_get(c->value, "conditions"),
+                    json_get(c->old, "conditions"));
     if (before.n && !str_eq(now, before))
-        field_forbidden(e, FIELD(status, "certificate"),
+        field_forbidden(c->e, FIELD(c->at, "certificate"),
                         "updates may not modify existing certificate content");
 }
+
+static const struct rule REQUEST_RULES[] = {
+    ON_CREATE(INSIDE("spec", CHECK_ALWAYS(NULL, check_request), SOME("usages", ""),
+                     EACH_ENUM("usages", ENUM_KEY_USAGE), UNIQUE("usages", NULL),
+                     CHECK_STR("signerName", check_request_signer),
+                     AT_LEAST("expirationSeconds", 600,
+                              "may not specify a duration less than 600 seconds (10 minutes)"))),
+    CHECK("status.conditions", check_request_conditions),
+    CHECK("status.certificate", check_certificate),
+};
+static const struct rule REQUEST_STATUS_RULES[] = {
+    ALL(REQUEST_RULES),
+    CALL("status", check_update_of_status),
+};
 
 static struct str request_state(struct arena *a, const cJSON *object)
 {
@@ -317,6 +302,6 @@ const struct kind KIND_CERTIFICATE_SIGNING_REQUEST = {
     .new_status = "{}",
     .prepare_update = request_prepare_update,
     .prepare_status = request_prepare_status,
-    .validate = validate_certificate_request,
-    .validate_status = validate_certificate_request_status,
+    .rules = RULES(REQUEST_RULES),
+    .status_rules = RULES(REQUEST_STATUS_RULES),
 };

@@ -103,7 +103,7 @@ static size_t last_begin(struct str text)
     return at < text.n && at > 0 && text.p[at - 1] != '\n' ? text.n : at;
 }
 
-/* One block that ends at `end` of text. */
+/* One block that ends at `end`. */
 static bool read_block(struct arena *a, struct str text, size_t end, struct block *ret)
 {
     struct str before = str_sub(text, 0, end + 1); /* with the newline END begins with */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates as text, looked at without cryptography. */
+/* Certificates in PEM, checked without cryptography. */
 #pragma once
 
 #include <sublet/mem.h>
 
-/* Why text is no list of certificates in PEM, in Go's words; NULL when it is one. */
+/* Why the bytes are no list of certificates in PEM, in Go's words; NULL when it is one. */
 const char *certificate_problem(struct arena *a, struct str text);

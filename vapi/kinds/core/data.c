@@ -3,7 +3,7 @@
 #include "../rules/kind.h"
 #include "data.h"
 
-/* The bytes a base64 text stands for. */
+/* How many bytes a base64 string stands for. */
 size_t decoded_size(struct str text)
 {
     size_t n = text.n / 4 * 3;

@@ -6,59 +6,50 @@
 static const struct default_rule DEFAULT_RULES[] = {
     SET_TEXT_Z("subsets[].ports[].protocol", "TCP")};
 
-static void check_endpoint_list(struct field_errors *e, const struct field_path *p,
-                                const cJSON *addresses)
+static const struct rule ADDRESS[] = {
+    TEST_STR("ip", check_ip),
+    NAME_IF_SET("hostname", DNS1123_LABEL),
+    NAME_IF_GIVEN("nodeName", DNS1123_SUBDOMAIN),
+    CHECK_STR("ip", check_endpoint_ip),
+};
+
+static void check_some(const struct check *c)
+{
+    if (!json_count(json_get(c->value, "addresses")) &&
+        !json_count(json_get(c->value, "notReadyAddresses")))
+        field_required(c->e, c->at, "must specify `addresses` or `notReadyAddresses`");
+}
+
+static const struct rule PORT_RULES[] = {
+    PORT("port"),
+    ENUM("protocol", ENUM_PROTOCOL),
+    NAME_IF_GIVEN("appProtocol", QUALIFIED),
+};
+
+/* Several ports need names. */
+static void check_names(const struct check *c)
 {
     size_t i = 0;
 
-    json_each(address, addresses)
+    json_each(port, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str ip = json_str(json_get(address, "ip"));
-        struct str host = json_str(json_get(address, "hostname"));
-        const cJSON *node = given(address, "nodeName");
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
 
-        check_ip(e, FIELD(at, "ip"), ip);
-        if (host.n)
-            check_rule(e, FIELD(at, "hostname"), NAME_DNS1123_LABEL, host);
-        if (node)
-            check_rule(e, FIELD(at, "nodeName"), NAME_DNS1123_SUBDOMAIN, json_str(node));
-        check_endpoint_ip(e, FIELD(at, "ip"), ip);
+        check_named_port(c->e, at, port, json_count(c->value) > 1);
+        rules_check_value(c->e, at, port, NULL, PORT_RULES, COUNT(PORT_RULES));
     }
 }
 
-static void check_subset(struct field_errors *e, const struct field_path *p, const cJSON *subset)
-{
-    const cJSON *ready = json_get(subset, "addresses");
-    const cJSON *others = json_get(subset, "notReadyAddresses"), *ports = json_get(subset, "ports");
-    AT(list, p, "ports");
-    size_t i = 0;
+static const struct rule SUBSET[] = {
+    CALL(NULL, check_some),
+    EACH("addresses", ALL(ADDRESS)),
+    EACH("notReadyAddresses", ALL(ADDRESS)),
+    CALL("ports", check_names),
+};
+static const struct rule SUBSETS[] = {EACH(NULL, ALL(SUBSET))};
+static const struct rule ENDPOINTS_RULES[] = {CHANGED("subsets", ALL(SUBSETS))};
 
-    if (!json_count(ready) && !json_count(others))
-        field_required(e, p, "must specify `addresses` or `notReadyAddresses`");
-    check_endpoint_list(e, FIELD(p, "addresses"), ready);
-    check_endpoint_list(e, FIELD(p, "notReadyAddresses"), others);
-    json_each(port, ports)
-    {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
-        check_named_port(e, at, port, json_count(ports) > 1);
-        check_port(e, FIELD(at, "port"), json_get(port, "port"));
-        check_enum(e, FIELD(at, "protocol"), json_str(json_get(port, "protocol")), PROTOCOLS);
-        check_app_protocol(e, at, port);
-    }
-}
-
-static VALIDATES(validate_endpoints)
-{
-    const cJSON *subsets = json_get(object, "subsets");
-    AT(p, NULL, "subsets");
-    size_t i = 0;
-
-    if (old && same_value(subsets, json_get(old, "subsets")))
-        return; /* what was accepted once stays so */
-    json_each(subset, subsets) check_subset(e, FIELD_INDEX(p, i++), subset);
-}
+/* ---- cells ---- */
 
 struct shown {
     struct buf b;
@@ -125,5 +116,5 @@ const struct kind KIND_ENDPOINTS = {
             .columns = COLUMNS,
         },
     .default_rules = DEFAULTS(DEFAULT_RULES),
-    .validate = validate_endpoints,
+    .rules = RULES(ENDPOINTS_RULES),
 };

@@ -26,7 +26,7 @@ static void rename_member(struct arena *a, cJSON *object, const char *from, cons
     member->string = arena_cstr(a, str_c(to));
 }
 
-/* Texts v1 always prints, and events.k8s.io/v1 only when there is something in them. */
+/* Strings v1 always prints, and events.k8s.io/v1 only when they are not empty. */
 static const char *const ALWAYS[] = {"reportingComponent", "reportingInstance"};
 
 static void event_from_storage(struct arena *a, cJSON *event)
@@ -50,7 +50,7 @@ static void event_to_storage(struct arena *a, cJSON *event)
             json_set_str(a, event, ALWAYS[i], STR(""));
 }
 
-/* Texts of events that have an eventTime. */
+/* Strings of Events that have an eventTime. */
 static const struct {
     const char *name;
     size_t max;
@@ -100,100 +100,73 @@ static void check_event(struct field_errors *e, const cJSON *object, const char 
     check_rule(e, FIELD(NULL, "namespace"), NAME_DNS1123_SUBDOMAIN, ns);
 }
 
-static void event_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_core_event(const struct check *c)
 {
-    (void)old;
-    check_event(e, object, "reportingComponent");
+    check_event(c->e, c->object, "reportingComponent");
 }
 
-/* Upstream does not look at names of events. */
-static const char *event_name(struct str name)
+static const struct rule EVENT_RULES[] = {CALL(NULL, check_core_event)};
+
+/* ---- events.k8s.io/v1: more is required, and little may change ---- */
+
+static void check_series(const struct check *c)
 {
-    return name_check_path_segment(name);
+    if (json_i64_at(c->value, "count", 0) < 2)
+        field_invalid_str(c->e, FIELD(NULL, "series.count"), STR(""), "should be at least 2");
+    if (!given(c->value, "lastObservedTime"))
+        field_required(c->e, FIELD(NULL, "series.lastObservedTime"), "");
 }
 
-/* ---- events.k8s.io/v1: more is asked for, and little may change ---- */
-
-static void check_series(struct field_errors *e, const cJSON *series)
+static void check_type(const struct check *c)
 {
-    if (!series)
-        return;
-    if (json_i64_at(series, "count", 0) < 2)
-        field_invalid_str(e, FIELD(NULL, "series.count"), STR(""), "should be at least 2");
-    if (!given(series, "lastObservedTime"))
-        field_required(e, FIELD(NULL, "series.lastObservedTime"), "");
-}
+    struct str type = json_str(c->value);
 
-static void check_unset(struct field_errors *e, const cJSON *event)
-{
-    const cJSON *source = json_get(event, "source");
-
-    if (given(event, "firstTimestamp"))
-        field_invalid_str(e, FIELD(NULL, "firstTimestamp"), STR(""), "needs to be unset");
-    if (given(event, "lastTimestamp"))
-        field_invalid_str(e, FIELD(NULL, "lastTimestamp"), STR(""), "needs to be unset");
-    if (json_i64_at(event, "count", 0))
-        field_invalid_str(e, FIELD(NULL, "count"), STR(""), "needs to be unset");
-    if (json_str(json_get(source, "component")).n || json_str(json_get(source, "host")).n)
-        field_invalid_str(e, FIELD(NULL, "source"), STR(""), "needs to be unset");
-}
-
-static void check_new_event(struct field_errors *e, const cJSON *event)
-{
-    struct str type = json_str(json_get(event, "type"));
-
-    check_series(e, given(event, "series"));
-    if (!given(event, "eventTime"))
-        field_required(e, FIELD(NULL, "eventTime"), "");
     if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
-        field_invalid_str(e, FIELD(NULL, "type"), STR(""),
-                          arena_printf(e->arena, "has invalid value: %.*s", STR_F(type)).p);
-    check_unset(e, event);
+        field_invalid_str(c->e, c->at, STR(""),
+                          arena_printf(c->e->arena, "has invalid value: %.*s", STR_F(type)).p);
 }
 
-static void check_event_change(struct field_errors *e, const cJSON *event, const cJSON *old)
+static void check_unset(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
-    /* Names of the stored version; a reporter is told by its name in the other. */
-    static const struct {
-        const char *name, *shown;
-        bool text;
-    } fixed[] = {
-        {"involvedObject", "involvedObject", false},
-        {"reason", "reason", true},
-        {"message", "message", true},
-        {"source", "source", false},
-        {"firstTimestamp", "firstTimestamp", false},
-        {"lastTimestamp", "lastTimestamp", false},
-        {"count", "count", false},
-        {"type", "type", true},
-        {"eventTime", "eventTime", false},
-        {"action", "action", true},
-        {"related", "related", false},
-        {"reportingComponent", "reportingController", true},
-        {"reportingInstance", "reportingInstance", true},
-    };
-
-    if (!same_value(json_get(event, "series"), json_get(old, "series")))
-        check_series(e, given(event, "series"));
-    for (size_t i = 0; i < COUNT(fixed); i++) {
-        const struct field_path *p = FIELD(NULL, fixed[i].shown);
-        const cJSON *now = json_get(event, fixed[i].name), *was = json_get(old, fixed[i].name);
-
-        if (fixed[i].text)
-            check_immutable_text(e, p, now, was);
-        else
-            check_immutable(e, p, now, was);
-    }
+    (void)value;
+    field_invalid_str(e, p, STR(""), "needs to be unset");
 }
 
-static void event_validate_strictly(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_no_count(const struct check *c)
 {
-    check_event(e, object, "reportingController");
-    if (old)
-        check_event_change(e, object, old);
-    else
-        check_new_event(e, object);
+    if (json_i64_at(c->object, "count", 0))
+        check_unset(c->e, c->at, c->value);
 }
+
+static void check_no_source(const struct check *c)
+{
+    if (json_str_at(c->value, "component").n || json_str_at(c->value, "host").n)
+        check_unset(c->e, c->at, c->value);
+}
+
+/* A reporter is reported under its name in this version. */
+static void check_same_reporter(const struct check *c)
+{
+    check_immutable_text(c->e, FIELD(NULL, "reportingController"), c->value, c->old);
+}
+
+static void check_strictly(const struct check *c)
+{
+    check_event(c->e, c->object, "reportingController");
+}
+
+/* Names of the stored version. */
+static const struct rule STRICT_RULES[] = {
+    CALL(NULL, check_strictly),
+    CHANGED("series", WITHIN(NULL, CALL(NULL, check_series))),
+    ON_CREATE(REQUIRED("eventTime", ""), CALL("type", check_type),
+              CHECK("firstTimestamp", check_unset), CHECK("lastTimestamp", check_unset),
+              CALL("count", check_no_count), CALL("source", check_no_source)),
+    ON_UPDATE(FIXED("involvedObject"), FIXED_TEXT("reason"), FIXED_TEXT("message"),
+              ALL_FIXED(NULL, "source", "firstTimestamp", "lastTimestamp", "count"),
+              FIXED_TEXT("type"), FIXED("eventTime"), FIXED_TEXT("action"), FIXED("related"),
+              CALL("reportingComponent", check_same_reporter), FIXED_TEXT("reportingInstance")),
+};
 
 /* ---- cells ---- */
 
@@ -338,8 +311,8 @@ const struct kind KIND_EVENT = {
             .fields = FIELDS,
         },
     .first_cell = last_seen,
-    .validate = event_validate,
-    .check_name = event_name,
+    .rules = RULES(EVENT_RULES),
+    .check_name = name_check_path_segment, /* upstream checks no more */
 };
 
 const struct kind KIND_EVENTS_EVENT = {
@@ -355,7 +328,7 @@ const struct kind KIND_EVENTS_EVENT = {
             .fields = EVENTS_FIELDS,
         },
     .first_cell = last_seen,
-    .validate = event_validate_strictly,
+    .rules = RULES(STRICT_RULES),
     .from_storage = event_from_storage,
     .to_storage = event_to_storage,
 };

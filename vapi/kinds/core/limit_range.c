@@ -47,7 +47,7 @@ static const cJSON *amount_in(const cJSON *item, int list, const char *name, str
     return quantity_parse(json_str(amount), ret) ? amount : NULL;
 }
 
-/* No amount of one list may be more than that of another. */
+/* No quantity of one list may be more than that of another. */
 static const struct {
     int small, large, at, shown;
     const char *small_name, *large_name;

@@ -46,38 +46,39 @@ static void namespace_prepare_update(struct arena *a, cJSON *ns, const cJSON *ol
         json_remove(spec, "finalizers");
 }
 
-static void namespace_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_finalizers(const struct check *c)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion", NULL};
-    const struct field_path *list = FIELD(FIELD(NULL, "spec"), "finalizers");
     size_t i = 0;
 
-    json_each(finalizer, json_path(object, "spec.finalizers"))
+    json_each(finalizer, c->value)
     {
         /* Upstream says which one only where they are finalized. */
-        const struct field_path *p = old ? FIELD_INDEX(list, i) : list;
+        const struct field_path *p = c->before ? FIELD_INDEX(c->at, i) : c->at;
         struct str name = json_str(finalizer);
 
-        i++;
-
-        check_rule(e, p, NAME_QUALIFIED, name);
+        check_rule(c->e, p, NAME_QUALIFIED, name);
         if (str_find(name, '/') == name.n && !one_of(name, standard))
             field_invalid_str(
-                e, p, name, "name is neither a standard finalizer name nor is it fully qualified");
+                c->e, p, name,
+                "name is neither a standard finalizer name nor is it fully qualified");
+        i++;
     }
 }
 
-static void namespace_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_phase(const struct check *c)
 {
-    bool deleted = object_is_terminating(object);
-    struct str phase = json_str_at(object, "status.phase");
+    bool deleted = object_is_terminating(c->object);
+    struct str phase = json_str_at(c->value, "phase");
 
-    (void)old;
     if (!str_eqc(phase, deleted ? "Terminating" : "Active"))
-        field_invalid_str(e, FIELD(FIELD(NULL, "status"), "Phase"), phase,
+        field_invalid_str(c->e, FIELD(c->at, "Phase"), phase,
                           deleted ? "may only be 'Terminating' if `deletionTimestamp` is not empty"
                                   : "may only be 'Active' if `deletionTimestamp` is empty");
 }
+
+static const struct rule NAMESPACE_RULES[] = {CALL("spec.finalizers", check_finalizers)};
+static const struct rule STATUS_RULES[] = {CALL("status", check_phase)};
 
 /* ---- the kind ---- */
 
@@ -106,8 +107,8 @@ const struct kind KIND_NAMESPACE = {
                          STATUS_OF("Namespace")),
         },
     .defaults = namespace_defaults,
-    .validate = namespace_validate,
-    .validate_status = namespace_validate_status,
+    .rules = RULES(NAMESPACE_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .check_name = name_check_dns1123_label,
     .prepare_create = namespace_prepare_create,
     .prepare_update = namespace_prepare_update,

@@ -62,30 +62,30 @@ static void check_taint(struct field_errors *e, const struct field_path *p, cons
     validate_taint_effect(e, FIELD(p, "effect"), json_str(json_get(taint, "effect")));
 }
 
-static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *taints)
+static void check_taints(const struct check *c)
 {
-    struct names seen = {.arena = e->arena};
+    const struct field_path *p = FIELD(FIELD(NULL, "metadata"), "taints"); /* upstream's own path */
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(taint, taints)
+    json_each(taint, c->value)
     {
         const struct field_path *at = FIELD_INDEX(p, i++);
         struct str key = json_str(json_get(taint, "key"));
         struct str effect = json_str(json_get(taint, "effect"));
 
-        check_taint(e, at, taint);
-        if (!names_add(&seen, arena_printf(e->arena, "%.*s:%.*s", STR_F(key), STR_F(effect)),
+        check_taint(c->e, at, taint);
+        if (!names_add(&seen, arena_printf(c->e->arena, "%.*s:%.*s", STR_F(key), STR_F(effect)),
                        taint))
-            field_duplicate_because(e, at, taint, "taints must be unique by key and effect pair");
+            field_duplicate_because(c->e, at, taint,
+                                    "taints must be unique by key and effect pair");
     }
 }
 
-static void check_amounts(struct field_errors *e, const char *list, const cJSON *amounts)
+static void check_amounts(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
-    const struct field_path *p = FIELD(FIELD(NULL, "status"), list);
-
-    json_each(amount, amounts)
-        check_resource_value(e, FIELD(p, amount->string), str_c(amount->string), amount);
+    json_each(quantity, list)
+        check_resource_value(e, FIELD(p, quantity->string), str_c(quantity->string), quantity);
 }
 
 static void check_ranges(struct field_errors *e, const struct field_path *p, const cJSON *ranges)
@@ -98,18 +98,17 @@ static void check_ranges(struct field_errors *e, const struct field_path *p, con
         field_invalid(e, p, ranges, "may specify no more than one CIDR for each IP family");
 }
 
-static void check_addresses(struct field_errors *e, const cJSON *addresses)
+static void check_addresses(const struct check *c)
 {
-    const struct field_path *p = FIELD(FIELD(NULL, "status"), "addresses");
-    struct names seen = {.arena = e->arena};
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(address, addresses)
+    json_each(address, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
 
-        if (!names_add(&seen, json_text(e->arena, address), address))
-            field_duplicate(e, at, address);
+        if (!names_add(&seen, json_text(c->e->arena, address), address))
+            field_duplicate(c->e, at, address);
     }
 }
 
@@ -146,58 +145,59 @@ static const char *feature_problem(struct arena *a, struct str name)
         .p;
 }
 
-static void check_features(struct field_errors *e, const cJSON *features)
+static void check_features(const struct check *c)
 {
-    const struct field_path *p = FIELD(FIELD(NULL, "status"), "declaredFeatures");
     size_t i = 0;
 
-    json_each(feature, features)
+    json_each(feature, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i), *following = FIELD_INDEX(p, i + 1);
-        const char *why = feature_problem(e->arena, json_str(feature));
+        const struct field_path *at = FIELD_INDEX(c->at, i), *following = FIELD_INDEX(c->at, i + 1);
+        const char *why = feature_problem(c->e->arena, json_str(feature));
         int order = feature->next ? str_cmp(json_str(feature), json_str(feature->next)) : -1;
 
         if (why)
-            field_invalid(e, at, feature, why);
+            field_invalid(c->e, at, feature, why);
         if (order == 0)
-            field_duplicate(e, following, feature->next);
+            field_duplicate(c->e, following, feature->next);
         else if (order > 0)
-            field_invalid(e, following, feature->next, "list must be sorted alphabetically");
+            field_invalid(c->e, following, feature->next, "list must be sorted alphabetically");
         i++;
     }
 }
 
-static void check_node_update(struct field_errors *e, const cJSON *node, const cJSON *old)
+static void check_same_ranges(const struct check *c)
 {
-    const cJSON *spec = json_get(node, "spec"), *before = json_get(old, "spec");
-    struct str provider = json_str(json_get(before, "providerID"));
-    AT(p, NULL, "spec");
-
-    check_addresses(e, json_path(node, "status.addresses"));
-    if (json_count(json_get(before, "podCIDRs")) &&
-        !same_value(json_get(spec, "podCIDRs"), json_get(before, "podCIDRs")))
-        field_forbidden(e, FIELD(p, "podCIDRs"),
+    if (json_count(c->old) && !same_value(c->value, c->old))
+        field_forbidden(c->e, c->at,
                         "node updates may not change podCIDR except from \"\" to valid");
-    if (provider.n && !str_eq(provider, json_str(json_get(spec, "providerID"))))
-        field_forbidden(e, FIELD(p, "providerID"),
+}
+
+static void check_same_provider(const struct check *c)
+{
+    if (json_str(c->old).n && !str_eq(json_str(c->old), json_str(c->value)))
+        field_forbidden(c->e, c->at,
                         "node updates may not change providerID except from \"\" to valid");
-    if (!str_eq(json_str(json_get(spec, "externalID")), json_str(json_get(before, "externalID"))))
-        field_forbidden(e, FIELD(p, "externalID"), "may not be updated");
+}
+
+static void check_same_external_id(const struct check *c)
+{
+    if (!str_eq(json_str(c->value), json_str(c->old)))
+        field_forbidden(c->e, c->at, "may not be updated");
 }
 
 /* Upstream checks the whole object first on an update. */
-static void node_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec");
+static const struct rule NODE_RULES[] = {
+    CALL("spec.taints", check_taints),
+    CHECK("status.capacity", check_amounts),
+    CHECK("status.allocatable", check_amounts),
+    CALL("status.declaredFeatures", check_features),
+    CHECK("spec.podCIDRs", check_ranges),
+    ON_UPDATE(CALL("status.addresses", check_addresses), CALL("spec.podCIDRs", check_same_ranges),
+              CALL("spec.providerID", check_same_provider),
+              CALL("spec.externalID", check_same_external_id)),
+};
 
-    check_taints(e, FIELD(FIELD(NULL, "metadata"), "taints"), json_get(spec, "taints"));
-    check_amounts(e, "capacity", json_path(object, "status.capacity"));
-    check_amounts(e, "allocatable", json_path(object, "status.allocatable"));
-    check_features(e, json_path(object, "status.declaredFeatures"));
-    check_ranges(e, FIELD(FIELD(NULL, "spec"), "podCIDRs"), json_get(spec, "podCIDRs"));
-    if (old)
-        check_node_update(e, object, old);
-}
+/* ---- warnings ---- */
 
 static WARNS(warn_node)
 {
@@ -318,7 +318,7 @@ const struct kind KIND_NODE = {
     .prepare_create = node_prepare_create,
     .prepare_update = node_prepare_update,
     .prepare_status = node_prepare_update,
-    .validate = node_validate,
-    .validate_status = node_validate,
+    .rules = RULES(NODE_RULES),
+    .status_rules = RULES(NODE_RULES),
     .warnings = warn_node,
 };

@@ -122,27 +122,38 @@ static bool same_affinity(struct arena *a, const cJSON *affinity, const cJSON *b
     return same_value(now, before);
 }
 
-static VALIDATES(validate_volume)
+static void check_spec(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
-    AT(p, NULL, "spec");
-
-    validate_persistent_spec(e, p, spec, json_str_at(object, "metadata.name"));
-    if (!old)
-        return;
-    if (!same_source(e->arena, spec, before))
-        field_forbidden(e, FIELD(p, "persistentvolumesource"),
-                        "spec.persistentvolumesource is immutable after creation\n");
-    check_immutable(e, FIELD(NULL, "volumeMode"), json_get(spec, "volumeMode"),
-                    json_get(before, "volumeMode"));
-    if (given(before, "nodeAffinity") &&
-        !same_affinity(e->arena, given(spec, "nodeAffinity"), given(before, "nodeAffinity")))
-        field_invalid(e, FIELD(NULL, "nodeAffinity"), given(spec, "nodeAffinity"),
-                      IMMUTABLE ", except for updating from beta label to GA");
-    if (given(before, "volumeAttributesClassName") && !given(spec, "volumeAttributesClassName"))
-        field_forbidden(e, FIELD(p, "volumeAttributesClassName"),
-                        "update from non-nil value to nil is forbidden");
+    validate_persistent_spec(c->e, c->at, c->value, json_str_at(c->object, "metadata.name"));
 }
+
+static void check_same_source(const struct check *c)
+{
+    if (!same_source(c->e->arena, c->value, c->old))
+        field_forbidden(c->e, FIELD(c->at, "persistentvolumesource"),
+                        "spec.persistentvolumesource is immutable after creation\n");
+    check_immutable(c->e, FIELD(NULL, "volumeMode"), json_get(c->value, "volumeMode"),
+                    json_get(c->old, "volumeMode"));
+}
+
+static void check_same_affinity(const struct check *c)
+{
+    if (c->old && !same_affinity(c->e->arena, c->value, c->old))
+        field_invalid(c->e, FIELD(NULL, "nodeAffinity"), c->value,
+                      IMMUTABLE ", except for updating from beta label to GA");
+}
+
+static void check_class_kept(const struct check *c)
+{
+    if (c->old && !c->value)
+        field_forbidden(c->e, c->at, "update from non-nil value to nil is forbidden");
+}
+
+static const struct rule VOLUME_RULES[] = {
+    CALL("spec", check_spec),
+    ON_UPDATE(CALL("spec", check_same_source), CALL("spec.nodeAffinity", check_same_affinity),
+              CALL("spec.volumeAttributesClassName", check_class_kept)),
+};
 
 static WARNS(warn_persistent_volume)
 {
@@ -203,6 +214,6 @@ const struct kind KIND_PERSISTENT_VOLUME = {
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
     .prepare_status = volume_prepare_status,
-    .validate = validate_volume,
+    .rules = RULES(VOLUME_RULES),
     .warnings = warn_persistent_volume,
 };

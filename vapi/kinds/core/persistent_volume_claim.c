@@ -83,7 +83,7 @@ static void copy_member(struct arena *a, cJSON *to, const cJSON *from, const cha
         json_remove(to, key);
 }
 
-/* The storage class may be named later when there was none, or only the annotation of old. */
+/* The storage class may be named later when there was none, or only the legacy annotation. */
 static void allow_class(struct field_errors *e, cJSON *spec, const cJSON *claim, const cJSON *old)
 {
     const cJSON *before = annotation(old, STORAGE_CLASS), *now = annotation(claim, STORAGE_CLASS);
@@ -177,17 +177,6 @@ static bool check_claim_key(struct field_errors *e, const struct field_path *p, 
     if (!is_native_resource(key) || str_eqc(key, "storage"))
         return true;
     field_not_supported(e, p, key, supported);
-    return false;
-}
-
-bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount)
-{
-    struct quantity q;
-
-    if (!quantity_parse(json_str(amount), &q) || quantity_units(q) >= 0)
-        return true;
-    field_invalid(e, p, json_new_i64(e->arena, quantity_units(q)),
-                  "must be a valid resource quantity");
     return false;
 }
 

@@ -8,11 +8,7 @@ static void template_defaults(struct arena *a, cJSON *object)
     defaults_pod_template(a, json_get(object, "template"));
 }
 
-static void template_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    (void)old;
-    validate_pod_template(e, FIELD(NULL, "template"), json_get(object, "template"));
-}
+static const struct rule TEMPLATE_RULES[] = {CHECK_ALWAYS("template", validate_pod_template)};
 
 /* ---- the kind ---- */
 
@@ -31,7 +27,7 @@ const struct kind KIND_POD_TEMPLATE = {
             .flags = RES_NAMESPACED | RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
             .columns = COLUMNS,
         },
-    .validate = template_validate,
+    .rules = RULES(TEMPLATE_RULES),
     .defaults = template_defaults,
     .warnings = warn_template_bare,
 };

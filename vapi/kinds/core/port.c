@@ -3,8 +3,6 @@
 #include "../rules/kind.h"
 #include "port.h"
 
-const char *const PROTOCOLS[] = {"SCTP", "TCP", "UDP", NULL};
-
 void check_named_port(struct field_errors *e, const struct field_path *p, const cJSON *port,
                       bool name_needed)
 {
@@ -14,12 +12,4 @@ void check_named_port(struct field_errors *e, const struct field_path *p, const 
         check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, name);
     else if (name_needed)
         field_required(e, FIELD(p, "name"), "");
-}
-
-void check_app_protocol(struct field_errors *e, const struct field_path *p, const cJSON *port)
-{
-    const cJSON *protocol = given(port, "appProtocol");
-
-    if (protocol)
-        check_rule(e, FIELD(p, "appProtocol"), NAME_QUALIFIED, json_str(protocol));
 }

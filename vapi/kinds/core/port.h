@@ -4,7 +4,5 @@
 
 #include "../rules/kind.h"
 
-extern const char *const PROTOCOLS[];
 void check_named_port(struct field_errors *e, const struct field_path *p, const cJSON *port,
                       bool name_needed);
-void check_app_protocol(struct field_errors *e, const struct field_path *p, const cJSON *port);

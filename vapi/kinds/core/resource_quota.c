@@ -55,16 +55,7 @@ static bool scope_fits(struct str scope, struct str name)
 
 static bool is_scope(struct str scope)
 {
-    static const char *const scopes[] = {"Terminating",
-                                         "NotTerminating",
-                                         "BestEffort",
-                                         "NotBestEffort",
-                                         "PriorityClass",
-                                         "VolumeAttributesClass",
-                                         "CrossNamespacePodAffinity",
-                                         NULL};
-
-    return one_of(scope, scopes);
+    return one_of(scope, ENUM_RESOURCE_QUOTA_SCOPE);
 }
 
 static void check_scope(struct field_errors *e, const struct field_path *p, const cJSON *hard,
@@ -167,26 +158,35 @@ static bool same_scopes(struct arena *a, const cJSON *scopes, const cJSON *old)
     return true;
 }
 
-static void quota_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_all_scopes(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *scopes = json_get(spec, "scopes");
-    AT(p, NULL, "spec");
-
-    check_amounts(e, FIELD(p, "hard"), json_get(spec, "hard"));
-    check_scopes(e, FIELD(p, "scopes"), spec);
-    check_scope_selector(e, FIELD(FIELD(p, "scopeSelector"), "matchExpressions"), spec);
-    if (old && !same_scopes(e->arena, scopes, json_path(old, "spec.scopes")))
-        field_invalid(e, FIELD(p, "scopes"), scopes, IMMUTABLE);
+    check_scopes(c->e, c->at, json_get(c->object, "spec"));
 }
 
-static void quota_validate_status(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_selector(const struct check *c)
 {
-    AT(p, NULL, "status");
-
-    (void)old;
-    check_amounts(e, FIELD(p, "hard"), json_path(object, "status.hard"));
-    check_amounts(e, FIELD(p, "used"), json_path(object, "status.used"));
+    check_scope_selector(c->e, c->at, json_get(c->object, "spec"));
 }
+
+static void check_same_scopes(const struct check *c)
+{
+    if (c->before && !same_scopes(c->e->arena, c->value, c->old))
+        field_invalid(c->e, c->at, c->value, IMMUTABLE);
+}
+
+static const struct rule QUOTA_RULES[] = {
+    CHECK("spec.hard", check_amounts),
+    CALL("spec.scopes", check_all_scopes),
+    CALL("spec.scopeSelector.matchExpressions", check_selector),
+    CALL("spec.scopes", check_same_scopes),
+};
+
+static const struct rule STATUS_RULES[] = {
+    CHECK("status.hard", check_amounts),
+    CHECK("status.used", check_amounts),
+};
+
+/* ---- cells ---- */
 
 static int by_name(const void *x, const void *y)
 {
@@ -250,7 +250,7 @@ const struct kind KIND_RESOURCE_QUOTA = {
             SUBRESOURCES(STATUS_OF("ResourceQuota")),
         },
     .defaults = quota_defaults,
-    .validate = quota_validate,
-    .validate_status = quota_validate_status,
+    .rules = RULES(QUOTA_RULES),
+    .status_rules = RULES(STATUS_RULES),
     .new_status = "{}",
 };

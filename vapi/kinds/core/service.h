@@ -4,6 +4,6 @@
 
 #include "../rules/kind.h"
 
-VALIDATES(validate_service);
+extern const struct rule SERVICE_RULES[9];
 VALIDATES(validate_service_addresses);
 VALIDATES(validate_service_status);

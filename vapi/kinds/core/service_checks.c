@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation of Services. Must never ask for what the allocator gives after this: addresses, ports
- * of nodes. Source: ValidateService in pkg/apis/core/validation/validation.go. */
+/* Validation of Services. Must never require what the allocator assigns after this: addresses,
+ * ports of nodes. Source: ValidateService in pkg/apis/core/validation/validation.go. */
 #include "../rules/kind.h"
 #include "port.h"
 #include "service.h"
@@ -17,24 +17,28 @@ static bool is_headless(const cJSON *spec)
     return json_count(ips) == 1 && str_eqc(json_str(json_first(ips)), "None");
 }
 
-static void check_ports(struct field_errors *e, const struct field_path *p, const cJSON *ports)
+static const struct rule PORT_RULES[] = {
+    PORT("port"),
+    ENUM("protocol", ENUM_PROTOCOL),
+    PORT_OR_NAME("targetPort"),
+    NAME_IF_GIVEN("appProtocol", QUALIFIED),
+};
+
+static void check_ports(const struct check *c)
 {
-    struct names names = {.arena = e->arena};
-    bool several = json_count(ports) > 1;
+    struct names names = {.arena = c->e->arena};
+    bool several = json_count(c->value) > 1;
     size_t i = 0;
 
-    json_each(port, ports)
+    json_each(port, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(port, "name"));
 
-        check_named_port(e, at, port, several);
+        check_named_port(c->e, at, port, several);
         if (name.n && !names_add(&names, name, port))
-            field_duplicate(e, FIELD(at, "name"), json_get(port, "name"));
-        check_port(e, FIELD(at, "port"), json_get(port, "port"));
-        check_enum(e, FIELD(at, "protocol"), json_str(json_get(port, "protocol")), PROTOCOLS);
-        check_port_or_name(e, FIELD(at, "targetPort"), json_get(port, "targetPort"));
-        check_app_protocol(e, at, port);
+            field_duplicate(c->e, FIELD(at, "name"), json_get(port, "name"));
+        rules_check_value(c->e, at, port, NULL, PORT_RULES, COUNT(PORT_RULES));
     }
 }
 
@@ -322,7 +326,7 @@ static void check_policies(struct field_errors *e, const struct field_path *p, c
         (is_type(spec, "ClusterIP") || is_type(spec, "NodePort") || is_type(spec, "LoadBalancer")))
         field_required(e, FIELD(p, "internalTrafficPolicy"), "");
     check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal,
-                  ENUM_SERVICE_EXTERNAL_TRAFFIC_POLICY);
+                  ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY);
     check_enum_if(e, FIELD(p, "trafficDistribution"), given(spec, "trafficDistribution"), near);
 }
 
@@ -393,7 +397,7 @@ static void check_update(struct field_errors *e, const cJSON *spec, const cJSON 
         field_forbidden(e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
 }
 
-/* Upstream's allocator refuses addresses before anyone looks at the rest. */
+/* Upstream's allocator refuses addresses before the strategy validates the Service. */
 VALIDATES(validate_service_addresses)
 {
     const cJSON *spec = json_get(object, "spec");
@@ -402,29 +406,43 @@ VALIDATES(validate_service_addresses)
         check_cluster_ips(e, &SPEC, spec, json_get(old, "spec"));
 }
 
-VALIDATES(validate_service)
+static void check_changes(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
-    const cJSON *ports = json_get(spec, "ports");
-    const struct field_path *p = &SPEC;
-    AT(list, p, "ports");
-
-    if (old)
-        check_update(e, spec, before);
-    check_by_type(e, p, spec);
-    check_ports(e, list, ports);
-    validate_labels(e, FIELD(p, "selector"), json_get(spec, "selector"));
-    check_affinity(e, p, spec);
-    check_external_ips(e, FIELD(p, "externalIPs"), spec, before);
-    check_enum(e, FIELD(p, "type"), json_str(json_get(spec, "type")), ENUM_SERVICE_TYPE);
-    if (is_type(spec, "ClusterIP"))
-        check_no_node_ports(e, list, ports);
-    check_pairs(e, list, ports, true);
-    check_pairs(e, list, ports, false);
-    check_source_ranges(e, FIELD(p, "LoadBalancerSourceRanges"), spec, before);
-    check_balancer(e, p, spec);
-    check_policies(e, p, spec);
+    check_update(c->e, c->value, c->old);
 }
+
+static void check_externals(const struct check *c)
+{
+    check_external_ips(c->e, FIELD(c->at, "externalIPs"), c->value, c->old);
+}
+
+static void check_port_pairs(const struct check *c)
+{
+    if (text_is(c->object, "spec.type", "ClusterIP"))
+        check_no_node_ports(c->e, c->at, c->value);
+    check_pairs(c->e, c->at, c->value, true);
+    check_pairs(c->e, c->at, c->value, false);
+}
+
+static void check_outside(const struct check *c)
+{
+    /* upstream's own path */
+    check_source_ranges(c->e, FIELD(c->at, "LoadBalancerSourceRanges"), c->value, c->old);
+    check_balancer(c->e, c->at, c->value);
+    check_policies(c->e, c->at, c->value);
+}
+
+const struct rule SERVICE_RULES[9] = {
+    ON_UPDATE(CALL("spec", check_changes)),
+    CHECK_ALWAYS("spec", check_by_type),
+    CALL("spec.ports", check_ports),
+    LABELS("spec.selector"),
+    CHECK_ALWAYS("spec", check_affinity),
+    CALL("spec", check_externals),
+    ENUM("spec.type", ENUM_SERVICE_TYPE),
+    CALL("spec.ports", check_port_pairs),
+    CALL("spec", check_outside),
+};
 
 /* ---- status ---- */
 

@@ -124,87 +124,67 @@ static void check_hint_names(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void check_endpoint(struct field_errors *e, const struct field_path *p,
-                           const cJSON *endpoint, struct str type)
+static void check_addresses(const struct check *c)
 {
-    const cJSON *addresses = json_get(endpoint, "addresses"), *hints = given(endpoint, "hints");
-    const cJSON *node = given(endpoint, "nodeName"), *host = given(endpoint, "hostname");
-    const cJSON *topology = json_get(endpoint, "deprecatedTopology");
-    size_t n = json_count(addresses), i = 0;
-    AT(at, p, "addresses");
+    size_t n = json_count(c->value), i = 0;
 
     if (!n)
-        field_required(e, at, "must contain at least 1 address");
+        field_required(c->e, c->at, "must contain at least 1 address");
     else if (n > MAX_ADDRESSES)
-        field_too_many(e, at, n, MAX_ADDRESSES);
-    json_each(address, addresses) check_address(e, at, i++, address, type);
-    if (node)
-        check_rule(e, FIELD(p, "nodeName"), NAME_DNS1123_SUBDOMAIN, json_str(node));
-    if (json_count(topology) > MAX_LABELS)
-        field_too_many(e, FIELD(p, "deprecatedTopology"), json_count(topology), MAX_LABELS);
-    validate_labels(e, FIELD(p, "deprecatedTopology"), topology);
-    if (host)
-        check_rule(e, FIELD(p, "hostname"), NAME_DNS1123_LABEL, json_str(host));
-    check_hint_names(e, FIELD(FIELD(p, "hints"), "forZones"), json_get(hints, "forZones"),
-                     NAME_LABEL_VALUE);
-    check_hint_names(e, FIELD(FIELD(p, "hints"), "forNodes"), json_get(hints, "forNodes"),
-                     NAME_DNS1123_SUBDOMAIN);
+        field_too_many(c->e, c->at, n, MAX_ADDRESSES);
+    json_each(address, c->value)
+        check_address(c->e, c->at, i++, address, json_str(json_get(c->object, "addressType")));
 }
 
-static void check_ports(struct field_errors *e, const cJSON *list)
+static void check_zones(const struct check *c)
 {
-    struct names seen = {.arena = e->arena};
-    AT(p, NULL, "ports");
+    check_hint_names(c->e, c->at, c->value, NAME_LABEL_VALUE);
+}
+
+static void check_nodes(const struct check *c)
+{
+    check_hint_names(c->e, c->at, c->value, NAME_DNS1123_SUBDOMAIN);
+}
+
+static const struct rule PORT_NAME[] = {NAME_IF_SET("name", DNS1123_LABEL)};
+static const struct rule PORT_PROTOCOL[] = {
+    REQUIRED("protocol", ""),
+    ENUM_IF_GIVEN("protocol", ENUM_PROTOCOL),
+    NAME_IF_GIVEN("appProtocol", QUALIFIED),
+};
+
+static void check_ports(const struct check *c)
+{
+    struct names seen = {.arena = c->e->arena};
     size_t i = 0;
 
-    if (json_count(list) > MAX_PORTS) {
-        field_too_many(e, p, json_count(list), MAX_PORTS);
+    if (!check_list_size(c->e, c->at, c->value, MAX_PORTS))
         return;
-    }
-    json_each(port, list)
+    json_each(port, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        const cJSON *protocol = given(port, "protocol"), *app = given(port, "appProtocol");
-        struct str name = json_str(json_get(port, "name"));
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
 
-        if (name.n)
-            check_rule(e, FIELD(at, "name"), NAME_DNS1123_LABEL, name);
-        if (!names_add(&seen, name, port))
-            field_duplicate(e, FIELD(at, "name"), json_get(port, "name"));
-        if (!protocol)
-            field_required(e, FIELD(at, "protocol"), "");
-        else
-            check_enum_if(e, FIELD(at, "protocol"), protocol, ENUM_PROTOCOL);
-        if (app)
-            check_rule(e, FIELD(at, "appProtocol"), NAME_QUALIFIED, json_str(app));
+        rules_check_value(c->e, at, port, NULL, PORT_NAME, COUNT(PORT_NAME));
+        if (!names_add(&seen, json_str(json_get(port, "name")), port))
+            field_duplicate(c->e, FIELD(at, "name"), json_get(port, "name"));
+        rules_check_value(c->e, at, port, NULL, PORT_PROTOCOL, COUNT(PORT_PROTOCOL));
     }
 }
 
-static void check_endpoints(struct field_errors *e, const cJSON *list, struct str type)
-{
-    AT(p, NULL, "endpoints");
-    size_t i = 0;
+static const struct rule SLICE_RULES[] = {
+    ENUM("addressType", ENUM_ADDRESS_TYPE),
+    CALL("ports", check_ports),
+    CHANGED("endpoints",
+            EACH_OF_AT_MOST(NULL, MAX_ENDPOINTS, CALL("addresses", check_addresses),
+                            NAME_IF_GIVEN("nodeName", DNS1123_SUBDOMAIN),
+                            MAX_ITEMS("deprecatedTopology", MAX_LABELS),
+                            LABELS("deprecatedTopology"), NAME_IF_GIVEN("hostname", DNS1123_LABEL),
+                            CALL("hints.forZones", check_zones),
+                            CALL("hints.forNodes", check_nodes))),
+    FIXED("addressType"),
+};
 
-    if (json_count(list) > MAX_ENDPOINTS) {
-        field_too_many(e, p, json_count(list), MAX_ENDPOINTS);
-        return;
-    }
-    json_each(endpoint, list) check_endpoint(e, FIELD_INDEX(p, i++), endpoint, type);
-}
-
-static void validate_endpoint_slice(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *endpoints = json_get(object, "endpoints");
-    struct str type = json_str(json_get(object, "addressType"));
-
-    check_enum(e, FIELD(NULL, "addressType"), type, ENUM_ADDRESS_TYPE);
-    check_ports(e, json_get(object, "ports"));
-    if (!old || !same_value(endpoints, json_get(old, "endpoints")))
-        check_endpoints(e, endpoints, type);
-    if (old)
-        check_immutable(e, FIELD(NULL, "addressType"), json_get(object, "addressType"),
-                        json_get(old, "addressType"));
-}
+/* ---- cells ---- */
 
 struct first_three {
     struct buf b;
@@ -277,5 +257,5 @@ const struct kind KIND_ENDPOINT_SLICE = {
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
-    .validate = validate_endpoint_slice,
+    .rules = RULES(SLICE_RULES),
 };

@@ -176,24 +176,10 @@ static void check_resources_star(struct field_errors *e, const struct field_path
     check_star(e, p, list, "resources");
 }
 
-static void check_rule_verbs(const struct check *c)
-{
-    check_verbs(c->e, c->at, c->value);
-}
-
 static void check_rule_namespaces(const struct check *c)
 {
     check_namespaces(c->e, FIELD(c->at, "namespaces"), c->value);
 }
-
-static const struct rule RESOURCE_RULE[] = {
-    CALL("verbs", check_rule_verbs),
-    SOME("apiGroups", "resource rules must supply at least one api group"),
-    CHECK("apiGroups", check_groups_star),
-    SOME("resources", "resource rules must supply at least one resource"),
-    CHECK("resources", check_resources_star),
-    CALL(NULL, check_rule_namespaces),
-};
 
 static void check_some_rule(const struct check *c)
 {
@@ -202,14 +188,6 @@ static void check_some_rule(const struct check *c)
         field_required(c->e, c->at,
                        "at least one of resourceRules and nonResourceRules has to be non-empty");
 }
-
-static const struct rule FLOW_RULE[] = {
-    SOME("subjects", "subjects must contain at least one value"),
-    CHECK_EACH("subjects", check_subject),
-    CALL(NULL, check_some_rule),
-    EACH("resourceRules", RESOURCE_RULE),
-    CHECK_EACH("nonResourceRules", check_url_rule),
-};
 
 /* ---- FlowSchema ---- */
 
@@ -240,8 +218,15 @@ static const struct rule SCHEMA_RULES[] = {
     CALL("spec.distinguisherMethod", check_method),
     NAME_IF_SET("spec.priorityLevelConfiguration.name", DNS1123_SUBDOMAIN),
     GIVEN_ELSE("spec.priorityLevelConfiguration.name", "must reference a priority level"),
-    EACH("spec.rules", FLOW_RULE),
-    INSIDE(NULL, FLOW_STATUS_RULES),
+    EACH("spec.rules", SOME("subjects", "subjects must contain at least one value"),
+         CHECK_EACH("subjects", check_subject), CALL(NULL, check_some_rule),
+         EACH("resourceRules", CHECK_ALWAYS("verbs", check_verbs),
+              SOME("apiGroups", "resource rules must supply at least one api group"),
+              CHECK("apiGroups", check_groups_star),
+              SOME("resources", "resource rules must supply at least one resource"),
+              CHECK("resources", check_resources_star), CALL(NULL, check_rule_namespaces)),
+         CHECK_EACH("nonResourceRules", check_url_rule)),
+    ALL(FLOW_STATUS_RULES),
 };
 
 /* ---- cells ---- */

@@ -70,29 +70,6 @@ static void check_response(struct field_errors *e, const struct field_path *p,
 #define SHARES           AT_LEAST("nominalConcurrencyShares", 0, "must be a non-negative integer")
 #define LENDABLE_PERCENT RANGE("lendablePercent", 0, 100)
 
-static void check_limit_response(const struct check *c)
-{
-    check_response(c->e, c->at, c->value);
-}
-
-static const struct rule LIMITED_LEVEL[] = {
-    SHARES,
-    CALL("limitResponse", check_limit_response),
-    LENDABLE_PERCENT,
-    AT_LEAST("borrowingLimitPercent", 0, "if specified, must be a non-negative integer"),
-};
-static const struct rule EXEMPT_LEVEL[] = {SHARES, LENDABLE_PERCENT};
-
-static const struct rule EXEMPT[] = {
-    FORBIDDEN("limited", "must be nil if the type is not Limited"),
-    WITHIN("exempt", EXEMPT_LEVEL),
-};
-static const struct rule LIMITED[] = {
-    FORBIDDEN("exempt", "must be nil if the type is Limited"),
-    WITHIN("limited", LIMITED_LEVEL),
-    REQUIRED("limited", "must not be empty when type is Limited"),
-};
-
 static void check_exempt(const struct check *c)
 {
     if (text_is(c->object, "metadata.name", "exempt") != str_eqc(json_str(c->value), "Exempt"))
@@ -101,9 +78,16 @@ static void check_exempt(const struct check *c)
 }
 
 static const struct rule LEVEL_RULES[] = {
-    CALL("spec.type", check_exempt),        ENUM("spec.type", NAMES("Exempt", "Limited")),
-    WHEN("spec", "type", "Exempt", EXEMPT), WHEN("spec", "type", "Limited", LIMITED),
-    INSIDE(NULL, FLOW_STATUS_RULES),
+    CALL("spec.type", check_exempt),
+    ENUM("spec.type", NAMES("Exempt", "Limited")),
+    WHEN("spec", "type", "Exempt", FORBIDDEN("limited", "must be nil if the type is not Limited"),
+         WITHIN("exempt", SHARES, LENDABLE_PERCENT)),
+    WHEN("spec", "type", "Limited", FORBIDDEN("exempt", "must be nil if the type is Limited"),
+         WITHIN(
+             "limited", SHARES, CHECK_ALWAYS("limitResponse", check_response), LENDABLE_PERCENT,
+             AT_LEAST("borrowingLimitPercent", 0, "if specified, must be a non-negative integer")),
+         REQUIRED("limited", "must not be empty when type is Limited")),
+    ALL(FLOW_STATUS_RULES),
 };
 
 /* ---- cells ---- */

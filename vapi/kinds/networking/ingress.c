@@ -115,11 +115,8 @@ static void check_path(struct field_errors *e, const struct field_path *p, const
     check_backend(e, FIELD(p, "backend"), json_get(item, "backend"));
 }
 
-static const struct rule HTTP[] = {
-    SOME("paths", ""),
-    CHECK_EACH("paths", check_path),
-};
-static const struct rule RULE_VALUE[] = {WITHIN("http", HTTP)};
+static const struct rule RULE_VALUE[] = {
+    WITHIN("http", SOME("paths", ""), CHECK_EACH("paths", check_path))};
 
 static void check_rule_host(const struct check *c)
 {
@@ -135,11 +132,6 @@ static void check_rule_host(const struct check *c)
         rules_check(c, RULE_VALUE, COUNT(RULE_VALUE));
 }
 
-static void check_tls_host(struct field_errors *e, const struct field_path *p, const cJSON *host)
-{
-    check_host(e, p, json_str(host));
-}
-
 static void check_secret_name(const struct check *c)
 {
     const struct leniency *fine = c->context;
@@ -148,14 +140,9 @@ static void check_secret_name(const struct check *c)
         check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
 }
 
-static const struct rule TLS[] = {
-    CHECK_EACH("hosts", check_tls_host),
-    CALL("secretName", check_secret_name),
-};
-static const struct rule HOSTS[] = {CALL(NULL, check_rule_host)};
 static const struct rule LENIENT[] = {
-    EACH("rules", HOSTS),
-    EACH("tls", TLS),
+    EACH("rules", CALL(NULL, check_rule_host)),
+    EACH("tls", CHECK_EACH_STR("hosts", check_host), CALL("secretName", check_secret_name)),
 };
 
 /* ---- Ingress ---- */
@@ -209,12 +196,12 @@ static void check_class_annotation(const struct check *c)
                       "must match `ingressClassName` when both are specified");
 }
 
-static const struct rule CREATE[] = {CALL(NULL, check_class_annotation)};
-
 static const struct rule INGRESS_RULES[] = {
-    CALL("spec", check_some),    CHECK("spec.defaultBackend", check_backend),
-    CALL("spec", check_lenient), NAME_IF_GIVEN("spec.ingressClassName", DNS1123_SUBDOMAIN),
-    ON_CREATE(CREATE),
+    CALL("spec", check_some),
+    CHECK("spec.defaultBackend", check_backend),
+    CALL("spec", check_lenient),
+    NAME_IF_GIVEN("spec.ingressClassName", DNS1123_SUBDOMAIN),
+    ON_CREATE(CALL(NULL, check_class_annotation)),
 };
 
 static void check_balancer(const struct check *c)

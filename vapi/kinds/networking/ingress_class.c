@@ -18,23 +18,12 @@ static void check_namespace(const struct check *c)
         check_rule(c->e, at, NAME_DNS1123_LABEL, json_str(ns));
 }
 
-static void check_controller(const struct check *c)
-{
-    check_domain_prefixed_path(c->e, c->at, json_str(c->value));
-}
-
-static const struct rule PARAMETERS[] = {
-    CHECK(NULL, check_typed_reference),
-    REQUIRED("scope", ""),
-    ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")),
-    CALL(NULL, check_namespace),
-};
-
 static const struct rule CLASS_RULES[] = {
     FIXED_TEXT("spec.controller"),
     MAX_LENGTH("spec.controller", 250),
-    CALL("spec.controller", check_controller),
-    WITHIN("spec.parameters", PARAMETERS),
+    TEST_STR("spec.controller", check_domain_prefixed_path),
+    WITHIN("spec.parameters", CHECK(NULL, check_typed_reference), REQUIRED("scope", ""),
+           ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")), CALL(NULL, check_namespace)),
 };
 
 /* ---- cells ---- */

@@ -2,17 +2,12 @@
 /* IPAddresses. Source: pkg/apis/networking/validation. */
 #include "../rules/kind.h"
 
-static const struct rule PARENT[] = {
-    NAME_IF_SET("group", DNS1123_SUBDOMAIN),
-    NAME("resource", PATH_SEGMENT),
-    NAME("name", PATH_SEGMENT),
-    NAME_IF_SET("namespace", PATH_SEGMENT),
-};
-
 static const struct rule ADDRESS_RULES[] = {
     FIXED("spec.parentRef"),
     REQUIRED("spec.parentRef", ""),
-    WITHIN("spec.parentRef", PARENT),
+    WITHIN("spec.parentRef", NAME_IF_SET("group", DNS1123_SUBDOMAIN),
+           NAME("resource", PATH_SEGMENT), NAME("name", PATH_SEGMENT),
+           NAME_IF_SET("namespace", PATH_SEGMENT)),
 };
 
 /* One cell more than there are columns: upstream's row has the age too. */

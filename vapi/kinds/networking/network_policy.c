@@ -80,8 +80,8 @@ static const struct rule PEER[] = {
     CHECK("ipBlock", check_block),
     CALL(NULL, check_one_kind),
 };
-static const struct rule INGRESS[] = {EACH("ports", PORT_RULES), EACH("from", PEER)};
-static const struct rule EGRESS[] = {EACH("ports", PORT_RULES), EACH("to", PEER)};
+static const struct rule INGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("from", ALL(PEER))};
+static const struct rule EGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("to", ALL(PEER))};
 
 static const struct rule TYPES[] = {EACH_ENUM(NULL, NAMES("Ingress", "Egress"))};
 
@@ -95,12 +95,12 @@ static void check_types(const struct check *c)
 
 static const struct rule SPEC_RULES[] = {
     LABEL_SELECTOR("podSelector"),
-    EACH("ingress", INGRESS),
-    EACH("egress", EGRESS),
+    EACH("ingress", ALL(INGRESS)),
+    EACH("egress", ALL(EGRESS)),
     CALL("policyTypes", check_types),
 };
 
-static const struct rule POLICY_RULES[] = {CHANGED("spec", SPEC_RULES)};
+static const struct rule POLICY_RULES[] = {CHANGED("spec", ALL(SPEC_RULES))};
 
 /* ---- the kind ---- */
 
@@ -110,6 +110,9 @@ static const struct column COLUMNS[] = {
     {"Age", "string", .cell = show_age},
     {NULL},
 };
+
+static const struct no_effect NO_EFFECT[] = {
+    {NULL, "NetworkPolicy", "the traffic of pods is not restricted by it"}, {NULL}};
 
 const struct kind KIND_NETWORK_POLICY = {
     .resource =
@@ -124,4 +127,5 @@ const struct kind KIND_NETWORK_POLICY = {
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = network_policy_defaults,
     .rules = RULES(POLICY_RULES),
+    .no_effect = NO_EFFECT,
 };

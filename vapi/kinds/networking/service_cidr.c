@@ -51,6 +51,9 @@ static const struct column COLUMNS[] = {
     {NULL},
 };
 
+static const struct no_effect NO_EFFECT[] = {{NULL, "ServiceCIDR", "cluster IPs are the host's"},
+                                             {NULL}};
+
 const struct kind KIND_SERVICE_CIDR = {
     .resource =
         {
@@ -62,4 +65,5 @@ const struct kind KIND_SERVICE_CIDR = {
         },
     .new_status = "{}",
     .rules = RULES(CIDR_RULES),
+    .no_effect = NO_EFFECT,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and limits of a whole pod, filled in from those of its containers, and whether they
- * cover them. Only amounts the API knows for pods are touched: cpu, memory and huge pages. It must
- * never look at more than a few of them: each is summed over all containers. Source:
+ * cover them. Only quantities the API knows for pods are touched: cpu, memory and huge pages. It
+ * must never look at more than a few of them: each is summed over all containers. Source:
  * pkg/apis/core/v1/defaults.go (KEP 2837), component-helpers resource/helpers.go,
  * validatePodResourceConsistency in pkg/apis/core/validation/validation.go. */
 #include "parts.h"

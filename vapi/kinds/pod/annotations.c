@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotations that said before what fields say now: what has become of them is told in warnings,
- * and the AppArmor profile of a container, which is obeyed still, is put where it belongs. Must
- * never change a field that is set. Source: pkg/registry/core/pod/strategy.go
+/* Annotations that said before what fields say now: what has become of them is reported in
+ * warnings, and the AppArmor profile of a container, which is obeyed still, is put where it
+ * belongs. Must never change a field that is set. Source: pkg/registry/core/pod/strategy.go
  * (applyAppArmorVersionSkew), pkg/api/pod/warnings.go. */
 #include "parts.h"
 
@@ -116,7 +116,7 @@ static void tell_app_armor(const struct teller *t, const cJSON *annotations, con
     }
 }
 
-/* Before prepare_pod_create, after which nobody knows what was there. */
+/* Before prepare_pod_create, which removes what was there. */
 WARNS(warn_pod_app_armor)
 {
     const struct field_path *annotations = FIELD(FIELD(NULL, "metadata"), "annotations");

@@ -25,7 +25,16 @@ void defaults_claim(struct arena *a, cJSON *claim)
     defaults_resource_list(a, json_get(status, "allocatedResources"));
 }
 
-const char *const VOLUME_MODES[] = {"Block", "Filesystem", NULL};
+bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount)
+{
+    struct quantity q;
+
+    if (!quantity_parse(json_str(amount), &q) || quantity_units(q) >= 0)
+        return true;
+    field_invalid(e, p, json_new_i64(e->arena, quantity_units(q)),
+                  "must be a valid resource quantity");
+    return false;
+}
 
 void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes)
 {
@@ -46,41 +55,37 @@ void check_access_modes(struct field_errors *e, const struct field_path *p, cons
         field_forbidden(e, p, "may not use ReadWriteOncePod with other access modes");
 }
 
-void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name)
+static void check_size(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    if (json_str(name).n)
-        check_rule(e, p, NAME_DNS1123_SUBDOMAIN, json_str(name));
-}
-
-static void check_size(struct field_errors *e, const struct field_path *p, const cJSON *size)
-{
+    const cJSON *size = json_path(spec, "resources.requests.storage");
+    const struct field_path *at = FIELD_KEY(FIELD(p, "resources"), STR("storage"));
     struct quantity q;
 
     if (!size)
-        field_required(e, p, "");
+        field_required(e, at, "");
     else if (quantity_parse(json_str(size), &q) && q.nano <= 0)
-        field_invalid(e, p, size, "must be greater than zero");
+        field_invalid(e, at, size, "must be greater than zero");
 }
 
-static void check_data_source(struct field_errors *e, const struct field_path *p,
-                              const cJSON *source, bool any_group)
+/* context: whether any group of a source will do. */
+static void check_group(const struct check *c)
 {
-    struct str group = json_str(json_get(source, "apiGroup"));
-    struct str kind = json_str(json_get(source, "kind"));
-    struct str ns = json_str(json_get(source, "namespace"));
+    const bool *any_group = c->context;
+    struct str group = json_str(json_get(c->value, "apiGroup"));
+    struct str kind = json_str(json_get(c->value, "kind"));
 
-    if (!source)
-        return;
-    check_given(e, FIELD(p, "name"), json_str(json_get(source, "name")));
-    check_given(e, FIELD(p, "kind"), kind);
     if (!group.n && !str_eqc(kind, "PersistentVolumeClaim"))
-        field_invalid_str(e, p, kind,
+        field_invalid_str(c->e, c->at, kind,
                           "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
-    if (group.n && !any_group)
-        check_rule(e, FIELD(p, "apiGroup"), NAME_DNS1123_SUBDOMAIN, group);
-    if (ns.n)
-        check_rule(e, FIELD(p, "namespace"), NAME_DNS1123_LABEL, ns);
+    if (group.n && !*any_group)
+        check_rule(c->e, FIELD(c->at, "apiGroup"), NAME_DNS1123_SUBDOMAIN, group);
 }
+
+static const struct rule SOURCE[] = {
+    ALL_GIVEN(NULL, "name", "kind"),
+    CALL(NULL, check_group),
+    NAME_IF_SET("namespace", DNS1123_LABEL),
+};
 
 static void check_sources_agree(struct field_errors *e, const struct field_path *p,
                                 const cJSON *spec)
@@ -102,24 +107,23 @@ static void check_sources_agree(struct field_errors *e, const struct field_path 
         field_invalid(e, p, none, "must match dataSourceRef");
 }
 
+static const struct rule CLAIM_SPEC_RULES[] = {
+    SOME("accessModes", "at least 1 access mode is required"),
+    LABEL_SELECTOR("selector"),
+    CHECK("accessModes", check_access_modes),
+    CHECK_ALWAYS(NULL, check_size),
+    NAME_IF_SET("storageClassName", DNS1123_SUBDOMAIN),
+    ENUM_IF_GIVEN("volumeMode", ENUM_PERSISTENT_VOLUME_MODE),
+    WITHIN("dataSource", ALL(SOURCE)),
+    WITHIN("dataSourceRef", ALL(SOURCE)),
+    CHECK_ALWAYS(NULL, check_sources_agree),
+    NAME_IF_SET("volumeAttributesClassName", DNS1123_SUBDOMAIN),
+};
+
 void validate_claim_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                          bool any_group)
 {
-    const cJSON *modes = json_get(spec, "accessModes");
-
-    if (!json_count(modes))
-        field_required(e, FIELD(p, "accessModes"), "at least 1 access mode is required");
-    validate_label_selector(e, FIELD(p, "selector"), given(spec, "selector"));
-    check_access_modes(e, FIELD(p, "accessModes"), modes);
-    check_size(e, FIELD_KEY(FIELD(p, "resources"), STR("storage")),
-               json_path(spec, "resources.requests.storage"));
-    check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));
-    check_enum_if(e, FIELD(p, "volumeMode"), given(spec, "volumeMode"), VOLUME_MODES);
-    check_data_source(e, FIELD(p, "dataSource"), given(spec, "dataSource"), any_group);
-    check_data_source(e, FIELD(p, "dataSourceRef"), given(spec, "dataSourceRef"), any_group);
-    check_sources_agree(e, p, spec);
-    check_class_name(e, FIELD(p, "volumeAttributesClassName"),
-                     json_get(spec, "volumeAttributesClassName"));
+    rules_check_value(e, p, spec, &any_group, CLAIM_SPEC_RULES, COUNT(CLAIM_SPEC_RULES));
 }
 
 /* What a template has not, in the order of Go's type, whose names are shown. */

@@ -229,6 +229,7 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
 static void check_restart_rule(struct pod_check *c, const struct field_path *p, const cJSON *rule)
 {
     static const char *const actions[] = {"Restart", "RestartAllContainers", NULL};
+    static const char *const ops[] = {"In", "NotIn", NULL};
     const cJSON *codes = json_get(rule, "exitCodes");
     struct str action = json_str(json_get(rule, "action"));
     struct str op = json_str(json_get(codes, "operator"));
@@ -240,9 +241,8 @@ static void check_restart_rule(struct pod_check *c, const struct field_path *p, 
         field_required(c->e, FIELD(p, "exitCodes"), "must be specified");
         return;
     }
-    if (!one_of(op, ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR))
-        field_not_supported(c->e, FIELD(FIELD(p, "exitCodes"), "operator"), op,
-                            ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR);
+    if (!one_of(op, ops))
+        field_not_supported(c->e, FIELD(FIELD(p, "exitCodes"), "operator"), op, ops);
     if (n > 255)
         field_too_many(c->e, FIELD(FIELD(p, "exitCodes"), "values"), n, 255);
 }

@@ -157,7 +157,7 @@ static void drop_disabled(cJSON *spec)
     }
 }
 
-void defaults_pod_spec(struct arena *a, cJSON *spec)
+static void defaults_pod_spec(struct arena *a, cJSON *spec)
 {
     if (!json_is_object(spec))
         return;
@@ -235,7 +235,7 @@ static void sync_addresses(struct arena *a, cJSON *status)
     }
 }
 
-/* Amounts a kubelet reports. */
+/* Quantities a kubelet reports. */
 static void defaults_reported(struct arena *a, cJSON *status)
 {
     static const char *const lists[] = {"initContainerStatuses", "containerStatuses",

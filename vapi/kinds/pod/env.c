@@ -166,27 +166,15 @@ void validate_resource_field_ref(struct field_errors *e, const struct field_path
 
 /* ---- sources of variables ---- */
 
-static void check_object_key(struct field_errors *e, const struct field_path *p, const cJSON *ref)
-{
-    struct str key = json_str(json_get(ref, "key"));
-
-    check_rule(e, FIELD(p, "name"), NAME_DNS1123_SUBDOMAIN, json_str(json_get(ref, "name")));
-    if (check_given(e, FIELD(p, "key"), key))
-        check_config_key(e, FIELD(p, "key"), key);
-}
-
-static void check_file_key(struct field_errors *e, const struct field_path *p, const cJSON *ref)
-{
-    struct str key = json_str(json_get(ref, "key")), path = json_str(json_get(ref, "path"));
-    struct str volume = json_str(json_get(ref, "volumeName"));
-
-    if (check_given(e, FIELD(p, "key"), key))
-        check_env_name(e, FIELD(p, "key"), key);
-    if (check_given(e, FIELD(p, "volumeName"), volume))
-        check_rule(e, FIELD(p, "volumeName"), NAME_DNS1123_LABEL, volume);
-    if (check_given(e, FIELD(p, "path"), path))
-        check_no_backsteps(e, FIELD(p, "path"), path);
-}
+static const struct rule OBJECT_KEY[] = {
+    NAME_ALWAYS("name", DNS1123_SUBDOMAIN),
+    GIVEN_STR("key", check_config_key),
+};
+static const struct rule FILE_KEY[] = {
+    GIVEN_STR("key", check_env_name),
+    NAME("volumeName", DNS1123_LABEL),
+    GIVEN_STR("path", check_no_backsteps),
+};
 
 static void check_env_field(struct field_errors *e, const struct field_path *p, const cJSON *ref)
 {
@@ -198,13 +186,10 @@ static void check_env_resource(struct field_errors *e, const struct field_path *
     validate_resource_field_ref(e, p, ref, false);
 }
 
-static const struct {
-    const char *name;
-    void (*check)(struct field_errors *e, const struct field_path *p, const cJSON *ref);
-} SOURCES[] = {
-    {"fieldRef", check_env_field},         {"resourceFieldRef", check_env_resource},
-    {"configMapKeyRef", check_object_key}, {"secretKeyRef", check_object_key},
-    {"fileKeyRef", check_file_key},
+static const struct rule SOURCES[] = {
+    CHECK("fieldRef", check_env_field),         CHECK("resourceFieldRef", check_env_resource),
+    WITHIN("configMapKeyRef", ALL(OBJECT_KEY)), WITHIN("secretKeyRef", ALL(OBJECT_KEY)),
+    WITHIN("fileKeyRef", ALL(FILE_KEY)),
 };
 
 static void check_value_from(struct field_errors *e, const struct field_path *p, const cJSON *from,
@@ -213,12 +198,8 @@ static void check_value_from(struct field_errors *e, const struct field_path *p,
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(SOURCES); i++) {
-        const cJSON *ref = json_get(from, SOURCES[i].name);
-
-        if (!ref)
-            continue;
-        n++;
-        SOURCES[i].check(e, FIELD(p, SOURCES[i].name), ref);
+        n += json_get(from, SOURCES[i].path) != NULL;
+        rules_check_value(e, p, from, NULL, &SOURCES[i], 1);
     }
     if (!n)
         field_invalid_str(e, p, STR(""),

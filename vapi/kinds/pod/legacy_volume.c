@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Volume plugins of the past, in pods and in PersistentVolumes: members that must be there, and the
- * little more that some ask for. Nothing here mounts them; a manifest that is wrong is told so all
+ * few checks some have beside that. Nothing mounts them; a manifest that is wrong is refused all
  * the same. Source: pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 

@@ -27,9 +27,7 @@ void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSO
 /* p is where the source is, name the volume's. */
 void validate_legacy_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
                             const cJSON *source, bool persistent, struct str name);
-extern const char *const VOLUME_MODES[];
 void check_access_modes(struct field_errors *e, const struct field_path *p, const cJSON *modes);
-void check_class_name(struct field_errors *e, const struct field_path *p, const cJSON *name);
 void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 
@@ -73,8 +71,6 @@ void validate_pod_security(struct field_errors *e, const struct field_path *p, c
                            const cJSON *spec);
 void validate_affinity(struct field_errors *e, const struct field_path *p, const cJSON *affinity);
 void validate_spread(struct field_errors *e, const struct field_path *p, const cJSON *constraints);
-void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                       const struct pod_rules *rules);
 void validate_whole_pod(struct field_errors *e, const cJSON *pod); /* whoever writes it */
 void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
 

@@ -6,31 +6,20 @@
 #include <sublet/quantity.h>
 #include <string.h>
 
-static void check_secret(struct field_errors *e, const struct field_path *p, const cJSON *source,
-                         const char *name)
-{
-    const cJSON *secret = given(source, name);
-    struct str secret_name = json_str(json_get(secret, "name"));
-    struct str ns = json_str(json_get(secret, "namespace"));
-    AT(at, p, name);
+#define SECRET(path) WITHIN(path, NAME("name", DNS1123_SUBDOMAIN), NAME("namespace", DNS1123_LABEL))
 
-    if (!secret)
-        return;
-    if (check_given(e, FIELD(at, "name"), secret_name))
-        check_rule(e, FIELD(at, "name"), NAME_DNS1123_SUBDOMAIN, secret_name);
-    if (check_given(e, FIELD(at, "namespace"), ns))
-        check_rule(e, FIELD(at, "namespace"), NAME_DNS1123_LABEL, ns);
-}
+static const struct rule CSI[] = {
+    DRIVER_NAME("driver"),
+    GIVEN("volumeHandle"),
+    SECRET("controllerPublishSecretRef"),
+    SECRET("controllerExpandSecretRef"),
+    SECRET("nodePublishSecretRef"),
+    SECRET("nodeExpandSecretRef"),
+};
 
 static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    static const char *const secrets[] = {"controllerPublishSecretRef", "controllerExpandSecretRef",
-                                          "nodePublishSecretRef", "nodeExpandSecretRef"};
-
-    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(source, "driver")));
-    check_given(e, FIELD(p, "volumeHandle"), json_str(json_get(source, "volumeHandle")));
-    for (size_t i = 0; i < COUNT(secrets); i++)
-        check_secret(e, p, source, secrets[i]);
+    rules_check_value(e, p, source, NULL, CSI, COUNT(CSI));
 }
 
 static void check_local(struct field_errors *e, const struct field_path *p, const cJSON *source)
@@ -96,7 +85,7 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
         field_required(e, p, "must specify a volume type");
 }
 
-/* ---- the rest of a spec ---- */
+/* ---- specs ---- */
 
 static void check_capacity(struct field_errors *e, const struct field_path *p,
                            const cJSON *capacity)
@@ -127,19 +116,6 @@ static bool is_root(struct str path)
     return is_absolute(path);
 }
 
-static void check_node_affinity(struct field_errors *e, const struct field_path *p,
-                                const cJSON *affinity)
-{
-    const cJSON *required = given(affinity, "required");
-
-    if (!affinity)
-        return;
-    if (required)
-        validate_node_selector(e, FIELD(p, "required"), required);
-    else
-        field_required(e, FIELD(p, "required"), "must specify required node constraints");
-}
-
 static bool recycles_root(const cJSON *spec)
 {
     return json_get(spec, "hostPath") && is_root(json_str_at(spec, "hostPath.path")) &&
@@ -155,7 +131,9 @@ static void check_attributes_class(struct field_errors *e, const struct field_pa
         return;
     if (!json_str(class_).n)
         field_required(e, FIELD(p, "volumeAttributesClassName"), "an empty string is disallowed");
-    check_class_name(e, FIELD(p, "volumeAttributesClassName"), class_);
+    else
+        check_rule(e, FIELD(p, "volumeAttributesClassName"), NAME_DNS1123_SUBDOMAIN,
+                   json_str(class_));
     if (!json_get(spec, "csi"))
         field_required(e, FIELD(p, "csi"),
                        "has to be specified when using volumeAttributesClassName");
@@ -177,21 +155,30 @@ static void check_origin(struct field_errors *e, const struct field_path *p, con
                         "may not be 'recycle' for a hostPath mount of '/'");
 }
 
+static void check_volume_origin(const struct check *c)
+{
+    const struct str *name = c->context;
+
+    check_origin(c->e, c->at, c->value, *name);
+}
+
+/* context: the name of the volume. */
+static const struct rule SPEC_RULES[] = {
+    CHECK_ALWAYS(NULL, check_modes),
+    CHECK_ALWAYS("capacity", check_capacity),
+    ENUM_IF_SET("persistentVolumeReclaimPolicy", ENUM_PERSISTENT_VOLUME_RECLAIM_POLICY),
+    WITHIN("nodeAffinity", REQUIRED("required", "must specify required node constraints"),
+           CHECK("required", validate_node_selector)),
+    CALL(NULL, check_volume_origin),
+    NAME_IF_SET("storageClassName", DNS1123_SUBDOMAIN),
+    ENUM_IF_GIVEN("volumeMode", ENUM_PERSISTENT_VOLUME_MODE),
+    CHECK_ALWAYS(NULL, check_attributes_class),
+};
+
 void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                               struct str name)
 {
-    struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
-
-    check_modes(e, p, spec);
-    check_capacity(e, FIELD(p, "capacity"), json_get(spec, "capacity"));
-    if (policy.n)
-        check_enum(e, FIELD(p, "persistentVolumeReclaimPolicy"), policy,
-                   ENUM_PERSISTENT_VOLUME_RECLAIM_POLICY);
-    check_node_affinity(e, FIELD(p, "nodeAffinity"), given(spec, "nodeAffinity"));
-    check_origin(e, p, spec, name);
-    check_class_name(e, FIELD(p, "storageClassName"), json_get(spec, "storageClassName"));
-    check_enum_if(e, FIELD(p, "volumeMode"), given(spec, "volumeMode"), VOLUME_MODES);
-    check_attributes_class(e, p, spec);
+    rules_check_value(e, p, spec, &name, SPEC_RULES, COUNT(SPEC_RULES));
 }
 
 void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec)

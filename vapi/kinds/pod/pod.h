@@ -8,7 +8,6 @@
 
 /* ---- defaults and preparation ---- */
 void defaults_pod(struct arena *a, cJSON *pod);
-void defaults_pod_spec(struct arena *a, cJSON *spec);        /* of pods and templates */
 void defaults_volume_source(struct arena *a, cJSON *source); /* what PVs and volumes share */
 void defaults_claim_spec(struct arena *a, cJSON *spec);
 void defaults_claim(struct arena *a, cJSON *claim);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pod gets when it is created: a fresh status with its quality of service, and the label
- * keys its affinity asks for. Must not default anything: that is pod_defaults.c. Source:
+ * keys its affinity names. Must not default anything: defaults.c does. Source:
  * pkg/registry/core/pod/strategy.go, pkg/apis/core/helper/qos. */
 #include "parts.h"
 
@@ -16,7 +16,7 @@ struct compute {
     bool said[N_COMPUTE];
 };
 
-/* Adds the positive amounts of a list; returns whether it had both. */
+/* Adds the positive quantities of a list; returns whether it had both. */
 static bool add_list(struct compute *c, const cJSON *list)
 {
     unsigned found = 0;

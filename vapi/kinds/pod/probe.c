@@ -7,12 +7,6 @@
 
 /* ---- handlers ---- */
 
-static void check_exec(struct pod_check *c, const struct field_path *p, const cJSON *action)
-{
-    if (!json_count(json_get(action, "command")))
-        field_required(c->e, FIELD(p, "command"), "");
-}
-
 static bool is_header_name(struct str name)
 {
     for (size_t i = 0; i < name.n; i++) {
@@ -22,38 +16,28 @@ static bool is_header_name(struct str name)
     return name.n > 0;
 }
 
-static void check_http(struct pod_check *c, const struct field_path *p, const cJSON *action)
+static void check_headers(const struct check *c)
 {
-    struct str scheme = json_str(json_get(action, "scheme"));
-
-    check_given(c->e, FIELD(p, "path"), json_str(json_get(action, "path")));
-    check_port_or_name(c->e, FIELD(p, "port"), json_get(action, "port"));
-    if (!one_of(scheme, ENUM_URI_SCHEME))
-        field_not_supported(c->e, FIELD(p, "scheme"), scheme, ENUM_URI_SCHEME);
-    json_each(header, json_get(action, "httpHeaders"))
+    json_each(header, c->value)
     {
         struct str name = json_str(json_get(header, "name"));
 
         if (!is_header_name(name))
-            field_invalid_str(c->e, FIELD(p, "httpHeaders"), name,
+            field_invalid_str(c->e, c->at, name,
                               "a valid HTTP header must consist of alphanumeric characters or '-' "
                               "(e.g. 'X-Header-Name', regex used for validation is "
                               "'[-A-Za-z0-9]+')");
     }
 }
 
-static void check_port_action(struct pod_check *c, const struct field_path *p, const cJSON *action)
+/* context: the spec of the pod. */
+static void check_sleep(const struct check *c)
 {
-    check_port_or_name(c->e, FIELD(p, "port"), json_get(action, "port"));
-}
+    int64_t grace, seconds = json_i64_at(c->value, "seconds", 0);
 
-static void check_sleep(struct pod_check *c, const struct field_path *p, const cJSON *action)
-{
-    int64_t grace, seconds = json_i64_at(action, "seconds", 0);
-
-    if (json_i64(json_get(c->spec, "terminationGracePeriodSeconds"), &grace) &&
+    if (json_i64(json_get(c->context, "terminationGracePeriodSeconds"), &grace) &&
         (seconds < 0 || seconds > grace))
-        field_invalid(c->e, p, json_get(action, "seconds"),
+        field_invalid(c->e, c->at, json_get(c->value, "seconds"),
                       arena_printf(c->e->arena,
                                    "must be non-negative and less than "
                                    "terminationGracePeriodSeconds (%lld)",
@@ -61,12 +45,14 @@ static void check_sleep(struct pod_check *c, const struct field_path *p, const c
                           .p);
 }
 
-static const struct {
-    const char *name;
-    void (*check)(struct pod_check *c, const struct field_path *p, const cJSON *action);
-} HANDLERS[] = {
-    {"exec", check_exec},        {"httpGet", check_http}, {"tcpSocket", check_port_action},
-    {"grpc", check_port_action}, {"sleep", check_sleep},
+/* In upstream's order; the first is checked. */
+static const struct rule HANDLERS[] = {
+    WITHIN("exec", SOME("command", "")),
+    WITHIN("httpGet", GIVEN("path"), PORT_OR_NAME("port"), ENUM_ALWAYS("scheme", ENUM_URI_SCHEME),
+           CALL("httpHeaders", check_headers)),
+    WITHIN("tcpSocket", PORT_OR_NAME("port")),
+    WITHIN("grpc", PORT_OR_NAME("port")),
+    WITHIN("sleep", CALL(NULL, check_sleep)),
 };
 
 static void check_handler(struct pod_check *c, const struct field_path *p, const cJSON *handler)
@@ -74,15 +60,13 @@ static void check_handler(struct pod_check *c, const struct field_path *p, const
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(HANDLERS); i++) {
-        const cJSON *action = json_get(handler, HANDLERS[i].name);
-
-        if (!action)
+        if (!json_get(handler, HANDLERS[i].path))
             continue;
         if (n++)
-            field_forbidden(c->e, FIELD(p, HANDLERS[i].name),
+            field_forbidden(c->e, FIELD(p, HANDLERS[i].path),
                             "may not specify more than 1 handler type");
         else
-            HANDLERS[i].check(c, FIELD(p, HANDLERS[i].name), action);
+            rules_check_value(c->e, p, handler, c->spec, &HANDLERS[i], 1);
     }
     if (!n)
         field_required(c->e, p, "must specify a handler type");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource requirements of containers and pods: names, amounts, requests against limits, claims.
+/* Resource requirements of containers and pods: names, quantities, requests against limits, claims.
  * Source: validateResourceRequirements in pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 

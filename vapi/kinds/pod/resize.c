@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pods/resize: what such a write may change, which is CPU and memory of containers and of the pod,
  * and what it may not. Must never let another part of a pod through: a list of containers that is
- * not the old one is left as it came, to be refused. Source: pkg/registry/core/pod/strategy.go
- * (podResizeStrategy), ValidatePodResize in pkg/apis/core/validation/validation.go. */
+ * not the previous list is left as it came, to be refused. Source:
+ * pkg/registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize in
+ * pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 
 #include <sublet/quantity.h>
@@ -74,7 +75,7 @@ cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
     return made;
 }
 
-/* ---- lists of amounts ---- */
+/* ---- ResourceLists ---- */
 
 static bool same_amount(const cJSON *x, const cJSON *y)
 {
@@ -93,7 +94,7 @@ static struct names names_of(struct arena *a, const cJSON *list)
     return names;
 }
 
-/* Whether all amounts of one list, but those of `without`, are in the other. */
+/* Whether all quantities of one list, but those of `without`, are in the other. */
 static bool covers(struct arena *a, const cJSON *list, const cJSON *other,
                    const char *const *without)
 {
@@ -197,7 +198,7 @@ static bool check_order(struct field_errors *e, const cJSON *pod, const cJSON *o
     return e->n == n;
 }
 
-/* What a claim gives a container is no amount: upstream refuses those that had any. */
+/* What a claim gives a container is no quantity: upstream refuses those that had any. */
 static bool only_amounts(struct arena *a, const cJSON *now, const cJSON *before)
 {
     const cJSON *resources = json_get(before, "resources");
@@ -266,7 +267,7 @@ static void check_containers(struct field_errors *e, const cJSON *pod, const cJS
 
 /* ---- all of it ---- */
 
-/* A kubelet that can resize tells what a running container was given. */
+/* A kubelet that can resize reports what a running container was given. */
 static bool node_resizes(const cJSON *pod)
 {
     json_each(status, json_path(pod, "status.containerStatuses"))

@@ -92,33 +92,6 @@ void validate_node_selector(struct field_errors *e, const struct field_path *p,
     json_each(term, terms) check_term(e, FIELD_INDEX(list, i++), term, true);
 }
 
-static void check_weight(struct field_errors *e, const struct field_path *p, const cJSON *weight)
-{
-    int64_t n = 0;
-
-    json_i64(weight, &n);
-    if (n < 1 || n > 100)
-        field_invalid(e, p, weight ? weight : json_new_i64(e->arena, 0),
-                      "must be in the range 1-100");
-}
-
-static void check_node_affinity(struct field_errors *e, const struct field_path *p,
-                                const cJSON *affinity)
-{
-    const struct field_path *list = FIELD(p, WHEN_PREFERRED);
-    size_t i = 0;
-
-    if (json_get(affinity, WHEN_REQUIRED))
-        validate_node_selector(e, FIELD(p, WHEN_REQUIRED), json_get(affinity, WHEN_REQUIRED));
-    json_each(term, json_get(affinity, WHEN_PREFERRED))
-    {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
-        check_weight(e, FIELD(at, "weight"), json_get(term, "weight"));
-        check_term(e, FIELD(at, "preference"), json_get(term, "preference"), false);
-    }
-}
-
 /* ---- label keys beside a selector ---- */
 
 static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *keys,
@@ -188,87 +161,97 @@ static void check_label_keys(struct field_errors *e, const struct field_path *p,
 
 /* ---- affinity to pods ---- */
 
-static void check_pod_term(struct field_errors *e, const struct field_path *p, const cJSON *term)
+static void check_namespaces(const struct check *c)
 {
-    struct str key = json_str(json_get(term, "topologyKey"));
-
-    validate_label_selector(e, FIELD(p, "labelSelector"), json_get(term, "labelSelector"));
-    validate_label_selector(e, FIELD(p, "namespaceSelector"), json_get(term, "namespaceSelector"));
-    json_each(ns, json_get(term, "namespaces"))
-        check_rule(e, FIELD(p, "namespace"), NAME_DNS1123_LABEL, json_str(ns));
-    check_label_keys(e, p, term);
-    if (!key.n)
-        field_required(e, FIELD(p, "topologyKey"), "can not be empty");
-    check_rule(e, FIELD(p, "topologyKey"), NAME_QUALIFIED, key);
+    json_each(ns, json_get(c->value, "namespaces"))
+        check_rule(c->e, FIELD(c->at, "namespace"), NAME_DNS1123_LABEL, json_str(ns));
 }
 
-static void check_pod_affinity(struct field_errors *e, const struct field_path *p,
-                               const cJSON *affinity)
+static void check_weight(const struct check *c)
 {
-    const struct field_path *required = FIELD(p, WHEN_REQUIRED),
-                            *preferred = FIELD(p, WHEN_PREFERRED);
-    size_t i = 0;
+    int64_t n = 0;
 
-    json_each(term, json_get(affinity, WHEN_REQUIRED))
-        check_pod_term(e, FIELD_INDEX(required, i++), term);
-    i = 0;
-    json_each(term, json_get(affinity, WHEN_PREFERRED))
-    {
-        const struct field_path *at = FIELD_INDEX(preferred, i++);
-
-        check_weight(e, FIELD(at, "weight"), json_get(term, "weight"));
-        check_pod_term(e, FIELD(at, "podAffinityTerm"), json_get(term, "podAffinityTerm"));
-    }
+    json_i64(c->value, &n);
+    if (n < 1 || n > 100)
+        field_invalid(c->e, c->at, c->value ? c->value : json_new_i64(c->e->arena, 0),
+                      "must be in the range 1-100");
 }
+
+static const struct rule POD_TERM[] = {
+    LABEL_SELECTOR("labelSelector"),
+    LABEL_SELECTOR("namespaceSelector"),
+    CALL(NULL, check_namespaces),
+    CHECK_ALWAYS(NULL, check_label_keys),
+    GIVEN_ELSE("topologyKey", "can not be empty"),
+    NAME_ALWAYS("topologyKey", QUALIFIED),
+};
+
+static const struct rule POD_AFFINITY[] = {
+    EACH(WHEN_REQUIRED, ALL(POD_TERM)),
+    EACH(WHEN_PREFERRED, CALL("weight", check_weight), INSIDE("podAffinityTerm", ALL(POD_TERM))),
+};
+
+static void check_preference(const struct check *c)
+{
+    check_term(c->e, c->at, c->value, false);
+}
+
+static const struct rule AFFINITY[] = {
+    CHECK("nodeAffinity." WHEN_REQUIRED, validate_node_selector),
+    EACH("nodeAffinity." WHEN_PREFERRED, CALL("weight", check_weight),
+         CALL("preference", check_preference)),
+    INSIDE("podAffinity", ALL(POD_AFFINITY)),
+    INSIDE("podAntiAffinity", ALL(POD_AFFINITY)),
+};
 
 void validate_affinity(struct field_errors *e, const struct field_path *p, const cJSON *affinity)
 {
-    check_node_affinity(e, FIELD(p, "nodeAffinity"), json_get(affinity, "nodeAffinity"));
-    check_pod_affinity(e, FIELD(p, "podAffinity"), json_get(affinity, "podAffinity"));
-    check_pod_affinity(e, FIELD(p, "podAntiAffinity"), json_get(affinity, "podAntiAffinity"));
+    rules_check_value(e, p, affinity, NULL, AFFINITY, COUNT(AFFINITY));
 }
 
 /* ---- spread ---- */
 
-static void check_min_domains(struct field_errors *e, const struct field_path *p,
-                              const cJSON *domains, struct str action)
+static void check_min_domains(const struct check *c)
 {
+    struct str action = json_str(json_get(c->value, "whenUnsatisfiable"));
+    const cJSON *domains = json_get(c->value, "minDomains");
+    AT(at, c->at, "minDomains");
+
     if (!domains)
         return;
-    check_positive(e, p, domains);
+    check_positive(c->e, at, domains);
     if (!str_eqc(action, "DoNotSchedule"))
-        field_invalid(e, p, domains,
-                      arena_printf(e->arena,
+        field_invalid(c->e, at, domains,
+                      arena_printf(c->e->arena,
                                    "can only use minDomains if "
                                    "whenUnsatisfiable=DoNotSchedule, not %.*s",
                                    STR_F(action))
                           .p);
 }
 
-static void check_constraint(struct field_errors *e, const struct field_path *p,
-                             const cJSON *constraint, bool repeated)
+/* context: the last constraint of the same key. */
+static void check_repeated(const struct check *c)
 {
-    struct str action = json_str(json_get(constraint, "whenUnsatisfiable"));
-    struct str key = json_str(json_get(constraint, "topologyKey"));
+    struct str key = json_str(json_get(c->value, "topologyKey"));
+    struct str action = json_str(json_get(c->value, "whenUnsatisfiable"));
 
-    check_positive(e, FIELD(p, "maxSkew"), json_get(constraint, "maxSkew"));
-    if (!key.n)
-        field_required(e, FIELD(p, "topologyKey"), "can not be empty");
-    if (!one_of(action, ENUM_UNSATISFIABLE_CONSTRAINT_ACTION))
-        field_not_supported(e, FIELD(p, "whenUnsatisfiable"), action,
-                            ENUM_UNSATISFIABLE_CONSTRAINT_ACTION);
-    if (repeated)
-        field_duplicate(e, FIELD(p, "{topologyKey, whenUnsatisfiable}"),
-                        json_new_string(e->arena, arena_printf(e->arena, "{%.*s, %.*s}", STR_F(key),
-                                                               STR_F(action))));
-    check_min_domains(e, FIELD(p, "minDomains"), json_get(constraint, "minDomains"), action);
-    check_enum_if(e, FIELD(p, "nodeAffinityPolicy"), json_get(constraint, "nodeAffinityPolicy"),
-                  ENUM_NODE_INCLUSION_POLICY);
-    check_enum_if(e, FIELD(p, "nodeTaintsPolicy"), json_get(constraint, "nodeTaintsPolicy"),
-                  ENUM_NODE_INCLUSION_POLICY);
-    check_label_keys(e, p, constraint);
-    validate_label_selector(e, FIELD(p, "labelSelector"), json_get(constraint, "labelSelector"));
+    if (c->context != c->value)
+        field_duplicate(c->e, FIELD(c->at, "{topologyKey, whenUnsatisfiable}"),
+                        json_new_string(c->e->arena, arena_printf(c->e->arena, "{%.*s, %.*s}",
+                                                                  STR_F(key), STR_F(action))));
 }
+
+static const struct rule CONSTRAINT[] = {
+    POSITIVE("maxSkew"),
+    GIVEN_ELSE("topologyKey", "can not be empty"),
+    ENUM_ALWAYS("whenUnsatisfiable", ENUM_UNSATISFIABLE_CONSTRAINT_ACTION),
+    CALL(NULL, check_repeated),
+    CALL(NULL, check_min_domains),
+    ENUM_IF_GIVEN("nodeAffinityPolicy", ENUM_NODE_INCLUSION_POLICY),
+    ENUM_IF_GIVEN("nodeTaintsPolicy", ENUM_NODE_INCLUSION_POLICY),
+    CHECK_ALWAYS(NULL, check_label_keys),
+    LABEL_SELECTOR("labelSelector"),
+};
 
 static struct str constraint_key(struct arena *a, const cJSON *constraint)
 {
@@ -276,7 +259,7 @@ static struct str constraint_key(struct arena *a, const cJSON *constraint)
                         STR_F(json_str(json_get(constraint, "topologyKey"))));
 }
 
-/* All but the last of those with the same key are told. */
+/* All but the last of those with the same key are reported. */
 void validate_spread(struct field_errors *e, const struct field_path *p, const cJSON *constraints)
 {
     struct names last = {.arena = e->arena};
@@ -287,9 +270,8 @@ void validate_spread(struct field_errors *e, const struct field_path *p, const c
         names_add(&last, constraint_key(e->arena, c), c);
     json_each(c, constraints)
     {
-        bool repeated = names_get(&last, constraint_key(e->arena, c)) != c;
-
-        check_constraint(e, FIELD_INDEX(p, i++), c, repeated);
+        rules_check_value(e, FIELD_INDEX(p, i++), c, names_get(&last, constraint_key(e->arena, c)),
+                          CONSTRAINT, COUNT(CONSTRAINT));
     }
 }
 
@@ -302,47 +284,53 @@ void validate_taint_effect(struct field_errors *e, const struct field_path *p, s
     check_enum(e, p, effect, EFFECTS);
 }
 
-static void check_operator(struct field_errors *e, const struct field_path *p, struct str op,
-                           struct str value)
+static const char *const SUPPORTED[] = {"Equal", "Exists", NULL};
+static const char *const KNOWN[] = {"Equal", "Exists", "Lt", "Gt", NULL};
+
+static void check_operator(const struct check *c)
 {
-    static const char *const supported[] = {"Equal", "Exists", NULL};
-    static const char *const known[] = {"Equal", "Exists", "Lt", "Gt", NULL};
-    const char *why;
+    struct str op = json_str(json_get(c->value, "operator"));
+    struct str value = json_str(json_get(c->value, "value"));
+    AT(p, c->at, "operator");
+    const char *why = name_check_label_value(value);
 
     if (!op.n || str_eqc(op, "Equal")) {
-        why = name_check_label_value(value);
         if (why)
-            field_invalid_str(e, p, value, why);
+            field_invalid_str(c->e, p, value, why);
     } else if (str_eqc(op, "Exists")) {
         if (value.n)
-            field_invalid_str(e, p, value, "value must be empty when `operator` is 'Exists'");
+            field_invalid_str(c->e, p, value, "value must be empty when `operator` is 'Exists'");
     } else {
-        field_not_supported(e, p, op, one_of(op, known) ? known : supported);
+        field_not_supported(c->e, p, op, one_of(op, KNOWN) ? KNOWN : SUPPORTED);
     }
 }
+
+static void check_any_key(const struct check *c)
+{
+    struct str op = json_str(json_get(c->value, "operator"));
+
+    if (!json_str(json_get(c->value, "key")).n && !str_eqc(op, "Exists"))
+        field_invalid_str(c->e, FIELD(c->at, "operator"), op,
+                          "operator must be Exists when `key` is empty, which means \"match "
+                          "all values and all keys\"");
+}
+
+static void check_seconds(const struct check *c)
+{
+    struct str effect = json_str(json_get(c->value, "effect"));
+
+    if (json_get(c->value, "tolerationSeconds") && !str_eqc(effect, "NoExecute"))
+        field_invalid_str(c->e, FIELD(c->at, "effect"), effect,
+                          "effect must be 'NoExecute' when `tolerationSeconds` is set");
+}
+
+static const struct rule TOLERATIONS[] = {
+    EACH(NULL, NAME_IF_SET("key", QUALIFIED), CALL(NULL, check_any_key), CALL(NULL, check_seconds),
+         CALL(NULL, check_operator), ENUM_IF_SET("effect", EFFECTS)),
+};
 
 void validate_tolerations(struct field_errors *e, const struct field_path *p,
                           const cJSON *tolerations)
 {
-    size_t i = 0;
-
-    json_each(t, tolerations)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str key = json_str(json_get(t, "key")), op = json_str(json_get(t, "operator"));
-        struct str effect = json_str(json_get(t, "effect"));
-
-        if (key.n)
-            check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, key);
-        else if (!str_eqc(op, "Exists"))
-            field_invalid_str(e, FIELD(at, "operator"), op,
-                              "operator must be Exists when `key` is empty, which means \"match "
-                              "all values and all keys\"");
-        if (json_get(t, "tolerationSeconds") && !str_eqc(effect, "NoExecute"))
-            field_invalid_str(e, FIELD(at, "effect"), effect,
-                              "effect must be 'NoExecute' when `tolerationSeconds` is set");
-        check_operator(e, FIELD(at, "operator"), op, json_str(json_get(t, "value")));
-        if (effect.n)
-            validate_taint_effect(e, FIELD(at, "effect"), effect);
-    }
+    rules_check_value(e, p, tolerations, NULL, TOLERATIONS, COUNT(TOLERATIONS));
 }

@@ -9,28 +9,24 @@
 
 /* ---- profiles ---- */
 
-static void check_seccomp(struct field_errors *e, const struct field_path *p, const cJSON *profile)
+static void check_seccomp_file(const struct check *c)
 {
-    struct str type = json_str(json_get(profile, "type"));
-    const cJSON *file = json_get(profile, "localhostProfile");
+    const cJSON *file = json_get(c->value, "localhostProfile");
+    AT(at, c->at, "localhostProfile");
 
-    if (!profile)
-        return;
-    if (!type.n)
-        field_required(e, FIELD(p, "type"), "type is required when seccompProfile is set");
-    else if (!one_of(type, ENUM_SECCOMP_PROFILE_TYPE))
-        field_not_supported(e, FIELD(p, "type"), type, ENUM_SECCOMP_PROFILE_TYPE);
-    if (!str_eqc(type, "Localhost")) {
-        if (file)
-            field_invalid(e, FIELD(p, "localhostProfile"), profile,
-                          "can only be set when seccomp type is Localhost");
-    } else if (!file) {
-        field_required(e, FIELD(p, "localhostProfile"),
-                       "must be set when seccomp type is Localhost");
-    } else {
-        check_descending_path(e, FIELD(p, "localhostProfile"), json_str(file));
-    }
+    if (!text_is(c->value, "type", "Localhost") && file)
+        field_invalid(c->e, at, c->value, "can only be set when seccomp type is Localhost");
+    else if (text_is(c->value, "type", "Localhost") && !file)
+        field_required(c->e, at, "must be set when seccomp type is Localhost");
+    else if (file)
+        check_descending_path(c->e, at, json_str(file));
 }
+
+#define SECCOMP_PROFILE                                                                            \
+    WITHIN("seccompProfile",                                                                       \
+           ENUM_SAID("type", ENUM_SECCOMP_PROFILE_TYPE,                                            \
+                     "type is required when seccompProfile is set"),                               \
+           CALL(NULL, check_seccomp_file))
 
 static void check_local_app_armor(struct field_errors *e, const struct field_path *p,
                                   const cJSON *file)
@@ -45,24 +41,22 @@ static void check_local_app_armor(struct field_errors *e, const struct field_pat
         field_too_long(e, p, 4095);
 }
 
-static void check_app_armor(struct field_errors *e, const struct field_path *p,
-                            const cJSON *profile)
+static void check_app_armor_file(const struct check *c)
 {
-    struct str type = json_str(json_get(profile, "type"));
-    const cJSON *file = json_get(profile, "localhostProfile");
+    const cJSON *file = json_get(c->value, "localhostProfile");
+    AT(at, c->at, "localhostProfile");
 
-    if (!profile)
-        return;
-    if (!type.n)
-        field_required(e, FIELD(p, "type"), "type is required when appArmorProfile is set");
-    else if (!one_of(type, ENUM_SECCOMP_PROFILE_TYPE))
-        field_not_supported(e, FIELD(p, "type"), type, ENUM_SECCOMP_PROFILE_TYPE);
-    else if (str_eqc(type, "Localhost"))
-        check_local_app_armor(e, FIELD(p, "localhostProfile"), file);
-    else if (file)
-        field_invalid(e, FIELD(p, "localhostProfile"), file,
-                      "can only be set when AppArmor type is Localhost");
+    if (text_is(c->value, "type", "Localhost"))
+        check_local_app_armor(c->e, at, file);
+    else if (file && one_of(json_str(json_get(c->value, "type")), ENUM_APP_ARMOR_PROFILE_TYPE))
+        field_invalid(c->e, at, file, "can only be set when AppArmor type is Localhost");
 }
+
+#define APP_ARMOR_PROFILE                                                                          \
+    WITHIN("appArmorProfile",                                                                      \
+           ENUM_SAID("type", ENUM_APP_ARMOR_PROFILE_TYPE,                                          \
+                     "type is required when appArmorProfile is set"),                              \
+           CALL(NULL, check_app_armor_file))
 
 /* ---- containers ---- */
 
@@ -87,23 +81,31 @@ static void check_escalation(struct field_errors *e, const struct field_path *p,
                       "CAP_SYS_ADMIN");
 }
 
+/* context: whether the pod is in the user namespace of its host. */
+static void check_proc_mount(const struct check *c)
+{
+    const bool *host_users = c->context;
+
+    if (*host_users && str_eqc(json_str(c->value), "Unmasked"))
+        field_invalid(c->e, c->at, c->value, "`hostUsers` must be false to use `Unmasked`");
+}
+
+static const struct rule CONTAINER_CONTEXT[] = {
+    USER_ID("runAsUser"),
+    USER_ID("runAsGroup"),
+    ENUM_IF_GIVEN("procMount", ENUM_PROC_MOUNT_TYPE),
+    CALL("procMount", check_proc_mount),
+    SECCOMP_PROFILE,
+    CHECK(NULL, check_escalation),
+    CHECK("windowsOptions", validate_windows_options),
+    APP_ARMOR_PROFILE,
+};
+
 void validate_container_security(struct field_errors *e, const struct field_path *p,
                                  const cJSON *context, bool host_users)
 {
-    const cJSON *proc = json_get(context, "procMount");
-
-    if (!context)
-        return;
-    check_user_id(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"));
-    check_user_id(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"));
-    check_enum_if(e, FIELD(p, "procMount"), proc, ENUM_PROC_MOUNT_TYPE);
-    if (host_users && str_eqc(json_str(proc), "Unmasked"))
-        field_invalid(e, FIELD(p, "procMount"), proc,
-                      "`hostUsers` must be false to use `Unmasked`");
-    check_seccomp(e, FIELD(p, "seccompProfile"), json_get(context, "seccompProfile"));
-    check_escalation(e, p, context);
-    validate_windows_options(e, FIELD(p, "windowsOptions"), json_get(context, "windowsOptions"));
-    check_app_armor(e, FIELD(p, "appArmorProfile"), json_get(context, "appArmorProfile"));
+    if (context)
+        rules_check_value(e, p, context, &host_users, CONTAINER_CONTEXT, COUNT(CONTAINER_CONTEXT));
 }
 
 /* ---- sysctls ---- */
@@ -182,29 +184,40 @@ static void check_sysctls(struct field_errors *e, const struct field_path *p, co
 
 /* ---- pods ---- */
 
+static void check_shared_processes(const struct check *c)
+{
+    const cJSON *share = json_get(c->context, "shareProcessNamespace");
+
+    if (json_true(share) && json_true(json_get(c->context, "hostPID")))
+        field_invalid(c->e, FIELD(c->at, "shareProcessNamespace"), share,
+                      "ShareProcessNamespace and HostPID cannot both be enabled");
+}
+
+static void check_pod_sysctls(const struct check *c)
+{
+    check_sysctls(c->e, c->at, c->value, c->context);
+}
+
+/* context: the spec of the pod. */
+static const struct rule POD_CONTEXT[] = {
+    USER_ID("fsGroup"),
+    USER_ID("runAsUser"),
+    USER_ID("runAsGroup"),
+    CHECK("supplementalGroups", check_user_ids),
+    CALL(NULL, check_shared_processes),
+    CALL("sysctls", check_pod_sysctls),
+    ENUM_IF_GIVEN("fsGroupChangePolicy", ENUM_POD_FS_GROUP_CHANGE_POLICY),
+    SECCOMP_PROFILE,
+    CHECK("windowsOptions", validate_windows_options),
+    APP_ARMOR_PROFILE,
+    ENUM_IF_GIVEN("supplementalGroupsPolicy", ENUM_SUPPLEMENTAL_GROUPS_POLICY),
+    /* The other value belongs to a feature that is off upstream. */
+    ENUM_IF_GIVEN("seLinuxChangePolicy", NAMES("Recursive")),
+};
+
 void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
                            const cJSON *spec)
 {
-    static const char *const selinux[] = {"Recursive",
-                                          NULL}; /* the other is a feature that is off */
-
-    if (!context)
-        return;
-    check_user_id(e, FIELD(p, "fsGroup"), json_get(context, "fsGroup"));
-    check_user_id(e, FIELD(p, "runAsUser"), json_get(context, "runAsUser"));
-    check_user_id(e, FIELD(p, "runAsGroup"), json_get(context, "runAsGroup"));
-    check_user_ids(e, FIELD(p, "supplementalGroups"), json_get(context, "supplementalGroups"));
-    if (json_true(json_get(spec, "shareProcessNamespace")) && json_true(json_get(spec, "hostPID")))
-        field_invalid(e, FIELD(p, "shareProcessNamespace"), json_get(spec, "shareProcessNamespace"),
-                      "ShareProcessNamespace and HostPID cannot both be enabled");
-    check_sysctls(e, FIELD(p, "sysctls"), json_get(context, "sysctls"), spec);
-    check_enum_if(e, FIELD(p, "fsGroupChangePolicy"), json_get(context, "fsGroupChangePolicy"),
-                  ENUM_POD_FS_GROUP_CHANGE_POLICY);
-    check_seccomp(e, FIELD(p, "seccompProfile"), json_get(context, "seccompProfile"));
-    validate_windows_options(e, FIELD(p, "windowsOptions"), json_get(context, "windowsOptions"));
-    check_app_armor(e, FIELD(p, "appArmorProfile"), json_get(context, "appArmorProfile"));
-    check_enum_if(e, FIELD(p, "supplementalGroupsPolicy"),
-                  json_get(context, "supplementalGroupsPolicy"), ENUM_SUPPLEMENTAL_GROUPS_POLICY);
-    check_enum_if(e, FIELD(p, "seLinuxChangePolicy"), json_get(context, "seLinuxChangePolicy"),
-                  selinux);
+    if (context)
+        rules_check_value(e, p, context, spec, POD_CONTEXT, COUNT(POD_CONTEXT));
 }

@@ -61,31 +61,41 @@ static void check_dns(struct field_errors *e, const struct field_path *p, const 
     }
 }
 
-static void check_gates(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_scheduling_gates(const struct check *c)
 {
-    const struct field_path *readiness = FIELD(p, "readinessGates");
-    const struct field_path *scheduling = FIELD(p, "schedulingGates");
-    struct names names = {.arena = e->arena};
+    struct names names = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(gate, json_get(spec, "readinessGates"))
+    json_each(gate, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(readiness, i++);
-
-        check_rule(e, FIELD(at, "conditionType"), NAME_QUALIFIED,
-                   json_str(json_get(gate, "conditionType")));
-    }
-    i = 0;
-    json_each(gate, json_get(spec, "schedulingGates"))
-    {
-        const struct field_path *at = FIELD_INDEX(scheduling, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(gate, "name"));
 
-        check_rule(e, at, NAME_QUALIFIED, name);
+        check_rule(c->e, at, NAME_QUALIFIED, name);
         if (!names_add(&names, name, gate))
-            field_duplicate(e, at, json_get(gate, "name"));
+            field_duplicate(c->e, at, json_get(gate, "name"));
     }
 }
+
+static void check_claim_source(const struct check *c)
+{
+    bool direct = json_get(c->value, "resourceClaimName");
+    bool template_ = json_get(c->value, "resourceClaimTemplateName");
+
+    if (direct && template_)
+        field_invalid(c->e, c->at, c->value,
+                      "at most one of `resourceClaimName` or `resourceClaimTemplateName` may "
+                      "be specified");
+    if (!direct && !template_)
+        field_invalid(c->e, c->at, c->value,
+                      "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
+}
+
+static const struct rule CLAIM[] = {
+    CALL(NULL, check_claim_source),
+    NAME_IF_GIVEN("resourceClaimName", DNS1123_SUBDOMAIN),
+    NAME_IF_GIVEN("resourceClaimTemplateName", DNS1123_SUBDOMAIN),
+};
 
 static void check_claims(struct field_errors *e, const struct field_path *p, const cJSON *claims)
 {
@@ -95,8 +105,6 @@ static void check_claims(struct field_errors *e, const struct field_path *p, con
     json_each(claim, claims)
     {
         const struct field_path *at = FIELD_INDEX(p, i++);
-        const cJSON *direct = json_get(claim, "resourceClaimName");
-        const cJSON *template_ = json_get(claim, "resourceClaimTemplateName");
         struct str name = json_str(json_get(claim, "name"));
 
         if (check_given(e, FIELD(at, "name"), name)) {
@@ -105,18 +113,7 @@ static void check_claims(struct field_errors *e, const struct field_path *p, con
             else
                 field_duplicate(e, FIELD(at, "name"), json_get(claim, "name"));
         }
-        if (direct && template_)
-            field_invalid(e, at, claim,
-                          "at most one of `resourceClaimName` or `resourceClaimTemplateName` may "
-                          "be specified");
-        if (!direct && !template_)
-            field_invalid(e, at, claim,
-                          "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
-        if (direct)
-            check_rule(e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN, json_str(direct));
-        if (template_)
-            check_rule(e, FIELD(at, "resourceClaimTemplateName"), NAME_DNS1123_SUBDOMAIN,
-                       json_str(template_));
+        rules_check_value(e, at, claim, NULL, CLAIM, COUNT(CLAIM));
     }
 }
 
@@ -169,24 +166,11 @@ static void check_host_users(struct field_errors *e, const struct field_path *p,
     pod_each_container(p, spec, on_host_users, e);
 }
 
-static void check_aliases(struct field_errors *e, const struct field_path *p, const cJSON *aliases)
+static void check_hostname(const struct check *c)
 {
-    size_t i = 0;
-
-    json_each(alias, aliases)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++), *names = FIELD(at, "hostnames");
-        size_t k = 0;
-
-        check_ip(e, FIELD(at, "ip"), json_str(json_get(alias, "ip")));
-        json_each(name, json_get(alias, "hostnames"))
-            check_rule(e, FIELD_INDEX(names, k++), NAME_DNS1123_SUBDOMAIN, json_str(name));
-    }
-}
-
-static void check_hostname(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    const struct field_path *at = FIELD(p, "hostnameOverride");
+    struct field_errors *e = c->e;
+    const struct field_path *at = FIELD(c->at, "hostnameOverride");
+    const cJSON *spec = c->value;
     struct str name = json_str(json_get(spec, "hostnameOverride"));
 
     if (!json_get(spec, "hostnameOverride"))
@@ -198,41 +182,6 @@ static void check_hostname(struct field_errors *e, const struct field_path *p, c
     if (name.n > 64)
         field_too_long(e, at, 64);
     check_rule(e, at, NAME_DNS1123_SUBDOMAIN, name);
-}
-
-/* Names that must be right when they are given. */
-static const struct {
-    const char *name;
-    enum name_rule rule;
-    bool pointer; /* in Go: "" is a name too, and a wrong one */
-} NAMES[] = {
-    {"serviceAccountName", NAME_DNS1123_SUBDOMAIN, false},
-    {"nodeName", NAME_DNS1123_SUBDOMAIN, false},
-    {"hostname", NAME_DNS1123_LABEL, false},
-    {"subdomain", NAME_DNS1123_LABEL, false},
-    {"priorityClassName", NAME_DNS1123_SUBDOMAIN, false},
-    {"runtimeClassName", NAME_DNS1123_SUBDOMAIN, true},
-};
-
-static void check_names(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    for (size_t i = 0; i < COUNT(NAMES); i++) {
-        const cJSON *member = given(spec, NAMES[i].name);
-        struct str name = json_str(member);
-
-        if (name.n || (member && NAMES[i].pointer))
-            check_rule(e, FIELD(p, NAMES[i].name), NAMES[i].rule, name);
-    }
-}
-
-static void check_enums(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    static const char *const restarts[] = {"Always", "OnFailure", "Never", NULL};
-    static const char *const dns[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None",
-                                      NULL};
-
-    check_enum(e, FIELD(p, "restartPolicy"), json_str(json_get(spec, "restartPolicy")), restarts);
-    check_enum(e, FIELD(p, "dnsPolicy"), json_str(json_get(spec, "dnsPolicy")), dns);
 }
 
 /* ---- the spec ---- */
@@ -277,48 +226,73 @@ static void check_containers(struct field_errors *e, const struct field_path *p,
     check_resources(&c, FIELD(p, "resources"));
 }
 
-static void check_rest(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_overhead(struct field_errors *e, const struct field_path *p,
+                           const cJSON *overhead)
 {
-    static const char *const preemption[] = {"PreemptLowerPriority", "Never", NULL};
     struct names none = {.arena = e->arena};
-    cJSON *overhead;
+    cJSON *requirements = json_new_object(e->arena);
 
-    validate_host_process(e, p, spec);
-    check_host_users(e, p, spec);
-    check_hostname(e, p, spec);
-    check_names(e, p, spec);
-    check_range(e, FIELD(p, "activeDeadlineSeconds"), json_get(spec, "activeDeadlineSeconds"), 1,
-                INT32_MAX);
-    validate_tolerations(e, FIELD(p, "tolerations"), json_get(spec, "tolerations"));
-    check_aliases(e, FIELD(p, "hostAliases"), json_get(spec, "hostAliases"));
-    if (given(spec, "preemptionPolicy"))
-        check_enum(e, FIELD(p, "preemptionPolicy"), json_str(json_get(spec, "preemptionPolicy")),
-                   preemption);
-    if (json_get(spec, "overhead")) {
-        overhead = json_new_object(e->arena);
-        json_set(e->arena, overhead, "limits", json_copy(e->arena, json_get(spec, "overhead")));
-        validate_requirements(e, FIELD(p, "overhead"), overhead, &none, false);
-    }
-    validate_os(e, p, spec);
-    validate_file_variables(e, p, spec);
+    json_set(e->arena, requirements, "limits", json_copy(e->arena, overhead));
+    validate_requirements(e, p, requirements, &none, false);
 }
 
-void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                       const struct pod_rules *rules)
+static void check_parts(const struct check *c)
 {
-    if (!json_get(spec, "terminationGracePeriodSeconds"))
-        field_required(e, FIELD(p, "terminationGracePeriodSeconds"), "");
-    check_containers(e, p, spec, rules);
-    check_host_network(e, p, spec, rules);
-    check_enums(e, p, spec);
-    validate_labels(e, FIELD(p, "nodeSelector"), json_get(spec, "nodeSelector"));
-    validate_pod_security(e, FIELD(p, "securityContext"), json_get(spec, "securityContext"), spec);
-    validate_affinity(e, FIELD(p, "affinity"), json_get(spec, "affinity"));
-    check_dns(e, FIELD(p, "dnsConfig"), spec);
-    check_gates(e, p, spec);
-    validate_spread(e, FIELD(p, "topologySpreadConstraints"),
-                    json_get(spec, "topologySpreadConstraints"));
-    check_rest(e, p, spec);
+    check_containers(c->e, c->at, c->value, c->context);
+    check_host_network(c->e, c->at, c->value, c->context);
+}
+
+static void check_security(const struct check *c)
+{
+    validate_pod_security(c->e, FIELD(c->at, "securityContext"),
+                          json_get(c->value, "securityContext"), c->value);
+    validate_affinity(c->e, FIELD(c->at, "affinity"), json_get(c->value, "affinity"));
+    check_dns(c->e, FIELD(c->at, "dnsConfig"), c->value);
+}
+
+static void check_preemption(const struct check *c)
+{
+    if (c->value)
+        check_enum(c->e, c->at, json_str(c->value), NAMES("PreemptLowerPriority", "Never"));
+}
+
+static const char *const RESTART_POLICIES[] = {"Always", "OnFailure", "Never", NULL};
+static const char *const DNS_POLICIES[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default",
+                                           "None", NULL};
+
+/* context: struct pod_rules. */
+static const struct rule SPEC_RULES[] = {
+    REQUIRED("terminationGracePeriodSeconds", ""),
+    CALL(NULL, check_parts),
+    ENUM("restartPolicy", RESTART_POLICIES),
+    ENUM("dnsPolicy", DNS_POLICIES),
+    LABELS("nodeSelector"),
+    CALL(NULL, check_security),
+    EACH("readinessGates", NAME_ALWAYS("conditionType", QUALIFIED)),
+    CALL("schedulingGates", check_scheduling_gates),
+    CHECK("topologySpreadConstraints", validate_spread),
+    CHECK_ALWAYS(NULL, validate_host_process),
+    CHECK_ALWAYS(NULL, check_host_users),
+    CALL(NULL, check_hostname),
+    NAME_IF_SET("serviceAccountName", DNS1123_SUBDOMAIN),
+    NAME_IF_SET("nodeName", DNS1123_SUBDOMAIN),
+    NAME_IF_SET("hostname", DNS1123_LABEL),
+    NAME_IF_SET("subdomain", DNS1123_LABEL),
+    NAME_IF_SET("priorityClassName", DNS1123_SUBDOMAIN),
+    NAME_IF_GIVEN("runtimeClassName", DNS1123_SUBDOMAIN),
+    RANGE("activeDeadlineSeconds", 1, INT32_MAX),
+    CHECK("tolerations", validate_tolerations),
+    EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
+    CALL("preemptionPolicy", check_preemption),
+    CHECK("overhead", check_overhead),
+    CHECK_ALWAYS(NULL, validate_os),
+    CHECK_ALWAYS(NULL, validate_file_variables),
+};
+
+static void validate_pod_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
+                              const struct pod_rules *rules)
+{
+    rules_check_value(e, p, spec, rules, SPEC_RULES, COUNT(SPEC_RULES));
 }
 
 /* ---- annotations that mean something ---- */

@@ -165,7 +165,7 @@ static void check_node_selector(struct field_errors *e, const cJSON *now, const 
 
 #define WHEN_REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 
-/* Each list of old is the beginning of that of now. */
+/* Each previous list is the beginning of the one now. */
 static bool extends(const cJSON *now, const cJSON *old, const char *list)
 {
     const cJSON *a = json_first(json_get(now, list)), *b = json_first(json_get(old, list));
@@ -393,7 +393,7 @@ static void check_host_addresses(struct field_errors *e, const cJSON *now, const
     check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
 }
 
-/* Who a container's first process runs as, as its node tells it. */
+/* The user of a container's first process, as its node reports it. */
 static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *user)
 {
     check_user_id(e, FIELD(p, "uid"), json_get(user, "uid"));

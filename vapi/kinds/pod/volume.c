@@ -6,137 +6,96 @@
 
 #include <sublet/encode.h>
 
-static void want(struct field_errors *e, const struct field_path *p, const cJSON *object,
-                 const char *name)
-{
-    check_given(e, FIELD(p, name), json_str(json_get(object, name)));
-}
+#include <string.h>
+
+/* ---- sources ---- */
+
+static const struct rule HOST_PATH[] = {
+    TEST_STR("path", check_no_backsteps),
+    ENUM_IF_GIVEN("type", ENUM_HOST_PATH_TYPE),
+};
 
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    struct str path = json_str(json_get(source, "path"));
-
-    if (!check_given(e, FIELD(p, "path"), path))
-        return;
-    check_no_backsteps(e, FIELD(p, "path"), path);
-    check_enum_if(e, FIELD(p, "type"), json_get(source, "type"), ENUM_HOST_PATH_TYPE);
+    if (check_given(e, FIELD(p, "path"), json_str(json_get(source, "path"))))
+        rules_check_value(e, p, source, NULL, HOST_PATH, COUNT(HOST_PATH));
 }
 
-static void check_git(struct field_errors *e, const struct field_path *p, const cJSON *source)
+static void check_absolute(struct field_errors *e, const struct field_path *p, struct str path)
 {
-    want(e, p, source, "repository");
-    check_descending_path(e, FIELD(p, "directory"), json_str(json_get(source, "directory")));
+    if (!is_absolute(path))
+        field_invalid_str(e, p, path, "must be an absolute path");
 }
+
+static const struct rule NFS[] = {
+    ALL_GIVEN(NULL, "server", "path"),
+    CHECK_STR("path", check_absolute),
+};
 
 void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
-    struct str path = json_str(json_get(source, "path"));
-
-    want(e, p, source, "server");
-    want(e, p, source, "path");
-    if (!is_absolute(path))
-        field_invalid_str(e, FIELD(p, "path"), path, "must be an absolute path");
+    rules_check_value(e, p, source, NULL, NFS, COUNT(NFS));
 }
 
-static void check_claim(struct field_errors *e, const struct field_path *p, const cJSON *source)
+static void check_csi_secret(struct field_errors *e, const struct field_path *p, const cJSON *csi)
 {
-    want(e, p, source, "claimName");
-}
-
-static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    const cJSON *secret = json_get(source, "nodePublishSecretRef");
+    const cJSON *secret = json_get(csi, "nodePublishSecretRef");
     struct str name = json_str_at(secret, "name");
 
-    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(source, "driver")));
     if (secret && check_given(e, FIELD(FIELD(p, "nodePublishSecretRef"), "name"), name))
         check_rule(e, FIELD(p, "name"), NAME_DNS1123_SUBDOMAIN, name); /* upstream's own path */
 }
 
-static void check_empty_dir(struct field_errors *e, const struct field_path *p, const cJSON *source)
+static void check_size_limit(struct field_errors *e, const struct field_path *p, const cJSON *limit)
 {
-    struct str limit = json_str(json_get(source, "sizeLimit"));
-
-    if (limit.n && limit.p[0] == '-')
-        field_forbidden(e, FIELD(p, "sizeLimit"),
-                        "SizeLimit field must be a valid resource quantity");
-}
-
-static void check_image(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-
-    check_enum(e, FIELD(p, "pullPolicy"), json_str(json_get(source, "pullPolicy")),
-               ENUM_PULL_POLICY);
-}
-
-static void check_ephemeral(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    const cJSON *template_ = json_get(source, "volumeClaimTemplate");
-
-    if (template_)
-        validate_claim_template(e, FIELD(p, "volumeClaimTemplate"), template_);
-    else
-        field_required(e, FIELD(p, "volumeClaimTemplate"), "");
+    if (str_has_prefix(json_str(limit), STR("-")))
+        field_forbidden(e, p, "SizeLimit field must be a valid resource quantity");
 }
 
 /* ---- files made of objects ---- */
 
+static const struct rule KEY[] = {
+    ALL_GIVEN(NULL, "key", "path"),
+    CHECK_STR("path", check_local_path),
+    FILE_MODE("mode"),
+};
+
 static void check_key(struct field_errors *e, const struct field_path *p, const cJSON *item)
 {
-    struct str path = json_str(json_get(item, "path"));
-
-    want(e, p, item, "key");
-    check_given(e, FIELD(p, "path"), path);
-    check_local_path(e, FIELD(p, "path"), path);
-    check_file_mode(e, FIELD(p, "mode"), json_get(item, "mode"));
+    rules_check_value(e, p, item, NULL, KEY, COUNT(KEY));
 }
 
-static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *source,
-                       const char *name)
+static void check_origin(const struct check *c)
 {
-    const struct field_path *items = FIELD(p, "items");
-    size_t i = 0;
+    const cJSON *field = json_get(c->value, "fieldRef");
+    const cJSON *amount = json_get(c->value, "resourceFieldRef");
 
-    want(e, p, source, name);
-    check_file_mode(e, FIELD(p, "defaultMode"), json_get(source, "defaultMode"));
-    json_each(item, json_get(source, "items")) check_key(e, FIELD_INDEX(items, i++), item);
+    if (field)
+        validate_field_ref(c->e, FIELD(c->at, "fieldRef"), field, true);
+    if (field && amount)
+        field_invalid_str(c->e, c->at, STR("resource"),
+                          "fieldRef and resourceFieldRef can not be specified simultaneously");
+    else if (amount)
+        validate_resource_field_ref(c->e, FIELD(c->at, "resourceFieldRef"), amount, true);
+    else if (!field)
+        field_required(c->e, c->at, "one of fieldRef and resourceFieldRef is required");
 }
 
-static void check_secret(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    check_keys(e, p, source, "secretName");
-}
-
-static void check_config_map(struct field_errors *e, const struct field_path *p,
-                             const cJSON *source)
-{
-    check_keys(e, p, source, "name");
-}
+static const struct rule FILE_OF_POD[] = {
+    GIVEN("path"),
+    CHECK_STR("path", check_local_path),
+    CALL(NULL, check_origin),
+    FILE_MODE("mode"),
+};
 
 static void check_file(struct field_errors *e, const struct field_path *p, const cJSON *file)
 {
-    struct str path = json_str(json_get(file, "path"));
-    const cJSON *field = json_get(file, "fieldRef"), *amount = json_get(file, "resourceFieldRef");
-
-    check_given(e, FIELD(p, "path"), path);
-    check_local_path(e, FIELD(p, "path"), path);
-    if (field) {
-        validate_field_ref(e, FIELD(p, "fieldRef"), field, true);
-        if (amount)
-            field_invalid_str(e, p, STR("resource"),
-                              "fieldRef and resourceFieldRef can not be specified simultaneously");
-    } else if (amount) {
-        validate_resource_field_ref(e, FIELD(p, "resourceFieldRef"), amount, true);
-    } else {
-        field_required(e, p, "one of fieldRef and resourceFieldRef is required");
-    }
-    check_file_mode(e, FIELD(p, "mode"), json_get(file, "mode"));
+    rules_check_value(e, p, file, NULL, FILE_OF_POD, COUNT(FILE_OF_POD));
 }
 
-static void check_downward(struct field_errors *e, const struct field_path *p, const cJSON *source)
+static void check_files(const struct check *c) /* upstream's paths have no index */
 {
-    check_file_mode(e, FIELD(p, "defaultMode"), json_get(source, "defaultMode"));
-    json_each(file, json_get(source, "items")) check_file(e, p, file);
+    json_each(file, json_get(c->value, "items")) check_file(c->e, c->at, file);
 }
 
 /* ---- projected ---- */
@@ -230,42 +189,53 @@ static void check_projected(struct field_errors *e, const struct field_path *p, 
 
 /* ---- one type a volume; in upstream's order ---- */
 
-static const struct source {
-    const char *name;
-    void (*check)(struct field_errors *e, const struct field_path *p, const cJSON *source);
-    const char *shown; /* in paths, when upstream writes it otherwise */
-} SOURCES[] = {
-    {"emptyDir", check_empty_dir, NULL},
-    {"hostPath", validate_host_path, NULL},
-    {"gitRepo", check_git, NULL},
-    {"gcePersistentDisk", NULL, NULL},
-    {"awsElasticBlockStore", NULL, NULL},
-    {"secret", check_secret, NULL},
-    {"nfs", validate_nfs, NULL},
-    {"iscsi", NULL, NULL},
-    {"glusterfs", NULL, NULL},
-    {"flocker", NULL, NULL},
-    {"persistentVolumeClaim", check_claim, NULL},
-    {"rbd", NULL, NULL},
-    {"cinder", NULL, NULL},
-    {"cephfs", NULL, "cephFS"},
-    {"quobyte", NULL, NULL},
-    {"downwardAPI", check_downward, "downwarAPI"},
-    {"fc", NULL, NULL},
-    {"flexVolume", NULL, NULL},
-    {"configMap", check_config_map, NULL},
-    {"azureFile", NULL, NULL},
-    {"vsphereVolume", NULL, NULL},
-    {"photonPersistentDisk", NULL, NULL},
-    {"portworxVolume", NULL, NULL},
-    {"azureDisk", NULL, NULL},
-    {"storageos", NULL, NULL},
-    {"projected", check_projected, NULL},
-    {"scaleIO", NULL, NULL},
-    {"csi", check_csi, NULL},
-    {"ephemeral", check_ephemeral, NULL},
-    {"image", check_image, NULL},
+#define KEYS(name) GIVEN(name), FILE_MODE("defaultMode"), EACH("items", ALL(KEY))
+#define LEGACY(name)                                                                               \
+    {                                                                                              \
+        .path = (name)                                                                             \
+    } /* legacy_volume.c */
+
+static const struct rule SOURCES[] = {
+    WITHIN("emptyDir", CHECK("sizeLimit", check_size_limit)),
+    CHECK("hostPath", validate_host_path),
+    WITHIN("gitRepo", GIVEN("repository"), CHECK_STR("directory", check_descending_path)),
+    LEGACY("gcePersistentDisk"),
+    LEGACY("awsElasticBlockStore"),
+    WITHIN("secret", KEYS("secretName")),
+    CHECK("nfs", validate_nfs),
+    LEGACY("iscsi"),
+    LEGACY("glusterfs"),
+    LEGACY("flocker"),
+    WITHIN("persistentVolumeClaim", GIVEN("claimName")),
+    LEGACY("rbd"),
+    LEGACY("cinder"),
+    LEGACY("cephfs"),
+    LEGACY("quobyte"),
+    WITHIN("downwardAPI", FILE_MODE("defaultMode"), CALL(NULL, check_files)),
+    LEGACY("fc"),
+    LEGACY("flexVolume"),
+    WITHIN("configMap", KEYS("name")),
+    LEGACY("azureFile"),
+    LEGACY("vsphereVolume"),
+    LEGACY("photonPersistentDisk"),
+    LEGACY("portworxVolume"),
+    LEGACY("azureDisk"),
+    LEGACY("storageos"),
+    CHECK("projected", check_projected),
+    LEGACY("scaleIO"),
+    WITHIN("csi", DRIVER_NAME("driver"), CHECK(NULL, check_csi_secret)),
+    WITHIN("ephemeral", REQUIRED("volumeClaimTemplate", ""),
+           CHECK("volumeClaimTemplate", validate_claim_template)),
+    WITHIN("image", ENUM("pullPolicy", ENUM_PULL_POLICY)),
 };
+
+/* Sources upstream spells differently in the paths of a second source. */
+static const char *shown(const char *source)
+{
+    if (strcmp(source, "cephfs") == 0)
+        return "cephFS";
+    return strcmp(source, "downwardAPI") == 0 ? "downwarAPI" : source;
+}
 
 /* The claim that is made for a volume of its own. */
 static struct str made_claim(struct arena *a, const struct pod_rules *rules, struct str volume)
@@ -287,7 +257,7 @@ static void check_made_claim(struct field_errors *e, const struct field_path *p,
                               .p);
 }
 
-/* What is asked of a source because of the pod around it. */
+/* What the pod around a source requires of it. */
 static void check_in_pod(struct field_errors *e, const struct field_path *p, const cJSON *volume,
                          const char *source, const struct pod_rules *rules)
 {
@@ -306,20 +276,20 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(SOURCES); i++) {
-        const cJSON *source = json_get(volume, SOURCES[i].name);
+        const struct rule *r = &SOURCES[i];
+        const cJSON *source = json_get(volume, r->path);
 
         if (!source)
             continue;
         if (n++)
-            field_forbidden(e, FIELD(p, SOURCES[i].shown ? SOURCES[i].shown : SOURCES[i].name),
-                            "may not specify more than 1 volume type");
-        else if (SOURCES[i].check)
-            SOURCES[i].check(e, FIELD(p, SOURCES[i].name), source);
+            field_forbidden(e, FIELD(p, shown(r->path)), "may not specify more than 1 volume type");
+        else if (r->check)
+            rules_check_value(e, p, volume, NULL, r, 1);
         else
-            validate_legacy_volume(e, p, SOURCES[i].name, source, false,
+            validate_legacy_volume(e, p, r->path, source, false,
                                    json_str(json_get(volume, "name")));
         if (n == 1)
-            check_in_pod(e, p, volume, SOURCES[i].name, rules);
+            check_in_pod(e, p, volume, r->path, rules);
     }
     if (!n)
         field_required(e, p, "must specify a volume type");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of one volume that hide one another, told in Warning headers in upstream's words. It must
- * never refuse anything, nor compare more than a few hundred paths: upstream compares each with
- * each. Source: warningsForOverlappingVirtualPaths in pkg/api/pod/warnings.go. */
+/* Files of one volume that hide one another, reported in Warning headers in upstream's words. It
+ * must never refuse anything, nor compare more than a few hundred paths: upstream compares each
+ * with each. Source: warningsForOverlappingVirtualPaths in pkg/api/pod/warnings.go. */
 #include "parts.h"
 
 #include <sublet/encode.h>

@@ -268,7 +268,7 @@ static void warn_host_ip(const struct warner *w, const struct field_path *at, co
                 .p);
 }
 
-/* Where a port was met first is kept as a text node beside it. */
+/* Where a port was met first is kept as a string node beside it. */
 static void warn_ports(struct port_warner *s, const struct field_path *p, const cJSON *list)
 {
     struct arena *a = s->w->arena;

@@ -35,18 +35,9 @@ static void check_resources(const struct check *c)
 }
 
 #define VERBS_OF_RULE SOME("verbs", "verbs must contain at least one value")
-static const struct rule NAMESPACED_RULE[] = {
-    VERBS_OF_RULE,
-    CHECK("nonResourceURLs", check_no_urls),
-    CALL(NULL, check_urls),
-    CALL(NULL, check_resources),
-};
-static const struct rule CLUSTER_RULE[] = {
-    VERBS_OF_RULE,
-    CALL(NULL, check_urls),
-    CALL(NULL, check_resources),
-};
-static const struct rule ROLE_RULES[] = {EACH("rules", NAMESPACED_RULE)};
+static const struct rule ROLE_RULES[] = {EACH("rules", VERBS_OF_RULE,
+                                              CHECK("nonResourceURLs", check_no_urls),
+                                              CALL(NULL, check_urls), CALL(NULL, check_resources))};
 
 static void check_selector(struct field_errors *e, const struct field_path *p,
                            const cJSON *selector)
@@ -58,14 +49,12 @@ static void check_selector(struct field_errors *e, const struct field_path *p,
         field_invalid(e, p, NULL, "invalid label selector.");
 }
 
-static const struct rule AGGREGATION[] = {
-    SOME("clusterRoleSelectors",
-         "at least one clusterRoleSelector required if aggregationRule is non-nil"),
-    CHECK_EACH("clusterRoleSelectors", check_selector),
-};
 static const struct rule CLUSTER_ROLE_RULES[] = {
-    EACH("rules", CLUSTER_RULE),
-    WITHIN("aggregationRule", AGGREGATION),
+    EACH("rules", VERBS_OF_RULE, CALL(NULL, check_urls), CALL(NULL, check_resources)),
+    WITHIN("aggregationRule",
+           SOME("clusterRoleSelectors",
+                "at least one clusterRoleSelector required if aggregationRule is non-nil"),
+           CHECK_EACH("clusterRoleSelectors", check_selector)),
 };
 
 /* ---- the kinds ---- */

@@ -84,21 +84,12 @@ void check_pool_name(struct field_errors *e, const struct field_path *p, struct 
 
 /* ---- what requests, classes and claims share ---- */
 
-void check_device_selectors(struct field_errors *e, const struct field_path *p, const cJSON *list)
+static const struct rule SELECTORS[] = {EACH_OF_AT_MOST(
+    NULL, MAX_SELECTORS, REQUIRED("cel", ""), MAX_LENGTH("cel.expression", MAX_EXPRESSION))};
+
+void check_device_selectors(const struct check *c)
 {
-    size_t i = 0;
-
-    if (!check_list_size(e, p, list, MAX_SELECTORS))
-        return;
-    json_each(selector, list)
-    {
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "cel");
-
-        if (!given(selector, "cel"))
-            field_required(e, at, "");
-        else if (json_str(json_path(selector, "cel.expression")).n > MAX_EXPRESSION)
-            field_too_long(e, FIELD(at, "expression"), MAX_EXPRESSION);
-    }
+    rules_check(c, SELECTORS, COUNT(SELECTORS));
 }
 
 /* Any JSON object. */
@@ -112,42 +103,29 @@ void check_raw_object(struct field_errors *e, const struct field_path *p, const 
         field_too_long(e, p, MAX_PARAMETERS);
 }
 
+static const struct rule CONFIG[] = {
+    REQUIRED("opaque", ""),
+    WITHIN("opaque", DRIVER_NAME("driver"), CHECK_ALWAYS("parameters", check_raw_object)),
+};
+
 void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config)
 {
-    const cJSON *opaque = given(config, "opaque");
-    AT(at, p, "opaque");
-
-    if (!opaque) {
-        field_required(e, at, "");
-        return;
-    }
-    check_driver_name(e, FIELD(at, "driver"), json_str(json_get(opaque, "driver")));
-    check_raw_object(e, FIELD(at, "parameters"), json_get(opaque, "parameters"));
+    rules_check_value(e, p, config, NULL, CONFIG, COUNT(CONFIG));
 }
 
-static void check_toleration(struct field_errors *e, const struct field_path *p,
-                             const cJSON *toleration)
+static void check_no_value(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
-    struct str key = json_str(json_get(toleration, "key")),
-               op = json_str(json_get(toleration, "operator")),
-               value = json_str(json_get(toleration, "value")),
-               effect = json_str(json_get(toleration, "effect"));
-
-    if (key.n)
-        check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, key);
-    if (str_eqc(op, "Exists") && value.n)
-        field_invalid_str(e, FIELD(p, "value"), value, "must be empty for operator `Exists`");
-    else if (str_eqc(op, "Equal"))
-        check_rule(e, FIELD(p, "value"), NAME_LABEL_VALUE, value);
-    check_enum(e, FIELD(p, "operator"), op, ENUM_DEVICE_TOLERATION_OPERATOR);
-    if (effect.n && !one_of(effect, ENUM_DEVICE_TAINT_EFFECT))
-        field_not_supported(e, FIELD(p, "effect"), effect, ENUM_DEVICE_TAINT_EFFECT);
+    if (json_str(value).n)
+        field_invalid_str(e, p, json_str(value), "must be empty for operator `Exists`");
 }
 
 /* ---- requests ---- */
 
-static void check_mode(struct field_errors *e, const struct field_path *p, const cJSON *request)
+static void check_mode(const struct check *c)
 {
+    struct field_errors *e = c->e;
+    const struct field_path *p = c->at;
+    const cJSON *request = c->value;
     struct str mode = json_str(json_get(request, "allocationMode"));
     int64_t count = json_i64_at(request, "count", 0);
     const cJSON *shown = json_new_i64(e->arena, count);
@@ -161,25 +139,20 @@ static void check_mode(struct field_errors *e, const struct field_path *p, const
         field_invalid(e, FIELD(p, "count"), shown, "must be greater than zero");
 }
 
-static void check_exact(struct field_errors *e, const struct field_path *p, const cJSON *request)
-{
-    const cJSON *tolerations = json_get(request, "tolerations");
-    struct str class = json_str(json_get(request, "deviceClassName"));
-    size_t i = 0;
+static const struct rule EXACT[] = {
+    NAME("deviceClassName", DNS1123_SUBDOMAIN),
+    CALL("selectors", check_device_selectors),
+    CALL(NULL, check_mode),
+    EACH_OF_AT_MOST("tolerations", MAX_TOLERATIONS, NAME_IF_SET("key", QUALIFIED),
+                    WHEN(NULL, "operator", "Exists", CHECK("value", check_no_value)),
+                    WHEN(NULL, "operator", "Equal", NAME_ALWAYS("value", LABEL_VALUE)),
+                    ENUM("operator", ENUM_DEVICE_TOLERATION_OPERATOR),
+                    ENUM_IF_SET("effect", ENUM_DEVICE_TAINT_EFFECT)),
+};
 
-    if (check_given(e, FIELD(p, "deviceClassName"), class))
-        check_rule(e, FIELD(p, "deviceClassName"), NAME_DNS1123_SUBDOMAIN, class);
-    check_device_selectors(e, FIELD(p, "selectors"), json_get(request, "selectors"));
-    check_mode(e, p, request);
-    if (check_list_size(e, FIELD(p, "tolerations"), tolerations, MAX_TOLERATIONS)) {
-        json_each(toleration, tolerations)
-            check_toleration(e, FIELD_INDEX(FIELD(p, "tolerations"), i++), toleration);
-    }
-}
-
-/* A list of texts or of objects with names, each once. */
-void check_unique(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                  const char *key)
+/* A list of strings, or of objects with names, each once. */
+static void check_unique(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                         const char *key)
 {
     struct names seen = {.arena = e->arena};
     size_t i = 0;
@@ -194,21 +167,16 @@ void check_unique(struct field_errors *e, const struct field_path *p, const cJSO
     }
 }
 
+static const struct rule ALTERNATIVES[] = {
+    EACH(NULL, NAME_ALWAYS("name", DNS1123_LABEL), ALL(EXACT)),
+    UNIQUE(NULL, "name"),
+};
+
 static void check_alternatives(struct field_errors *e, const struct field_path *p,
                                const cJSON *list)
 {
-    size_t i = 0;
-
-    if (!check_list_size(e, p, list, MAX_ALTERNATIVE))
-        return;
-    json_each(request, list)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
-        check_rule(e, FIELD(at, "name"), NAME_DNS1123_LABEL, json_str(json_get(request, "name")));
-        check_exact(e, at, request);
-    }
-    check_unique(e, p, list, "name");
+    if (check_list_size(e, p, list, MAX_ALTERNATIVE))
+        rules_check_value(e, p, list, NULL, ALTERNATIVES, COUNT(ALTERNATIVES));
 }
 
 static void check_request(struct field_errors *e, const struct field_path *p, const cJSON *request)
@@ -221,7 +189,7 @@ static void check_request(struct field_errors *e, const struct field_path *p, co
                       "exactly one of `exactly` or `firstAvailable` is required, but multiple "
                       "fields are set");
     else if (exactly)
-        check_exact(e, FIELD(p, "exactly"), exactly);
+        rules_check_value(e, FIELD(p, "exactly"), exactly, NULL, EXACT, COUNT(EXACT));
     else if (json_count(list))
         check_alternatives(e, FIELD(p, "firstAvailable"), list);
     else

@@ -11,13 +11,11 @@ void check_device_key(struct field_errors *e, const struct field_path *p, struct
 void check_pool_name(struct field_errors *e, const struct field_path *p, struct str name);
 /* Any JSON object. */
 void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value);
-void check_device_selectors(struct field_errors *e, const struct field_path *p, const cJSON *list);
+void check_device_selectors(const struct check *c);
 void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config);
 void check_binding_conditions(struct field_errors *e, const struct field_path *p,
                               const cJSON *device);
 /* A list of strings, or of objects with names, each once. */
-void check_unique(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                  const char *key);
 
 /* ---- requests of a claim ---- */
 void defaults_device_claim(struct arena *a, cJSON *spec);

@@ -4,22 +4,18 @@
 #include "../rules/kind.h"
 #include "device.h"
 
-static void validate_device_class(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_extended_name(struct field_errors *e, const struct field_path *p,
+                                const cJSON *name)
 {
-    const cJSON *spec = json_get(object, "spec"), *config = json_get(spec, "config");
-    const cJSON *name = given(spec, "extendedResourceName");
-    AT(p, NULL, "spec");
-    size_t i = 0;
-
-    (void)old;
-    check_device_selectors(e, FIELD(p, "selectors"), json_get(spec, "selectors"));
-    if (check_list_size(e, FIELD(p, "config"), config, MAX_CONFIG)) {
-        json_each(item, config) check_device_config(e, FIELD_INDEX(FIELD(p, "config"), i++), item);
-    }
-    if (name && !is_extended_resource(json_str(name)))
-        field_invalid(e, FIELD(p, "extendedResourceName"), name,
-                      "must be a valid extended resource name");
+    if (!is_extended_resource(json_str(name)))
+        field_invalid(e, p, name, "must be a valid extended resource name");
 }
+
+static const struct rule CLASS_RULES[] = {
+    CALL("spec.selectors", check_device_selectors),
+    EACH_OF_AT_MOST("spec.config", MAX_CONFIG, CHECK(NULL, check_device_config)),
+    CHECK("spec.extendedResourceName", check_extended_name),
+};
 
 /* ---- the kind ---- */
 
@@ -31,5 +27,5 @@ const struct kind KIND_DEVICE_CLASS = {
             .flags = RES_DELETE_RETURNS_OBJECT | RES_GENERATION | RES_ANY_PREFIX,
             .columns = COLUMNS_AGE,
         },
-    .validate = validate_device_class,
+    .rules = RULES(CLASS_RULES),
 };

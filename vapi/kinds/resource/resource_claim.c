@@ -23,16 +23,8 @@ static void claim_defaults(struct arena *a, cJSON *claim)
 
 #define MAX_IPS 16
 
-static void validate_resource_claim(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec");
-    AT(p, NULL, "spec");
-
-    if (old)
-        check_immutable(e, p, spec, json_get(old, "spec"));
-    else
-        check_claim_devices(e, FIELD(p, "devices"), json_get(spec, "devices"));
-}
+static const struct rule CLAIM_RULES[] = {
+    FIXED("spec"), ON_CREATE(CHECK_ALWAYS("spec.devices", check_claim_devices))};
 
 static bool is_hex(struct str s, const char *hyphens)
 {
@@ -65,61 +57,52 @@ static void check_share(struct field_errors *e, const struct field_path *p, cons
         field_invalid(e, FIELD(p, "shareID"), id, why);
 }
 
-static void check_result(struct field_errors *e, const struct field_path *p, const cJSON *result,
-                         const struct names *known)
+static void check_share_id(const struct check *c)
 {
-    check_request_name(e, FIELD(p, "request"), json_str(json_get(result, "request")), known);
-    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(result, "driver")));
-    check_pool_name(e, FIELD(p, "pool"), json_str(json_get(result, "pool")));
-    check_rule(e, FIELD(p, "device"), NAME_DNS1123_LABEL, json_str(json_get(result, "device")));
-    check_binding_conditions(e, p, result);
-    check_share(e, p, given(result, "shareID"));
+    check_share(c->e, c->at, given(c->value, "shareID"));
 }
 
-static void check_allocation(struct field_errors *e, const struct field_path *p,
-                             const cJSON *allocation, const struct names *known)
+static const struct rule DEVICE_ID[] = {
+    DRIVER_NAME("driver"),
+    CHECK_STR("pool", check_pool_name),
+    NAME_ALWAYS("device", DNS1123_LABEL),
+};
+
+static void check_request(const struct check *c)
 {
-    const cJSON *results = json_path(allocation, "devices.results");
-    const cJSON *config = json_path(allocation, "devices.config");
-    const cJSON *selector = given(allocation, "nodeSelector");
-    AT(devices, p, "devices");
-    size_t i = 0, k = 0;
-
-    if (check_list_size(e, FIELD(devices, "results"), results, MAX_REQUESTS)) {
-        json_each(result, results)
-            check_result(e, FIELD_INDEX(FIELD(devices, "results"), i++), result, known);
-    }
-    if (check_list_size(e, FIELD(devices, "config"), config, 2 * MAX_CONFIG)) {
-        json_each(item, config)
-        {
-            const struct field_path *at = FIELD_INDEX(FIELD(devices, "config"), k++);
-
-            check_enum(e, FIELD(at, "source"), json_str(json_get(item, "source")),
-                       ENUM_ALLOCATION_CONFIG_SOURCE);
-            check_request_refs(e, FIELD(at, "requests"), json_get(item, "requests"), known);
-            check_device_config(e, at, item);
-        }
-    }
-    if (selector)
-        validate_node_selector(e, FIELD(p, "nodeSelector"), selector);
+    check_request_name(c->e, c->at, json_str(c->value), c->context);
 }
+
+/* context: names of the requests of the claim. */
+static const struct rule RESULT[] = {
+    CALL("request", check_request),
+    ALL(DEVICE_ID),
+    CHECK(NULL, check_binding_conditions),
+    CALL(NULL, check_share_id),
+};
+
+static void check_requests(const struct check *c)
+{
+    check_request_refs(c->e, c->at, c->value, c->context);
+}
+
+static const struct rule ALLOCATION[] = {
+    EACH_OF_AT_MOST("devices.results", MAX_REQUESTS, ALL(RESULT)),
+    EACH_OF_AT_MOST("devices.config", 2 * MAX_CONFIG, ENUM("source", ENUM_ALLOCATION_CONFIG_SOURCE),
+                    CALL("requests", check_requests), CHECK(NULL, check_device_config)),
+    CHECK("nodeSelector", validate_node_selector),
+};
+
+static const struct rule CONSUMERS[] = {EACH(NULL, ALL_GIVEN(NULL, "resource", "name", "uid")),
+                                        UNIQUE(NULL, "uid")};
 
 static void check_reserved(struct field_errors *e, const struct field_path *p, const cJSON *status)
 {
-    static const char *const needed[] = {"resource", "name", "uid"};
     const cJSON *list = json_get(status, "reservedFor");
-    size_t i = 0;
 
     if (!check_list_size(e, p, list, MAX_RESERVED))
         return;
-    json_each(consumer, list)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
-        for (size_t k = 0; k < COUNT(needed); k++)
-            check_given(e, FIELD(at, needed[k]), json_str(json_get(consumer, needed[k])));
-    }
-    check_unique(e, p, list, "uid");
+    rules_check_value(e, p, list, NULL, CONSUMERS, COUNT(CONSUMERS));
     if (json_count(list) && !given(status, "allocation"))
         field_forbidden(e, p, "may not be specified when `allocated` is not set");
 }
@@ -134,44 +117,29 @@ static struct str device_id(struct arena *a, const cJSON *device)
     return share.n ? arena_printf(a, "%.*s/%.*s", STR_F(id), STR_F(share)) : id;
 }
 
-static void check_interfaces(struct field_errors *e, const struct field_path *p, const cJSON *ips)
+static void check_ip_of_device(struct field_errors *e, const struct field_path *p, const cJSON *ip)
 {
-    size_t i = 0;
-
-    json_each(ip, ips) check_interface(e, FIELD_INDEX(p, i++), json_str(ip));
-    check_unique(e, p, ips, NULL);
+    check_interface(e, p, json_str(ip));
 }
 
-static void check_network(struct field_errors *e, const struct field_path *p, const cJSON *data)
+static void check_allocated(const struct check *c)
 {
-    const cJSON *ips = json_get(data, "ips");
-
-    if (json_str(json_get(data, "interfaceName")).n > 256)
-        field_too_long(e, FIELD(p, "interfaceName"), 256);
-    if (json_str(json_get(data, "hardwareAddress")).n > 128)
-        field_too_long(e, FIELD(p, "hardwareAddress"), 128);
-    if (check_list_size(e, FIELD(p, "ips"), ips, MAX_IPS))
-        check_interfaces(e, FIELD(p, "ips"), ips);
+    if (!names_has(c->context, device_id(c->e->arena, c->value)))
+        field_invalid(c->e, c->at, c->value, "must be an allocated device in the claim");
 }
 
-static void check_device_status(struct field_errors *e, const struct field_path *p,
-                                const cJSON *device, const struct names *allocated)
-{
-    const cJSON *conditions = json_get(device, "conditions"), *data = given(device, "data");
-    struct str id = device_id(e->arena, device);
-
-    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(device, "driver")));
-    check_pool_name(e, FIELD(p, "pool"), json_str(json_get(device, "pool")));
-    check_rule(e, FIELD(p, "device"), NAME_DNS1123_LABEL, json_str(json_get(device, "device")));
-    check_share(e, p, given(device, "shareID"));
-    if (!names_has(allocated, id))
-        field_invalid(e, p, device, "must be an allocated device in the claim");
-    check_list_size(e, FIELD(p, "conditions"), conditions, MAX_CONDITIONS);
-    validate_conditions(e, FIELD(p, "conditions"), conditions);
-    if (data)
-        check_raw_object(e, FIELD(p, "data"), data);
-    check_network(e, FIELD(p, "networkData"), given(device, "networkData"));
-}
+/* context: the devices of the allocation. */
+static const struct rule DEVICE_STATUS[] = {
+    ALL(DEVICE_ID),
+    CALL(NULL, check_share_id),
+    CALL(NULL, check_allocated),
+    MAX_ITEMS("conditions", MAX_CONDITIONS),
+    CONDITIONS("conditions"),
+    CHECK("data", check_raw_object),
+    WITHIN("networkData", MAX_LENGTH("interfaceName", 256), MAX_LENGTH("hardwareAddress", 128),
+           EACH_OF_AT_MOST("ips", MAX_IPS, CHECK(NULL, check_ip_of_device)),
+           UNIQUE_OF_AT_MOST("ips", MAX_IPS)),
+};
 
 static void validate_resource_claim_status(struct field_errors *e, const cJSON *object,
                                            const cJSON *old)
@@ -190,14 +158,15 @@ static void validate_resource_claim_status(struct field_errors *e, const cJSON *
     {
         const struct field_path *at = FIELD_INDEX(FIELD(p, "devices"), i++);
 
-        check_device_status(e, at, device, &allocated);
+        rules_check_value(e, at, device, &allocated, DEVICE_STATUS, COUNT(DEVICE_STATUS));
         if (!names_add(&seen, device_id(e->arena, device), device))
             field_duplicate(e, at, json_new_string(e->arena, device_id(e->arena, device)));
     }
     if (allocation && before)
         check_immutable(e, FIELD(p, "allocation"), allocation, before);
     else if (allocation)
-        check_allocation(e, FIELD(p, "allocation"), allocation, &known);
+        rules_check_value(e, FIELD(p, "allocation"), allocation, &known, ALLOCATION,
+                          COUNT(ALLOCATION));
 }
 
 CELL(cell_state)
@@ -232,6 +201,6 @@ const struct kind KIND_RESOURCE_CLAIM = {
         },
     .defaults = claim_defaults,
     .new_status = "{}",
-    .validate = validate_resource_claim,
+    .rules = RULES(CLAIM_RULES),
     .validate_status = validate_resource_claim_status,
 };

@@ -10,17 +10,11 @@ static void template_defaults(struct arena *a, cJSON *object)
     defaults_device_claim(a, json_path(object, "spec.spec"));
 }
 
-static void validate_resource_claim_template(struct field_errors *e, const cJSON *object,
-                                             const cJSON *old)
-{
-    const cJSON *spec = json_get(object, "spec");
-    AT(p, NULL, "spec");
-
-    if (old)
-        check_immutable(e, p, spec, json_get(old, "spec"));
-    validate_claim_metadata(e, FIELD(p, "metadata"), json_get(spec, "metadata"));
-    check_claim_devices(e, FIELD(FIELD(p, "spec"), "devices"), json_path(spec, "spec.devices"));
-}
+static const struct rule TEMPLATE_RULES[] = {
+    FIXED("spec"),
+    CHECK_ALWAYS("spec.metadata", validate_claim_metadata),
+    CHECK_ALWAYS("spec.spec.devices", check_claim_devices),
+};
 
 /* ---- the kind ---- */
 
@@ -34,5 +28,5 @@ const struct kind KIND_RESOURCE_CLAIM_TEMPLATE = {
             .columns = COLUMNS_AGE,
         },
     .defaults = template_defaults,
-    .validate = validate_resource_claim_template,
+    .rules = RULES(TEMPLATE_RULES),
 };

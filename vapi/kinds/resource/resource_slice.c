@@ -373,25 +373,6 @@ static void check_place(struct field_errors *e, const struct field_path *p, cons
 
 /* ---- devices ---- */
 
-static void check_taints(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    size_t i = 0;
-
-    if (!check_list_size(e, p, list, MAX_TAINTS))
-        return;
-    json_each(taint, list)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-        struct str value = json_str(json_get(taint, "value"));
-
-        check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, json_str(json_get(taint, "key")));
-        if (value.n)
-            check_rule(e, FIELD(at, "value"), NAME_LABEL_VALUE, value);
-        check_enum(e, FIELD(at, "effect"), json_str(json_get(taint, "effect")),
-                   ENUM_DEVICE_TAINT_EFFECT);
-    }
-}
-
 /* As paths show a key: one that is too long without its middle. */
 static struct str short_key(struct arena *a, struct str key)
 {
@@ -431,23 +412,31 @@ static void check_facts(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void check_device(struct field_errors *e, const struct field_path *p, const cJSON *device,
-                         bool each_says_where)
+static void check_consumed(const struct check *c)
 {
-    check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, json_str(json_get(device, "name")));
-    check_facts(e, p, device);
-    check_taints(e, FIELD(p, "taints"), json_get(device, "taints"));
-    check_counter_sets(e, FIELD(p, "consumesCounters"), json_get(device, "consumesCounters"),
-                       "counterSet", MAX_CONSUMED);
-    if (each_says_where)
-        check_place(e, p, device, false);
-    else if (given(device, "nodeName") || given(device, "nodeSelector") ||
-             given(device, "allNodes"))
-        field_invalid(e, p, NULL,
+    check_counter_sets(c->e, c->at, c->value, "counterSet", MAX_CONSUMED);
+}
+
+static void check_device_place(const struct check *c)
+{
+    if (json_true(json_get(c->context, "perDeviceNodeSelection")))
+        check_place(c->e, c->at, c->value, false);
+    else if (given(c->value, "nodeName") || given(c->value, "nodeSelector") ||
+             given(c->value, "allNodes"))
+        field_invalid(c->e, c->at, NULL,
                       "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
                       "`perDeviceNodeSelection` is set to true in the ResourceSlice spec");
-    check_binding_conditions(e, p, device);
 }
+
+/* context: the spec of the slice. */
+static const struct rule DEVICES[] = {
+    EACH(NULL, NAME_ALWAYS("name", DNS1123_LABEL), CHECK_ALWAYS(NULL, check_facts),
+         EACH_OF_AT_MOST("taints", MAX_TAINTS, NAME_ALWAYS("key", QUALIFIED),
+                         NAME_IF_SET("value", LABEL_VALUE),
+                         ENUM("effect", ENUM_DEVICE_TAINT_EFFECT)),
+         CALL("consumesCounters", check_consumed), CALL(NULL, check_device_place),
+         CHECK(NULL, check_binding_conditions)),
+    UNIQUE(NULL, "name")};
 
 /* Fewer devices fit into a slice when they have more than plain attributes. */
 static size_t most_devices(const cJSON *devices)
@@ -461,64 +450,49 @@ static size_t most_devices(const cJSON *devices)
     return MAX_DEVICES;
 }
 
-static void check_devices(struct field_errors *e, const struct field_path *p, const cJSON *spec)
+static void check_devices(const struct check *c)
 {
-    const cJSON *devices = json_get(spec, "devices");
-    struct names seen = {.arena = e->arena};
-    size_t i = 0, k = 0;
-
-    if (!check_list_size(e, p, devices, most_devices(devices)))
-        return;
-    json_each(device, devices) check_device(e, FIELD_INDEX(p, i++), device,
-                                            json_true(json_get(spec, "perDeviceNodeSelection")));
-    json_each(device, devices)
-    {
-        const struct field_path *at = FIELD_INDEX(p, k++);
-
-        if (!names_add(&seen, json_str(json_get(device, "name")), device))
-            field_duplicate(e, at, json_get(device, "name"));
-    }
+    if (check_list_size(c->e, c->at, c->value, most_devices(c->value)))
+        rules_check_value(c->e, c->at, c->value, json_get(c->object, "spec"), DEVICES,
+                          COUNT(DEVICES));
 }
 
 /* ---- ResourceSlice ---- */
 
-static void check_pool(struct field_errors *e, const struct field_path *p, const cJSON *pool)
+static void check_slice_count(const struct check *c)
 {
-    int64_t count = json_i64_at(pool, "resourceSliceCount", 0);
-    int64_t generation = json_i64_at(pool, "generation", 0);
+    int64_t count = 0;
 
-    check_pool_name(e, FIELD(p, "name"), json_str(json_get(pool, "name")));
+    json_i64(c->value, &count);
     if (count <= 0)
-        field_invalid(e, FIELD(p, "resourceSliceCount"), json_new_i64(e->arena, count),
-                      "must be greater than zero");
-    if (generation < 0)
-        field_invalid(e, FIELD(p, "generation"), json_new_i64(e->arena, generation),
-                      "must be greater than or equal to zero");
+        field_invalid(c->e, c->at, json_new_i64(c->e->arena, count), "must be greater than zero");
 }
 
-static void validate_resource_slice(struct field_errors *e, const cJSON *object, const cJSON *old)
+static void check_slice_place(const struct check *c)
 {
-    const cJSON *spec = json_get(object, "spec"), *before = json_get(old, "spec");
-    AT(p, NULL, "spec");
-    AT(pool, p, "pool");
-
-    check_driver_name(e, FIELD(p, "driver"), json_str(json_get(spec, "driver")));
-    check_pool(e, pool, json_get(spec, "pool"));
-    if (old) {
-        check_immutable(e, FIELD(pool, "name"), json_path(spec, "pool.name"),
-                        json_path(before, "pool.name"));
-        check_immutable(e, FIELD(p, "driver"), json_get(spec, "driver"),
-                        json_get(before, "driver"));
-        check_immutable(e, FIELD(p, "nodeName"), given(spec, "nodeName"),
-                        given(before, "nodeName"));
-    }
-    check_place(e, p, spec, true);
-    if (given(spec, "sharedCounters") && given(spec, "devices"))
-        field_invalid_str(e, p, STR(""), "only one of `sharedCounters` or `devices` is allowed");
-    check_devices(e, FIELD(p, "devices"), spec);
-    check_counter_sets(e, FIELD(p, "sharedCounters"), json_get(spec, "sharedCounters"), "name",
-                       MAX_COUNTER_SETS);
+    check_place(c->e, c->at, c->value, true);
+    if (given(c->value, "sharedCounters") && given(c->value, "devices"))
+        field_invalid_str(c->e, c->at, STR(""),
+                          "only one of `sharedCounters` or `devices` is allowed");
 }
+
+static void check_shared_counters(const struct check *c)
+{
+    check_counter_sets(c->e, c->at, c->value, "name", MAX_COUNTER_SETS);
+}
+
+static const struct rule SLICE_RULES[] = {
+    DRIVER_NAME("spec.driver"),
+    CHECK_STR("spec.pool.name", check_pool_name),
+    CALL("spec.pool.resourceSliceCount", check_slice_count),
+    AT_LEAST("spec.pool.generation", 0, "must be greater than or equal to zero"),
+    FIXED("spec.pool.name"),
+    FIXED("spec.driver"),
+    FIXED("spec.nodeName"),
+    CALL("spec", check_slice_place),
+    CALL("spec.devices", check_devices),
+    CALL("spec.sharedCounters", check_shared_counters),
+};
 
 /* ---- the kind ---- */
 
@@ -548,5 +522,5 @@ const struct kind KIND_RESOURCE_SLICE = {
     .warnings = slice_warnings,
     .defaults = slice_defaults,
     .prepare_create = slice_prepare_create,
-    .validate = validate_resource_slice,
+    .rules = RULES(SLICE_RULES),
 };

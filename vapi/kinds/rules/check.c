@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of texts and objects that many kinds share, in upstream's words and order. Must never
+/* Checks of strings and objects that many kinds share, in upstream's words and order. Must never
  * change what it looks at. Source: apimachinery pkg/util/validation, pkg/api/validation,
  * pkg/apis/meta/v1/validation. */
 #include "check.h"
@@ -74,7 +74,7 @@ bool check_list_size(struct field_errors *e, const struct field_path *p, const c
     return json_count(list) <= most;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 struct str lower_case(struct arena *a, struct str s)
 {
@@ -96,8 +96,9 @@ bool check_rule(struct field_errors *e, const struct field_path *p, enum name_ru
     return n == 0;
 }
 
-bool check_rule_caseless(struct field_errors *e, const struct field_path *p, enum name_rule rule,
-                         struct str s)
+/* check_rule() of its lower case. */
+static bool check_rule_caseless(struct field_errors *e, const struct field_path *p,
+                                enum name_rule rule, struct str s)
 {
     const char *messages[NAME_MESSAGES_MAX];
     size_t n = name_check(rule, lower_case(e->arena, s), messages);
@@ -297,7 +298,7 @@ void check_local_path(struct field_errors *e, const struct field_path *p, struct
         field_invalid_str(e, p, path, "must not start with '..'");
 }
 
-bool is_http_path(struct str path)
+static bool is_http_path(struct str path)
 {
     for (size_t i = 0; i < path.n; i++) {
         if (!isalnum((unsigned char)path.p[i]) && !strchr("/-._~%!$&'()*+,;=:", path.p[i]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks that the validations of many kinds are made of. Each adds what is wrong to e, in
- * upstream's words; those that return bool tell whether nothing was. Internal to vapi/kinds. */
+ * upstream's words; those that return bool return whether nothing was. Internal to vapi/kinds. */
 #pragma once
 
 #include "names.h"
@@ -18,13 +18,10 @@
 
 extern const struct field_path SPEC, STATUS;
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
-/* The same of its lower case. */
-bool check_rule_caseless(struct field_errors *e, const struct field_path *p, enum name_rule rule,
-                         struct str s);
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */
 /* One of the supported values; an empty one is required to be set. */
 bool check_enum(struct field_errors *e, const struct field_path *p, struct str s,
@@ -48,9 +45,8 @@ bool cidr_contains(struct str cidr, struct str inner);
 /* "example.com/path", with a path of HTTP. */
 bool check_domain_prefixed_path(struct field_errors *e, const struct field_path *p,
                                 struct str text);
-bool is_http_path(struct str path);
 bool check_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
-/* The same, but what was accepted before stays so: the texts of a list. */
+/* The same, but what was accepted before stays so: the strings of a list. */
 bool check_legacy_ip(struct field_errors *e, const struct field_path *p, struct str ip,
                      const cJSON *accepted);
 bool check_legacy_cidr(struct field_errors *e, const struct field_path *p, struct str cidr,
@@ -67,7 +63,6 @@ void check_local_path(struct field_errors *e, const struct field_path *p, struct
 struct str lower_case(struct arena *a, struct str s);
 
 /* ---- numbers ---- */
-const char *range_text(struct arena *a, long long low, long long high);
 bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number);
 bool check_positive(struct field_errors *e, const struct field_path *p, const cJSON *number);
 bool check_range(struct field_errors *e, const struct field_path *p, const cJSON *number,

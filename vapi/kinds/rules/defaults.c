@@ -193,6 +193,6 @@ void set_status(struct arena *a, cJSON *object, const char *json)
 
     err_init(&err, a);
     if (json_parse(a, str_c(json), &status, &err))
-        __builtin_trap(); /* our own text */
+        __builtin_trap(); /* the JSON is ours */
     json_set(a, object, "status", status);
 }

@@ -51,5 +51,5 @@ void defaults_resources(struct arena *a, cJSON *requirements); /* limits and req
 void drop_member(cJSON *object, const char *path);
 /* A member, by dotted path, as the old object has it. */
 void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path);
-/* A fresh status from JSON text. */
+/* A fresh status from JSON. */
 void set_status(struct arena *a, cJSON *object, const char *json);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of texts, for what must be unique or is looked up in lists a client sends: with plain loops
- * a hostile object would cost the square of its size. */
+/* Sets of strings, for what must be unique or is looked up in lists a client sends: with plain
+ * loops a hostile object would cost the square of its size. */
 #include "names.h"
 
 static uint64_t slot_of(const struct names *n, struct str key)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of texts in an arena, each with the node it came from. Internal to vapi/kinds. */
+ * Sets of strings in an arena, each with the node it came from. Internal to vapi/kinds. */
 #pragma once
 
 #include <sublet/json.h>
@@ -20,7 +20,7 @@ struct names {
 bool names_add(struct names *n, struct str key, const cJSON *node); /* false: it was there */
 bool names_has(const struct names *n, struct str key);
 const cJSON *names_get(const struct names *n, struct str key);
-/* The keys of an object; the texts of a list; a member of each item of a list. */
+/* The keys of an object; the strings of a list; a member of each item of a list. */
 void names_add_keys(struct names *n, const cJSON *object);
 void names_add_texts(struct names *n, const cJSON *list);
 void names_add_members(struct names *n, const cJSON *list, const char *key);

@@ -10,7 +10,7 @@
 
 #include <ctype.h>
 
-const char *range_text(struct arena *a, long long low, long long high)
+static const char *range_text(struct arena *a, long long low, long long high)
 {
     return arena_printf(a, "must be between %lld and %lld, inclusive", low, high).p;
 }

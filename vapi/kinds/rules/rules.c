@@ -97,6 +97,27 @@ RULE_FUNCTION(call_value)
         r->call_value(c->e, c->at, c->value);
 }
 
+RULE_FUNCTION(call_always)
+{
+    r->call_value(c->e, c->at, c->value);
+}
+
+RULE_FUNCTION(call_str)
+{
+    r->call_str(c->e, c->at, json_str(c->value));
+}
+
+RULE_FUNCTION(test_str)
+{
+    r->test_str(c->e, c->at, json_str(c->value));
+}
+
+RULE_FUNCTION(given_str)
+{
+    if (check_given(c->e, c->at, json_str(c->value)))
+        r->test_str(c->e, c->at, json_str(c->value));
+}
+
 RULE_FUNCTION(call_each)
 {
     size_t i = 0;
@@ -160,6 +181,14 @@ RULE_FUNCTION(enum_if_set)
 RULE_FUNCTION(enum_if_given)
 {
     check_enum_if(c->e, c->at, c->value, r->values);
+}
+
+RULE_FUNCTION(enum_given)
+{
+    if (!c->value)
+        field_required(c->e, c->at, "");
+    else
+        check_enum_if(c->e, c->at, c->value, r->values);
 }
 
 RULE_FUNCTION(enum_always)
@@ -242,6 +271,12 @@ RULE_FUNCTION(range_else)
 
     if (json_i64(c->value, &value) && (value < r->low || value > r->high))
         field_invalid(c->e, c->at, c->value, r->words);
+}
+
+RULE_FUNCTION(file_mode)
+{
+    (void)r;
+    check_file_mode(c->e, c->at, c->value);
 }
 
 RULE_FUNCTION(port)
@@ -332,6 +367,12 @@ static void check_once(const struct check *c, const char *key, bool at_key)
 RULE_FUNCTION(unique)
 {
     check_once(c, r->words, false);
+}
+
+RULE_FUNCTION(unique_of_at_most)
+{
+    if (json_count(c->value) <= (size_t)r->high)
+        check_once(c, NULL, false);
 }
 
 RULE_FUNCTION(unique_key)

@@ -31,6 +31,8 @@ struct rule {
     size_t n;
     void (*call)(const struct check *c);
     void (*call_value)(struct field_errors *e, const struct field_path *p, const cJSON *value);
+    void (*call_str)(struct field_errors *e, const struct field_path *p, struct str value);
+    bool (*test_str)(struct field_errors *e, const struct field_path *p, struct str value);
 };
 
 /* Null is nothing here: where Go prints a nil pointer or list as null there is no value. */
@@ -48,7 +50,10 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
     {                                                                                              \
         .path = (path_), .check = rule_##how, __VA_ARGS__                                          \
     }
-#define RULE_ROWS(rows_) .rows = (rows_), .n = COUNT(rows_)
+/* Rows in rows; of tables outside of functions only. */
+#define ROWS_INSIDE(...)                                                                           \
+    .rows = (const struct rule[]){__VA_ARGS__},                                                    \
+    .n = sizeof((const struct rule[]){__VA_ARGS__}) / sizeof(struct rule)
 
 /* Something must be there; words may be "". */
 #define REQUIRED(path, words_)   RULE(path, required, .words = (words_))             /* any value */
@@ -65,7 +70,9 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
     RULE(path, enum_said, .values = (values_), .words = (words_))
 #define ENUM_IF_SET(path, values_)   RULE(path, enum_if_set, .values = (values_))
 #define ENUM_IF_GIVEN(path, values_) RULE(path, enum_if_given, .values = (values_))
-#define ENUM_ALWAYS(path, values_)   RULE(path, enum_always, .values = (values_))
+/* _GIVEN: required, and "" is one of the wrong values. */
+#define ENUM_GIVEN(path, values_)  RULE(path, enum_given, .values = (values_))
+#define ENUM_ALWAYS(path, values_) RULE(path, enum_always, .values = (values_))
 /* Each item; wrong ones are reported at the item, or (_LIST) at the list. */
 #define EACH_ENUM(path, values_)      RULE(path, each_enum, .values = (values_))
 #define EACH_ENUM_LIST(path, values_) RULE(path, each_enum_list, .values = (values_))
@@ -77,12 +84,10 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define NAME_IF_GIVEN(path, name_) RULE(path, name_if_given, .name = NAME_##name_)
 #define EACH_NAME(path, name_)     RULE(path, each_name, .name = NAME_##name_)
 
-/* Numbers; absent ones are right unless it says otherwise. */
-#define NONNEGATIVE(path) RULE(path, nonnegative)
-#define NONNEGATIVES(path, ...)                                                                    \
-    RULE(path, nonnegatives, .values = NAMES(__VA_ARGS__)) /* members                              \
-                                                            */
-#define POSITIVE(path)           RULE(path, positive)      /* absent is 0 */
+/* Numbers; absent ones are right unless it says otherwise. NONNEGATIVES: of members of path. */
+#define NONNEGATIVE(path)        RULE(path, nonnegative)
+#define NONNEGATIVES(path, ...)  RULE(path, nonnegatives, .values = NAMES(__VA_ARGS__))
+#define POSITIVE(path)           RULE(path, positive) /* absent is 0 */
 #define RANGE(path, low_, high_) RULE(path, range, .low = (low_), .high = (high_))
 #define AT_LEAST(path, low_, words_)                                                               \
     RULE(path, range_else, .low = (low_), .high = LLONG_MAX, .words = (words_))
@@ -91,6 +96,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
          .words = "must be less than or equal to " #high_)
 #define RANGE_ELSE(path, low_, high_, words_)                                                      \
     RULE(path, range_else, .low = (low_), .high = (high_), .words = (words_))
+#define USER_ID(path)             RANGE(path, 0, INT32_MAX) /* of Linux, or a group */
+#define FILE_MODE(path)           RULE(path, file_mode)
 #define PORT(path)                RULE(path, port) /* absent is 0 */
 #define PORT_OR_NAME(path)        RULE(path, port_or_name)
 #define INT_OR_PERCENT(path)      RULE(path, int_or_percent)
@@ -110,8 +117,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define MAX_LENGTH(path, most) RULE(path, max_length, .high = (most))
 #define MAX_ITEMS(path, most)  RULE(path, max_items, .high = (most))
 
-/* Of an update: the value is that of the object before. */
-#define ALL_FIXED(path, ...)               RULE(path, all_fixed, .values = NAMES(__VA_ARGS__)) /* members */
+/* Of an update: the value is that of the object before. ALL: members of path. */
+#define ALL_FIXED(path, ...)               RULE(path, all_fixed, .values = NAMES(__VA_ARGS__))
 #define FIXED(path)                        RULE(path, fixed)
 #define FIXED_TEXT(path)                   RULE(path, fixed_text) /* absent is shown as "" */
 #define FIXED_ELSE_FORBIDDEN(path, words_) RULE(path, fixed_else_forbidden, .words = (words_))
@@ -122,30 +129,41 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define DRIVER_NAME(path)    RULE(path, driver_name)
 
 /* Rows about a member that is there; about each item of a list; of a create or an update only. */
-#define WITHIN(path, rows_) RULE(path, within, RULE_ROWS(rows_))
-#define INSIDE(path, rows_) RULE(path, inside, RULE_ROWS(rows_)) /* absent is empty */
-#define EACH(path, rows_)   RULE(path, each, RULE_ROWS(rows_))
+#define WITHIN(path, ...) RULE(path, within, ROWS_INSIDE(__VA_ARGS__))
+#define INSIDE(path, ...) RULE(path, inside, ROWS_INSIDE(__VA_ARGS__)) /* absent is empty */
+/* The rows of a table. */
+#define ALL(rows_)      RULE(NULL, inside, .rows = (rows_), .n = COUNT(rows_))
+#define EACH(path, ...) RULE(path, each, ROWS_INSIDE(__VA_ARGS__))
 /* The same of a list that has at most so many items; of one that has more nothing else is said. */
-#define EACH_OF_AT_MOST(path, most, rows_)                                                         \
-    RULE(path, each_of_at_most, .high = (most), RULE_ROWS(rows_))
+#define EACH_OF_AT_MOST(path, most, ...)                                                           \
+    RULE(path, each_of_at_most, .high = (most), ROWS_INSIDE(__VA_ARGS__))
 /* When a member of the value is this string. */
-#define WHEN(path, member, is_, rows_)                                                             \
-    RULE(path, when, .other = (member), .words = (is_), RULE_ROWS(rows_))
-#define ON_CREATE(rows_) RULE(NULL, on_create, RULE_ROWS(rows_))
+#define WHEN(path, member, is_, ...)                                                               \
+    RULE(path, when, .other = (member), .words = (is_), ROWS_INSIDE(__VA_ARGS__))
+#define ON_CREATE(...) RULE(NULL, on_create, ROWS_INSIDE(__VA_ARGS__))
+#define ON_UPDATE(...) RULE(NULL, on_update, ROWS_INSIDE(__VA_ARGS__))
 /* Of a create, or of an update that changes the value: what was accepted once stays so. */
-#define CHANGED(path, rows_) RULE(path, changed, RULE_ROWS(rows_))
-#define ON_UPDATE(rows_)     RULE(NULL, on_update, RULE_ROWS(rows_))
+#define CHANGED(path, ...) RULE(path, changed, ROWS_INSIDE(__VA_ARGS__))
 /* Strings of a list, or members `key` of its items, each once. */
-#define UNIQUE(path, key)     RULE(path, unique, .words = (key))     /* reported at the item */
-#define UNIQUE_KEY(path, key) RULE(path, unique_key, .words = (key)) /* at its member */
+#define UNIQUE(path, key)             RULE(path, unique, .words = (key)) /* reported at the item */
+#define UNIQUE_OF_AT_MOST(path, most) RULE(path, unique_of_at_most, .high = (most))
+#define UNIQUE_KEY(path, key)         RULE(path, unique_key, .words = (key)) /* at its member */
 
 /* Logic across fields. CALL sees the member, its old value and the object, also when it is absent;
  * CHECK only a value that is there. */
 #define CALL(path, function)  RULE(path, call, .call = (function))
 #define CHECK(path, function) RULE(path, call_value, .call_value = (function))
+#define CHECK_ALWAYS(path, function)                                                               \
+    RULE(path, call_always, .call_value = (function))                          /* absent: NULL */
+#define CHECK_STR(path, function) RULE(path, call_str, .call_str = (function)) /* absent: "" */
+#define TEST_STR(path, function)  RULE(path, test_str, .test_str = (function))
 
+/* Required; then the function. */
+#define GIVEN_STR(path, function) RULE(path, given_str, .test_str = (function))
 /* The function of each item of a list. */
-#define CHECK_EACH(path, function) RULE(path, call_each, .call_value = (function))
+#define CHECK_EACH(path, function)     RULE(path, call_each, .call_value = (function))
+#define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
+#define TEST_EACH_STR(path, function)  EACH(path, TEST_STR(NULL, function))
 
 #define RULE_FUNCTION(how) void rule_##how(const struct check *c, const struct rule *r)
 RULE_FUNCTION(required);
@@ -157,6 +175,7 @@ RULE_FUNCTION(enum);
 RULE_FUNCTION(enum_said);
 RULE_FUNCTION(enum_if_set);
 RULE_FUNCTION(enum_if_given);
+RULE_FUNCTION(enum_given);
 RULE_FUNCTION(enum_always);
 RULE_FUNCTION(each_enum);
 RULE_FUNCTION(each_enum_list);
@@ -170,6 +189,7 @@ RULE_FUNCTION(nonnegatives);
 RULE_FUNCTION(positive);
 RULE_FUNCTION(range);
 RULE_FUNCTION(range_else);
+RULE_FUNCTION(file_mode);
 RULE_FUNCTION(port);
 RULE_FUNCTION(port_or_name);
 RULE_FUNCTION(int_or_percent);
@@ -196,7 +216,12 @@ RULE_FUNCTION(on_create);
 RULE_FUNCTION(on_update);
 RULE_FUNCTION(changed);
 RULE_FUNCTION(unique);
+RULE_FUNCTION(unique_of_at_most);
 RULE_FUNCTION(unique_key);
 RULE_FUNCTION(call);
 RULE_FUNCTION(call_value);
 RULE_FUNCTION(call_each);
+RULE_FUNCTION(call_always);
+RULE_FUNCTION(call_str);
+RULE_FUNCTION(test_str);
+RULE_FUNCTION(given_str);

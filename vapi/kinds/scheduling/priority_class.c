@@ -72,15 +72,9 @@ static void check_value_kept(const struct check *c)
         field_forbidden(c->e, c->at, "may not be changed in an update.");
 }
 
-static const struct rule CREATE[] = {
-    CALL(NULL, check_priority),
-    CALL("preemptionPolicy", check_policy),
-};
-static const struct rule UPDATE[] = {
-    CALL("value", check_value_kept),
-    FIXED("preemptionPolicy"),
-};
-static const struct rule CLASS_RULES[] = {ON_CREATE(CREATE), ON_UPDATE(UPDATE)};
+static const struct rule CLASS_RULES[] = {
+    ON_CREATE(CALL(NULL, check_priority), CALL("preemptionPolicy", check_policy)),
+    ON_UPDATE(CALL("value", check_value_kept), FIXED("preemptionPolicy"))};
 
 /* ---- the kind ---- */
 

@@ -62,11 +62,6 @@ static void check_kept(const struct check *c)
                     json_get(c->old, "attachRequired")); /* upstream's own path */
 }
 
-static const struct rule UPDATE[] = {
-    CALL("spec", check_kept),
-    FIXED("spec.volumeLifecycleModes"),
-};
-
 static const struct rule DRIVER_RULES[] = {
     ENUM_IF_GIVEN("spec.fsGroupPolicy", NAMES("File", "None", "ReadWriteOnceWithFSType")),
     CALL("spec.tokenRequests", check_audience),
@@ -74,7 +69,7 @@ static const struct rule DRIVER_RULES[] = {
     AT_LEAST("spec.nodeAllocatableUpdatePeriodSeconds", 10,
              "must be greater than or equal to 10 seconds"),
     CALL("spec.serviceAccountTokenInSecrets", check_token_source),
-    ON_UPDATE(UPDATE),
+    ON_UPDATE(CALL("spec", check_kept), FIXED("spec.volumeLifecycleModes")),
 };
 
 /* ---- warnings, cells ---- */

@@ -35,7 +35,7 @@ static void check_topology(struct field_errors *e, const struct field_path *p, c
     }
 }
 
-/* The texts of a set in one order, in brackets. */
+/* The strings of a set in one order, in brackets. */
 static void print_set(struct buf *b, struct arena *a, struct str *texts, size_t n)
 {
     qsort(texts, n, sizeof(*texts), str_order);
@@ -62,7 +62,7 @@ static struct str requirement_text(struct arena *a, const cJSON *requirement)
     return text;
 }
 
-/* What a term asks for, whatever the order of its parts. */
+/* What a term requires, whatever the order of its parts. */
 static struct str term_text(struct arena *a, const cJSON *term)
 {
     const cJSON *list = json_get(term, "matchLabelExpressions");
@@ -115,21 +115,14 @@ static void check_any_parameters(const struct check *c)
     check_parameters(c->e, c->at, c->value, true);
 }
 
-static void check_terms(const struct check *c)
-{
-    check_topologies(c->e, c->at, c->value);
-}
-
-static const struct rule UPDATE[] = {CALL(NULL, check_fixed)};
-
 static const struct rule CLASS_RULES[] = {
-    ON_UPDATE(UPDATE),
+    ON_UPDATE(CALL(NULL, check_fixed)),
     CALL("provisioner", check_provisioner),
     CALL("parameters", check_any_parameters),
     ENUM_IF_SET("reclaimPolicy", NAMES("Delete", "Retain")),
     ENUM_IF_GIVEN("volumeBindingMode", ENUM_VOLUME_BINDING_MODE),
     REQUIRED("volumeBindingMode", ""),
-    CALL("allowedTopologies", check_terms),
+    CHECK_ALWAYS("allowedTopologies", check_topologies),
 };
 
 /* ---- warnings, cells ---- */

@@ -47,11 +47,6 @@ static void check_size(struct field_errors *e, const struct field_path *p, const
         field_too_long(e, p, MAX_SIZE);
 }
 
-static void check_source(const struct check *c)
-{
-    check_attachment_source(c->e, c->at, c->value);
-}
-
 static const struct rule VOLUME_ERROR[] = {
     CHECK("message", check_message),
     RANGE("errorCode", 0, INT32_MAX),
@@ -59,11 +54,11 @@ static const struct rule VOLUME_ERROR[] = {
 
 static const struct rule ATTACHMENT_RULES[] = {
     DRIVER_NAME("spec.attacher"),
-    CALL("spec.source", check_source),
+    CHECK_ALWAYS("spec.source", check_attachment_source),
     NAME_ALWAYS("spec.nodeName", DNS1123_SUBDOMAIN),
     CHECK("status.attachmentMetadata", check_size),
-    WITHIN("status.attachError", VOLUME_ERROR),
-    WITHIN("status.detachError", VOLUME_ERROR),
+    WITHIN("status.attachError", ALL(VOLUME_ERROR)),
+    WITHIN("status.detachError", ALL(VOLUME_ERROR)),
     NAME_IF_GIVEN("spec.source.persistentVolumeName", DNS1123_SUBDOMAIN),
     FIXED("spec"),
 };

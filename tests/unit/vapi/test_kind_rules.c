@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows validation is made of: what each kind of row reports of an object, where, and in which
+ * words; and that every kind of the table has what a write and a table need. */
+#include "test.h"
+
+#include "../../../vapi/kinds/rules/kind.h"
+
+static const char *const COLOURS[] = {"Blue", "Red", NULL};
+
+static const struct rule INNER[] = {NONNEGATIVE("n"), GIVEN("name")};
+static const struct rule FIRST[] = {FORBIDDEN("n", "on create")};
+static const struct rule LATER[] = {FORBIDDEN("n", "on update")};
+
+static void check_sum(const struct check *c)
+{
+    if (json_i64_at(c->value, "a", 0) > json_i64_at(c->object, "most", 10))
+        field_invalid(c->e, FIELD(c->at, "a"), json_get(c->value, "a"), "too much");
+}
+
+static void check_even(struct field_errors *e, const struct field_path *p, const cJSON *number)
+{
+    int64_t n;
+
+    if (json_i64(number, &n) && n % 2)
+        field_invalid(e, p, number, "must be even");
+}
+
+/* A row, an object, the object before (NULL: a create), and the errors. */
+static const struct {
+    const char *name;
+    struct rule row;
+    const char *object, *old, *errors;
+} CASES[] = {
+    {"required", REQUIRED("a.b", "why"), "{\"a\":{\"b\":null}}", NULL, "Required value: why a.b;"},
+    {"required there", REQUIRED("a", ""), "{\"a\":\"\"}", NULL, ""},
+    {"given empty", GIVEN("a"), "{\"a\":\"\"}", NULL, "Required value a;"},
+    {"given absent", GIVEN_ELSE("a", "why"), "{}", NULL, "Required value: why a;"},
+    {"all given", ALL_GIVEN("a", "x", "y"), "{\"a\":{\"y\":\"1\"}}", NULL, "Required value a.x;"},
+    {"some", SOME("a", ""), "{\"a\":[]}", NULL, "Required value a;"},
+    {"some there", SOME("a", ""), "{\"a\":[1]}", NULL, ""},
+    {"forbidden", FORBIDDEN("a", "not here"), "{\"a\":0}", NULL, "Forbidden: not here a;"},
+    {"forbidden null", FORBIDDEN("a", "not here"), "{\"a\":null}", NULL, ""},
+    {"enum absent", ENUM("a", COLOURS), "{}", NULL, "Required value a;"},
+    {"enum wrong", ENUM("a", COLOURS), "{\"a\":\"x\"}", NULL,
+     "Unsupported value: \"x\": supported values: \"Blue\", \"Red\" a;"},
+    {"enum right", ENUM("a", COLOURS), "{\"a\":\"Red\"}", NULL, ""},
+    {"enum said", ENUM_SAID("a", COLOURS, "valid values: x"), "{}", NULL,
+     "Required value: valid values: x a;"},
+    {"enum if set", ENUM_IF_SET("a", COLOURS), "{\"a\":\"\"}", NULL, ""},
+    {"enum if given", ENUM_IF_GIVEN("a", COLOURS), "{\"a\":\"\"}", NULL,
+     "Unsupported value: \"\": supported values: \"Blue\", \"Red\" a;"},
+    {"enum if given, absent", ENUM_IF_GIVEN("a", COLOURS), "{}", NULL, ""},
+    {"enum always", ENUM_ALWAYS("a", COLOURS), "{}", NULL,
+     "Unsupported value: \"\": supported values: \"Blue\", \"Red\" a;"},
+    {"each enum", EACH_ENUM("a", COLOURS), "{\"a\":[\"Red\",\"x\"]}", NULL,
+     "Unsupported value: \"x\": supported values: \"Blue\", \"Red\" a[1];"},
+    {"each enum of a list", EACH_ENUM_LIST("a", COLOURS), "{\"a\":[\"x\"]}", NULL,
+     "Unsupported value: \"x\": supported values: \"Blue\", \"Red\" a;"},
+    {"name absent", NAME("a", PATH_SEGMENT), "{}", NULL, "Required value a;"},
+    {"name wrong", NAME("a", PATH_SEGMENT), "{\"a\":\"..\"}", NULL,
+     "Invalid value: \"..\": may not be '..' a;"},
+    {"name if set", NAME_IF_SET("a", PATH_SEGMENT), "{\"a\":\"\"}", NULL, ""},
+    {"name if given", NAME_IF_GIVEN("a", PATH_SEGMENT), "{\"a\":\".\"}", NULL,
+     "Invalid value: \".\": may not be '.' a;"},
+    {"each name", EACH_NAME("a", PATH_SEGMENT), "{\"a\":[\"x\",\".\"]}", NULL,
+     "Invalid value: \".\": may not be '.' a[1];"},
+    {"nonnegative", NONNEGATIVE("a"), "{\"a\":-1}", NULL,
+     "Invalid value: -1: must be greater than or equal to 0 a;"},
+    {"nonnegatives", NONNEGATIVES("s", "a", "b"), "{\"s\":{\"a\":1,\"b\":-2}}", NULL,
+     "Invalid value: -2: must be greater than or equal to 0 s.b;"},
+    {"positive absent", POSITIVE("a"), "{}", NULL,
+     "Invalid value: 0: must be greater than zero a;"},
+    {"range", RANGE("a", 1, 3), "{\"a\":4}", NULL,
+     "Invalid value: 4: must be between 1 and 3, inclusive a;"},
+    {"range absent", RANGE("a", 1, 3), "{}", NULL, ""},
+    {"at least", AT_LEAST("a", 2, "more"), "{\"a\":1}", NULL, "Invalid value: 1: more a;"},
+    {"at most", AT_MOST_NUMBER("a", 2), "{\"a\":3}", NULL,
+     "Invalid value: 3: must be less than or equal to 2 a;"},
+    {"port absent", PORT("a"), "{}", NULL,
+     "Invalid value: 0: must be between 1 and 65535, inclusive a;"},
+    {"no more than another", AT_MOST("s.a", "s.b"), "{\"s\":{\"a\":2,\"b\":1}}", NULL,
+     "Invalid value: 2: cannot be greater than s.b s.a;"},
+    {"all no more than another", ALL_AT_MOST("s", "s.b", "c", "a"), "{\"s\":{\"a\":2,\"b\":1}}",
+     NULL, "Invalid value: 2: cannot be greater than s.b s.a;"},
+    {"decreased", NOT_DECREASED("a"), "{\"a\":1}", "{\"a\":2}",
+     "Invalid value: 1: cannot be decremented a;"},
+    {"gone is decreased", NOT_DECREASED("a"), "{}", "{\"a\":0}",
+     "Invalid value: 0: cannot be decremented a;"},
+    {"decreased of a create", NOT_DECREASED("a"), "{\"a\":1}", NULL, ""},
+    {"length", MAX_LENGTH("a", 2), "{\"a\":\"abc\"}", NULL,
+     "Too long: may not be more than 2 bytes a;"},
+    {"items", MAX_ITEMS("a", 1), "{\"a\":[1,2]}", NULL, "Too many: 2: must have at most 1 item a;"},
+    {"unique", UNIQUE("a", NULL), "{\"a\":[\"x\",\"y\",\"x\"]}", NULL,
+     "Duplicate value: \"x\" a[2];"},
+    {"unique at its key", UNIQUE_KEY("a", "n"), "{\"a\":[{\"n\":\"x\"},{\"n\":\"x\"}]}", NULL,
+     "Duplicate value: \"x\" a[1].n;"},
+    {"fixed", FIXED("a"), "{\"a\":1}", "{\"a\":2}", "Invalid value: 1: field is immutable a;"},
+    {"fixed of a create", FIXED("a"), "{\"a\":1}", NULL, ""},
+    {"fixed null", FIXED("a"), "{\"a\":null}", "{}", ""},
+    {"fixed text", FIXED_TEXT("a"), "{}", "{\"a\":\"x\"}",
+     "Invalid value: \"\": field is immutable a;"},
+    {"all fixed", ALL_FIXED("s", "a", "b"), "{\"s\":{\"b\":1}}", "{\"s\":{}}",
+     "Invalid value: 1: field is immutable s.b;"},
+    {"fixed, forbidden", FIXED_ELSE_FORBIDDEN("a", "no"), "{\"a\":1}", "{}", "Forbidden: no a;"},
+    {"within", WITHIN("s", ALL(INNER)), "{\"s\":{\"n\":-1}}", NULL,
+     "Invalid value: -1: must be greater than or equal to 0 s.n;Required value s.name;"},
+    {"within nothing", WITHIN("s", ALL(INNER)), "{}", NULL, ""},
+    {"inside nothing", INSIDE("s", ALL(INNER)), "{}", NULL, "Required value s.name;"},
+    {"each", EACH("s", ALL(INNER)), "{\"s\":[{\"name\":\"x\"},{}]}", NULL,
+     "Required value s[1].name;"},
+    {"each of at most", EACH_OF_AT_MOST("s", 1, ALL(INNER)), "{\"s\":[{},{}]}", NULL,
+     "Too many: 2: must have at most 1 item s;"},
+    {"when it is", WHEN("s", "t", "x", ALL(INNER)), "{\"s\":{\"t\":\"x\"}}", NULL,
+     "Required value s.name;"},
+    {"when it is not", WHEN("s", "t", "x", ALL(INNER)), "{\"s\":{\"t\":\"y\"}}", NULL, ""},
+    {"on create", ON_CREATE(ALL(FIRST)), "{\"n\":1}", NULL, "Forbidden: on create n;"},
+    {"on create, an update", ON_CREATE(ALL(FIRST)), "{\"n\":1}", "{}", ""},
+    {"on update", ON_UPDATE(ALL(LATER)), "{\"n\":1}", "{}", "Forbidden: on update n;"},
+    {"changed", CHANGED("s", ALL(INNER)), "{\"s\":{\"n\":1}}", "{\"s\":{}}",
+     "Required value s.name;"},
+    {"not changed", CHANGED("s", ALL(INNER)), "{\"s\":{}}", "{\"s\":{}}", ""},
+    {"call", CALL("s", check_sum), "{\"s\":{\"a\":3},\"most\":2}", NULL,
+     "Invalid value: 3: too much s.a;"},
+    {"check", CHECK("a", check_even), "{\"a\":3}", NULL, "Invalid value: 3: must be even a;"},
+    {"check nothing", CHECK("a", check_even), "{}", NULL, ""},
+    {"check each", CHECK_EACH("a", check_even), "{\"a\":[2,3]}", NULL,
+     "Invalid value: 3: must be even a[1];"},
+};
+
+static cJSON *parse(struct arena *a, const char *text)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (text && json_parse(a, str_c(text), &tree, &err))
+        fail_msg("%s: %.*s", text, STR_F(err.message));
+    return tree;
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_new(0);
+        struct buf got = BUF_INIT(0);
+        struct field_errors e;
+        const cJSON *object = parse(a, CASES[i].object), *old = parse(a, CASES[i].old);
+        const struct check c = {
+            .e = &e, .value = object, .old = old, .object = object, .before = old};
+
+        field_errors_init(&e, a);
+        rules_check(&c, &CASES[i].row, 1);
+        for (const struct err_cause *cause = e.first; cause; cause = cause->next)
+            buf_printf(&got, "%.*s %.*s;", STR_F(cause->message), STR_F(cause->field));
+        if (!str_eqc(buf_str(&got), CASES[i].errors))
+            fail_msg("%s:\n got  %.*s\n want %s", CASES[i].name, STR_F(buf_str(&got)),
+                     CASES[i].errors);
+        buf_fini(&got);
+        arena_free(a);
+    }
+}
+
+/* A row names one of the resources once, and every column has a cell. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (const struct kind *const *k = KINDS; *k; k++) {
+        const struct resource *r = &(*k)->resource;
+
+        for (const struct kind *const *other = KINDS; *other != *k; other++)
+            assert_false(str_eq((*other)->resource.plural, r->plural) &&
+                         str_eq((*other)->resource.group, r->group) &&
+                         str_eq((*other)->resource.version, r->version));
+        for (const struct column *c = r->columns; c && c->name; c++)
+            assert_non_null(c->cell);
+        assert_true(!(*k)->from_storage == !(*k)->to_storage);
+        assert_true(!(*k)->from_storage == !r->storage_version.n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_table)};
+
+    return cmocka_run_group_tests_name("kind rules", tests, NULL, NULL);
+}
