@@ -116,16 +116,13 @@ cJSON *json_at(const cJSON *array, size_t index)
 
 cJSON *json_path(const cJSON *node, const char *path)
 {
-    struct str rest = str_c(path);
-    cJSON *at = NULL;
+    const char *dot;
 
-    while (rest.p) {
-        at = json_get_str(node, str_cut(&rest, '.'));
-        if (!at)
-            return NULL;
-        node = at;
+    while (path && (dot = strchr(path, '.'))) {
+        node = json_get_str(node, (struct str){path, (size_t)(dot - path)});
+        path = dot + 1;
     }
-    return at;
+    return path ? json_get(node, path) : NULL;
 }
 
 cJSON *json_first(const cJSON *parent)
