@@ -19,38 +19,20 @@ static void binding_defaults(struct arena *a, cJSON *binding)
     }
 }
 
-static void check_group(struct field_errors *e, const struct field_path *p, const cJSON *ref,
-                        const char *group)
-{
-    const char *const supported[] = {group, NULL};
-    struct str given_group = json_str(json_get(ref, "apiGroup"));
+static const char *const NO_GROUP[] = {"", NULL};
+static const char *const GROUP[] = {RBAC_GROUP, NULL};
+static const char *const ROLES[] = {"Role", "ClusterRole", NULL};
+static const char *const CLUSTER_ROLES[] = {"ClusterRole", NULL};
+static const char *const SUBJECTS[] = {"ServiceAccount", "User", "Group", NULL};
 
-    if (!str_eqc(given_group, group))
-        field_not_supported(e, FIELD(p, "apiGroup"), given_group, supported);
-}
-
-static void check_subject(struct field_errors *e, const struct field_path *p, const cJSON *subject,
-                          bool namespaced)
-{
-    static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL};
-    struct str kind = json_str(json_get(subject, "kind")),
-               name = json_str(json_get(subject, "name"));
-
-    check_given(e, FIELD(p, "name"), name);
-    if (!one_of(kind, kinds)) {
-        field_not_supported(e, FIELD(p, "kind"), kind, kinds);
-        return;
-    }
-    if (!str_eqc(kind, "ServiceAccount")) {
-        check_group(e, p, subject, RBAC_GROUP);
-        return;
-    }
-    if (name.n)
-        check_rule(e, FIELD(p, "name"), NAME_DNS1123_SUBDOMAIN, name);
-    check_group(e, p, subject, "");
-    if (!namespaced)
-        check_given(e, FIELD(p, "namespace"), json_str(json_get(subject, "namespace")));
-}
+static const struct rule SUBJECT[] = {
+    GIVEN("name"),
+    ENUM_ALWAYS("kind", SUBJECTS),
+    WHEN(NULL, "kind", "ServiceAccount", NAME_IF_SET("name", DNS1123_SUBDOMAIN),
+         ENUM_ALWAYS("apiGroup", NO_GROUP)),
+    WHEN(NULL, "kind", "User", ENUM_ALWAYS("apiGroup", GROUP)),
+    WHEN(NULL, "kind", "Group", ENUM_ALWAYS("apiGroup", GROUP)),
+};
 
 /* As upstream's internal type is printed. */
 static cJSON *internal_ref(struct arena *a, const cJSON *ref)
@@ -64,40 +46,24 @@ static cJSON *internal_ref(struct arena *a, const cJSON *ref)
     return o;
 }
 
-static void check_binding(struct field_errors *e, const cJSON *binding, const cJSON *old,
-                          const char *const *kinds)
+static void check_role_kept(const struct check *c)
 {
-    const cJSON *ref = json_get(binding, "roleRef");
-    struct str kind = json_str(json_get(ref, "kind")), name = json_str(json_get(ref, "name"));
-    bool namespaced = kinds[1] != NULL; /* where a Role will do */
-    AT(p, NULL, "roleRef");
-    AT(list, NULL, "subjects");
-    size_t i = 0;
-
-    check_group(e, p, ref, RBAC_GROUP);
-    if (!one_of(kind, kinds))
-        field_not_supported(e, FIELD(p, "kind"), kind, kinds);
-    if (check_given(e, FIELD(p, "name"), name))
-        check_rule(e, FIELD(p, "name"), NAME_PATH_SEGMENT, name);
-    json_each(subject, json_get(binding, "subjects"))
-        check_subject(e, FIELD_INDEX(list, i++), subject, namespaced);
-    if (old && !same_value(ref, json_get(old, "roleRef")))
-        field_invalid(e, p, internal_ref(e->arena, ref), "cannot change roleRef");
+    if (!same_value(c->value, c->old))
+        field_invalid(c->e, c->at, internal_ref(c->e->arena, c->value), "cannot change roleRef");
 }
 
-static void binding_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    static const char *const kinds[] = {"Role", "ClusterRole", NULL};
-
-    check_binding(e, object, old, kinds);
-}
-
-static void cluster_binding_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    static const char *const kinds[] = {"ClusterRole", NULL};
-
-    check_binding(e, object, old, kinds);
-}
+static const struct rule BINDING_RULES[] = {
+    INSIDE("roleRef", ENUM_ALWAYS("apiGroup", GROUP), ENUM_ALWAYS("kind", ROLES),
+           NAME("name", PATH_SEGMENT)),
+    EACH("subjects", ALL(SUBJECT)),
+    ON_UPDATE(CALL("roleRef", check_role_kept)),
+};
+static const struct rule CLUSTER_BINDING_RULES[] = {
+    INSIDE("roleRef", ENUM_ALWAYS("apiGroup", GROUP), ENUM_ALWAYS("kind", CLUSTER_ROLES),
+           NAME("name", PATH_SEGMENT)),
+    EACH("subjects", ALL(SUBJECT), WHEN(NULL, "kind", "ServiceAccount", GIVEN("namespace"))),
+    ON_UPDATE(CALL("roleRef", check_role_kept)),
+};
 
 /* path: the kind of the subjects. */
 static void cell_subjects(const struct row *r, const struct column *c)
@@ -149,7 +115,7 @@ const struct kind KIND_CLUSTER_ROLE_BINDING = {
         },
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
-    .validate = cluster_binding_validate,
+    .rules = RULES(CLUSTER_BINDING_RULES),
 };
 
 const struct kind KIND_ROLE_BINDING = {
@@ -163,5 +129,5 @@ const struct kind KIND_ROLE_BINDING = {
         },
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
-    .validate = binding_validate,
+    .rules = RULES(BINDING_RULES),
 };
