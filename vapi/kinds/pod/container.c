@@ -6,30 +6,39 @@
 
 /* ---- ports ---- */
 
-static void check_container_port(struct pod_check *c, const struct field_path *p, const cJSON *port,
-                                 struct names *names)
+static void check_number(struct field_errors *e, const struct field_path *p, const cJSON *number)
 {
-    const cJSON *name = json_get(port, "name"), *host = json_get(port, "hostPort");
-    int64_t number = json_i64_at(port, "containerPort", 0);
+    int64_t n;
 
-    if (json_str(name).n && check_port_name(c->e, FIELD(p, "name"), json_str(name)) &&
-        !names_add(names, json_str(name), port))
-        field_duplicate(c->e, FIELD(p, "name"), name);
-    if (!number)
-        field_required(c->e, FIELD(p, "containerPort"), "");
+    if (!json_i64(number, &n) || !n)
+        field_required(e, p, "");
     else
-        check_port(c->e, FIELD(p, "containerPort"), json_get(port, "containerPort"));
-    if (host)
-        check_port(c->e, FIELD(p, "hostPort"), host);
-    check_enum(c->e, FIELD(p, "protocol"), json_str(json_get(port, "protocol")), ENUM_PROTOCOL);
+        check_port(e, p, number);
 }
 
-static void check_ports(struct pod_check *c, const struct field_path *p, const cJSON *ports)
+static const struct rule PORT_RULES[] = {
+    CHECK_ALWAYS("containerPort", check_number),
+    WITHIN("hostPort", PORT(NULL)),
+    ENUM("protocol", ENUM_PROTOCOL),
+};
+
+static void check_port_of(struct field_errors *e, const struct field_path *p, const cJSON *port,
+                          struct names *names)
+{
+    const cJSON *name = json_get(port, "name");
+
+    if (json_str(name).n && check_port_name(e, FIELD(p, "name"), json_str(name)) &&
+        !names_add(names, json_str(name), port))
+        field_duplicate(e, FIELD(p, "name"), name);
+    rules_check_value(e, p, port, NULL, PORT_RULES, COUNT(PORT_RULES));
+}
+
+static void check_ports(const struct check *c)
 {
     struct names names = {.arena = c->e->arena};
     size_t i = 0;
 
-    json_each(port, ports) check_container_port(c, FIELD_INDEX(p, i++), port, &names);
+    json_each(port, c->value) check_port_of(c->e, FIELD_INDEX(c->at, i++), port, &names);
 }
 
 /* A port of the node can be taken once. */
@@ -54,8 +63,7 @@ static void check_host_ports(struct pod_check *c, const struct field_path *p,
 
 /* ---- mounts and devices ---- */
 
-static void check_propagation(struct pod_check *c, const struct field_path *p, const cJSON *mount,
-                              const cJSON *container)
+static void check_propagation(const struct check *c, const struct field_path *p, const cJSON *mount)
 {
     static const char *const read_only[] = {"Disabled", "Enabled", "IfPossible", NULL};
     const cJSON *way = json_get(mount, "mountPropagation");
@@ -63,7 +71,7 @@ static void check_propagation(struct pod_check *c, const struct field_path *p, c
 
     check_enum_if(c->e, FIELD(p, "mountPropagation"), way, ENUM_MOUNT_PROPAGATION_MODE);
     if (str_eqc(json_str(way), "Bidirectional") &&
-        !json_true(json_path(container, "securityContext.privileged")))
+        !json_true(json_path(c->object, "securityContext.privileged")))
         field_forbidden(
             c->e, FIELD(p, "mountPropagation"),
             "Bidirectional mount propagation is available only to privileged containers");
@@ -78,7 +86,7 @@ static void check_propagation(struct pod_check *c, const struct field_path *p, c
                         "may only be specified when mountPropagation is None or not specified");
 }
 
-static void check_sub_path(struct pod_check *c, const struct field_path *list,
+static void check_sub_path(const struct check *c, const struct field_path *list,
                            const struct field_path *p, const cJSON *mount)
 {
     struct str path = json_str(json_get(mount, "subPath"));
@@ -94,21 +102,22 @@ static void check_sub_path(struct pod_check *c, const struct field_path *list,
     check_descending_path(c->e, FIELD(list, "subPathExpr"), expression);
 }
 
-static void check_mounts(struct pod_check *c, const struct field_path *p, const cJSON *container)
+static void check_mounts(const struct check *c)
 {
+    const struct pod_check *pod = c->context;
     struct names paths = {.arena = c->e->arena}, devices = paths, device_paths = paths;
     size_t i = 0;
 
-    names_add_members(&devices, json_get(container, "volumeDevices"), "name");
-    names_add_members(&device_paths, json_get(container, "volumeDevices"), "devicePath");
-    json_each(mount, json_get(container, "volumeMounts"))
+    names_add_members(&devices, json_get(c->object, "volumeDevices"), "name");
+    names_add_members(&device_paths, json_get(c->object, "volumeDevices"), "devicePath");
+    json_each(mount, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(mount, "name"));
         struct str path = json_str(json_get(mount, "mountPath"));
 
         check_given(c->e, FIELD(at, "name"), name);
-        if (!names_has(&c->volumes, name))
+        if (!names_has(&pod->volumes, name))
             field_not_found(c->e, FIELD(at, "name"), json_get(mount, "name"));
         check_given(c->e, FIELD(at, "mountPath"), path);
         if (!names_add(&paths, path, mount))
@@ -119,17 +128,18 @@ static void check_mounts(struct pod_check *c, const struct field_path *p, const 
         if (names_has(&device_paths, path))
             field_invalid_str(c->e, FIELD(at, "mountPath"), path,
                               "must not already exist as a path in volumeDevices");
-        check_sub_path(c, p, at, mount);
-        check_propagation(c, p, mount, container);
+        check_sub_path(c, c->at, at, mount);
+        check_propagation(c, c->at, mount);
     }
 }
 
-static void check_device(struct pod_check *c, const struct field_path *p, const cJSON *device,
+static void check_device(const struct check *c, const struct field_path *p, const cJSON *device,
                          struct names *names, struct names *paths)
 {
     struct str name = json_str(json_get(device, "name"));
     struct str path = json_str(json_get(device, "devicePath"));
-    const cJSON *volume = names_get(&c->volumes, name);
+    const struct pod_check *pod = c->context;
+    const cJSON *volume = names_get(&pod->volumes, name);
 
     check_given(c->e, FIELD(p, "name"), name);
     if (!names_add(names, name, device) && name.n)
@@ -148,16 +158,16 @@ static void check_device(struct pod_check *c, const struct field_path *p, const 
         field_invalid_str(c->e, FIELD(p, "devicePath"), path, "can not contain backsteps ('..')");
 }
 
-static void check_devices(struct pod_check *c, const struct field_path *p, const cJSON *container)
+static void check_devices(const struct check *c)
 {
     struct names names = {.arena = c->e->arena}, paths = names, mounts = names, mount_paths = names;
     size_t i = 0;
 
-    names_add_members(&mounts, json_get(container, "volumeMounts"), "name");
-    names_add_members(&mount_paths, json_get(container, "volumeMounts"), "mountPath");
-    json_each(device, json_get(container, "volumeDevices"))
+    names_add_members(&mounts, json_get(c->object, "volumeMounts"), "name");
+    names_add_members(&mount_paths, json_get(c->object, "volumeMounts"), "mountPath");
+    json_each(device, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
+        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(device, "name"));
         struct str path = json_str(json_get(device, "devicePath"));
 
@@ -173,93 +183,92 @@ static void check_devices(struct pod_check *c, const struct field_path *p, const
 
 /* ---- what every container has ---- */
 
-static void check_resize_policy(struct pod_check *c, const struct field_path *p, const cJSON *list)
+static void check_resize_policy(const struct check *c)
 {
     static const char *const resources[] = {"cpu", "memory", NULL};
     static const char *const policies[] = {"NotRequired", "RestartContainer", NULL};
+    const struct pod_check *pod = c->context;
     struct names seen = {.arena = c->e->arena};
-    bool never = str_eqc(json_str(json_get(c->spec, "restartPolicy")), "Never");
+    bool never = str_eqc(json_str(json_get(pod->spec, "restartPolicy")), "Never");
     size_t i = 0;
 
-    json_each(item, list)
+    json_each(item, c->value)
     {
         struct str name = json_str(json_get(item, "resourceName"));
         struct str policy = json_str(json_get(item, "restartPolicy"));
 
         if (!names_add(&seen, name, item))
-            field_duplicate(c->e, FIELD_INDEX(p, i), json_get(item, "resourceName"));
-        check_enum(c->e, p, name, resources);
-        check_enum(c->e, p, policy, policies);
+            field_duplicate(c->e, FIELD_INDEX(c->at, i), json_get(item, "resourceName"));
+        check_enum(c->e, c->at, name, resources);
+        check_enum(c->e, c->at, policy, policies);
         if (never && !str_eqc(policy, "NotRequired"))
-            field_invalid_str(c->e, p, policy,
+            field_invalid_str(c->e, c->at, policy,
                               "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
         i++;
     }
 }
 
+static void check_resources(const struct check *c)
+{
+    const struct pod_check *pod = c->context;
+
+    validate_requirements(c->e, c->at, c->value, &pod->claims, false);
+}
+
+static void check_security(const struct check *c)
+{
+    const struct pod_check *pod = c->context;
+
+    validate_container_security(c->e, c->at, c->value, pod->host_users);
+}
+
+static const char *const MESSAGES[] = {"File", "FallbackToLogsOnError", NULL};
+
+static const struct rule CONTAINER[] = {
+    NAME("name", DNS1123_LABEL),
+    GIVEN("image"),
+    ENUM("terminationMessagePolicy", MESSAGES),
+    CALL("ports", check_ports),
+    CHECK("env", validate_env),
+    CHECK("envFrom", validate_env_from),
+    CALL("volumeMounts", check_mounts),
+    CALL("volumeDevices", check_devices),
+    ENUM("imagePullPolicy", ENUM_PULL_POLICY),
+    CALL("resources", check_resources),
+    CALL("resizePolicy", check_resize_policy),
+    CALL("securityContext", check_security),
+};
+
 static void check_common(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
-    static const char *const messages[] = {"File", "FallbackToLogsOnError", NULL};
-    struct field_errors *e = c->e;
-    struct str name = json_str(json_get(container, "name"));
-
-    if (check_given(e, FIELD(p, "name"), name))
-        check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, name);
-    check_given(e, FIELD(p, "image"), json_str(json_get(container, "image")));
-    check_enum(e, FIELD(p, "terminationMessagePolicy"),
-               json_str(json_get(container, "terminationMessagePolicy")), messages);
-    check_ports(c, FIELD(p, "ports"), json_get(container, "ports"));
-    validate_env(e, FIELD(p, "env"), json_get(container, "env"));
-    validate_env_from(e, FIELD(p, "envFrom"), json_get(container, "envFrom"));
-    check_mounts(c, FIELD(p, "volumeMounts"), container);
-    check_devices(c, FIELD(p, "volumeDevices"), container);
-    check_enum(e, FIELD(p, "imagePullPolicy"), json_str(json_get(container, "imagePullPolicy")),
-               ENUM_PULL_POLICY);
-    validate_requirements(e, FIELD(p, "resources"), json_get(container, "resources"), &c->claims,
-                          false);
-    check_resize_policy(c, FIELD(p, "resizePolicy"), json_get(container, "resizePolicy"));
-    validate_container_security(e, FIELD(p, "securityContext"),
-                                json_get(container, "securityContext"), c->host_users);
+    rules_check_value(c->e, p, container, c, CONTAINER, COUNT(CONTAINER));
 }
 
 /* ---- restart rules ---- */
 
 #define RULES_NEED_POLICY "must specify restartPolicy when restart rules are used"
 
-static void check_restart_rule(struct pod_check *c, const struct field_path *p, const cJSON *rule)
-{
-    static const char *const actions[] = {"Restart", "RestartAllContainers", NULL};
-    static const char *const ops[] = {"In", "NotIn", NULL};
-    const cJSON *codes = json_get(rule, "exitCodes");
-    struct str action = json_str(json_get(rule, "action"));
-    struct str op = json_str(json_get(codes, "operator"));
-    size_t n = json_count(json_get(codes, "values"));
+static const char *const ACTIONS[] = {"Restart", "RestartAllContainers", NULL};
+static const char *const OPERATORS[] = {"In", "NotIn", NULL};
 
-    if (!one_of(action, actions))
-        field_not_supported(c->e, FIELD(p, "action"), action, actions);
-    if (!codes) {
-        field_required(c->e, FIELD(p, "exitCodes"), "must be specified");
-        return;
-    }
-    if (!one_of(op, ops))
-        field_not_supported(c->e, FIELD(FIELD(p, "exitCodes"), "operator"), op, ops);
-    if (n > 255)
-        field_too_many(c->e, FIELD(FIELD(p, "exitCodes"), "values"), n, 255);
+static void check_has_policy(const struct check *c)
+{
+    if (!c->value && json_count(json_get(c->object, "restartPolicyRules")))
+        field_required(c->e, c->at, RULES_NEED_POLICY);
 }
+
+static const struct rule RESTART_RULES[] = {
+    CALL("restartPolicy", check_has_policy),
+    ENUM_IF_GIVEN("restartPolicy", ENUM_RESTART_POLICY),
+    MAX_ITEMS("restartPolicyRules", 20),
+    EACH("restartPolicyRules", ENUM_ALWAYS("action", ACTIONS),
+         REQUIRED("exitCodes", "must be specified"),
+         WITHIN("exitCodes", ENUM_ALWAYS("operator", OPERATORS), MAX_ITEMS("values", 255))),
+};
 
 static void check_restart(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
-    const cJSON *policy = json_get(container, "restartPolicy");
-    const cJSON *rules = json_get(container, "restartPolicyRules");
-    const struct field_path *list = FIELD(p, "restartPolicyRules");
-    size_t i = 0;
-
-    if (!policy && json_count(rules))
-        field_required(c->e, FIELD(p, "restartPolicy"), RULES_NEED_POLICY);
-    check_enum_if(c->e, FIELD(p, "restartPolicy"), policy, ENUM_RESTART_POLICY);
-    if (json_count(rules) > 20)
-        field_too_many(c->e, list, json_count(rules), 20);
-    json_each(rule, rules) check_restart_rule(c, FIELD_INDEX(list, i++), rule);
+    rules_check_value(c->e, p, container, NULL, RESTART_RULES, COUNT(RESTART_RULES));
 }
 
 /* ---- the three lists ---- */
