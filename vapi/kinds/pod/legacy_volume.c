@@ -7,41 +7,36 @@
 #include <ctype.h>
 #include <string.h>
 
-/* A volume of a pod, or (persistent) a PersistentVolume; name is the volume's. */
+/* The context of rows: a volume of a pod, or (persistent) a PersistentVolume; name is the volume's.
+ */
 struct subject {
-    struct field_errors *e;
-    const struct field_path *p;
-    const cJSON *source;
     bool persistent;
     struct str name;
 };
 
-static struct str text(const struct subject *s, const char *member)
+static bool is_persistent(const struct check *c)
 {
-    return json_str(json_get(s->source, member));
+    const struct subject *s = c->context;
+
+    return s->persistent;
 }
 
-static void check_secret_ref(const struct subject *s)
+static void check_namespace(const struct check *c)
 {
-    const cJSON *ref = given(s->source, "secretRef");
-    AT(at, s->p, "secretRef");
-
-    if (!ref)
-        return;
-    check_given(s->e, FIELD(at, "name"), json_str(json_get(ref, "name")));
-    if (s->persistent)
-        check_given(s->e, FIELD(at, "namespace"), json_str(json_get(ref, "namespace")));
+    if (is_persistent(c))
+        check_given(c->e, c->at, json_str(c->value));
 }
 
-static void check_partition(const struct subject *s)
+#define SECRET_REF WITHIN("secretRef", GIVEN("name"), CALL("namespace", check_namespace))
+
+static void check_partition(struct field_errors *e, const struct field_path *p,
+                            const cJSON *partition)
 {
-    const cJSON *partition = json_get(s->source, "partition");
     int64_t n;
 
     /* 0 is none; the words of upstream leave it out. */
     if (json_i64(partition, &n) && (n < 0 || n > 255))
-        field_invalid(s->e, FIELD(s->p, "partition"), partition,
-                      "must be between 1 and 255, inclusive");
+        field_invalid(e, p, partition, "must be between 1 and 255, inclusive");
 }
 
 /* ---- iscsi ---- */
@@ -83,100 +78,97 @@ static bool is_iqn(struct str s)
     return false;
 }
 
-static void check_initiator(const struct subject *s, const char *member, struct str name,
-                            bool pod_words)
+static void check_initiator(const struct check *c, const struct field_path *p, struct str name)
 {
     bool iqn = str_has_prefix(name, STR("iqn")), eui = str_has_prefix(name, STR("eui"));
     bool naa = str_has_prefix(name, STR("naa"));
 
     if (!iqn && !eui && !naa)
-        field_invalid_str(s->e, FIELD(s->p, member), name,
-                          pod_words ? "must be valid format starting with iqn, eui, or naa"
-                                    : "must be valid format");
+        field_invalid_str(c->e, p, name,
+                          is_persistent(c) ? "must be valid format"
+                                           : "must be valid format starting with iqn, eui, or naa");
     else if ((iqn && !is_iqn(name)) || (eui && !all_alnum(str_from(name, 4), 16)) ||
              (naa && !all_alnum(str_from(name, 4), 32)))
-        field_invalid_str(s->e, FIELD(s->p, member), name, "must be valid format");
+        field_invalid_str(c->e, p, name, "must be valid format");
 }
 
-static void check_iscsi_names(const struct subject *s)
+static void check_iqn(const struct check *c)
+{
+    if (check_given(c->e, c->at, json_str(c->value)))
+        check_initiator(c, c->at, json_str(c->value));
+}
+
+static void check_chap_secret(const struct check *c)
+{
+    bool asks = json_true(json_get(c->object, "chapAuthDiscovery")) ||
+                json_true(json_get(c->object, "chapAuthSession"));
+
+    if (asks && !c->value)
+        field_required(c->e, c->at, "");
+    if (c->value && is_persistent(c))
+        check_given(c->e, FIELD(c->at, "name"), json_str(json_get(c->value, "name")));
+}
+
+static void check_iscsi_names(const struct check *c)
 {
     static const char too_long[] = "Total length of <volume name>:<iscsi.targetPortal> must be "
                                    "under 64 characters if iscsi.initiatorName is specified.";
-    const cJSON *initiator = given(s->source, "initiatorName");
-    struct str portal = text(s, "targetPortal");
+    const struct subject *s = c->context;
+    const cJSON *initiator = given(c->value, "initiatorName");
+    struct str portal = json_str(json_get(c->value, "targetPortal"));
 
     if (!initiator)
         return;
     if (s->name.n + 1 + portal.n > 64) {
         if (s->persistent)
-            field_invalid_str(s->e, FIELD(s->p, "targetportal"), portal, too_long);
+            field_invalid_str(c->e, FIELD(c->at, "targetportal"), portal, too_long);
         else
-            field_invalid_str(s->e, FIELD(s->p->parent, "name"), s->name, too_long);
+            field_invalid_str(c->e, FIELD(c->at->parent, "name"), s->name, too_long);
     }
-    check_initiator(s, "initiatorname", json_str(initiator), !s->persistent);
-}
-
-static void check_iscsi(const struct subject *s)
-{
-    const cJSON *secret = given(s->source, "secretRef");
-    bool asks = json_true(json_get(s->source, "chapAuthDiscovery")) ||
-                json_true(json_get(s->source, "chapAuthSession"));
-
-    if (check_given(s->e, FIELD(s->p, "iqn"), text(s, "iqn")))
-        check_initiator(s, "iqn", text(s, "iqn"), !s->persistent);
-    check_range(s->e, FIELD(s->p, "lun"), given(s->source, "lun"), 0, 255);
-    if (asks && !secret)
-        field_required(s->e, FIELD(s->p, "secretRef"), "");
-    if (secret && s->persistent)
-        check_given(s->e, FIELD(FIELD(s->p, "secretRef"), "name"),
-                    json_str(json_get(secret, "name")));
-    check_iscsi_names(s);
+    check_initiator(c, FIELD(c->at, "initiatorname"), json_str(initiator));
 }
 
 /* ---- fc, glusterfs, flocker, quobyte ---- */
 
-static void check_fc(const struct subject *s)
+static void check_fc(struct field_errors *e, const struct field_path *p, const cJSON *fc)
 {
-    const cJSON *targets = json_get(s->source, "targetWWNs"), *lun = given(s->source, "lun");
-    bool ids = json_count(json_get(s->source, "wwids"));
-    AT(at, s->p, "targetWWNs");
+    const cJSON *targets = json_get(fc, "targetWWNs"), *lun = given(fc, "lun");
+    bool ids = json_count(json_get(fc, "wwids"));
+    AT(at, p, "targetWWNs");
 
     if (!json_count(targets) && !ids)
-        field_required(s->e, at, "must specify either targetWWNs or wwids, but not both");
+        field_required(e, at, "must specify either targetWWNs or wwids, but not both");
     if (json_count(targets) && ids)
-        field_invalid(s->e, at, targets,
-                      "targetWWNs and wwids can not be specified simultaneously");
+        field_invalid(e, at, targets, "targetWWNs and wwids can not be specified simultaneously");
     if (json_count(targets) && !lun)
-        field_required(s->e, FIELD(s->p, "lun"), "lun is required if targetWWNs is specified");
+        field_required(e, FIELD(p, "lun"), "lun is required if targetWWNs is specified");
     else if (json_count(targets))
-        check_range(s->e, FIELD(s->p, "lun"), lun, 0, 255);
+        check_range(e, FIELD(p, "lun"), lun, 0, 255);
 }
 
-static void check_glusterfs(const struct subject *s)
+static void check_endpoints_namespace(const struct check *c)
 {
-    const cJSON *ns = given(s->source, "endpointsNamespace");
-    AT(at, s->p, "endpointsNamespace");
-
-    if (!s->persistent || !ns)
+    if (!is_persistent(c) || !c->value)
         return;
-    if (json_str(ns).n)
-        check_rule(s->e, at, NAME_DNS1123_LABEL, json_str(ns));
+    if (json_str(c->value).n)
+        check_rule(c->e, c->at, NAME_DNS1123_LABEL, json_str(c->value));
     else
-        field_invalid_str(s->e, at, STR(""),
+        field_invalid_str(c->e, c->at, STR(""),
                           "if the endpointnamespace is set, it must be a valid namespace name");
 }
 
-static void check_flocker(const struct subject *s)
+static void check_flocker(struct field_errors *e, const struct field_path *p, const cJSON *flocker)
 {
-    struct str name = text(s, "datasetName"), uuid = text(s, "datasetUUID");
+    struct str name = json_str(json_get(flocker, "datasetName"));
+    struct str uuid = json_str(json_get(flocker, "datasetUUID"));
 
     if (!name.n && !uuid.n)
-        field_required(s->e, s->p, "one of datasetName and datasetUUID is required");
+        field_required(e, p, "one of datasetName and datasetUUID is required");
     if (name.n && uuid.n)
-        field_invalid_str(s->e, s->p, STR("resource"),
+        field_invalid_str(e, p, STR("resource"),
                           "datasetName and datasetUUID can not be specified simultaneously");
     if (str_find(name, '/') != name.n)
-        field_invalid_str(s->e, FIELD(s->p, "datasetName"), name, "must not contain '/'");
+        field_invalid_str(e, FIELD(p, "datasetName"), name, "must not contain '/'");
 }
 
 /* As Go's net.SplitHostPort sees it: host:port, [host]:port; either may be empty. */
@@ -194,25 +186,24 @@ static bool is_host_port(struct str s)
     return str_find(rest, ':') == rest.n && open == s.n && close == s.n;
 }
 
-static void check_quobyte(const struct subject *s)
+static void check_registry(const struct check *c)
 {
     static const char form[] = "must be a host:port pair or multiple pairs separated by commas";
-    struct str registry = text(s, "registry"), rest = registry;
+    struct str registry = json_str(c->value), rest = registry;
 
     if (!registry.n) {
-        field_required(s->e, FIELD(s->p, "registry"), form);
-    } else if (text(s, "tenant").n >= 65) {
-        field_required(s->e, FIELD(s->p, "tenant"),
+        field_required(c->e, c->at, form);
+    } else if (json_str(json_get(c->object, "tenant")).n >= 65) {
+        field_required(c->e, FIELD(c->at->parent, "tenant"),
                        "must be a UUID and may not exceed a length of 64 characters");
     } else {
         while (rest.p)
             if (!is_host_port(str_cut(&rest, ',')))
-                field_invalid_str(s->e, FIELD(s->p, "registry"), registry, form);
+                field_invalid_str(c->e, c->at, registry, form);
     }
-    check_given(s->e, FIELD(s->p, "volume"), text(s, "volume"));
 }
 
-/* ---- flexVolume, azure, storageos ---- */
+/* ---- flexVolume, azure ---- */
 
 static bool is_reserved(struct field_errors *e, struct str key)
 {
@@ -225,27 +216,25 @@ static bool is_reserved(struct field_errors *e, struct str key)
            str_has_suffix(str_c(lower), STR(".k8s.io"));
 }
 
-static void check_flex(const struct subject *s)
+static void check_options(struct field_errors *e, const struct field_path *p, const cJSON *options)
 {
-    json_each(option, json_get(s->source, "options"))
+    json_each(option, options)
     {
         struct str key = str_c(option->string);
 
-        if (is_reserved(s->e, key))
-            field_invalid_str(s->e, FIELD_KEY(FIELD(s->p, "options"), key), key,
+        if (is_reserved(e, key))
+            field_invalid_str(e, FIELD_KEY(p, key), key,
                               "kubernetes.io and k8s.io namespaces are reserved");
     }
 }
 
-static void check_azure_file(const struct subject *s)
+static void check_secret_namespace(const struct check *c)
 {
-    const cJSON *ns = given(s->source, "secretNamespace");
-
-    if (s->persistent && ns)
-        check_given(s->e, FIELD(s->p, "secretNamespace"), json_str(ns));
+    if (c->value)
+        check_namespace(c);
 }
 
-static void check_azure_disk(const struct subject *s)
+static void check_disk_uri(const struct check *c)
 {
     static const char *const managed[] = {
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
@@ -253,73 +242,63 @@ static void check_azure_disk(const struct subject *s)
         NULL};
     static const char *const blobs[] = {
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd", NULL};
-    const cJSON *kind = given(s->source, "kind");
+    const cJSON *kind = given(c->object, "kind");
     bool is_managed = str_eqc(json_str(kind), "Managed");
-    struct str uri = text(s, "diskURI");
+    struct str uri = json_str(c->value);
 
-    check_enum_if(s->e, FIELD(s->p, "cachingMode"), given(s->source, "cachingMode"),
-                  ENUM_AZURE_DATA_DISK_CACHING_MODE);
-    check_enum_if(s->e, FIELD(s->p, "kind"), kind, ENUM_AZURE_DATA_DISK_KIND);
     if (kind && !str_has_prefix(uri, is_managed ? STR("/subscriptions/") : STR("https://")))
-        field_not_supported(s->e, FIELD(s->p, "diskURI"), uri, is_managed ? managed : blobs);
-}
-
-static void check_storageos(const struct subject *s)
-{
-    struct str name = text(s, "volumeName"), ns = text(s, "volumeNamespace");
-
-    if (name.n)
-        check_rule(s->e, FIELD(s->p, "volumeName"), NAME_DNS1123_LABEL, name);
-    if (ns.n)
-        check_rule(s->e, FIELD(s->p, "volumeNamespace"), NAME_DNS1123_LABEL, ns);
-    check_secret_ref(s);
+        field_not_supported(c->e, c->at, uri, is_managed ? managed : blobs);
 }
 
 /* ---- the table ---- */
 
 static const struct plugin {
     const char *name, *shown; /* shown: in paths, when upstream writes it otherwise */
-    const char *required[3];
-    void (*check)(const struct subject *s);
+    const struct rule *rows;
+    size_t n;
 } PLUGINS[] = {
-    {"gcePersistentDisk", "persistentDisk", {"pdName"}, check_partition},
-    {"awsElasticBlockStore", NULL, {"volumeID"}, check_partition},
-    {"iscsi", NULL, {"targetPortal"}, check_iscsi},
-    {"glusterfs", NULL, {"endpoints", "path"}, check_glusterfs},
-    {"flocker", NULL, {NULL}, check_flocker},
-    {"rbd", NULL, {"monitors", "image"}, NULL},
-    {"cinder", NULL, {"volumeID"}, check_secret_ref},
-    {"cephfs", NULL, {"monitors"}, NULL},
-    {"quobyte", NULL, {NULL}, check_quobyte},
-    {"fc", NULL, {NULL}, check_fc},
-    {"flexVolume", NULL, {"driver"}, check_flex},
-    {"azureFile", NULL, {"secretName", "shareName"}, check_azure_file},
-    {"vsphereVolume", NULL, {"volumePath"}, NULL},
-    {"photonPersistentDisk", NULL, {"pdID"}, NULL},
-    {"portworxVolume", NULL, {"volumeID"}, NULL},
-    {"azureDisk", NULL, {"diskName", "diskURI"}, check_azure_disk},
-    {"scaleIO", NULL, {"gateway", "system", "volumeName"}, NULL},
-    {"storageos", NULL, {"volumeName"}, check_storageos},
+    {"gcePersistentDisk", "persistentDisk",
+     ROWS_INSIDE(GIVEN("pdName"), CHECK("partition", check_partition))},
+    {"awsElasticBlockStore", NULL,
+     ROWS_INSIDE(GIVEN("volumeID"), CHECK("partition", check_partition))},
+    {"iscsi", NULL,
+     ROWS_INSIDE(GIVEN("targetPortal"), CALL("iqn", check_iqn), RANGE("lun", 0, 255),
+                 CALL("secretRef", check_chap_secret), CALL(NULL, check_iscsi_names))},
+    {"glusterfs", NULL,
+     ROWS_INSIDE(ALL_GIVEN(NULL, "endpoints", "path"),
+                 CALL("endpointsNamespace", check_endpoints_namespace))},
+    {"flocker", NULL, ROWS_INSIDE(CHECK(NULL, check_flocker))},
+    {"rbd", NULL, ROWS_INSIDE(SOME("monitors", ""), GIVEN("image"))},
+    {"cinder", NULL, ROWS_INSIDE(GIVEN("volumeID"), SECRET_REF)},
+    {"cephfs", NULL, ROWS_INSIDE(SOME("monitors", ""))},
+    {"quobyte", NULL, ROWS_INSIDE(CALL("registry", check_registry), GIVEN("volume"))},
+    {"fc", NULL, ROWS_INSIDE(CHECK(NULL, check_fc))},
+    {"flexVolume", NULL, ROWS_INSIDE(GIVEN("driver"), CHECK("options", check_options))},
+    {"azureFile", NULL,
+     ROWS_INSIDE(ALL_GIVEN(NULL, "secretName", "shareName"),
+                 CALL("secretNamespace", check_secret_namespace))},
+    {"vsphereVolume", NULL, ROWS_INSIDE(GIVEN("volumePath"))},
+    {"photonPersistentDisk", NULL, ROWS_INSIDE(GIVEN("pdID"))},
+    {"portworxVolume", NULL, ROWS_INSIDE(GIVEN("volumeID"))},
+    {"azureDisk", NULL,
+     ROWS_INSIDE(ALL_GIVEN(NULL, "diskName", "diskURI"),
+                 ENUM_IF_GIVEN("cachingMode", ENUM_AZURE_DATA_DISK_CACHING_MODE),
+                 ENUM_IF_GIVEN("kind", ENUM_AZURE_DATA_DISK_KIND),
+                 CALL("diskURI", check_disk_uri))},
+    {"scaleIO", NULL, ROWS_INSIDE(ALL_GIVEN(NULL, "gateway", "system", "volumeName"))},
+    {"storageos", NULL,
+     ROWS_INSIDE(NAME("volumeName", DNS1123_LABEL), NAME_IF_SET("volumeNamespace", DNS1123_LABEL),
+                 SECRET_REF)},
 };
 
 void validate_legacy_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
                             const cJSON *source, bool persistent, struct str name)
 {
-    for (size_t i = 0; i < COUNT(PLUGINS); i++) {
-        const struct plugin *k = &PLUGINS[i];
-        const struct subject s = {e, FIELD(p, k->shown ? k->shown : k->name), source, persistent,
-                                  name};
+    const struct subject subject = {persistent, name};
 
-        if (strcmp(k->name, plugin) != 0)
-            continue;
-        for (size_t m = 0; m < COUNT(k->required) && k->required[m]; m++) {
-            const cJSON *member = json_get(source, k->required[m]);
-
-            if (!json_str(member).n && !json_count(member))
-                field_required(e, FIELD(s.p, k->required[m]), "");
-        }
-        if (k->check)
-            k->check(&s);
-        return;
+    for (const struct plugin *k = PLUGINS; k < PLUGINS + COUNT(PLUGINS); k++) {
+        if (strcmp(k->name, plugin) == 0)
+            rules_check_value(e, FIELD(p, k->shown ? k->shown : k->name), source, &subject, k->rows,
+                              k->n);
     }
 }
