@@ -109,23 +109,37 @@ static void check_chap_secret(const struct check *c)
         check_given(c->e, FIELD(c->at, "name"), json_str(json_get(c->value, "name")));
 }
 
-static void check_iscsi_names(const struct check *c)
+static bool is_portal_too_long(const struct check *c)
 {
-    static const char too_long[] = "Total length of <volume name>:<iscsi.targetPortal> must be "
-                                   "under 64 characters if iscsi.initiatorName is specified.";
     const struct subject *s = c->context;
-    const cJSON *initiator = given(c->value, "initiatorName");
     struct str portal = json_str(json_get(c->value, "targetPortal"));
 
-    if (!initiator)
-        return;
-    if (s->name.n + 1 + portal.n > 64) {
-        if (s->persistent)
-            field_invalid_str(c->e, FIELD(c->at, "targetportal"), portal, too_long);
-        else
-            field_invalid_str(c->e, FIELD(c->at->parent, "name"), s->name, too_long);
-    }
-    check_initiator(c, FIELD(c->at, "initiatorname"), json_str(initiator));
+    return given(c->value, "initiatorName") && s->name.n + 1 + portal.n > 64;
+}
+
+#define PORTAL_TOO_LONG                                                                            \
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "           \
+    "iscsi.initiatorName is specified."
+
+static void check_portal_of_persistent(const struct check *c)
+{
+    if (is_persistent(c) && is_portal_too_long(c))
+        field_invalid_str(c->e, FIELD(c->at, "targetportal"),
+                          json_str(json_get(c->value, "targetPortal")), PORTAL_TOO_LONG);
+}
+
+static void check_portal_of_pod(const struct check *c)
+{
+    const struct subject *s = c->context;
+
+    if (!is_persistent(c) && is_portal_too_long(c))
+        field_invalid_str(c->e, FIELD(c->at->parent, "name"), s->name, PORTAL_TOO_LONG);
+}
+
+static void check_initiator_name(const struct check *c)
+{
+    if (c->value)
+        check_initiator(c, FIELD(c->at->parent, "initiatorname"), json_str(c->value));
 }
 
 /* ---- fc, glusterfs, flocker, quobyte ---- */
@@ -262,8 +276,9 @@ static const struct plugin {
     {"awsElasticBlockStore", NULL,
      ROWS_INSIDE(GIVEN("volumeID"), CHECK("partition", check_partition))},
     {"iscsi", NULL,
-     ROWS_INSIDE(GIVEN("targetPortal"), CALL("iqn", check_iqn), RANGE("lun", 0, 255),
-                 CALL("secretRef", check_chap_secret), CALL(NULL, check_iscsi_names))},
+     ROWS_INSIDE(CALL(NULL, check_portal_of_persistent), GIVEN("targetPortal"),
+                 CALL("iqn", check_iqn), RANGE("lun", 0, 255), CALL("secretRef", check_chap_secret),
+                 CALL("initiatorName", check_initiator_name), CALL(NULL, check_portal_of_pod))},
     {"glusterfs", NULL,
      ROWS_INSIDE(ALL_GIVEN(NULL, "endpoints", "path"),
                  CALL("endpointsNamespace", check_endpoints_namespace))},
