@@ -25,6 +25,24 @@ static void check_even(struct field_errors *e, const struct field_path *p, const
         field_invalid(e, p, number, "must be even");
 }
 
+static void check_always(struct field_errors *e, const struct field_path *p, const cJSON *value)
+{
+    if (!value)
+        field_required(e, p, "absent");
+}
+
+static void check_short(struct field_errors *e, const struct field_path *p, struct str text)
+{
+    if (text.n > 1)
+        field_too_long(e, p, 1);
+}
+
+static bool test_short(struct field_errors *e, const struct field_path *p, struct str text)
+{
+    check_short(e, p, text);
+    return text.n <= 1;
+}
+
 /* A row, an object, the object before (NULL: a create), and the errors. */
 static const struct {
     const char *name;
@@ -92,8 +110,6 @@ static const struct {
     {"items", MAX_ITEMS("a", 1), "{\"a\":[1,2]}", NULL, "Too many: 2: must have at most 1 item a;"},
     {"unique", UNIQUE("a", NULL), "{\"a\":[\"x\",\"y\",\"x\"]}", NULL,
      "Duplicate value: \"x\" a[2];"},
-    {"unique at its key", UNIQUE_KEY("a", "n"), "{\"a\":[{\"n\":\"x\"},{\"n\":\"x\"}]}", NULL,
-     "Duplicate value: \"x\" a[1].n;"},
     {"fixed", FIXED("a"), "{\"a\":1}", "{\"a\":2}", "Invalid value: 1: field is immutable a;"},
     {"fixed of a create", FIXED("a"), "{\"a\":1}", NULL, ""},
     {"fixed null", FIXED("a"), "{\"a\":null}", "{}", ""},
@@ -125,6 +141,62 @@ static const struct {
     {"check nothing", CHECK("a", check_even), "{}", NULL, ""},
     {"check each", CHECK_EACH("a", check_even), "{\"a\":[2,3]}", NULL,
      "Invalid value: 3: must be even a[1];"},
+    {"enum given, absent", ENUM_GIVEN("a", COLOURS), "{}", NULL, "Required value a;"},
+    {"enum given, empty", ENUM_GIVEN("a", COLOURS), "{\"a\":\"\"}", NULL,
+     "Unsupported value: \"\": supported values: \"Blue\", \"Red\" a;"},
+    {"name always", NAME_ALWAYS("a", QUALIFIED), "{\"a\":\"x\"}", NULL, ""},
+    {"name always, absent", NAME_ALWAYS("a", DNS1123_LABEL), "{}", NULL,
+     "Invalid value: \"\": a lowercase RFC 1123 label must consist of lower case alphanumeric "
+     "characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  "
+     "or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') a;"},
+    {"range in other words", RANGE_ELSE("a", 1, 3, "few"), "{\"a\":0}", NULL,
+     "Invalid value: 0: few a;"},
+    {"user", USER_ID("a"), "{\"a\":2147483648}", NULL,
+     "Invalid value: 2147483648: must be between 0 and 2147483647, inclusive a;"},
+    {"file mode", FILE_MODE("a"), "{\"a\":512}", NULL,
+     "Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive a;"},
+    {"port or name", PORT_OR_NAME("a"), "{\"a\":0}", NULL,
+     "Invalid value: 0: must be between 1 and 65535, inclusive a;"},
+    {"port or name, name", PORT_OR_NAME("a"), "{\"a\":\"http\"}", NULL, ""},
+    {"number or percent", INT_OR_PERCENT("a"), "{\"a\":\"x\"}", NULL,
+     "Invalid value: \"x\": a valid percent string must be a numeric string followed by an ending "
+     "'%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%') a;"},
+    {"at most 100 percent", AT_MOST_100_PERCENT("a"), "{\"a\":\"101%\"}", NULL,
+     "Invalid value: \"101%\": must not be greater than 100% a;"},
+    {"no more, in other words", AT_MOST_ELSE("s.a", "s.b", "less"), "{\"s\":{\"a\":2,\"b\":1}}",
+     NULL, "Invalid value: 2: less s.a;"},
+    {"labels", LABELS("a"), "{\"a\":{\"x\":\".\"}}", NULL,
+     "Invalid value: \".\": a valid label must be an empty string or consist of alphanumeric "
+     "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+     "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?') a;"},
+    {"label selector", LABEL_SELECTOR("a"),
+     "{\"a\":{\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"In\"}]}}", NULL,
+     "Required value: must be specified when `operator` is 'In' or 'NotIn' "
+     "a.matchExpressions[0].values;"},
+    {"conditions", CONDITIONS("a"),
+     "{\"a\":[{\"type\":\"T\",\"status\":\"x\",\"reason\":\"R\",\"lastTransitionTime\":\"2026-01-"
+     "02T03:04:05Z\"}]}",
+     NULL,
+     "Unsupported value: \"x\": supported values: \"False\", \"True\", \"Unknown\" a[0].status;"},
+    {"driver name", DRIVER_NAME("a"), "{\"a\":\"a_\"}", NULL,
+     "Invalid value: \"a_\": a lowercase RFC 1123 subdomain must consist of lower case "
+     "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character "
+     "(e.g. 'example.com', regex used for validation is "
+     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*') a;"},
+    {"unique of at most", UNIQUE_OF_AT_MOST("a", 2), "{\"a\":[\"x\",\"x\"]}", NULL,
+     "Duplicate value: \"x\" a[1];"},
+    {"unique of too many", UNIQUE_OF_AT_MOST("a", 1), "{\"a\":[\"x\",\"x\"]}", NULL, ""},
+    {"check always", CHECK_ALWAYS("a", check_always), "{}", NULL, "Required value: absent a;"},
+    {"check of a string", CHECK_STR("a", check_short), "{\"a\":\"xy\"}", NULL,
+     "Too long: may not be more than 1 byte a;"},
+    {"test of a string", TEST_STR("a", test_short), "{\"a\":\"xy\"}", NULL,
+     "Too long: may not be more than 1 byte a;"},
+    {"given and tested", GIVEN_STR("a", test_short), "{\"a\":\"xy\"}", NULL,
+     "Too long: may not be more than 1 byte a;"},
+    {"given, or not tested", GIVEN_STR("a", test_short), "{}", NULL, "Required value a;"},
+    {"check each string", CHECK_EACH_STR("a", check_short), "{\"a\":[\"x\",\"xy\"]}", NULL,
+     "Too long: may not be more than 1 byte a[1];"},
 };
 
 static cJSON *parse(struct arena *a, const char *text)

@@ -348,7 +348,7 @@ RULE_FUNCTION(max_items)
     check_list_size(c->e, c->at, c->value, (size_t)r->high);
 }
 
-static void check_once(const struct check *c, const char *key, bool at_key)
+static void check_once(const struct check *c, const char *key)
 {
     struct names seen = {.arena = c->e->arena};
     size_t i = 0;
@@ -359,25 +359,19 @@ static void check_once(const struct check *c, const char *key, bool at_key)
         const struct field_path *at = FIELD_INDEX(c->at, i++);
 
         if (!names_add(&seen, json_str(name), item))
-            field_duplicate(c->e, at_key ? FIELD(at, key) : at,
-                            name ? name : json_new_string(c->e->arena, STR("")));
+            field_duplicate(c->e, at, name ? name : json_new_string(c->e->arena, STR("")));
     }
 }
 
 RULE_FUNCTION(unique)
 {
-    check_once(c, r->words, false);
+    check_once(c, r->words);
 }
 
 RULE_FUNCTION(unique_of_at_most)
 {
     if (json_count(c->value) <= (size_t)r->high)
-        check_once(c, NULL, false);
-}
-
-RULE_FUNCTION(unique_key)
-{
-    check_once(c, r->words, true);
+        check_once(c, NULL);
 }
 
 /* ---- what an update may not change ---- */

@@ -144,10 +144,9 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define ON_UPDATE(...) RULE(NULL, on_update, ROWS_INSIDE(__VA_ARGS__))
 /* Of a create, or of an update that changes the value: what was accepted once stays so. */
 #define CHANGED(path, ...) RULE(path, changed, ROWS_INSIDE(__VA_ARGS__))
-/* Strings of a list, or members `key` of its items, each once. */
-#define UNIQUE(path, key)             RULE(path, unique, .words = (key)) /* reported at the item */
+/* Strings of a list, or members `key` of its items, each once; reported at the item. */
+#define UNIQUE(path, key)             RULE(path, unique, .words = (key))
 #define UNIQUE_OF_AT_MOST(path, most) RULE(path, unique_of_at_most, .high = (most))
-#define UNIQUE_KEY(path, key)         RULE(path, unique_key, .words = (key)) /* at its member */
 
 /* Logic across fields. CALL sees the member, its old value and the object, also when it is absent;
  * CHECK only a value that is there. */
@@ -163,7 +162,6 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* The function of each item of a list. */
 #define CHECK_EACH(path, function)     RULE(path, call_each, .call_value = (function))
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
-#define TEST_EACH_STR(path, function)  EACH(path, TEST_STR(NULL, function))
 
 #define RULE_FUNCTION(how) void rule_##how(const struct check *c, const struct rule *r)
 RULE_FUNCTION(required);
@@ -217,7 +215,6 @@ RULE_FUNCTION(on_update);
 RULE_FUNCTION(changed);
 RULE_FUNCTION(unique);
 RULE_FUNCTION(unique_of_at_most);
-RULE_FUNCTION(unique_key);
 RULE_FUNCTION(call);
 RULE_FUNCTION(call_value);
 RULE_FUNCTION(call_each);
