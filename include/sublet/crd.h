@@ -8,8 +8,8 @@
 
 struct crd_version; /* one served version, compiled */
 
-/* The kind CustomResourceDefinition itself: defaults, validation (structural schema, names, versions,
- * printer columns, ...), warnings. */
+/* The kind CustomResourceDefinition itself: defaults, validation (structural schema, names,
+ * versions, printer columns, ...), warnings. */
 extern const struct kind KIND_CUSTOM_RESOURCE_DEFINITION;
 
 /* Checks of the write path for a version of a custom resource. */
