@@ -196,6 +196,7 @@ static void check_range_policy(struct field_errors *e, const struct field_path *
 {
     const cJSON *least = given(range, "min"), *most = given(range, "max"),
                 *step = given(range, "step");
+    struct quantity sum;
     AT(min, p, "min");
     AT(max, p, "max");
 
@@ -215,6 +216,12 @@ static void check_range_policy(struct field_errors *e, const struct field_path *
         refuse(e, max, normal, "default is more than max", most);
     if (!step)
         return;
+    sum = quantity_add(amount(least), amount(step));
+    if (quantity_cmp(sum, amount(capacity)) > 0)
+        field_invalid(e, FIELD(p, "step"), step,
+                      arena_printf(e->arena, "one step %.*s is larger than capacity value: %.*s",
+                                   STR_F(quantity_format(e->arena, sum)), STR_F(json_str(capacity)))
+                          .p);
     check_step(e, FIELD(p, "step"), normal, least, step);
     if (most)
         check_step(e, FIELD(p, "step"), most, least, step);
