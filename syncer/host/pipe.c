@@ -36,8 +36,10 @@ struct host_pipe {
     void *raw;
     struct host_pipe_handler handler;
     void *ctx;
-    struct buf out; /* not sent yet */
-    bool paused, owes_drained, bodyless, whole;
+    struct buf out;     /* not passed to TLS yet */
+    struct buf sending; /* before it; stays as it is until all of it is sent */
+    size_t sent;        /* of `sending` */
+    bool paused, owes_drained, bodyless, whole, broken;
     bool busy, closed; /* busy: inside a callback, which may close the pipe */
     llhttp_t parser;
     struct arena *arena; /* the head of the answer */
@@ -51,6 +53,7 @@ static void pipe_free(struct host_pipe *p)
 {
     p->transport->ops->raw->close(p->raw);
     host_pipe_left(p->host);
+    buf_fini(&p->sending);
     buf_fini(&p->out);
     buf_fini(&p->token);
     arena_free(p->arena);
@@ -58,10 +61,15 @@ static void pipe_free(struct host_pipe *p)
     mem_free(p);
 }
 
+static size_t unsent(const struct host_pipe *p)
+{
+    return p->sending.n - p->sent + p->out.n;
+}
+
 static void want(struct host_pipe *p)
 {
     if (p->state != PIPE_CONNECTING && !p->closed)
-        p->transport->ops->raw->want(p->raw, !p->paused, p->out.n > 0);
+        p->transport->ops->raw->want(p->raw, !p->paused, unsent(p) > 0);
 }
 
 /* --- the end --- */
@@ -203,19 +211,27 @@ static void take_end(struct host_pipe *p)
 
 /* --- bytes --- */
 
-/* False when the connection is broken. */
+/* False when the connection is broken. TLS that took a part of some bytes must be given the same
+ * ones at the same address again (SSL_write(3)): what is added meanwhile waits in `out`. A failure
+ * is kept, for TLS tells it once. */
 static bool flush(struct host_pipe *p)
 {
-    while (p->out.n) {
-        ssize_t n = p->transport->ops->raw->send(p->raw, buf_str(&p->out));
+    ssize_t n;
 
+    while (!p->broken && unsent(p)) {
+        if (p->sent == p->sending.n) {
+            buf_fini(&p->sending);
+            p->sending = p->out;
+            p->out = BUF_INIT(0);
+            p->sent = 0;
+        }
+        n = p->transport->ops->raw->send(p->raw, str_from(buf_str(&p->sending), p->sent));
         if (n == RAW_AGAIN)
             return true;
-        if (n == RAW_BROKEN)
-            return false;
-        buf_drop(&p->out, (size_t)n);
+        p->broken = n == RAW_BROKEN;
+        p->sent += p->broken ? 0 : (size_t)n;
     }
-    return true;
+    return !p->broken;
 }
 
 static void read_some(struct host_pipe *p)
@@ -240,7 +256,7 @@ static void read_some(struct host_pipe *p)
 
 static void report_drained(struct host_pipe *p)
 {
-    if (!p->owes_drained || p->out.n || p->closed)
+    if (!p->owes_drained || unsent(p) || p->closed)
         return;
     p->owes_drained = false;
     if (p->handler.drained)
@@ -320,6 +336,7 @@ struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request 
                             .transport = t,
                             .handler = *handler,
                             .ctx = ctx,
+                            .sending = BUF_INIT(0),
                             .out = BUF_INIT(0),
                             .token = BUF_INIT(0),
                             .arena = arena_new(0)};
@@ -337,10 +354,10 @@ size_t host_pipe_write(struct host_pipe *p, struct str bytes)
     assert(p->magic == PIPE_MAGIC && p->state == PIPE_TUNNEL && !p->closed);
     buf_add(&p->out, bytes);
     flush(p); /* on_ready() reports a broken connection */
-    p->owes_drained |= p->out.n > 0;
+    p->owes_drained |= unsent(p) > 0;
     if (!p->busy)
         want(p);
-    return p->out.n;
+    return unsent(p);
 }
 
 void host_pipe_pause(struct host_pipe *p, bool pause)

@@ -3,7 +3,36 @@
  * both directions, ends of every kind. */
 #include "fake_server.h"
 
+#include <dlfcn.h>
+
+#include <curl/curl.h>
+
 #define BIG (24u << 20)
+
+/* What a connection did not take. TLS wants the same bytes at the same address again
+ * (SSL_write(3)), and a connection without TLS does not notice: so it is checked here, in libcurl's
+ * place. */
+static const void *REFUSED;
+static size_t REFUSED_N, REFUSALS;
+
+CURLcode curl_easy_send(CURL *easy, const void *bytes, size_t n, size_t *ret_sent)
+{
+    static CURLcode (*send)(CURL *, const void *, size_t, size_t *);
+    CURLcode result;
+
+    if (!send)
+        *(void **)&send = dlsym(RTLD_NEXT, "curl_easy_send");
+    if (REFUSED) {
+        assert_ptr_equal(bytes, REFUSED);
+        assert_int_equal(n, REFUSED_N);
+    }
+    *ret_sent = 0;
+    result = send(easy, bytes, n, ret_sent);
+    REFUSED = result == CURLE_AGAIN || (result == CURLE_OK && !*ret_sent) ? bytes : NULL;
+    REFUSED_N = n;
+    REFUSALS += REFUSED != NULL;
+    return result;
+}
 
 struct seen {
     struct host_pipe *pipe;
@@ -287,6 +316,7 @@ static void test_backpressure_out(void **state)
     for (int i = 0; i < 24; i++)
         waiting = host_pipe_write(seen.pipe, (struct str){zeros, sizeof(zeros)});
     assert_true(waiting > (1 << 20));
+    assert_true(REFUSALS > 0);
     fake_run_ms(&s, 20);
     assert_false(seen.drained);
     net_pause(OPEN, false);
