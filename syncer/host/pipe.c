@@ -213,7 +213,7 @@ static void take_end(struct host_pipe *p)
 
 /* False when the connection is broken. TLS that took a part of some bytes must be given the same
  * ones at the same address again (SSL_write(3)): what is added meanwhile waits in `out`. A failure
- * is kept, for TLS tells it once. */
+ * is kept, for TLS reports it once. */
 static bool flush(struct host_pipe *p)
 {
     ssize_t n;
