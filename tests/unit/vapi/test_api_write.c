@@ -238,8 +238,9 @@ static void test_order_of_validation(void **state)
     struct harness *h = *state;
     struct answer a = post_budget(h, "a b", "{\"minAvailable\":-1,\"maxUnavailable\":-1}");
 
-    check_status(a, 422, "Invalid",
-                 "PodDisruptionBudget.policy \"A_b\" is invalid: spec.minAvailable: Required value");
+    check_status(
+        a, 422, "Invalid",
+        "PodDisruptionBudget.policy \"A_b\" is invalid: spec.minAvailable: Required value");
     a = post_budget(h, "a b", "{\"minAvailable\":1,\"maxUnavailable\":-1}");
     check_status(a, 422, "Invalid",
                  "PodDisruptionBudget.policy \"A_b\" is invalid: spec.maxUnavailable: Required "

@@ -276,7 +276,8 @@ static int choose_form(struct call *c, struct err *err)
         return -1;
     n = read_accept(accept, clauses);
     if (!choose(c, clauses, n, false, &chosen) && !choose(c, clauses, n, true, &chosen)) {
-        for (size_t i = 0; i < n; i++) /* a Status has a message, also where its resource has none */
+        for (size_t i = 0; i < n;
+             i++) /* a Status has a message, also where its resource has none */
             c->protobuf |= is_protobuf(&clauses[i]) && !clauses[i].unusable && !clauses[i].as.n;
         return not_acceptable(c, err);
     }
