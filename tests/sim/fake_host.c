@@ -563,6 +563,7 @@ struct transport *fake_host_transport(struct fake_host *h)
 
     *line = (struct line){.base = {&ops}, .host = h};
     h->line = line;
+    fake_forget_told(h);
     return &line->base;
 }
 

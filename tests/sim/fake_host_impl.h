@@ -26,7 +26,7 @@ struct created {
     struct map_entry entry;
     char *uid;
     unsigned doubled;
-    bool told;
+    uint64_t told_ms; /* of the loop, when the syncer was sent it first; 0: not yet */
 };
 
 /* How often it was requested so. */
@@ -67,6 +67,8 @@ void fake_fill(struct fake_host *h, struct arena *a, const char *plural, cJSON *
 void fake_store(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree);
 void fake_drop(struct fake_host *h, struct arena *a, struct object **at);
 void fake_count_created(struct fake_host *h, const cJSON *tree);
+/* A restarted syncer comes: what the one before it was sent last may not be on its record. */
+void fake_forget_told(struct fake_host *h);
 /* These bytes are on their way to the syncer. */
 void fake_note_told(struct fake_host *h, struct arena *a, const char *plural, struct str bytes);
 void fake_objects_roll_back(struct fake_host *h, struct fake_host_image *image); /* frees it */
