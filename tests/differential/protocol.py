@@ -7,7 +7,8 @@ sent as it is, one that begins with "base64:" decoded. more: {save: {name: membe
 <name> stands in later steps; {until: 200} asks again until that is the code; {quiet: true} is not compared.
 
 What no two servers share is blotted out: uids, dates, revisions, numbers in messages. The order of items is not. In a
-conversation with `ordered: true` the order of members is compared, too: clients hash the bytes.
+conversation with `ordered: maps` the order of keys in string maps is compared, too, with `ordered: custom` also those of
+spec and status of custom resources: clients hash the bytes.
 """
 import base64
 import concurrent.futures
@@ -32,6 +33,8 @@ SAVED = re.compile(r"<(\w+)>")
 PATCHES = {"MERGE": "merge-patch+json", "JSON": "json-patch+json", "STRATEGIC": "strategic-merge-patch+json",
            "APPLY": "apply-patch+yaml"}
 ONE_SECOND = "timeoutSeconds=1"
+MAPS = ("labels", "annotations", "matchLabels", "nodeSelector", "data", "binaryData", "requests", "limits", "hard")
+ORDERED = {"maps": MAPS, "custom": MAPS + ("spec", "status")}
 PATIENCE = 180  # seconds, with an answer that is waited for
 AGENT = {"User-Agent": "conversation/1"}
 
@@ -153,22 +156,22 @@ def clean(value):
     return walk(value)
 
 
-def differences(a, b, ordered=False):
+def differences(a, b, ordered=()):
     if a["code"] != b["code"]:
         return [("code", f"{a['code']} {a.get('body')}"[:400], f"{b['code']} {b.get('body')}"[:400])]
-    return [*_walk(a, b, ""), *(_orders(a["body"], b["body"], "") if ordered else ())]
+    return [*_walk(a, b, ""), *_orders(a["body"], b["body"], "", ordered)]
 
 
-def _orders(here, there, path):
-    """Members that both have, in another order."""
+def _orders(here, there, path, maps):
+    """Members of these names whose keys are in another order."""
     if isinstance(here, dict) and isinstance(there, dict):
-        if here.keys() == there.keys() and list(here) != list(there):
+        if path.split(".")[-1] in maps and here.keys() == there.keys() and list(here) != list(there):
             yield f"{path} order", list(here), list(there)
         for key in here.keys() & there.keys():
-            yield from _orders(here[key], there[key], f"{path}.{key}")
+            yield from _orders(here[key], there[key], f"{path}.{key}", maps)
     elif isinstance(here, list) and isinstance(there, list):
         for i, (a, b) in enumerate(zip(here, there)):
-            yield from _orders(a, b, f"{path}[{i}]")
+            yield from _orders(a, b, f"{path}[{i}]", maps)
 
 
 def one(pair, talk):
@@ -185,7 +188,7 @@ def one(pair, talk):
                 a, b = [s.ask(longer) for s in sides]  # one may not have sent all of it yet
             what = f"{i} {step[0]} {step[1]}" + (f" {json.dumps(step[3])}" if len(step) > 3 and step[3] else "")
             quiet = len(step) > 4 and step[4].get("quiet")
-            for where, x, y in [] if quiet else differences(a, b, talk.get("ordered")):
+            for where, x, y in [] if quiet else differences(a, b, ORDERED.get(talk.get("ordered"), ())):
                 if where.split(".")[-1].split("[")[0] not in talk.get("but", ()):
                     found.append(Difference(talk["name"], what, where, x, y, []))
     finally:

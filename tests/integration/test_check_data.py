@@ -99,7 +99,7 @@ def test_damaged_rows(vc):
         assert vc.api.raw("POST", CONFIG_MAPS, json.dumps({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}).encode(), "application/json")[0] == 409
     text = vc.api.raw("GET", "/readyz/warnings")[2].decode()
-    assert "configmaps default/torn" in text and "names unknown" in text and "history begins again" in text, text
+    assert "configmaps default/torn" in text and "names unknown" in text and "the history restarts" in text, text
     assert b'reason="StoredObjectLost"' in vc.api.raw("GET", "/metrics")[2]
     assert check(vc.store)[0] == 1  # while it serves
     assert os.path.exists(os.path.join(vc.store, "state.db.damaged"))

@@ -221,7 +221,7 @@ def test_custom_resources_are_published_and_gone_at_once(alone):
     assert "List of" not in kubectl("explain", "crontabs.spec.port")
     assert re.search(r"(?s)DESCRIPTION:.*A CronTab for tests.*FIELDS:.*apiVersion.*<string>.*APIVersion defines"
                      r".*spec.*<Object>.*What is wanted", kubectl("explain", "crontabs"))
-    assert re.search(r"(?s)Standard object's metadata.*creationTimestamp.*<string>.*CreationTimestamp is a timestamp",
+    assert re.search(r"(?s)Standard object's metadata.*creationTimestamp.*<string>.*CreationTimestamp is the time",
                      kubectl("explain", "crontabs.metadata"))
     assert 'field "nope" does not exist' in kubectl.fails("explain", "crontabs.spec.nope")
     assert "ports\t<[]Object>" in kubectl("explain", "crontabs.spec", "--recursive")

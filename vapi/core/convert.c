@@ -3,6 +3,7 @@
  * apiVersion, and for custom resources by the pruning and defaults of their schema. Must never
  * change stored bytes: the trees made here belong to the reader. */
 #include "core.h"
+#include "meta.h"
 
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
@@ -47,10 +48,11 @@ static void convert_custom(struct arena *a, const struct resource *r, cJSON *tre
 
     if (!str_eq(carried, r->api_version) && str_eq(carried, r->storage_version)) {
         crd_from_stored(r->crd, a, tree);
-        return;
+    } else {
+        crd_prune(r->crd, a, tree, NULL);
+        crd_default(r->crd, a, tree);
     }
-    crd_prune(r->crd, a, tree, NULL);
-    crd_default(r->crd, a, tree);
+    meta_canonical(a, r, tree); /* defaults are appended */
 }
 
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o)

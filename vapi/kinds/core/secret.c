@@ -25,6 +25,7 @@ static void put_string_data(struct arena *a, cJSON *data, const cJSON *texts)
         else
             json_add(data, item->string, value);
     }
+    tree_sort_members(a, data);
 }
 
 static const struct default_rule DEFAULT_RULES[] = {SET_TEXT_Z("type", "Opaque")};
