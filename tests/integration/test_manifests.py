@@ -151,7 +151,8 @@ def on_the_real_server(real, operator, install):
 
 
 def established(kubectl):
-    return all("Established" in [c["type"] for c in o.get("status", {}).get("conditions", []) if c["status"] == "True"]
+    """kube-apiserver shows `conditions: null` in the moment before the first condition is written."""
+    return all("Established" in [c["type"] for c in o.get("status", {}).get("conditions") or [] if c["status"] == "True"]
                for o in kubectl.items("crd"))
 
 
