@@ -52,9 +52,12 @@ static void order_metadata(struct arena *a, cJSON *metadata)
 {
     static const char *const maps[] = {"labels", "annotations"};
 
-    for (size_t i = 0; i < COUNT(maps); i++)
-        if (json_is_object(json_get(metadata, maps[i])))
-            tree_sort_members(a, json_get(metadata, maps[i]));
+    for (size_t i = 0; i < COUNT(maps); i++) {
+        cJSON *map = json_get(metadata, maps[i]);
+
+        if (json_is_object(map))
+            tree_sort_members(a, map);
+    }
     for (size_t i = N_ORDER; i > 0; i--)
         move_first(metadata, ORDER[i - 1]);
 }

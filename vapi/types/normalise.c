@@ -250,7 +250,8 @@ static int normalise_map(struct walk *w, uint32_t elem, cJSON *object, const str
         if (normalise_item(w, elem, member, &here, depth))
             return -1;
     }
-    tree_sort_members(w->arena, object); /* not before: errors come in the order of the body */
+    if (!w->decoded)
+        tree_sort_members(w->arena, object); /* not before: errors come in the order of the body */
     return 0;
 }
 

@@ -178,15 +178,16 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
 
     if (check_quota(c, op, object, before, err) || run_hooks(c, op, object, before, err))
         return -1;
-    meta_canonical(c->arena, c->resource, object);
-    if (c->options.dry_run)
+    if (c->options.dry_run) {
+        meta_canonical(c->arena, c->resource, object);
         return 0;
-
+    }
     revision = store_next_revision(store);
     meta_set_revision(c->arena, object, revision);
     meta_canonical(c->arena, c->resource, object);
     tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object);
-    meta_canonical(c->arena, c->resource, tree);
+    if (tree != object)
+        meta_canonical(c->arena, c->resource, tree);
     if (write_bytes(c, op, tree, old, err))
         return -1;
     if (!ret)
