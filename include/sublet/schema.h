@@ -120,7 +120,8 @@ struct str strict_join(const struct strict_errors *e);
 /* The result of decoding a body into its Go type and printing it again: type errors (BAD_REQUEST,
  * `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`
  * with upstream's wrapper), no nulls and empty omitempty values, zero values of other fields,
- * canonical quantities and times. Unknown fields are recorded and kept. Built-in tables only. */
+ * canonical quantities and times, maps sorted by key. Unknown fields are recorded and dropped.
+ * Built-in tables only. */
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err) MUST_CHECK;
 /* The same for the result of a patch: errors come without the wrapper, for the Invalid error of
@@ -129,8 +130,6 @@ int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJS
 int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                              bool strategic, struct strict_errors *strict,
                              struct err *err) MUST_CHECK;
-/* Removes fields the schema does not know (built-in tables; CRDs prune by crd.h). */
-void schema_prune(const struct schema *s, uint32_t node, cJSON *object);
 /* Applies default_json of absent fields below present objects. */
 void schema_default(struct arena *a, const struct schema *s, uint32_t node, cJSON *object);
 

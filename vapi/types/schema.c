@@ -173,53 +173,7 @@ const struct schema_field *schema_either(const struct schema *s, uint32_t wire, 
     return found;
 }
 
-/* Walks. The depth limit of the decoder bounds the recursion; both stop at TREE_DEPTH. */
-
-static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth);
-
-static void prune_object(const struct schema *s, uint32_t node, cJSON *object, unsigned depth)
-{
-    const struct schema_node *n = schema_node(s, node);
-    size_t row = 0;
-    cJSON *next;
-
-    for (cJSON *member = object->child; member; member = next) {
-        const struct schema_field *field = schema_field_of(s, n, member->string, row);
-
-        next = member->next;
-        row = field ? (size_t)(field - &s->fields[n->first_field]) + 1 : row;
-        if (field)
-            prune(s, field->node, member, depth + 1);
-        else if (n->kind == SCHEMA_MAP || n->elem)
-            prune(s, n->elem, member, depth + 1);
-        else
-            json_detach(object, member);
-    }
-}
-
-static void prune(const struct schema *s, uint32_t node, cJSON *value, unsigned depth)
-{
-    const struct schema_node *n = schema_node(s, node);
-    const struct schema_field *field;
-    bool ignored;
-
-    if (depth == TREE_DEPTH)
-        return;
-    if (n->kind == SCHEMA_LIST && json_is_array(value)) {
-        json_each(item, value) prune(s, n->elem, item, depth + 1);
-    } else if (n->kind == SCHEMA_ANY && n->elem && s == &SCHEMA_BUILTIN) {
-        field = schema_either(s, n->elem, value, &ignored);
-        if (field)
-            prune(s, field->node, value, depth + 1);
-    } else if (json_is_object(value) && (n->kind == SCHEMA_OBJECT || n->kind == SCHEMA_MAP)) {
-        prune_object(s, node, value, depth);
-    }
-}
-
-void schema_prune(const struct schema *s, uint32_t node, cJSON *object)
-{
-    prune(s, node, object, 0);
-}
+/* The depth limit of the decoder bounds the recursion, which stops at TREE_DEPTH. */
 
 static void add_defaults(struct arena *a, const struct schema *s, const struct schema_node *n,
                          cJSON *object)

@@ -506,15 +506,8 @@ int body_normalise(struct call *c, cJSON *object, struct err *err)
 
 int body_take(struct call *c, struct err *err)
 {
-    struct str group, version, kind;
-    uint32_t node;
-
     if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
         return -1;
-    body_expected(c, &group, &version, &kind);
-    node = schema_builtin_root(group, version, kind);
-    if (node)
-        schema_prune(&SCHEMA_BUILTIN, node, c->body);
     return meta_check_namespace(c, c->arena, c->body, err);
 }
 
