@@ -209,10 +209,7 @@ static WARNS(warn_stateful_set)
 static const struct column COLUMNS[] = {
     {"Ready", "string", .cell = cell_ready},
     {"Age", "string", .cell = show_age},
-    {"Containers", "string", .priority = 1, .cell = show_names,
-     .path = "spec.template.spec.containers"},
-    {"Images", "string", .priority = 1, .cell = show_images,
-     .path = "spec.template.spec.containers"},
+    TEMPLATE_COLUMNS("spec.template"),
     {NULL},
 };
 

@@ -175,7 +175,7 @@ static const char *body_problem(struct str tbs)
                                         "x509: malformed issuer", "x509: malformed spki"};
     struct str part;
 
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         if (!take(&tbs, SEQUENCE, &part))
             return parts[i];
     return NULL;

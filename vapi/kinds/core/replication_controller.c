@@ -44,10 +44,7 @@ static const struct column COLUMNS[] = {
     {"Current", "integer", .cell = show_number, .path = "status.replicas"},
     {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
     {"Age", "string", .cell = show_age},
-    {"Containers", "string", .priority = 1, .cell = show_names,
-     .path = "spec.template.spec.containers"},
-    {"Images", "string", .priority = 1, .cell = show_images,
-     .path = "spec.template.spec.containers"},
+    TEMPLATE_COLUMNS("spec.template"),
     {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"},
     {NULL},
 };

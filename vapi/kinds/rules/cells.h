@@ -22,6 +22,14 @@ void show_selector(const struct row *r, const struct column *c); /* a LabelSelec
 void show_names(const struct row *r, const struct column *c);    /* of containers */
 void show_images(const struct row *r, const struct column *c);
 void show_age(const struct row *r, const struct column *c); /* since metadata.creationTimestamp */
+/* The columns of a pod template; template: its path. */
+#define TEMPLATE_COLUMNS(template)                                                                 \
+    {"Containers", "string", .priority = 1, .cell = show_names,                                    \
+     .path = template ".spec.containers"},                                                         \
+    {                                                                                              \
+        "Images", "string", .priority = 1, .cell = show_images,                                    \
+                            .path = template ".spec.containers"                                    \
+    }
 
 /* ---- pieces; strings live in the row's arena ---- */
 void cell_text(const struct row *r, struct str text);
