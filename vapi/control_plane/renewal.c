@@ -66,6 +66,12 @@ static int renew_serving(void *ctx, struct err *err)
     return api->server ? net_set_tls(api->server, &tls, err) : 0;
 }
 
+static struct vapi_renewal serving_of(struct vapi *api)
+{
+    return (struct vapi_renewal){
+        .name = "serving", .ctx = api, .life = serving_life, .renew = renew_serving};
+}
+
 static void log_ca(struct vapi_renewals *all, int64_t now)
 {
     struct arena *a;
@@ -138,8 +144,7 @@ void renewal_check(struct vapi *api)
 
 void renewal_serve_at(struct vapi *api, struct str ip)
 {
-    struct vapi_renewal serving = {
-        .name = "serving", .ctx = api, .life = serving_life, .renew = renew_serving};
+    struct vapi_renewal serving = serving_of(api);
 
     if (pki_set_address(api->o.pki, ip))
         renew_one(&serving);
@@ -177,19 +182,14 @@ void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r)
 
 void renewal_start(struct vapi *api)
 {
-    static const struct vapi_renewal OWN[] = {
-        {.name = "ca", .life = ca_life},
-        {.name = "serving", .life = serving_life, .renew = renew_serving},
-    };
+    const struct vapi_renewal own[] = {{.name = "ca", .ctx = api, .life = ca_life},
+                                       serving_of(api)};
 
     api->renewals = NEW(struct vapi_renewals);
     api->renewals->api = api;
     api->renewals->ca_end_logged = INT64_MIN / 2;
-    for (size_t i = 0; i < COUNT(OWN); i++) {
-        api->renewals->items[i] = OWN[i];
-        api->renewals->items[i].ctx = api;
-        api->renewals->n++;
-    }
+    for (size_t i = 0; i < COUNT(own); i++)
+        api->renewals->items[api->renewals->n++] = own[i];
     vapi_add_metrics(api, write_metrics, api->renewals);
     renewal_check(api);
 }
