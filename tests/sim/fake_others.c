@@ -2,6 +2,7 @@
 /* What changes the fake host's objects without a request of the syncer: its scheduler, its kubelet,
  * other clients. Must never touch the way to the host. */
 #include "fake_host_impl.h"
+#include "kubelet.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -10,32 +11,6 @@
 #include <sublet/schema.h>
 
 /* --- scheduler, kubelet, and the passage of time --- */
-
-static void run_pod(struct fake_host *h, struct arena *a, cJSON *pod)
-{
-    cJSON *status = json_ensure_object(a, pod, "status"), *list, *one;
-
-    json_set_str(a, status, "phase", STR("Running"));
-    json_set_str(a, status, "podIP",
-                 arena_printf(a, "10.1.0.%llu", (unsigned long long)(h->revision % 250)));
-    json_set_str(a, status, "startTime", STR("2026-01-01T00:00:00Z"));
-    list = json_set(a, status, "conditions", json_new_array(a));
-    one = json_append(list, json_new_object(a));
-    json_set_str(a, one, "type", STR("Ready"));
-    json_set_str(a, one, "status", STR("True"));
-    fake_store(h, a, "pods", pod);
-}
-
-/* The node its first required term names, if any. */
-static struct str pinned(const cJSON *spec)
-{
-    const cJSON *terms = json_path(spec, "affinity.nodeAffinity."
-                                         "requiredDuringSchedulingIgnoredDuringExecution."
-                                         "nodeSelectorTerms");
-    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
-
-    return json_str(json_first(json_get(field, "values")));
-}
 
 /* One step of one pod. */
 static void advance_pod(struct fake_host *h, struct arena *a, struct object **at)
@@ -47,7 +22,7 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
         if (!json_count(json_path(pod, "metadata.finalizers")))
             fake_drop(h, a, at);
     } else if (!json_get(spec, "nodeName")) {
-        struct str node = pinned(spec);
+        struct str node = scheduler_pinned_node(spec);
 
         if (!node.n)
             node = h->place[0]
@@ -56,7 +31,8 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
         json_set_str(a, spec, "nodeName", node);
         fake_store(h, a, "pods", pod);
     } else if (str_eqc(phase, "Pending")) {
-        run_pod(h, a, pod);
+        kubelet_run_pod(a, pod, h->revision);
+        fake_store(h, a, "pods", pod);
     }
 }
 

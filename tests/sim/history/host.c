@@ -2,6 +2,7 @@
 /* The host's objects and their history, for host.h: every change is an event that is kept, so that
  * any earlier state can be built again. Must never do what a real host would not. */
 #include "host.h"
+#include "../kubelet.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -243,35 +244,10 @@ void host_model_create(struct host_model *h, struct arena *a, const char *plural
 
 /* --- scheduler and kubelet --- */
 
-static void run_pod(struct host_model *h, struct arena *a, cJSON *pod)
-{
-    cJSON *status = json_ensure_object(a, pod, "status"), *one;
-
-    json_set_str(a, status, "phase", STR("Running"));
-    json_set_str(a, status, "podIP",
-                 arena_printf(a, "10.1.0.%llu", (unsigned long long)(h->revision % 250)));
-    json_set_str(a, status, "startTime", STR("2026-02-01T00:00:00Z"));
-    one = json_append(json_set(a, status, "conditions", json_new_array(a)), json_new_object(a));
-    json_set_str(a, one, "type", STR("Ready"));
-    json_set_str(a, one, "status", STR("True"));
-    host_model_store(h, a, "pods", pod);
-}
-
-/* The node its first required term names, if any. */
-static struct str pinned(const cJSON *spec)
-{
-    const cJSON *terms = json_path(spec, "affinity.nodeAffinity."
-                                         "requiredDuringSchedulingIgnoredDuringExecution."
-                                         "nodeSelectorTerms");
-    const cJSON *field = json_first(json_get(json_first(terms), "matchFields"));
-
-    return json_str(json_first(json_get(field, "values")));
-}
-
 static void advance(struct host_model *h, struct arena *a, const struct host_object_model *o)
 {
     cJSON *pod = host_parse(a, o->bytes), *spec = json_ensure_object(a, pod, "spec");
-    struct str node = pinned(spec);
+    struct str node = scheduler_pinned_node(spec);
 
     if (json_path(pod, "metadata.deletionTimestamp")) {
         host_model_drop(h, "pods", o->name, true);
@@ -280,7 +256,8 @@ static void advance(struct host_model *h, struct arena *a, const struct host_obj
                      node.n ? node : arena_printf(a, "node-%d", (int)(h->revision % 3)));
         host_model_store(h, a, "pods", pod);
     } else if (str_eqc(json_str_at(pod, "status.phase"), "Pending")) {
-        run_pod(h, a, pod);
+        kubelet_run_pod(a, pod, h->revision);
+        host_model_store(h, a, "pods", pod);
     }
 }
 

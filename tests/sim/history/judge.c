@@ -240,21 +240,24 @@ static void judge_created(struct world *w, const char *plural, const cJSON *afte
 }
 
 /* Does a process have it, alive? Its committed state is what its clients see. */
-static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
+/* The virtual object that a host object was made from, if that life has it. */
+static const cJSON *virtual_of(struct arena *a, struct life *l, const char *plural,
+                               const cJSON *host)
 {
     const cJSON *notes = json_path(host, "metadata.annotations");
-    struct str ns = json_str(json_get(notes, "sublet.dev/namespace"));
-    struct str name = json_str(json_get(notes, "sublet.dev/name"));
-    const struct store_object *o;
-    struct arena *a;
-    bool alive;
+    const struct store_object *o = store_get(l->store, tenant_storage(l, plural),
+                                             json_str(json_get(notes, "sublet.dev/namespace")),
+                                             json_str(json_get(notes, "sublet.dev/name")));
 
-    o = store_get(l->store, tenant_storage(l, plural), ns, name);
-    if (!o || !str_eq(o->uid, host_virtual_uid(host)))
-        return false;
-    a = arena_new(0);
-    const cJSON *tree = vapi_tree(a, o);
-    alive = !object_is_terminating(tree) && !host_pod_is_finished(tree);
+    return o && str_eq(o->uid, host_virtual_uid(host)) ? vapi_tree(a, o) : NULL;
+}
+
+static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *tree = virtual_of(a, l, plural, host);
+    bool alive = tree && !object_is_terminating(tree) && !host_pod_is_finished(tree);
+
     arena_free(a);
     return alive;
 }
@@ -284,20 +287,15 @@ static struct life *sender_of(struct world *w)
 static bool is_deleted_in_earlier_epoch(struct world *w, const char *plural, const cJSON *host)
 {
     struct life *l = sender_of(w);
-    const cJSON *notes = json_path(host, "metadata.annotations");
-    const struct store_object *o;
+    const cJSON *tree;
     struct arena *a;
     bool deleted;
 
     if (!l || !life_serves(l) || str_eqc(l->syncer->tenant.epoch, w->epoch))
         return false;
-    o = store_get(l->store, tenant_storage(l, plural),
-                  json_str(json_get(notes, "sublet.dev/namespace")),
-                  json_str(json_get(notes, "sublet.dev/name")));
-    if (!o || !str_eq(o->uid, host_virtual_uid(host)))
-        return false;
     a = arena_new(0);
-    deleted = object_is_terminating(vapi_tree(a, o));
+    tree = virtual_of(a, l, plural, host);
+    deleted = tree && object_is_terminating(tree);
     arena_free(a);
     return deleted;
 }
