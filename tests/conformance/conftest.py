@@ -5,7 +5,6 @@ import os
 import pytest
 
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
-from testenv.node import NodeHost
 
 import ladder
 
@@ -27,15 +26,6 @@ def pytest_generate_tests(metafunc):
         names = ladder.names(option("rung"), option("all"), option("later"), option("company"),
                               option("alone"))
         metafunc.parametrize("name", names, ids=ladder.short)
-
-
-@pytest.fixture(scope="session")
-def node_host(workdir):
-    cluster = NodeHost(os.path.join(workdir, "node-host")).start()
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def start_beside(vc):
     """It is up, and not ready: another process leads."""
     vc.start(wait=False)
     eventually(vc._read_ready_line, 60, "the ready line")
-    vc._api = None
+    vc.close_api()
     eventually(lambda: b"another process" in vc.api.raw("GET", "/readyz/lease")[2], 30, "another holder")
     return vc
 

@@ -6,19 +6,14 @@ import secrets
 import pytest
 
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
-from testenv.node import NodeHost
 from testenv.release import Release
 
 from places import Place
 
 
 @pytest.fixture(scope="session")
-def host(workdir):
-    cluster = NodeHost(os.path.join(workdir, "host")).start()
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
+def host(node_host):
+    return node_host
 
 
 @pytest.fixture(scope="session")

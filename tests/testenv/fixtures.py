@@ -13,11 +13,13 @@ import pytest
 
 from .embedded import EmbeddedHost
 from .host import HostCluster
+from .node import NodeHost
 from .nodes import pool_config
 from .process import REGISTRY
 from .virtual import VirtualCluster
 
-__all__ = ["workdir", "host", "real_host", "embedded_host", "tenant", "pools", "pytest_runtest_makereport", "pytest_sessionfinish"]
+__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools",
+           "pytest_runtest_makereport", "pytest_sessionfinish"]
 
 _session = {"dir": None, "failed": False}
 
@@ -52,6 +54,16 @@ def real_host(workdir):
 def embedded_host(workdir):
     """`sublet host` with the same machines."""
     yield from _with_nodes(EmbeddedHost(os.path.join(workdir, "embedded-host")))
+
+
+@pytest.fixture(scope="session")
+def node_host(workdir):
+    """A real host cluster with one real node."""
+    cluster = NodeHost(os.path.join(workdir, "node-host")).start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture(scope="session")

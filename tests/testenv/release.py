@@ -5,10 +5,8 @@ import os
 
 import yaml
 
-from . import binaries
-from .api import Api
+from .access import Access
 from .helm import CHART, Helm
-from .kubectl import Kubectl
 from .node import DISKS, SUBLET
 from .virtual import merge
 from .wait import AWAY, UNSET, eventually
@@ -22,7 +20,7 @@ VALUES = {"image": {"repository": SUBLET.rpartition(":")[0], "tag": SUBLET.rpart
           "rbac": {"clusterRole": {"enabled": True}}}
 
 
-class Release:
+class Release(Access):
     """install() ... remove(); kubectl, api and kubeconfig are the tenant's admin, by the Service's address."""
 
     def __init__(self, host, name, directory, values=None, namespace=None):
@@ -36,7 +34,6 @@ class Release:
         self.helm = Helm(self.dir, host.kubeconfig)
         self.on_host = host.kubectl.within(self.namespace)
         self.kubeconfig = os.path.join(self.dir, "kubeconfig")
-        self._api = None
 
     def install(self):
         standard = self.values.get("config", {}).get("policy", {}).get("podSecurity", "baseline")
@@ -52,8 +49,7 @@ class Release:
 
     def remove(self):
         """The release, the namespace and all that is in it."""
-        if self._api:
-            self._api.close()
+        self.close_api()
         self.helm("uninstall", self.name, "-n", self.namespace)
         self.host.delete_namespace(self.namespace)
 
@@ -76,16 +72,6 @@ class Release:
         config["clusters"][0]["cluster"]["server"] = f"https://{self.address()}"
         with open(self.kubeconfig, "w", encoding="utf-8") as f:
             yaml.safe_dump(config, f)
-
-    @property
-    def api(self):
-        if self._api is None:
-            self._api = Api(self.kubeconfig)
-        return self._api
-
-    @property
-    def kubectl(self):
-        return Kubectl(binaries.host_program("kubectl"), self.kubeconfig, self.dir)
 
     def in_control_plane(self, *argv):
         """The output of a command in the release's pod."""

@@ -7,8 +7,7 @@ import shutil
 import yaml
 
 from . import binaries
-from .api import Api
-from .kubectl import Kubectl
+from .access import Access
 from .pki import derive_kubeconfig
 from .process import Port, Process
 from .wait import AWAY, eventually
@@ -22,7 +21,7 @@ SANITIZERS = {
 }
 
 
-class VirtualCluster:
+class VirtualCluster(Access):
     """vc.start() ... vc.stop(); vc.kubectl, vc.api, vc.kubeconfig are the tenant's admin.
 
     `host` may be None: then there is no `host:` in the configuration unless `config` has one.
@@ -44,7 +43,6 @@ class VirtualCluster:
         self.process = Process(f"sublet-{name}", [binaries.sublet(), "serve", "--config", self.config_path],
                                self.dir, env=sanitizer_env())
         self.ready_line = ""
-        self._api = None
 
     def _defaults(self, host_kubeconfig):
         config = {"name": self.name, "listen": {"address": f"127.0.0.1:{self.port}"},
@@ -71,7 +69,7 @@ class VirtualCluster:
     def wait_ready(self, timeout=START_TIMEOUT):
         """Waits for the ready line, then for /readyz; raises at once when the process has ended."""
         eventually(self._read_ready_line, timeout, f"the ready line of {self.name}", interval=0.01)
-        self._api = None
+        self.close_api()
 
         def ready():
             self.process.check()
@@ -81,13 +79,13 @@ class VirtualCluster:
 
     def stop(self):
         """SIGTERM; the exit code must be 0 (a leak or a sanitizer finding makes it another)."""
-        self._close()
+        self.close_api()
         code = self.process.stop()
         assert code in (0, None), f"{self.name} ended with {code}:\n{self.process.tail()}"
 
     def kill(self):
         """kill -9."""
-        self._close()
+        self.close_api()
         self.process.kill()
 
     def restart(self, kill=False, wait=True):
@@ -113,26 +111,7 @@ class VirtualCluster:
         self.ready_line = lines[0].strip() if lines else ""
         return self.ready_line
 
-    def _close(self):
-        if self._api:
-            self._api.close()
-        self._api = None
-
     # --- access ---------------------------------------------------------------------------------
-
-    @property
-    def api(self):
-        if self._api is None:
-            self._api = Api(self.kubeconfig)
-        return self._api
-
-    @property
-    def kubectl(self):
-        return Kubectl(binaries.host_program("kubectl"), self.kubeconfig, self.dir)
-
-    def kubectl_as(self, kubeconfig):
-        """kubectl for another user of this cluster."""
-        return Kubectl(binaries.host_program("kubectl"), kubeconfig, self.dir)
 
     def user_kubeconfig(self, name, **credentials):
         """A kubeconfig of another user: token=..., or cert= and key= (paths); returns its path."""
