@@ -36,7 +36,7 @@ static const struct right RIGHTS[] = {
 #include <sublet/tbl/host_rights.h>
 #undef HOST_RIGHT
 };
-#define N_RIGHTS (sizeof(RIGHTS) / sizeof(*RIGHTS))
+#define N_RIGHTS COUNT(RIGHTS)
 
 struct check {
     struct arena *arena;
@@ -295,7 +295,7 @@ static const struct look {
     {"nodes", "/api/v1", "/nodes", false, judge_nodes},
     {"storage class", "/apis/storage.k8s.io/v1", "/storageclasses", false, judge_classes},
 };
-#define N_LOOKS (sizeof(LOOKS) / sizeof(*LOOKS))
+#define N_LOOKS COUNT(LOOKS)
 
 static void on_looked(void *ctx, const struct host_answer *answer, const struct err *err)
 {

@@ -41,7 +41,7 @@ static bool is_workload(const struct resource *r)
 
 static const cJSON *template_of(const struct resource *r, const cJSON *object)
 {
-    for (size_t i = 0; is_workload(r) && i < sizeof(TEMPLATES) / sizeof(*TEMPLATES); i++) {
+    for (size_t i = 0; is_workload(r) && i < COUNT(TEMPLATES); i++) {
         const cJSON *found = json_path(object, TEMPLATES[i]);
 
         if (json_path(found, "spec.containers"))

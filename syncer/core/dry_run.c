@@ -132,7 +132,7 @@ static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST]
     struct str name = json_str_at(q->object, "metadata.name"), text;
     unsigned char digest[32];
 
-    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+    for (size_t i = 0; i < COUNT(own); i++)
         json_remove(json_get(metadata, "annotations"), own[i]);
     json_remove(metadata, "name");
     json_remove(json_get(shape, "spec"), "hostname");

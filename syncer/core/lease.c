@@ -756,7 +756,7 @@ struct lease *sync_lease_new(const struct lease_options *options)
                                    &o->cluster_uid,    &o->epoch, &o->fork};
 
     *l = (struct lease){.magic = LEASE_MAGIC, .o = *options, .arena = arena_new(0)};
-    for (size_t i = 0; i < sizeof(strings) / sizeof(*strings); i++)
+    for (size_t i = 0; i < COUNT(strings); i++)
         *strings[i] = arena_str(l->arena, *strings[i]);
     l->identity = arena_printf(l->arena, "%.*s_%016llx", STR_F(l->o.holder),
                                (unsigned long long)rng_u64(l->o.rng));

@@ -48,7 +48,7 @@ void sync_life_open(struct syncer *s)
     if (store_record_damaged(s->store, RECORD_META, STR(LIFE_RECORD))) {
         log_warn("syncer: the store's record of its life is damaged: records are compared with the "
                  "host");
-        begin(s, clock_wall_s(vapi_clock(s->api))); /* higher than any life before */
+        begin(s, syncer_now_s(s)); /* higher than any life before */
         return;
     }
     if (!store_record_get(s->store, RECORD_META, STR(LIFE_RECORD), &value)) {

@@ -248,7 +248,7 @@ static bool find_gone(void *ctx, struct str key, struct str value)
     parse_record(key, value, &q);
     if (!reflector_get(g->syncer->watches[g->id].reflector, q.host_name))
         g->names[g->n++] = arena_str(g->arena, q.host_name);
-    return g->n < sizeof(g->names) / sizeof(*g->names);
+    return g->n < COUNT(g->names);
 }
 
 /* Those that are on record and no longer on the host; in batches, since records are not to be

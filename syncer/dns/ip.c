@@ -120,7 +120,7 @@ bool dns_ip_is_private(const struct dns_ip *ip)
         V4_RANGE(192, 168, 16), V6_RANGE(0, 0, 127), /* :: and ::1 */
         V6_RANGE(0xfc, 0, 7),   V6_RANGE(0xfe, 0x80, 10)};
 
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+    for (size_t i = 0; i < COUNT(ranges); i++)
         if (dns_range_has(&ranges[i], ip))
             return true;
     return false;

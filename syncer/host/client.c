@@ -277,7 +277,7 @@ static const struct err_kind *kind_of_code(int code)
         &ERR_CONFLICT,    &ERR_GONE,         &ERR_TOO_LARGE,         &ERR_INVALID,
         &ERR_INTERNAL,    &ERR_UNAVAILABLE,  &ERR_TOO_MANY_REQUESTS, &ERR_TIMEOUT};
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         if (kinds[i]->code == code)
             return kinds[i];
     return code >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;
@@ -868,7 +868,7 @@ static void open_lanes(struct host *h)
     h->work.tokens = (double)h->work.burst;
     h->dry.tokens = (double)h->dry.burst;
     h->tokens_ms = now_ms(h);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+    for (size_t i = 0; i < COUNT(lists); i++)
         TAILQ_INIT(lists[i]);
 }
 

@@ -102,7 +102,7 @@ static int refuse_unknown(const struct place *p, const cJSON *user)
 {
     static const char *const unsupported[] = {"exec", "auth-provider", "as", "as-groups", "as-uid"};
 
-    for (size_t i = 0; i < sizeof(unsupported) / sizeof(*unsupported); i++) {
+    for (size_t i = 0; i < COUNT(unsupported); i++) {
         const cJSON *node = json_get(user, unsupported[i]);
 
         if (node && !json_is_null(node))

@@ -263,7 +263,7 @@ static bool must_recreate(const cJSON *now, const cJSON *object)
     static const char *const fixed[] = {"provisioner", "reclaimPolicy", "volumeBindingMode",
                                         "value", "preemptionPolicy"};
 
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++) {
+    for (size_t i = 0; i < COUNT(fixed); i++) {
         const cJSON *want = json_get(object, fixed[i]);
 
         if (want && !json_equal(want, json_get(now, fixed[i])))

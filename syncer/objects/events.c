@@ -64,7 +64,7 @@ static int involved_id(const cJSON *event)
 {
     struct str kind = json_str_at(event, "involvedObject.kind");
 
-    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++)
+    for (size_t i = 0; i < COUNT(INVOLVED); i++)
         if (str_eqc(kind, INVOLVED[i].kind))
             return (int)INVOLVED[i].id;
     return -1;
@@ -91,7 +91,7 @@ static bool says_the_same(const cJSON *now, const cJSON *event)
 {
     static const char *const fields[] = {"count", "lastTimestamp", "message", "series"};
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+    for (size_t i = 0; i < COUNT(fields); i++) {
         const cJSON *a = json_get(now, fields[i]), *b = json_get(event, fields[i]);
 
         if (!a != !b || (a && !json_equal(a, b)))

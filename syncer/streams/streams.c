@@ -79,7 +79,7 @@ static const struct err_kind *kind_of(int status)
     static const struct err_kind *const kinds[] = {&ERR_BAD_REQUEST, &ERR_FORBIDDEN, &ERR_NOT_FOUND,
                                                    &ERR_UNAVAILABLE, &ERR_TOO_MANY_REQUESTS};
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         if (kinds[i]->code == status)
             return kinds[i];
     return status >= 500 ? &ERR_INTERNAL : &ERR_BAD_REQUEST;

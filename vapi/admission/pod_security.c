@@ -503,7 +503,7 @@ int pod_security_validate(const struct admission_call *c, cJSON *object, const c
         return check_pod(c, object, old, err);
     if (plugin_admits(c, "", "namespaces"))
         return check_namespace(c, object, old, err);
-    for (size_t i = 0; i < sizeof(TEMPLATES) / sizeof(*TEMPLATES); i++)
+    for (size_t i = 0; i < COUNT(TEMPLATES); i++)
         if (plugin_admits(c, TEMPLATES[i].group, TEMPLATES[i].plural))
             return check_template(c, json_path(object, TEMPLATES[i].template), err);
     return 0;
