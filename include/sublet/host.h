@@ -48,6 +48,9 @@ struct host_request {
     bool urgent;        /* a request of a tenant waits for it: goes before what is queued */
     bool dry_run;       /* a dry run: limited by the rate of dry runs */
     bool passes_gate;   /* changes the host, but not on behalf of the tenant: the Lease itself */
+    /* Called with host_send()'s ctx before a request leaves that had to wait in the queue. True: it
+     * fails with CONFLICT, without an answer, and was never sent. NULL: never. */
+    bool (*is_outdated)(void *ctx);
 };
 struct host_answer {
     int status;

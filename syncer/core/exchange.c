@@ -281,6 +281,11 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
         run_again(run);
         return;
     }
+    if (err && err->kind == &ERR_CONFLICT && !answer) { /* never sent: create_is_outdated() */
+        sync_attempt_over(run, err);
+        run_again(run);
+        return;
+    }
     if (err && err->kind == &ERR_ALREADY_EXISTS) {
         sync_attempt_over(run, err);
         q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
@@ -296,6 +301,22 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     } else {
         reconcile_again_after(run->reconcile, 1000);
     }
+}
+
+/* While a create waited for the rate or the Lease, an earlier one of lost outcome may have shown up
+ * on the host, and may have been deleted there since. */
+static bool create_is_outdated(void *ctx)
+{
+    const struct exchange *x = ctx;
+    const struct sync_run *run = &x->run;
+    struct reflector *watch = run->syncer->watches[run->id].reflector;
+    struct arena *a = arena_new(0);
+    struct mapping m = sync_mapping_get(run->syncer, a, run->id, run->ns, run->name);
+    bool outdated = reflector_get(watch, str_c(run->host_name)) || !m.exists ||
+                    !str_eq(m.uid, run->uid) || !str_eq(m.host_uid, run->mapping.host_uid);
+
+    arena_free(a);
+    return outdated;
 }
 
 /* A failed transaction rolls the record back; nothing is sent then. Where another one failed, its
@@ -326,6 +347,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
     x->request.method = "POST";
     x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
     x->request.body = json_text(run->arena, object);
+    x->request.is_outdated = create_is_outdated;
     reconcile_hold(run->reconcile);
     store_on_commit(run->syncer->store, on_recorded, x);
 }

@@ -66,6 +66,8 @@ struct host_call {
     int64_t deadline_ms, wake_ms;
     bool urgent, stream, got_data;
     bool changes; /* it changes the host: sent only while the gate is open */
+    bool waited;  /* in the queue: is_outdated() decides whether it is sent */
+    bool (*is_outdated)(void *ctx);
     void *wire;
     struct buf body; /* of a stream: the incomplete last line */
     host_line_cb line;
@@ -509,7 +511,10 @@ static void start_from(struct lane *lane, struct call_list *list)
             continue;
         if (!may_start(lane, c))
             break;
-        call_start(c);
+        if (c->waited && c->is_outdated && c->is_outdated(c->ctx))
+            finish_later(c, &ERR_CONFLICT, "out of date before it was sent");
+        else
+            call_start(c);
     }
 }
 
@@ -671,6 +676,7 @@ static struct host_call *call_new(struct host *h, const struct host_request *q, 
                             .deadline_ms = now_ms(h) + timeout,
                             .urgent = q->urgent,
                             .changes = !q->dry_run && !q->passes_gate && changes(q->method),
+                            .is_outdated = q->is_outdated,
                             .body = BUF_INIT(LINE_LIMIT),
                             .done = done,
                             .ctx = ctx};
@@ -691,6 +697,7 @@ static void enqueue(struct host *h, struct host_call *c)
         move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
         refill(h);
         start_all(h);
+        c->waited = true; /* in the queue, now or after a 429 */
     }
     if (!h->delivering)
         arm(h);

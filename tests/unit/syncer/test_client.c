@@ -12,6 +12,8 @@ struct outcome {
     int status;
     const struct err_kind *kind;
     char text[512];
+    bool outdated;     /* what is_outdated() returns */
+    unsigned reviewed; /* how often it was called */
 };
 
 static void on_done(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -474,6 +476,49 @@ static void test_gate_lets_changes_wait(void **state)
     fake_close(&s);
 }
 
+static bool is_outdated(void *ctx)
+{
+    ((struct outcome *)ctx)->reviewed++;
+    return ((struct outcome *)ctx)->outdated;
+}
+
+/* What had to wait is reviewed when it may leave; what leaves at once is not. */
+static void test_outdated_requests_are_not_sent(void **state)
+{
+    enum host_gate gate = HOST_GATE_OPEN;
+    struct outcome at_once = {.outdated = true}, stale = at_once, good = {0};
+    struct host_request q = {
+        .method = "POST", .path = STR("/x"), .body = STR("{}"), .is_outdated = is_outdated};
+    struct fake_server s;
+
+    (void)state;
+    fake_open(&s, answer_plain, NULL);
+    host_set_gate(s.host, gate_of, &gate);
+    host_send(s.host, &q, on_done, &at_once);
+    fake_run_until(&s, &at_once.done);
+    assert_int_equal(at_once.status, 200);
+
+    gate = HOST_GATE_WAIT;
+    q.path = STR("/stale");
+    host_send(s.host, &q, on_done, &stale);
+    q.path = STR("/good");
+    host_send(s.host, &q, on_done, &good);
+    fake_run_ms(&s, 20);
+    assert_false(stale.done || good.done);
+    gate = HOST_GATE_OPEN;
+    host_gate_changed(s.host);
+    fake_run_until(&s, &good.done);
+    assert_int_equal(good.status, 200);
+    fake_run_until(&s, &stale.done);
+    assert_ptr_equal(stale.kind, &ERR_CONFLICT);
+    assert_int_equal(stale.status, 0);
+    assert_int_equal(at_once.reviewed, 0);
+    assert_int_equal(stale.reviewed, 1);
+    assert_int_equal(good.reviewed, 1);
+    assert_string_equal(s.last_path, "/good");
+    fake_close(&s);
+}
+
 static void answer_first_later(struct fake_server *s, struct net_exchange *x,
                                const struct net_request *r)
 {
@@ -594,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_gate_stops_what_changes_the_host),
         cmocka_unit_test(test_gate_stops_what_waits),
         cmocka_unit_test(test_gate_lets_changes_wait),
+        cmocka_unit_test(test_outdated_requests_are_not_sent),
         cmocka_unit_test(test_urgent_goes_first),
         cmocka_unit_test(test_stream_gives_lines),
         cmocka_unit_test(test_stream_may_be_cancelled_by_its_line),
