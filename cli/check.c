@@ -17,7 +17,7 @@ static const char HELP[] =
     "       sublet check --data-dir DIR\n\n"
     "Reads the configuration as `sublet serve` would, or the `config:` part of the chart's "
     "values,\n"
-    "and says what is wrong with it. With --host it also tries the host cluster with the\n"
+    "and reports its errors. With --host it also tries the host cluster with the\n"
     "credentials of the configuration: connection, rights, namespace, quotas, pools and storage\n"
     "classes. It changes nothing there. Exit code 1 when something required is missing.\n\n"
     "With --data-dir alone it checks the stored data instead: the checksums of all rows, the\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sublet host`: an embedded host with simulated machines, to try everything without a cluster. It
  * has few options and reads no environment: that belongs to the virtual clusters beside it. Must
- * report what is wrong with its arguments and its nodes file before anything is opened. */
+ * report errors in its arguments and its nodes file before anything is opened. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -23,7 +23,7 @@ static const struct {
     {"serve", cmd_serve, "run a virtual cluster"},
     {"host", cmd_host, "run an embedded host with simulated machines, to try things"},
     {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
-    {"check", cmd_check, "say what is wrong with a configuration, or with its host"},
+    {"check", cmd_check, "report problems of a configuration, a host or stored data"},
     {"backup", cmd_backup, "copy a virtual cluster into one file, while it serves or not"},
     {"restore", cmd_restore, "make an empty data directory of such a file"},
     {"version", cmd_version, "print the versions"},

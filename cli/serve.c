@@ -263,7 +263,7 @@ static int open_store(struct serve *s, struct err *err)
         .readable = kinds_stored_readable,
     };
 
-    mkdir(path, 0700); /* store_open() reports what is wrong with it */
+    mkdir(path, 0700); /* store_open() reports the error */
     return store_open(&s->loop, &options, &s->store, err);
 }
 

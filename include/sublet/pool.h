@@ -44,7 +44,7 @@ bool pool_has_node(const struct config_pool *pool, const cJSON *host_node);
 bool pool_admits_node(struct arena *a, const struct config *config,
                       const struct pool_choice *choice, const cJSON *host_node);
 /* Do the host's nodes (an array of all) match the pool: some have its labels, and each of those has
- * a taint that repels other pods? False: *ret says what is wrong. message names no node, detail
+ * a taint that repels other pods? False: *ret has the problem. message names no node, detail
  * does. */
 struct pool_problem {
     const char *reason; /* CamelCase, static */

@@ -126,10 +126,11 @@ static void on_lacking(struct syncer *s, struct str report)
 static void on_superseded(struct syncer *s, struct arena *a, const struct lease_holder *other,
                           struct str epoch)
 {
-    struct str text = arena_printf(a,
-                                   "this data is superseded: %.*s serves this virtual cluster with "
-                                   "data of a later epoch",
-                                   STR_F(other->identity.n ? other->identity : STR("nobody now")));
+    struct str text =
+        arena_printf(a,
+                     "this data is superseded: %.*s serves this virtual cluster with "
+                     "data of a later epoch",
+                     STR_F(other->identity.n ? other->identity : STR("no process now")));
 
     stand_back(s, text);
     sync_lacking_start(s, epoch, other->fork, on_lacking);

@@ -165,7 +165,7 @@ def start_of_peer(host):
 
 
 def idle_of(pids, seconds):
-    """(memory, % of a core) of processes that nobody asks anything."""
+    """(memory, % of a core) of processes that get no request."""
     before = [cpu_seconds(p) for p in pids]
     time.sleep(seconds)
     used = sum(cpu_seconds(p) - b for p, b in zip(pids, before))

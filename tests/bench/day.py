@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A day's work of one tenant, and what it leaves in the memory of a process that nobody asks anything any more.
+"""A day's work of one tenant, and what it leaves in the memory of a process that gets no more requests.
 
 `/usr/bin/python3 tests/bench/day.py`, with SUBLET_BIN the release program: the demo's two teams on `sublet host`, then
 tests of ours on a real host: a team that lets kubectl explain, is scraped, makes and deletes 2,000 objects and runs 20

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many virtual clusters on one machine beside a real host: what each costs when nobody uses it.
+"""Many virtual clusters on one machine beside a real host: what each costs while idle.
 
 `/usr/bin/python3 tests/bench/density.py [N]...` (100 and 1,000 by default), with SUBLET_BIN the release program.
 Each has an identity of its own on the host, as the chart gives it one: a namespace, a ServiceAccount with rights in it,

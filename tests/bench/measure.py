@@ -6,7 +6,7 @@ import statistics
 
 
 def memory_mb(pid):
-    """resident; proportional (its share of every page); private (pages nobody else has, and that no
+    """resident; proportional (its share of every page); private (pages of this process alone, and that no
     file could give back: what one more process like it costs); and what is mapped by it alone."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
         kb = {k: int(v) for k, v in re.findall(r"(\w+): +(\d+) kB", f.read())}

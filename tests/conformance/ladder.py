@@ -22,7 +22,7 @@ TIMEOUT = 90 * 60
 SLOW = ("[Slow]",)
 HOST = threading.Lock()  # it has one connection
 
-# A quota is tried with a resource of somebody's own, and here pools are what offers such.
+# A quota is tried with a resource of the test's own, and here pools are what offers such.
 DONGLES = {"name": "dongles", "kind": "shared", "mode": "exclusive",
            "nodeSelector": {"sublet.dev/pool": "dongles"},
            "resources": {"example.com/dongle": {"gpuEq": "1"}}}

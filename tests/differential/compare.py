@@ -22,7 +22,7 @@ SHOWN = re.compile(r'((?:Invalid|Unsupported|Duplicate) value: )(\{.*?\}|\[.*?\]
 
 
 def plain(text):
-    """Text without uids, times of today and names drawn at random."""
+    """Without uids, times of today and names drawn at random."""
     return MADE_UP.sub(r"\1XXXXX", NOW.sub(_times, UUID.sub("UID", text)))
 
 
@@ -39,7 +39,7 @@ def clean(obj, sent):
         meta.pop(key, None)
     if meta.get("generateName") and not sent.get("metadata", {}).get("name"):
         meta["name"] = meta["generateName"] + "*"
-    if obj.get("kind") == "CertificateSigningRequest":  # who asks is another user on each server
+    if obj.get("kind") == "CertificateSigningRequest":  # the requesting user differs between the servers
         for key in ("username", "groups", "uid", "extra"):
             obj.get("spec", {}).pop(key, None)
     if obj.get("kind") == "Service":
@@ -85,7 +85,7 @@ class Answer:
             rf'\\"{shown}(?:[a-z0-9]{{5}})?\\"', r'\\"NAME\\"', text))
 
     def causes(self):
-        """Each once: upstream checks some things twice and then tells them twice."""
+        """Each once: upstream checks some fields twice and then reports both."""
         found = (self.body.get("details") or {}).pop("causes", None) or []
         return list(dict.fromkeys((c.get("reason"), c.get("field"), plain_message(c.get("message")))
                                   for c in found))

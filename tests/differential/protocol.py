@@ -2,9 +2,9 @@
 """Conversations: sequences of requests sent to both servers in the same order, every answer compared.
 
 protocol.yaml holds them. A step is [METHOD, path, body, headers, more]. MERGE, JSON, STRATEGIC and APPLY are PATCH with
-that content type. A path that begins with "ns/" is in a namespace of the conversation's own. A body that is text is
+that content type. A path that begins with "ns/" is in a namespace of the conversation's own. A body that is a string is
 sent as it is, one that begins with "base64:" decoded. more: {save: {name: member.of.answer}} puts the value where
-<name> stands in later steps; {until: 200} asks again until that is the code; {quiet: true} is not compared.
+<name> stands in later steps; {until: 200} repeats the request until that is the code; {quiet: true} is not compared.
 
 What no two servers share is blotted out: uids, dates, revisions, numbers in messages. The order of items is not. In a
 conversation with `ordered: maps` the order of keys in string maps is compared, too, with `ordered: custom` also those of
@@ -82,7 +82,7 @@ class Side:
         return {"code": code, "headers": blot(out), "body": clean(answer["body"])}
 
     def _raw(self, method, path, data, headers, more):
-        """{until: 200} in a step: asked again until that is the answer."""
+        """{until: 200} in a step: repeated until that is the answer."""
         last = time.monotonic() + PATIENCE
         while True:
             answer = self.api.raw(method, path, data, headers=headers)
@@ -150,7 +150,7 @@ def clean(value):
             out["managedFields"].sort(key=lambda e: json.dumps(e, sort_keys=True))
         if isinstance(out.get("cells"), list):
             out["cells"] = ["AGE" if isinstance(c, str) and AGE.fullmatch(c) else c for c in out["cells"]]
-        if isinstance(out.get("causes"), list):  # upstream checks some things twice and then tells them twice
+        if isinstance(out.get("causes"), list):  # upstream checks some fields twice and then reports both
             out["causes"] = [c for i, c in enumerate(out["causes"]) if c not in out["causes"][:i]]
         return out
     return walk(value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every combination of the parameters of lists and watches, asked of both servers.
+"""Every combination of the parameters of lists and watches, sent to both servers.
 
-Revisions are told by name: "now" is the one of a list, "old" that of the first object. Numbers of answers are
+Revisions are given by name: "now" is the one of a list, "old" that of the first object. Numbers of answers are
 blotted out, names and their order are not. The state does not change meanwhile.
 """
 import base64
@@ -127,7 +127,7 @@ def summary(code, headers, body):
 
 
 def wrongs(rv, match, cont=None):
-    """How much is wrong: of several errors servers may tell another first."""
+    """How many errors: of several, servers may report another first."""
     return ((rv in ("abc", "-1")) + (match == "Bad") + (cont in ("garbage", "foreign"))
             + bool(match and not rv) + bool(match and cont) + bool(cont and rv not in (None, "0"))
             + (match == "Exact" and rv == "0"))

@@ -2,11 +2,11 @@
 """Sequences drawn from a seed: requests that meet on one or two names, sent to both servers in the same order.
 
 Every answer is compared, and at the end what a watcher saw from the beginning and the list. sequences.yaml holds the
-kinds: whole objects, and the members that are changed with what they are changed to. Uids and revisions are told by
+kinds: whole objects, and the members that are changed with what they are changed to. Uids and revisions are given by
 the order in which a server first showed them, so that a write that changed nothing must be none on both.
 
-What depends on the clock is not drawn: grace periods are either none or minutes long. A sequence that differs is told
-by its seed; its first difference alone counts, the rest may follow from it. It must never draw from anything but the
+What depends on the clock is not drawn: grace periods are either none or minutes long. A sequence that differs is named
+by its seed; its first difference alone counts, later ones may follow from it. It must never draw from anything but the
 seed, nor leave anything behind that a controller would have to clean up.
 """
 import concurrent.futures
@@ -91,7 +91,7 @@ class Drawer:
             pool = self.kind["status"] if sub else self.kind["fields"]
             path, values = self.random.choice(pool if self.random.random() < .65 else METADATA)
             if path == "kind" and self.kind.get("custom"):
-                continue  # what another kind is told to be has other words for each way it is written
+                continue  # the message for a kind that does not match differs with the way it is written
             out.append([path, self.random.choice(values)])
         return out
 
@@ -256,7 +256,7 @@ class Side:
         return node
 
     def end(self):
-        """[(what, the list or the events)]; the last write tells watchers where to stop."""
+        """[(what, the list or the events)]; watchers stop at the last write."""
         out = [("list", self._mine(json.loads(self.api.raw("GET", self.path)[2])["items"]))]
         last = self.name("z")
         body = {"apiVersion": self.kind["version"], "kind": self.kind["kind"], **copy.deepcopy(self.kind["bodies"][0])}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two servers, both without controllers: nobody but the suite changes an object."""
+"""The two servers, both without controllers: only the suite changes objects."""
 import os
 
 from testenv.host import HostCluster

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks both servers the same and collects how their answers differ.
+"""Sends both servers the same requests and collects how their answers differ.
 
 Creates and updates are dry runs, so that one case costs little and leaves nothing; updates need one live object
 of each seed on both sides. It must only run against clusters made for tests.

@@ -6,7 +6,7 @@
 
 #include <sublet/translate.h>
 
-/* NULL when the object is allowed, else what is wrong with it (in the arena, NUL-terminated).
+/* NULL when the object is allowed, else the problem (in the arena, NUL-terminated).
  * shape: pod, service, config-map, secret, claim, container of allowed.rules. */
 const char *allowed_object(struct arena *a, const struct translate_tenant *t, const char *shape,
                            const cJSON *object);

@@ -13,7 +13,7 @@ struct walk {
     const struct node *root;
 };
 
-/* NULL when the node is as it should be, else what is wrong. n may be a member, whose key is
+/* NULL when the node is as it should be, else the problem. n may be a member, whose key is
  * n->key.
  */
 typedef const char *(*check_fn)(struct walk *w, const struct node *n);

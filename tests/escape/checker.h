@@ -18,7 +18,7 @@ struct str rules_name(struct arena *a, const struct rules *r, size_t constraint)
 /* A constraint out of force, to see that nothing else finds what it finds; SIZE_MAX: none. */
 void rules_disable(struct rules *r, size_t constraint);
 
-/* What is wrong with an object: NULL, or a sentence with its path, in the arena. facts: the tenant,
+/* The problem of an object: NULL, or a sentence with its path, in the arena. facts: the tenant,
  * {cluster, namespace, podSecurity, labels: [], annotations: [], storageClasses: [], pools: [{name,
  * mode, nodeSelector, tolerations, products, resources, runtimeClass, scheduler, tiers,
  * maxLifetime}], dns: its address, if it has one}. stored: it was read from a host, which adds what

@@ -105,7 +105,7 @@ class Field:
         return [o for o in self.clusters[cluster].host_objects("/api/v1", resource) if is_it(o)]
 
     def api(self, cluster, user, namespace):
-        """The API as a user: admin, anonymous, nobody (authenticated, no rights), editor (of the namespace)."""
+        """The API as a user: admin, anonymous, unprivileged (authenticated, no rights), editor (of the namespace)."""
         key = (cluster, user, "" if user == "admin" else namespace)
         if key not in self.apis:
             vc = self.clusters[cluster]
@@ -183,7 +183,7 @@ def at(value, path):
 
 
 def check_host(objects, want):
-    """Host objects as the case says: `absent` paths, `equal` and `not` values, `match` and `without` of their text."""
+    """Host objects as the case says: `absent` paths, `equal` and `not` values, `match` and `without` of their JSON."""
     for o in objects:
         name = f"{o.get('kind', 'object')} {o['metadata']['name']}"
         text = json.dumps({k: v for k, v in o.items() if k != "status"})
@@ -467,7 +467,7 @@ class StepsCase:
 # --- what holds after every case ----------------------------------------------------------------------
 
 def sweep(field, cluster):
-    """Host objects of the cluster, whatever was sent: what none may have. Read here, by nobody else's rules."""
+    """Host objects of the cluster, whatever was sent: what none may have. Read here, by rules of its own."""
     vc = field.clusters[cluster]
     allowed = {t["key"] for p in vc.config.get("pools", []) for t in p["tolerations"]}
     allowed |= {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/memory-pressure"}

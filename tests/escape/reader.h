@@ -16,7 +16,7 @@ struct node {
     struct node *first, *last, *next;
 };
 
-/* NULL: *ret_why says what is wrong. */
+/* NULL: *ret_why has the problem. */
 struct node *node_read(struct arena *a, struct str json, const char **ret_why);
 /* NULL where there is none, or where object is none. */
 struct node *node_get(const struct node *object, const char *key);

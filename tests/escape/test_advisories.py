@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has happened to others and takes more than requests: certificates, and a host that is not the host.
 
-cases/advisories.yaml has the rest.
+The others are in cases/advisories.yaml.
 """
 import os
 import socket
@@ -19,7 +19,7 @@ MOST = 512 << 20  # bytes; what was sent is many times that
 
 
 def served_certificate(port, name):
-    """The certificate that is shown to a client who asks for a name."""
+    """The certificate that is shown to a client that names a server."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -31,7 +31,7 @@ def served_certificate(port, name):
 
 
 def test_names_asked_for_are_not_certified(field):
-    """GHSA-m4hf-6vgr-75r2 (CVE-2023-32187), k3s: every name a client asks for joins the certificate, without end."""
+    """GHSA-m4hf-6vgr-75r2 (CVE-2023-32187), k3s: every server name of a client joins the certificate, without end."""
     port = field.clusters["attacker"].port
     before = served_certificate(port, "localhost")
     for i in range(NAMES):
@@ -81,7 +81,7 @@ class Endless:
 
 
 def test_answers_of_a_host_have_a_bound(workdir):
-    """CVE-2025-32777, Volcano: an answer without an end takes all the memory of who reads it."""
+    """CVE-2025-32777, Volcano: an answer without an end takes all the memory of its reader."""
     directory = os.path.join(workdir, "endless")
     os.makedirs(directory)
     host = Endless(directory)

@@ -7,7 +7,7 @@ from testenv.api import ApiError
 
 
 def answer(api, method, path, body, shown=(), **query):
-    """(code, what is wrong or what `shown` looks at, warnings), without what two servers cannot share."""
+    """(code, the error or what `shown` looks at, warnings), without what two servers cannot share."""
     patch = {"content_type": "application/strategic-merge-patch+json"} if method == "PATCH" else {}
     code, headers, data = api.raw(method, path, body, query=query, **patch)
     told = sorted(x.split('"', 1)[1].rsplit('"', 1)[0] for x in headers.get_all("Warning") or [])
@@ -16,7 +16,7 @@ def answer(api, method, path, body, shown=(), **query):
         return code, [look(status, p) for p in shown], told
     details = status.get("details") or {}
     causes = sorted({(c.get("reason"), (c.get("message") or "").split("\n@@")[0].strip(), c.get("field")) for c in details.get("causes") or []}, key=str)
-    message = "" if code == 422 else status["message"]  # upstream tells some causes twice
+    message = "" if code == 422 else status["message"]  # upstream reports some causes twice
     return code, (status.get("reason"), message, details.get("name"), details.get("kind"), causes), told
 
 

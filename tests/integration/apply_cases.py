@@ -111,7 +111,7 @@ def stable(value):
     if value.get("kind") in ("Pod", "Deployment", "HorizontalPodAutoscaler", "Scale"):
         if not meta.get("labels", {}).get("keep-status"):
             value.pop("status", None)
-        else:  # controllers write the rest
+        else:  # controllers write the other fields
             value["status"] = [c for c in status.get("conditions", []) if c["type"] == "Mine"], status.get("message")
     spec = value.get("spec", {})
     for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "nodeName"):
@@ -790,7 +790,7 @@ MAKERS = {"ConfigMap": (random_config_map, "x"), "Deployment": (random_deploymen
 
 
 def replace_with(new):
-    """A put that keeps what the server filled in of metadata and replaces the rest."""
+    """A put that keeps what the server filled in of metadata and replaces all other fields."""
     def change(o):
         for key in new:
             if key == "metadata":

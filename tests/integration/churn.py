@@ -93,7 +93,7 @@ class Churn:
         self.finished("later")
 
     def disturb(self):
-        # Those of before may still be going, and be gone before anybody disturbs them.
+        # Earlier ones may still be terminating, and end before anything disturbs them.
         pods = [p["metadata"]["name"] for p in self.pods("web") if "deletionTimestamp" not in p["metadata"]]
         for name in pods[:2]:
             self.evict(name)

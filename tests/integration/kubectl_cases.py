@@ -277,8 +277,8 @@ auth can-i create deployments
 auth can-i list secrets --as=system:serviceaccount:NS:robot
 auth can-i get pods --as=system:serviceaccount:NS:robot
 auth can-i --list --as=system:serviceaccount:NS:robot
-auth can-i get nodes --as=nobody --as-group=nogroup
-auth can-i get /healthz --as=nobody
+auth can-i get nodes --as=guest --as-group=nogroup
+auth can-i get /healthz --as=guest
 auth can-i eat bananas
 auth whoami --as=ann --as-group=team -o yaml
 get secrets --as=ann

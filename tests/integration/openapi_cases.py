@@ -37,7 +37,7 @@ def _plain(node):
 
 
 def _parameters(shared, listed):
-    """References are resolved: upstream names what is shared by a hash of its text."""
+    """References are resolved: upstream names what is shared by a hash of its bytes."""
     found = [shared[p["$ref"].rsplit("/", 1)[1]] if "$ref" in p else p for p in listed]
     return sorted(found, key=lambda p: (p["name"], p["in"]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP as bytes: TLS sockets that send what they are told, and frames of HTTP/2, wrong ones too."""
+"""HTTP as bytes: TLS sockets that send the bytes they are given, and frames of HTTP/2, wrong ones too."""
 import re
 import socket
 import ssl

@@ -50,7 +50,7 @@ marks = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def marked(pair):
-    """A quota of its own, which tells how far a kube-apiserver's cache of quotas has come."""
+    """A quota of its own, which shows whether a kube-apiserver's cache of quotas is current."""
     namespace(pair, "q-mark")
     pair[1].post(MARK, {**meta("mark"), "spec": {"hard": {LEASES: "1"}}})
 
@@ -251,7 +251,7 @@ def test_a_resize_is_charged_beside_what_is_in_use(pair, marked):
     assert [resize("2", "3"), resize("3", "4"), resize("3100m", "4"), resize("3", "4100m")] == [200, 200, 403, 403]
     for api in pair:
         api.patch(f"{path}/pods/p/status", {"status": {"conditions": [stuck]}})
-    assert resize("90", "100") == 200  # nobody gives it that
+    assert resize("90", "100") == 200  # no component grants it
 
 
 def test_no_race_gets_past_a_quota(pair, marked):
@@ -312,7 +312,7 @@ def test_limit_ranges(pair, name):
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_limit_ranges_of_a_resize(pair, name):
-    """The defaults are filled in there too, and what several containers lack is told once."""
+    """The defaults are filled in there too, and what several containers lack is reported once."""
     path = namespace(pair, f"lr-{name}")
     twins = pod("twins", {"requests": {"cpu": "200m"}})
     twins["spec"]["initContainers"] = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
@@ -333,7 +333,7 @@ def test_limit_range_of_claims(pair):
         assert alike(pair, size, "POST", f"{path}/persistentvolumeclaims", claim("c", size), dryRun="All")[0] == code
 
 
-# ---- the rest ----
+# ---- other kinds ----
 
 def test_priorities(pair, classes):
     path = namespace(pair, "priorities") + "/pods"

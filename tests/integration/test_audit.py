@@ -152,7 +152,7 @@ def plain(value):
 
 def normal(event):
     e = plain(copy.deepcopy(event))
-    # A certificate's fingerprint is told as an extra of its user; ours has none yet.
+    # A certificate's fingerprint is reported as an extra of its user; ours has none yet.
     e["user"].pop("extra", None)
     notes = e.get("annotations", {})
     for key in list(notes):
@@ -280,7 +280,7 @@ def test_files_are_put_aside(tenant, tmp_path):
         s = os.stat(log)
         return s.st_ino, s.st_size
 
-    for _ in range(60):  # one after the other: a file is put aside once in a millisecond, or goes on growing
+    for _ in range(60):  # one after the other: a file is rotated once in a millisecond, or goes on growing
         before = written()
         vc.api.get("/api/v1/namespaces")
         eventually(lambda b=before: written() != b, 60, "the event", interval=0.001)
@@ -311,7 +311,7 @@ def test_a_policy_that_says_nothing_is_an_error(tenant, tmp_path):
 
 @pytest.mark.parametrize("when_full", ["drop", "refuse"])
 def test_a_disk_that_stands_still_holds_up_nobody(tenant, tmp_path, when_full):
-    """The output is a pipe that nobody reads: 16 MiB later events go, or requests; what runs is answered."""
+    """The output is a pipe without a reader: 16 MiB later events go, or requests; what runs is answered."""
     everything = {**POLICY, "rules": [{"level": "RequestResponse", "verbs": ["get", "create"]}]}
     config = {"audit": {"policy": yaml.safe_dump(everything), "path": "-", "whenFull": when_full}}
     vc = tenant("slow", config=config, on=False, start=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may come in, and what they may: the same questions to Sublet and to a kube-apiserver of the same
+"""Who may come in, and what they may: the same requests to Sublet and to a kube-apiserver of the same
 AuthenticationConfiguration, and the answers compared."""
 import base64
 import contextlib
@@ -70,7 +70,7 @@ def upstream(workdir, authentication):
         yaml.safe_dump({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
                         **authentication}, f)
     made = HostCluster(directory, api_args=["--authentication-config=" + path])
-    # A pod of a node that does not exist goes after 40 seconds: how long a test takes is nobody's business.
+    # A pod of a node that does not exist goes after 40 seconds: the duration of a test must not matter.
     made.components["kube-controller-manager"].argv.append("--controllers=*,-pod-garbage-collector-controller")
     try:
         for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
@@ -86,7 +86,7 @@ def ours(tenant, authentication):
 
 
 def as_user(cluster, **credentials):
-    """A client of somebody else; without credentials: of nobody."""
+    """A client of another user; without credentials: anonymous."""
     path = os.path.join(cluster.dir, "somebody.kubeconfig")
     derive_kubeconfig(path, cluster.kubeconfig, token=credentials.get("token", "x"))
     api = Api(path)
@@ -116,7 +116,7 @@ def of_now(claims, started=NOW):
             if k in ("exp", "nbf", "iat") and isinstance(v, int) else v for k, v in claims.items()}
 
 
-TOKENS = [  # what is wrong or odd about a token
+TOKENS = [  # invalid and unusual tokens
     ("plain", {}),
     ("groups", {"groups": ["a", "b"]}),
     ("one group", {"groups": "a"}),
@@ -233,7 +233,7 @@ def test_an_issuer_that_is_down(ours, issuer):
 
 
 def give_up_once_fetched(cluster, issuer):
-    """One request whose client leaves when its issuer has been asked."""
+    """One request whose client leaves once its issuer got the request."""
     issuer.requests.clear()
     slow = as_user(cluster, token=issuer.token(**GOOD))
 
@@ -347,7 +347,7 @@ def sign_in(cluster, name):
     return Api(derive_kubeconfig(config, cluster.kubeconfig, cert=path, key=key))
 
 
-# --- nobody ----------------------------------------------------------------------------------------------
+# --- anonymous -----------------------------------------------------------------------------------------
 
 def test_anonymous_only_where_configured(ours, upstream):
     for path in ("/livez", "/readyz", "/healthz", "/livez/ping", "/version", "/api", "/api/v1/pods", "/livez/",
@@ -401,7 +401,7 @@ def test_anonymous_by_default(tenant):
     api.close()
 
 
-# --- questions and their answers, side by side ---------------------------------------------------------------
+# --- reviews and their answers, side by side ---------------------------------------------------------------
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 AUTHZ = "/apis/authorization.k8s.io/v1"
@@ -505,7 +505,7 @@ def pair(module_tenant, upstream):
 
 
 def may(cluster, user, verb, what, **more):
-    """Waits until somebody may do it."""
+    """Waits until a user may do it."""
     def allowed():
         return cluster.api.post(AUTHZ + "/subjectaccessreviews", sar(user=user, resourceAttributes=resource(
             verb, what, **more)))["status"]["allowed"]
@@ -546,7 +546,7 @@ def plain(node):
 
 
 def ask(cluster, method, path, body=None, user=None, headers=None, query=None):
-    """The answer to admin, or to somebody admin acts for: (code, body)."""
+    """The answer to admin, or to a user that admin impersonates: (code, body)."""
     h = dict(headers or {})
     if user:
         h["Impersonate-User"] = user
@@ -667,7 +667,7 @@ def test_rules_reviews(pair, user):
                    {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}, user=user)])
 
 
-REQUESTS = [  # what somebody may do, by doing it
+REQUESTS = [  # what a user may do, by doing it
     ("ann", "GET", "/api/v1/pods"), ("ann", "GET", "/api/v1/namespaces/one/pods/x"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps"),
     ("ann", "GET", "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.name%3Da"),
@@ -989,7 +989,7 @@ def test_token_reviews(bound_objects):
 
 
 def test_nothing_new_where_all_goes(pair):
-    """A token, an eviction or a binding is a thing created, too: not in a namespace that is going, or is not there."""
+    """A token, an eviction or a binding is a thing created, too: not in a namespace that is terminating or missing."""
     finalizers = {"finalizers": ["example.org/held"]}
     for cluster in pair:
         api = cluster.api
@@ -1181,7 +1181,7 @@ def serial(cluster):
 
 
 def test_certificates_are_renewed(tenant):
-    """In the process: new handshakes get the new one, a connection and its watch go on."""
+    """In the process: new handshakes get the renewed certificate, a connection and its watch go on."""
     vc = tenant("renewed", {"listen": {"certificateLifetime": "30s"}}, on=False)
     account = vc.service_account_kubeconfig("default", "watcher")
     vc.kubectl("create", "clusterrolebinding", "watcher", "--clusterrole=cluster-admin",
@@ -1208,6 +1208,6 @@ def test_certificates_are_renewed(tenant):
     for name in ("serving", "kubeconfig"):
         assert f"certificate renewed certificate={name}" in vc.process.tail(1000)
 
-    # A certificate that ended is nobody's, on a connection that was opened while it was good as well.
+    # An expired certificate identifies no user, even on a connection that was opened while it was good as well.
     eventually(lambda: old.raw("GET", "/api/v1/namespaces")[0] == 401, 60, "the first kubeconfig to end")
     old.close()

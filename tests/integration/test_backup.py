@@ -25,7 +25,7 @@ def vc(tenant):
 
 
 def test_a_copy_is_whole_and_goes_on(vc, tenant, tmp_path):
-    """Writes go on meanwhile: the copy has all that was answered before it was asked for."""
+    """Writes go on meanwhile: the copy has all that was answered before the backup was requested."""
     k, api, answered, stop = vc.kubectl, vc.api.clone(), [], threading.Event()
     k("create", "namespace", "lab")
     k("create", "secret", "generic", "key", "-n", "lab", "--from-literal=a=b")

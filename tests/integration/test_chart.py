@@ -199,7 +199,7 @@ def test_no_policy_opens_what_machines_keep(helm, values):
                 continue
             assert one.subnet_of(cidr) and any(one.subnet_of(e) for e in exceptions), (cidr, one)
         for e in exceptions:
-            assert e.subnet_of(cidr) and e != cidr, (cidr, e)  # what the API server asks for
+            assert e.subnet_of(cidr) and e != cidr, (cidr, e)  # what the API server requires
 
 
 def test_an_unknown_api_server_is_not_everywhere(helm):
@@ -219,7 +219,7 @@ def test_an_unknown_api_server_is_not_everywhere(helm):
 
 
 def test_dns_is_the_tenants_own(helm):
-    """Its pods reach it and not the host's; nobody else reaches it."""
+    """Its pods reach it and not the host's; no other pod reaches it."""
     objects = helm.template("research", "t", {"service": {"type": "LoadBalancer"}})
     service = next(o for o in objects if o["kind"] == "Service" and o["metadata"]["name"] == "research-dns")
     assert service["spec"]["type"] == "ClusterIP"
@@ -425,7 +425,7 @@ def test_a_real_server_accepts_it(on_host, host, team, values):
 
 
 def test_a_namespace_without_pod_security(on_host, host, team):
-    """The label is asked for where it can be seen; a namespace that is made by the install is warned about."""
+    """The label is required where it can be read; a namespace that is made by the install is warned about."""
     labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": None}}}
     host.api.patch(f"/api/v1/namespaces/{team}", labels)
     said = on_host.fails("install", "research", CHART, "-n", team, values={})
@@ -585,7 +585,7 @@ def test_a_namespace_apart_from_the_control_plane(release, host, team):
 
 
 def test_without_a_cluster_role_nodes_are_names(release, host):
-    """Said once each, and asked again every few minutes only."""
+    """Reported once each, and tried again every few minutes only."""
     r = release(POOLS)
     k = r.vc.start().kubectl
     assert k.names("nodes") == []
@@ -670,7 +670,7 @@ def test_the_page_is_true(host, tmp_path):
     assert len(steps) > 6
     try:
         for step in steps:
-            if "get secret" in step:  # simulated kubelets run no containers, so nobody published it
+            if "get secret" in step:  # simulated kubelets run no containers, so it was not published
                 host.api.post("/api/v1/namespaces/team-research/secrets", {
                     "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "research-kubeconfig"},
                     "stringData": {"value": "kubeconfig"}})

@@ -224,7 +224,7 @@ def test_full_at_start(disk):
     use_up(vc, known)
     before = state(vc)
     vc.kill()
-    disk.fill()  # somebody else has the reserve's room as well
+    disk.fill()  # another process has taken the reserve's space as well
     vc.start()
     assert state(vc) == before
     refused(vc.api.raw("POST", CMS, config_map("new", "x" * 100000)), "the disk is full")
@@ -294,7 +294,7 @@ def test_start_of_nothing(disk, how, why):
 
 
 def test_nothing_loops(disk):
-    """Controllers and the syncer try again by their backoff, or wait: the disk is asked a few times, and so is the API."""
+    """Controllers and the syncer try again by their backoff, or wait: the disk and the API are tried a few times."""
     vc, known = disk.vc.start(), {}
     seed(vc)
     vc.api.post("/apis/apps/v1/namespaces/default/deployments", {

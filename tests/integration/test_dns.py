@@ -27,7 +27,7 @@ pytestmark = pytest.mark.both_hosts
 
 
 class Upstream:
-    """A resolver of the test's own: answers from a table over UDP and TCP, and counts what it is asked."""
+    """A resolver of the test's own: answers from a table over UDP and TCP, and counts its queries."""
 
     def __init__(self):
         self.asked = []
@@ -232,7 +232,7 @@ def test_many_questions_share_a_connection(vc, port):
             ids.add(answer.id)
             assert answer.rcode() == dns.rcode.NXDOMAIN
         assert ids == {q.id for q in query}
-        s.sendall(b"\xff\xff")  # longer than any question
+        s.sendall(b"\xff\xff")  # longer than any query
         assert read.read(1) == b""
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command in README.md and docs/ is run: blocks marked `sh demo` here, against the demo; those marked
-`sh by=FILE` by FILE, which must exist. A block of sh without a mark is an error: nobody would notice it rot."""
+`sh by=FILE` by FILE, which must exist. A block of sh without a mark is an error: it would rot unseen."""
 import os
 import re
 import subprocess
@@ -20,7 +20,7 @@ def pages():
 
 
 def blocks(page):
-    """(language, mark, text) of each fenced block."""
+    """(language, mark, content) of each fenced block."""
     with open(os.path.join(TREE, page), encoding="utf-8") as f:
         return [(m.group(1) or "", m.group(2) or "", m.group(3)) for m in BLOCK.finditer(f.read())]
 

@@ -40,7 +40,7 @@ def test_an_end_asked_for_while_it_starts(disk):  # noqa: F811  pylint: disable=
 
 
 def test_a_crowd_does_not_take_all_files(tenant):
-    """Who connects and asks nothing takes neither the last file, nor the place of who asks."""
+    """Idle connections take neither the last file descriptor nor the place of clients that send requests."""
     vc = tenant("crowd", on=False, start=False)
     vc.process.argv = ["prlimit", f"--nofile={FILES}:{FILES}", "--", *vc.process.argv]
     vc.start()

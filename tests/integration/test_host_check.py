@@ -89,7 +89,7 @@ def without(rules, resource, verb):
 
 
 def check_host(tmp_path, namespace, kubeconfig, pools=()):
-    """The exit code of `sublet check --host`, and {what: (level, text)} of its table."""
+    """The exit code of `sublet check --host`, and {check: (level, message)} of its table."""
     config = tmp_path / "check.yaml"
     config.write_text(yaml.safe_dump({"name": "research", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
                                       "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools)}))

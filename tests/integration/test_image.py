@@ -210,7 +210,7 @@ def test_it_serves_as_a_pod(pod, host, tmp_path):
     tenant = Api(str(path))
     run(tenant, pod, "before")
 
-    # The kubelet renews the token; the old one goes with what it was bound to.
+    # The kubelet renews the token; the previous one ends with the object it was bound to.
     pod.use(pod.token("second"))
     host.api.delete(f"/api/v1/namespaces/{pod.namespace}/secrets/first")
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": first}}

@@ -161,7 +161,7 @@ def test_force_takes_it_from_a_live_process(first, another):
 
 
 def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
-    """It waits until the old one ends; the old one, started again, never writes."""
+    """It waits until the previous process ends; that one, started again, never writes."""
     first.kubectl("run", "kept", "--image=busybox:1")
     first.kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=180s")
     copy, restored = tmp_path / "copy.db", another("restored")

@@ -244,7 +244,7 @@ def test_labels_are_those_of_kube_apiserver(oracle, vc):
 
 def test_health_checks_are_numbers_too(oracle, vc):
     def good(api):
-        for path in ("/healthz", "/livez", "/readyz"):  # upstream tells of those that somebody asked for
+        for path in ("/healthz", "/livez", "/readyz"):  # upstream reports those that a client requested
             api.raw("GET", path)
         text = api.raw("GET", "/metrics/slis")[2].decode()
         return {x for x in re.findall(r"^kubernetes_healthcheck{.*} 1$", text, re.M) if "host-sync" not in x}

@@ -21,7 +21,7 @@ OPERATORS = ["argo-cd", "cert-manager", "flux", "kueue", "kuberay"]
 NEEDS = {"kuberay": "cert-manager"}  # whose definitions have to be there
 HERE = os.path.join(binaries.TREE, "tests", "testenv", "manifests.sh")
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-# Nobody but their author writes these: a second apply may not even make a revision.
+# Only their author writes these: a second apply may not even make a revision.
 INERT = {"ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy", *WEBHOOKS}
 UUID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
@@ -47,7 +47,7 @@ class Install:
         return path
 
     def split(self):
-        """(webhook configurations, all else) as files; the first may be empty."""
+        """(webhook configurations, all other objects) as files; the first may be empty."""
         parts = re.split(r"(?m)^---\s*$", self.text)
         hooks = [p for p in parts if re.search(rf"(?m)^kind: ({'|'.join(WEBHOOKS)})\s*$", p)]
         rest = [p for p in parts if p not in hooks and p.strip()]
@@ -137,7 +137,7 @@ def real(workdir):
 
 
 def on_the_real_server(real, operator, install):
-    """Its webhooks come last and go at once: their servers never run, and would be asked about everything."""
+    """Its webhooks are applied last and deleted at once: their servers never run, and every request would call them."""
     hooks, rest = install.split()
     prepare(real.kubectl, operator, install.namespace)
     try:

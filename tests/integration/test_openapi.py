@@ -70,7 +70,7 @@ def is_compared(root):
 
 
 def without_others(v2):
-    """A v2 document, which tells of all groups at once."""
+    """A v2 document, which has all groups at once."""
     groups = {path.split("/")[2] for path in v2["paths"] if path.startswith("/apis/") and path.count("/") > 2}
     others = {g for g in groups if not is_compared(f"apis/{g}")}
     prefixes = tuple(".".join(reversed(g.split("."))) + "." for g in others)
@@ -121,7 +121,7 @@ def test_v2_is_told_once(vc, real_host):
         status, headers, body = fetch(api, "/openapi/v2")
         assert status == 200 and headers["content-type"] == "application/json"
         assert "Accept" in headers["vary"] and "last-modified" in headers
-        # Kinds of tests before this one may still be going from the host.
+        # Kinds of tests before this one may still be terminating on the host.
         eventually(lambda a=api: still(a, fetch(a, "/openapi/v2")[1]["etag"]), 60, "the same document twice")
         assert json.loads(body)["swagger"] == "2.0"
         assert fetch(api, "/openapi/v2", accept="text/html")[0] == 406
@@ -279,7 +279,7 @@ def test_a_host_that_is_away_costs_the_text_only(tenant, real_host):
     assert apps["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]["description"]
     real_host.pause_component("kube-apiserver")
     try:
-        # What was not asked before: the hash promised text, and the answer says that it has none.
+        # Requested for the first time: the hash promised a document, and the answer says that there is none.
         status, headers, body = fetch(vc.api, before["apis/batch/v1"])
         assert status == 200 and "immutable" not in headers["cache-control"]
         assert headers["etag"] != f'"{before["apis/batch/v1"].split("=")[1]}"'

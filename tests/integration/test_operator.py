@@ -44,7 +44,7 @@ class Story:
                       "spec": {"replicas": replicas, "settings": settings}}, "--server-side")
 
     def available(self, name, configurations):
-        """Waits until it is as it was asked for last."""
+        """Waits until it is as last requested."""
         def done():
             for r in self.replicas:
                 assert not r.died, r.tail()
@@ -159,7 +159,7 @@ def shape(o):
     o["metadata"]["owners"] = sorted({(e["manager"], e["operation"], e.get("subresource", "")) for e in entries
                                       if e["manager"] in ("experiment-operator", "operator", "kubectl")})
     o["metadata"].get("annotations", {}).pop("deployment.kubernetes.io/revision", None)
-    if o["kind"] == "Deployment":  # its conditions tell how it got here
+    if o["kind"] == "Deployment":  # its conditions depend on its history
         o["status"] = {k: v for k, v in o["status"].items() if k.endswith("eplicas")}
     return o
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pod Security beside the real thing: upstream's own pods that pass and fail at each level of each version, pod
 templates, labels that make no sense, new levels over old pods, updates. Codes, messages and warnings are those of a
-kube-apiserver. The pods are read from the Go module k8s.io/pod-security-admission, whose folders say what is right."""
+kube-apiserver. The pods are read from the Go module k8s.io/pod-security-admission, whose folders name the result."""
 import glob
 import os
 import re

@@ -81,7 +81,7 @@ def body_of(data):
 
 
 def dense(value):
-    """Less what is empty, which protobuf does not tell from what is not there."""
+    """Without empty values, which protobuf does not distinguish from absent ones."""
     if isinstance(value, dict):
         value = {k: dense(v) for k, v in value.items()}
         return {k: v for k, v in value.items() if v not in ("", None, False, {}, [])}
@@ -108,7 +108,7 @@ def test_discovery_in_protobuf(vc, real_host, path):
         assert (document.pop("apiVersion", ""), document.pop("kind")) == (version, kind) or path in ("/api", "/api/v1")
         assert dense(message) == dense(document)
         return version, kind, message
-    # Groups of other tests may still be going from the host between two requests.
+    # Groups of other tests may still be terminating on the host between two requests.
     ours, theirs = (eventually(lambda a=api: tell(a), 60, "the same in both forms") for api in (vc.api, real_host.api))
     assert ours[:2] == theirs[:2]
     if path not in ("/api", "/apis"):  # an address, and groups that other tests have made

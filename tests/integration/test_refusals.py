@@ -339,12 +339,12 @@ def bomb(streams):
 
 
 def test_headers_of_all_requests_have_a_limit(vc):
-    """Nobody has to be known for it, and those who send ordinary requests are served meanwhile."""
+    """It needs no credentials, and ordinary requests are served meanwhile."""
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     tls.set_alpn_protocols(["h2"])
     sockets = []
-    with others_are_served(vc, grows=56):  # of 250 MiB that were asked for
+    with others_are_served(vc, grows=56):  # of 250 MiB that were requested
         for _ in range(16):
             s = tls.wrap_socket(h.dial(vc))
             assert h.send(s, bomb(250))
@@ -358,7 +358,7 @@ def test_headers_of_all_requests_have_a_limit(vc):
 
 
 def floods():
-    """(name, bytes that are sent again and again; i counts) of an attacker who reads nothing."""
+    """(name, bytes that are sent again and again; i counts) of an attacker that never reads."""
     yield "ping", lambda i: h.frame(h.PING, payload=b"12345678")
     yield "settings", lambda i: h.frame(h.SETTINGS)
     yield "settings-window", lambda i: h.frame(h.SETTINGS, payload=struct.pack(">HI", 4, i % 2 * 65535)) + \
@@ -411,7 +411,7 @@ def test_http2_floods(vc, name):
 
 
 def test_window_games(vc):
-    """A large answer that is asked for byte by byte holds up nobody."""
+    """A large answer that is read byte by byte delays no other client."""
     for i in range(20):
         vc.api.post(CMS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"big{i}"}, "data": {"x": "y" * 100000}})
     with others_are_served(vc):
@@ -443,7 +443,7 @@ def test_half_open_connections(vc):
 
 
 def test_slow_clients(vc):
-    """Heads that trickle are cut off; bodies, lists and watches that nobody goes on with cost little."""
+    """Heads that trickle are cut off; bodies, lists and watches that are abandoned cost little."""
     for i in range(30):
         vc.api.post(CMS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"big{i}"}, "data": {"x": "y" * 100000}})
     with others_are_served(vc, grows=160):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A start waits for nobody: what a cluster once was, it is again before its host answers."""
+"""A start does not wait for the host: what a cluster was, it is again before its host answers."""
 import pytest
 
 from testenv import eventually

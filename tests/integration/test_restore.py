@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup that is older than the host, and a host that is older than the tenant: nothing is deleted that nobody deleted,
+"""A backup that is older than the host, and a host that is older than the tenant: nothing is deleted without proof,
 what is missing is created again under its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
 import os
 import shutil

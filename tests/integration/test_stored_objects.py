@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a store that are no objects any more: they are hidden, reported, and can be deleted; the rest serves."""
+"""Rows of a store that are no objects any more: they are hidden, reported, and can be deleted; others are served."""
 import json
 import os
 import sqlite3

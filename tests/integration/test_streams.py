@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kubelet serves, through a virtual cluster: logs, exec, attach, port-forward, as kubectl asks for it.
+"""What a kubelet serves, through a virtual cluster: logs, exec, attach, port-forward, as kubectl requests it.
 
 The host is real up to its kube-apiserver; the simulated kubelet behind it reads logs from a file, runs
 commands on this machine and echoes what is sent to a port.
@@ -49,7 +49,7 @@ def refused(vc, path, method="GET"):
 
 
 def test_logs(host, running):
-    """Every parameter arrives; the text is the container's, not an object."""
+    """Every parameter arrives; the output is the container's, not an object."""
     host.write_log("one\ntwo\nthree")
     kubectl = running.kubectl
     assert kubectl("logs", "web", "-c", "main").splitlines() == ["one", "two", "three"]
@@ -62,7 +62,7 @@ def test_logs(host, running):
 
 
 def test_log_refusals(host, running):
-    """In upstream's words, before the host is asked."""
+    """In upstream's words, before a request to the host."""
     e = refused(running, log_path(query=""))
     assert e.code == 400 and "a container name must be specified for pod web, choose one of: [main side]" in str(e)
     e = refused(running, log_path(query="container=no"))
@@ -114,7 +114,7 @@ def test_follow(host, running):
 def test_slow_reader_stops_the_host(host, running):
     """A client that reads nothing of a large log: what it has not read stays in the host's connection, unread. How
     much fits there is the kernel's choice, between 6 KB and 400 KB by how fast it was read before: that it stands, with
-    something in it, is what shows that nobody reads."""
+    something in it, is what shows that the reader stopped."""
     looks = []
 
     def stands():

@@ -36,7 +36,7 @@ QUOTED = r'"((?:[^"\\]|\\.)*)"'
 
 
 def shape(place, words):
-    """What a line says without the names, numbers and amounts in it; of a race its kind, of a cut connection all."""
+    """What a line says without the names, numbers and quantities in it; of a race its kind, of a cut connection all."""
     if re.search(CUT, words):
         return f"cut: {place} {words}"
     for kind, pattern in RACES.items():

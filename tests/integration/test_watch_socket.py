@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches over WebSockets, as consoles in browsers ask for them, beside a real API server."""
+"""Watches over WebSockets, as consoles in browsers open them, beside a real API server."""
 import base64
 import json
 import socket
@@ -20,7 +20,7 @@ DONE = (8, b"\x03\xe8")
 
 
 class Socket:
-    """The handshake's answer (status, headers, text), then messages."""
+    """The handshake's answer (status, headers, body), then messages."""
 
     def __init__(self, api, path=QUIET, token=None, **headers):
         tls = Api(api.kubeconfig).tls
@@ -119,7 +119,7 @@ def test_handshakes(pair):
 
 
 def first_message(api, accept):
-    """(socket, operation, text) of a watch that ends soon, though not before its first event was sent."""
+    """(socket, operation, payload) of a watch that ends soon, though not before its first event was sent."""
     for seconds in (2, 10, 60):
         s = Socket(api, WATCH + str(seconds), Accept=accept)
         operation, text = s.message()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lint scripts share: which files there are, and C text without comments and strings.
+"""What the lint scripts share: which files there are, and C source without comments and strings.
 
 A script prints one line `file:line: finding` each and ends with 1 when there was one.
 """
@@ -78,7 +78,7 @@ def is_generated(text):
 
 
 def code_only(text):
-    """The text with comments and literals blanked, line numbers kept."""
+    """The source with comments and literals blanked, line numbers kept."""
     def blank(m):
         kept = re.sub(r"[^\n]", " ", m.group())
         return '""' + kept[2:] if m.group()[0] == '"' else kept
@@ -86,7 +86,7 @@ def code_only(text):
 
 
 def tokens(text):
-    """(token, line) of a C text, without comments, literals and preprocessor lines."""
+    """(token, line) of C source, without comments, literals and preprocessor lines."""
     text = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), code_only(text))
     line, at = 1, 0
     for m in _TOKEN.finditer(text):
@@ -112,7 +112,7 @@ class Function:
 
 
 def functions(text):
-    """The function definitions of a C text."""
+    """The function definitions of C source."""
     head, depth, current = [], 0, None
     for token, line in tokens(text):
         if current is None and depth == 0:

@@ -13,7 +13,7 @@ HEAD = "/* SPDX-License-Identifier: Apache-2.0 */\n/* A file of a small tree, th
 
 @pytest.fixture
 def lint(tmp_path):
-    """lint(script, {path: text}) -> (exit code, lines)"""
+    """lint(script, {path: content}) -> (exit code, lines)"""
     def run(script, tree):
         subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
         for path, text in {"tests/lint/exempt": "", ".clang-format": "BasedOnStyle: LLVM\n", **tree}.items():
@@ -64,7 +64,7 @@ def test_layers_finds(lint, tree, finding):
 
 
 def graph(tmp_path, files):
-    """Compiles {folder/file.c: text} as a build directory has it: (exit code, lines) of the graph."""
+    """Compiles {folder/file.c: source} as a build directory has it: (exit code, lines) of the graph."""
     for name, text in files.items():
         at = tmp_path / os.path.dirname(name) / "liblib.a.p" / (os.path.basename(name) + ".o")
         at.parent.mkdir(parents=True, exist_ok=True)
@@ -196,6 +196,24 @@ def test_generated_finds(tmp_path, path, old, new, finding):
     (tmp_path / path).write_text(text.replace(old, new))
     r = subprocess.run(check, capture_output=True, text=True, check=False)
     assert r.returncode == 1 and finding in r.stderr
+
+
+WORDY = {
+    "a comment": ("base/x.c", "/* Tells nobody. */\n", ["Tells", "nobody"]),
+    "a document": ("docs/x.md", "It is told.\n```sh\necho told\n```\n", ["told"]),
+    "a docstring": ("tests/x.py", 'def f():\n    """Asks."""\n    return "asks"  # told\n', ["Asks", "told"]),
+}
+
+
+@pytest.mark.parametrize("path,text,found", WORDY.values(), ids=WORDY.keys())
+def test_words_finds(lint, path, text, found):
+    code, lines = lint("words", {path: text})
+    assert code == 1
+    assert [x.split(": ")[1].split(" ->")[0] for x in lines if " -> " in x] == found
+
+
+def test_words_accepts(lint):
+    assert lint("words", {"base/x.c": 'int f(void); /* Reports to the caller. */\nconst char *s = "nobody";\n'})[0] == 0
 
 
 def test_no_suite_is_dropped_where_something_is_missing():

@@ -69,7 +69,7 @@ class Place:
         return self.kubectl("exec", name, *options, "--", "sh", "-c", script).rstrip("\n")
 
     def soon(self, name, script, wanted, what, patience=30):
-        """Waits until a command succeeds and its output is as wanted: `wanted` is text, or says whether it is."""
+        """Waits until a command succeeds and its output is as wanted: `wanted` is a string or a predicate."""
         def as_wanted():
             code, out, err = self.kubectl.run("exec", name, "--", "sh", "-c", script)
             assert code == 0, f"{script}: exit {code}\n{err}{out}"

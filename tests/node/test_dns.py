@@ -166,7 +166,7 @@ def test_another_tenants_names_are_not_there(names, other, place_of):
     full = f"web.{there.namespace}.svc.{DOMAIN}"
     assert names.addresses(full) == [] and names.addresses(f"web.{there.namespace}") == []
     assert names.dig("-x", ip)[0] == "NXDOMAIN"
-    # It could not ask either: the other tenant's server answers its own pods only.
+    # It could not send a query either: the other tenant's server answers its own pods only.
     theirs = other.address("-dns")
     assert at_home.dig(f"@{theirs}", full) == ("NOERROR", [ip])
     assert refused(names, theirs, full)

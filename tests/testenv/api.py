@@ -12,11 +12,11 @@ from urllib.parse import urlencode, urlsplit
 import yaml
 
 
-IDLE = 15  # seconds after which a server may have closed a connection: a new one is made
+IDLE = 15  # seconds after which a server may have closed a connection: another is opened
 
 
 class ApiError(AssertionError):
-    """An answer of 400 and above: .code and .status (the metav1.Status, or the text)."""
+    """An answer of 400 and above: .code and .status (the metav1.Status, or the body)."""
 
     def __init__(self, what, code, status):
         message = status.get("message") if isinstance(status, dict) else status
@@ -27,7 +27,7 @@ class ApiError(AssertionError):
 
     @property
     def may_pass(self):
-        """Whether to ask again may help: not there yet, changed meanwhile, not ready."""
+        """Whether a repetition may help: not there yet, changed meanwhile, not ready."""
         return self.code in (404, 409, 503)
 
 
@@ -120,7 +120,7 @@ class Api:
         return response.status, response.headers, data
 
     def request(self, method, path, body=None, **kw):
-        """One request; returns the decoded JSON (or the text), raises ApiError from 400 on."""
+        """One request; returns the decoded JSON (or the body), raises ApiError from 400 on."""
         code, _, data = self.raw(method, path, body, **kw)
         try:
             value = json.loads(data)

@@ -172,7 +172,7 @@ class HostCluster:
                    f"the service account of namespace {name}")
 
     def delete_namespace(self, name):
-        """Asks for the deletion of a namespace; does not wait."""
+        """Requests the deletion of a namespace; does not wait."""
         try:
             self.api.delete(f"/api/v1/namespaces/{name}")
         except ApiError as e:

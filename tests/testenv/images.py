@@ -16,7 +16,7 @@ ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:n
 
 
 class Image:
-    """An image of busybox and of `files`: {path in it: absolute path of a file here, or text}."""
+    """An image of busybox and of `files`: {path in it: absolute path of a file here, or content}."""
 
     def __init__(self, files=None, entrypoint=(), cmd=(), env=(), user=""):
         self.layer = _layer({**ACCOUNTS, **(files or {})})
@@ -59,7 +59,7 @@ def tools():
 
 
 def pause():
-    """What holds a pod's namespaces: it reaps what containers leave to it."""
+    """What holds a pod's namespaces: it reaps orphaned processes of containers."""
     return Image(entrypoint=("/bin/sh", "-c", "trap '' CHLD; exec sleep 2147483647"))
 
 

@@ -73,7 +73,7 @@ class SigningKey:
 
 
 class Issuer:
-    """start(), stop(); tokens by token(). `requests` holds the paths that were asked for."""
+    """start(), stop(); tokens by token(). `requests` holds the requested paths."""
 
     def __init__(self, directory):
         os.makedirs(directory, exist_ok=True)

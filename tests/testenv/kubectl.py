@@ -33,7 +33,7 @@ class KubectlError(AssertionError):
 
 
 class Kubectl:
-    """k("get", "pods") -> stdout; k.json(...) -> dict; k.apply(text); k.fails(...) -> stderr."""
+    """k("get", "pods") -> stdout; k.json(...) -> dict; k.apply(manifest); k.fails(...) -> stderr."""
 
     def __init__(self, binary, kubeconfig, directory, namespace=None):
         self.binary = binary
@@ -76,7 +76,7 @@ class Kubectl:
         return [o["metadata"]["name"] for o in self.items(*args, **kw)]
 
     def apply(self, manifest, *args, **kw):
-        """Applies YAML text, one object or a list of objects."""
+        """Applies YAML, one object or a list of objects."""
         return self("apply", *args, "-f", "-", stdin=_text(manifest), **kw)
 
     def create(self, manifest, *args, **kw):

@@ -19,14 +19,14 @@ REGISTRY = weakref.WeakSet()
 
 
 class ProcessDied(AssertionError):
-    """The process is gone although nobody ended it; waiting longer is of no use."""
+    """The process is gone although no test ended it; waiting longer is of no use."""
     may_pass = False
 
 
 class Port:
     """A port of 127.0.0.1 that stays ours while the process that listens on it is restarted.
 
-    The socket is bound and never listens: the kernel then gives the port to nobody who asks for any
+    The socket is bound and never listens: the kernel then gives it to no other socket that binds port 0
     port, while a server that sets SO_REUSEADDR, as Go's and libuv's do, may still bind it.
     """
 
@@ -81,7 +81,7 @@ class Process:
 
     @property
     def died(self):
-        """It ended although nobody ended it."""
+        """It ended although no test ended it."""
         return not self._ended and not self.alive
 
     def check(self):

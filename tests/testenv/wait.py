@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-# A slow machine may ask for more patience; a test never asserts a time, so this changes no result.
+# A slow machine may need more patience; a test never asserts a time, so this changes no result.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "1"))
 MOST_CROWDED = 4.0
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names: the edges of every rule, and upstream's words for what is wrong (v0.36.3: object names
+/* Names: the edges of every rule, and upstream's messages (v0.36.3: object names
  * count "characters", label keys and values count "bytes"). */
 
 #include "../base/test.h"

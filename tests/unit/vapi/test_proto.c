@@ -25,7 +25,7 @@ static void as_upstream(void **state)
     run_cases("proto.jsonl", 100, check);
 }
 
-/* What is wrong with a body, as an error's message; "" when it decodes. The bytes of *ret, if
+/* The error of a body as a message; "" when it decodes. The bytes of *ret, if
  * wanted for. */
 static const char *decode(struct arena *a, struct str body, struct str *ret)
 {

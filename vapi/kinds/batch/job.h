@@ -11,5 +11,5 @@ VALIDATES(validate_job_status);
 int64_t check_indexes(struct field_errors *e, const struct field_path *p, const cJSON *list,
                       const char *name, int64_t completions);
 bool job_condition_true(const cJSON *job, const char *type);
-/* What is wrong with a cron schedule; NULL when nothing is. */
+/* The problem of a cron schedule; NULL when it is valid. */
 const char *cron_problem(struct arena *a, struct str schedule);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks that the validations of many kinds are made of. Each adds what is wrong to e, in
+ * Checks that the validations of many kinds are made of. Each adds its errors to e, in
  * upstream's words; those that return bool return whether nothing was. Internal to vapi/kinds. */
 #pragma once
 
@@ -35,7 +35,7 @@ bool check_port_name(struct field_errors *e, const struct field_path *p, struct 
 /* A DNS subdomain whose labels may have underscores. */
 bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name);
 bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip);
-const char *ip_problem(struct str ip); /* what is wrong with an address, NULL: nothing */
+const char *ip_problem(struct str ip); /* the problem of an address; NULL: none */
 const char *canonical_ip_problem(struct arena *a, struct str ip);
 bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
 /* An address with the length of its network, in its one form. */

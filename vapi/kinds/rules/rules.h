@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Validation as rows, in upstream's order: each names a member and what it must be; CALL is for
- * logic across fields. A row adds what is wrong to the list and never stops the rows after it.
+ * logic across fields. A row adds its errors to the list and never stops the rows after it.
  * Internal to vapi/kinds. */
 #pragma once
 

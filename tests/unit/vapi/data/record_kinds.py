@@ -79,7 +79,7 @@ def change(obj, changes):
 
 
 def expand(value, ns=None):
-    """{"$repeat": [text, n]} stands for a long text, {ns} for the namespace."""
+    """{"$repeat": [string, n]} stands for a long string, {ns} for the namespace."""
     if isinstance(value, dict):
         if "$repeat" in value:
             return value["$repeat"][0] * value["$repeat"][1]
@@ -140,7 +140,7 @@ def clean(answer, ns, sent):
 
 
 def causes(status):
-    """Type, field and message of each; upstream tells some twice."""
+    """Type, field and message of each; upstream reports some twice."""
     out = []
     for c in status.get("details", {}).get("causes", []):
         one = [c.get("reason"), c.get("field"), UUID.sub(UID, c.get("message"))]
