@@ -313,18 +313,15 @@ void dns_write_metrics(void *dns, struct buf *out)
     const struct dns *d = dns;
     const struct dns_cache *cache = dns_forwarder_cache(d->forwarder);
 
-    metrics_family(out, "sublet_dns_questions_total", METRIC_COUNTER,
-                   "DNS questions by what became of them");
+    metrics_family(out, METRIC_DNS_QUESTIONS);
     for (int i = 0; i < N_DNS_COUNT; i++) {
         struct buf label = BUF_INIT(0);
 
         metrics_label(&label, "outcome", str_c(names[i]));
-        metrics_sample_u64(out, "sublet_dns_questions_total", buf_str(&label), d->counts[i]);
+        metrics_sample_u64(out, METRIC_DNS_QUESTIONS, buf_str(&label), d->counts[i]);
         buf_fini(&label);
     }
-    metrics_family(out, "sublet_dns_cache_bytes", METRIC_GAUGE,
-                   "memory of answers that other resolvers gave");
-    metrics_sample_u64(out, "sublet_dns_cache_bytes", STR(""), dns_cache_bytes(cache));
+    metrics_single_u64(out, METRIC_DNS_CACHE_BYTES, dns_cache_bytes(cache));
 }
 
 /* --- closing --- */

@@ -154,17 +154,16 @@ void renewal_serve_at(struct vapi *api, struct str ip)
 
 static void write_metrics(void *ctx, struct buf *out)
 {
-    static const char name[] = "sublet_certificate_expiration_timestamp_seconds";
     struct vapi_renewals *all = ctx;
 
-    metrics_family(out, name, METRIC_GAUGE, "Expiry time of a certificate of this cluster.");
+    metrics_family(out, METRIC_CERTIFICATE_EXPIRY);
     for (size_t i = 0; i < all->n; i++) {
         struct buf labels = BUF_INIT(256);
         int64_t from, end;
 
         all->items[i].life(all->items[i].ctx, &from, &end);
         metrics_label(&labels, "certificate", str_c(all->items[i].name));
-        metrics_sample(out, name, buf_str(&labels), (double)end);
+        metrics_sample(out, METRIC_CERTIFICATE_EXPIRY, buf_str(&labels), (double)end);
         buf_fini(&labels);
     }
 }

@@ -26,21 +26,12 @@ struct controllers {
     void *closed_ctx;
 };
 
-enum queue_metric { QUEUE_DEPTH, QUEUE_ADDS, QUEUE_RETRIES, QUEUE_WORKING, N_QUEUE_METRICS };
-static const struct {
-    const char *name;
-    enum metric_type type;
-    const char *help;
-} QUEUE_METRICS[N_QUEUE_METRICS] = {
-    {"workqueue_depth", METRIC_GAUGE, "Current depth of workqueue"},
-    {"workqueue_adds_total", METRIC_COUNTER, "Total number of adds handled by workqueue"},
-    {"workqueue_retries_total", METRIC_COUNTER, "Total number of retries handled by workqueue"},
-    {"sublet_workqueue_working", METRIC_GAUGE, "Keys of a workqueue that are being processed"},
-};
+static const enum metric QUEUE_METRICS[] = {METRIC_WORKQUEUE_DEPTH, METRIC_WORKQUEUE_ADDS,
+                                            METRIC_WORKQUEUE_RETRIES, METRIC_WORKQUEUE_WORKING};
 
-static uint64_t queue_value(const struct worker_stats *s, enum queue_metric which)
+static uint64_t queue_value(const struct worker_stats *s, size_t which)
 {
-    const uint64_t values[N_QUEUE_METRICS] = {s->waiting, s->adds, s->retries, s->working};
+    const uint64_t values[COUNT(QUEUE_METRICS)] = {s->waiting, s->adds, s->retries, s->working};
 
     return values[which];
 }
@@ -51,16 +42,15 @@ static void on_metrics(void *ctx, struct buf *out)
     struct buf labels = BUF_INIT(0);
 
     assert(cs->magic == CONTROLLERS_MAGIC);
-    for (enum queue_metric t = 0; t < N_QUEUE_METRICS; t++) {
-        metrics_family(out, QUEUE_METRICS[t].name, QUEUE_METRICS[t].type, QUEUE_METRICS[t].help);
+    for (size_t t = 0; t < COUNT(QUEUE_METRICS); t++) {
+        metrics_family(out, QUEUE_METRICS[t]);
         for (size_t i = 0; i < cs->n; i++) {
             struct worker_stats stats;
             const char *name = controller_stats(cs->all[i], &stats);
 
             buf_clear(&labels);
             metrics_label(&labels, "name", str_c(name));
-            metrics_sample_u64(out, QUEUE_METRICS[t].name, buf_str(&labels),
-                               queue_value(&stats, t));
+            metrics_sample_u64(out, QUEUE_METRICS[t], buf_str(&labels), queue_value(&stats, t));
         }
     }
     buf_fini(&labels);

@@ -8,17 +8,28 @@
 #include <assert.h>
 #include <math.h>
 
-static const char *const TYPES[] = {"counter", "gauge", "histogram"};
+static const struct {
+    const char *name, *type, *help;
+} METRICS[N_METRICS] = {
+#define COUNTER                              "counter"
+#define GAUGE                                "gauge"
+#define HISTOGRAM                            "histogram"
+#define METRIC(id, type, name, labels, help) {name, type, help},
+#include <sublet/tbl/metrics.h>
+#undef METRIC
+};
 
-void metrics_family(struct buf *out, const char *name, enum metric_type type, const char *help)
+void metrics_family(struct buf *out, enum metric metric)
 {
+    const char *name = METRICS[metric].name;
+
     buf_printf(out, "# HELP %s ", name);
-    for (const char *p = help; *p; p++) {
+    for (const char *p = METRICS[metric].help; *p; p++) {
         if (*p == '\\' || *p == '\n')
             buf_char(out, '\\');
         buf_char(out, *p == '\n' ? 'n' : *p);
     }
-    buf_printf(out, "\n# TYPE %s %s\n", name, TYPES[type]);
+    buf_printf(out, "\n# TYPE %s %s\n", name, METRICS[metric].type);
 }
 
 static void add_number(struct buf *out, double value)
@@ -44,17 +55,29 @@ static void add_name(struct buf *out, const char *name, struct str labels)
     buf_char(out, ' ');
 }
 
-void metrics_sample(struct buf *out, const char *name, struct str labels, double value)
+void metrics_sample(struct buf *out, enum metric metric, struct str labels, double value)
 {
-    add_name(out, name, labels);
+    add_name(out, METRICS[metric].name, labels);
     add_number(out, value);
     buf_char(out, '\n');
 }
 
-void metrics_sample_u64(struct buf *out, const char *name, struct str labels, uint64_t value)
+void metrics_sample_u64(struct buf *out, enum metric metric, struct str labels, uint64_t value)
 {
-    add_name(out, name, labels);
+    add_name(out, METRICS[metric].name, labels);
     buf_printf(out, "%llu\n", (unsigned long long)value);
+}
+
+void metrics_single(struct buf *out, enum metric metric, double value)
+{
+    metrics_family(out, metric);
+    metrics_sample(out, metric, STR(""), value);
+}
+
+void metrics_single_u64(struct buf *out, enum metric metric, uint64_t value)
+{
+    metrics_family(out, metric);
+    metrics_sample_u64(out, metric, STR(""), value);
 }
 
 void metrics_label(struct buf *labels, const char *name, struct str value)
@@ -79,9 +102,10 @@ static void add_total(struct buf *out, const char *name, const char *suffix, str
     add_name(out, suffix, labels);
 }
 
-void metrics_histogram(struct buf *out, const char *name, struct str labels, const double *bounds,
+void metrics_histogram(struct buf *out, enum metric metric, struct str labels, const double *bounds,
                        size_t n_bounds, const struct metrics_histogram *h)
 {
+    const char *name = METRICS[metric].name;
     uint64_t total = 0;
     double bound;
 

@@ -208,8 +208,7 @@ void notices_messages(const struct vapi *api, struct buf *out)
 
 void notices_metrics(const struct vapi *api, struct buf *out)
 {
-    metrics_family(out, "sublet_notices", METRIC_GAUGE,
-                   "Standing problems by topic and reason; /readyz/warnings has their messages.");
+    metrics_family(out, METRIC_NOTICES);
     for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
         const struct topic *t = &api->notices->topics[i];
 
@@ -220,7 +219,7 @@ void notices_metrics(const struct vapi *api, struct buf *out)
                 continue;
             metrics_label(&labels, "topic", str_c(NAMES[i]));
             metrics_label(&labels, "reason", str_c(n->reason));
-            metrics_sample_u64(out, "sublet_notices", buf_str(&labels), count(t, n->reason));
+            metrics_sample_u64(out, METRIC_NOTICES, buf_str(&labels), count(t, n->reason));
             buf_fini(&labels);
         }
     }

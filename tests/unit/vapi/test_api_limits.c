@@ -398,6 +398,39 @@ static bool seen_before(struct str all, struct str line)
     return false;
 }
 
+/* The labels of a sample are those its row declares. */
+static void check_labels(struct str line)
+{
+    static const struct {
+        const char *name, *labels;
+    } rows[] = {
+#define METRIC(id, type, name, labels, help) {name, labels},
+#include <sublet/tbl/metrics.h>
+#undef METRIC
+    };
+    struct str head = str_sub(line, 0, str_rfind(line, ' ')), name = str_cut(&head, '{');
+    struct buf labels = BUF_INIT(0);
+
+    while (str_find(head, '=') < head.n) {
+        struct str label = str_cut(&head, '=');
+
+        if (!str_eqc(label, "le"))
+            buf_printf(&labels, "%s%.*s", labels.n ? "," : "", STR_F(label));
+        head = str_from(head, 1);
+        str_cut(&head, '"');
+        head = str_from(head, head.n > 0 && head.p[0] == ',');
+    }
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct str rest = str_has_prefix(name, str_c(rows[i].name))
+                              ? str_from(name, strlen(rows[i].name))
+                              : STR("no");
+
+        if (!rest.n || str_eqc(rest, "_bucket") || str_eqc(rest, "_sum") || str_eqc(rest, "_count"))
+            assert_str(buf_str(&labels), rows[i].labels);
+    }
+    buf_fini(&labels);
+}
+
 static void metrics_can_be_scraped(void **state)
 {
     struct harness *h = harness_new();
@@ -428,6 +461,7 @@ static void metrics_can_be_scraped(void **state)
             assert_true(str_has_prefix(str_from(line, 7), family));
         } else {
             check_sample(harness_arena(h), line, family);
+            check_labels(line);
             samples++;
         }
     }
@@ -441,6 +475,7 @@ static void metrics_can_be_scraped(void **state)
     harness_free(h);
 }
 
+#define H "apiserver_request_duration_seconds"
 static void labels_are_escaped(void **state)
 {
     static const double bounds[] = {0.1, 1};
@@ -451,13 +486,15 @@ static void labels_are_escaped(void **state)
     (void)state;
     metrics_label(&labels, "a", STR("x\"\\\ny"));
     metrics_label(&labels, "b", STR(""));
-    metrics_sample(&out, "m", buf_str(&labels), 0.25);
-    metrics_sample(&out, "n", STR(""), 1e15);
-    metrics_histogram(&out, "h", STR("l=\"1\""), bounds, 2, &histogram);
-    assert_str(buf_str(&out), "m{a=\"x\\\"\\\\\\ny\",b=\"\"} 0.25\nn 1e+15\n"
-                              "h_bucket{l=\"1\",le=\"0.1\"} 1\nh_bucket{l=\"1\",le=\"1\"} 3\n"
-                              "h_bucket{l=\"1\",le=\"+Inf\"} 6\nh_sum{l=\"1\"} 1.5\n"
-                              "h_count{l=\"1\"} 6\n");
+    metrics_sample(&out, METRIC_WORKQUEUE_DEPTH, buf_str(&labels), 0.25);
+    metrics_single(&out, METRIC_STORE_BYTES, 1e15);
+    metrics_histogram(&out, METRIC_REQUEST_DURATION, STR("l=\"1\""), bounds, 2, &histogram);
+    assert_str(buf_str(&out),
+               "workqueue_depth{a=\"x\\\"\\\\\\ny\",b=\"\"} 0.25\n"
+               "# HELP sublet_store_live_bytes Bytes of all live objects.\n"
+               "# TYPE sublet_store_live_bytes gauge\nsublet_store_live_bytes 1e+15\n" H
+               "_bucket{l=\"1\",le=\"0.1\"} 1\n" H "_bucket{l=\"1\",le=\"1\"} 3\n" H
+               "_bucket{l=\"1\",le=\"+Inf\"} 6\n" H "_sum{l=\"1\"} 1.5\n" H "_count{l=\"1\"} 6\n");
     buf_fini(&out);
     buf_fini(&labels);
 }

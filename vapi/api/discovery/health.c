@@ -214,7 +214,7 @@ static bool sample(struct health *h, const struct health_item *item, void *ctx)
 
     metrics_label(&labels, "name", item->name);
     metrics_label(&labels, "type", str_c(e->name));
-    metrics_sample_u64(&h->out, "kubernetes_healthcheck", buf_str(&labels), !failure_of(h, item));
+    metrics_sample_u64(&h->out, METRIC_HEALTHCHECK, buf_str(&labels), !failure_of(h, item));
     buf_fini(&labels);
     return true;
 }
@@ -223,8 +223,7 @@ static void answer_slis(struct call *c)
 {
     struct health h = {.call = c, .out = BUF_INIT(0)};
 
-    metrics_family(&h.out, "kubernetes_healthcheck", METRIC_GAUGE,
-                   "This metric records the result of a single healthcheck.");
+    metrics_family(&h.out, METRIC_HEALTHCHECK);
     for (size_t i = 0; i < N_HEALTH_PATHS; i++) {
         struct health_path e = HEALTH_PATHS[i];
 

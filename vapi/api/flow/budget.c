@@ -276,13 +276,7 @@ void budget_metrics(struct vapi *api, struct buf *out)
 {
     const struct budget *b = api->budget;
 
-    metrics_family(out, "sublet_memory_budget_bytes", METRIC_GAUGE,
-                   "Memory limit above which requests get 429; 0: no limit.");
-    metrics_sample_u64(out, "sublet_memory_budget_bytes", STR(""), b->limit);
-    metrics_family(out, "sublet_memory_used_bytes", METRIC_GAUGE,
-                   "Memory use of the process that counts against the budget.");
-    metrics_sample_u64(out, "sublet_memory_used_bytes", STR(""), counted(api));
-    metrics_family(out, "sublet_memory_reserved_bytes", METRIC_GAUGE,
-                   "Memory reserved for requests in progress.");
-    metrics_sample_u64(out, "sublet_memory_reserved_bytes", STR(""), b->reserved);
+    metrics_single_u64(out, METRIC_MEMORY_BUDGET, b->limit);
+    metrics_single_u64(out, METRIC_MEMORY_USED, counted(api));
+    metrics_single_u64(out, METRIC_MEMORY_RESERVED, b->reserved);
 }

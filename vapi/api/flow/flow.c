@@ -529,17 +529,16 @@ void flow_end(struct call *c)
 
 /* ---- metrics ---- */
 
-static void write_levels(const struct flows *f, struct buf *out, const char *name,
-                         enum metric_type type, const char *help,
+static void write_levels(const struct flows *f, struct buf *out, enum metric metric,
                          uint64_t (*value)(const struct flow_level *l))
 {
     struct buf labels = BUF_INIT(0);
 
-    metrics_family(out, name, type, help);
+    metrics_family(out, metric);
     for (const struct flow_level *l = f->levels; l; l = l->next) {
         buf_clear(&labels);
         metrics_label(&labels, "priority_level", str_c(l->name));
-        metrics_sample_u64(out, name, buf_str(&labels), value(l));
+        metrics_sample_u64(out, metric, buf_str(&labels), value(l));
     }
     buf_fini(&labels);
 }
@@ -566,43 +565,30 @@ static uint64_t rejected_of(const struct flow_level *l)
 
 static void write_rejected(const struct flows *f, struct buf *out)
 {
-    const char *name = "sublet_requests_refused_total";
     struct buf labels = BUF_INIT(0);
 
-    metrics_family(out, name, METRIC_COUNTER, "Requests answered with 429, by exhausted resource.");
+    metrics_family(out, METRIC_REFUSED);
     for (size_t i = 0; i < COUNT(WHYS); i++) {
         buf_clear(&labels);
         metrics_label(&labels, "reason", str_c(WHYS[i]));
-        metrics_sample_u64(out, name, buf_str(&labels), f->rejected[i]);
+        metrics_sample_u64(out, METRIC_REFUSED, buf_str(&labels), f->rejected[i]);
     }
     buf_fini(&labels);
-    metrics_family(out, "sublet_requests_queued_total", METRIC_COUNTER,
-                   "Requests that were queued.");
-    metrics_sample_u64(out, "sublet_requests_queued_total", STR(""), f->n_queued);
-    metrics_family(out, "sublet_requests_queued_seconds_total", METRIC_COUNTER,
-                   "Total time requests spent in queues.");
-    metrics_sample(out, "sublet_requests_queued_seconds_total", STR(""),
-                   (double)f->queued_us / 1e6);
+    metrics_single_u64(out, METRIC_QUEUED, f->n_queued);
+    metrics_single(out, METRIC_QUEUED_SECONDS, (double)f->queued_us / 1e6);
 }
 
 void flow_metrics(struct vapi *api, struct buf *out)
 {
     const struct flows *f = api->flows;
-    const char *name = "apiserver_current_inflight_requests";
 
-    metrics_family(out, name, METRIC_GAUGE,
-                   "Number of currently used inflight request limit of this apiserver per request "
-                   "kind.");
-    metrics_sample_u64(out, name, STR("request_kind=\"mutating\""), f->running[1]);
-    metrics_sample_u64(out, name, STR("request_kind=\"readOnly\""), f->running[0]);
+    metrics_family(out, METRIC_INFLIGHT);
+    metrics_sample_u64(out, METRIC_INFLIGHT, STR("request_kind=\"mutating\""), f->running[1]);
+    metrics_sample_u64(out, METRIC_INFLIGHT, STR("request_kind=\"readOnly\""), f->running[0]);
 
-    write_levels(f, out, "apiserver_flowcontrol_current_executing_requests", METRIC_GAUGE,
-                 "Number of requests executing, by priority level.", running_of);
-    write_levels(f, out, "apiserver_flowcontrol_current_inqueue_requests", METRIC_GAUGE,
-                 "Number of requests in queues, by priority level.", waiting_of);
-    write_levels(f, out, "apiserver_flowcontrol_dispatched_requests_total", METRIC_COUNTER,
-                 "Number of requests executed, by priority level.", dispatched_of);
-    write_levels(f, out, "apiserver_flowcontrol_rejected_requests_total", METRIC_COUNTER,
-                 "Number of requests rejected, by priority level.", rejected_of);
+    write_levels(f, out, METRIC_LEVEL_EXECUTING, running_of);
+    write_levels(f, out, METRIC_LEVEL_QUEUED, waiting_of);
+    write_levels(f, out, METRIC_LEVEL_DISPATCHED, dispatched_of);
+    write_levels(f, out, METRIC_LEVEL_REJECTED, rejected_of);
     write_rejected(f, out);
 }

@@ -91,20 +91,11 @@ void audit_metrics(struct vapi *api, struct buf *out)
 
     if (audit)
         audit_log_stats(audit->log, &stats);
-    metrics_family(out, "apiserver_audit_event_total", METRIC_COUNTER,
-                   "Counter of audit events generated and sent to the audit backend.");
-    metrics_sample_u64(out, "apiserver_audit_event_total", STR(""), audit ? audit->events : 0);
-    metrics_family(out, "apiserver_audit_requests_rejected_total", METRIC_COUNTER,
-                   "Counter of apiserver requests rejected due to an error in audit logging "
-                   "backend.");
-    metrics_sample_u64(out, "apiserver_audit_requests_rejected_total", STR(""),
-                       audit ? audit->rejected : 0);
-    metrics_family(out, "sublet_audit_events_lost_total", METRIC_COUNTER,
-                   "Audit events lost because the buffer or the disk was full.");
-    metrics_sample_u64(out, "sublet_audit_events_lost_total", STR("reason=\"buffer\""),
-                       stats.dropped);
-    metrics_sample_u64(out, "sublet_audit_events_lost_total", STR("reason=\"write\""),
-                       stats.failed);
+    metrics_single_u64(out, METRIC_AUDIT_EVENTS, audit ? audit->events : 0);
+    metrics_single_u64(out, METRIC_AUDIT_REJECTED, audit ? audit->rejected : 0);
+    metrics_family(out, METRIC_AUDIT_LOST);
+    metrics_sample_u64(out, METRIC_AUDIT_LOST, STR("reason=\"buffer\""), stats.dropped);
+    metrics_sample_u64(out, METRIC_AUDIT_LOST, STR("reason=\"write\""), stats.failed);
 }
 
 /* ---- one event ---- */

@@ -267,18 +267,15 @@ void metrics_long_running(struct call *c, int by)
 
 static void write_totals(const struct api_metrics *m, struct buf *out)
 {
-    const char *name = "apiserver_request_total";
     struct buf labels = BUF_INIT(0);
 
-    metrics_family(out, name, METRIC_COUNTER,
-                   "Counter of apiserver requests broken out for each verb, dry run value, group, "
-                   "version, resource, scope, component, and HTTP response code.");
+    metrics_family(out, METRIC_REQUESTS);
     for (const struct series *s = m->all; s; s = s->hh.next) {
         for (size_t i = 0; i < s->n_codes; i++) {
             buf_clear(&labels);
             buf_printf(&labels, "code=\"%d\",", s->codes[i].code);
             buf_add(&labels, (struct str){s->labels, s->n_labels});
-            metrics_sample_u64(out, name, buf_str(&labels), s->codes[i].n);
+            metrics_sample_u64(out, METRIC_REQUESTS, buf_str(&labels), s->codes[i].n);
         }
     }
     buf_fini(&labels);
@@ -286,17 +283,14 @@ static void write_totals(const struct api_metrics *m, struct buf *out)
 
 static void write_durations(const struct api_metrics *m, struct buf *out)
 {
-    const char *name = "apiserver_request_duration_seconds";
 
-    metrics_family(out, name, METRIC_HISTOGRAM,
-                   "Response latency distribution in seconds for each verb, dry run value, group, "
-                   "version, resource, subresource, scope and component.");
+    metrics_family(out, METRIC_REQUEST_DURATION);
     for (struct series *s = m->all; s; s = s->hh.next) {
         struct metrics_histogram h = {s->counts, s->sum_us};
 
         if (s->n_codes)
-            metrics_histogram(out, name, (struct str){s->labels, s->n_labels}, SECONDS, N_BOUNDS,
-                              &h);
+            metrics_histogram(out, METRIC_REQUEST_DURATION, (struct str){s->labels, s->n_labels},
+                              SECONDS, N_BOUNDS, &h);
     }
 }
 
@@ -315,18 +309,15 @@ static struct str other_labels(const struct series *s, struct buf *ret)
 
 static void write_objectives(const struct api_metrics *m, struct buf *out)
 {
-    const char *name = "apiserver_request_sli_duration_seconds";
     struct buf labels = BUF_INIT(0);
 
-    metrics_family(out, name, METRIC_HISTOGRAM,
-                   "Response latency distribution (not counting priority & fairness queue wait "
-                   "times) in seconds for each verb, group, version, resource, subresource, scope "
-                   "and component.");
+    metrics_family(out, METRIC_REQUEST_SLI_DURATION);
     for (struct series *s = m->all; s; s = s->hh.next) {
         struct metrics_histogram h = {s->sli_counts, s->sli_us};
 
         if (s->n_codes && !s->dry_run)
-            metrics_histogram(out, name, other_labels(s, &labels), SECONDS + SLI_FROM, N_SLI, &h);
+            metrics_histogram(out, METRIC_REQUEST_SLI_DURATION, other_labels(s, &labels),
+                              SECONDS + SLI_FROM, N_SLI, &h);
     }
     buf_fini(&labels);
 }
@@ -334,8 +325,7 @@ static void write_objectives(const struct api_metrics *m, struct buf *out)
 struct objects {
     struct vapi *api;
     struct buf *out;
-    const char *name;
-    bool with_group;
+    enum metric metric;
 };
 
 static bool write_object(void *ctx, const struct resource *r)
@@ -347,13 +337,13 @@ static bool write_object(void *ctx, const struct resource *r)
     if (r->flags & RES_REVIEW || !(r->verbs & VERB_LIST) ||
         registry_by_storage(vapi_registry(o->api), r->storage) != r)
         return true;
-    if (o->with_group) {
+    if (o->metric == METRIC_RESOURCE_OBJECTS) {
         metrics_label(&labels, "group", r->group);
         metrics_label(&labels, "resource", r->plural);
     } else {
         metrics_label(&labels, "resource", r->group_resource);
     }
-    metrics_sample_u64(o->out, o->name, buf_str(&labels),
+    metrics_sample_u64(o->out, o->metric, buf_str(&labels),
                        store_count(vapi_store(o->api), r->storage));
     buf_fini(&labels);
     return true;
@@ -361,18 +351,15 @@ static bool write_object(void *ctx, const struct resource *r)
 
 static void write_store(struct vapi *api, struct buf *out)
 {
-    struct objects o = {api, out, "apiserver_resource_objects", true};
+    struct objects o = {api, out, METRIC_RESOURCE_OBJECTS};
 
-    metrics_family(out, o.name, METRIC_GAUGE, "Number of stored objects split by kind.");
+    metrics_family(out, o.metric);
     registry_each(vapi_registry(api), write_object, &o);
-    o = (struct objects){api, out, "apiserver_storage_objects", false};
-    metrics_family(out, o.name, METRIC_GAUGE, "Number of stored objects split by kind.");
+    o = (struct objects){api, out, METRIC_STORAGE_OBJECTS};
+    metrics_family(out, o.metric);
     registry_each(vapi_registry(api), write_object, &o);
-    metrics_family(out, "sublet_store_live_bytes", METRIC_GAUGE, "Bytes of all live objects.");
-    metrics_sample_u64(out, "sublet_store_live_bytes", STR(""), store_bytes(vapi_store(api)));
-    metrics_family(out, "sublet_store_revision", METRIC_GAUGE, "Newest committed revision.");
-    metrics_sample_u64(out, "sublet_store_revision", STR(""),
-                       (uint64_t)store_revision(vapi_store(api)));
+    metrics_single_u64(out, METRIC_STORE_BYTES, store_bytes(vapi_store(api)));
+    metrics_single_u64(out, METRIC_STORE_REVISION, (uint64_t)store_revision(vapi_store(api)));
 }
 
 static void write_network(struct vapi *api, struct buf *out)
@@ -381,12 +368,10 @@ static void write_network(struct vapi *api, struct buf *out)
 
     if (api->server)
         net_stats(api->server, &s);
-    metrics_family(out, "sublet_connections", METRIC_GAUGE, "Open connections of clients.");
-    metrics_sample_u64(out, "sublet_connections", STR(""), s.connections);
-    metrics_family(out, "sublet_connections_total", METRIC_COUNTER,
-                   "Connections of clients that were accepted, or closed at once.");
-    metrics_sample_u64(out, "sublet_connections_total", STR("result=\"accepted\""), s.accepted);
-    metrics_sample_u64(out, "sublet_connections_total", STR("result=\"refused\""), s.refused);
+    metrics_single_u64(out, METRIC_CONNECTIONS, s.connections);
+    metrics_family(out, METRIC_CONNECTIONS_TOTAL);
+    metrics_sample_u64(out, METRIC_CONNECTIONS_TOTAL, STR("result=\"accepted\""), s.accepted);
+    metrics_sample_u64(out, METRIC_CONNECTIONS_TOTAL, STR("result=\"refused\""), s.refused);
 }
 
 static void write_build(struct vapi *api, struct buf *out)
@@ -398,10 +383,8 @@ static void write_build(struct vapi *api, struct buf *out)
     metrics_label(&labels, "major", major);
     metrics_label(&labels, "minor", str_cut(&rest, '.'));
     metrics_label(&labels, "platform", STR("linux/amd64"));
-    metrics_family(out, "kubernetes_build_info", METRIC_GAUGE,
-                   "A metric with a constant '1' value labeled by the version of Kubernetes whose "
-                   "API this is.");
-    metrics_sample_u64(out, "kubernetes_build_info", buf_str(&labels), 1);
+    metrics_family(out, METRIC_BUILD_INFO);
+    metrics_sample_u64(out, METRIC_BUILD_INFO, buf_str(&labels), 1);
     buf_fini(&labels);
 }
 
@@ -416,7 +399,6 @@ bool metrics_handle(struct call *c, struct str path)
 {
     struct vapi *api = c->api;
     struct buf out = BUF_INIT(0);
-    const char *name;
     struct buf labels;
 
     if (!str_eqc(path, "/metrics"))
@@ -426,15 +408,11 @@ bool metrics_handle(struct call *c, struct str path)
         write_durations(api->metrics, &out);
         write_objectives(api->metrics, &out);
 
-        name = "apiserver_longrunning_requests";
         labels = BUF_INIT(0);
-        metrics_family(
-            &out, name, METRIC_GAUGE,
-            "Gauge of all active long-running apiserver requests broken out by verb, group, "
-            "version, resource, scope and component.");
+        metrics_family(&out, METRIC_LONG_RUNNING);
         for (const struct series *s = api->metrics->all; s; s = s->hh.next)
             if (s->running || s->verb == CALL_WATCH)
-                metrics_sample_u64(&out, name, other_labels(s, &labels), s->running);
+                metrics_sample_u64(&out, METRIC_LONG_RUNNING, other_labels(s, &labels), s->running);
         buf_fini(&labels);
     }
     write_store(api, &out);

@@ -63,34 +63,21 @@ static int64_t boot_seconds(void)
     return sysinfo(&info) ? 0 : clock_wall_s(&CLOCK_SYSTEM) - info.uptime;
 }
 
-static void write_gauge(struct buf *out, const char *name, enum metric_type type, const char *help,
-                        double value)
-{
-    metrics_family(out, name, type, help);
-    metrics_sample(out, name, STR(""), value);
-}
-
 void metrics_process(struct buf *out)
 {
     double ticks = (double)sysconf(_SC_CLK_TCK), page = (double)sysconf(_SC_PAGESIZE);
     uint64_t stat[STAT_COLUMNS];
     struct rlimit files;
 
-    write_gauge(out, "process_open_fds", METRIC_GAUGE, "Number of open file descriptors.",
-                (double)count_files());
+    metrics_single(out, METRIC_PROCESS_OPEN_FDS, (double)count_files());
     if (!getrlimit(RLIMIT_NOFILE, &files))
-        write_gauge(out, "process_max_fds", METRIC_GAUGE,
-                    "Maximum number of open file descriptors.", (double)files.rlim_cur);
+        metrics_single(out, METRIC_PROCESS_MAX_FDS, (double)files.rlim_cur);
     if (!read_stat(stat))
         return;
-    write_gauge(out, "process_cpu_seconds_total", METRIC_COUNTER,
-                "Total user and system CPU time spent in seconds.",
-                (double)(stat[STAT_UTIME] + stat[STAT_STIME]) / ticks);
-    write_gauge(out, "process_resident_memory_bytes", METRIC_GAUGE,
-                "Resident memory size in bytes.", (double)stat[STAT_RSS] * page);
-    write_gauge(out, "process_virtual_memory_bytes", METRIC_GAUGE, "Virtual memory size in bytes.",
-                (double)stat[STAT_VSIZE]);
-    write_gauge(out, "process_start_time_seconds", METRIC_GAUGE,
-                "Start time of the process since unix epoch in seconds.",
-                (double)boot_seconds() + (double)stat[STAT_START] / ticks);
+    metrics_single(out, METRIC_PROCESS_CPU_SECONDS,
+                   (double)(stat[STAT_UTIME] + stat[STAT_STIME]) / ticks);
+    metrics_single(out, METRIC_PROCESS_RESIDENT_BYTES, (double)stat[STAT_RSS] * page);
+    metrics_single(out, METRIC_PROCESS_VIRTUAL_BYTES, (double)stat[STAT_VSIZE]);
+    metrics_single(out, METRIC_PROCESS_START,
+                   (double)boot_seconds() + (double)stat[STAT_START] / ticks);
 }

@@ -53,11 +53,8 @@ static void write_metrics(void *ctx, struct buf *out)
     const struct vapi *api = ctx;
     const struct streaming *all = api->streaming;
 
-    metrics_family(out, "sublet_streamed_answers", METRIC_GAUGE, "Streamed answers in progress.");
-    metrics_sample_u64(out, "sublet_streamed_answers", STR(""), all->open);
-    metrics_family(out, "sublet_streamed_answers_total", METRIC_COUNTER,
-                   "Answers that were streamed.");
-    metrics_sample_u64(out, "sublet_streamed_answers_total", STR(""), all->begun);
+    metrics_single_u64(out, METRIC_STREAMED, all->open);
+    metrics_single_u64(out, METRIC_STREAMED_TOTAL, all->begun);
 }
 
 void streaming_open(struct vapi *api)

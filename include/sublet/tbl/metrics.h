@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: vapi
+ *
+ * Every metric of a virtual cluster; HELP and TYPE lines and docs/metrics.md follow from here. Names,
+ * labels and help of kube-apiserver's own are upstream's; Sublet's begin with `sublet_`.
+ *
+ * METRIC(id, type, name, labels, help)
+ *   labels   names with commas between them; "" for none. No value of a label may be a string that
+ *            a tenant chooses. */
+METRIC(REQUESTS, COUNTER, "apiserver_request_total",
+       "code,component,dry_run,group,resource,scope,subresource,verb,version",
+       "Counter of apiserver requests broken out for each verb, dry run value, group, version, "
+       "resource, scope, component, and HTTP response code.")
+METRIC(REQUEST_DURATION, HISTOGRAM, "apiserver_request_duration_seconds",
+       "component,dry_run,group,resource,scope,subresource,verb,version",
+       "Response latency distribution in seconds for each verb, dry run value, group, version, "
+       "resource, subresource, scope and component.")
+METRIC(REQUEST_SLI_DURATION, HISTOGRAM, "apiserver_request_sli_duration_seconds",
+       "component,group,resource,scope,subresource,verb,version",
+       "Response latency distribution (not counting priority & fairness queue wait times) in "
+       "seconds for each verb, group, version, resource, subresource, scope and component.")
+METRIC(LONG_RUNNING, GAUGE, "apiserver_longrunning_requests",
+       "component,group,resource,scope,subresource,verb,version",
+       "Gauge of all active long-running apiserver requests broken out by verb, group, version, "
+       "resource, scope and component.")
+METRIC(INFLIGHT, GAUGE, "apiserver_current_inflight_requests", "request_kind",
+       "Number of currently used inflight request limit of this apiserver per request kind.")
+METRIC(LEVEL_EXECUTING, GAUGE, "apiserver_flowcontrol_current_executing_requests", "priority_level",
+       "Number of requests executing, by priority level.")
+METRIC(LEVEL_QUEUED, GAUGE, "apiserver_flowcontrol_current_inqueue_requests", "priority_level",
+       "Number of requests in queues, by priority level.")
+METRIC(LEVEL_DISPATCHED, COUNTER, "apiserver_flowcontrol_dispatched_requests_total",
+       "priority_level", "Number of requests executed, by priority level.")
+METRIC(LEVEL_REJECTED, COUNTER, "apiserver_flowcontrol_rejected_requests_total", "priority_level",
+       "Number of requests rejected, by priority level.")
+METRIC(REFUSED, COUNTER, "sublet_requests_refused_total", "reason",
+       "Requests answered with 429, by exhausted resource.")
+METRIC(QUEUED, COUNTER, "sublet_requests_queued_total", "", "Requests that were queued.")
+METRIC(QUEUED_SECONDS, COUNTER, "sublet_requests_queued_seconds_total", "",
+       "Total time requests spent in queues.")
+METRIC(MEMORY_BUDGET, GAUGE, "sublet_memory_budget_bytes", "",
+       "Memory limit above which requests get 429; 0: no limit.")
+METRIC(MEMORY_USED, GAUGE, "sublet_memory_used_bytes", "",
+       "Memory use of the process that counts against the budget.")
+METRIC(MEMORY_RESERVED, GAUGE, "sublet_memory_reserved_bytes", "",
+       "Memory reserved for requests in progress.")
+METRIC(STREAMED, GAUGE, "sublet_streamed_answers", "", "Streamed answers in progress.")
+METRIC(STREAMED_TOTAL, COUNTER, "sublet_streamed_answers_total", "", "Answers that were streamed.")
+METRIC(CONNECTIONS, GAUGE, "sublet_connections", "", "Open connections of clients.")
+METRIC(CONNECTIONS_TOTAL, COUNTER, "sublet_connections_total", "result",
+       "Connections of clients that were accepted, or closed at once.")
+METRIC(RESOURCE_OBJECTS, GAUGE, "apiserver_resource_objects", "group,resource",
+       "Number of stored objects split by kind.")
+METRIC(STORAGE_OBJECTS, GAUGE, "apiserver_storage_objects", "resource",
+       "Number of stored objects split by kind.")
+METRIC(STORE_BYTES, GAUGE, "sublet_store_live_bytes", "", "Bytes of all live objects.")
+METRIC(STORE_REVISION, GAUGE, "sublet_store_revision", "", "Newest committed revision.")
+METRIC(AUDIT_EVENTS, COUNTER, "apiserver_audit_event_total", "",
+       "Counter of audit events generated and sent to the audit backend.")
+METRIC(AUDIT_REJECTED, COUNTER, "apiserver_audit_requests_rejected_total", "",
+       "Counter of apiserver requests rejected due to an error in audit logging backend.")
+METRIC(AUDIT_LOST, COUNTER, "sublet_audit_events_lost_total", "reason",
+       "Audit events lost because the buffer or the disk was full.")
+METRIC(NOTICES, GAUGE, "sublet_notices", "reason,topic",
+       "Standing problems by topic and reason; /readyz/warnings has their messages.")
+METRIC(CERTIFICATE_EXPIRY, GAUGE, "sublet_certificate_expiration_timestamp_seconds", "certificate",
+       "Expiry time of a certificate of this cluster.")
+METRIC(WORKQUEUE_DEPTH, GAUGE, "workqueue_depth", "name", "Current depth of workqueue")
+METRIC(WORKQUEUE_ADDS, COUNTER, "workqueue_adds_total", "name",
+       "Total number of adds handled by workqueue")
+METRIC(WORKQUEUE_RETRIES, COUNTER, "workqueue_retries_total", "name",
+       "Total number of retries handled by workqueue")
+METRIC(WORKQUEUE_WORKING, GAUGE, "sublet_workqueue_working", "name",
+       "Keys of a workqueue that are being processed")
+METRIC(DNS_QUESTIONS, COUNTER, "sublet_dns_questions_total", "outcome", "DNS questions by outcome.")
+METRIC(DNS_CACHE_BYTES, GAUGE, "sublet_dns_cache_bytes", "",
+       "Memory of cached answers of other resolvers.")
+METRIC(PROCESS_OPEN_FDS, GAUGE, "process_open_fds", "", "Number of open file descriptors.")
+METRIC(PROCESS_MAX_FDS, GAUGE, "process_max_fds", "", "Maximum number of open file descriptors.")
+METRIC(PROCESS_CPU_SECONDS, COUNTER, "process_cpu_seconds_total", "",
+       "Total user and system CPU time spent in seconds.")
+METRIC(PROCESS_RESIDENT_BYTES, GAUGE, "process_resident_memory_bytes", "",
+       "Resident memory size in bytes.")
+METRIC(PROCESS_VIRTUAL_BYTES, GAUGE, "process_virtual_memory_bytes", "",
+       "Virtual memory size in bytes.")
+METRIC(PROCESS_START, GAUGE, "process_start_time_seconds", "",
+       "Start time of the process since unix epoch in seconds.")
+METRIC(BUILD_INFO, GAUGE, "kubernetes_build_info", "git_version,major,minor,platform",
+       "A metric with a constant '1' value labeled by the version of Kubernetes whose API this is.")
+METRIC(HEALTHCHECK, GAUGE, "kubernetes_healthcheck", "name,type",
+       "This metric records the result of a single healthcheck.")
