@@ -290,6 +290,7 @@ void syncer_start(struct syncer *s)
     assert(s->magic == SYNCER_MAGIC && !s->started);
     s->started = true;
     s->started_ms = syncer_mono_ms(s);
+    s->started_s = syncer_now_s(s);
     store_on_failure(s->store, on_store_failure, s);
     for (int id = 0; id < N_SYNC; id++)
         if (SYNC_HANDLERS[id].controller)

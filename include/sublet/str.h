@@ -16,6 +16,8 @@ struct str {
 
 /* Elements of an array; never of a pointer. */
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+/* The struct of a type whose member p points to. */
+#define CONTAINER(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
 
 #define STR(literal) ((struct str){("" literal), sizeof(literal) - 1})
 #define STR_NULL     ((struct str){NULL, 0})

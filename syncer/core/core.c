@@ -31,6 +31,16 @@ int64_t syncer_now_s(const struct syncer *s)
     return clock_wall_s(vapi_clock(s->api));
 }
 
+int64_t syncer_age_s(const struct syncer *s)
+{
+    return (syncer_mono_ms(s) - s->started_ms) / 1000;
+}
+
+int64_t syncer_steady_s(const struct syncer *s)
+{
+    return s->started_s + syncer_age_s(s);
+}
+
 static void on_defer_timer(uv_timer_t *timer);
 
 static void arm(struct syncer *s)

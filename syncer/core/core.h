@@ -115,7 +115,8 @@ struct syncer {
     bool reached;              /* the host has answered once, perhaps before a restart */
     bool host_tried;           /* the first request of this start ended, answered or not */
     unsigned open_parts;
-    int64_t started_ms, relabel_until_ms;
+    int64_t started_ms, relabel_until_ms; /* monotonic */
+    int64_t started_s;                    /* wall */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -128,6 +129,8 @@ struct syncer *syncer_of(struct reconcile *r);
 void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx);
 void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms);
 int64_t syncer_now_s(const struct syncer *s);
+int64_t syncer_age_s(const struct syncer *s);    /* since its start */
+int64_t syncer_steady_s(const struct syncer *s); /* wall time at its start and what passed since */
 void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 void syncer_hold(struct syncer *s); /* defers closing until syncer_release() */
 void syncer_release(struct syncer *s);

@@ -166,14 +166,19 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
     reconcile_release(r, NULL);
 }
 
+static void exchange_send(struct exchange *x, const struct host_request *q, sync_then then)
+{
+    x->then = then;
+    reconcile_hold(x->run.reconcile);
+    host_send(x->run.syncer->host, q, on_answer, x);
+}
+
 void sync_send(struct sync_run *run, const struct host_request *q, sync_then then)
 {
     struct exchange *x = ARENA_NEW(run->arena, struct exchange);
 
     x->run = *run;
-    x->then = then;
-    reconcile_hold(run->reconcile);
-    host_send(run->syncer->host, q, on_answer, x);
+    exchange_send(x, q, then);
 }
 
 bool sync_is_uncertain(const struct err *err)
@@ -312,8 +317,9 @@ static bool create_is_outdated(void *ctx)
     struct reflector *watch = run->syncer->watches[run->id].reflector;
     struct arena *a = arena_new(0);
     struct mapping m = sync_mapping_get(run->syncer, a, run->id, run->ns, run->name);
-    bool outdated = reflector_get(watch, str_c(run->host_name)) || !m.exists ||
-                    !str_eq(m.uid, run->uid) || !str_eq(m.host_uid, run->mapping.host_uid);
+    bool outdated = reflector_get(watch, str_c(run->host_name)) ||
+                    m.exists != run->mapping.exists || !str_eq(m.uid, run->mapping.uid) ||
+                    !str_eq(m.host_uid, run->mapping.host_uid);
 
     arena_free(a);
     return outdated;
@@ -332,24 +338,50 @@ static void on_recorded(void *ctx, const struct err *err)
         sync_attempt_over(&x->run, NULL);
         reconcile_again_after(x->run.reconcile, 1000);
     } else {
-        sync_send(&x->run, &x->request, on_created);
+        exchange_send(x, &x->request, on_created);
     }
     reconcile_release(x->run.reconcile, NULL);
+}
+
+static void attempt(struct exchange *x)
+{
+    sync_attempt(&x->run);
+    reconcile_hold(x->run.reconcile);
+    store_on_commit(x->run.syncer->store, on_recorded, x);
+}
+
+/* An earlier create of unknown outcome did not make it, or it was deleted since, which the watch
+ * reports. */
+static void on_looked_up(struct sync_run *run, const struct host_answer *answer,
+                         const struct err *err)
+{
+    struct exchange *x = CONTAINER(run, struct exchange, run);
+
+    if (!err || err->kind != &ERR_NOT_FOUND)
+        on_existing(run, answer, err);
+    else if (create_is_outdated(x))
+        run_again(run);
+    else
+        attempt(x);
 }
 
 void sync_create(struct sync_run *run, const cJSON *object)
 {
     struct exchange *x = ARENA_NEW(run->arena, struct exchange);
+    struct host_request q = {.method = "GET"};
 
     assert(run->virtual_);
-    sync_attempt(run);
     x->run = *run;
     x->request.method = "POST";
     x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
     x->request.body = json_text(run->arena, object);
     x->request.is_outdated = create_is_outdated;
-    reconcile_hold(run->reconcile);
-    store_on_commit(run->syncer->store, on_recorded, x);
+    if (!run->mapping.tried) {
+        attempt(x);
+        return;
+    }
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+    exchange_send(x, &q, on_looked_up);
 }
 
 /* --- patch --- */
@@ -412,10 +444,12 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
     sync_send(run, &q, on_deleted);
 }
 
-/* A create without an answer may still be executed: its record outlives the virtual object. */
+/* A create without an answer may still be executed: its record outlives the virtual object. The
+ * wall clock may have been set since an earlier process recorded the loss, so the age of this
+ * process bounds what has passed. */
 static bool wait_for_lost_create(struct sync_run *run)
 {
-    int64_t now = reconcile_now_s(run->reconcile), left;
+    int64_t now = syncer_steady_s(run->syncer), passed = syncer_age_s(run->syncer);
 
     if (!run->mapping.tried)
         return false;
@@ -423,10 +457,11 @@ static bool wait_for_lost_create(struct sync_run *run)
         run->mapping.lost_s = now;
         put_mapping(run);
     }
-    left = run->mapping.lost_s + LOST_CREATE_S - now;
-    if (left <= 0 || left > LOST_CREATE_S)
+    if (run->mapping.lost_s <= now && now - run->mapping.lost_s < passed)
+        passed = now - run->mapping.lost_s;
+    if (passed >= LOST_CREATE_S)
         return false;
-    reconcile_again_after(run->reconcile, left * 1000);
+    reconcile_again_after(run->reconcile, (LOST_CREATE_S - passed) * 1000);
     return true;
 }
 

@@ -162,7 +162,7 @@ void sync_mapping_set_host(const struct syncer *s, struct mapping *m, struct str
 {
     if (!str_eq(m->host_uid, host_uid))
         (void)sync_mapping_try_over(m);
-    m->lost_s = m->tried ? syncer_now_s(s) : 0;
+    m->lost_s = m->tried ? syncer_steady_s(s) : 0;
     m->host_uid = host_uid;
     m->life = s->life;
 }

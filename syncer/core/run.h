@@ -35,8 +35,9 @@ typedef void (*sync_then)(struct sync_run *run, const struct host_answer *answer
 void sync_send(struct sync_run *run, const struct host_request *q, sync_then then);
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail);
-/* Creates the host object: records the attempt first, and caches the answer. An existing object is
- * adopted when it carries this virtual object's uid, deleted by the next run when it carries
+/* Creates the host object: records the attempt first, and caches the answer. After an attempt of
+ * unknown outcome it is looked up first, since another client may delete what that one made while
+ * the next is on its way. An existing object is adopted when it carries this virtual object's uid, deleted by the next run when it carries
  * another one of ours, and reported otherwise. */
 void sync_create(struct sync_run *run, const cJSON *object);
 /* Makes the record this virtual object's. */

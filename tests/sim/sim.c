@@ -18,13 +18,14 @@
 
 static int64_t wall(void *ctx)
 {
-    return clock_wall_us(&CLOCK_SYSTEM) + ((struct sim *)ctx)->jump_s * 1000000;
+    const struct sim *s = ctx;
+
+    return clock_wall_us(&CLOCK_SYSTEM) + (s->jump_s + s->set_s) * 1000000;
 }
 
 static int64_t mono(void *ctx)
 {
-    (void)ctx;
-    return clock_mono_ms(&CLOCK_SYSTEM);
+    return clock_mono_ms(&CLOCK_SYSTEM) + ((struct sim *)ctx)->jump_s * 1000;
 }
 
 static void on_guard(uv_timer_t *timer)
@@ -240,11 +241,22 @@ void sim_free(struct sim *s)
     mem_free(s);
 }
 
+static void rescan(struct sim *s)
+{
+    for (int id = 0; id < N_SYNC; id++)
+        syncer_rescan(s->syncer, (enum sync_id)id);
+}
+
 void sim_jump(struct sim *s, int64_t seconds)
 {
     s->jump_s += seconds;
-    for (int id = 0; id < N_SYNC; id++)
-        syncer_rescan(s->syncer, (enum sync_id)id);
+    rescan(s);
+}
+
+void sim_set_clock(struct sim *s, int64_t seconds)
+{
+    s->set_s += seconds;
+    rescan(s);
 }
 
 /* --- the tenant --- */

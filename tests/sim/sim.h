@@ -28,7 +28,7 @@ struct sim {
     struct arena *arena;
     struct config config;
     struct clock clock;
-    int64_t jump_s;
+    int64_t jump_s, set_s; /* how much time passed; by how much the wall clock was set */
     struct store *store;
     struct pki *pki;
     struct vapi *api;
@@ -57,6 +57,8 @@ void sim_backup(struct sim *s, const char *file);
 void sim_stop_and_restore(struct sim *s, const char *file); /* sim_open() follows */
 /* Time passes for the syncer's records, and it looks at everything again. */
 void sim_jump(struct sim *s, int64_t seconds);
+/* The wall clock is set; no time passes. */
+void sim_set_clock(struct sim *s, int64_t seconds);
 
 /* JSON with ' for ". The write is under way afterwards; sim_writes_done() waits for it. */
 void sim_create(struct sim *s, const char *resource, const char *ns, const char *json);

@@ -693,6 +693,15 @@ static void test_second_create_comes_late(void **state)
     fake_host_put(s->host, "pods", late.p);
     sim_until(s, no_pods, "the late pod to be deleted");
     assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    /* A clock that is set is no time that passes, during a restart neither. */
+    sim_set_clock(s, 3 * 3600);
+    sim_run_ms(s, 300);
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_close(s);
+    s->set_s += 3 * 3600;
+    sim_open(s);
+    sim_run_ms(s, 1000);
+    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
     sim_jump(s, 80);
     sim_until(s, nothing_recorded, "the records to end");
     arena_free(a);
