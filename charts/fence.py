@@ -34,7 +34,7 @@ SKIPPED = re.compile(r"\.(exec|grpc|sleep|httpHeaders\[\]|exitCodes|resizePolicy
 
 
 def sources():
-    """File name -> its text without comments."""
+    """File name -> its source without comments."""
     out = {}
     for path in sorted(glob.glob(os.path.join(TREE, "translate", "*.[ch]"))):
         with open(path, encoding="utf-8") as f:
