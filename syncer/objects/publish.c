@@ -38,6 +38,7 @@ struct publisher {
     struct syncer *syncer;
     uv_timer_t timer;
     struct str kubeconfig; /* heap; empty: nothing to publish */
+    bool replaced;         /* since the pending requests were made */
 };
 
 static void send_read(struct publisher *p);
@@ -74,8 +75,9 @@ static void note(struct publisher *p, const char *reason, const char *message, s
 
 static void published(struct publisher *p)
 {
-    move(p, PUBLISHER_DONE);
     note(p, NULL, "", STR_NULL);
+    move(p, p->replaced ? PUBLISHER_IDLE : PUBLISHER_DONE);
+    send_read(p);
 }
 
 static void failed(struct publisher *p, const struct err *err)
@@ -174,6 +176,7 @@ static void send_read(struct publisher *p)
     if (p->state != PUBLISHER_IDLE || !p->kubeconfig.n || !sync_lease_may_act(p->syncer->lease))
         return;
     move(p, PUBLISHER_SENDING);
+    p->replaced = false;
     a = arena_new(0);
     q.path = sync_path(a, p->syncer, SYNC_SECRETS, secret_name(p, a), "");
     host_send(p->syncer->host, &q, on_read, p);
@@ -186,6 +189,7 @@ void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
 
     mem_free(p->kubeconfig.p);
     p->kubeconfig = mem_str(kubeconfig);
+    p->replaced = true;
     if (p->state == PUBLISHER_DONE)
         move(p, PUBLISHER_IDLE);
     send_read(p);

@@ -5,6 +5,8 @@
 
 #include "engine.h"
 
+#include <sublet/encode.h>
+
 #define POD "{'metadata':{'name':'%s'},'spec':{'containers':[{'name':'c','image':'%s'}]}}"
 
 static void create_pod(struct sim *s, const char *name, const char *image)
@@ -98,6 +100,34 @@ static void test_missing_right_is_reported(void **state)
     expect(s, "Forbidden", "does not permit this virtual cluster to create pods");
     fake_host_deny(s->host, "create pods", false);
     sim_until(s, a_is_there, "the pod, once it is permitted");
+    sim_free(s);
+}
+
+static bool last_is_published(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(secret, fake_host_list(s->host, a, "secrets")) found |=
+        str_eq(json_str_at(secret, "data.value"), base64_encode(a, str_c(s->note)));
+    arena_free(a);
+    return found;
+}
+
+/* Whatever step of the previous publication it meets. */
+static void test_the_last_kubeconfig_is_published(void **state)
+{
+    struct sim *s = new_sim(12);
+
+    (void)state;
+    fake_host_faults(s->host)->max_delay_ms = 20;
+    for (unsigned i = 0; i < 60; i++) {
+        syncer_publish_kubeconfig(s->syncer, arena_printf(s->arena, "first %u", i));
+        sim_run_ms(s, i);
+        snprintf(s->note, sizeof(s->note), "second %u", i);
+        syncer_publish_kubeconfig(s->syncer, str_c(s->note));
+        sim_until(s, last_is_published, "the last kubeconfig");
+    }
     sim_free(s);
 }
 
@@ -244,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_trouble_has_its_reason),
         cmocka_unit_test(test_missing_right_is_reported),
+        cmocka_unit_test(test_the_last_kubeconfig_is_published),
         cmocka_unit_test(test_unpublished_kubeconfig_is_reported),
         cmocka_unit_test(test_verdicts_are_asked_for_once),
         cmocka_unit_test(test_answers_are_kept_and_failures_are_not),
