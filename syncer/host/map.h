@@ -27,4 +27,3 @@ void sync_map_put(struct map *m, struct map_entry *e,
 void sync_map_remove(struct map *m, struct map_entry *e);
 /* In no particular order. each() may remove and free the entry it is given, and must add none. */
 void sync_map_each(struct map *m, void (*each)(void *ctx, struct map_entry *e), void *ctx);
-

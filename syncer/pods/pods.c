@@ -101,7 +101,7 @@ static void pod_absent(struct sync_run *run)
     bool known = run->mapping.exists && str_eq(run->mapping.uid, run->uid);
 
     sync_take_mapping(run);
-    if (!run->mapping.tried)
+    if (!sync_create_may_come(run)) /* of a predecessor as well */
         sync_forget_old(run);
     if (known && run->mapping.host_uid.n)
         pod_missing(run);

@@ -2,7 +2,7 @@
 /* The syncer on a host that drops, loses, delays, forgets and is away, with restarts in between.
  * What happens is chosen by a seed, printed on failure (run again with SEED=n). However it goes:
  * when the faults end, both worlds agree; no pod was ever made twice; nothing of others was
- * touched. */
+ * touched. Over 1000 lines: its tests share the predicates that say what both worlds agree on. */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -708,6 +708,27 @@ static void test_second_create_comes_late(void **state)
     sim_free(s);
 }
 
+/* A pod of the same name waits until that create can no longer be executed, and not longer. */
+static void test_successor_of_an_uncertain_create_runs(void **state)
+{
+    struct sim *s = new_sim(6, QUEUE);
+    struct mapping m = {.exists = true, .tried = 1};
+
+    (void)state;
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    create_pod(s, "a", GPU(2), "");
+    sim_until(s, pod_runs, "the pod to run");
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, pod_is_gone, "the virtual pod to follow");
+    create_pod(s, "a", GPU(2), "");
+    sim_writes_done(s);
+    sim_run_ms(s, 500);
+    assert_int_equal(fake_host_count(s->host, "pods"), 0);
+    sim_jump(s, 80);
+    sim_until(s, pod_runs, "its successor to run");
+    sim_free(s);
+}
+
 static void test_successor_keeps_its_charge(void **state)
 {
     struct sim *s = new_sim(9, POOLS);
@@ -993,6 +1014,7 @@ int main(void)
         cmocka_unit_test(test_claims_on_the_host_stay),
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_second_create_comes_late),
+        cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),
