@@ -226,6 +226,9 @@ static int check_claims(const struct check *c)
     if (json_count(json_get(c->spec, "schedulingGroup")) ||
         json_count(json_get(c->spec, "workloadRef")))
         return refuse(c, "spec.schedulingGroup: pod groups are not supported by this version");
+    if (json_count(json_path(c->spec, "resources.claims")))
+        return refuse(c,
+                      "spec.resources.claims: resource claims are not supported by this version");
     for (size_t i = 0; i < 3; i++) {
         json_each(container, json_get(c->spec, POD_CONTAINER_LISTS[i]))
         {

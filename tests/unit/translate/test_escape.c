@@ -151,6 +151,8 @@ static void refused(void **state)
          "volume \"vol\": projected source podCertificate is not supported"},
         {"resourceClaims: [{name: g, resourceClaimName: other}], " C "}]",
          "spec.resourceClaims: resource claims are not supported by this version"},
+        {"resources: {claims: [{name: g}]}, " C "}]",
+         "spec.resources.claims: resource claims are not supported by this version"},
         {C ", resources: {claims: [{name: g}]}}]",
          "container \"c\": resource claims are not supported by this version"},
         {"schedulingGroup: {podGroupName: theirs}, " C "}]",
