@@ -23,9 +23,9 @@ struct vapi_hooks {
                         const cJSON *old, bool dry_run, struct err *err);
     /* Checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
      * Templates of workloads come as a pod (is_template); for them a refusal becomes a Warning.
-     * warn() adds a Warning to an answer that is no refusal. */
+     * warn() adds a Warning to an answer that is no refusal; a dry run gets more of them. */
     int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
+                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err);
     /* The same for a claim (old NULL: created). Templates of claims in a StatefulSet come as a
      * claim, and a refusal becomes a Warning. */

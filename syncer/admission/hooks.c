@@ -3,6 +3,7 @@
  * transaction of the write, host-first Services and verdicts in between. Must never write a record
  * in a dry run, nor wait: what takes time goes through admit(). */
 #include "admission/admission.h"
+#include "admission/compare.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/objects.h"
@@ -16,17 +17,40 @@ static bool is_core(const struct resource *r, const char *plural)
 
 /* --- admission checks --- */
 
+/* A template has no name of its own, and a pod that is to be generated none yet. */
+static const cJSON *named(struct arena *a, struct str ns, const cJSON *pod)
+{
+    cJSON *ret, *metadata;
+
+    if (json_str_at(pod, "metadata.name").n && json_str_at(pod, "metadata.namespace").n)
+        return pod;
+    ret = json_copy(a, pod);
+    metadata = json_ensure_object(a, ret, "metadata");
+    if (!json_str(json_get(metadata, "name")).n)
+        json_set_str(a, metadata, "name", STR("pod"));
+    json_set_str(a, metadata, "namespace", ns);
+    return ret;
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
+                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
+                     struct err *err)
 {
     struct syncer *s = ctx;
     struct pool_choice choice;
+    cJSON *host = NULL;
 
     (void)is_template;
     if (pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, err) ||
         translate_check_pod(a, &s->tenant, ns, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
+    if (!dry_run)
+        return 0;
+    pod = named(a, ns, pod);
+    if (sync_pod_translate(s, a, pod, &choice, false, &host, err))
+        return -1;
+    sync_compare_warn(a, STR("Pod"), pod, host, warn, warn_ctx);
     return 0;
 }
 
@@ -171,12 +195,24 @@ static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object
     return sync_verdict_wanted(s, r, object, old);
 }
 
+static void warn_of_service(struct syncer *s, struct arena *a, const cJSON *service, void *admit)
+{
+    cJSON *host = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (!translate_service(a, &s->tenant, service, &host, &err) && host)
+        sync_compare_warn(a, STR("Service"), service, host, vapi_admit_warn, admit);
+}
+
 static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
                   const cJSON *old, bool dry_run,
                   void (*done)(void *done_ctx, const struct err *err), void *done_ctx)
 {
     struct syncer *s = ctx;
 
+    if (dry_run && is_core(r, "services"))
+        warn_of_service(s, a, object, done_ctx);
     if (is_core(r, "services"))
         sync_service_admit(s, a, object, old, dry_run, done, done_ctx);
     else if (is_core(r, "nodes"))

@@ -245,9 +245,11 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
 }
 
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
+                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
+                     struct err *err)
 {
     (void)ctx;
+    (void)dry_run;
     (void)warn;
     (void)warn_ctx;
     (void)a;

@@ -110,13 +110,13 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
         return 0;
     if (resource_is_pod(c->resource))
         return h->check_pod(h->ctx, c->arena, c->ns, pod_to_judge(c, object, old), false,
-                            on_warning, c, err);
+                            c->options.dry_run, on_warning, c, err);
     template_ = find_template(c->resource, object);
     if (!template_)
         return 0;
     err_init(&why, c->arena);
-    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true, on_warning, c,
-                     &why))
+    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true,
+                     c->options.dry_run, on_warning, c, &why))
         call_warn(c, why.message);
     return 0;
 }

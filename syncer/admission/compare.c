@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual object beside the host object made of it: what was changed, added and dropped. Why: the
+ * translation says what it does by doing it, so nothing here repeats it; the reasons are those of
+ * tbl/fields.h, items of lists are paired by the keys of the built-in types. Must never translate,
+ * nor take longer for a hostile object than STEPS_MAX allows. */
+
+#include "admission/compare.h"
+
+#include <string.h>
+
+#include <sublet/schema.h>
+
+enum { STEPS_MAX = 200000, WARNINGS_MAX = 16 };
+
+struct compare {
+    struct arena *arena;
+    const struct schema *schema;
+    compare_cb each;
+    void *ctx;
+    size_t steps;
+};
+
+/* A place in both objects, and what the tables say of it. */
+struct place {
+    const char *section; /* NULL: below a field without rows */
+    uint32_t node;       /* 0: of no known type */
+    struct str path;     /* "" at the root */
+};
+
+static bool may_step(struct compare *c)
+{
+    return c->steps < STEPS_MAX && ++c->steps;
+}
+
+static bool is_empty(const cJSON *value)
+{
+    return !value || json_is_null(value) || (!json_is_scalar(value) && !json_count(value));
+}
+
+static void report(struct compare *c, struct str path, const struct translate_field *row,
+                   const cJSON *from, const cJSON *to)
+{
+    struct compare_change change = {.path = path, .from = from, .to = to, .row = row};
+
+    change.op = is_empty(from) ? COMPARE_ADDED : is_empty(to) ? COMPARE_DROPPED : COMPARE_CHANGED;
+    change.reason = row && row->treatment != TREAT_INSIDE ? str_c(row->text)
+                    : row                                 ? STR("")
+                          : STR("a field that this version does not know");
+    c->each(c->ctx, &change);
+}
+
+static void compare_objects(struct compare *c, const struct place *at, const cJSON *v,
+                            const cJSON *h);
+
+/* --- lists --- */
+
+struct lists {
+    struct place at;     /* of the items */
+    const char *keys;    /* "a\0b\0\0"; NULL: paired by their order */
+    cJSON *lost, *added; /* items that only one side has */
+    const cJSON *cursor; /* of the host's items: those before it are paired or added */
+};
+
+/* A key that is itself rewritten pairs nothing. */
+static const char *keys_of(struct compare *c, const char *section, uint32_t list)
+{
+    const struct schema_node *n = schema_node(c->schema, list);
+    const char *keys = n->list_type == LIST_MAP && n->keys ? schema_text(c->schema, n->keys) : NULL;
+    const struct translate_field *row = keys ? translate_field(section, str_c(keys)) : NULL;
+
+    return row && row->treatment == TREAT_PASS ? keys : NULL;
+}
+
+static bool same_keys(const char *keys, const cJSON *a, const cJSON *b)
+{
+    for (; *keys; keys += strlen(keys) + 1) {
+        const cJSON *x = json_get(a, keys), *y = json_get(b, keys);
+
+        if ((x || y) && (!x || !y || !json_equal(x, y)))
+            return false;
+    }
+    return true;
+}
+
+/* The host keeps the tenant's order, so the next one is nearly always the cursor's. */
+static const cJSON *partner(struct compare *c, const struct lists *l, const cJSON *item)
+{
+    for (const cJSON *one = l->cursor; one && may_step(c); one = one->next) {
+        if (!l->keys || same_keys(l->keys, item, one))
+            return one;
+    }
+    return NULL;
+}
+
+static struct str item_path(struct compare *c, const struct lists *l, const cJSON *item, size_t i)
+{
+    struct str key = l->keys ? json_str(json_get(item, l->keys)) : STR("");
+
+    if (key.n)
+        return arena_printf(c->arena, "%.*s[%.*s]", STR_F(l->at.path), STR_F(key));
+    return arena_printf(c->arena, "%.*s[%zu]", STR_F(l->at.path), i);
+}
+
+static void add_until(struct compare *c, struct lists *l, const cJSON *end)
+{
+    for (; l->cursor && l->cursor != end; l->cursor = l->cursor->next)
+        json_append(l->added, json_copy(c->arena, l->cursor));
+}
+
+static void compare_items(struct compare *c, struct lists *l, const cJSON *v)
+{
+    size_t i = 0;
+
+    json_each(item, v)
+    {
+        const cJSON *other = partner(c, l, item);
+        struct place at = l->at;
+
+        at.path = item_path(c, l, item, i++);
+        if (!other) {
+            json_append(l->lost, json_copy(c->arena, item));
+            continue;
+        }
+        add_until(c, l, other);
+        l->cursor = other->next;
+        compare_objects(c, &at, item, other);
+    }
+    add_until(c, l, NULL);
+}
+
+static void compare_lists(struct compare *c, const struct place *at, const cJSON *v, const cJSON *h)
+{
+    const struct schema_node *n = schema_node(c->schema, at->node);
+    struct lists l = {.at = {at->section, n->elem, at->path},
+                      .keys = keys_of(c, at->section, at->node),
+                      .lost = json_new_array(c->arena),
+                      .added = json_new_array(c->arena),
+                      .cursor = json_first(h)};
+    const struct translate_field *row = l.keys ? translate_field(at->section, str_c(l.keys)) : NULL;
+    static const struct translate_field plain = {"", "", TREAT_PASS, false, ""};
+
+    row = row ? row : &plain;
+    compare_items(c, &l, v);
+    if (json_count(l.lost))
+        report(c, at->path, row, l.lost, NULL);
+    if (json_count(l.added))
+        report(c, at->path, row, NULL, l.added);
+}
+
+/* --- objects --- */
+
+static void compare_member(struct compare *c, const struct place *in, struct str key,
+                           const cJSON *v, const cJSON *h)
+{
+    const struct translate_field *row = translate_field(in->section, key);
+    struct place at = {.path = key};
+
+    if (in->path.n)
+        at.path = arena_printf(c->arena, "%.*s.%.*s", STR_F(in->path), STR_F(key));
+    if (row && row->treatment == TREAT_INSIDE) {
+        at.section = row->text;
+        at.node = schema_child(c->schema, in->node, key);
+        if (schema_node(c->schema, at.node)->kind == SCHEMA_LIST)
+            compare_lists(c, &at, v, h);
+        else
+            compare_objects(c, &at, v, h);
+    } else if (!(v && h && json_equal(v, h)) && !(is_empty(v) && is_empty(h))) {
+        if (!row || row->text[0] || h)
+            report(c, at.path, row, v, h);
+    }
+}
+
+static bool is_of_root(const struct place *at, struct str key)
+{
+    return !at->path.n &&
+           (str_eqc(key, "apiVersion") || str_eqc(key, "kind") || str_eqc(key, "status"));
+}
+
+static void compare_objects(struct compare *c, const struct place *at, const cJSON *v,
+                            const cJSON *h)
+{
+    json_each(member, json_is_object(v) ? v : NULL)
+    {
+        if (may_step(c) && !is_of_root(at, json_key(member)))
+            compare_member(c, at, json_key(member), member, json_get(h, member->string));
+    }
+    json_each(member, json_is_object(h) ? h : NULL)
+    {
+        if (may_step(c) && !is_of_root(at, json_key(member)) && !json_get(v, member->string))
+            compare_member(c, at, json_key(member), NULL, member);
+    }
+}
+
+bool sync_compare(struct arena *a, struct str kind, const cJSON *virtual_, const cJSON *host,
+                  compare_cb each, void *ctx)
+{
+    struct compare c = {a, &SCHEMA_BUILTIN, each, ctx, 0};
+    struct place root = {arena_cstr(a, kind), schema_builtin_root(STR(""), STR("v1"), kind),
+                         STR("")};
+
+    compare_objects(&c, &root, virtual_, host);
+    return c.steps < STEPS_MAX;
+}
+
+const char *sync_compare_word(enum compare_op op)
+{
+    static const char *const words[] = {
+        [COMPARE_CHANGED] = "changed", [COMPARE_ADDED] = "added", [COMPARE_DROPPED] = "dropped"};
+
+    return words[op];
+}
+
+/* --- for the author --- */
+
+struct warnings {
+    struct arena *arena;
+    void (*warn)(void *ctx, struct str text);
+    void *ctx;
+    size_t n;
+};
+
+/* What is refused is not there; its default is. */
+static bool is_said(const struct compare_change *change)
+{
+    if (!change->row)
+        return change->op == COMPARE_DROPPED;
+    return change->row->said &&
+           (change->row->treatment != TREAT_REFUSE || change->op != COMPARE_DROPPED);
+}
+
+static void on_change(void *ctx, const struct compare_change *change)
+{
+    static const char *const words[] = {[COMPARE_CHANGED] = "differs on the host cluster",
+                                        [COMPARE_ADDED] = "is set on the host cluster",
+                                        [COMPARE_DROPPED] = "is not sent to the host cluster"};
+    struct warnings *w = ctx;
+
+    if (!is_said(change) || w->n++ >= WARNINGS_MAX)
+        return;
+    w->warn(w->ctx, arena_printf(w->arena, "%.*s: %s: %.*s", STR_F(str_clip(change->path, 128)),
+                                 words[change->op], STR_F(change->reason)));
+}
+
+void sync_compare_warn(struct arena *a, struct str kind, const cJSON *virtual_, const cJSON *host,
+                       void (*warn)(void *warn_ctx, struct str text), void *warn_ctx)
+{
+    struct warnings w = {a, warn, warn_ctx, 0};
+    bool whole = sync_compare(a, kind, virtual_, host, on_change, &w);
+
+    if (w.n > WARNINGS_MAX)
+        warn(warn_ctx,
+             arena_printf(a, "%zu more fields differ on the host cluster", w.n - WARNINGS_MAX));
+    if (!whole)
+        warn(warn_ctx, STR("the object is too large to compare it with its host object"));
+}
