@@ -13,9 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <uv.h>
@@ -106,29 +104,6 @@ static int give_copy(struct backup *b)
 }
 
 /* --- from a process that serves --- */
-
-/* -1 without an error: no process listens. */
-static int connect_control(struct backup *b)
-{
-    struct sockaddr_un address;
-    int directory = open(b->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (directory < 0)
-        fail(b, "open", b->directory);
-    if (directory >= 0 && fd >= 0) {
-        control_address(b->directory, directory, &address);
-        if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-            if (errno != ENOENT && errno != ECONNREFUSED)
-                fail(b, "reach", b->directory);
-            close(fd);
-            fd = -1;
-        }
-    }
-    if (directory >= 0)
-        close(directory);
-    return fd;
-}
 
 /* The copy exists while the connection is open. */
 static int request_backup(struct backup *b, int fd, int (*use)(struct backup *b))
@@ -222,7 +197,7 @@ int cli_with_data(struct arena *a, const char *directory,
     err_init(&b.err, a);
     b.copy = arena_printf(a, "%s/" CONTROL_BACKUP, directory).p;
     if (!check_exists(&b)) {
-        fd = connect_control(&b);
+        fd = control_connect(b.directory, &b.err);
         if (!b.err.kind)
             result = fd >= 0 ? request_backup(&b, fd, use_copy) : use(ctx, directory, &b.err);
         if (fd >= 0)
@@ -271,7 +246,7 @@ int cmd_backup(int argc, char **argv)
     umask(077);
     signal(SIGPIPE,
            SIG_IGN); /* a closed pipe is an error to report, and the copy is still removed */
-    fd = connect_control(&b);
+    fd = control_connect(b.directory, &b.err);
     if (b.err.kind)
         return finish(&b, -1);
     result = fd >= 0 ? request_backup(&b, fd, give_copy) : copy_offline(&b);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control socket. Why: one process owns the store, so a consistent copy of it while it serves
- * is requested here. The copy is put beside the store and stays while its client is connected.
- * Must never take a path from a client, wait for one, or leave a copy behind.
+/* The control socket. Why: one process owns the store, so a consistent copy of it while it serves,
+ * and what only the running process knows, are requested here. The copy is put beside the store and
+ * stays while its client is connected. Must never take a path from a client, wait for one, or leave
+ * a copy behind.
  *
  *   line "backup" --> store_backup --> "ok" --> the client reads the file --> hangs up --> removed
  *                          '--- failed --> "error: ..."
+ *   line "WORD LENGTH" --> body --> handler --> answer; a client that left is freed after it
  */
 #include "control.h"
 
@@ -23,13 +25,23 @@
 #define CLIENTS_MAX   4
 #define BACKLOG       64
 #define LINE_MAX_     32
+#define BODY_MAX      (4u << 20)
 
 struct client {
     uv_pipe_t pipe;
     struct control *control;
     char line[LINE_MAX_];
     size_t n;
-    bool requested, closing;
+    bool requested, closing, closed;
+    const struct control_handler *handler; /* whose body is being read, or that runs */
+    char *body;
+    size_t body_n, body_size;
+    bool running; /* the handler owes an answer */
+};
+
+struct reply {
+    uv_write_t request;
+    struct str text; /* heap */
 };
 
 struct control {
@@ -37,6 +49,8 @@ struct control {
     int directory; /* open */
     struct str copy;
     struct store *store;
+    const struct control_handler *handlers;
+    void *handlers_ctx;
     uv_pipe_t listener;
     struct client *clients[CLIENTS_MAX];
     struct client *owner; /* of the copy that exists, or will */
@@ -80,6 +94,18 @@ static void maybe_closed(struct control *c)
 
 /* --- clients --- */
 
+static void client_free(struct client *client)
+{
+    struct control *c = client->control;
+
+    if (!client->closed || client->running)
+        return;
+    mem_free(client->body);
+    mem_free(client);
+    c->n_open--;
+    maybe_closed(c);
+}
+
 static void on_client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
@@ -88,9 +114,8 @@ static void on_client_closed(uv_handle_t *handle)
     for (size_t i = 0; i < CLIENTS_MAX; i++)
         if (c->clients[i] == client)
             c->clients[i] = NULL;
-    mem_free(client);
-    c->n_open--;
-    maybe_closed(c);
+    client->closed = true;
+    client_free(client);
 }
 
 static void client_close(struct client *client)
@@ -118,6 +143,71 @@ static void answer(struct client *client, struct str text)
         client_close(client);
 }
 
+/* --- handlers --- */
+
+static void on_replied(uv_write_t *request, int status)
+{
+    struct reply *reply = request->data;
+
+    (void)status;
+    mem_free(reply->text.p);
+    mem_free(reply);
+}
+
+static void on_handled(void *ctx, struct str text, const struct err *err)
+{
+    struct client *client = ctx;
+    struct reply *reply = NEW(struct reply);
+    struct arena *a = arena_new(0);
+    uv_buf_t bytes;
+
+    assert(client->running);
+    client->running = false;
+    reply->request.data = reply;
+    reply->text = mem_str(err ? arena_printf(a, "error: %.*s\n", STR_F(err->message))
+                              : arena_printf(a, "ok %zu\n%.*s", text.n, STR_F(text)));
+    arena_free(a);
+    bytes.len = reply->text.n;
+    memcpy(&bytes.base, &reply->text.p, sizeof(bytes.base)); /* libuv's type is not const */
+    if (client->closing ||
+        uv_write(&reply->request, (uv_stream_t *)&client->pipe, &bytes, 1, on_replied))
+        on_replied(&reply->request, 0);
+    client_free(client);
+}
+
+static void maybe_handle(struct client *client)
+{
+    struct control *c = client->control;
+
+    if (client->body_n < client->body_size || client->running)
+        return;
+    client->running = true;
+    client->handler->run(c->handlers_ctx, (struct str){client->body, client->body_n}, on_handled,
+                         client);
+}
+
+/* "WORD LENGTH": the body follows, and perhaps a part of it came with the line. */
+static bool begin_body(struct client *client, struct str line, struct str rest)
+{
+    const struct control_handler *h = client->control->handlers;
+    struct str word = str_cut(&line, ' ');
+    uint64_t size;
+
+    while (h->word && !str_eqc(word, h->word))
+        h++;
+    if (!h->word || !str_to_u64(line, &size) || size > BODY_MAX || rest.n > size)
+        return false;
+    client->handler = h;
+    client->body_size = (size_t)size;
+    client->body = mem_alloc(client->body_size + 1);
+    memcpy(client->body, rest.p, rest.n);
+    client->body_n = rest.n;
+    maybe_handle(client);
+    return true;
+}
+
+/* --- requests --- */
+
 static void on_copied(void *ctx, const struct err *err)
 {
     struct control *c = ctx;
@@ -138,12 +228,13 @@ static void on_copied(void *ctx, const struct err *err)
     maybe_closed(c);
 }
 
-static void run_line(struct client *client, struct str line)
+static void run_line(struct client *client, struct str line, struct str rest)
 {
     struct control *c = client->control;
 
     if (!str_eqc(line, "backup")) {
-        answer(client, STR("error: unknown request\n"));
+        if (!begin_body(client, line, rest))
+            answer(client, STR("error: unknown request\n"));
     } else if (c->owner || c->copying) {
         answer(client, STR("error: another backup is under way\n"));
     } else {
@@ -158,7 +249,11 @@ static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
     struct client *client = handle->data;
 
     (void)wanted;
-    *ret = (uv_buf_t){.base = client->line + client->n, .len = LINE_MAX_ - client->n};
+    if (client->body_n < client->body_size)
+        *ret = (uv_buf_t){.base = client->body + client->body_n,
+                          .len = client->body_size - client->body_n};
+    else
+        *ret = (uv_buf_t){.base = client->line + client->n, .len = LINE_MAX_ - client->n};
 }
 
 /* Bytes behind the line are ignored until the client disconnects. */
@@ -173,6 +268,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
         client_close(client);
         return;
     }
+    if (client->body_n < client->body_size) {
+        client->body_n += (size_t)n;
+        maybe_handle(client);
+        return;
+    }
     if (client->requested)
         return;
     client->n += (size_t)n;
@@ -184,7 +284,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     }
     client->requested = true;
     client->n = 0;
-    run_line(client, str_cut(&line, '\n'));
+    run_line(client, str_sub(line, 0, str_find(line, '\n')),
+             str_from(line, str_find(line, '\n') + 1));
 }
 
 /* One client too many is turned away: a connection that is never accepted would block all that
@@ -255,14 +356,16 @@ static void on_nothing(void *ctx)
 }
 
 int control_open(struct uv_loop_s *loop, struct store *store, struct str directory,
-                 struct control **ret, struct err *err)
+                 const struct control_handler *handlers, void *ctx, struct control **ret,
+                 struct err *err)
 {
     struct control *c = NEW(struct control);
     struct arena *a = arena_new(0);
     const char *path = arena_cstr(a, directory);
     int result = -1;
 
-    *c = (struct control){.magic = CONTROL_MAGIC, .store = store};
+    *c = (struct control){
+        .magic = CONTROL_MAGIC, .store = store, .handlers = handlers, .handlers_ctx = ctx};
     c->copy = mem_str(arena_printf(a, "%s/" CONTROL_BACKUP, path));
     c->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     uv_pipe_init(loop, &c->listener, 0);

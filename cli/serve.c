@@ -278,14 +278,33 @@ static struct str host_of(struct str url)
     return str_sub(rest, 0, str_find(rest, ':'));
 }
 
+static void run_explain(void *ctx, struct str body, control_answer_cb answer, void *answer_ctx)
+{
+    struct serve *s = ctx;
+    struct err err;
+
+    if (s->syncer && s->phase == SERVE_SERVING) {
+        syncer_explain(s->syncer, body, answer, answer_ctx);
+        return;
+    }
+    err_init(&err, NULL);
+    err_set(&err, &ERR_UNAVAILABLE, "%s",
+            s->phase == SERVE_SERVING ? "it has no host cluster" : "it is not ready");
+    answer(answer_ctx, STR(""), &err);
+}
+
+static const struct control_handler CONTROL_HANDLERS[] = {{"explain", run_explain}, {0}};
+
 /* A cluster serves without it as well. */
 static int open_control(struct serve *s)
 {
     struct err err;
 
     err_init(&err, s->arena);
-    if (control_open(&s->loop, s->store, s->config.data_dir, &s->control, &err))
-        log_warn("sublet backup will not work while this runs: %.*s", STR_F(err.message));
+    if (control_open(&s->loop, s->store, s->config.data_dir, CONTROL_HANDLERS, s, &s->control,
+                     &err))
+        log_warn("sublet backup and explain will not work while this runs: %.*s",
+                 STR_F(err.message));
     return 0;
 }
 

@@ -77,7 +77,8 @@ struct call {
     size_t n_warnings;
     vapi_done_cb done; /* in-process */
     void *done_ctx;
-    void *state; /* owned by the handler */
+    void (*admitted)(void *done_ctx, const cJSON *object); /* of vapi_try_create() */
+    void *state;                                           /* owned by the handler */
     /* The client disconnected: release c, the frame frees it when this returns; NULL: finish, the
      * answer is dropped. */
     void (*cancel)(struct call *call);
@@ -106,8 +107,7 @@ void call_raw(struct call *c, int status, struct str content_type, struct str bo
 /* A JSON answer in pieces, by reference (LIST). Falls back to a tree for YAML or pretty
  * printing. */
 void call_slices(struct call *c, int status, const struct net_slice *body, size_t n);
-/* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end(), which frees c.
- */
+/* A streamed answer: headers now, then net_write(c->exchange, ...), then call_end() frees c. */
 void call_begin(struct call *c, int status, struct str content_type);
 void call_end(struct call *c);
 /* A handler that streams by itself (proxy.c) calls it when it begins; call_begin() does. */
@@ -136,6 +136,11 @@ cJSON *table_partial_metadata(struct arena *a, const cJSON *object);
  * from. */
 void vapi_replace(struct vapi *api, const struct resource *r, const cJSON *object,
                   vapi_done_cb done, void *ctx);
+
+/* In-process only: a dry run. admitted() receives the object before the syncer's checks. */
+void vapi_try_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
+                     void (*admitted)(void *ctx, const cJSON *object), vapi_done_cb done,
+                     void *ctx);
 
 /* Handlers of subresources that are not data (vapi/api/verbs/sub_*.c). */
 void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);

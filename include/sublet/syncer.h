@@ -18,5 +18,15 @@ int syncer_new(struct vapi *api, const struct config *config, struct syncer **re
 /* After vapi_start(): watches open, work begins. */
 void syncer_start(struct syncer *s);
 void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx);
+/* What becomes of a virtual object (a Pod, a workload with a pod template, a Service, a claim, a
+ * ConfigMap, a Secret): it is sent through the API as a dry run, translated as it was admitted, and
+ * the result sent to the host as a dry run. json: one object with its
+ * namespace.
+ * done() exactly once, not before returning; its answer is
+ *   {host: {...}, changes: [{op, path, from, to, reason}], refusal, verdict}
+ * refusal is why the virtual cluster refuses it, verdict why the host does; absent: it does not.
+ * host is absent where there is none. err: the object cannot be explained at all. */
+typedef void (*syncer_answer_cb)(void *ctx, struct str json, const struct err *err);
+void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, void *ctx);
 /* Keeps Secret `<name>-kubeconfig` (key `value`) on the host; retried until it is there. */
 void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig);

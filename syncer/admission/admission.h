@@ -13,5 +13,8 @@ void sync_verdict_request(struct syncer *s, struct arena *a, const struct resour
                           const cJSON *object, bool dry_run,
                           void (*done)(void *ctx, const struct err *err), void *ctx);
 
+/* The pod, or the pod of a workload's template, under its name; NULL: it has none. */
+cJSON *sync_verdict_pod(struct arena *a, const struct resource *r, const cJSON *object);
+
 /* --- hooks.c --- */
 void sync_hooks_register(struct syncer *s);

@@ -126,6 +126,11 @@ static cJSON *pod_of(struct arena *a, const struct resource *r, const cJSON *obj
     return pod;
 }
 
+cJSON *sync_verdict_pod(struct arena *a, const struct resource *r, const cJSON *object)
+{
+    return is_pod(r) || template_of(r, object) ? pod_of(a, r, object) : NULL;
+}
+
 static void finish(struct verdict *v, const struct err *err)
 {
     void (*done)(void *ctx, const struct err *err) = v->done;

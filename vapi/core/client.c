@@ -42,6 +42,18 @@ void vapi_create(struct vapi *api, const struct resource *r, struct str ns, cons
     call_run(c);
 }
 
+void vapi_try_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
+                     void (*admitted)(void *ctx, const cJSON *object), vapi_done_cb done, void *ctx)
+{
+    struct call *c =
+        call_inside(api, &USER_INTERNAL, CALL_CREATE, r, NULL, ns, STR_NULL, done, ctx);
+
+    c->options.dry_run = true;
+    c->admitted = admitted;
+    set_body(c, object);
+    call_run(c);
+}
+
 void vapi_create_sub(struct vapi *api, const struct resource *r, struct str subresource,
                      struct str ns, struct str name, const cJSON *object, vapi_done_cb done,
                      void *ctx)

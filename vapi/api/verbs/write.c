@@ -641,6 +641,8 @@ static enum outcome step_admit(struct write *w, struct err *err)
 
     if (on_status(c))
         return GO_ON;
+    if (c->admitted)
+        c->admitted(c->done_ctx, w->object);
     if (admit_shape(c, w->object, w->old, err))
         return FAILED;
     if (!h->admit || !h->wants_admit || !h->wants_admit(h->ctx, c->resource, w->object, w->old))

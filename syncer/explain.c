@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sublet explain`: what becomes of one object, step by step as it would in earnest. Why: an admin
+ * sees what a tenant's manifest turns into before anything runs. Must never store or create
+ * anything, nor wait without a deadline.
+ *
+ *   dry run in the virtual cluster --> translated, compared --> dry run on the host --> answer
+ *        '-- not admitted: as stored, or as written              '-- no host object --^ */
+#include "engine.h"
+
+#include "admission/compare.h"
+#include "core/dry_run.h"
+
+#include <assert.h>
+
+#include <sublet/json_build.h>
+
+#define EXPLAIN_MAGIC   0x6578706cu
+#define HOST_TIMEOUT_MS 10000
+
+struct explain {
+    unsigned magic;
+    struct syncer *syncer;
+    struct arena *arena;
+    const struct resource *resource;
+    struct str ns, name;
+    cJSON *object;  /* as written, as stored or as admitted */
+    cJSON *subject; /* what is translated: the object, or the pod of its template */
+    cJSON *host;    /* NULL: there is none */
+    cJSON *answer;
+    struct err err;
+    syncer_answer_cb done;
+    void *ctx;
+};
+
+static void finish(struct explain *e)
+{
+    bool failed = e->err.kind != NULL;
+    struct syncer *s = e->syncer;
+
+    e->done(e->ctx, failed ? STR("") : json_text(e->arena, e->answer), failed ? &e->err : NULL);
+    e->magic = 0;
+    arena_free(e->arena);
+    syncer_release(s);
+}
+
+static void on_deferred(void *ctx)
+{
+    struct explain *e = ctx;
+
+    assert(e->magic == EXPLAIN_MAGIC);
+    finish(e);
+}
+
+/* --- the host's verdict --- */
+
+static void on_verdict(void *ctx, struct str host_name, struct str body, const struct err *err)
+{
+    struct explain *e = ctx;
+
+    (void)host_name;
+    (void)body;
+    assert(e->magic == EXPLAIN_MAGIC);
+    if (err && sync_dry_run_refused(err))
+        json_set_str(e->arena, e->answer, "verdict", err->message);
+    else if (err)
+        json_set_str(e->arena, e->answer, "verdict",
+                     arena_printf(e->arena, "not judged: %.*s", STR_F(err->message)));
+    finish(e);
+}
+
+static enum sync_id kind_of(const cJSON *subject)
+{
+    static const struct {
+        const char *kind;
+        enum sync_id id;
+    } kinds[] = {{"Pod", SYNC_PODS},
+                 {"Service", SYNC_SERVICES},
+                 {"PersistentVolumeClaim", SYNC_CLAIMS},
+                 {"ConfigMap", SYNC_CONFIG_MAPS},
+                 {"Secret", SYNC_SECRETS}};
+
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (str_eqc(json_str(json_get(subject, "kind")), kinds[i].kind))
+            return kinds[i].id;
+    return N_SYNC;
+}
+
+static void request_verdict(struct explain *e)
+{
+    struct dry_run q = {.id = kind_of(e->subject),
+                        .object = e->host,
+                        .patience = DRY_RUN_PATIENT,
+                        .timeout_ms = HOST_TIMEOUT_MS};
+    char tokens[64];
+
+    if (q.id == SYNC_PODS) {
+        translate_token_secret_name(&e->syncer->tenant, e->ns, e->name, tokens);
+        q.also_named = arena_str(e->arena, str_c(tokens));
+    }
+    sync_dry_run_send(e->syncer, e->arena, &q, on_verdict, e);
+}
+
+/* --- the translation --- */
+
+static int translate(struct explain *e, struct err *err)
+{
+    struct syncer *s = e->syncer;
+    struct arena *a = e->arena;
+    struct pool_choice choice;
+
+    switch (kind_of(e->subject)) {
+    case SYNC_PODS:
+        return sync_pod_choose(s, a, e->subject, &choice, err) ||
+                       sync_pod_translate(s, a, e->subject, &choice, true, &e->host, err)
+                   ? -1
+                   : 0;
+    case SYNC_SERVICES:
+        return translate_service(a, &s->tenant, e->subject, &e->host, err);
+    case SYNC_CLAIMS:
+        return translate_pvc(a, &s->tenant, e->subject, NULL, &e->host, err);
+    case SYNC_CONFIG_MAPS:
+        e->host = translate_config_map(a, &s->tenant, e->subject);
+        return 0;
+    default:
+        e->host = translate_secret(a, &s->tenant, e->subject);
+        return 0;
+    }
+}
+
+static void on_change(void *ctx, const struct compare_change *c)
+{
+    struct explain *e = ctx;
+    struct arena *a = e->arena;
+
+    json_append(json_get(e->answer, "changes"),
+                json_object(a, JSON("op", sync_compare_word(c->op)), JSON("path", c->path),
+                            JSON("from", c->from ? json_copy(a, c->from) : NULL),
+                            JSON("to", c->to ? json_copy(a, c->to) : NULL),
+                            JSON_NONEMPTY("reason", c->reason)));
+}
+
+static void explain_subject(struct explain *e)
+{
+    struct err err;
+
+    err_init(&err, e->arena);
+    e->name = json_str_at(e->subject, "metadata.name");
+    e->ns = json_str_at(e->subject, "metadata.namespace");
+    if (translate(e, &err) && !json_get(e->answer, "refusal"))
+        json_set_str(e->arena, e->answer, "refusal", err.message);
+    if (!e->host) {
+        syncer_defer(e->syncer, on_deferred, e);
+        return;
+    }
+    json_set(e->arena, e->answer, "host", e->host);
+    json_set(e->arena, e->answer, "changes", json_new_array(e->arena));
+    if (!sync_compare(e->arena, json_str(json_get(e->subject, "kind")), e->subject, e->host,
+                      on_change, e))
+        json_set_bool(e->arena, e->answer, "incomplete", true);
+    request_verdict(e);
+}
+
+/* --- the virtual cluster --- */
+
+static void on_admitted(void *ctx, const cJSON *object)
+{
+    struct explain *e = ctx;
+
+    assert(e->magic == EXPLAIN_MAGIC);
+    e->object = json_copy(e->arena, object);
+}
+
+static void take_stored(struct explain *e)
+{
+    const struct store_object *o = store_latest(e->syncer->store, e->resource->storage, e->ns,
+                                                json_str_at(e->object, "metadata.name"));
+
+    if (o)
+        e->object = vapi_tree(e->arena, o);
+}
+
+static void on_tried(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct explain *e = ctx;
+    cJSON *pod;
+
+    (void)object;
+    assert(e->magic == EXPLAIN_MAGIC);
+    e->answer = json_new_object(e->arena);
+    if (err && err->kind == &ERR_ALREADY_EXISTS)
+        take_stored(e);
+    else if (err)
+        json_set_str(e->arena, e->answer, "refusal", err->message);
+    pod = sync_verdict_pod(e->arena, e->resource, e->object);
+    e->subject = pod ? pod : e->object;
+    explain_subject(e);
+}
+
+static int read_object(struct explain *e, struct str json)
+{
+    struct str version, group = STR(""), kind;
+
+    if (json_parse(e->arena, json, &e->object, &e->err))
+        return -1;
+    version = json_str(json_get(e->object, "apiVersion"));
+    kind = json_str(json_get(e->object, "kind"));
+    if (str_find(version, '/') < version.n)
+        group = str_cut(&version, '/');
+    e->resource = registry_find_kind(vapi_registry(e->syncer->api), group, version, kind);
+    if (!e->resource ||
+        (kind_of(e->object) == N_SYNC && !sync_verdict_pod(e->arena, e->resource, e->object)))
+        return err_set(&e->err, &ERR_BAD_REQUEST,
+                       "kind \"%.*s\" has no host object: explain takes Pods, workloads with a pod "
+                       "template, Services, PersistentVolumeClaims, ConfigMaps and Secrets",
+                       STR_F(kind));
+    e->ns = json_str_at(e->object, "metadata.namespace");
+    return 0;
+}
+
+void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, void *ctx)
+{
+    struct arena *a = arena_new(0);
+    struct explain *e = ARENA_NEW(a, struct explain);
+
+    *e =
+        (struct explain){.magic = EXPLAIN_MAGIC, .syncer = s, .arena = a, .done = done, .ctx = ctx};
+    err_init(&e->err, a);
+    syncer_hold(s);
+    if (read_object(e, json))
+        syncer_defer(s, on_deferred, e);
+    else
+        vapi_try_create(s->api, e->resource, e->ns, e->object, on_admitted, on_tried, e);
+}

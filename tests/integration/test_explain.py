@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host gets of an object, before it gets it: Warnings of a tenant's dry run, `sublet explain` for the admin."""
+import json
+import socket
+import subprocess
+import os
+
+import yaml
+
+from testenv import binaries, eventually
+
+
+def explain(vc, objects, *args):
+    """Exit code, standard output, standard error."""
+    text = yaml.safe_dump_all(objects if isinstance(objects, list) else [objects])
+    r = subprocess.run([binaries.sublet(), "explain", "-f", "-", "--data-dir", vc.store, *args], input=text,
+                       capture_output=True, text=True, check=False, timeout=120)
+    return r.returncode, r.stdout, r.stderr
+
+
+def pod(name="train", namespace="default", **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"containers": [{"name": "main", "image": "example.com/x:1"}], **spec}}
+
+
+def gpu_pod(**spec):
+    out = pod(**spec)
+    out["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    return out
+
+
+def dry_run(vc, manifest, how="create"):
+    code, _, err = vc.kubectl.run(how, "-f", "-", "--dry-run=server", stdin=json.dumps(manifest))
+    assert code == 0, err
+    return [line for line in err.splitlines() if line.startswith("Warning: ")]
+
+
+def test_a_dry_run_warns_and_a_write_does_not(tenant, pools):
+    vc = tenant("research", pools)
+    manifest = gpu_pod(subdomain="workers", setHostnameAsFQDN=True, schedulerName="default-scheduler")
+    warnings = dry_run(vc, manifest)
+    assert [w.split(": ")[1] for w in warnings] == ["spec.setHostnameAsFQDN", "spec.subdomain", "spec.nodeSelector"]
+    assert "is not sent to the host cluster: the virtual cluster's DNS answers it" in warnings[1]
+    assert "is set on the host cluster: the node selector of the pool" in warnings[2]
+    assert not any("shared" in w or "team-" in w for w in warnings)  # nothing of the host's own
+
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"},
+                  "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": {
+                      "metadata": {"labels": {"app": "d"}}, "spec": manifest["spec"]}}}
+    assert [w.split(": ")[1] for w in dry_run(vc, deployment)] == [w.split(": ")[1] for w in warnings]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"},
+               "spec": {"type": "LoadBalancer", "loadBalancerClass": "example.com/own", "ports": [{"port": 80}]}}
+    assert [w.split(": ")[1] for w in dry_run(vc, service)] == ["spec.loadBalancerClass", "spec.type"]
+
+    assert not dry_run(vc, pod("plain"))
+    _, _, err = vc.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
+    assert "Warning" not in err
+    eventually(lambda: ("default", "train") in vc.host_pods(), 60, "the host pod")
+
+
+def test_a_pod_is_explained(tenant, pools, host):
+    vc = tenant("research", pools)
+    manifest = gpu_pod(subdomain="workers", hostname="w-0")
+    code, out, err = explain(vc, manifest)
+    assert (code, err) == (0, ""), out
+    lines = out.splitlines()
+    assert lines[0].startswith(f"Pod default/train is Pod {vc.namespace}/train-") and lines[0].endswith(" on the host")
+    assert '  dropped  spec.subdomain: "workers"' in lines
+    assert '  added    spec.nodeSelector: {"sublet.dev/pool":"shared"}' in lines
+    variables = [line for line in lines if line.startswith("  added    spec.containers[main].env: ")]
+    assert len(variables) == 1 and "KUBERNETES_SERVICE_HOST" in variables[0] and "AMD_VISIBLE_DEVICES" in variables[0]
+    assert lines[-1] == "the host admits it"
+    assert not vc.kubectl.names("pods") and not vc.host_pods()  # nothing was made
+
+    # What it shows is what is made.
+    code, out, _ = explain(vc, manifest, "-o", "json")
+    shown = json.loads(out)
+    vc.kubectl.apply(manifest)
+    made = eventually(lambda: vc.host_pods().get(("default", "train")), 60, "the host pod")
+    assert code == 0 and shown["metadata"]["name"] == made["metadata"]["name"]
+    assert shown["spec"]["nodeSelector"] == made["spec"]["nodeSelector"]
+    assert shown["spec"]["containers"][0]["env"] == made["spec"]["containers"][0]["env"]
+    _, out, _ = explain(vc, manifest, "-o", "yaml")  # which exists now
+    assert yaml.safe_load(out)["metadata"]["annotations"]["sublet.dev/uid"] == \
+        made["metadata"]["annotations"]["sublet.dev/uid"]
+
+
+def test_the_verdict_of_both_sides(tenant, pools, host):
+    vc = tenant("research", pools)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": vc.namespace},
+             "spec": {"hard": {"count/configmaps": "0", "pods": "0"}}}
+    host.api.post(f"/api/v1/namespaces/{vc.namespace}/resourcequotas", quota)
+    code, out, _ = eventually(lambda: (lambda r: r[0] == 1 and r)(explain(vc, pod())), 30, "the host's quota")
+    assert "the host refuses it: " in out and "exceeded quota: none" in out
+    code, out, _ = explain(vc, pod(hostNetwork=True))
+    assert code == 1 and "the virtual cluster refuses it: " in out and "hostNetwork=true" in out
+    assert "on the host" not in out
+    code, out, _ = explain(vc, pod(namespace="nowhere"))
+    assert code == 1 and 'namespaces "nowhere" not found' in out
+
+
+def test_other_kinds(tenant):
+    vc = tenant("research")
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+               "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}]}}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "immutable": True,
+                "data": {"k": "v", "NVIDIA_VISIBLE_DEVICES": "all"}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "bootstrap.kubernetes.io/token",
+              "stringData": {"k": "v"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+           "spec": {"template": {"spec": pod(restartPolicy="Never", subdomain="x")["spec"]}}}
+    code, out, err = explain(vc, [service, settings, secret, job], "-n", "kube-system")
+    assert (code, err) == (0, ""), out
+    parts = out.split("\n\n")
+    assert [p.split()[:2] for p in parts] == [["Service", "kube-system/s"], ["ConfigMap", "kube-system/c"],
+                                              ["Secret", "kube-system/s"], ["Job", "kube-system/j"]]
+    assert 'changed  spec.selector: {"app":"x"} -> ' in parts[0]
+    assert "dropped  immutable: true" in parts[1] and "changed  data: " in parts[1]
+    assert 'changed  type: "bootstrap.kubernetes.io/token" -> "Opaque"' in parts[2]
+    assert 'dropped  spec.subdomain: "x"' in parts[3] and " is Pod " in parts[3]
+    assert all("the host admits it" in p for p in parts)
+
+    external = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "e"},
+                "spec": {"type": "ExternalName", "externalName": "example.com"}}
+    code, out, _ = explain(vc, external)
+    assert code == 0 and out.splitlines()[-1] == "it has no object on the host"
+    code, _, err = explain(vc, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}})
+    assert code == 2 and 'kind "Namespace" has no host object' in err
+    code, _, err = explain(vc, {"apiVersion": "v1", "kind": "Pod", "spec": "x"})
+    assert code in (1, 2)
+
+
+def test_it_needs_the_running_process(tenant):
+    vc = tenant("research")
+    vc.stop()
+    code, _, err = explain(vc, pod())
+    assert code == 2 and "no process serves" in err
+
+
+def test_a_client_that_leaves_breaks_nothing(tenant):
+    """Requests cut off at any byte, words that are none, lengths that are too long."""
+    vc = tenant("research")
+    address = os.path.join(vc.store, "control")
+    body = json.dumps(pod()).encode()
+    for text in (b"explain 9999999999\n", b"explain x\n", b"other 3\nabc", b"explain 3", b"explain 5\nab",
+                 b"explain 1\n{{", b"explain 0\n", b"explain %d\n" % len(body) + body, b"x" * 100):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(address)
+            client.sendall(text)
+    code, out, err = eventually(lambda: (lambda r: r[0] == 0 and r)(explain(vc, pod())), 60, "room for a client")
+    assert "the host admits it" in out, err
