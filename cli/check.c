@@ -3,6 +3,7 @@
  * `--data-dir` of the data. Must never change any of them, nor contact a host without the flag. */
 #include "arguments.h"
 #include "cli.h"
+#include "control.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +11,13 @@
 #include <sublet/host_check.h>
 #include <sublet/host_quarantine.h>
 #include <sublet/kinds.h>
+#include <sublet/json.h>
 #include <sublet/store_admin.h>
 
 static const char HELP[] =
     "usage: sublet check [--config FILE | --values FILE] [--host] [flags of serve]\n"
-    "       sublet check --data-dir DIR\n\n"
+    "       sublet check --data-dir DIR\n"
+    "       sublet check --host --data-dir DIR [--repair]\n\n"
     "Reads the configuration as `sublet serve` would, or the `config:` part of the chart's "
     "values,\n"
     "and reports its errors. With --host it also tries the host cluster with the\n"
@@ -24,7 +27,13 @@ static const char HELP[] =
     "structure of the file, and whether every object can be read. The data is only read; a\n"
     "process that serves it goes on meanwhile. Exit code 1 when anything is damaged or a start\n"
     "would fail, 2 when the data cannot be checked. Objects that the host keeps although no\n"
-    "record here proves them are listed as well; they are no damage.\n";
+    "record here proves them are listed as well; they are no damage.\n\n"
+    "With both it asks the process that serves DIR to compare the host's objects with its own: "
+    "what\n"
+    "is missing, drifted, extra, foreign or quarantined, and what mends it. --repair does what is\n"
+    "safe: creates again, writes our fields back. Nothing that is not proven is changed or "
+    "deleted.\n"
+    "Exit code 1 when there are findings, 2 when the sides cannot be compared.\n";
 
 static void print_finding(void *ctx, enum host_finding level, struct str what, struct str text)
 {
@@ -113,10 +122,50 @@ static int check_data(const char *dir)
     return result ? 2 : d.damaged ? 1 : 0;
 }
 
+/* ---- both sides ---- */
+
+static void print_side(const cJSON *f)
+{
+    struct str ns = json_str(json_get(f, "namespace")), action = json_str(json_get(f, "action"));
+
+    printf("%-11.*s %.*s ", STR_F(json_str(json_get(f, "state"))),
+           STR_F(json_str(json_get(f, "resource"))));
+    if (ns.n)
+        printf("%.*s/%.*s ", STR_F(ns), STR_F(json_str(json_get(f, "name"))));
+    printf("(%.*s on the host): %.*s\n            %.*s\n", STR_F(json_str(json_get(f, "host"))),
+           STR_F(json_str(json_get(f, "why"))), STR_F(action));
+}
+
+static int compare_sides(const char *dir, bool repair)
+{
+    struct arena *a = arena_new(0);
+    struct str text = STR("");
+    cJSON *answer = NULL;
+    int64_t found = 0;
+    struct err err;
+    int code = 2;
+
+    err_init(&err, a);
+    if (control_request(a, dir, "compare", repair ? STR("repair") : STR(""), &text, &err) ||
+        json_parse(a, text, &answer, &err)) {
+        fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
+    } else {
+        json_each(finding, json_get(answer, "findings")) print_side(finding);
+        found = json_i64_at(answer, "found", 0);
+        printf("%s: %lld compared, %lld findings, %lld repairs requested\n", dir,
+               (long long)json_i64_at(answer, "checked", 0), (long long)found,
+               (long long)json_i64_at(answer, "repaired", 0));
+        code = found > 0;
+    }
+    arena_free(a);
+    return code;
+}
+
 int cmd_check(int argc, char **argv)
 {
     const char *values = arguments_take(&argc, argv, "--values");
     bool host = arguments_take_switch(&argc, argv, "--host");
+    bool repair = arguments_take_switch(&argc, argv, "--repair");
     struct arena *a;
     struct config config;
     int code;
@@ -125,8 +174,12 @@ int cmd_check(int argc, char **argv)
         fputs(HELP, stdout);
         return 0;
     }
-    if (argc == 2 && !strcmp(argv[0], "--data-dir") && !values && !host)
-        return check_data(argv[1]);
+    if (argc == 2 && !strcmp(argv[0], "--data-dir") && !values)
+        return host ? compare_sides(argv[1], repair) : check_data(argv[1]);
+    if (repair) {
+        fputs(HELP, stderr);
+        return 2;
+    }
     a = arena_new(0);
     code = values ? cli_values(a, values, argc, argv, &config) : cli_config(a, argc, argv, &config);
     if (!code)

@@ -278,22 +278,38 @@ static struct str host_of(struct str url)
     return str_sub(rest, 0, str_find(rest, ':'));
 }
 
-static void run_explain(void *ctx, struct str body, control_answer_cb answer, void *answer_ctx)
+/* Answers with the reason when there is none. */
+static bool has_syncer(struct serve *s, control_answer_cb answer, void *answer_ctx)
 {
-    struct serve *s = ctx;
     struct err err;
 
-    if (s->syncer && s->phase == SERVE_SERVING) {
-        syncer_explain(s->syncer, body, answer, answer_ctx);
-        return;
-    }
+    if (s->syncer && s->phase == SERVE_SERVING)
+        return true;
     err_init(&err, NULL);
     err_set(&err, &ERR_UNAVAILABLE, "%s",
             s->phase == SERVE_SERVING ? "it has no host cluster" : "it is not ready");
     answer(answer_ctx, STR(""), &err);
+    return false;
 }
 
-static const struct control_handler CONTROL_HANDLERS[] = {{"explain", run_explain}, {0}};
+static void run_explain(void *ctx, struct str body, control_answer_cb answer, void *answer_ctx)
+{
+    struct serve *s = ctx;
+
+    if (has_syncer(s, answer, answer_ctx))
+        syncer_explain(s->syncer, body, answer, answer_ctx);
+}
+
+static void run_compare(void *ctx, struct str body, control_answer_cb answer, void *answer_ctx)
+{
+    struct serve *s = ctx;
+
+    if (has_syncer(s, answer, answer_ctx))
+        syncer_compare_host(s->syncer, str_eqc(body, "repair"), answer, answer_ctx);
+}
+
+static const struct control_handler CONTROL_HANDLERS[] = {
+    {"explain", run_explain}, {"compare", run_compare}, {0}};
 
 /* A cluster serves without it as well. */
 static int open_control(struct serve *s)
@@ -303,7 +319,7 @@ static int open_control(struct serve *s)
     err_init(&err, s->arena);
     if (control_open(&s->loop, s->store, s->config.data_dir, CONTROL_HANDLERS, s, &s->control,
                      &err))
-        log_warn("sublet backup and explain will not work while this runs: %.*s",
+        log_warn("sublet backup, explain and check will not work while this runs: %.*s",
                  STR_F(err.message));
     return 0;
 }

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both sides compared, for `sublet check --host` of a running virtual cluster: a fresh list of every
+ * kind on the host beside the store. Why: what watches and records missed, or what was changed by
+ * hand, is seen by nothing else. Must never delete, nor change an object that no record proves ours:
+ * a repair writes fields we own back, or adds a key, which takes the step it always would.
+ *
+ *   kind by kind: list, page by page --> judged --> repairs sent --> answered --> next kind
+ */
+#include "engine.h"
+
+#include "host/map.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/encode.h>
+#include <sublet/json_build.h>
+
+#define COMPARE_MAGIC 0x636d7072u
+#define TIMEOUT_MS    20000
+#define DIGEST        "sublet.dev/digest" /* of objects/data.c, which compares nothing else */
+
+enum { FINDINGS_MAX = 1000, BATCH = 64 }; /* so many objects in a turn of the loop */
+
+struct compare {
+    unsigned magic;
+    struct syncer *syncer;
+    struct arena *arena; /* of the answer */
+    struct arena *kind;  /* of the present kind */
+    enum sync_id id;
+    struct map host; /* struct item by host name */
+    struct str cont;
+    struct str after_ns, after_name; /* the last object of the store that was judged */
+    size_t batch;
+    struct item *items;
+    cJSON *findings;
+    size_t checked, found, repaired, pending;
+    bool repair, listed;
+    struct err err;
+    syncer_answer_cb done;
+    void *ctx;
+};
+
+struct item {
+    struct map_entry entry;
+    struct item *next;
+    cJSON *tree;
+    bool known; /* it is a virtual object's */
+};
+
+/* One object of either side, or both. */
+struct pair {
+    struct str ns, name, host_name;
+    const cJSON *virtual_, *host;
+};
+
+static void next_kind(struct compare *c);
+static void list_page(struct compare *c);
+
+/* --- findings --- */
+
+static void report(struct compare *c, const char *state, const struct pair *p, struct str why,
+                   struct str action)
+{
+    struct arena *a = c->arena;
+
+    if (c->found++ >= FINDINGS_MAX)
+        return;
+    json_append(c->findings,
+                json_object(a, JSON("state", state), JSON("resource", SYNC_KINDS[c->id].plural),
+                            JSON("namespace", p->ns), JSON("name", p->name),
+                            JSON("host", p->host_name), JSON("why", why), JSON("action", action)));
+}
+
+/* What only an admin may decide: the command that would do it. */
+static struct str by_hand(struct compare *c, const struct pair *p)
+{
+    return arena_printf(c->arena, "kubectl --namespace %.*s delete %s %.*s",
+                        STR_F(c->syncer->tenant.host_namespace), SYNC_KINDS[c->id].plural,
+                        STR_F(p->host_name));
+}
+
+static struct str by_us(const struct compare *c)
+{
+    return c->repair ? STR("requested") : STR("--repair");
+}
+
+static void add_key(struct compare *c, const struct pair *p)
+{
+    if (!c->repair)
+        return;
+    syncer_add(c->syncer, c->id, p->ns, p->name);
+    c->repaired++;
+}
+
+/* --- what should be there --- */
+
+static bool wants_host(struct compare *c, const struct pair *p)
+{
+    struct syncer *s = c->syncer;
+
+    if (object_is_terminating(p->virtual_))
+        return false;
+    switch (c->id) {
+    case SYNC_PODS:
+        return !pod_is_finished(p->virtual_) && !translate_pod_gated(p->virtual_);
+    case SYNC_SERVICES:
+        return sync_service_wants_host(p->virtual_) && !sync_service_is_api(p->ns, p->name) &&
+               !sync_service_is_dns(s, p->virtual_, p->ns, p->name);
+    case SYNC_CLAIMS:
+        return !sync_claim_is_own(s, c->kind, p->virtual_);
+    case SYNC_CONFIG_MAPS:
+    case SYNC_SECRETS:
+        return sync_refs_wanted(s->refs, c->id, p->ns, p->name);
+    default:
+        return false;
+    }
+}
+
+/* A pod that waits for its quota says so in its condition. */
+static bool is_waiting(const struct pair *p)
+{
+    const cJSON *condition =
+        condition_find(json_path(p->virtual_, "status.conditions"), STR("PodScheduled"));
+
+    return str_eqc(json_str(json_get(condition, "reason")), "SchedulingGated");
+}
+
+static void judge_missing(struct compare *c, const struct pair *p)
+{
+    struct mapping m = sync_mapping_get(c->syncer, c->kind, c->id, p->ns, p->name);
+    bool was = m.host_uid.n && str_eq(m.uid, sync_uid(p->virtual_));
+
+    if (!wants_host(c, p) || (c->id == SYNC_PODS && is_waiting(p)))
+        return;
+    if (c->id == SYNC_PODS && was) {
+        report(c, "missing", p, STR("its host pod was deleted, and a pod is never run twice"),
+               STR("delete the pod in the virtual cluster"));
+        return;
+    }
+    report(c, "missing", p,
+           was ? STR("its host object was deleted")
+               : STR("it has not been created; see the Events of the object"),
+           by_us(c));
+    add_key(c, p);
+}
+
+/* --- what differs --- */
+
+/* The digest is of what was written, not of what is there. */
+static cJSON *data_patch(struct compare *c, const struct pair *p, cJSON *wanted)
+{
+    const cJSON *digest = json_get(json_path(p->host, "metadata.annotations"), DIGEST);
+
+    if (digest)
+        json_set(c->kind, json_ensure_path(c->kind, wanted, "metadata.annotations"), DIGEST,
+                 json_copy(c->kind, digest));
+    return translate_data_update(c->kind, p->host, wanted);
+}
+
+/* The patch that the syncer would send, or NULL. */
+static cJSON *difference(struct compare *c, const struct pair *p)
+{
+    struct syncer *s = c->syncer;
+    struct arena *a = c->kind;
+    struct pool_choice choice;
+    cJSON *wanted = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    switch (c->id) {
+    case SYNC_PODS:
+        if (pod_is_finished(p->host) || sync_pod_choose(s, a, p->virtual_, &choice, &err) ||
+            sync_pod_translate(s, a, p->virtual_, &choice, false, &wanted, &err))
+            return NULL;
+        return translate_pod_update(a, p->host, wanted);
+    case SYNC_SERVICES:
+        if (translate_service(a, &s->tenant, p->virtual_, &wanted, &err) || !wanted)
+            return NULL;
+        return translate_service_update(a, p->host, wanted);
+    case SYNC_CLAIMS:
+        if (translate_pvc(a, &s->tenant, p->virtual_, p->host, &wanted, &err))
+            return NULL;
+        return translate_pvc_update(a, p->host, wanted);
+    case SYNC_CONFIG_MAPS:
+        return data_patch(c, p, translate_config_map(a, &s->tenant, p->virtual_));
+    case SYNC_SECRETS:
+        return data_patch(c, p, translate_secret(a, &s->tenant, p->virtual_));
+    default:
+        return NULL;
+    }
+}
+
+/* "metadata.labels, spec.selector": never a value, which may be a Secret's. */
+static struct str fields_of(struct compare *c, const cJSON *patch)
+{
+    struct str ret = STR("");
+
+    json_each(part, patch)
+    {
+        bool nested = strcmp(part->string, "metadata") == 0 || strcmp(part->string, "spec") == 0;
+
+        json_each(field, nested ? part : NULL)
+        {
+            if (strcmp(field->string, "resourceVersion") != 0)
+                ret = arena_printf(c->arena, "%.*s%s%s.%s", STR_F(ret), ret.n ? ", " : "",
+                                   part->string, field->string);
+        }
+        if (!nested)
+            ret = arena_printf(c->arena, "%.*s%s%s", STR_F(ret), ret.n ? ", " : "", part->string);
+    }
+    return ret;
+}
+
+static void after_repair(struct compare *c);
+
+static void on_patched(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct compare *c = ctx;
+
+    (void)answer;
+    assert(c->magic == COMPARE_MAGIC);
+    if (err && !c->err.kind)
+        err_set(&c->err, err->kind, "the repair failed: %.*s", STR_F(err->message));
+    c->repaired += !err;
+    c->pending--;
+    after_repair(c);
+}
+
+/* Data is watched by its digest, so the syncer would not see the difference. Of the very object
+ * that was compared: another uid or version is a conflict. */
+static void patch_data(struct compare *c, const struct pair *p, cJSON *patch)
+{
+    struct host_request q = {.method = "PATCH",
+                             .content_type = "application/merge-patch+json",
+                             .timeout_ms = TIMEOUT_MS};
+    cJSON *metadata = json_ensure_object(c->kind, patch, "metadata");
+
+    json_set_str(c->kind, metadata, "uid", sync_uid(p->host));
+    json_set_str(c->kind, metadata, "resourceVersion",
+                 json_str_at(p->host, "metadata.resourceVersion"));
+    q.path = sync_path(c->kind, c->syncer, c->id, p->host_name, "");
+    q.body = json_text(c->kind, patch);
+    c->pending++;
+    host_send(c->syncer->host, &q, on_patched, c);
+}
+
+static void judge_drift(struct compare *c, const struct pair *p)
+{
+    cJSON *patch;
+
+    if (!wants_host(c, p) || object_is_terminating(p->host))
+        return;
+    patch = difference(c, p);
+    if (!patch)
+        return;
+    report(c, "drifted", p, arena_printf(c->arena, "differs in %.*s", STR_F(fields_of(c, patch))),
+           by_us(c));
+    if (c->repair && (c->id == SYNC_CONFIG_MAPS || c->id == SYNC_SECRETS))
+        patch_data(c, p, patch);
+    else
+        add_key(c, p);
+}
+
+/* --- objects of the virtual cluster --- */
+
+static void judge_both(struct compare *c, const struct pair *p)
+{
+    struct str ns, name, uid;
+
+    if (!translate_owner(&c->syncer->tenant, p->host, &ns, &name, &uid)) {
+        if (wants_host(c, p))
+            report(c, "foreign", p, STR("the host has an object of this name that is not ours"),
+                   by_hand(c, p));
+    } else if (str_eq(uid, sync_uid(p->virtual_))) {
+        judge_drift(c, p);
+    } else if (sync_quarantine_has(c->syncer, c->id, p->host_name)) {
+        report(c, "quarantined", p,
+               STR("the host's was made for another object of this name, and no record proves it"),
+               by_hand(c, p));
+    } else {
+        report(c, "extra", p, STR("the host's was made for a previous object of this name"),
+               by_us(c));
+        add_key(c, p);
+    }
+}
+
+static bool on_virtual(void *ctx, const struct store_object *o)
+{
+    struct compare *c = ctx;
+    struct pair p = {.ns = o->ns, .name = o->name};
+    struct map_entry *e;
+    cJSON *tree = NULL;
+    char host_name[64];
+
+    c->after_ns = arena_str(c->kind, o->ns);
+    c->after_name = arena_str(c->kind, o->name);
+    c->batch++;
+    if (json_parse(c->kind, o->bytes, &tree, NULL))
+        return c->batch < BATCH;
+    c->checked++;
+    translate_name(&c->syncer->tenant, o->ns, o->name, host_name);
+    p.virtual_ = tree;
+    p.host_name = str_c(host_name);
+    e = sync_map_get(&c->host, p.host_name);
+    if (e) {
+        CONTAINER(e, struct item, entry)->known = true;
+        p.host = CONTAINER(e, struct item, entry)->tree;
+        judge_both(c, &p);
+    } else {
+        judge_missing(c, &p);
+    }
+    return c->batch < BATCH;
+}
+
+/* --- objects that only the host has --- */
+
+static bool has_our_label(struct compare *c, const cJSON *host)
+{
+    return str_eq(json_str(json_get(json_path(host, "metadata.labels"), LABEL_CLUSTER)),
+                  c->syncer->tenant.cluster_uid);
+}
+
+static bool is_token_secret(struct compare *c, const struct pair *p)
+{
+    char tokens[64];
+
+    translate_token_secret_name(&c->syncer->tenant, p->ns, p->name, tokens);
+    return c->id == SYNC_SECRETS && str_eqc(p->host_name, tokens);
+}
+
+static void judge_host_only(struct compare *c, const cJSON *host)
+{
+    struct pair p = {.host = host, .host_name = json_str_at(host, "metadata.name")};
+    struct syncer *s = c->syncer;
+    struct str uid;
+    struct mapping m;
+
+    if (!translate_owner(&s->tenant, host, &p.ns, &p.name, &uid)) {
+        if (has_our_label(c, host))
+            report(c, "extra", &p,
+                   STR("it has this virtual cluster's label, but no name of an object here"),
+                   by_hand(c, &p));
+        return;
+    }
+    if (is_token_secret(c, &p)) {
+        if (!syncer_has_virtual(s, SYNC_PODS, p.ns, p.name))
+            report(c, "extra", &p, STR("the tokens of a pod that does not exist"), by_hand(c, &p));
+        return;
+    }
+    m = sync_mapping_get(s, c->kind, c->id, p.ns, p.name);
+    if (sync_quarantine_has(s, c->id, p.host_name)) {
+        report(c, "quarantined", &p, STR("no object here, and no record proves it"),
+               by_hand(c, &p));
+    } else if (sync_mapping_proves(s, c->id, &m, uid)) {
+        report(c, "extra", &p, STR("its object here was deleted, as the record proves"), by_us(c));
+        add_key(c, &p);
+    } else {
+        report(c, "extra", &p, STR("no object here, and no record proves it"), by_hand(c, &p));
+    }
+}
+
+/* --- kind by kind --- */
+
+static void finish(struct compare *c)
+{
+    struct syncer *s = c->syncer;
+    cJSON *answer = json_object(
+        c->arena, JSON("findings", c->findings), JSON_I64("checked", (int64_t)c->checked),
+        JSON_I64("found", (int64_t)c->found), JSON_I64("repaired", (int64_t)c->repaired));
+
+    c->done(c->ctx, c->err.kind ? STR("") : json_text(c->arena, answer),
+            c->err.kind ? &c->err : NULL);
+    if (c->kind) {
+        sync_map_fini(&c->host);
+        arena_free(c->kind);
+    }
+    c->magic = 0;
+    arena_free(c->arena);
+    syncer_release(s);
+}
+
+static void after_repair(struct compare *c)
+{
+    if (!c->listed || c->pending)
+        return;
+    if (c->err.kind)
+        finish(c);
+    else
+        next_kind(c);
+}
+
+static void judge_some(void *ctx)
+{
+    struct compare *c = ctx;
+
+    assert(c->magic == COMPARE_MAGIC);
+    c->batch = 0;
+    if (!store_scan(c->syncer->store, syncer_storage(c->syncer, c->id), STR_NULL, c->after_ns,
+                    c->after_name, 0, on_virtual, c, &c->err) &&
+        c->batch == BATCH) {
+        syncer_defer(c->syncer, judge_some, c);
+        return;
+    }
+    for (struct item *i = c->err.kind ? NULL : c->items; i; i = i->next) {
+        if (!i->known)
+            judge_host_only(c, i->tree);
+    }
+    c->listed = true;
+    after_repair(c);
+}
+
+static void on_listed(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct compare *c = ctx;
+    cJSON *page = NULL;
+
+    assert(c->magic == COMPARE_MAGIC);
+    if (err || json_parse(c->kind, answer->body, &page, &c->err)) {
+        if (err)
+            err_set(&c->err, err->kind, "%s on the host: %.*s", SYNC_KINDS[c->id].plural,
+                    STR_F(err->message));
+        finish(c);
+        return;
+    }
+    json_each(tree, json_get(page, "items"))
+    {
+        struct item *i = ARENA_NEW(c->kind, struct item);
+
+        *i = (struct item){.tree = tree, .next = c->items};
+        c->items = i;
+        if (!sync_map_get(&c->host, json_str_at(tree, "metadata.name")))
+            sync_map_put(&c->host, &i->entry, json_str_at(tree, "metadata.name"));
+    }
+    c->cont = json_str_at(page, "metadata.continue");
+    if (c->cont.n)
+        list_page(c);
+    else
+        judge_some(c);
+}
+
+/* Of the whole namespace: what stands under our names without our label counts, too. */
+static void list_page(struct compare *c)
+{
+    struct host_request q = {.method = "GET", .timeout_ms = TIMEOUT_MS};
+
+    q.path = arena_printf(c->kind, "%.*s?limit=500%s%.*s",
+                          STR_F(sync_path(c->kind, c->syncer, c->id, STR(""), "")),
+                          c->cont.n ? "&continue=" : "", STR_F(url_encode(c->kind, c->cont)));
+    host_send(c->syncer->host, &q, on_listed, c);
+}
+
+static void next_kind(struct compare *c)
+{
+    if (c->kind) {
+        sync_map_fini(&c->host);
+        c->kind = arena_free(c->kind);
+        c->id++;
+    }
+    while (c->id < N_SYNC && !SYNC_KINDS[c->id].maps)
+        c->id++;
+    if (c->id == N_SYNC) {
+        finish(c);
+        return;
+    }
+    c->kind = arena_new(0);
+    c->items = NULL;
+    c->cont = c->after_ns = c->after_name = STR_NULL;
+    c->listed = false;
+    sync_map_init(&c->host, rng_u64(vapi_rng(c->syncer->api)));
+    list_page(c);
+}
+
+void syncer_compare_host(struct syncer *s, bool repair, syncer_answer_cb done, void *ctx)
+{
+    struct arena *a = arena_new(0);
+    struct compare *c = ARENA_NEW(a, struct compare);
+
+    *c = (struct compare){.magic = COMPARE_MAGIC,
+                          .syncer = s,
+                          .arena = a,
+                          .repair = repair,
+                          .findings = json_new_array(a),
+                          .done = done,
+                          .ctx = ctx};
+    err_init(&c->err, a);
+    syncer_hold(s);
+    next_kind(c);
+}

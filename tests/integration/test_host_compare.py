@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sublet check --host` of a running virtual cluster: what was changed by hand on the host is listed with what mends
+it; --repair mends what is proven and leaves everything else as it is."""
+import json
+import subprocess
+
+from testenv import binaries, eventually
+
+from test_explain import explain, pod
+
+
+def check(vc, *args):
+    """Exit code, {(state, resource, virtual name): the lines of the finding}, the last line."""
+    r = subprocess.run([binaries.sublet(), "check", "--host", "--data-dir", vc.store, *args], capture_output=True,
+                       text=True, check=False, timeout=120)
+    assert r.returncode in (0, 1), r.stderr
+    lines = r.stdout.splitlines()
+    found = {}
+    for head, action in zip(lines[:-1:2], lines[1:-1:2]):
+        state, resource, name = head.split()[:3]
+        found[state, resource, name] = head + "\n" + action.strip()
+    return r.returncode, found, lines[-1]
+
+
+def config_map(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+def pod_with(name, *config_maps):
+    return pod(name, volumes=[{"name": c, "configMap": {"name": c}} for c in config_maps])
+
+
+def clean(vc):
+    return eventually(lambda: (lambda r: r[0] == 0 and r)(check(vc)), 60, "both sides to agree")
+
+
+def host_object(vc, manifest):
+    """What the host would get of it."""
+    code, out, err = explain(vc, manifest, "-o", "json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_both_sides_agree(tenant):
+    vc = tenant("research")
+    vc.kubectl.apply(config_map("settings", k="v"))
+    vc.kubectl.apply(pod_with("web", "settings"))
+    vc.kubectl.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+                      "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+    vc.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
+    _, found, last = clean(vc)
+    assert not found and last.endswith("0 findings, 0 repairs requested")
+    vc.stop()
+    r = subprocess.run([binaries.sublet(), "check", "--host", "--data-dir", vc.store], capture_output=True, text=True,
+                       check=False)
+    assert r.returncode == 2 and "no process serves" in r.stderr
+
+
+def test_what_drifted_is_written_back(tenant, host):
+    vc = tenant("research")
+    vc.kubectl.apply(config_map("settings", k="v"))
+    vc.kubectl.apply(pod_with("web", "settings"))
+    vc.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
+    clean(vc)
+    [there] = [o for o in vc.host_objects("/api/v1", "configmaps")
+               if o["metadata"]["annotations"]["sublet.dev/name"] == "settings"]
+    path = f"/api/v1/namespaces/{vc.namespace}/configmaps/{there['metadata']['name']}"
+    host.api.patch(path, {"data": {"k": "by hand", "more": "x"}})
+
+    code, found, _ = check(vc)
+    text = found["drifted", "configmaps", "default/settings"]
+    assert code == 1 and "differs in data" in text and text.endswith("--repair") and "by hand" not in text
+    assert host.api.get(path)["data"] == {"k": "by hand", "more": "x"}  # a check changes nothing
+    code, _, last = check(vc, "--repair")
+    assert code == 1 and last.endswith("1 findings, 1 repairs requested")
+    assert host.api.get(path)["data"] == {"k": "v"}
+    clean(vc)
+
+
+def test_what_is_not_proven_stays(tenant, host):
+    vc = tenant("research")
+    base = f"/api/v1/namespaces/{vc.namespace}/configmaps"
+    ghost = host_object(vc, config_map("ghost", k="newer"))
+    host.api.post(base, ghost)
+    foreign = {**config_map("x", of="another"), "metadata": {
+        "name": host_object(vc, config_map("taken", k="v"))["metadata"]["name"]}}
+    host.api.post(base, foreign)
+    copy = {**config_map("x", k="copied"), "metadata": {"name": "copy", "labels": {
+        "sublet.dev/cluster": ghost["metadata"]["labels"]["sublet.dev/cluster"]}}}
+    host.api.post(base, copy)
+    vc.kubectl.apply(config_map("taken", k="v"))
+    vc.kubectl.apply(pod_with("web", "taken"))
+
+    def listed():
+        found = check(vc)[1]
+        return {k[0] for k in found} >= {"quarantined", "foreign", "extra"} and found
+
+    found = eventually(listed, 60, "all three to be listed")
+    name = foreign["metadata"]["name"]
+    assert f"kubectl --namespace {vc.namespace} delete configmaps {name}" in found["foreign", "configmaps",
+                                                                                   "default/taken"]
+    assert f"delete configmaps {ghost['metadata']['name']}" in found["quarantined", "configmaps", "default/ghost"]
+    assert [text for key, text in found.items() if key[0] == "extra" and "delete configmaps copy" in text]
+    check(vc, "--repair")
+    check(vc, "--repair")
+    stay = {o["metadata"]["name"]: o.get("data") for o in host.api.get(base)["items"]}
+    assert stay["copy"] == {"k": "copied"} and stay[name] == {"of": "another"}
+    assert stay[ghost["metadata"]["name"]] == {"k": "newer"}
+    # The command that it names is what mends it.
+    host.api.delete(f"{base}/{name}")
+    check(vc, "--repair")
+    eventually(lambda: host.api.get(f"{base}/{name}").get("data") == {"k": "v"}, 60, "ours under its name",
+               also=(Exception,))
+
+
+def test_what_is_missing_is_created(tenant, host):
+    vc = tenant("research")
+    quotas = f"/api/v1/namespaces/{vc.namespace}/resourcequotas"
+    used = len(host.api.get(f"/api/v1/namespaces/{vc.namespace}/configmaps")["items"])
+    host.api.post(quotas, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"},
+                           "spec": {"hard": {"count/configmaps": str(used)}}})
+    eventually(lambda: host.api.get(f"{quotas}/full").get("status", {}).get("used"), 60, "the quota to count")
+    vc.kubectl.apply(config_map("late", k="v"))
+    vc.kubectl.apply(pod_with("web", "late"))
+    found = eventually(lambda: (lambda f: ("missing", "configmaps", "default/late") in f and f)(check(vc)[1]), 60,
+                       "the missing one to be listed")
+    assert ("missing", "pods", "default/web") in found  # it waits for what it refers to
+    host.api.delete(f"{quotas}/full")
+    check(vc, "--repair")
+    vc.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=180s")
+    clean(vc)
