@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of each synced kind: its controller, and the mapping from a change of a host object
- * to keys of virtual ones. syncer.c passes the table down, so that no file below names a kind's
- * functions. */
+ * to keys of virtual ones. They are part of the table of kinds, so that no file below names a
+ * kind's functions. */
 #include "engine.h"
 
 extern const struct controller_def SYNC_POD_CONTROLLER, SYNC_CONFIG_MAP_CONTROLLER,
@@ -78,26 +78,26 @@ static void add_owner(struct syncer *s, enum sync_id id, const struct host_objec
     arena_free(a);
 }
 
-static void pod_changed(struct syncer *s, const struct host_object *now,
+static void pod_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                         const struct host_object *before)
 {
     struct arena *a = arena_new(0);
     const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
     sync_nodes_pod_changed(s->nodes, is, was);
-    add_owner_of(s, SYNC_PODS, now ? is : was, now, before);
+    add_owner_of(s, id, now ? is : was, now, before);
     arena_free(a);
     sync_events_object_known(s, now);
 }
 
-static void config_map_changed(struct syncer *s, const struct host_object *now,
+static void config_map_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                const struct host_object *before)
 {
-    add_owner(s, SYNC_CONFIG_MAPS, now, before);
+    add_owner(s, id, now, before);
 }
 
 /* Secrets with the tokens of a pod lead to the pod's key. */
-static void secret_changed(struct syncer *s, const struct host_object *now,
+static void secret_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                            const struct host_object *before)
 {
     const struct host_object *o = now ? now : before;
@@ -107,41 +107,41 @@ static void secret_changed(struct syncer *s, const struct host_object *now,
 
     if (translate_owner(&s->tenant, tree_of(a, o), &ns, &name, &uid)) {
         translate_token_secret_name(&s->tenant, ns, name, token_name);
-        syncer_add(s, str_eqc(o->name, token_name) ? SYNC_PODS : SYNC_SECRETS, ns, name);
+        syncer_add(s, str_eqc(o->name, token_name) ? SYNC_PODS : id, ns, name);
     }
     arena_free(a);
 }
 
-static void service_changed(struct syncer *s, const struct host_object *now,
+static void service_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                             const struct host_object *before)
 {
-    add_owner(s, SYNC_SERVICES, now, before);
+    add_owner(s, id, now, before);
     sync_relabel_service_changed(s, now, before);
     sync_events_object_known(s, now);
 }
 
-static void claim_changed(struct syncer *s, const struct host_object *now,
+static void claim_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                           const struct host_object *before)
 {
-    add_owner(s, SYNC_CLAIMS, now, before);
+    add_owner(s, id, now, before);
     sync_events_object_known(s, now);
 }
 
-static void node_changed(struct syncer *s, const struct host_object *now,
+static void node_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                          const struct host_object *before)
 {
-    syncer_add(s, SYNC_NODES, STR(""), now ? now->name : before->name);
+    syncer_add(s, id, STR(""), now ? now->name : before->name);
     sync_nodes_host_changed(s->nodes);
 }
 
-static void storage_class_changed(struct syncer *s, const struct host_object *now,
+static void storage_class_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                   const struct host_object *before)
 {
-    syncer_add(s, SYNC_STORAGE_CLASSES, STR(""), now ? now->name : before->name);
+    syncer_add(s, id, STR(""), now ? now->name : before->name);
     sync_classes_look(s);
 }
 
-const struct sync_handlers SYNC_HANDLERS[N_SYNC] = {
+static const struct sync_handlers FIXED[N_SYNC_FIXED] = {
     [SYNC_PODS] = {&SYNC_POD_CONTROLLER, .changed = pod_changed, .fits_host = sync_pod_fits_host},
     [SYNC_CONFIG_MAPS] = {&SYNC_CONFIG_MAP_CONTROLLER, drop_data, config_map_changed},
     [SYNC_SECRETS] = {&SYNC_SECRET_CONTROLLER, drop_data, secret_changed},
@@ -153,3 +153,8 @@ const struct sync_handlers SYNC_HANDLERS[N_SYNC] = {
                                .changed = sync_classes_priority_changed},
     [SYNC_EVENTS] = {.changed = sync_events_changed},
 };
+
+void syncer_make_kinds(struct syncer *s)
+{
+    sync_kinds_init(s, FIXED);
+}

@@ -14,7 +14,9 @@
 #include "pods/pods.h"
 #include "streams/streams.h"
 
-extern const struct sync_handlers SYNC_HANDLERS[N_SYNC]; /* changes.c */
+/* --- changes.c --- */
+/* Fills s->kinds from s->config, with the functions of each kind; needs s->arena. */
+void syncer_make_kinds(struct syncer *s);
 
 /* --- syncer.c --- */
 /* Takes ownership of host; tests pass their own. */

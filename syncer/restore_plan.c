@@ -33,7 +33,7 @@ static void list_page(struct plan *p);
 
 static void report(struct plan *p, enum restore_action action, struct str ns, struct str name)
 {
-    p->step(p->ctx, action, SYNC_KINDS[p->id].plural, ns, name);
+    p->step(p->ctx, action, p->syncer.kinds[p->id].record, ns, name);
 }
 
 /* --- the store --- */
@@ -84,7 +84,7 @@ static bool on_object(void *ctx, const struct store_object *o)
 
 static int judge(struct plan *p)
 {
-    const struct sync_kind *k = &SYNC_KINDS[p->id];
+    const struct sync_kind *k = &p->syncer.kinds[p->id];
     struct str name =
         k->group[0] ? arena_printf(p->arena, "%s.%s", k->plural, k->group) : str_c(k->plural);
 
@@ -114,9 +114,9 @@ static void next_kind(struct plan *p)
 {
     do
         p->id++;
-    while (p->id < N_SYNC && !SYNC_KINDS[p->id].maps);
+    while ((size_t)p->id < p->syncer.n_kinds && !p->syncer.kinds[p->id].maps);
     p->arena = arena_free(p->arena);
-    if (p->id == N_SYNC) {
+    if ((size_t)p->id == p->syncer.n_kinds) {
         finish(p);
         return;
     }
@@ -146,7 +146,7 @@ static void add(struct plan *p, const cJSON *item)
 static void fail(struct plan *p, const struct err *err)
 {
     p->failed = true;
-    err_set(p->err, err->kind, "%s: %.*s", SYNC_KINDS[p->id].plural, STR_F(err->message));
+    err_set(p->err, err->kind, "%s: %.*s", p->syncer.kinds[p->id].record, STR_F(err->message));
     finish(p);
 }
 
@@ -213,11 +213,14 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
 
     if (!store_record_get_either(store, RECORD_META, STR(META_CLUSTER_UID), &uid))
         return 0; /* this store was never used with a host */
-    p.syncer = (struct syncer){.config = config, .store = store};
+    p.syncer = (struct syncer){.config = config, .store = store, .arena = arena_new(0)};
     p.syncer.tenant = (struct translate_tenant){
         .config = config, .cluster_uid = uid, .host_namespace = config->host_namespace};
-    if (host_open(&options, &p.syncer.host, err))
+    if (host_open(&options, &p.syncer.host, err)) {
+        arena_free(p.syncer.arena);
         return -1;
+    }
+    syncer_make_kinds(&p.syncer);
     p.id = SYNC_PODS;
     p.arena = arena_new(0);
     p.host = json_new_object(p.arena);
@@ -227,5 +230,6 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
     while (!p.closed)
         uv_run(loop, UV_RUN_ONCE);
     arena_free(p.arena);
+    arena_free(p.syncer.arena);
     return p.failed ? -1 : 0;
 }

@@ -36,7 +36,7 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
 {
     struct sync_watch *w = ctx;
 
-    w->syncer->parts->handlers[w->id].changed(w->syncer, now, before);
+    w->syncer->kinds[w->id].handlers->changed(w->syncer, w->id, now, before);
 }
 
 static void on_synced(void *ctx)
@@ -56,13 +56,13 @@ static void on_synced(void *ctx)
 static void on_refused(void *ctx, const struct err *err)
 {
     struct sync_watch *w = ctx;
+    const struct sync_kind *k = &w->syncer->kinds[w->id];
 
     /* Cluster-scoped kinds are optional: no warning. */
-    if (SYNC_KINDS[w->id].namespaced && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
-        log_warn("syncer: the host does not let us watch %s: %.*s", SYNC_KINDS[w->id].plural,
-                 STR_F(err->message));
-    else if (!SYNC_KINDS[w->id].namespaced)
-        log_info("syncer: the host does not let us watch %s, so %s: %.*s", SYNC_KINDS[w->id].plural,
+    if (k->namespaced && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
+        log_warn("syncer: the host does not let us watch %s: %.*s", k->record, STR_F(err->message));
+    else if (!k->namespaced)
+        log_info("syncer: the host does not let us watch %s, so %s: %.*s", k->record,
                  w->id == SYNC_NODES ? "those in use are shown by name" : "none is shown",
                  STR_F(err->message));
     syncer_rescan(w->syncer, w->id);
@@ -81,12 +81,12 @@ static void on_failing(void *ctx, const struct err *err)
         return;
     a = arena_new(0);
     sync_dialogue_note(
-        w->syncer, arena_printf(a, "watch %s", SYNC_KINDS[w->id].plural).p,
+        w->syncer, arena_printf(a, "watch %s", w->syncer->kinds[w->id].record).p,
         err ? "WatchFailed" : NULL,
         arena_printf(a,
                      "%s cannot be watched on the host cluster: nothing that happens "
                      "to them there is seen",
-                     SYNC_KINDS[w->id].plural),
+                     w->syncer->kinds[w->id].record),
         err ? err->message : STR_NULL);
     arena_free(a);
 }
@@ -114,7 +114,7 @@ static void on_up(void *ctx)
         return;
     log_info("syncer: the host answers");
     sync_lease_kick(s->lease);
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->n_kinds; id++)
         reflector_kick(s->watches[id].reflector);
     syncer_rescan_all(s);
 }
@@ -130,7 +130,7 @@ static void on_rescan_due(void *ctx)
     sync_departed_retry(s);
     if (s->closing)
         return;
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->n_kinds; id++)
         if (reflector_synced(s->watches[id].reflector))
             sync_quarantine_compare(s, (enum sync_id)id);
     syncer_rescan_kinds(s);
@@ -151,11 +151,8 @@ static void on_barred(struct syncer *s)
     sync_streams_bar(s->streams);
 }
 
-static const struct sync_parts PARTS = {.handlers = SYNC_HANDLERS,
-                                        .watching = &WATCHING,
-                                        .idle = maybe_closed,
-                                        .rescan = syncer_rescan_all,
-                                        .barred = on_barred};
+static const struct sync_parts PARTS = {
+    .watching = &WATCHING, .idle = maybe_closed, .rescan = syncer_rescan_all, .barred = on_barred};
 
 /* --- creating --- */
 
@@ -210,7 +207,9 @@ static void wake_pod(void *ctx, struct str key)
 
 static void make_parts(struct syncer *s)
 {
-    for (int id = 0; id < N_SYNC; id++)
+    s->controllers = arena_alloc(s->arena, s->n_kinds * sizeof(struct controller *));
+    s->watches = arena_alloc(s->arena, s->n_kinds * sizeof(*s->watches));
+    for (size_t id = 0; id < s->n_kinds; id++)
         s->watches[id] = (struct sync_watch){s, (enum sync_id)id, NULL};
     s->refs = sync_refs_new(s);
     s->ledger = sync_ledger_new(&(struct ledger_options){.store = s->store,
@@ -248,6 +247,7 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant = (struct translate_tenant){
         .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
     s->reached = store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
+    syncer_make_kinds(s);
     sync_life_open(s);
     make_parts(s);
     s->tenant.node = sync_nodes_meaning;
@@ -292,9 +292,10 @@ void syncer_start(struct syncer *s)
     s->started_ms = syncer_mono_ms(s);
     s->started_s = syncer_now_s(s);
     store_on_failure(s->store, on_store_failure, s);
-    for (int id = 0; id < N_SYNC; id++)
-        if (SYNC_HANDLERS[id].controller)
-            s->controllers[id] = controller_start(s->api, SYNC_HANDLERS[id].controller);
+    for (size_t id = 0; id < s->n_kinds; id++)
+        if (s->kinds[id].handlers->controller)
+            s->controllers[id] =
+                controller_start_with(s->api, s->kinds[id].handlers->controller, &s->watches[id]);
     sync_leader_start(s);
     sync_address_find(s);
     syncer_watch(s, SYNC_NODES);
@@ -378,12 +379,12 @@ static void on_lease_released(void *ctx)
     s->closing = true;
     sync_leader_stop(s);
     store_on_failure(s->store, NULL, NULL);
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->n_kinds; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     sync_streams_stop(s->streams);
     host_stop(s->host);
     s->open_parts++;
-    for (int id = 0; id < N_SYNC; id++) {
+    for (size_t id = 0; id < s->n_kinds; id++) {
         if (!s->controllers[id])
             continue;
         s->open_parts++;

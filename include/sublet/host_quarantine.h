@@ -10,7 +10,7 @@
 struct store;
 
 struct host_quarantine {
-    const char *plural;
+    struct str kind;                /* "pods", "ingresses.networking.k8s.io" */
     struct str host_name, host_uid; /* on the host */
     struct str ns, name, uid;       /* of the virtual object it says it was made for */
 };

@@ -110,7 +110,7 @@ struct str sync_uid(const cJSON *object)
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail)
 {
-    const struct sync_kind *k = &SYNC_KINDS[id];
+    const struct sync_kind *k = &s->kinds[id];
     bool in_namespace = k->namespaced;
 
     return arena_printf(a, "%s%s%.*s/%s%s%.*s%s", k->root, in_namespace ? "/namespaces/" : "",
@@ -128,19 +128,31 @@ struct syncer *syncer_of(struct reconcile *r)
     return s;
 }
 
+/* A controller's state is its kind's watch. */
+enum sync_id sync_id_of(struct reconcile *r)
+{
+    return ((const struct sync_watch *)controller_state(reconcile_controller(r)))->id;
+}
+
 const struct resource *syncer_resource(const struct syncer *s, const char *group,
                                        const char *plural)
 {
     const struct resource *r =
         registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
 
-    assert(r); /* the syncer knows built-in kinds only */
+    assert(r); /* a built-in kind */
     return r;
 }
 
+/* A custom resource may have no definition yet: its number depends on its name only, and its
+ * controller's watch keeps it. */
 unsigned syncer_storage(const struct syncer *s, enum sync_id id)
 {
-    return syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural)->storage;
+    const struct sync_kind *k = &s->kinds[id];
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural));
+
+    return r ? r->storage : store_resource(s->store, str_c(k->record));
 }
 
 bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name)
@@ -207,12 +219,12 @@ static void on_host_object(void *ctx, const struct host_object *o)
 {
     struct rescan *r = ctx;
 
-    r->syncer->parts->handlers[r->id].changed(r->syncer, o, o);
+    r->syncer->kinds[r->id].handlers->changed(r->syncer, r->id, o, o);
 }
 
 void syncer_rescan(struct syncer *s, enum sync_id id)
 {
-    const struct sync_kind *k = &SYNC_KINDS[id];
+    const struct sync_kind *k = &s->kinds[id];
     struct rescan r = {s, id};
     struct arena *a;
 
@@ -223,7 +235,7 @@ void syncer_rescan(struct syncer *s, enum sync_id id)
                    NULL))
         log_error("syncer: cannot list %s", k->plural);
     if (k->maps)
-        store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", k->plural), on_mapping,
+        store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", k->record), on_mapping,
                           &r);
     else
         reflector_each(s->watches[id].reflector, on_host_object, &r);
@@ -232,7 +244,7 @@ void syncer_rescan(struct syncer *s, enum sync_id id)
 
 void syncer_rescan_kinds(struct syncer *s)
 {
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->n_kinds; id++)
         syncer_rescan(s, (enum sync_id)id);
 }
 
@@ -240,7 +252,7 @@ void syncer_rescan_kinds(struct syncer *s)
 
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
 {
-    const struct sync_kind *k = &SYNC_KINDS[id];
+    const struct sync_kind *k = &s->kinds[id];
     struct sync_watch *w = &s->watches[id];
     struct reflector_options o = *s->parts->watching;
     struct arena *a;
@@ -251,7 +263,7 @@ struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
     o.revision = sync_revision_on_record(s, id);
     o.metadata_only = k->metadata_only;
     o.forget = id == SYNC_EVENTS;
-    o.reduce = s->parts->handlers[id].reduce;
+    o.reduce = k->handlers->reduce;
     o.ctx = w;
     a = arena_new(0);
     o.path = sync_path(a, s, id, STR(""), "");

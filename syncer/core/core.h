@@ -1,62 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * What all parts of the syncer share: struct syncer, the table of synced kinds, keys of reconciles,
- * host watches that open on first use. Must never name a part above it. */
+ * What all parts of the syncer share: struct syncer, keys of reconciles, host watches that open on
+ * first use. Must never name a part above it. */
 #pragma once
+
+#include "core/kinds.h"
 
 #include <sublet/call.h>
 #include <sublet/controller.h>
-#include <sublet/host.h>
 #include <sublet/object.h>
-#include <sublet/reflector.h>
 #include <sublet/syncer.h>
-#include <sublet/translate.h>
 
 #define SYNCER_MAGIC     0x73796e63u
 #define META_CLUSTER_UID "cluster-uid" /* of RECORD_META */
 
-/* What is synced; each but events has a controller. The rows of kinds.c are in this order. */
-enum sync_id {
-    SYNC_PODS,
-    SYNC_CONFIG_MAPS,
-    SYNC_SECRETS,
-    SYNC_SERVICES,
-    SYNC_CLAIMS,
-    SYNC_NODES,
-    SYNC_STORAGE_CLASSES,
-    SYNC_PRIORITY_CLASSES,
-    SYNC_EVENTS,
-    N_SYNC
-};
-
-struct syncer;
-struct sync_run;
-struct sync_kind {
-    const char *plural; /* in both worlds; also the prefix of mapping records */
-    const char *group;  /* virtual API group */
-    const char *root;   /* host API: "/api/v1", "/apis/storage.k8s.io/v1" */
-    bool namespaced;    /* on the host: in our namespace, and watched by our label */
-    bool labelled;
-    bool metadata_only;
-    bool maps; /* has mapping records */
-};
-extern const struct sync_kind SYNC_KINDS[N_SYNC];            /* kinds.c */
-enum sync_id sync_kind_of_ref(enum translate_ref_kind kind); /* N_SYNC: not synced */
-
-/* The functions of a kind. */
-struct sync_handlers {
-    const struct controller_def *controller;        /* NULL: none */
-    void (*reduce)(struct arena *a, cJSON *object); /* strips a host object to be cached; or NULL */
-    void (*changed)(struct syncer *s, const struct host_object *now,
-                    const struct host_object *before);
-    /* Does the host object, which carries another virtual uid, match the translation of this
-     * virtual object? NULL: always. */
-    bool (*fits_host)(struct sync_run *run);
-};
 /* Callbacks from the parts below into those above; set by syncer.c. */
 struct sync_parts {
-    const struct sync_handlers *handlers;     /* of N_SYNC kinds */
     const struct reflector_options *watching; /* callbacks of all watches */
     void (*idle)(struct syncer *s);           /* no deferred call is left */
     void (*rescan)(struct syncer *s);         /* all keys: the host may be changed again */
@@ -88,8 +48,10 @@ struct syncer {
     struct host *host;
     struct arena *arena;            /* lives as long as the syncer */
     struct translate_tenant tenant; /* its api_ip is set once address_known */
-    struct sync_watch watches[N_SYNC];
-    struct controller *controllers[N_SYNC];
+    struct sync_kind *kinds;        /* n_kinds, as are watches and controllers: by enum sync_id */
+    size_t n_kinds, cap_kinds;
+    struct sync_watch *watches;
+    struct controller **controllers;
     struct refs *refs;
     struct ledger *ledger;
     struct nodes *nodes;
@@ -125,6 +87,7 @@ struct syncer {
 #define HOST_REACHED "host-reached"
 int64_t syncer_mono_ms(const struct syncer *s);
 struct syncer *syncer_of(struct reconcile *r);
+enum sync_id sync_id_of(struct reconcile *r);
 /* Calls run(ctx) once from the loop; early when the syncer closes. */
 void syncer_defer(struct syncer *s, void (*run)(void *ctx), void *ctx);
 void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms);

@@ -29,12 +29,12 @@ static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
 }
 
 /* Cluster-scoped kinds are optional: on_refused() in syncer.c logs their absence once. */
-static bool is_needed(struct str right)
+static bool is_needed(const struct syncer *s, struct str right)
 {
     struct str plural = str_from(right, str_find(right, ' ') + 1);
 
-    for (int id = 0; id < N_SYNC; id++)
-        if (!SYNC_KINDS[id].namespaced && str_eqc(plural, SYNC_KINDS[id].plural))
+    for (size_t id = 0; id < s->n_kinds; id++)
+        if (!s->kinds[id].namespaced && str_eqc(plural, s->kinds[id].plural))
             return false;
     return true;
 }
@@ -45,7 +45,7 @@ static void on_right(void *ctx, struct str right, bool granted, struct str detai
     struct vapi_notice n = {NOTICE_HOST_RIGHTS, right, "Forbidden", STR_NULL, detail, NULL};
     struct arena *a;
 
-    if (s->closing || !is_needed(right))
+    if (s->closing || !is_needed(s, right))
         return;
     if (granted) {
         vapi_notice_over(s->api, NOTICE_HOST_RIGHTS, right);

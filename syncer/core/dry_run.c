@@ -125,7 +125,8 @@ static struct str without(struct arena *a, struct str text, struct str word, siz
 
 /* Of the object without its names, wherever they occur, its owner annotations, and the random name
  * of its token volume. */
-static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST])
+static void digest_of(struct arena *a, const struct syncer *s, const struct dry_run *q,
+                      char out[DIGEST])
 {
     static const char *const own[] = {ANNOTATION_NAME, ANNOTATION_UID};
     cJSON *shape = json_copy(a, q->object), *metadata = json_get(shape, "metadata");
@@ -138,7 +139,7 @@ static void digest_of(struct arena *a, const struct dry_run *q, char out[DIGEST]
     json_remove(json_get(shape, "spec"), "hostname");
     text = without(a, without(a, json_text(a, shape), name, 0), q->also_named, 0);
     text = without(a, text, STR(TOKEN_VOLUME), TOKEN_SUFFIX);
-    sha256(arena_printf(a, "%s %.*s", SYNC_KINDS[q->id].plural, STR_F(text)), digest);
+    sha256(arena_printf(a, "%s %.*s", s->kinds[q->id].record, STR_F(text)), digest);
     base32_lower(digest, sizeof(digest), out, DIGEST - 1);
     out[DIGEST - 1] = 0;
 }
@@ -268,7 +269,7 @@ void sync_dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *
     struct entry *e;
 
     sweep(d, false);
-    digest_of(a, q, digest);
+    digest_of(a, s, q, digest);
     e = find(d, digest, q->patience);
     if (e && !e->pending) {
         answer_later(s, a, &e->answer, done, ctx);

@@ -22,7 +22,7 @@ static void read_host(struct sync_run *run)
 {
     struct syncer *s = run->syncer;
     struct str ns, name;
-    struct str host_name = SYNC_KINDS[run->id].namespaced ? str_c(run->host_name) : run->name;
+    struct str host_name = s->kinds[run->id].namespaced ? str_c(run->host_name) : run->name;
     const struct host_object *o = reflector_get(s->watches[run->id].reflector, host_name);
 
     run->host = NULL;
@@ -234,7 +234,7 @@ static void refuse_foreign(struct sync_run *run)
 
     err_init(&err, run->arena);
     err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is not of this cluster",
-            SYNC_KINDS[run->id].plural, run->host_name);
+            run->syncer->kinds[run->id].plural, run->host_name);
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
                     "its name is taken on the host by an object that is not this cluster's");
     reconcile_fail(run->reconcile, &err);
@@ -516,7 +516,7 @@ static void refuse_quarantined(struct sync_run *run)
     sync_quarantine_judge(run->syncer, run->id, run->host);
     err_init(&err, run->arena);
     err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is in quarantine",
-            SYNC_KINDS[run->id].plural, run->host_name);
+            run->syncer->kinds[run->id].plural, run->host_name);
     reconcile_event(run->reconcile, run->virtual_, "Warning", "Quarantined",
                     "the host cluster has another object of this name, which is newer than the "
                     "backup this virtual cluster was restored from and differs from this one; it "
@@ -528,7 +528,7 @@ static void refuse_quarantined(struct sync_run *run)
  * record, else it comes from a life that this store does not know. */
 static void settle_other(struct sync_run *run)
 {
-    bool (*fits)(struct sync_run *run) = run->syncer->parts->handlers[run->id].fits_host;
+    bool (*fits)(struct sync_run *run) = run->syncer->kinds[run->id].handlers->fits_host;
 
     if (object_is_terminating(run->host))
         return;

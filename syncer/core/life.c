@@ -96,15 +96,15 @@ void sync_life_host_changed(struct syncer *s, const char *why)
              "what it lacks is created again, and nothing is deleted for being missing",
              why);
     begin(s, s->life + 1);
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->n_kinds; id++)
         reflector_restart(s->watches[id].reflector);
     sync_life_watch_all(s);
 }
 
 void sync_life_watch_all(struct syncer *s)
 {
-    for (int id = 0; id < N_SYNC; id++)
-        if (SYNC_KINDS[id].maps)
+    for (size_t id = 0; id < s->n_kinds; id++)
+        if (s->kinds[id].maps)
             syncer_watch(s, (enum sync_id)id);
 }
 

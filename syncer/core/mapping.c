@@ -14,9 +14,10 @@
 #include "core/run.h"
 #include <sublet/store.h>
 
-static struct str key_of(struct arena *a, enum sync_id id, struct str ns, struct str name)
+static struct str key_of(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                         struct str name)
 {
-    return arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name));
+    return arena_printf(a, "%s/%.*s/%.*s", s->kinds[id].record, STR_F(ns), STR_F(name));
 }
 
 static struct str field(struct str *rest)
@@ -33,7 +34,7 @@ struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sy
     struct str value, rest, flags;
     int64_t lost = 0;
 
-    if (!store_record_get(s->store, RECORD_MAPPING, key_of(a, id, ns, name), &value))
+    if (!store_record_get(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), &value))
         return m;
     rest = arena_str(a, value);
     m.exists = true;
@@ -88,7 +89,7 @@ void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct s
         add(&value, arena_printf(a, "~%lld", (long long)m->life));
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
-    store_record_put(s->store, RECORD_MAPPING, key_of(a, id, ns, name), buf_str(&value));
+    store_record_put(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), buf_str(&value));
     sync_lease_note(s->lease);
     buf_fini(&value);
     arena_free(a);
@@ -98,7 +99,7 @@ void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struc
 {
     struct arena *a = arena_new(0);
 
-    store_record_delete(s->store, RECORD_MAPPING, key_of(a, id, ns, name));
+    store_record_delete(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name));
     arena_free(a);
 }
 
@@ -219,10 +220,10 @@ size_t sync_mapping_count_services(struct syncer *s, bool headless, struct str b
                                    struct str but_name)
 {
     struct arena *a = arena_new(0);
-    struct service_count c = {key_of(a, SYNC_SERVICES, but_ns, but_name), headless, 0};
+    struct service_count c = {key_of(s, a, SYNC_SERVICES, but_ns, but_name), headless, 0};
 
     store_record_each(s->store, RECORD_MAPPING,
-                      arena_printf(a, "%s/", SYNC_KINDS[SYNC_SERVICES].plural), on_service_record,
+                      arena_printf(a, "%s/", s->kinds[SYNC_SERVICES].record), on_service_record,
                       &c);
     arena_free(a);
     return c.n;

@@ -18,28 +18,23 @@
 
 /* --- the record --- */
 
-static struct str record_key(struct arena *a, enum sync_id id, struct str host_name)
+static struct str record_key(const struct syncer *s, struct arena *a, enum sync_id id,
+                             struct str host_name)
 {
-    return arena_printf(a, "quarantine/%s/%.*s", SYNC_KINDS[id].plural, STR_F(host_name));
+    return arena_printf(a, "quarantine/%s/%.*s", s->kinds[id].record, STR_F(host_name));
 }
 
-/* The kind of a record; N_SYNC: of a kind that is not synced any more. */
-static enum sync_id parse_record(struct str key, struct str value, struct host_quarantine *ret)
+static void parse_record(struct str key, struct str value, struct host_quarantine *ret)
 {
-    struct str plural;
-    enum sync_id id = 0;
+    struct str kind;
 
     str_cut(&key, '/');
-    plural = str_cut(&key, '/');
-    while (id < N_SYNC && !str_eqc(plural, SYNC_KINDS[id].plural))
-        id++;
-    *ret = (struct host_quarantine){.host_name = key};
-    ret->plural = id < N_SYNC ? SYNC_KINDS[id].plural : NULL;
+    kind = str_cut(&key, '/');
+    *ret = (struct host_quarantine){.kind = kind, .host_name = key};
     ret->host_uid = str_cut(&value, ' ');
     ret->uid = str_cut(&value, ' ');
     ret->ns = str_cut(&value, ' ');
     ret->name = value;
-    return id;
 }
 
 struct each {
@@ -52,8 +47,8 @@ static bool on_record(void *ctx, struct str key, struct str value)
     const struct each *each = ctx;
     struct host_quarantine q;
 
-    if (parse_record(key, value, &q) != N_SYNC)
-        each->call(each->ctx, &q);
+    parse_record(key, value, &q);
+    each->call(each->ctx, &q);
     return true;
 }
 
@@ -69,7 +64,7 @@ bool sync_quarantine_has(struct syncer *s, enum sync_id id, struct str host_name
 {
     struct arena *a = arena_new(0);
     struct str value;
-    bool has = store_record_get(s->store, RECORD_MAPPING, record_key(a, id, host_name), &value);
+    bool has = store_record_get(s->store, RECORD_MAPPING, record_key(s, a, id, host_name), &value);
 
     arena_free(a);
     return has;
@@ -88,7 +83,7 @@ size_t sync_quarantine_count(struct syncer *s, enum sync_id id)
     struct arena *a = arena_new(0);
     size_t n = 0;
 
-    store_record_each(s->store, RECORD_MAPPING, record_key(a, id, STR("")), on_counted, &n);
+    store_record_each(s->store, RECORD_MAPPING, record_key(s, a, id, STR("")), on_counted, &n);
     arena_free(a);
     return n;
 }
@@ -103,7 +98,7 @@ static struct str ledger_uid(struct arena *a, struct str host_uid)
 
 static struct str subject_of(struct arena *a, const struct host_quarantine *q)
 {
-    return arena_printf(a, "%s %.*s/%.*s", q->plural, STR_F(q->ns), STR_F(q->name));
+    return arena_printf(a, "%.*s %.*s/%.*s", STR_F(q->kind), STR_F(q->ns), STR_F(q->name));
 }
 
 static void report(struct syncer *s, struct arena *a, const struct host_quarantine *q)
@@ -112,11 +107,12 @@ static void report(struct syncer *s, struct arena *a, const struct host_quaranti
         .topic = NOTICE_HOST_OBJECT,
         .subject = subject_of(a, q),
         .reason = "Quarantined",
-        .message = arena_printf(a,
-                                "the host cluster has %s %.*s/%.*s of this virtual cluster, and no "
-                                "record here proves it: it is kept, counts against the quota, and "
-                                "is never deleted",
-                                q->plural, STR_F(q->ns), STR_F(q->name)),
+        .message =
+            arena_printf(a,
+                         "the host cluster has %.*s %.*s/%.*s of this virtual cluster, and no "
+                         "record here proves it: it is kept, counts against the quota, and "
+                         "is never deleted",
+                         STR_F(q->kind), STR_F(q->ns), STR_F(q->name)),
         .detail = arena_printf(a, "%.*s, uid %.*s", STR_F(q->host_name), STR_F(q->host_uid))};
 
     vapi_notice(s->api, &n);
@@ -138,7 +134,7 @@ static void charge(struct syncer *s, struct arena *a, const struct host_quaranti
 static void begin(struct syncer *s, struct arena *a, enum sync_id id,
                   const struct host_quarantine *q, const cJSON *host)
 {
-    struct str key = record_key(a, id, q->host_name), before;
+    struct str key = record_key(s, a, id, q->host_name), before;
     struct str value = arena_printf(a, "%.*s %.*s %.*s %.*s", STR_F(q->host_uid), STR_F(q->uid),
                                     STR_F(q->ns), STR_F(q->name));
     bool known = store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value);
@@ -156,7 +152,7 @@ static void begin(struct syncer *s, struct arena *a, enum sync_id id,
 void sync_quarantine_end(struct syncer *s, enum sync_id id, struct str host_name)
 {
     struct arena *a = arena_new(0);
-    struct str key = record_key(a, id, host_name), value;
+    struct str key = record_key(s, a, id, host_name), value;
     struct host_quarantine q;
 
     if (store_record_get(s->store, RECORD_MAPPING, key, &value)) {
@@ -193,7 +189,7 @@ static void charge_proven(struct syncer *s, struct arena *a, struct str uid, con
 
 void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 {
-    struct host_quarantine q = {.plural = SYNC_KINDS[id].plural,
+    struct host_quarantine q = {.kind = str_c(s->kinds[id].record),
                                 .host_name = json_str_at(host, "metadata.name"),
                                 .host_uid = sync_uid(host)};
     struct arena *a = arena_new(0);
@@ -259,7 +255,7 @@ static void end_gone(struct syncer *s, enum sync_id id)
 
     do {
         g.n = 0;
-        store_record_each(s->store, RECORD_MAPPING, record_key(g.arena, id, STR("")), find_gone,
+        store_record_each(s->store, RECORD_MAPPING, record_key(s, g.arena, id, STR("")), find_gone,
                           &g);
         for (size_t i = 0; i < g.n; i++)
             sync_quarantine_end(s, id, g.names[i]);
@@ -271,7 +267,7 @@ void sync_quarantine_compare(struct syncer *s, enum sync_id id)
 {
     struct compare c = {s, id};
 
-    if (!SYNC_KINDS[id].maps)
+    if (!s->kinds[id].maps)
         return;
     end_gone(s, id);
     reflector_each(s->watches[id].reflector, on_host_object, &c);
@@ -282,9 +278,11 @@ static bool on_recorded(void *ctx, struct str key, struct str value)
     struct syncer *s = ctx;
     struct arena *a = arena_new(0);
     struct host_quarantine q;
-    enum sync_id id = parse_record(key, value, &q);
+    enum sync_id id;
 
-    if (id != N_SYNC) {
+    parse_record(key, value, &q);
+    id = sync_kind_of_record(s, q.kind);
+    if (id != SYNC_NONE) {
         report(s, a, &q);
         syncer_watch(s, id);
     }

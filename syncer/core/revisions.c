@@ -8,9 +8,9 @@
 #include "core/life.h"
 #include <sublet/store.h>
 
-static struct str key_of(struct arena *a, enum sync_id id)
+static struct str key_of(const struct syncer *s, struct arena *a, enum sync_id id)
 {
-    return arena_printf(a, "host-revision/%s", SYNC_KINDS[id].plural);
+    return arena_printf(a, "host-revision/%s", s->kinds[id].record);
 }
 
 uint64_t sync_revision_on_record(struct syncer *s, enum sync_id id)
@@ -19,7 +19,7 @@ uint64_t sync_revision_on_record(struct syncer *s, enum sync_id id)
     struct str value;
     uint64_t revision = 0;
 
-    if (store_record_get(s->store, RECORD_META, key_of(a, id), &value))
+    if (store_record_get(s->store, RECORD_META, key_of(s, a, id), &value))
         str_to_u64(value, &revision);
     arena_free(a);
     return revision;
@@ -32,7 +32,7 @@ void sync_revision_note(struct syncer *s, enum sync_id id, const cJSON *host_obj
     uint64_t revision;
 
     if (str_to_u64(version, &revision) && revision > sync_revision_on_record(s, id))
-        store_record_put(s->store, RECORD_META, key_of(a, id), version);
+        store_record_put(s->store, RECORD_META, key_of(s, a, id), version);
     arena_free(a);
 }
 
@@ -40,7 +40,7 @@ void sync_revisions_forget(struct syncer *s)
 {
     struct arena *a = arena_new(0);
 
-    for (int id = 0; id < N_SYNC; id++)
-        store_record_delete(s->store, RECORD_META, key_of(a, (enum sync_id)id));
+    for (size_t id = 0; id < s->n_kinds; id++)
+        store_record_delete(s->store, RECORD_META, key_of(s, a, (enum sync_id)id));
     arena_free(a);
 }

@@ -218,7 +218,7 @@ static cJSON *wanted_priority(struct sync_run *run)
 }
 
 /* Adds every tier that maps to the host class. */
-void sync_classes_priority_changed(struct syncer *s, const struct host_object *now,
+void sync_classes_priority_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                    const struct host_object *before)
 {
     struct str name = now ? now->name : before->name;
@@ -227,7 +227,7 @@ void sync_classes_priority_changed(struct syncer *s, const struct host_object *n
         json_each(tier, s->config->bindings[i].pool->priority_tiers)
         {
             if (str_eq(json_str(tier), name))
-                syncer_add(s, SYNC_PRIORITY_CLASSES, STR(""), str_c(tier->string));
+                syncer_add(s, id, STR(""), str_c(tier->string));
         }
     }
 }
@@ -276,7 +276,7 @@ static void reconcile_class(struct reconcile *r, enum sync_id id,
                             cJSON *(*wanted)(struct sync_run *run))
 {
     struct syncer *s = syncer_of(r);
-    const struct resource *res = syncer_resource(s, SYNC_KINDS[id].group, SYNC_KINDS[id].plural);
+    const struct resource *res = syncer_resource(s, s->kinds[id].group, s->kinds[id].plural);
     struct sync_run run;
     cJSON *object;
 

@@ -205,23 +205,24 @@ void sync_events_object_known(struct syncer *s, const struct host_object *now)
 
 /* --- the watch --- */
 
-void sync_events_changed(struct syncer *s, const struct host_object *now,
+void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                          const struct host_object *before)
 {
     const struct host_object *about;
     struct arena *a;
     cJSON *host = NULL;
-    int id;
+    int kind;
 
+    (void)id;
     (void)before;
     if (!now || s->closing)
         return; /* the tenant's copy expires by itself */
     a = arena_new(0);
-    id = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
-    about = id < 0 ? NULL : find_object(s, id, host);
+    kind = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
+    about = kind < 0 ? NULL : find_object(s, kind, host);
     if (about)
         report(s, a, host, about);
-    else if (id >= 0)
+    else if (kind >= 0)
         hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
     arena_free(a);
 }

@@ -33,13 +33,13 @@ bool sync_claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim);
 bool sync_class_is_default(const cJSON *class); /* a StorageClass of the host */
 /* The host's StorageClasses were listed, changed, or are not readable: finds the default. */
 void sync_classes_look(struct syncer *s);
-void sync_classes_priority_changed(struct syncer *s, const struct host_object *now,
+void sync_classes_priority_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                    const struct host_object *before);
 
 /* --- events.c --- */
 struct events_up *sync_events_up_new(struct syncer *s);
 struct events_up *sync_events_up_free(struct events_up *e);
-void sync_events_changed(struct syncer *s, const struct host_object *now,
+void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                          const struct host_object *before);
 /* A pod, claim or Service changed (NULL: deleted): copies up the Events that arrived ahead of it.
  */

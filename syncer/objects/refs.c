@@ -37,7 +37,7 @@ static void requeue(struct refs *r, struct str key)
     struct str rest = key, plural = str_cut(&rest, '/'), ns = str_cut(&rest, '/');
 
     for (int id = SYNC_CONFIG_MAPS; id <= SYNC_SECRETS; id++)
-        if (str_eqc(plural, SYNC_KINDS[id].plural))
+        if (str_eqc(plural, r->syncer->kinds[id].plural))
             syncer_add(r->syncer, (enum sync_id)id, ns, rest);
 }
 
@@ -75,6 +75,7 @@ static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *
 /* --- pods --- */
 
 struct gather {
+    struct syncer *syncer;
     struct arena *arena;
     struct str ns;
     struct str *keys;
@@ -88,20 +89,22 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     struct str key;
 
     (void)optional;
-    if (id == N_SYNC || g->n == MAX_REFS)
+    if (id == SYNC_NONE || g->n == MAX_REFS)
         return;
-    key = arena_printf(g->arena, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(g->ns), STR_F(name));
+    key = arena_printf(g->arena, "%s/%.*s/%.*s", g->syncer->kinds[id].plural, STR_F(g->ns),
+                       STR_F(name));
     for (size_t i = 0; i < g->n; i++)
         if (str_eq(g->keys[i], key))
             return;
     g->keys[g->n++] = key;
 }
 
-static void gather_refs(struct gather *g, struct arena *a, struct str pod_key, const cJSON *pod)
+static void gather_refs(struct gather *g, struct syncer *s, struct arena *a, struct str pod_key,
+                        const cJSON *pod)
 {
     struct str name;
 
-    *g = (struct gather){.arena = a};
+    *g = (struct gather){.syncer = s, .arena = a};
     g->keys = arena_alloc(a, MAX_REFS * sizeof(*g->keys));
     if (key_split(pod_key, &g->ns, &name))
         translate_pod_refs(pod, on_ref, g);
@@ -180,7 +183,7 @@ void sync_refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
         return;
     }
     a = arena_new(0);
-    gather_refs(&g, a, pod_key, pod);
+    gather_refs(&g, r->syncer, a, pod_key, pod);
     if (!known && g.n)
         known = pod_get(r, pod_key);
     if (known && !same(known, &g))
@@ -191,8 +194,9 @@ void sync_refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
 static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
-    struct map_entry *e = sync_map_get(
-        &r->refs, arena_printf(a, "%s/%.*s/%.*s", SYNC_KINDS[id].plural, STR_F(ns), STR_F(name)));
+    struct map_entry *e =
+        sync_map_get(&r->refs, arena_printf(a, "%s/%.*s/%.*s", r->syncer->kinds[id].plural,
+                                            STR_F(ns), STR_F(name)));
 
     arena_free(a);
     return e ? CONTAINER(e, struct ref, entry) : NULL;

@@ -88,7 +88,7 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     char host_name[64];
 
     (void)optional;
-    if (id == N_SYNC)
+    if (id == SYNC_NONE)
         return;
     if (!store_get(s->store, syncer_storage(s, id), run->ns, name))
         return;

@@ -243,7 +243,7 @@ void sim_free(struct sim *s)
 
 static void rescan(struct sim *s)
 {
-    for (int id = 0; id < N_SYNC; id++)
+    for (size_t id = 0; id < s->syncer->n_kinds; id++)
         syncer_rescan(s->syncer, (enum sync_id)id);
 }
 

@@ -7,6 +7,7 @@
 #include <sublet/controller.h>
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <sublet/log.h>
@@ -102,12 +103,19 @@ static void source_scan(struct source *s)
 
 static unsigned source_storage(struct controller *c, const struct controller_source *def)
 {
+    char name[2 * 253 + 2];
+
     if (!strcmp(def->group, "*"))
         return STORE_ALL_RESOURCES;
     const struct resource *r = registry_find_group_resource(
         vapi_registry(c->api), str_c(def->group), str_c(def->resource));
-    assert(r); /* controllers watch built-in kinds */
-    return r->storage;
+    if (r)
+        return r->storage;
+    /* A custom resource may be defined later. Its number depends on its name, and the watch keeps
+     * it. */
+    assert(strchr(def->group, '.'));
+    snprintf(name, sizeof(name), "%s.%s", def->resource, def->group);
+    return store_resource(vapi_store(c->api), str_c(name));
 }
 
 /* The queue was full and has drained: maps every object again to find refused keys. */

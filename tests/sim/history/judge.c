@@ -722,8 +722,8 @@ static bool may_have_orphans(const struct world *w, const struct life *l, const 
 {
     if (!w->with[CLASS_DISK_FULL] && !w->with[CLASS_DISK_ERROR])
         return false;
-    for (int id = 0; id < N_SYNC; id++)
-        if (!strcmp(SYNC_KINDS[id].plural, plural))
+    for (size_t id = 0; id < l->syncer->n_kinds; id++)
+        if (!strcmp(l->syncer->kinds[id].plural, plural))
             return !l->syncer->watches[id].reflector;
     return false;
 }
