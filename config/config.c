@@ -41,6 +41,9 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
     return 0;
 }
 
+/* Keys that have readers of their own. */
+static const char *const STRUCTURED[] = {"pools", "bindings", "authentication", "sync.toHost"};
+
 /* Does path name an option, or lead to one (ret_inner)? */
 static bool path_known(struct str path, bool *ret_inner)
 {
@@ -55,14 +58,27 @@ static bool path_known(struct str path, bool *ret_inner)
             return true;
         }
     }
-    return str_eqc(path, "pools") || str_eqc(path, "bindings") || str_eqc(path, "authentication");
+    for (size_t i = 0; i < COUNT(STRUCTURED); i++)
+        if (str_eqc(path, STRUCTURED[i]))
+            return true;
+    return false;
 }
 
 /* The keys there are under path, for the error of a key that is not. */
 static struct str known_below(struct arena *a, struct str path)
 {
-    struct str ret = path.n ? STR("") : STR("pools, bindings, authentication"), last = STR_NULL;
+    struct str ret = STR(""), last = STR_NULL;
 
+    for (size_t i = 0; i < COUNT(STRUCTURED); i++) {
+        struct str known = str_c(STRUCTURED[i]), key = known;
+        size_t dot = str_rfind(known, '.');
+        struct str outer = dot < known.n ? str_sub(known, 0, dot) : STR("");
+
+        if (dot < known.n)
+            key = str_from(known, dot + 1);
+        if (str_eq(outer, path))
+            ret = arena_printf(a, "%.*s%s%.*s", STR_F(ret), ret.n ? ", " : "", STR_F(key));
+    }
     for (size_t i = 0; i < CONFIG_N_OPTIONS; i++) {
         struct str known = str_c(CONFIG_OPTIONS[i].path), key;
 
@@ -337,7 +353,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
         apply_arguments(&config, tree, argc, argv, err))
         return -1;
     if (check_values(&config, err) || config_load_pools(a, tree, &config, err) ||
-        config_load_authentication(a, tree, &config, err))
+        config_load_authentication(a, tree, &config, err) ||
+        config_load_to_host(a, tree, &config, err))
         return -1;
     config.tree = tree;
     *ret = config;

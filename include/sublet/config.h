@@ -3,7 +3,7 @@
  *
  * The configuration of one virtual cluster: one YAML document (the `config:` part of the chart's
  * values), flags and SUBLET_* variables over it, all from the one table tbl/options.h. Pools and
- * bindings are in config_pool.h. Everything lives in the arena given to config_load. */
+ * bindings are in config_pool.h, further synced kinds in config_sync.h. Everything lives in the arena given to config_load. */
 #pragma once
 
 #include <sublet/json.h>
@@ -12,6 +12,7 @@
 
 struct config_pool;
 struct config_binding;
+struct config_to_host;
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
@@ -71,7 +72,8 @@ struct config {
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */
-    const struct config_issuer *issuers; /* authentication.jwt */
+    const struct config_to_host *to_host; /* config_sync.h; never NULL once loaded */
+    const struct config_issuer *issuers;  /* authentication.jwt */
     size_t n_issuers;
     bool anonymous_refused;          /* who shows nothing is 401 */
     struct str_list anonymous_paths; /* else: open to anonymous requests; n == 0: all paths */

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sync.toHost:` of the configuration. Must never enable a kind that is not named, nor take a kind
+ * of Kubernetes itself for a custom resource: a Deployment that went down as it is would run pods
+ * outside every fence. */
+
+#include <ctype.h>
+#include <string.h>
+
+#include <sublet/cidr.h>
+#include <sublet/config_sync.h>
+
+#include "impl.h"
+
+enum { MOST_CUSTOM = 64, MOST_PATCHES = 64 };
+
+const struct config_down_kind CONFIG_DOWN_KINDS[N_SYNC_DOWN] = {
+#define SYNC_DOWN(id, key, group, version, plural) {key, group, version, plural},
+#include <sublet/tbl/sync_down.h>
+#undef SYNC_DOWN
+};
+
+bool config_host_listed(struct str_list patterns, struct str host)
+{
+    for (size_t i = 0; i < patterns.n; i++) {
+        struct str pattern = patterns.items[i];
+        size_t dot = str_find(host, '.');
+
+        if (str_eq(pattern, host))
+            return true;
+        if (str_has_prefix(pattern, STR("*.")) && dot && dot < host.n &&
+            !str_has_prefix(host, STR("*")) && str_eq(str_from(pattern, 1), str_from(host, dot)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- lists ---- */
+
+static int read_list(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (!json_is_array(value))
+        return config_wrong_type(at->err, at->path, "a list", value);
+    return config_read_list(at->arena, at->path, value, ret, at->err);
+}
+
+static int read_cidrs(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    struct cidr range;
+
+    if (read_list(at, value, ret))
+        return -1;
+    for (size_t i = 0; i < ret->n; i++) {
+        struct place inner = place_item(at, i);
+
+        if (!cidr_parse(ret->items[i], &range) || str_find(ret->items[i], '/') == ret->items[i].n)
+            return place_error(&inner, "\"%.*s\": want a range such as 10.20.0.0/16",
+                               STR_F(ret->items[i]));
+    }
+    return 0;
+}
+
+static int read_hosts(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (read_list(at, value, ret))
+        return -1;
+    for (size_t i = 0; i < ret->n; i++) {
+        struct place inner = place_item(at, i);
+        struct str host = ret->items[i];
+        bool wild = str_has_prefix(host, STR("*."));
+        const char *why = name_check_dns1123_subdomain(wild ? str_from(host, 2) : host);
+
+        if (why || str_find(host, '.') == host.n)
+            return place_error(&inner,
+                               "\"%.*s\": want a name such as a.team.example or "
+                               "*.team.example",
+                               STR_F(host));
+    }
+    return 0;
+}
+
+static int read_classes(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (read_list(at, value, ret))
+        return -1;
+    for (size_t i = 0; i < ret->n; i++) {
+        struct place inner = place_item(at, i);
+        const char *why = name_check_dns1123_subdomain(ret->items[i]);
+
+        if (why)
+            return place_error(&inner, "\"%.*s\": %s", STR_F(ret->items[i]), why);
+    }
+    return 0;
+}
+
+/* ---- kinds ---- */
+
+static int read_enabled(const struct place *at, const cJSON *value, bool *ret)
+{
+    if (!json_is_bool(value))
+        return config_wrong_type(at->err, at->path, "true or false", value);
+    *ret = json_true(value);
+    return 0;
+}
+
+#define ENABLED(name, id)                                                                          \
+    static int name(const struct place *at, const cJSON *value, void *into)                        \
+    {                                                                                              \
+        return read_enabled(at, value, &((struct config_to_host *)into)->enabled[DOWN_##id]);      \
+    }
+ENABLED(network_policies_enabled, NETWORK_POLICIES)
+ENABLED(ingresses_enabled, INGRESSES)
+ENABLED(disruption_budgets_enabled, DISRUPTION_BUDGETS)
+
+static int network_cidrs(const struct place *at, const cJSON *value, void *into)
+{
+    return read_cidrs(at, value, &((struct config_to_host *)into)->network_cidrs);
+}
+
+static int ingress_classes(const struct place *at, const cJSON *value, void *into)
+{
+    return read_classes(at, value, &((struct config_to_host *)into)->ingress_classes);
+}
+
+static int ingress_hosts(const struct place *at, const cJSON *value, void *into)
+{
+    return read_hosts(at, value, &((struct config_to_host *)into)->ingress_hosts);
+}
+
+static const struct place_key NETWORK_POLICY_KEYS[] = {
+    {"enabled", network_policies_enabled},
+    {"allowedCIDRs", network_cidrs},
+    {0},
+};
+
+static const struct place_key INGRESS_KEYS[] = {
+    {"enabled", ingresses_enabled},
+    {"classes", ingress_classes},
+    {"hosts", ingress_hosts},
+    {0},
+};
+
+static const struct place_key DISRUPTION_BUDGET_KEYS[] = {
+    {"enabled", disruption_budgets_enabled},
+    {0},
+};
+
+static int read_network_policies(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, NETWORK_POLICY_KEYS, into);
+}
+
+static int read_ingresses(const struct place *at, const cJSON *value, void *into)
+{
+    const struct config_to_host *to = into;
+
+    if (place_object(at, value, INGRESS_KEYS, into))
+        return -1;
+    if (to->enabled[DOWN_INGRESSES] && (!to->ingress_classes.n || !to->ingress_hosts.n))
+        return place_error(at, "classes and hosts are needed: without them no Ingress could go "
+                               "down");
+    return 0;
+}
+
+static int read_disruption_budgets(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, DISRUPTION_BUDGET_KEYS, into);
+}
+
+/* ---- patches of a custom resource ---- */
+
+struct patch_draft {
+    struct config_patch patch;
+    unsigned actions;
+};
+
+/* Names, `*` and `[*]` after each: "spec.rules[*].hosts[*]". */
+static bool path_valid(struct str path)
+{
+    struct str rest = path;
+
+    if (str_has_prefix(path, STR("metadata")) || str_has_prefix(path, STR("status")) ||
+        str_eqc(path, "kind") || str_eqc(path, "apiVersion"))
+        return false;
+    while (rest.p) {
+        struct str part = str_cut(&rest, '.');
+
+        while (str_has_suffix(part, STR("[*]")))
+            part.n -= 3;
+        if (!part.n)
+            return false;
+        if (str_eqc(part, "*"))
+            continue;
+        for (size_t i = 0; i < part.n; i++)
+            if (!isalnum((unsigned char)part.p[i]) && part.p[i] != '-' && part.p[i] != '_')
+                return false;
+    }
+    return true;
+}
+
+static int patch_path(const struct place *at, const cJSON *value, void *into)
+{
+    struct patch_draft *d = into;
+    struct str path;
+
+    if (place_string(at, value, &path))
+        return -1;
+    if (!path_valid(path))
+        return place_error(at,
+                           "\"%.*s\": want a path such as spec.rules[*].secretName; metadata "
+                           "and status have rules of their own",
+                           STR_F(path));
+    d->patch.path = arena_cstr(at->arena, path);
+    return 0;
+}
+
+static int reference_version(const struct place *at, const cJSON *value, void *into)
+{
+    struct str version;
+
+    (void)into; /* the name of an object depends on its namespace and name only */
+    return place_string(at, value, &version);
+}
+
+static int reference_kind(const struct place *at, const cJSON *value, void *into)
+{
+    return place_string(at, value, &((struct patch_draft *)into)->patch.kind);
+}
+
+static const struct place_key REFERENCE_KEYS[] = {
+    {"apiVersion", reference_version},
+    {"kind", reference_kind},
+    {0},
+};
+
+static void set_action(struct patch_draft *d, enum config_patch_action action)
+{
+    d->patch.action = action;
+    d->actions++;
+}
+
+static int patch_reference(const struct place *at, const cJSON *value, void *into)
+{
+    struct patch_draft *d = into;
+
+    set_action(d, PATCH_REFERENCE);
+    if (place_object(at, value, REFERENCE_KEYS, d))
+        return -1;
+    return d->patch.kind.n ? 0 : place_error(at, "kind is needed");
+}
+
+static int patch_labels(const struct place *at, const cJSON *value, void *into)
+{
+    set_action(into, PATCH_LABELS);
+    if (!json_is_object(value) || json_count(value))
+        return place_error(at, "want {}");
+    return 0;
+}
+
+static int patch_value(const struct place *at, const cJSON *value, void *into)
+{
+    struct patch_draft *d = into;
+
+    set_action(d, PATCH_VALUE);
+    d->patch.value = json_copy(at->arena, value);
+    return 0;
+}
+
+static int patch_drop(const struct place *at, const cJSON *value, void *into)
+{
+    set_action(into, PATCH_DROP);
+    return json_true(value) ? 0 : place_error(at, "want true");
+}
+
+static const struct place_key PATCH_KEYS[] = {
+    {"path", patch_path},   {"reference", patch_reference}, {"labels", patch_labels},
+    {"value", patch_value}, {"drop", patch_drop},           {0},
+};
+
+struct custom_draft {
+    struct config_custom custom;
+    bool enabled;
+};
+
+static int custom_patches(const struct place *at, const cJSON *value, void *into)
+{
+    struct custom_draft *d = into;
+    struct config_patch *patches;
+
+    if (!json_is_array(value))
+        return config_wrong_type(at->err, at->path, "a list", value);
+    if (json_count(value) > MOST_PATCHES)
+        return place_error(at, "at most %d", MOST_PATCHES);
+    patches = arena_alloc(at->arena, (json_count(value) + 1) * sizeof(*patches));
+    json_each(item, value)
+    {
+        struct place inner = place_item(at, d->custom.n_patches);
+        struct patch_draft patch = {0};
+
+        if (place_object(&inner, item, PATCH_KEYS, &patch))
+            return -1;
+        if (!patch.patch.path || patch.actions != 1)
+            return place_error(&inner, "want a path and one of reference, labels, value, drop");
+        patches[d->custom.n_patches++] = patch.patch;
+    }
+    d->custom.patches = patches;
+    return 0;
+}
+
+static int custom_enabled(const struct place *at, const cJSON *value, void *into)
+{
+    return read_enabled(at, value, &((struct custom_draft *)into)->enabled);
+}
+
+static const struct place_key CUSTOM_KEYS[] = {
+    {"enabled", custom_enabled},
+    {"patches", custom_patches},
+    {0},
+};
+
+/* ---- custom resources ---- */
+
+/* Groups under k8s.io whose kinds are custom resources on every cluster. */
+static const char *const CUSTOM_GROUPS[] = {"gateway.networking.k8s.io", "snapshot.storage.k8s.io"};
+
+static bool group_is_built_in(struct str group)
+{
+    for (size_t i = 0; i < COUNT(CUSTOM_GROUPS); i++)
+        if (str_eqc(group, CUSTOM_GROUPS[i]))
+            return false;
+    return str_has_suffix(group, STR(".k8s.io"));
+}
+
+/* "plural.group" or "plural.group/version" */
+static int split_name(const struct place *at, struct str name, struct config_custom *ret)
+{
+    struct str version = name, group = str_cut(&version, '/'), plural = str_cut(&group, '.');
+
+    if (!version.p)
+        version = STR("v1");
+    if (!group.p || name_check_dns1123_label(plural) || name_check_dns1123_subdomain(group) ||
+        str_find(group, '.') == group.n || name_check_dns1123_label(version))
+        return place_error(at, "want the plural and the group of a custom resource, such as "
+                               "certificates.cert-manager.io/v1");
+    if (group_is_built_in(group))
+        return place_error(at, "is a kind of Kubernetes itself: only custom resources go down by "
+                               "their name");
+    ret->plural = arena_cstr(at->arena, plural);
+    ret->group = arena_cstr(at->arena, group);
+    ret->version = arena_cstr(at->arena, version);
+    return 0;
+}
+
+static int check_twice(const struct place *at, const struct config_to_host *to,
+                       const struct config_custom *one)
+{
+    for (size_t i = 0; i < to->n_custom; i++)
+        if (!strcmp(to->custom[i].plural, one->plural) && !strcmp(to->custom[i].group, one->group))
+            return place_error(at, "is there in another version already");
+    return 0;
+}
+
+static int read_custom(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_to_host *to = into;
+    struct config_custom *custom;
+
+    if (!json_is_object(value))
+        return config_wrong_type(at->err, at->path, "an object", value);
+    if (json_count(value) > MOST_CUSTOM)
+        return place_error(at, "at most %d", MOST_CUSTOM);
+    custom = arena_alloc(at->arena, (json_count(value) + 1) * sizeof(*custom));
+    to->custom = custom;
+    json_each(member, value)
+    {
+        struct place inner = place_member(at, member->string);
+        struct custom_draft d = {0};
+
+        if (split_name(&inner, json_key(member), &d.custom) || check_twice(&inner, to, &d.custom))
+            return -1;
+        if (!json_is_null(member) && place_object(&inner, member, CUSTOM_KEYS, &d))
+            return -1;
+        if (d.enabled)
+            custom[to->n_custom++] = d.custom;
+    }
+    return 0;
+}
+
+static const struct place_key TO_HOST_KEYS[] = {
+    {"networkPolicies", read_network_policies},
+    {"ingresses", read_ingresses},
+    {"podDisruptionBudgets", read_disruption_budgets},
+    {"customResources", read_custom},
+    {0},
+};
+
+int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
+{
+    struct place at = {a, STR("config: sync.toHost"), err};
+    const cJSON *value = json_path(tree, "sync.toHost");
+    struct config_to_host *to = ARENA_NEW(a, struct config_to_host);
+
+    config->to_host = to;
+    if (!value || json_is_null(value))
+        return 0;
+    return place_object(&at, value, TO_HOST_KEYS, to);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: config
+ *
+ * Kinds that `sync.toHost.<key>` adds to what always goes down to the host. Custom resources have
+ * no row: the configuration names them.
+ *
+ * SYNC_DOWN(id, key, group, version, plural) */
+SYNC_DOWN(NETWORK_POLICIES, "networkPolicies", "networking.k8s.io", "v1", "networkpolicies")
+SYNC_DOWN(INGRESSES, "ingresses", "networking.k8s.io", "v1", "ingresses")
+SYNC_DOWN(DISRUPTION_BUDGETS, "podDisruptionBudgets", "policy", "v1", "poddisruptionbudgets")
