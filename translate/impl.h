@@ -9,6 +9,7 @@
 #define ANNOTATION_OWNED  "sublet.dev/owned"  /* keys of the allow-list that we wrote */
 #define ANNOTATION_LABELS "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
 #define ANNOTATION_ALL    "sublet.dev/annotations"
+#define ANNOTATION_DIGEST "sublet.dev/digest" /* of the object as it was written last */
 
 #define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label that is not allow-listed */
 #define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
@@ -38,6 +39,11 @@ struct scope {
     size_t n;
     bool all;
 };
+/* The namespaces that a term with these members means, from namespace ns: a namespaceSelector would
+ * see the host's, so it becomes the names of those of the tenant's that it selects. Either may be
+ * NULL. */
+struct scope labels_scope(struct arena *a, const struct translate_tenant *t, struct str ns,
+                          const cJSON *named, const cJSON *selector);
 /* A metav1.LabelSelector, translated and narrowed to the scope; NULL stays NULL (matches nothing).
  */
 cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct scope scope,

@@ -183,3 +183,58 @@ cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *
 {
     return labels_selector(a, t, (struct scope){&ns, 1, false}, selector);
 }
+
+/* ---- namespaces of a term ---- */
+
+static size_t add_named(const cJSON *namespaces, struct str *out)
+{
+    size_t n = 0;
+
+    json_each(one, namespaces)
+    {
+        if (json_str(one).n)
+            out[n++] = json_str(one);
+    }
+    return n;
+}
+
+/* Those of the tenant's namespaces a namespaceSelector selects. */
+static size_t add_selected(struct arena *a, const struct translate_tenant *t, const cJSON *selector,
+                           struct str *out)
+{
+    struct selector parsed;
+    size_t n = 0;
+
+    if (selector_from_json(a, selector, &parsed, NULL))
+        return 0;
+    json_each(ns, t->namespaces)
+    {
+        struct str labels = labels_flatten(a, json_path(ns, "metadata.labels"));
+        struct str name = json_str_at(ns, "metadata.name");
+
+        if (name.n && selector_match(&parsed, labels))
+            out[n++] = name;
+    }
+    return n;
+}
+
+struct scope labels_scope(struct arena *a, const struct translate_tenant *t, struct str ns,
+                          const cJSON *named, const cJSON *selector)
+{
+    struct scope scope = {0};
+    struct str *out;
+
+    if (json_is_object(selector) && !json_count(json_get(selector, "matchLabels")) &&
+        !json_count(json_get(selector, "matchExpressions")))
+        return (struct scope){.all = true};
+    out = arena_alloc(a, (json_count(named) + json_count(t->namespaces) + 1) * sizeof *out);
+    scope.namespaces = out;
+    if (!json_count(named) && !json_is_object(selector)) {
+        out[scope.n++] = ns;
+        return scope;
+    }
+    scope.n = add_named(named, out);
+    if (json_is_object(selector))
+        scope.n += add_selected(a, t, selector, out + scope.n);
+    return scope;
+}

@@ -257,61 +257,6 @@ static cJSON *node_affinity_down(struct down *d, const cJSON *affinity)
 
 /* ---- pod affinity ---- */
 
-/* The namespaces a term names, as strings. */
-static size_t add_named(const cJSON *namespaces, struct str *out)
-{
-    size_t n = 0;
-
-    json_each(one, namespaces)
-    {
-        if (json_str(one).n)
-            out[n++] = json_str(one);
-    }
-    return n;
-}
-
-/* Those of the tenant's namespaces a namespaceSelector selects. */
-static size_t add_selected(struct down *d, const cJSON *selector, struct str *out)
-{
-    struct selector parsed;
-    size_t n = 0;
-
-    if (selector_from_json(d->arena, selector, &parsed, NULL))
-        return 0;
-    json_each(ns, d->tenant->namespaces)
-    {
-        struct str labels = labels_flatten(d->arena, json_path(ns, "metadata.labels"));
-        struct str name = json_str_at(ns, "metadata.name");
-
-        if (name.n && selector_match(&parsed, labels))
-            out[n++] = name;
-    }
-    return n;
-}
-
-/* Namespaces become an expression on our label: a namespaceSelector would see the host's. */
-static struct scope scope_of(struct down *d, const cJSON *term)
-{
-    const cJSON *named = json_get(term, "namespaces");
-    const cJSON *selector = json_get(term, "namespaceSelector");
-    struct scope scope = {0};
-    struct str *out;
-
-    if (json_is_object(selector) && !json_count(json_get(selector, "matchLabels")) &&
-        !json_count(json_get(selector, "matchExpressions")))
-        return (struct scope){.all = true};
-    if (!json_count(named) && !json_is_object(selector))
-        return (struct scope){&d->ns, 1, false};
-
-    out = arena_alloc(d->arena,
-                      (json_count(named) + json_count(d->tenant->namespaces) + 1) * sizeof *out);
-    scope.n = add_named(named, out);
-    if (json_is_object(selector))
-        scope.n += add_selected(d, selector, out + scope.n);
-    scope.namespaces = out;
-    return scope;
-}
-
 /* matchLabelKeys: the pod's own values, as the API server merges them into the selector. */
 static void merge_keys(struct down *d, const cJSON *keys, const char *operator_, cJSON *selector)
 {
@@ -332,7 +277,10 @@ static cJSON *pod_term_down(struct down *d, const cJSON *term)
 {
     cJSON *ret = json_new_object(d->arena);
     cJSON *selector =
-        labels_selector(d->arena, d->tenant, scope_of(d, term), json_get(term, "labelSelector"));
+        labels_selector(d->arena, d->tenant,
+                        labels_scope(d->arena, d->tenant, d->ns, json_get(term, "namespaces"),
+                                     json_get(term, "namespaceSelector")),
+                        json_get(term, "labelSelector"));
 
     if (selector) {
         merge_keys(d, json_get(term, "matchLabelKeys"), "In", selector);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate
+ *
+ * Kinds that the configuration adds to what goes down, by tables of rows: a path, and what becomes
+ * of the value there. What no row names does not go down, except where the admin configured a custom
+ * resource, which goes down whole. Pure functions, as all of the room. */
+#pragma once
+
+#include <sublet/config_sync.h>
+#include <sublet/translate.h>
+
+struct kind_rules; /* kind_impl.h */
+
+const struct kind_rules *translate_kind_rules(enum sync_down kind);
+/* In the arena; config must outlive it. */
+const struct kind_rules *translate_custom_rules(struct arena *a,
+                                                const struct config_custom *custom);
+/* Does the translation depend on the tenant's Namespaces (t->namespaces)? */
+bool translate_kind_reads_namespaces(const struct kind_rules *rules);
+/* Must its host object stay when it may no longer go down as it is, because its absence would permit
+ * more? */
+bool translate_kind_is_fence(const struct kind_rules *rules);
+
+/* The host object. FORBIDDEN, with the field, for what may not go down. */
+int translate_kind(struct arena *a, const struct translate_tenant *t,
+                   const struct kind_rules *rules, const cJSON *v, cJSON **ret,
+                   struct err *err) MUST_CHECK;
+/* The objects of its namespace that must be on the host for it. */
+void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
+                         const struct kind_rules *rules, const cJSON *v, translate_ref_cb each,
+                         void *ctx);
+/* What turns the host object into the wanted one, as a merge patch without metadata.uid; NULL when
+ * nothing does. What the host added stays, unless the wanted object itself has changed since it was
+ * written last (its digest, in an annotation, differs). */
+cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, const cJSON *host_now,
+                             const cJSON *host_wanted);
+/* The virtual status that follows from the host's; NULL when it would not change, or does not come
+ * from the host. */
+cJSON *translate_kind_status_up(struct arena *a, const struct translate_tenant *t,
+                                const struct kind_rules *rules, const cJSON *host, const cJSON *v);

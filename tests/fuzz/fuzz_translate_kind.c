@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An object of any shape as each of the kinds that the configuration adds: it is refused in words,
+ * or what comes of it names nothing outside the tenant and the admin's lists, is the same each time,
+ * and needs no update of itself. */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <sublet/cidr.h>
+#include <sublet/translate_kind.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static const char CONFIG[] =
+    "sync: {toHost: {networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16]}, ingresses: "
+    "{enabled: true, classes: [nginx], hosts: ['*.team.example', fixed.example]}, "
+    "podDisruptionBudgets: {enabled: true}, customResources: {things.team.example: {enabled: true, "
+    "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
+    "reference: {kind: Service}}, {path: spec.selector, labels: {}}, {path: 'spec.a[*][*].b', "
+    "drop: "
+    "true}, {path: spec.c, value: 1}]}}}}";
+
+/* --- what must hold of what is emitted --- */
+
+static bool selects_own(const struct translate_tenant *t, const cJSON *selector)
+{
+    return str_eq(json_str(json_get(json_get(selector, "matchLabels"), LABEL_CLUSTER)),
+                  t->cluster_uid);
+}
+
+static void check_peers(const struct translate_tenant *t, const cJSON *peers)
+{
+    struct cidr range, allowed;
+
+    assert(json_count(peers));
+    assert(cidr_parse(STR("10.20.0.0/16"), &allowed));
+    json_each(peer, peers)
+    {
+        const cJSON *block = json_get(peer, "ipBlock");
+
+        assert(json_count(peer) == 1);
+        if (block)
+            assert(cidr_parse(json_str(json_get(block, "cidr")), &range) &&
+                   cidr_within(&range, &allowed));
+        else
+            assert(selects_own(t, json_get(peer, "podSelector")));
+    }
+}
+
+static void check_policy(const struct translate_tenant *t, const cJSON *host)
+{
+    assert(selects_own(t, json_path(host, "spec.podSelector")));
+    json_each(rule, json_path(host, "spec.ingress")) check_peers(t, json_get(rule, "from"));
+    json_each(rule, json_path(host, "spec.egress")) check_peers(t, json_get(rule, "to"));
+}
+
+static bool is_listed(struct str host)
+{
+    return str_eqc(host, "fixed.example") || str_has_suffix(host, STR(".team.example"));
+}
+
+static void check_ingress(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    assert(str_eqc(json_str_at(host, "spec.ingressClassName"), "nginx"));
+    assert(!json_path(host, "spec.defaultBackend"));
+    json_each(rule, json_path(host, "spec.rules")) assert(is_listed(json_str_at(rule, "host")));
+    json_each(tls, json_path(host, "spec.tls"))
+    {
+        json_each(one, json_get(tls, "hosts")) assert(is_listed(json_str(one)));
+    }
+}
+
+static void check_budget(const struct translate_tenant *t, const cJSON *host)
+{
+    const cJSON *selector = json_path(host, "spec.selector");
+
+    assert(!selector || selects_own(t, selector));
+}
+
+/* Whole; only its metadata is ours to judge. */
+static void check_custom(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    assert(!json_get(host, "status"));
+}
+
+static void check_metadata(const struct translate_tenant *t, const cJSON *host)
+{
+    const cJSON *metadata = json_get(host, "metadata");
+
+    assert(json_count(metadata) == 4); /* name, namespace, labels, annotations */
+    assert(str_eq(json_str(json_get(metadata, "namespace")), t->host_namespace));
+    assert(str_eq(json_str(json_get(json_get(metadata, "labels"), LABEL_CLUSTER)), t->cluster_uid));
+}
+
+/* --- one object as one kind --- */
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    (void)ctx;
+    (void)kind;
+    (void)optional;
+    assert(name.n);
+}
+
+static void translate_one(struct arena *a, const struct translate_tenant *t,
+                          const struct kind_rules *rules, const cJSON *v,
+                          void (*check)(const struct translate_tenant *t, const cJSON *host))
+{
+    cJSON *one, *two, *status;
+    struct err err;
+
+    err_init(&err, a);
+    translate_kind_refs(a, t, rules, v, on_ref, NULL);
+    if (translate_kind(a, t, rules, v, &one, &err)) {
+        assert(err.kind == &ERR_FORBIDDEN && err.message.n && str_is_utf8(err.message) && !one);
+        return;
+    }
+    check(t, one);
+    check_metadata(t, one);
+    assert(!translate_kind(a, t, rules, v, &two, &err));
+    assert(str_eq(json_text(a, one), json_text(a, two)));
+    assert(!translate_kind_update(a, rules, one, two));
+    (void)translate_kind_update(a, rules, v, one);
+    status = translate_kind_status_up(a, t, rules, v, one);
+    assert(!status || json_is_object(status));
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    static void (*const checks[N_SYNC_DOWN])(const struct translate_tenant *, const cJSON *) = {
+        [DOWN_NETWORK_POLICIES] = check_policy,
+        [DOWN_INGRESSES] = check_ingress,
+        [DOWN_DISRUPTION_BUDGETS] = check_budget};
+    struct arena *a = arena_new(0);
+    struct config config;
+    struct translate_tenant t = {.config = &config,
+                                 .cluster_uid = STR("11111111-2222-3333-4444-555555555555"),
+                                 .host_namespace = STR("team")};
+    cJSON *v = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (config_load(a, str_c(CONFIG), 0, NULL, NULL, &config, &err))
+        abort();
+    if (!json_parse(a, (struct str){(const char *)data, size}, &v, NULL) && json_is_object(v)) {
+        t.namespaces = json_get(v, "namespaces");
+        for (int kind = 0; kind < N_SYNC_DOWN; kind++)
+            translate_one(a, &t, translate_kind_rules((enum sync_down)kind), v, checks[kind]);
+        translate_one(a, &t, translate_custom_rules(a, &config.to_host->custom[0]), v,
+                      check_custom);
+    }
+    arena_free(a);
+    return 0;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kinds that sync.toHost enables: what of them goes down, what never does, and what comes up. */
+
+#include "test.h"
+
+#include <sublet/translate_kind.h>
+
+static const char CONFIG[] =
+    "policy: {labels: {allow: [team.example/]}, annotations: {allow: [kubernetes.io/, note]}}\n"
+    "sync:\n"
+    "  toHost:\n"
+    "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00:1::/32']}\n"
+    "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example', "
+    "fixed.example]}\n"
+    "    podDisruptionBudgets: {enabled: true}\n"
+    "    customResources:\n"
+    "      certificates.cert-manager.io:\n"
+    "        enabled: true\n"
+    "        patches:\n"
+    "        - {path: spec.secretName, reference: {kind: Secret}}\n"
+    "        - {path: 'spec.targets[*].selector', labels: {}}\n"
+    "        - {path: 'spec.targets[*].match', labels: {}}\n"
+    "        - {path: 'spec.parts.*.claims[*]', reference: {kind: Other}}\n"
+    "        - {path: spec.zone, value: {fixed: true}}\n"
+    "        - {path: spec.hostNetwork, drop: true}\n";
+
+#define CLUSTER    "sublet.dev/cluster: 11111111-2222-3333-4444-555555555555"
+#define MINE       "{matchLabels: {" CLUSTER ", sublet.dev/namespace: ml}}"
+#define EVERY      "{podSelector: {matchLabels: {" CLUSTER "}}}"
+#define EVERYWHERE EVERY ", {ipBlock: {cidr: 10.20.0.0/16}}, {ipBlock: {cidr: 'fd00:1::/32'}}"
+
+static int setup(void **state)
+{
+    *state = fixture_new(CONFIG);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static const struct kind_rules *custom_rules(struct fixture *f)
+{
+    return translate_custom_rules(f->a, &f->config.to_host->custom[0]);
+}
+
+static cJSON *object_of(struct fixture *f, const char *body)
+{
+    cJSON *ret = doc(f, body), *metadata = json_ensure_object(f->a, ret, "metadata");
+
+    json_set_str(f->a, metadata, "name", STR("x"));
+    json_set_str(f->a, metadata, "namespace", STR("ml"));
+    json_set_str(f->a, metadata, "uid", STR("u1"));
+    return ret;
+}
+
+static int down(struct fixture *f, const struct kind_rules *rules, const char *body, cJSON **ret)
+{
+    cJSON *again;
+    int rc = translate_kind(f->a, &f->tenant, rules, object_of(f, body), ret, &f->err);
+
+    if (rc)
+        return rc;
+    assert_ok(translate_kind(f->a, &f->tenant, rules, object_of(f, body), &again, &f->err));
+    assert_str(json_text(f->a, again), json_text(f->a, *ret).p);
+    assert_null(translate_kind_update(f->a, rules, *ret, again));
+    return 0;
+}
+
+static cJSON *spec_of(struct fixture *f, enum sync_down kind, const char *spec)
+{
+    cJSON *ret = NULL;
+
+    assert_ok(
+        down(f, translate_kind_rules(kind), arena_printf(f->a, "{spec: {%s}}", spec).p, &ret));
+    return json_get(ret, "spec");
+}
+
+static void assert_refused(struct fixture *f, enum sync_down kind, const char *spec,
+                           const char *message)
+{
+    cJSON *ret = NULL;
+    int rc = down(f, translate_kind_rules(kind), arena_printf(f->a, "{spec: {%s}}", spec).p, &ret);
+
+    assert_ptr_equal(f->err.kind, rc ? &ERR_FORBIDDEN : NULL);
+    assert_error(rc, message);
+    assert_null(ret);
+}
+
+/* ---- NetworkPolicies ---- */
+
+static void policies_reach_the_tenant_only(void **state)
+{
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"podSelector: {}, policyTypes: [Ingress]",
+         "{podSelector: " MINE ", policyTypes: [Ingress]}"},
+        {"policyTypes: [Egress]", "{podSelector: " MINE ", policyTypes: [Egress]}"},
+        {"podSelector: {}, ingress: []", "{podSelector: " MINE ", ingress: []}"},
+        /* upstream: from everywhere */
+        {"podSelector: {}, ingress: [{}]",
+         "{podSelector: " MINE ", ingress: [{from: [" EVERYWHERE "]}]}"},
+        {"podSelector: {}, egress: [{to: []}]",
+         "{podSelector: " MINE ", egress: [{to: [" EVERYWHERE "]}]}"},
+        {"podSelector: {}, ingress: [{from: [{podSelector: {}}]}]",
+         "{podSelector: " MINE ", ingress: [{from: [{podSelector: " MINE "}]}]}"},
+        {"podSelector: {}, ingress: [{from: [{namespaceSelector: {}}]}]",
+         "{podSelector: " MINE ", ingress: [{from: [" EVERY "]}]}"},
+        {"podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {tier: web}}}]}]",
+         "{podSelector: " MINE ", ingress: [{from: [{podSelector: {matchLabels: {" CLUSTER
+         "}, matchExpressions: [{key: sublet.dev/namespace, operator: In, values: [a, b]}]}}]}]}"},
+        {"podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {tier: none}}}]}]",
+         "{podSelector: " MINE ", ingress: [{from: [{podSelector: {matchLabels: {" CLUSTER
+         "}, matchExpressions: [{key: sublet.dev/cluster, operator: DoesNotExist}]}}]}]}"},
+        /* of no known kind: no pod outside the tenant */
+        {"podSelector: {}, ingress: [{from: [{}, {nodeSelector: {}}]}]",
+         "{podSelector: " MINE ", ingress: [{from: [{podSelector: " MINE "}, {podSelector: " MINE
+         "}]}]}"},
+        {"podSelector: {matchLabels: {team.example/a: b}}, egress: [{ports: [{port: 53, protocol: "
+         "UDP, more: 1}, {port: http, endPort: 9}], to: [{ipBlock: {cidr: 10.20.1.0/24, except: "
+         "[10.20.1.1/32]}}]}]",
+         "{podSelector: {matchLabels: {" CLUSTER
+         ", sublet.dev/namespace: ml, team.example/a: b}}, egress: [{ports: [{port: 53, protocol: "
+         "UDP}, {port: http, endPort: 9}], to: [{ipBlock: {cidr: 10.20.1.0/24, except: "
+         "[10.20.1.1/32]}}]}]}"},
+    };
+    struct fixture *f = *state;
+
+    f->tenant.namespaces =
+        doc(f, "[{metadata: {name: a, labels: {tier: web}}}, {metadata: {name: b, labels: {tier: "
+               "web}}}, {metadata: {name: c, labels: {tier: db}}}]");
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_json(spec_of(f, DOWN_NETWORK_POLICIES, cases[i].spec), cases[i].want);
+}
+
+#define POLICY "networkpolicies.networking.k8s.io \"x\" is forbidden: "
+
+static void addresses_only_inside_the_list(void **state)
+{
+    static const char *const refused[] = {"0.0.0.0/0",
+                                          "10.0.0.0/8",
+                                          "10.21.0.0/16",
+                                          "169.254.169.254/32",
+                                          "::/0",
+                                          "fd00::/16",
+                                          "::ffff:169.254.169.254/128",
+                                          "10.20.0.0/15"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(refused); i++)
+        assert_refused(
+            f, DOWN_NETWORK_POLICIES,
+            arena_printf(f->a, "egress: [{}, {to: [{podSelector: {}}, {ipBlock: {cidr: '%s'}}]}]",
+                         refused[i])
+                .p,
+            arena_printf(f->a,
+                         POLICY "spec.egress: ipBlock.cidr: %s is not inside a range of "
+                                "sync.toHost.networkPolicies.allowedCIDRs",
+                         refused[i])
+                .p);
+    assert_refused(f, DOWN_NETWORK_POLICIES, "ingress: [{from: [{ipBlock: {}}]}]",
+                   POLICY "spec.ingress: ipBlock.cidr: \"\" is not a range of addresses");
+    assert_json(spec_of(f, DOWN_NETWORK_POLICIES,
+                        "ingress: [{from: [{ipBlock: {cidr: '::ffff:10.20.3.0/120'}}]}]"),
+                "{podSelector: " MINE
+                ", ingress: [{from: [{ipBlock: {cidr: '::ffff:10.20.3.0/120'}}]}]}");
+}
+
+/* ---- Ingresses ---- */
+
+#define INGRESS "ingresses.networking.k8s.io \"x\" is forbidden: "
+#define HTTP(s) "http: {paths: [{path: /a, pathType: Prefix, backend: {service: {name: " s "}}}]}"
+#define PATH(s) "rules: [{host: fixed.example, http: {paths: [{path: \"" s "\"}]}}]"
+
+static void ingresses_go_down_by_list(void **state)
+{
+    struct fixture *f = *state;
+    struct str svc, tls;
+    char name[64];
+
+    translate_name(&f->tenant, STR("ml"), STR("svc"), name);
+    svc = arena_str(f->a, str_c(name));
+    translate_name(&f->tenant, STR("ml"), STR("cert"), name);
+    tls = arena_str(f->a, str_c(name));
+    assert_json(
+        spec_of(f, DOWN_INGRESSES,
+                "ingressClassName: web, more: 1, rules: [{host: a.team.example, http: {paths: "
+                "[{path: /x, pathType: Exact, odd: 1, backend: {service: {name: svc, port: {name: "
+                "http}}}}]}}, {host: '*.team.example'}], tls: [{hosts: [fixed.example], "
+                "secretName: cert}]"),
+        arena_printf(f->a,
+                     "{ingressClassName: web, rules: [{host: a.team.example, http: {paths: [{path: "
+                     "/x, pathType: Exact, backend: {service: {name: %.*s, port: {name: "
+                     "http}}}}]}}, {host: '*.team.example'}], tls: [{hosts: [fixed.example], "
+                     "secretName: %.*s}]}",
+                     STR_F(svc), STR_F(tls))
+            .p);
+    /* the first class of the list is that of an Ingress without one */
+    assert_json(spec_of(f, DOWN_INGRESSES, "rules: [{host: fixed.example}]"),
+                "{rules: [{host: fixed.example}], ingressClassName: nginx}");
+}
+
+static void ingresses_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"ingressClassName: other, rules: [{host: fixed.example}]",
+         "spec.ingressClassName: class \"other\" is not one of sync.toHost.ingresses.classes"},
+        {"rules: [{host: fixed.example}, {host: bank.example}]",
+         "spec.rules[1].host: host \"bank.example\" is not one of sync.toHost.ingresses.hosts"},
+        {"rules: [{host: a.b.team.example}]",
+         "spec.rules[0].host: host \"a.b.team.example\" is not one of "
+         "sync.toHost.ingresses.hosts"},
+        {"rules: [{host: '*.fixed.example'}]",
+         "spec.rules[0].host: host \"*.fixed.example\" is not one of sync.toHost.ingresses.hosts"},
+        {"rules: [{" HTTP("s") "}]",
+         "spec.rules[0]: a rule without a host would take the traffic of every host"},
+        {"rules: [{host: '', " HTTP("s") "}]",
+         "spec.rules[0]: a rule without a host would take the traffic of every host"},
+        {"defaultBackend: {service: {name: s}}",
+         "spec.defaultBackend: would take the traffic of every host"},
+        {"rules: [{host: fixed.example, http: {paths: [{backend: {resource: {kind: Secret, name: "
+         "s}}}]}}]",
+         "spec.rules[0].http.paths[0].backend.resource: only Services go down as backends"},
+        {"tls: [{hosts: [fixed.example]}, {hosts: [bank.example], secretName: s}]",
+         "spec.tls[1].hosts[0]: host \"bank.example\" is not one of sync.toHost.ingresses.hosts"},
+        {PATH("/a{}"), "spec.rules[0].http.paths[0].path: a path must not contain blanks, control "
+                       "characters or any of {};\"'`\\$<>^|"},
+        {PATH("/a\\nb"), "spec.rules[0].http.paths[0].path: a path must not contain blanks, "
+                         "control characters or any of {};\"'`\\$<>^|"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_refused(f, DOWN_INGRESSES, cases[i][0],
+                       arena_printf(f->a, INGRESS "%s", cases[i][1]).p);
+}
+
+static void legacy_class(void **state)
+{
+    static const char note[] = "{metadata: {annotations: {kubernetes.io/ingress.class: other, "
+                               "note: kept, nginx.ingress.kubernetes.io/server-snippet: x}}, spec: "
+                               "{%srules: [{host: fixed.example}]}}";
+    struct fixture *f = *state;
+    cJSON *ret = NULL, *notes;
+
+    assert_error(
+        down(f, translate_kind_rules(DOWN_INGRESSES), arena_printf(f->a, note, "").p, &ret),
+        INGRESS "spec: ingressClassName: the annotation kubernetes.io/ingress.class "
+                "chooses no class here; set spec.ingressClassName");
+    assert_ok(down(f, translate_kind_rules(DOWN_INGRESSES),
+                   arena_printf(f->a, note, "ingressClassName: web, ").p, &ret));
+    notes = json_path(ret, "metadata.annotations");
+    assert_null(json_get(notes, "kubernetes.io/ingress.class"));
+    assert_null(json_get(notes, "nginx.ingress.kubernetes.io/server-snippet"));
+    assert_str(json_str(json_get(notes, "note")), "kept");
+}
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    struct fixture *f = ctx;
+
+    (void)optional;
+    f->warnings = arena_printf(f->a, "%.*s%s%s:%.*s", STR_F(f->warnings), f->warnings.n ? " " : "",
+                               kind == REF_SECRET ? "secret" : "other", STR_F(name));
+}
+
+static void certificates_are_referred_to(void **state)
+{
+    struct fixture *f = *state;
+
+    f->warnings = STR("");
+    translate_kind_refs(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
+                        object_of(f,
+                                  "{spec: {rules: [{host: fixed.example, " HTTP(
+                                      "s") "}], tls: "
+                                           "[{secretName: one}, {hosts: []}, {secretName: two}]}}"),
+                        on_ref, f);
+    assert_str(f->warnings, "secret:one secret:two");
+    /* what may not go down needs nothing there */
+    f->warnings = STR("");
+    translate_kind_refs(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
+                        object_of(f, "{spec: {tls: [{secretName: one, hosts: [bank.example]}]}}"),
+                        on_ref, f);
+    assert_str(f->warnings, "");
+}
+
+static void balancer_comes_up(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_INGRESSES);
+    cJSON *host = doc(f, "{metadata: {name: h}, status: {more: 1, loadBalancer: {ingress: [{ip: "
+                         "192.0.2.1, hostname: lb.example, node: n1}]}}}");
+    cJSON *v = object_of(f, "{spec: {}}"), *status;
+
+    status = translate_kind_status_up(f->a, &f->tenant, rules, host, v);
+    assert_json(status, "{loadBalancer: {ingress: [{ip: 192.0.2.1, hostname: lb.example}]}}");
+    json_set(f->a, v, "status", status);
+    assert_null(translate_kind_status_up(f->a, &f->tenant, rules, host, v));
+    assert_null(translate_kind_status_up(f->a, &f->tenant, rules, doc(f, "{metadata: {}}"), v));
+}
+
+/* ---- budgets ---- */
+
+static void budgets(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "minAvailable: 50%, selector: {}, more: 1"),
+                "{minAvailable: 50%, selector: " MINE "}");
+    /* no selector matches nothing, there and here */
+    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "maxUnavailable: 1"), "{maxUnavailable: 1}");
+    assert_null(translate_kind_status_up(
+        f->a, &f->tenant, translate_kind_rules(DOWN_DISRUPTION_BUDGETS),
+        doc(f, "{metadata: {name: h}, status: {currentHealthy: 3}}"), object_of(f, "{}")));
+}
+
+/* ---- custom resources ---- */
+
+static void custom_resources_go_down_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct str secret, claim;
+    cJSON *ret = NULL;
+    char name[64];
+
+    translate_name(&f->tenant, STR("ml"), STR("tls"), name);
+    secret = arena_str(f->a, str_c(name));
+    translate_name(&f->tenant, STR("ml"), STR("c1"), name);
+    claim = arena_str(f->a, str_c(name));
+    assert_ok(down(f, custom_rules(f),
+                   "{apiVersion: cert-manager.io/v1alpha2, kind: Certificate, metadata: "
+                   "{ownerReferences: [{uid: x}], finalizers: [f], labels: {a: b}}, data: [1, "
+                   "null, {x: null, y: 2}], status: {secret: 1}, spec: {secretName: tls, zone: z, "
+                   "hostNetwork: true, deep: [{er: {more: [1, 2]}}], parts: {one: {claims: [c1], "
+                   "k: 1}, two: 5}, targets: [{selector: {matchLabels: {team.example/a: b}}}, "
+                   "{match: {team.example/c: d}, selector: 5, port: 1}]}}",
+                   &ret));
+    assert_json(json_get(ret, "spec"),
+                arena_printf(f->a,
+                             "{secretName: %.*s, zone: {fixed: true}, deep: [{er: {more: [1, "
+                             "2]}}], parts: {one: {claims: [%.*s], k: 1}, two: 5}, targets: "
+                             "[{selector: {matchLabels: {" CLUSTER
+                             ", sublet.dev/namespace: ml, team.example/a: b}}}, {match: {" CLUSTER
+                             ", sublet.dev/namespace: ml, team.example/c: d}, port: 1}]}",
+                             STR_F(secret), STR_F(claim))
+                    .p);
+    assert_json(json_get(ret, "data"), "[1, null, {x: null, y: 2}]");
+    assert_str(json_str(json_get(ret, "apiVersion")), "cert-manager.io/v1");
+    assert_str(json_str(json_get(ret, "kind")), "Certificate");
+    assert_null(json_get(ret, "status"));
+    assert_null(json_path(ret, "metadata.ownerReferences"));
+    assert_null(json_path(ret, "metadata.finalizers"));
+    assert_null(json_path(ret, "metadata.labels.a"));
+}
+
+static void a_whole_status_comes_up_without_host_names(void **state)
+{
+    struct fixture *f = *state;
+    char own[64], other[64];
+    cJSON *host, *status;
+
+    translate_name(&f->tenant, STR("ml"), STR("x"), own);
+    translate_name(&f->tenant, STR("ml"), STR("tls"), other);
+    host = doc(f, arena_printf(f->a,
+                               "{metadata: {name: %s}, status: {ready: true, refs: [{name: %s}], "
+                               "conditions: [{message: 'secret \"%s\" in namespace "
+                               "\"team-research\" of %s'}]}}",
+                               own, other, other, own)
+                      .p);
+    status = translate_kind_status_up(f->a, &f->tenant, custom_rules(f), host, object_of(f, "{}"));
+    assert_json(status, "{ready: true, refs: [{name: tls}], conditions: [{message: 'secret \"tls\" "
+                        "in namespace \"ml\" of x'}]}");
+}
+
+/* ---- updates ---- */
+
+static cJSON *wanted_of(struct fixture *f, const struct kind_rules *rules, const char *body)
+{
+    cJSON *ret = NULL;
+
+    assert_ok(down(f, rules, body, &ret));
+    return ret;
+}
+
+static void set_spec(struct fixture *f, cJSON *host, const char *spec)
+{
+    json_set(f->a, host, "spec", doc(f, spec));
+}
+
+static void what_the_host_adds_stays(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = custom_rules(f);
+    cJSON *wanted = wanted_of(f, rules, "{kind: C, spec: {a: 1, list: [{n: 1}, {n: 2}]}}");
+    cJSON *host = json_copy(f->a, wanted);
+
+    set_spec(f, host, "{a: 1, more: {b: 1}, list: [{n: 1, d: 1}, {n: 9}, {n: 2}]}");
+    assert_null(translate_kind_update(f->a, rules, host, wanted));
+    set_spec(f, host, "{a: 2, more: 1, list: [{n: 1}, {n: 2}]}");
+    assert_json(translate_kind_update(f->a, rules, host, wanted), "{spec: {a: 1}}");
+    set_spec(f, host, "{a: 1, list: [{n: 1}]}");
+    assert_json(translate_kind_update(f->a, rules, host, wanted),
+                "{spec: {list: [{n: 1}, {n: 2}]}}");
+}
+
+/* Of a fence every item counts: one that was added on the host is removed. */
+static void lists_of_rows_are_exact(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_NETWORK_POLICIES);
+    cJSON *wanted = wanted_of(f, rules, "{spec: {podSelector: {}, ingress: []}}");
+    cJSON *host = json_copy(f->a, wanted);
+
+    json_set(f->a, json_get(host, "spec"), "ingress", doc(f, "[{}]"));
+    assert_json(translate_kind_update(f->a, rules, host, wanted), "{spec: {ingress: []}}");
+}
+
+/* A field that the tenant removed is removed: the digest shows that the object changed. */
+static void what_the_tenant_removes_goes(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = custom_rules(f);
+    cJSON *host = wanted_of(f, rules, "{kind: C, spec: {a: 1, b: {c: 1, d: 2}}, data: x}");
+    cJSON *wanted = wanted_of(f, rules, "{kind: C, spec: {b: {c: 1}}}");
+    cJSON *patch = translate_kind_update(f->a, rules, host, wanted);
+
+    assert_json(json_get(patch, "spec"), "{a: null, b: {d: null}}");
+    assert_true(json_is_null(json_get(patch, "data")));
+    assert_non_null(json_path(patch, "metadata.annotations"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(policies_reach_the_tenant_only),
+        TEST(addresses_only_inside_the_list),
+        TEST(ingresses_go_down_by_list),
+        TEST(ingresses_refused),
+        TEST(legacy_class),
+        TEST(certificates_are_referred_to),
+        TEST(balancer_comes_up),
+        TEST(budgets),
+        TEST(custom_resources_go_down_whole),
+        TEST(a_whole_status_comes_up_without_host_names),
+        TEST(what_the_host_adds_stays),
+        TEST(lists_of_rows_are_exact),
+        TEST(what_the_tenant_removes_goes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Translation by rows. Why: a further kind is a table, and its review is the reading of that table.
+ * The walk follows the object and all rows at once; a row ends where its path ends. Must never copy
+ * a value that no row names, except of a kind that goes down whole. */
+
+#include "kind_impl.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <sublet/encode.h>
+
+enum { MOST_ROWS = 96 };
+
+/* A row, and what of its path is still below the present value. */
+struct cursor {
+    const struct kind_rule *rule;
+    const char *rest; /* "", ".name...", "[*]..." */
+};
+
+struct frame {
+    const struct frame *outer;
+    const char *key; /* NULL: an item */
+    size_t index;
+};
+
+struct walk {
+    struct arena *arena;
+    const struct translate_tenant *tenant;
+    const struct kind_rules *rules;
+    const cJSON *object;
+    struct str ns, name;
+    struct err *err;
+    translate_ref_cb ref; /* NULL: not wanted */
+    void *ref_ctx;
+};
+
+/* ---- paths ---- */
+
+static struct str path_of(struct arena *a, const struct frame *f)
+{
+    struct str outer = f->outer ? path_of(a, f->outer) : STR("");
+
+    if (!f->key)
+        return arena_printf(a, "%.*s[%zu]", STR_F(outer), f->index);
+    return arena_printf(a, "%.*s%s%s", STR_F(outer), outer.n ? "." : "", f->key);
+}
+
+/* The rest of a path behind a member of this name; NULL: it leads elsewhere. */
+static const char *below_member(const char *rest, const char *key)
+{
+    size_t n;
+
+    if (*rest != '.')
+        return NULL;
+    rest++;
+    n = strcspn(rest, ".[");
+    if (n == 1 && *rest == '*')
+        return rest + 1;
+    return strlen(key) == n && !strncmp(rest, key, n) ? rest + n : NULL;
+}
+
+static const char *below_item(const char *rest)
+{
+    return strncmp(rest, "[*]", 3) ? NULL : rest + 3;
+}
+
+static size_t descend(const struct cursor *from, size_t n, const char *key, struct cursor *to)
+{
+    size_t m = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *rest = key ? below_member(from[i].rest, key) : below_item(from[i].rest);
+
+        if (rest)
+            to[m++] = (struct cursor){from[i].rule, rest};
+    }
+    return m;
+}
+
+/* ---- actions ---- */
+
+int kind_refuse(const struct kind_call *c, const char *format, ...)
+{
+    struct str why;
+    va_list args;
+
+    va_start(args, format);
+    why = arena_vprintf(c->arena, format, args);
+    va_end(args);
+    return err_set(c->err, &ERR_FORBIDDEN, "%s: %.*s", c->path, STR_F(why));
+}
+
+static struct kind_call call_of(struct walk *w, const struct frame *f)
+{
+    return (struct kind_call){
+        w->arena, w->tenant, w->object, w->ns, w->name, path_of(w->arena, f).p, w->err};
+}
+
+static cJSON *reference_down(struct walk *w, const struct kind_rule *rule, const cJSON *value)
+{
+    static const struct {
+        const char *kind;
+        enum translate_ref_kind ref;
+    } copied[] = {{"Secret", REF_SECRET}, {"ConfigMap", REF_CONFIG_MAP}};
+    struct str name = json_str(value);
+    char host_name[64];
+
+    if (!name.n)
+        return NULL;
+    for (size_t i = 0; w->ref && i < COUNT(copied); i++)
+        if (!strcmp(rule->what, copied[i].kind))
+            w->ref(w->ref_ctx, copied[i].ref, name, true);
+    translate_name(w->tenant, w->ns, name, host_name);
+    return json_new_string(w->arena, str_c(host_name));
+}
+
+static bool is_selector(const cJSON *value)
+{
+    return json_is_object(json_get(value, "matchLabels")) ||
+           json_is_array(json_get(value, "matchExpressions"));
+}
+
+static cJSON *labels_down(struct walk *w, const cJSON *value)
+{
+    if (!json_is_object(value))
+        return NULL;
+    return is_selector(value) ? translate_label_selector(w->arena, w->tenant, w->ns, value)
+                              : translate_match_labels(w->arena, w->tenant, w->ns, value);
+}
+
+static int act(struct walk *w, const struct frame *f, const struct kind_rule *rule,
+               const cJSON *value, cJSON **ret)
+{
+    struct kind_call c;
+
+    switch (rule->action) {
+    case KIND_KEEP:
+        *ret = json_copy(w->arena, value);
+        return 0;
+    case KIND_REFERENCE:
+        *ret = reference_down(w, rule, value);
+        return 0;
+    case KIND_SELECTOR:
+        *ret = translate_label_selector(w->arena, w->tenant, w->ns, value);
+        return 0;
+    case KIND_LABELS:
+        *ret = labels_down(w, value);
+        return 0;
+    case KIND_VALUE:
+        *ret = json_copy(w->arena, rule->value);
+        return 0;
+    case KIND_REFUSE:
+        c = call_of(w, f);
+        return kind_refuse(&c, "%s", rule->what);
+    case KIND_CALL:
+        c = call_of(w, f);
+        return rule->call(&c, value, ret);
+    case KIND_DROP:
+    case KIND_CHECK:
+        break;
+    }
+    return 0;
+}
+
+/* ---- the walk ---- */
+
+static int copy(struct walk *w, const struct frame *f, const cJSON *value, const struct cursor *at,
+                size_t n, cJSON **ret);
+
+/* Looks at the value as a whole; *ret_end: the row that decides it, if one ends here. */
+static int check_here(struct walk *w, const struct frame *f, const cJSON *value,
+                      const struct cursor *at, size_t n, const struct kind_rule **ret_end)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct kind_call c;
+
+        if (*at[i].rest)
+            continue;
+        if (at[i].rule->action != KIND_CHECK) {
+            *ret_end = *ret_end ? *ret_end : at[i].rule;
+            continue;
+        }
+        c = call_of(w, f);
+        if (at[i].rule->call(&c, value, NULL))
+            return -1;
+    }
+    return 0;
+}
+
+static int copy_children(struct walk *w, const struct frame *f, const cJSON *value,
+                         const struct cursor *at, size_t n, cJSON *to)
+{
+    struct cursor below[MOST_ROWS];
+    size_t i = 0;
+
+    json_each(item, value)
+    {
+        struct frame inner = {f, json_is_object(value) ? item->string : NULL, i++};
+        size_t m = descend(at, n, inner.key, below);
+        cJSON *made = NULL;
+
+        if (json_is_null(item) && json_is_object(value))
+            continue;
+        if (copy(w, &inner, item, below, m, &made))
+            return -1;
+        if (made && inner.key)
+            object_add(w->arena, to, json_key(item), made);
+        else if (made)
+            json_append(to, made);
+    }
+    return 0;
+}
+
+static int copy(struct walk *w, const struct frame *f, const cJSON *value, const struct cursor *at,
+                size_t n, cJSON **ret)
+{
+    const struct kind_rule *end = NULL;
+
+    if (!n) {
+        *ret = w->rules->whole ? json_copy(w->arena, value) : NULL;
+        return 0;
+    }
+    if (check_here(w, f, value, at, n, &end))
+        return -1;
+    if (end)
+        return act(w, f, end, value, ret);
+    if (json_is_object(value))
+        *ret = json_new_object(w->arena);
+    else if (json_is_array(value))
+        *ret = json_new_array(w->arena);
+    else
+        *ret = w->rules->whole ? json_copy(w->arena, value) : NULL;
+    return json_count(value) ? copy_children(w, f, value, at, n, *ret) : 0;
+}
+
+/* Is the member one that has rules of its own? */
+static bool is_apart(const char *key)
+{
+    static const char *const apart[] = {"apiVersion", "kind", "metadata", "status"};
+    bool found = false;
+
+    for (size_t i = 0; i < COUNT(apart); i++)
+        found |= !strcmp(key, apart[i]);
+    return found;
+}
+
+static int walk(struct walk *w, const struct kind_rule *rows, bool status, const cJSON *from,
+                cJSON *to)
+{
+    struct cursor at[MOST_ROWS], below[MOST_ROWS];
+    size_t n = 0;
+
+    for (; rows->path && n < MOST_ROWS; rows++)
+        at[n++] = (struct cursor){rows, rows->path};
+    json_each(member, from)
+    {
+        struct frame f = {NULL, member->string, 0};
+        cJSON *made = NULL;
+        size_t m = 0;
+
+        if (json_is_null(member) ||
+            (status ? strcmp(member->string, "status") != 0 : is_apart(member->string)))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            size_t key = strcspn(at[i].rest, ".[");
+
+            if (strlen(member->string) == key && !strncmp(at[i].rest, member->string, key))
+                below[m++] = (struct cursor){at[i].rule, at[i].rest + key};
+        }
+        if (copy(w, &f, member, below, m, &made))
+            return -1;
+        if (made)
+            object_add(w->arena, to, json_key(member), made);
+    }
+    return 0;
+}
+
+/* ---- down ---- */
+
+static struct walk walk_of(struct arena *a, const struct translate_tenant *t,
+                           const struct kind_rules *rules, const cJSON *v, struct err *err)
+{
+    return (struct walk){.arena = a,
+                         .tenant = t,
+                         .rules = rules,
+                         .object = v,
+                         .ns = json_str_at(v, "metadata.namespace"),
+                         .name = json_str_at(v, "metadata.name"),
+                         .err = err};
+}
+
+static void add_digest(struct arena *a, cJSON *object)
+{
+    unsigned char digest[32];
+    char encoded[27];
+
+    sha256(json_text(a, object), digest);
+    base32_lower(digest, sizeof(digest), encoded, sizeof(encoded) - 1);
+    encoded[sizeof(encoded) - 1] = 0;
+    json_set_str(a, json_ensure_path(a, object, "metadata.annotations"), ANNOTATION_DIGEST,
+                 str_c(encoded));
+}
+
+int translate_kind(struct arena *a, const struct translate_tenant *t,
+                   const struct kind_rules *rules, const cJSON *v, cJSON **ret, struct err *err)
+{
+    struct walk w = walk_of(a, t, rules, v, err);
+    cJSON *object = json_new_object(a);
+    char name[64];
+
+    *ret = NULL;
+    add_str(a, object, "apiVersion", str_c(rules->api_version));
+    add_str(a, object, "kind", rules->kind ? str_c(rules->kind) : json_str(json_get(v, "kind")));
+    translate_name(t, w.ns, w.name, name);
+    object_add(a, object, STR("metadata"), translate_metadata(a, t, v, str_c(name)));
+    if (walk(&w, rules->down, false, v, object)) {
+        struct str why = arena_str(a, str_sub(err->message, 0, REFUSAL_BYTES));
+
+        return err_forbidden(err, str_c(rules->group), str_c(rules->plural), w.name, "%.*s",
+                             STR_F(why));
+    }
+    if (rules->finish) {
+        struct kind_call c = {a, t, v, w.ns, w.name, "", err};
+
+        rules->finish(&c, object);
+    }
+    add_digest(a, object);
+    *ret = object;
+    return 0;
+}
+
+void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
+                         const struct kind_rules *rules, const cJSON *v, translate_ref_cb each,
+                         void *ctx)
+{
+    struct err err;
+    struct walk w = walk_of(a, t, rules, v, &err);
+
+    err_init(&err, a);
+    if (walk(&w, rules->down, false, v, json_new_object(a)))
+        return; /* what is refused does not go down, and needs nothing there */
+    w.ref = each;
+    w.ref_ctx = ctx;
+    if (walk(&w, rules->down, false, v, json_new_object(a)))
+        err_clear(&err);
+}
+
+cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
+                        const struct kind_rules *rules, const cJSON *host, const cJSON *v)
+{
+    struct err err;
+    struct walk w = walk_of(a, t, rules, v, &err);
+    cJSON *ret = json_new_object(a);
+
+    err_init(&err, a);
+    return walk(&w, rules->up, true, host, ret) ? NULL : json_get(ret, "status");
+}
+
+cJSON *kind_body(struct arena *a, const cJSON *object)
+{
+    cJSON *ret = json_new_object(a);
+
+    json_each(member, object) if (!is_apart(member->string))
+        object_add(a, ret, json_key(member), json_copy(a, member));
+    return ret;
+}
+
+bool translate_kind_reads_namespaces(const struct kind_rules *rules)
+{
+    return rules->reads_namespaces;
+}
+
+bool translate_kind_is_fence(const struct kind_rules *rules)
+{
+    return rules->is_fence;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate (private)
+ *
+ * The rows by which configured kinds are translated, and the walk that applies them. */
+#pragma once
+
+#include <sublet/translate_kind.h>
+
+#include "impl.h"
+
+/* What a function of a row knows. */
+struct kind_call {
+    struct arena *arena;
+    const struct translate_tenant *tenant;
+    const cJSON *object; /* virtual */
+    struct str ns, name;
+    const char *path; /* of the value: "spec.rules[0].host" */
+    struct err *err;
+};
+
+enum kind_action {
+    KIND_KEEP,      /* copied, with everything below it */
+    KIND_REFERENCE, /* the name of an object of the same namespace; `what` is its kind */
+    KIND_SELECTOR,  /* a LabelSelector */
+    KIND_LABELS,    /* a map of labels to match, or a LabelSelector */
+    KIND_VALUE,     /* replaced by `value` */
+    KIND_DROP,      /* stays with the tenant */
+    KIND_REFUSE,    /* FORBIDDEN when it is there; `what` is the reason */
+    KIND_CALL,      /* made by a function; NULL leaves it out */
+    KIND_CHECK      /* looked at before what is below it is translated by other rows */
+};
+
+struct kind_rule {
+    const char *path; /* "spec.tls[*].secretName", "spec.*.name"; NULL ends a table */
+    enum kind_action action;
+    const char *what;
+    /* KIND_CALL, KIND_CHECK (ret is NULL there). -1: err is set. */
+    int (*call)(const struct kind_call *c, const cJSON *value, cJSON **ret);
+    const cJSON *value;
+};
+
+struct kind_rules {
+    const char *api_version; /* of the host object */
+    const char *kind;        /* NULL: that of the virtual object */
+    const char *group, *plural;
+    const struct kind_rule *down;
+    const struct kind_rule *up; /* below status; NULL: nothing comes up */
+    bool whole;                 /* what no row names goes down, and the whole status up */
+    bool reads_namespaces, is_fence;
+    /* Adds to the host object what follows from the absence of a value; may be NULL. */
+    void (*finish)(const struct kind_call *c, cJSON *host);
+};
+
+/* FORBIDDEN with the path of the value; returns -1. */
+int kind_refuse(const struct kind_call *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
+cJSON *kind_body(struct arena *a, const cJSON *object);
+/* The host's status by the rows `up`; NULL: there is none. */
+cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
+                        const struct kind_rules *rules, const cJSON *host, const cJSON *v);
+
+extern const struct kind_rules KIND_NETWORK_POLICY, KIND_INGRESS, KIND_DISRUPTION_BUDGET;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of each configured kind, and those that are a table alone. */
+
+#include "kind_impl.h"
+
+/* The status stays with the tenant's own disruption controller: evictions in the virtual cluster go
+ * by it. On the host the budget is the host's to apply to drains of its nodes. */
+static const struct kind_rule DISRUPTION_BUDGET[] = {
+    {"spec.minAvailable", KIND_KEEP},
+    {"spec.maxUnavailable", KIND_KEEP},
+    {"spec.unhealthyPodEvictionPolicy", KIND_KEEP},
+    {"spec.selector", KIND_SELECTOR},
+    {0},
+};
+
+const struct kind_rules KIND_DISRUPTION_BUDGET = {.api_version = "policy/v1",
+                                                  .kind = "PodDisruptionBudget",
+                                                  .group = "policy",
+                                                  .plural = "poddisruptionbudgets",
+                                                  .down = DISRUPTION_BUDGET};
+
+const struct kind_rules *translate_kind_rules(enum sync_down kind)
+{
+    static const struct kind_rules *const rules[N_SYNC_DOWN] = {
+        [DOWN_NETWORK_POLICIES] = &KIND_NETWORK_POLICY,
+        [DOWN_INGRESSES] = &KIND_INGRESS,
+        [DOWN_DISRUPTION_BUDGETS] = &KIND_DISRUPTION_BUDGET,
+    };
+
+    return rules[kind];
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configured kinds: changes of a host object that exists, and its status up. Must never remove what
+ * the host added to an object that has not changed, nor show a host name in a status. */
+
+#include "kind_impl.h"
+
+/* ---- updates ---- */
+
+/* Has `now` every value that is wanted? It may have more members. A list that goes down whole may
+ * have more items, in between as well: a webhook of the host may add some each time. */
+static bool covers(const cJSON *now, const cJSON *wanted, bool more)
+{
+    const cJSON *have;
+
+    if (json_is_object(wanted) && json_is_object(now)) {
+        json_each(member, wanted)
+        {
+            have = json_get(now, member->string);
+            if (!have || !covers(have, member, more))
+                return false;
+        }
+        return true;
+    }
+    if (!json_is_array(wanted) || !json_is_array(now))
+        return json_equal(now, wanted);
+    if (!more && json_count(now) != json_count(wanted))
+        return false;
+    have = json_first(now);
+    json_each(item, wanted)
+    {
+        while (more && have && !covers(have, item, more))
+            have = have->next;
+        if (!have || !covers(have, item, more))
+            return false;
+        have = have->next;
+    }
+    return true;
+}
+
+struct merge {
+    struct arena *arena;
+    bool replace; /* members that are not wanted any more are removed */
+    bool more;
+};
+
+static void put(const struct merge *m, cJSON **patch, struct str key, cJSON *value)
+{
+    if (!*patch)
+        *patch = json_new_object(m->arena);
+    object_add(m->arena, *patch, key, value);
+}
+
+/* NULL: nothing differs. */
+static cJSON *merge(const struct merge *m, const cJSON *now, const cJSON *wanted)
+{
+    cJSON *patch = NULL;
+
+    json_each(member, wanted)
+    {
+        const cJSON *have = json_get(now, member->string);
+        cJSON *inner;
+
+        if (json_is_object(have) && json_is_object(member)) {
+            inner = merge(m, have, member);
+            if (inner)
+                put(m, &patch, json_key(member), inner);
+        } else if (!have || !covers(have, member, m->more && !m->replace)) {
+            put(m, &patch, json_key(member), json_copy(m->arena, member));
+        }
+    }
+    if (!m->replace)
+        return patch;
+    json_each(member, now)
+    {
+        if (!json_get(wanted, member->string))
+            put(m, &patch, json_key(member), json_new_null(m->arena));
+    }
+    return patch;
+}
+
+static struct str digest_of(const cJSON *object)
+{
+    return json_str(json_get(json_path(object, "metadata.annotations"), ANNOTATION_DIGEST));
+}
+
+cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, const cJSON *host_now,
+                             const cJSON *host_wanted)
+{
+    struct merge m = {a, !str_eq(digest_of(host_now), digest_of(host_wanted)), rules->whole};
+    cJSON *ret = merge(&m, kind_body(a, host_now), kind_body(a, host_wanted));
+    cJSON *metadata = map_patch_metadata(a, host_now, host_wanted);
+
+    if (metadata) {
+        ret = ret ? ret : json_new_object(a);
+        object_add(a, ret, STR("metadata"), metadata);
+    }
+    return ret;
+}
+
+/* ---- status up ---- */
+
+struct up {
+    struct arena *arena;
+    const struct translate_tenant *tenant;
+    struct str host_name, ns, name;
+};
+
+static struct str text_up(const struct up *u, struct str key, struct str text)
+{
+    if (str_eqc(key, "message"))
+        return translate_text_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);
+    return translate_names_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);
+}
+
+/* A copy in which every string has the tenant's names. */
+static cJSON *value_up(const struct up *u, struct str key, const cJSON *value)
+{
+    cJSON *ret;
+
+    if (json_is_string(value))
+        return json_new_string(u->arena, text_up(u, key, json_str(value)));
+    if (!json_is_object(value) && !json_is_array(value))
+        return json_copy(u->arena, value);
+    ret = json_is_object(value) ? json_new_object(u->arena) : json_new_array(u->arena);
+    json_each(item, value)
+    {
+        if (json_is_object(value))
+            object_add(u->arena, ret, json_key(item), value_up(u, json_key(item), item));
+        else
+            json_append(ret, value_up(u, key, item));
+    }
+    return ret;
+}
+
+cJSON *translate_kind_status_up(struct arena *a, const struct translate_tenant *t,
+                                const struct kind_rules *rules, const cJSON *host, const cJSON *v)
+{
+    struct up u = {a, t, json_str_at(host, "metadata.name"), json_str_at(v, "metadata.namespace"),
+                   json_str_at(v, "metadata.name")};
+    cJSON *status = json_get(host, "status");
+
+    if (!rules->whole && !rules->up)
+        return NULL;
+    if (rules->up)
+        status = kind_status_rows(a, t, rules, host, v);
+    if (!json_is_object(status))
+        return NULL;
+    status = value_up(&u, STR("status"), status);
+    return json_equal(json_get(v, "status"), status) ? NULL : status;
+}
