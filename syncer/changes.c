@@ -4,6 +4,8 @@
  * kind's functions. */
 #include "engine.h"
 
+#include "objects/down.h"
+
 extern const struct controller_def SYNC_POD_CONTROLLER, SYNC_CONFIG_MAP_CONTROLLER,
     SYNC_SECRET_CONTROLLER, SYNC_SERVICE_CONTROLLER, SYNC_CLAIM_CONTROLLER, SYNC_NODE_CONTROLLER,
     SYNC_STORAGE_CLASS_CONTROLLER, SYNC_PRIORITY_CLASS_CONTROLLER;
@@ -127,6 +129,14 @@ static void claim_changed(struct syncer *s, enum sync_id id, const struct host_o
     sync_events_object_known(s, now);
 }
 
+/* Of a kind that the configuration enables. */
+static void configured_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
+                               const struct host_object *before)
+{
+    add_owner(s, id, now, before);
+    sync_events_object_known(s, now);
+}
+
 static void node_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                          const struct host_object *before)
 {
@@ -141,8 +151,18 @@ static void storage_class_changed(struct syncer *s, enum sync_id id, const struc
     sync_classes_look(s);
 }
 
+static void pod_refs(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *pod,
+                     translate_ref_cb each, void *ctx)
+{
+    (void)s;
+    (void)a;
+    (void)id;
+    translate_pod_refs(pod, each, ctx);
+}
+
 static const struct sync_handlers FIXED[N_SYNC_FIXED] = {
-    [SYNC_PODS] = {&SYNC_POD_CONTROLLER, .changed = pod_changed, .fits_host = sync_pod_fits_host},
+    [SYNC_PODS] = {&SYNC_POD_CONTROLLER, .changed = pod_changed, .fits_host = sync_pod_fits_host,
+                   .refs = pod_refs},
     [SYNC_CONFIG_MAPS] = {&SYNC_CONFIG_MAP_CONTROLLER, drop_data, config_map_changed},
     [SYNC_SECRETS] = {&SYNC_SECRET_CONTROLLER, drop_data, secret_changed},
     [SYNC_SERVICES] = {&SYNC_SERVICE_CONTROLLER, .changed = service_changed},
@@ -157,4 +177,5 @@ static const struct sync_handlers FIXED[N_SYNC_FIXED] = {
 void syncer_make_kinds(struct syncer *s)
 {
     sync_kinds_init(s, FIXED);
+    sync_down_add_kinds(s, configured_changed);
 }

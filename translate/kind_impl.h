@@ -61,4 +61,4 @@ cJSON *kind_body(struct arena *a, const cJSON *object);
 cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
                         const struct kind_rules *rules, const cJSON *host, const cJSON *v);
 
-extern const struct kind_rules KIND_NETWORK_POLICY, KIND_INGRESS, KIND_DISRUPTION_BUDGET;
+extern const struct kind_rules RULES_NETWORK_POLICY, RULES_INGRESS, RULES_DISRUPTION_BUDGET;

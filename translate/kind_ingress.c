@@ -111,10 +111,10 @@ static void settle_class(const struct kind_call *c, cJSON *host)
     json_remove(json_path(host, "metadata.annotations"), LEGACY_CLASS);
 }
 
-const struct kind_rules KIND_INGRESS = {.api_version = "networking.k8s.io/v1",
-                                        .kind = "Ingress",
-                                        .group = "networking.k8s.io",
-                                        .plural = "ingresses",
-                                        .down = DOWN,
-                                        .up = UP,
-                                        .finish = settle_class};
+const struct kind_rules RULES_INGRESS = {.api_version = "networking.k8s.io/v1",
+                                         .kind = "Ingress",
+                                         .group = "networking.k8s.io",
+                                         .plural = "ingresses",
+                                         .down = DOWN,
+                                         .up = UP,
+                                         .finish = settle_class};

@@ -151,11 +151,11 @@ static void select_all(const struct kind_call *c, cJSON *host)
                    translate_label_selector(c->arena, c->tenant, c->ns, json_new_object(c->arena)));
 }
 
-const struct kind_rules KIND_NETWORK_POLICY = {.api_version = "networking.k8s.io/v1",
-                                               .kind = "NetworkPolicy",
-                                               .group = "networking.k8s.io",
-                                               .plural = "networkpolicies",
-                                               .down = DOWN,
-                                               .reads_namespaces = true,
-                                               .is_fence = true,
-                                               .finish = select_all};
+const struct kind_rules RULES_NETWORK_POLICY = {.api_version = "networking.k8s.io/v1",
+                                                .kind = "NetworkPolicy",
+                                                .group = "networking.k8s.io",
+                                                .plural = "networkpolicies",
+                                                .down = DOWN,
+                                                .reads_namespaces = true,
+                                                .is_fence = true,
+                                                .finish = select_all};

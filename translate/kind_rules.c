@@ -13,18 +13,18 @@ static const struct kind_rule DISRUPTION_BUDGET[] = {
     {0},
 };
 
-const struct kind_rules KIND_DISRUPTION_BUDGET = {.api_version = "policy/v1",
-                                                  .kind = "PodDisruptionBudget",
-                                                  .group = "policy",
-                                                  .plural = "poddisruptionbudgets",
-                                                  .down = DISRUPTION_BUDGET};
+const struct kind_rules RULES_DISRUPTION_BUDGET = {.api_version = "policy/v1",
+                                                   .kind = "PodDisruptionBudget",
+                                                   .group = "policy",
+                                                   .plural = "poddisruptionbudgets",
+                                                   .down = DISRUPTION_BUDGET};
 
 const struct kind_rules *translate_kind_rules(enum sync_down kind)
 {
     static const struct kind_rules *const rules[N_SYNC_DOWN] = {
-        [DOWN_NETWORK_POLICIES] = &KIND_NETWORK_POLICY,
-        [DOWN_INGRESSES] = &KIND_INGRESS,
-        [DOWN_DISRUPTION_BUDGETS] = &KIND_DISRUPTION_BUDGET,
+        [DOWN_NETWORK_POLICIES] = &RULES_NETWORK_POLICY,
+        [DOWN_INGRESSES] = &RULES_INGRESS,
+        [DOWN_DISRUPTION_BUDGETS] = &RULES_DISRUPTION_BUDGET,
     };
 
     return rules[kind];

@@ -2,9 +2,17 @@
 /* Configured kinds: changes of a host object that exists, and its status up. Must never remove what
  * the host added to an object that has not changed, nor show a host name in a status. */
 
+#include <string.h>
+
 #include "kind_impl.h"
 
 /* ---- updates ---- */
+
+/* Servers leave out what is empty. */
+static bool is_empty(const cJSON *value)
+{
+    return (json_is_array(value) || json_is_object(value)) && !json_count(value);
+}
 
 /* Has `now` every value that is wanted? It may have more members. A list that goes down whole may
  * have more items, in between as well: a webhook of the host may add some each time. */
@@ -16,7 +24,7 @@ static bool covers(const cJSON *now, const cJSON *wanted, bool more)
         json_each(member, wanted)
         {
             have = json_get(now, member->string);
-            if (!have || !covers(have, member, more))
+            if (have ? !covers(have, member, more) : !is_empty(member))
                 return false;
         }
         return true;
@@ -64,7 +72,7 @@ static cJSON *merge(const struct merge *m, const cJSON *now, const cJSON *wanted
             inner = merge(m, have, member);
             if (inner)
                 put(m, &patch, json_key(member), inner);
-        } else if (!have || !covers(have, member, m->more && !m->replace)) {
+        } else if (have ? !covers(have, member, m->more && !m->replace) : !is_empty(member)) {
             put(m, &patch, json_key(member), json_copy(m->arena, member));
         }
     }
@@ -76,6 +84,35 @@ static cJSON *merge(const struct merge *m, const cJSON *now, const cJSON *wanted
             put(m, &patch, json_key(member), json_new_null(m->arena));
     }
     return patch;
+}
+
+/* Is spec.<key> ours to write? Then one that we did not write is not ours to keep: it may open what
+ * the tenant, or a row, has closed. */
+static bool is_ours(const struct kind_rules *rules, const char *key)
+{
+    size_t n = strlen(key);
+
+    for (const struct kind_rule *row = rules->down; row->path; row++) {
+        const char *rest = row->path + sizeof("spec.") - 1;
+
+        if (!strncmp(row->path, "spec.", sizeof("spec.") - 1) && !strncmp(rest, key, n) &&
+            (!rest[n] || rest[n] == '.' || rest[n] == '['))
+            return true;
+    }
+    return false;
+}
+
+static void remove_others(struct arena *a, const struct kind_rules *rules, const cJSON *now,
+                          const cJSON *wanted, cJSON **patch)
+{
+    json_each(member, json_get(now, "spec"))
+    {
+        if (json_get(json_get(wanted, "spec"), member->string) || is_empty(member) ||
+            !is_ours(rules, member->string))
+            continue;
+        *patch = *patch ? *patch : json_new_object(a);
+        json_set(a, json_ensure_object(a, *patch, "spec"), member->string, json_new_null(a));
+    }
 }
 
 static struct str digest_of(const cJSON *object)
@@ -90,6 +127,8 @@ cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, co
     cJSON *ret = merge(&m, kind_body(a, host_now), kind_body(a, host_wanted));
     cJSON *metadata = map_patch_metadata(a, host_now, host_wanted);
 
+    if (!rules->whole)
+        remove_others(a, rules, host_now, host_wanted, &ret);
     if (metadata) {
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, STR("metadata"), metadata);

@@ -2,58 +2,15 @@
  * room: vapi
  *
  * The tenant's control plane for higher rooms: open and close, the in-process client that
- * controllers and the syncer use, and the hooks through which the syncer takes part. */
+ * controllers and the syncer use, and the hooks through which the syncer takes part (vapi_hooks.h). */
 #pragma once
 
 #include <sublet/auth.h>
 #include <sublet/config.h>
 #include <sublet/registry.h>
+#include <sublet/vapi_hooks.h>
 
 struct uv_loop_s;
-struct proxy;
-
-/* The syncer's part in the API. Any member may be NULL. The syncer registers before
- * vapi_start(). */
-struct vapi_hooks {
-    void *ctx;
-    /* Called right before a write is passed to the store, synchronously, for every resource: may
-     * refuse, may put store records that land in the same transaction. old NULL: create; object
-     * NULL: delete. With dry_run nothing may be put. */
-    int (*before_store)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
-                        const cJSON *old, bool dry_run, struct err *err);
-    /* Checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
-     * Templates of workloads come as a pod (is_template); for them a refusal becomes a Warning.
-     * warn() adds a Warning to an answer that is no refusal; a dry run gets more of them. */
-    int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
-                     struct err *err);
-    /* The same for a claim (old NULL: created). Templates of claims in a StatefulSet come as a
-     * claim, and a refusal becomes a Warning. */
-    int (*check_claim)(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
-                       struct err *err);
-    /* Whether such a pod may run on this node, whatever it tolerates; for controllers that choose
-     * nodes themselves. */
-    bool (*node_admits)(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
-                        struct str node);
-    /* May change the object and may wait (a Service gets its host ClusterIP here). Must call done()
-     * exactly once, not before returning. err is NULL for success. The object stays valid until
-     * then. */
-    void (*admit)(void *ctx, struct arena *a, const struct resource *r, cJSON *object,
-                  const cJSON *old, bool dry_run,
-                  void (*done)(void *done_ctx, const struct err *err), void *done_ctx);
-    bool (*wants_admit)(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old);
-    /* The write for which admit() reserved something will not be stored. */
-    void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
-    /* Logs, exec, attach, port-forward and proxies (proxy.h): authorized, checked, of an existing
-     * pod or service. Answers now or later. NULL: 501. */
-    void (*connect)(void *ctx, struct proxy *p);
-    /* A document of the host's own OpenAPI v3 ("/openapi/v3", "/openapi/v3/apis/apps/v1?hash=..."),
-     * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is
-     * valid until done() returned. NULL: built-in types have no descriptions. */
-    void (*openapi)(void *ctx, struct str path, int64_t timeout_ms,
-                    void (*done)(void *done_ctx, struct str body, const struct err *err),
-                    void *done_ctx);
-};
 
 /* During admit(): adds a Warning to the answer of that request. done_ctx is admit()'s. */
 void vapi_admit_warn(void *done_ctx, struct str text);

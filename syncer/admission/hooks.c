@@ -6,6 +6,7 @@
 #include "admission/compare.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
+#include "objects/down.h"
 #include "objects/objects.h"
 #include "pods/pods.h"
 #include "streams/streams.h"
@@ -81,6 +82,17 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
         return -1;
     err_clear(err);
     return 0;
+}
+
+static int check_synced(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
+                        const cJSON *old, struct err *err)
+{
+    return sync_down_check(ctx, a, r, object, old, err);
+}
+
+static bool has_effect(void *ctx, const struct resource *r)
+{
+    return sync_down_has(ctx, r);
 }
 
 static bool node_admits(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
@@ -246,6 +258,8 @@ void sync_hooks_register(struct syncer *s)
                                .check_pod = check_pod,
                                .node_admits = node_admits,
                                .check_claim = check_claim,
+                               .check_synced = check_synced,
+                               .has_effect = has_effect,
                                .admit = admit,
                                .wants_admit = wants_admit,
                                .admit_undo = admit_undo,

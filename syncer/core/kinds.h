@@ -39,6 +39,9 @@ struct sync_handlers {
     /* Does the host object, which carries another virtual uid, match the translation of this
      * virtual object? NULL: always. */
     bool (*fits_host)(struct sync_run *run);
+    /* ConfigMaps, Secrets and claims that must be on the host for this virtual object; or NULL. */
+    void (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                 translate_ref_cb each, void *ctx);
 };
 
 enum sync_direction { SYNC_DOWN, SYNC_UP };
@@ -54,7 +57,7 @@ struct sync_kind {
     /* Of configured kinds: */
     const char *kind; /* "Ingress" */
     enum sync_direction direction;
-    const struct sync_rules *rules;
+    struct sync_rules *rules;
     const struct sync_handlers *handlers;
 };
 

@@ -7,13 +7,14 @@
 
 #include "core/run.h"
 
-/* --- refs.c: which ConfigMaps, Secrets and claims pods need --- */
+/* --- refs.c: which ConfigMaps, Secrets and claims other objects need --- */
 struct refs *sync_refs_new(struct syncer *s);
 struct refs *sync_refs_free(struct refs *r);
-/* pod NULL: it is deleted. Adds the keys that became referenced or unreferenced. */
-void sync_refs_pod(struct refs *r, struct str pod_key, const cJSON *pod);
+/* key: "ns/name"; object NULL: it needs none any more. Adds the keys that became referenced or
+ * unreferenced. */
+void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJSON *object);
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name);
-/* It exists on the host now: adds the pods that refer to it. */
+/* It exists on the host now: adds what refers to it. */
 void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name);
 
 /* --- relabel.c: labels whose host keys changed --- */

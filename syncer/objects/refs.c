@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reference counts of the ConfigMaps, Secrets and claims that the tenant's pods refer to: only
- * those go to the host, and they are deleted there after the last pod. In memory only: the counts
- * follow from the pods. Must never keep a reference of a deleted pod. */
+/* Reference counts of the ConfigMaps, Secrets and claims that the tenant's pods and objects of
+ * configured kinds refer to: only those go to the host, and they are deleted there after the last
+ * referrer. In memory only: the counts follow from the referrers. Must never keep a reference of a
+ * deleted one. */
 
 #include "objects/objects.h"
 #include "host/map.h"
 #include <assert.h>
 #include <string.h>
 
-#define MAX_REFS 1024 /* of one pod; the API's own limits are far lower */
+#define MAX_REFS 1024 /* of one object; a pod's own limits are far lower */
 
 struct ref {
     struct map_entry entry; /* "secrets/ns/name" */
     char *key;
-    struct ref_pod **pods;
+    struct referrer **from;
     size_t n, capacity;
 };
 
-struct ref_pod {
-    struct map_entry entry; /* "ns/name" */
+struct referrer {
+    struct map_entry entry; /* "pods/ns/name" */
     char *key;
+    enum sync_id id;
     struct ref **refs;
     size_t n;
 };
 
 struct refs {
     struct syncer *syncer;
-    struct map refs, pods;
+    struct map refs, referrers;
 };
 
 /* --- refs --- */
@@ -55,11 +57,11 @@ static struct ref *ref_get(struct refs *r, struct str key)
     return ref;
 }
 
-static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *pod)
+static void ref_drop(struct refs *r, struct ref *ref, const struct referrer *by)
 {
     for (size_t i = 0; i < ref->n; i++) {
-        if (ref->pods[i] == pod) {
-            ref->pods[i] = ref->pods[--ref->n];
+        if (ref->from[i] == by) {
+            ref->from[i] = ref->from[--ref->n];
             break;
         }
     }
@@ -67,12 +69,12 @@ static void ref_drop_pod(struct refs *r, struct ref *ref, const struct ref_pod *
         return;
     sync_map_remove(&r->refs, &ref->entry);
     requeue(r, str_c(ref->key));
-    mem_free(ref->pods);
+    mem_free(ref->from);
     mem_free(ref->key);
     mem_free(ref);
 }
 
-/* --- pods --- */
+/* --- referrers --- */
 
 struct gather {
     struct syncer *syncer;
@@ -99,95 +101,95 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     g->keys[g->n++] = key;
 }
 
-static void gather_refs(struct gather *g, struct syncer *s, struct arena *a, struct str pod_key,
-                        const cJSON *pod)
+static void gather_refs(struct gather *g, struct syncer *s, struct arena *a, enum sync_id id,
+                        struct str key, const cJSON *object)
 {
     struct str name;
 
     *g = (struct gather){.syncer = s, .arena = a};
     g->keys = arena_alloc(a, MAX_REFS * sizeof(*g->keys));
-    if (key_split(pod_key, &g->ns, &name))
-        translate_pod_refs(pod, on_ref, g);
+    if (key_split(key, &g->ns, &name))
+        s->kinds[id].handlers->refs(s, a, id, object, on_ref, g);
 }
 
-static bool same(const struct ref_pod *pod, const struct gather *g)
+static bool same(const struct referrer *by, const struct gather *g)
 {
-    if (pod->n != g->n)
+    if (by->n != g->n)
         return false;
     for (size_t i = 0; i < g->n; i++)
-        if (!str_eqc(g->keys[i], pod->refs[i]->key))
+        if (!str_eqc(g->keys[i], by->refs[i]->key))
             return false;
     return true;
 }
 
-static void drop_all(struct refs *r, struct ref_pod *pod, struct ref **refs, size_t n)
+static void drop_all(struct refs *r, struct referrer *by, struct ref **refs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        ref_drop_pod(r, refs[i], pod);
+        ref_drop(r, refs[i], by);
     mem_free(refs);
 }
 
-static void pod_free(struct refs *r, struct ref_pod *pod)
+static void referrer_free(struct refs *r, struct referrer *by)
 {
-    drop_all(r, pod, pod->refs, pod->n);
-    sync_map_remove(&r->pods, &pod->entry);
-    mem_free(pod->key);
-    mem_free(pod);
+    drop_all(r, by, by->refs, by->n);
+    sync_map_remove(&r->referrers, &by->entry);
+    mem_free(by->key);
+    mem_free(by);
 }
 
-static struct ref_pod *pod_get(struct refs *r, struct str key)
+static struct referrer *referrer_get(struct refs *r, enum sync_id id, struct str key)
 {
-    struct map_entry *e = sync_map_get(&r->pods, key);
-    struct ref_pod *pod;
+    struct map_entry *e = sync_map_get(&r->referrers, key);
+    struct referrer *by;
 
     if (e)
-        return CONTAINER(e, struct ref_pod, entry);
-    pod = NEW(struct ref_pod);
-    pod->key = mem_strdup(key);
-    sync_map_put(&r->pods, &pod->entry, str_c(pod->key));
-    return pod;
+        return CONTAINER(e, struct referrer, entry);
+    by = NEW(struct referrer);
+    by->id = id;
+    by->key = mem_strdup(key);
+    sync_map_put(&r->referrers, &by->entry, str_c(by->key));
+    return by;
 }
 
 /* Adds the current references before it drops the previous ones, so that none that stays reaches 0.
  */
-static void set_refs(struct refs *r, struct ref_pod *pod, const struct gather *g)
+static void set_refs(struct refs *r, struct referrer *by, const struct gather *g)
 {
-    struct ref **old = pod->refs;
-    size_t n_old = pod->n;
+    struct ref **old = by->refs;
+    size_t n_old = by->n;
 
-    pod->n = g->n;
-    pod->refs = g->n ? mem_alloc(g->n * sizeof(struct ref *)) : NULL;
+    by->n = g->n;
+    by->refs = g->n ? mem_alloc(g->n * sizeof(struct ref *)) : NULL;
     for (size_t i = 0; i < g->n; i++) {
         struct ref *ref = ref_get(r, g->keys[i]);
 
         if (ref->n == ref->capacity) {
             ref->capacity = ref->capacity ? ref->capacity * 2 : 2;
-            ref->pods = mem_realloc(ref->pods, ref->capacity * sizeof(*ref->pods));
+            ref->from = mem_realloc(ref->from, ref->capacity * sizeof(*ref->from));
         }
-        ref->pods[ref->n++] = pod;
-        pod->refs[i] = ref;
+        ref->from[ref->n++] = by;
+        by->refs[i] = ref;
     }
-    drop_all(r, pod, old, n_old);
+    drop_all(r, by, old, n_old);
 }
 
-void sync_refs_pod(struct refs *r, struct str pod_key, const cJSON *pod)
+void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJSON *object)
 {
-    struct map_entry *e = sync_map_get(&r->pods, pod_key);
-    struct ref_pod *known = e ? CONTAINER(e, struct ref_pod, entry) : NULL;
-    struct arena *a;
+    struct arena *a = arena_new(0);
+    struct str full = arena_printf(a, "%s/%.*s", r->syncer->kinds[id].record, STR_F(key));
+    struct map_entry *e = sync_map_get(&r->referrers, full);
+    struct referrer *known = e ? CONTAINER(e, struct referrer, entry) : NULL;
     struct gather g;
 
-    if (!pod) {
-        if (known)
-            pod_free(r, known);
-        return;
+    if (object) {
+        gather_refs(&g, r->syncer, a, id, key, object);
+        if (!known && g.n)
+            known = referrer_get(r, id, full);
+        if (known && !same(known, &g))
+            set_refs(r, known, &g);
+    } else if (known) {
+        referrer_free(r, known);
     }
-    a = arena_new(0);
-    gather_refs(&g, r->syncer, a, pod_key, pod);
-    if (!known && g.n)
-        known = pod_get(r, pod_key);
-    if (known && !same(known, &g))
-        set_refs(r, known, &g);
     arena_free(a);
 }
 
@@ -212,10 +214,11 @@ void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str n
     struct ref *ref = lookup(r, id, ns, name);
 
     for (size_t i = 0; ref && i < ref->n; i++) {
-        struct str pod_ns, pod_name;
+        struct str rest = str_c(ref->from[i]->key), by_ns, by_name;
 
-        if (key_split(str_c(ref->pods[i]->key), &pod_ns, &pod_name))
-            syncer_add(r->syncer, SYNC_PODS, pod_ns, pod_name);
+        str_cut(&rest, '/');
+        if (key_split(rest, &by_ns, &by_name))
+            syncer_add(r->syncer, ref->from[i]->id, by_ns, by_name);
     }
 }
 
@@ -227,23 +230,23 @@ struct refs *sync_refs_new(struct syncer *s)
 
     r->syncer = s;
     sync_map_init(&r->refs, rng_u64(vapi_rng(s->api)));
-    sync_map_init(&r->pods, rng_u64(vapi_rng(s->api)));
+    sync_map_init(&r->referrers, rng_u64(vapi_rng(s->api)));
     return r;
 }
 
-static void free_pod(void *ctx, struct map_entry *e)
+static void free_referrer(void *ctx, struct map_entry *e)
 {
-    pod_free(ctx, CONTAINER(e, struct ref_pod, entry));
+    referrer_free(ctx, CONTAINER(e, struct referrer, entry));
 }
 
 struct refs *sync_refs_free(struct refs *r)
 {
     if (!r)
         return NULL;
-    sync_map_each(&r->pods, free_pod, r);
+    sync_map_each(&r->referrers, free_referrer, r);
     assert(!r->refs.n);
     sync_map_fini(&r->refs);
-    sync_map_fini(&r->pods);
+    sync_map_fini(&r->referrers);
     mem_free(r);
     return NULL;
 }

@@ -207,10 +207,10 @@ static void count_refs(struct syncer *s, const struct store_event *e)
     cJSON *pod;
 
     if (e->type == STORE_DELETED) {
-        sync_refs_pod(s->refs, key, NULL);
+        sync_refs_object(s->refs, SYNC_PODS, key, NULL);
     } else if (may_change_refs(e)) {
         pod = vapi_tree(a, e->object);
-        sync_refs_pod(s->refs, key, pod_is_finished(pod) ? NULL : pod);
+        sync_refs_object(s->refs, SYNC_PODS, key, pod_is_finished(pod) ? NULL : pod);
     }
     arena_free(a);
 }

@@ -104,7 +104,8 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
     const cJSON *template_;
     struct err why;
 
-    if (admit_claim_shape(c, h, object, old, err))
+    if (admit_claim_shape(c, h, object, old, err) ||
+        (h->check_synced && h->check_synced(h->ctx, c->arena, c->resource, object, old, err)))
         return -1;
     if (!h->check_pod)
         return 0;

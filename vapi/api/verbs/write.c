@@ -586,6 +586,13 @@ static bool warns(const struct write *w)
                json_i64_at(w->old, "metadata.generation", 0);
 }
 
+static bool is_synced(const struct call *c)
+{
+    const struct vapi_hooks *h = vapi_get_hooks(c->api);
+
+    return h->has_effect && h->has_effect(h->ctx, c->resource);
+}
+
 static enum outcome step_validate(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -603,7 +610,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
         meta_warn_finalizers(c, w->object, w->old);
     if (r->built_in && r->built_in->warnings && !on_status(c) && warns(w))
         r->built_in->warnings(c->arena, w->object, on_kind_warning, c);
-    if (!on_status(c))
+    if (!on_status(c) && !is_synced(c))
         kinds_warn_no_effect(c->arena, r, w->object, on_kind_warning, c);
     return GO_ON;
 }

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of configured kinds, down to the host: created after their record, kept as they are
+ * wanted, their status copied up, deleted by the record's proof. A host object that is deleted there
+ * is created again. One controller serves all kinds: what differs is in the rules of translate. Must
+ * never let an object go down that admission would refuse now. */
+#include "objects/down.h"
+#include "objects/objects.h"
+
+#include <sublet/translate_kind.h>
+
+#define FOUGHT_MS 60000
+
+struct sync_rules {
+    const struct kind_rules *kind;
+    struct controller_def controller;
+    struct controller_source sources[3];
+    struct sync_handlers handlers;
+    bool again; /* a rescan is deferred */
+};
+
+/* --- translation --- */
+
+static bool on_namespace_object(void *ctx, const struct store_object *o)
+{
+    struct {
+        struct arena *arena;
+        cJSON *list;
+    } *gather = ctx;
+
+    json_append(gather->list, vapi_tree(gather->arena, o));
+    return true;
+}
+
+static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
+                     const cJSON *object, cJSON **ret, struct err *err)
+{
+    struct translate_tenant tenant = s->tenant;
+    struct {
+        struct arena *arena;
+        cJSON *list;
+    } gather = {a, json_new_array(a)};
+
+    if (translate_kind_reads_namespaces(rules)) {
+        if (store_scan(s->store, syncer_resource(s, "", "namespaces")->storage, STR_NULL, STR_NULL,
+                       STR_NULL, 0, on_namespace_object, &gather, err))
+            return -1;
+        tenant.namespaces = gather.list;
+    }
+    return translate_kind(a, &tenant, rules, object, ret, err);
+}
+
+static const struct kind_rules *rules_of(const struct sync_run *run)
+{
+    return run->syncer->kinds[run->id].rules->kind;
+}
+
+/* --- one key --- */
+
+/* Stored before the configuration changed, or by a version that did not check. What is on the host
+ * is removed; a fence stays, since its absence would permit more. */
+static void refused(struct sync_run *run, const struct err *err)
+{
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err->message));
+    if (!translate_kind_is_fence(rules_of(run)))
+        sync_finish_gone(run, -1);
+}
+
+static void on_patched(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    cJSON *now = NULL, *wanted = NULL;
+    struct err why;
+
+    err_init(&why, run->arena);
+    if (err && (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT)) {
+        reconcile_again_after(run->reconcile, 200); /* deleted or replaced concurrently */
+        return;
+    }
+    if (err) {
+        sync_refused(run, err);
+        return;
+    }
+    if (json_parse(run->arena, answer->body, &now, NULL) ||
+        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &wanted, &why) ||
+        !translate_kind_update(run->arena, rules_of(run), now, wanted)) {
+        reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
+        syncer_add(run->syncer, run->id, run->ns, run->name);
+        return;
+    }
+    /* A webhook or a controller of the host undoes the patch: not repeated at once. */
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                    "the host cluster changes what this virtual cluster writes to it");
+    reconcile_again_after(run->reconcile, FOUGHT_MS);
+}
+
+static void patch(struct sync_run *run, cJSON *body)
+{
+    struct host_request q = {.method = "PATCH", .content_type = "application/merge-patch+json"};
+
+    json_set_str(run->arena, json_ensure_object(run->arena, body, "metadata"), "uid",
+                 run->host_uid);
+    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
+    q.body = json_text(run->arena, body);
+    sync_send(run, &q, on_patched);
+}
+
+static void status_up(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    const struct sync_kind *k = &s->kinds[run->id];
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural));
+    cJSON *status =
+        translate_kind_status_up(run->arena, &s->tenant, rules_of(run), run->host, run->virtual_);
+
+    if (!status || !r)
+        return;
+    json_set(run->arena, run->virtual_, "status", status);
+    if (resource_sub(r, STR("status")))
+        reconcile_update_status(run->reconcile, r, run->virtual_);
+    else
+        reconcile_update(run->reconcile, r, run->virtual_);
+}
+
+static void present(struct sync_run *run, const cJSON *wanted)
+{
+    cJSON *body;
+
+    if (sync_settle_owner(run))
+        return;
+    if (!run->host) {
+        if (!object_is_terminating(run->virtual_))
+            sync_create(run, wanted);
+        return;
+    }
+    if (object_is_terminating(run->host))
+        return; /* created again once it is deleted */
+    body = translate_kind_update(run->arena, rules_of(run), run->host, wanted);
+    if (body)
+        patch(run, body);
+    else
+        status_up(run);
+}
+
+static void reconcile_down(struct reconcile *r)
+{
+    struct syncer *s = syncer_of(r);
+    enum sync_id id = sync_id_of(r);
+    struct sync_run run;
+    struct err err;
+    cJSON *wanted;
+
+    if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
+        return;
+    if (!syncer_ready(s, id, id, id) || !sync_run_init(&run, r, id))
+        return;
+    err_init(&err, run.arena);
+    if (!run.virtual_)
+        sync_finish_gone(&run, -1);
+    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &wanted, &err))
+        refused(&run, &err);
+    else
+        present(&run, wanted);
+}
+
+/* --- events of the virtual cluster --- */
+
+static void refs_of(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                    translate_ref_cb each, void *ctx)
+{
+    translate_kind_refs(a, &s->tenant, s->kinds[id].rules->kind, object, each, ctx);
+}
+
+static void map_object(struct controller *c, const struct store_event *e)
+{
+    const struct sync_watch *w = controller_state(c);
+    struct arena *a = arena_new(0);
+
+    sync_refs_object(w->syncer->refs, w->id, key_join(a, e->object->ns, e->object->name),
+                     e->type == STORE_DELETED ? NULL : vapi_tree(a, e->object));
+    arena_free(a);
+    controller_map_self(c, e);
+}
+
+static void on_again(void *ctx)
+{
+    struct sync_watch *w = ctx;
+
+    w->syncer->kinds[w->id].rules->again = false;
+    syncer_rescan(w->syncer, w->id);
+}
+
+/* Selectors of namespaces went down as names. */
+static void map_namespace(struct controller *c, const struct store_event *e)
+{
+    struct sync_watch *w = controller_state(c);
+    struct sync_rules *rules = w->syncer->kinds[w->id].rules;
+
+    if (rules->again || (e->previous && str_eq(e->previous->labels, e->object->labels)))
+        return;
+    rules->again = true;
+    syncer_defer(w->syncer, on_again, w);
+}
+
+/* --- admission --- */
+
+static const struct sync_rules *rules_for(const struct syncer *s, const struct resource *r)
+{
+    for (size_t id = N_SYNC_FIXED; id < s->n_kinds; id++) {
+        const struct sync_kind *k = &s->kinds[id];
+
+        if (k->direction == SYNC_DOWN && k->handlers->refs == refs_of &&
+            str_eqc(r->plural, k->plural) && str_eqc(r->group, k->group))
+            return k->rules;
+    }
+    return NULL;
+}
+
+bool sync_down_has(const struct syncer *s, const struct resource *r)
+{
+    return rules_for(s, r) != NULL;
+}
+
+static bool is_same(const cJSON *object, const cJSON *old, const char *path)
+{
+    const cJSON *is = json_path(object, path), *was = json_path(old, path);
+
+    return is && was ? json_equal(is, was) : is == was;
+}
+
+int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
+                    const cJSON *object, const cJSON *old, struct err *err)
+{
+    const struct sync_rules *rules = rules_for(s, r);
+    cJSON *wanted;
+
+    if (!rules ||
+        (old && is_same(object, old, "spec") && is_same(object, old, "metadata.annotations")))
+        return 0;
+    return translate(s, a, rules->kind, object, &wanted, err);
+}
+
+/* --- the rows --- */
+
+struct adding {
+    struct syncer *syncer;
+    void (*changed)(struct syncer *s, enum sync_id id, const struct host_object *now,
+                    const struct host_object *before);
+};
+
+static void add_kind(const struct adding *x, const char *group, const char *version,
+                     const char *plural, const struct kind_rules *kind)
+{
+    struct arena *a = x->syncer->arena;
+    struct sync_rules *rules = ARENA_NEW(a, struct sync_rules);
+    const char *record = arena_printf(a, "%s.%s", plural, group).p;
+    struct sync_kind row = {.plural = plural,
+                            .group = group,
+                            .root = arena_printf(a, "/apis/%s/%s", group, version).p,
+                            .namespaced = true,
+                            .labelled = true,
+                            .maps = true,
+                            .record = record,
+                            .direction = SYNC_DOWN,
+                            .rules = rules,
+                            .handlers = &rules->handlers};
+
+    rules->kind = kind;
+    rules->sources[0] = (struct controller_source){group, plural, map_object};
+    if (translate_kind_reads_namespaces(kind))
+        rules->sources[1] = (struct controller_source){"", "namespaces", map_namespace};
+    rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
+                                                .sources = rules->sources,
+                                                .reconcile = reconcile_down};
+    rules->handlers = (struct sync_handlers){
+        .controller = &rules->controller, .changed = x->changed, .refs = refs_of};
+    sync_kind_add(x->syncer, &row);
+}
+
+void sync_down_add_kinds(struct syncer *s, void (*changed)(struct syncer *s, enum sync_id id,
+                                                           const struct host_object *now,
+                                                           const struct host_object *before))
+{
+    const struct config_to_host *to = s->config->to_host;
+    struct adding x = {s, changed};
+
+    for (int i = 0; i < N_SYNC_DOWN; i++) {
+        const struct config_down_kind *k = &CONFIG_DOWN_KINDS[i];
+
+        if (to->enabled[i])
+            add_kind(&x, k->group, k->version, k->plural, translate_kind_rules((enum sync_down)i));
+    }
+    for (size_t i = 0; i < to->n_custom; i++)
+        add_kind(&x, to->custom[i].group, to->custom[i].version, to->custom[i].plural,
+                 translate_custom_rules(s->arena, &to->custom[i]));
+}

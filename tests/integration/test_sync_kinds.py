@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds that sync.toHost enables: down, kept as they are wanted, their status up, and gone after their object; and
+what of them never reaches the host."""
+import copy
+import json
+
+import pytest
+
+from testenv import ApiError, eventually
+
+CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+       "metadata": {"name": "things.team.example"},
+       "spec": {"group": "team.example", "scope": "Namespaced",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
+                              "schema": {"openAPIV3Schema": {"type": "object",
+                                                             "x-kubernetes-preserve-unknown-fields": True}}}]}}
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NETWORKING, POLICY, TEAM = "/apis/networking.k8s.io/v1", "/apis/policy/v1", "/apis/team.example/v1"
+TO_HOST = {
+    "networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
+    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
+    "podDisruptionBudgets": {"enabled": True},
+    "customResources": {"things.team.example": {"enabled": True, "patches": [
+        {"path": "spec.secretName", "reference": {"apiVersion": "v1", "kind": "Secret"}},
+        {"path": "spec.selector", "labels": {}},
+        {"path": "spec.privileged", "drop": True}]}},
+}
+CONFIG = {"sync": {"toHost": TO_HOST}}
+
+
+def ingress_rule(host="a.team.example"):
+    return {"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {
+        "service": {"name": "web", "port": {"number": 80}}}}]}}
+
+
+# root, plural, apiVersion, kind, spec, changed spec, a change on the host and where it is seen, status on the host
+KINDS = {
+    "policy": (NETWORKING, "networkpolicies", "NetworkPolicy",
+               {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"],
+                "ingress": [{"from": [{"podSelector": {}}], "ports": [{"port": 80}]}]},
+               {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"], "ingress": []},
+               {"ingress": [{}]}, None),
+    "ingress": (NETWORKING, "ingresses", "Ingress", {"rules": [ingress_rule()]},
+                {"rules": [ingress_rule(), ingress_rule("b.team.example")]},
+                {"rules": [ingress_rule("stolen.example")]},
+                {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}),
+    "budget": (POLICY, "poddisruptionbudgets", "PodDisruptionBudget",
+               {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+               {"maxUnavailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
+               {"maxUnavailable": 7}, None),
+    "custom": (TEAM, "things", "Thing",
+               {"size": 1, "deep": [{"a": {"b": [1, 2]}}], "secretName": "s", "privileged": True,
+                "selector": {"matchLabels": {"app": "web"}}},
+               {"size": 2, "deep": [{"a": {"b": [1]}}], "secretName": "s", "selector": {"matchLabels": {"app": "web"}}},
+               {"size": 5}, {"phase": "Ready", "items": [{"n": 1}]}),
+}
+
+
+@pytest.fixture(scope="module")
+def things(real_host):
+    """A custom resource that the host has; the tenant gets its definition by itself."""
+    real_host.api.post(CRDS, CRD)
+    eventually(lambda: real_host.api.get(f"{TEAM}/things"), 60, "the host to serve things", also=[429])
+    yield
+    real_host.api.delete(f"{CRDS}/things.team.example")
+
+
+@pytest.fixture
+def vc(tenant, things):
+    made = tenant("research", config=CONFIG)
+    made.api.post(CRDS, CRD)
+    eventually(lambda: made.api.get(f"{TEAM}/things"), 30, "the tenant to serve things", also=[429])
+    return made
+
+
+class Kind:
+    """One kind in a tenant and on its host."""
+
+    def __init__(self, vc, key, name="x"):
+        self.vc, self.name = vc, name
+        self.root, self.plural, self.kind, self.spec, self.changed, self.drift, self.status = KINDS[key]
+        self.path = f"{self.root}/namespaces/default/{self.plural}"
+
+    def create(self, spec=None, **metadata):
+        return self.vc.api.post(self.path, {
+            "apiVersion": self.root[len("/apis/"):], "kind": self.kind, "metadata": {"name": self.name, **metadata},
+            "spec": self.spec if spec is None else spec})
+
+    def get(self):
+        return self.vc.api.get(f"{self.path}/{self.name}")
+
+    def on_host(self):
+        found = [o for o in self.vc.host_objects(self.root, self.plural)
+                 if o["metadata"]["annotations"]["sublet.dev/name"] == self.name]
+        return found[0] if found else None
+
+    def host_path(self):
+        return f"{self.root}/namespaces/{self.vc.namespace}/{self.plural}/{self.on_host()['metadata']['name']}"
+
+    def arrives(self):
+        return eventually(self.on_host, 60, f"{self.plural} on the host")
+
+    def is_as(self, want, what):
+        """Waits until the host's spec is equal, but for what the host adds."""
+        eventually(lambda: covers(self.on_host()["spec"], want), 60, what)
+
+
+def covers(now, want):
+    if isinstance(want, dict):
+        return isinstance(now, dict) and all(k in now and covers(now[k], v) for k, v in want.items())
+    if isinstance(want, list):
+        return isinstance(now, list) and len(now) == len(want) and all(map(covers, now, want))
+    return now == want
+
+
+def own_labels(vc, host):
+    labels = host["metadata"]["labels"]
+    return {"sublet.dev/cluster": labels["sublet.dev/cluster"], "sublet.dev/namespace": "default"}
+
+
+@pytest.mark.parametrize("key", list(KINDS))
+def test_life(vc, host, key):
+    kind = Kind(vc, key)
+    virtual = kind.create(labels={"app": "mine"}, annotations={"nginx.ingress.kubernetes.io/server-snippet": "x"})
+    first = kind.arrives()
+    meta = first["metadata"]
+    assert meta["annotations"]["sublet.dev/uid"] == virtual["metadata"]["uid"]
+    assert meta["name"] != "x" and "app" not in meta["labels"] and "ownerReferences" not in meta
+    assert not any("snippet" in k for k in meta["annotations"])
+    assert "privileged" not in first["spec"]
+
+    # A change of the tenant's, then one on the host while this process is away: both end as the tenant has it.
+    kind.vc.api.put(f"{kind.path}/x", {**kind.get(), "spec": kind.changed})
+    wanted = eventually(lambda: kind.on_host()["spec"] != first["spec"] and kind.on_host()["spec"], 60, "the change")
+    vc.stop()
+    host.api.patch(kind.host_path(), {"spec": kind.drift})
+    assert kind.on_host()["spec"] != wanted
+    vc.start()
+    eventually(lambda: kind.on_host()["spec"] == wanted, 60, "the host's change to be put right")
+    assert kind.on_host()["metadata"]["uid"] == meta["uid"]
+
+    if kind.status:
+        host.api.patch(f"{kind.host_path()}/status", {"status": kind.status})
+        eventually(lambda: covers(kind.get().get("status"), kind.status), 60, "the status")
+
+    host.api.delete(kind.host_path())
+    eventually(lambda: kind.on_host() and kind.on_host()["metadata"]["uid"] != meta["uid"], 60, "it again on the host")
+    vc.kill()
+    vc.start()
+    vc.api.delete(f"{kind.path}/x")
+    eventually(lambda: not kind.on_host(), 60, f"no {kind.plural} on the host")
+
+
+@pytest.mark.parametrize("key", ["policy", "custom"])
+def test_a_foreign_object_of_its_name_stays(vc, host, key):
+    kind = Kind(vc, key)
+    kind.create()
+    foreign = copy.deepcopy(kind.arrives())
+    vc.api.delete(f"{kind.path}/x")
+    eventually(lambda: not kind.on_host(), 60, "it gone")
+    path = f"{kind.root}/namespaces/{vc.namespace}/{kind.plural}"
+    made = host.api.post(path, {"apiVersion": kind.root[len("/apis/"):], "kind": kind.kind,
+                                "metadata": {"name": foreign["metadata"]["name"]}, "spec": {"podSelector": {}}})
+    kind.create()
+
+    def said():
+        events = vc.api.get("/api/v1/namespaces/default/events")["items"]
+        return [e for e in events if e["involvedObject"].get("kind") == kind.kind and e["reason"] == "SyncError"]
+
+    eventually(said, 60, "an Event about the name")
+    assert foreign["metadata"]["name"] not in said()[0]["message"]
+    vc.api.delete(f"{kind.path}/x")
+    eventually(lambda: host.api.get(f"{path}/{made['metadata']['name']}")["metadata"]["uid"] ==
+               made["metadata"]["uid"], 10, "the foreign object, as it was")
+
+
+def refused(call, *parts):
+    with pytest.raises(ApiError) as e:
+        call()
+    assert e.value.code == 403, e.value
+    for part in parts:
+        assert part in str(e.value), e.value
+
+
+def test_what_may_not_go_down_is_refused(vc):
+    policy, ingress = Kind(vc, "policy"), Kind(vc, "ingress")
+    refused(lambda: policy.create({"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]}),
+            "spec.egress", "sync.toHost.networkPolicies.allowedCIDRs")
+    refused(lambda: ingress.create({"rules": [ingress_rule("bank.example")]}), "spec.rules[0].host",
+            "sync.toHost.ingresses.hosts")
+    refused(lambda: ingress.create({"ingressClassName": "other", "rules": [ingress_rule()]}), "spec.ingressClassName")
+    refused(lambda: ingress.create({"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}),
+            "spec.defaultBackend")
+    assert not policy.on_host() and not ingress.on_host()
+    ingress.create()
+    refused(lambda: vc.api.patch(f"{ingress.path}/x", {"spec": {"rules": [ingress_rule("bank.example")]}}), "host")
+    assert ingress.arrives()["spec"]["rules"][0]["host"] == "a.team.example"
+
+
+def test_a_policy_reaches_this_tenant_only(vc):
+    policy = Kind(vc, "policy")
+    policy.create({"podSelector": {}, "ingress": [{}], "egress": [
+        {"to": [{"namespaceSelector": {"matchLabels": {"tier": "web"}}}]}], "policyTypes": ["Ingress", "Egress"]})
+    spec = policy.arrives()["spec"]
+    own = own_labels(vc, policy.on_host())
+    everyone = {"podSelector": {"matchLabels": {"sublet.dev/cluster": own["sublet.dev/cluster"]}}}
+    assert spec["podSelector"] == {"matchLabels": own}
+    assert spec["ingress"] == [{"from": [everyone, {"ipBlock": {"cidr": "10.20.0.0/16"}}]}]
+    # no namespace is selected: nothing matches; then one is labelled
+    assert "DoesNotExist" in str(spec["egress"])
+    vc.kubectl("create", "namespace", "web")
+    vc.kubectl("label", "namespace", "web", "tier=web")
+    eventually(lambda: policy.on_host()["spec"]["egress"] == [{"to": [{"podSelector": {"matchLabels": {
+        **everyone["podSelector"]["matchLabels"], "sublet.dev/namespace": "web"}}}]}], 60, "the namespace by its label")
+
+
+@pytest.mark.parametrize("key", ["ingress", "custom"])
+def test_secrets_it_names_go_down_with_it(vc, key):
+    kind = Kind(vc, key)
+    spec = {**kind.spec, "tls": [{"hosts": ["a.team.example"], "secretName": "s"}]} if key == "ingress" else kind.spec
+    vc.kubectl("create", "secret", "generic", "s", "--from-literal=tls.crt=x")
+
+    def secret():
+        return next((o for o in vc.host_objects("/api/v1", "secrets")
+                     if o["metadata"]["annotations"]["sublet.dev/name"] == "s"), None)
+
+    kind.create(spec)
+    host = kind.arrives()
+    found = eventually(secret, 60, "the Secret on the host")["metadata"]["name"]
+    assert found in (host["spec"].get("secretName"), *[t["secretName"] for t in host["spec"].get("tls", [])])
+    vc.restart()
+    kind.arrives()
+    assert secret()["metadata"]["name"] == found
+    vc.api.delete(f"{kind.path}/x")
+    eventually(lambda: not secret() and not kind.on_host(), 60, "neither on the host")
+
+
+def test_what_is_not_enabled_stays_with_the_tenant(tenant, host):
+    vc = tenant("plain")
+    policy, budget = Kind(vc, "policy"), Kind(vc, "budget")
+    said = vc.kubectl.run("create", "-f", "-", stdin=json.dumps({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "x"},
+        "spec": policy.spec}))[2]
+    assert "no effect yet" in said
+    budget.create()
+    vc.kubectl("create", "secret", "generic", "s")
+    vc.kubectl("run", "p", "--image=i")
+    eventually(vc.host_pods, 60, "a pod on the host")
+    assert not policy.on_host() and not budget.on_host()
