@@ -59,6 +59,27 @@ static int read_cidrs(const struct place *at, const cJSON *value, struct str_lis
     return 0;
 }
 
+/* Where machines keep credentials, and the node itself: no rule of the chart may lead there, either. */
+static const char *const NEVER[] = {"169.254.0.0/16",    "168.63.129.16/32", "100.100.100.200/32",
+                                    "192.0.0.192/32",    "127.0.0.0/8",      "::1/128",
+                                    "fd00:ec2::254/128", "fe80::/10"};
+
+static int check_never(const struct place *at, struct str_list ranges)
+{
+    struct cidr range, never;
+
+    for (size_t i = 0; i < ranges.n; i++) {
+        struct place inner = place_item(at, i);
+
+        for (size_t k = 0; k < COUNT(NEVER); k++)
+            if (cidr_parse(ranges.items[i], &range) && cidr_parse(str_c(NEVER[k]), &never) &&
+                cidr_overlap(&range, &never))
+                return place_error(&inner, "\"%.*s\": must not reach %s", STR_F(ranges.items[i]),
+                                   NEVER[k]);
+    }
+    return 0;
+}
+
 static int read_hosts(const struct place *at, const cJSON *value, struct str_list *ret)
 {
     if (read_list(at, value, ret))
@@ -113,7 +134,9 @@ ENABLED(disruption_budgets_enabled, DISRUPTION_BUDGETS)
 
 static int network_cidrs(const struct place *at, const cJSON *value, void *into)
 {
-    return read_cidrs(at, value, &((struct config_to_host *)into)->network_cidrs);
+    struct str_list *ranges = &((struct config_to_host *)into)->network_cidrs;
+
+    return read_cidrs(at, value, ranges) || check_never(at, *ranges) ? -1 : 0;
 }
 
 static int ingress_classes(const struct place *at, const cJSON *value, void *into)

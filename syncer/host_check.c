@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+#include <sublet/config_sync.h>
 #include <sublet/host.h>
 #include <sublet/host_trouble.h>
 #include <sublet/pool.h>
@@ -36,7 +37,8 @@ static const struct right RIGHTS[] = {
 #include <sublet/tbl/host_rights.h>
 #undef HOST_RIGHT
 };
-#define N_RIGHTS COUNT(RIGHTS)
+#define N_RIGHTS   COUNT(RIGHTS)
+#define DOWN_VERBS "get,list,watch,create,patch,delete" /* of each kind of sync.toHost */
 
 struct check {
     struct arena *arena;
@@ -46,8 +48,9 @@ struct check {
     host_finding_cb found;
     void *ctx;
     int missing;
-    struct str trouble; /* why the host cannot be used at all */
-    size_t right, look;
+    struct str trouble;         /* why the host cannot be used at all */
+    const struct right *rights; /* RIGHTS, and those of configured kinds */
+    size_t n_rights, right, look;
     struct str verbs;    /* of that right, not reviewed yet */
     struct buf lacking;  /* verbs of it that are denied */
     bool unsure, closed; /* unsure: a review failed */
@@ -115,6 +118,27 @@ static void on_version(void *ctx, const struct host_answer *answer, const struct
 
 /* --- rights --- */
 
+static void add_right(struct right *rights, struct check *c, const char *group, const char *plural)
+{
+    rights[c->n_rights++] = (struct right){NAMESPACE, REQUIRED, group, plural, DOWN_VERBS, ""};
+}
+
+static void gather_rights(struct check *c)
+{
+    const struct config_to_host *to = c->config->to_host;
+    struct right *rights =
+        arena_alloc(c->arena, (N_RIGHTS + N_SYNC_DOWN + to->n_custom) * sizeof(*rights));
+
+    for (; c->n_rights < N_RIGHTS; c->n_rights++)
+        rights[c->n_rights] = RIGHTS[c->n_rights];
+    for (int i = 0; i < N_SYNC_DOWN; i++)
+        if (to->enabled[i])
+            add_right(rights, c, CONFIG_DOWN_KINDS[i].group, CONFIG_DOWN_KINDS[i].plural);
+    for (size_t i = 0; i < to->n_custom; i++)
+        add_right(rights, c, to->custom[i].group, to->custom[i].plural);
+    c->rights = rights;
+}
+
 static cJSON *review(struct check *c, const struct right *r, struct str verb)
 {
     struct arena *a = c->arena;
@@ -138,7 +162,7 @@ static cJSON *review(struct check *c, const struct right *r, struct str verb)
 
 static void right_done(struct check *c)
 {
-    const struct right *r = &RIGHTS[c->right++];
+    const struct right *r = &c->rights[c->right++];
     const char *what = arena_printf(c->arena, "right %s", r->resource).p;
     struct str lacking = arena_str(c->arena, buf_str(&c->lacking));
 
@@ -182,7 +206,7 @@ static void review_next(struct check *c)
     }
     verb = str_cut(&c->verbs, ',');
     send_request(c, "POST", STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
-                 json_text(c->arena, review(c, &RIGHTS[c->right], verb)), on_reviewed);
+                 json_text(c->arena, review(c, &c->rights[c->right], verb)), on_reviewed);
 }
 
 /* --- objects on the host --- */
@@ -332,8 +356,8 @@ static void look(struct check *c)
 
 static void next(struct check *c)
 {
-    if (c->right < N_RIGHTS) {
-        c->verbs = str_c(RIGHTS[c->right].verbs);
+    if (c->right < c->n_rights) {
+        c->verbs = str_c(c->rights[c->right].verbs);
         review_next(c);
     } else if (c->look < N_LOOKS) {
         look(c);
@@ -364,6 +388,7 @@ int host_check(struct arena *a, const struct config *config, host_finding_cb fou
                                    .rng = &RNG_SYSTEM,
                                    .kubeconfig = config->host_kubeconfig};
 
+    gather_rights(&c);
     c.lacking = BUF_INIT(0);
     uv_loop_init(&c.loop);
     if (host_open(&options, &c.host, err)) {

@@ -16,6 +16,7 @@ from testenv.pki import Pki, derive_kubeconfig
 from testenv.process import Port
 
 RIGHT = re.compile(r'^HOST_RIGHT\((\w+), (\w+), "([^"]*)", "([^"]+)",\s*"([^"]+)"', re.M)
+DOWN = re.compile(r'^SYNC_DOWN\(\w+, "(\w+)", "([^"]+)", "\w+", "(\w+)"\)', re.M)
 EVERYTHING = {"rbac": {"clusterRole": {"enabled": True}}}
 
 
@@ -53,6 +54,26 @@ def test_the_chart_grants_what_the_syncer_uses(chart):
             assert verbs <= granted[scope].get((group, resource), set()), (scope, group, resource)
 
 
+def to_host():
+    """(a configuration that enables every kind of sync.toHost, {(group, plural)} of these)"""
+    with open(os.path.join(TREE, "include/sublet/tbl/sync_down.h"), encoding="utf-8") as f:
+        rows = DOWN.findall(f.read())
+    assert len(rows) >= 3
+    config = {key: {"enabled": True} for key, _, _ in rows}
+    config["ingresses"].update({"classes": ["nginx"], "hosts": ["*.team.example"]})
+    config["customResources"] = {"things.team.example/v1": {"enabled": True}, "others.team.example": {"enabled": False}}
+    return config, {(group, plural) for _, group, plural in rows} | {("team.example", "things")}
+
+
+def test_rights_for_further_kinds_follow_the_configuration(chart, tmp_path):
+    config, kinds = to_host()
+    objects = Helm(tmp_path).template("research", "t", {**EVERYTHING, "config": {"sync": {"toHost": config}}})
+    granted = rules_of(next(o for o in objects if o["kind"] == "Role"))
+    without_them = rules_of(chart["Role"])
+    assert {k: v for k, v in granted.items() if k not in without_them} == \
+        {k: {"get", "list", "watch", "create", "patch", "delete"} for k in kinds}
+
+
 # --- sublet check --host --------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -88,16 +109,33 @@ def without(rules, resource, verb):
     return out
 
 
-def check_host(tmp_path, namespace, kubeconfig, pools=()):
+def check_host(tmp_path, namespace, kubeconfig, pools=(), **more):
     """The exit code of `sublet check --host`, and {check: (level, message)} of its table."""
     config = tmp_path / "check.yaml"
     config.write_text(yaml.safe_dump({"name": "research", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
-                                      "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools)}))
+                                      "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools), **more}))
     r = subprocess.run([binaries.sublet(), "check", "--config", config, "--host"], capture_output=True, text=True,
                        check=False, timeout=120)
     lines = [(x[:8].strip(), x[9:39].strip(), x[40:]) for x in r.stdout.splitlines()[1:-1]]
     assert lines and all(all(x) for x in lines), r.stdout + r.stderr
     return r.returncode, {what: (level, text) for level, what, text in lines}
+
+
+def test_check_reviews_the_rights_of_further_kinds(host, team, chart, tmp_path):
+    namespace, kubeconfig = team
+    config, kinds = to_host()
+    code, found = check_host(tmp_path, namespace, kubeconfig, sync={"toHost": config})
+    for _, plural in kinds:
+        assert found[f"right {plural}"] == ("missing", "not permitted: get, list, watch, create, patch, delete")
+    assert code == 1, found
+    set_rules(host, namespace, chart["Role"]["rules"] + [
+        {"apiGroups": sorted({g for g, _ in kinds}), "resources": sorted(p for _, p in kinds),
+         "verbs": ["get", "list", "watch", "create", "patch", "delete"]}])
+
+    def granted():
+        return check_host(tmp_path, namespace, kubeconfig, sync={"toHost": config})[1]["right things"][0] == "ok"
+
+    eventually(granted, 30, "the host's authorizer to see the Role")
 
 
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):

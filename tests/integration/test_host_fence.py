@@ -27,7 +27,10 @@ VALUES = {
     "config": {"pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
                                      scheduler={"name": "gpu-scheduler"}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"})],
-               "bindings": [{"pool": "a100", "guarantee": 8}]}}
+               "bindings": [{"pool": "a100", "guarantee": 8}],
+               "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
+                                   "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
+                                   "podDisruptionBudgets": {"enabled": True}}}}}
 
 
 class Side:
@@ -426,6 +429,62 @@ def test_an_unbound_claim_gets_no_volume_by_an_update(sides):
 
 # What the account does not own, and kinds that are none of its business: (method, resource, name, body, message; empty
 # where two rules refuse it).
+# --- what config.sync.toHost adds -----------------------------------------------------------------------------
+
+NETWORKING, POLICY = "/apis/networking.k8s.io/v1", "/apis/policy/v1"
+OWN = {"matchLabels": {"sublet.dev/cluster": "uid", "sublet.dev/namespace": "default"}}
+
+
+def network_policy(**spec):
+    return NETWORKING, "networkpolicies", {"metadata": metadata("np"), "spec": {"podSelector": OWN, **spec}}
+
+
+def ingress(**spec):
+    return NETWORKING, "ingresses", {"metadata": metadata("in"), "spec": {
+        "ingressClassName": "nginx", "rules": [{"host": "a.team.example"}], **spec}}
+
+
+SYNCED = {
+    "a budget": ((POLICY, "poddisruptionbudgets", {"metadata": metadata("b"), "spec": {"selector": OWN}}), None),
+    "a policy": (network_policy(ingress=[{"from": [{"podSelector": OWN}, {"ipBlock": {"cidr": "10.20.1.0/24"}}]}],
+                                egress=[]), None),
+    "an Ingress": (ingress(tls=[{"hosts": ["*.team.example"]}]), None),
+    "a budget of another name": ((POLICY, "poddisruptionbudgets", {"metadata": {**metadata("b"), "name": "b"}, "spec": {
+        "selector": OWN}}), "metadata.name"),
+    "a policy for all pods": (network_policy(podSelector={}), "spec.podSelector: is not narrowed"),
+    "from everywhere": (network_policy(ingress=[{}]), "spec.ingress: reaches beyond"),
+    "to everywhere": (network_policy(egress=[{"to": [{"podSelector": OWN}]}, {"ports": [{"port": 1}]}]),
+                      "spec.egress: reaches beyond"),
+    "from other namespaces": (network_policy(ingress=[{"from": [{"namespaceSelector": {}, "podSelector": OWN}]}]),
+                              "spec.ingress: reaches beyond"),
+    "from others' pods": (network_policy(ingress=[{"from": [{"podSelector": {}}]}]), "spec.ingress: reaches beyond"),
+    "to a wide range": (network_policy(egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]),
+                        "spec.egress: reaches beyond"),
+    "another host": (ingress(rules=[{"host": "bank.example"}]), "spec.rules: a host"),
+    "a deeper host": (ingress(rules=[{"host": "a.b.team.example"}]), "spec.rules: a host"),
+    "every host": (ingress(rules=[{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {
+        "service": {"name": "s", "port": {"number": 80}}}}]}}]), "spec.rules: a host"),
+    "another certificate": (ingress(tls=[{"hosts": ["bank.example"]}]), "spec.tls: a host"),
+    "another class": (ingress(ingressClassName="other"), "spec.ingressClassName"),
+    "a default backend": (ingress(defaultBackend={"service": {"name": "s", "port": {"number": 80}}}),
+                          "spec.defaultBackend"),
+}
+
+
+@pytest.mark.parametrize("object_,message", SYNCED.values(), ids=SYNCED.keys())
+def test_kinds_of_sync_to_host(sides, object_, message):
+    group, resource, body = object_
+
+    def create(side):
+        return side.api.post(side.path(resource, group=group), body, dryRun="All")
+
+    if message:
+        refused(sides[0], message, create)
+    else:
+        assert create(sides[0])
+    assert create(sides[1])
+
+
 NOT_OURS = {
     "its configuration": ("PATCH", "configmaps", "research", {"data": {"config.yaml": "x"}}, "metadata.name: is not"),
     "a Secret": ("PATCH", "secrets", "registry", {"data": {"a": "Yg=="}}, "metadata.name: is not the name"),
@@ -532,7 +591,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 6 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 8 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

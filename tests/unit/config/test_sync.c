@@ -32,7 +32,7 @@ static void all_of_it(void **state)
         f, "sync:\n"
            "  maxServices: 7\n"
            "  toHost:\n"
-           "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00::/8']}\n"
+           "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00:1::/32']}\n"
            "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example']}\n"
            "    podDisruptionBudgets: {enabled: true}\n"
            "    customResources:\n"
@@ -92,6 +92,10 @@ static void mistakes(void **state)
             "*.team.example"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.1]}}}",
          TO ".networkPolicies.allowedCIDRs[0]: \"10.0.0.1\": want a range such as 10.20.0.0/16"},
+        {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.0/8, 0.0.0.0/0]}}}",
+         TO ".networkPolicies.allowedCIDRs[1]: \"0.0.0.0/0\": must not reach 169.254.0.0/16"},
+        {"sync: {toHost: {networkPolicies: {allowedCIDRs: ['::/0']}}}",
+         TO ".networkPolicies.allowedCIDRs[0]: \"::/0\": must not reach ::1/128"},
         {"sync: {toHost: {customResources: {deployments.apps: {}}}}",
          CUSTOM ".deployments.apps: want the plural and the group of a custom resource, such as "
                 "certificates.cert-manager.io/v1"},
