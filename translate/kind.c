@@ -302,6 +302,18 @@ static void add_digest(struct arena *a, cJSON *object)
                  str_c(encoded));
 }
 
+static cJSON *metadata_down(struct walk *w, struct str host_name)
+{
+    cJSON *v = json_new_object(w->arena),
+          *metadata = json_copy(w->arena, json_get(w->object, "metadata"));
+
+    if (metadata)
+        object_add(w->arena, v, STR("metadata"), metadata);
+    if (w->rules->hidden)
+        json_remove(json_get(metadata, "annotations"), w->rules->hidden);
+    return translate_metadata(w->arena, w->tenant, v, host_name);
+}
+
 int translate_kind(struct arena *a, const struct translate_tenant *t,
                    const struct kind_rules *rules, const cJSON *v, cJSON **ret, struct err *err)
 {
@@ -313,7 +325,7 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
     add_str(a, object, "apiVersion", str_c(rules->api_version));
     add_str(a, object, "kind", rules->kind ? str_c(rules->kind) : json_str(json_get(v, "kind")));
     translate_name(t, w.ns, w.name, name);
-    object_add(a, object, STR("metadata"), translate_metadata(a, t, v, str_c(name)));
+    object_add(a, object, STR("metadata"), metadata_down(&w, str_c(name)));
     if (walk(&w, rules->down, false, v, object)) {
         struct str why = arena_str(a, str_sub(err->message, 0, REFUSAL_BYTES));
 

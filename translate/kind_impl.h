@@ -47,6 +47,7 @@ struct kind_rules {
     const struct kind_rule *up; /* below status; NULL: nothing comes up */
     bool whole;                 /* what no row names goes down, and the whole status up */
     bool reads_namespaces, is_fence;
+    const char *hidden; /* an annotation that never goes down, whatever the admin lists; or NULL */
     /* Adds to the host object what follows from the absence of a value; may be NULL. */
     void (*finish)(const struct kind_call *c, cJSON *host);
 };

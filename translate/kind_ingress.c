@@ -100,15 +100,13 @@ static const struct kind_rule UP[] = {
     {0},
 };
 
-/* The host's default class is not the tenant's to have; legacy annotations never go down, not even
- * where the admin lists all of kubernetes.io/. */
+/* The host's default class is not the tenant's to have. */
 static void settle_class(const struct kind_call *c, cJSON *host)
 {
     cJSON *spec = json_ensure_object(c->arena, host, "spec");
 
     if (!json_get(spec, "ingressClassName"))
         add_str(c->arena, spec, "ingressClassName", options(c)->ingress_classes.items[0]);
-    json_remove(json_path(host, "metadata.annotations"), LEGACY_CLASS);
 }
 
 const struct kind_rules RULES_INGRESS = {.api_version = "networking.k8s.io/v1",
@@ -117,4 +115,5 @@ const struct kind_rules RULES_INGRESS = {.api_version = "networking.k8s.io/v1",
                                          .plural = "ingresses",
                                          .down = DOWN,
                                          .up = UP,
+                                         .hidden = LEGACY_CLASS,
                                          .finish = settle_class};

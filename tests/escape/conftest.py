@@ -29,7 +29,12 @@ def field(request, workdir, pools):
     own = {"pools": [p for p in pools["pools"] if p["name"] == "shared"],
            "bindings": [b for b in pools["bindings"] if b["pool"] == "shared"],
            "policy": {"storageClasses": ["standard"]}}
+    further = {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
+               "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.synced.example"]},
+               "podDisruptionBudgets": {"enabled": True}}
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
+                "synced": _cluster(host, workdir, "synced", {
+                    "sync": {"toHost": further}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),
                 "victim": _cluster(host, workdir, "victim", pools)}
     try:

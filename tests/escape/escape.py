@@ -28,6 +28,9 @@ TEMPLATES = {  # kind -> (path, how a pod template stands in its spec)
     "StatefulSet": ("/apis/apps/v1", "statefulsets"), "DaemonSet": ("/apis/apps/v1", "daemonsets"),
     "Job": ("/apis/batch/v1", "jobs"), "CronJob": ("/apis/batch/v1", "cronjobs"),
     "ReplicationController": ("/api/v1", "replicationcontrollers")}
+# Where kinds are that sync.toHost adds; all others are in the core group.
+ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1",
+         "poddisruptionbudgets": "/apis/policy/v1"}
 
 
 class LetThrough(AssertionError):
@@ -102,7 +105,7 @@ class Field:
         def is_it(o):
             notes = o["metadata"]["annotations"]
             return notes.get("sublet.dev/namespace") == namespace and name in (None, notes["sublet.dev/name"])
-        return [o for o in self.clusters[cluster].host_objects("/api/v1", resource) if is_it(o)]
+        return [o for o in self.clusters[cluster].host_objects(ROOTS.get(resource, "/api/v1"), resource) if is_it(o)]
 
     def api(self, cluster, user, namespace):
         """The API as a user: admin, anonymous, unprivileged (authenticated, no rights), editor (of the namespace)."""
@@ -492,6 +495,41 @@ def sweep(field, cluster):
                 raise LetThrough(f"the host's {name} has {wrong}")
 
 
+def sweep_synced(vc):
+    """The same of the kinds that sync.toHost sends down: all that they name is this tenant's, or on the lists."""
+    uid = None
+
+    def own(selector):
+        return selector and selector.get("matchLabels", {}).get("sublet.dev/cluster") == uid
+
+    def open_peer(peer):
+        block = peer.get("ipBlock")
+        return not block["cidr"].startswith("10.20.") if block else "namespaceSelector" in peer or \
+            not own(peer.get("podSelector"))
+
+    for resource, root in ROOTS.items():
+        for o in vc.host_objects(root, resource):
+            meta, spec = o["metadata"], o["spec"]
+            uid = meta["labels"]["sublet.dev/cluster"]
+            wrong = [k for k in ("ownerReferences", "finalizers") if meta.get(k)]
+            wrong += [k for k in meta["annotations"] if not k.startswith("sublet.dev/") and "/" in k and "class" in k]
+            rules = [(r, r.get("from")) for r in spec.get("ingress") or []] + [
+                (r, r.get("to")) for r in spec.get("egress") or []]
+            if resource == "networkpolicies":
+                wrong += ["a policy for others' pods"] * (not own(spec["podSelector"]))
+                wrong += [r for r, peers in rules if not peers or any(map(open_peer, peers))]
+            if resource == "ingresses":
+                hosts = [r.get("host", "") for r in spec.get("rules", [])]
+                hosts += [h for t in spec.get("tls", []) for h in t.get("hosts", [])]
+                wrong += [h for h in hosts if not re.fullmatch(r"[^.]+\.synced\.example", h)]
+                wrong += [k for k in ("defaultBackend",) if spec.get(k)] + [
+                    c for c in [spec.get("ingressClassName")] if c != "nginx"]
+            if resource == "poddisruptionbudgets" and spec.get("selector") is not None and not own(spec["selector"]):
+                wrong.append("a budget of others' pods")
+            if wrong:
+                raise LetThrough(f"the host's {resource}/{meta['name']} has {wrong}")
+
+
 def substitute(value, words):
     if isinstance(value, str):
         return string.Template(value).safe_substitute(words)
@@ -512,6 +550,7 @@ def run_case(field, case):
         runner = StepsCase if "steps" in case else PodCase
         TALLY["tried"] += runner(field, case, cluster, namespace).run()
         sweep(field, cluster)
+        sweep_synced(field.clusters[cluster])
         if field.victims_things() != field.before:
             raise LetThrough("something of the victim's has changed on the host")
     except LetThrough:
