@@ -131,12 +131,21 @@ static int read_enabled(const struct place *at, const cJSON *value, bool *ret)
 ENABLED(network_policies_enabled, NETWORK_POLICIES)
 ENABLED(ingresses_enabled, INGRESSES)
 ENABLED(disruption_budgets_enabled, DISRUPTION_BUDGETS)
+ENABLED(endpoint_slices_enabled, ENDPOINT_SLICES)
+
+static int read_ranges(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    return read_cidrs(at, value, ret) || check_never(at, *ret) ? -1 : 0;
+}
 
 static int network_cidrs(const struct place *at, const cJSON *value, void *into)
 {
-    struct str_list *ranges = &((struct config_to_host *)into)->network_cidrs;
+    return read_ranges(at, value, &((struct config_to_host *)into)->network_cidrs);
+}
 
-    return read_cidrs(at, value, ranges) || check_never(at, *ranges) ? -1 : 0;
+static int slice_cidrs(const struct place *at, const cJSON *value, void *into)
+{
+    return read_ranges(at, value, &((struct config_to_host *)into)->slice_cidrs);
 }
 
 static int ingress_classes(const struct place *at, const cJSON *value, void *into)
@@ -167,6 +176,12 @@ static const struct place_key DISRUPTION_BUDGET_KEYS[] = {
     {0},
 };
 
+static const struct place_key ENDPOINT_SLICE_KEYS[] = {
+    {"enabled", endpoint_slices_enabled},
+    {"allowedCIDRs", slice_cidrs},
+    {0},
+};
+
 static int read_network_policies(const struct place *at, const cJSON *value, void *into)
 {
     return place_object(at, value, NETWORK_POLICY_KEYS, into);
@@ -187,6 +202,17 @@ static int read_ingresses(const struct place *at, const cJSON *value, void *into
 static int read_disruption_budgets(const struct place *at, const cJSON *value, void *into)
 {
     return place_object(at, value, DISRUPTION_BUDGET_KEYS, into);
+}
+
+static int read_endpoint_slices(const struct place *at, const cJSON *value, void *into)
+{
+    const struct config_to_host *to = into;
+
+    if (place_object(at, value, ENDPOINT_SLICE_KEYS, into))
+        return -1;
+    if (to->enabled[DOWN_ENDPOINT_SLICES] && !to->slice_cidrs.n)
+        return place_error(at, "allowedCIDRs is needed: without it no EndpointSlice could go down");
+    return 0;
 }
 
 /* ---- patches of a custom resource ---- */
@@ -412,6 +438,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"networkPolicies", read_network_policies},
     {"ingresses", read_ingresses},
     {"podDisruptionBudgets", read_disruption_budgets},
+    {"endpointSlices", read_endpoint_slices},
     {"customResources", read_custom},
     {0},
 };

@@ -318,10 +318,13 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
                    const struct kind_rules *rules, const cJSON *v, cJSON **ret, struct err *err)
 {
     struct walk w = walk_of(a, t, rules, v, err);
+    struct kind_call c = {a, t, v, w.ns, w.name, "", err};
     cJSON *object = json_new_object(a);
     char name[64];
 
     *ret = NULL;
+    if (rules->goes_down && !rules->goes_down(&c))
+        return 0;
     add_str(a, object, "apiVersion", str_c(rules->api_version));
     add_str(a, object, "kind", rules->kind ? str_c(rules->kind) : json_str(json_get(v, "kind")));
     translate_name(t, w.ns, w.name, name);
@@ -332,11 +335,8 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
         return err_forbidden(err, str_c(rules->group), str_c(rules->plural), w.name, "%.*s",
                              STR_F(why));
     }
-    if (rules->finish) {
-        struct kind_call c = {a, t, v, w.ns, w.name, "", err};
-
+    if (rules->finish)
         rules->finish(&c, object);
-    }
     add_digest(a, object);
     *ret = object;
     return 0;
@@ -381,6 +381,11 @@ cJSON *kind_body(struct arena *a, const cJSON *object)
 bool translate_kind_reads_namespaces(const struct kind_rules *rules)
 {
     return rules->reads_namespaces;
+}
+
+bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v)
+{
+    return rules->is_made && rules->is_made(v);
 }
 
 bool translate_kind_is_fence(const struct kind_rules *rules)

@@ -48,6 +48,9 @@ struct kind_rules {
     bool whole;                 /* what no row names goes down, and the whole status up */
     bool reads_namespaces, is_fence;
     const char *hidden; /* an annotation that never goes down, whatever the admin lists; or NULL */
+    /* Does this object go down at all? NULL: each does. */
+    bool (*goes_down)(const struct kind_call *c);
+    bool (*is_made)(const cJSON *v); /* see translate_kind_is_made(); may be NULL */
     /* Adds to the host object what follows from the absence of a value; may be NULL. */
     void (*finish)(const struct kind_call *c, cJSON *host);
 };
@@ -62,4 +65,5 @@ cJSON *kind_body(struct arena *a, const cJSON *object);
 cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
                         const struct kind_rules *rules, const cJSON *host, const cJSON *v);
 
-extern const struct kind_rules RULES_NETWORK_POLICY, RULES_INGRESS, RULES_DISRUPTION_BUDGET;
+extern const struct kind_rules RULES_ENDPOINT_SLICE, RULES_NETWORK_POLICY, RULES_INGRESS,
+    RULES_DISRUPTION_BUDGET;

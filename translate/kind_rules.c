@@ -25,6 +25,7 @@ const struct kind_rules *translate_kind_rules(enum sync_down kind)
         [DOWN_NETWORK_POLICIES] = &RULES_NETWORK_POLICY,
         [DOWN_INGRESSES] = &RULES_INGRESS,
         [DOWN_DISRUPTION_BUDGETS] = &RULES_DISRUPTION_BUDGET,
+        [DOWN_ENDPOINT_SLICES] = &RULES_ENDPOINT_SLICE,
     };
 
     return rules[kind];

@@ -37,6 +37,7 @@ struct config_custom {
 struct config_to_host {
     bool enabled[N_SYNC_DOWN];
     struct str_list network_cidrs;   /* networkPolicies.allowedCIDRs: ipBlocks only inside these */
+    struct str_list slice_cidrs;     /* endpointSlices.allowedCIDRs */
     struct str_list ingress_classes; /* the first one is that of an Ingress that names none */
     struct str_list ingress_hosts;   /* "a.team.example", "*.team.example" */
     const struct config_custom *custom; /* the enabled ones */

@@ -21,7 +21,12 @@ bool translate_kind_reads_namespaces(const struct kind_rules *rules);
  * more? */
 bool translate_kind_is_fence(const struct kind_rules *rules);
 
-/* The host object. FORBIDDEN, with the field, for what may not go down. */
+/* Is it made by a controller of the virtual cluster from another object, so that nobody would read a
+ * refusal of its write? It is judged when it goes down. */
+bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v);
+
+/* The host object; *ret NULL: it stays with the tenant. FORBIDDEN, with the field, for what may not
+ * go down. */
 int translate_kind(struct arena *a, const struct translate_tenant *t,
                    const struct kind_rules *rules, const cJSON *v, cJSON **ret,
                    struct err *err) MUST_CHECK;

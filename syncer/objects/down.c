@@ -31,6 +31,20 @@ static bool on_namespace_object(void *ctx, const struct store_object *o)
     return true;
 }
 
+/* Its endpoints are the tenant's to write, and its host Service has none of its own. */
+static bool is_bare_service(void *ctx, struct str ns, struct str name)
+{
+    struct syncer *s = ctx;
+    struct arena *a = arena_new(0);
+    const cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, ns, name);
+    bool bare = sync_service_wants_host(service) &&
+                !json_count(json_path(service, "spec.selector")) &&
+                !sync_service_is_api(ns, name) && !sync_service_is_dns(s, service, ns, name);
+
+    arena_free(a);
+    return bare;
+}
+
 static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
                      const cJSON *object, cJSON **ret, struct err *err)
 {
@@ -40,6 +54,8 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
         cJSON *list;
     } gather = {a, json_new_array(a)};
 
+    tenant.bare_service = is_bare_service;
+    tenant.bare_service_ctx = s;
     if (translate_kind_reads_namespaces(rules)) {
         if (store_scan(s->store, syncer_resource(s, "", "namespaces")->storage, STR_NULL, STR_NULL,
                        STR_NULL, 0, on_namespace_object, &gather, err))
@@ -160,6 +176,8 @@ static void reconcile_down(struct reconcile *r)
         sync_finish_gone(&run, -1);
     else if (translate(s, run.arena, rules_of(&run), run.virtual_, &wanted, &err))
         refused(&run, &err);
+    else if (!wanted)
+        sync_finish_gone(&run, -1);
     else
         present(&run, wanted);
 }
@@ -191,16 +209,33 @@ static void on_again(void *ctx)
     syncer_rescan(w->syncer, w->id);
 }
 
-/* Selectors of namespaces went down as names. */
-static void map_namespace(struct controller *c, const struct store_event *e)
+static void rescan_later(struct sync_watch *w)
 {
-    struct sync_watch *w = controller_state(c);
     struct sync_rules *rules = w->syncer->kinds[w->id].rules;
 
-    if (rules->again || (e->previous && str_eq(e->previous->labels, e->object->labels)))
+    if (rules->again)
         return;
     rules->again = true;
     syncer_defer(w->syncer, on_again, w);
+}
+
+/* Selectors of namespaces went down as names. */
+static void map_namespace(struct controller *c, const struct store_event *e)
+{
+    if (!e->previous || !str_eq(e->previous->labels, e->object->labels))
+        rescan_later(controller_state(c));
+}
+
+static bool has_selector(const struct store_object *service)
+{
+    return str_contains(service->bytes, STR("\"selector\":{\""));
+}
+
+/* Which EndpointSlices go down depends on their Services. */
+static void map_service(struct controller *c, const struct store_event *e)
+{
+    if (!has_selector(e->object) || (e->previous && !has_selector(e->previous)))
+        rescan_later(controller_state(c));
 }
 
 /* --- admission --- */
@@ -222,11 +257,25 @@ bool sync_down_has(const struct syncer *s, const struct resource *r)
     return rules_for(s, r) != NULL;
 }
 
-static bool is_same(const cJSON *object, const cJSON *old, const char *path)
+static bool is_same(const cJSON *is, const cJSON *was)
 {
-    const cJSON *is = json_path(object, path), *was = json_path(old, path);
-
     return is && was ? json_equal(is, was) : is == was;
+}
+
+/* Is all equal that goes down? */
+static bool is_unchanged(const cJSON *object, const cJSON *old)
+{
+    static const char *const read[] = {"metadata.annotations", "metadata.labels"};
+    bool same = json_count(object) == json_count(old);
+
+    for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++)
+        same &= is_same(json_path(object, read[i]), json_path(old, read[i]));
+    json_each(member, object)
+    {
+        if (!str_eqc(json_key(member), "metadata") && !str_eqc(json_key(member), "status"))
+            same &= is_same(member, json_get(old, member->string));
+    }
+    return same;
 }
 
 int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
@@ -235,8 +284,7 @@ int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
     const struct sync_rules *rules = rules_for(s, r);
     cJSON *wanted;
 
-    if (!rules ||
-        (old && is_same(object, old, "spec") && is_same(object, old, "metadata.annotations")))
+    if (!rules || translate_kind_is_made(rules->kind, object) || (old && is_unchanged(object, old)))
         return 0;
     return translate(s, a, rules->kind, object, &wanted, err);
 }
@@ -270,6 +318,8 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
     rules->sources[0] = (struct controller_source){group, plural, map_object};
     if (translate_kind_reads_namespaces(kind))
         rules->sources[1] = (struct controller_source){"", "namespaces", map_namespace};
+    if (kind == translate_kind_rules(DOWN_ENDPOINT_SLICES))
+        rules->sources[1] = (struct controller_source){"", "services", map_service};
     rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
                                                 .sources = rules->sources,
                                                 .reconcile = reconcile_down};

@@ -31,7 +31,8 @@ def field(request, workdir, pools):
            "policy": {"storageClasses": ["standard"]}}
     further = {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.synced.example"]},
-               "podDisruptionBudgets": {"enabled": True}}
+               "podDisruptionBudgets": {"enabled": True},
+               "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]}}
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
                     "sync": {"toHost": further}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),

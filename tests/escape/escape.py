@@ -30,7 +30,7 @@ TEMPLATES = {  # kind -> (path, how a pod template stands in its spec)
     "ReplicationController": ("/api/v1", "replicationcontrollers")}
 # Where kinds are that sync.toHost adds; all others are in the core group.
 ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1",
-         "poddisruptionbudgets": "/apis/policy/v1"}
+         "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1"}
 
 
 class LetThrough(AssertionError):
@@ -509,7 +509,7 @@ def sweep_synced(vc):
 
     for resource, root in ROOTS.items():
         for o in vc.host_objects(root, resource):
-            meta, spec = o["metadata"], o["spec"]
+            meta, spec = o["metadata"], o.get("spec", {})
             uid = meta["labels"]["sublet.dev/cluster"]
             wrong = [k for k in ("ownerReferences", "finalizers") if meta.get(k)]
             wrong += [k for k in meta["annotations"] if not k.startswith("sublet.dev/") and "/" in k and "class" in k]
@@ -524,6 +524,9 @@ def sweep_synced(vc):
                 wrong += [h for h in hosts if not re.fullmatch(r"[^.]+\.synced\.example", h)]
                 wrong += [k for k in ("defaultBackend",) if spec.get(k)] + [
                     c for c in [spec.get("ingressClassName")] if c != "nginx"]
+            if resource == "endpointslices":
+                wrong += [e for e in o["endpoints"] or [] if set(e) - {"addresses", "conditions"}
+                          or not all(a.startswith("10.30.") for a in e["addresses"])]
             if resource == "poddisruptionbudgets" and spec.get("selector") is not None and not own(spec["selector"]):
                 wrong.append("a budget of others' pods")
             if wrong:

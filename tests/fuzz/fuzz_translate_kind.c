@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 static const char CONFIG[] =
     "sync: {toHost: {networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16]}, ingresses: "
     "{enabled: true, classes: [nginx], hosts: ['*.team.example', fixed.example]}, "
-    "podDisruptionBudgets: {enabled: true}, customResources: {things.team.example: {enabled: true, "
+    "podDisruptionBudgets: {enabled: true}, endpointSlices: {enabled: true, allowedCIDRs: "
+    "[10.30.0.0/16]}, customResources: {things.team.example: {enabled: true, "
     "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
     "reference: {kind: Service}}, {path: spec.selector, labels: {}}, {path: 'spec.a[*][*].b', "
     "drop: "
@@ -71,6 +72,29 @@ static void check_ingress(const struct translate_tenant *t, const cJSON *host)
     }
 }
 
+static bool is_bare(void *ctx, struct str ns, struct str name)
+{
+    (void)ctx;
+    (void)ns;
+    return name.n % 2;
+}
+
+static void check_slice(const struct translate_tenant *t, const cJSON *host)
+{
+    struct cidr address, allowed;
+
+    (void)t;
+    assert(cidr_parse(STR("10.30.0.0/16"), &allowed));
+    assert(json_str(json_get(json_path(host, "metadata.labels"), "kubernetes.io/service-name")).n >
+           16);
+    json_each(endpoint, json_get(host, "endpoints"))
+    {
+        assert(!json_get(endpoint, "nodeName") && !json_get(endpoint, "targetRef"));
+        json_each(one, json_get(endpoint, "addresses"))
+            assert(cidr_parse(json_str(one), &address) && cidr_within(&address, &allowed));
+    }
+}
+
 static void check_budget(const struct translate_tenant *t, const cJSON *host)
 {
     const cJSON *selector = json_path(host, "spec.selector");
@@ -117,6 +141,8 @@ static void translate_one(struct arena *a, const struct translate_tenant *t,
         assert(err.kind == &ERR_FORBIDDEN && err.message.n && str_is_utf8(err.message) && !one);
         return;
     }
+    if (!one)
+        return; /* it stays with the tenant */
     check(t, one);
     check_metadata(t, one);
     assert(!translate_kind(a, t, rules, v, &two, &err));
@@ -132,12 +158,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     static void (*const checks[N_SYNC_DOWN])(const struct translate_tenant *, const cJSON *) = {
         [DOWN_NETWORK_POLICIES] = check_policy,
         [DOWN_INGRESSES] = check_ingress,
-        [DOWN_DISRUPTION_BUDGETS] = check_budget};
+        [DOWN_DISRUPTION_BUDGETS] = check_budget,
+        [DOWN_ENDPOINT_SLICES] = check_slice};
     struct arena *a = arena_new(0);
     struct config config;
     struct translate_tenant t = {.config = &config,
                                  .cluster_uid = STR("11111111-2222-3333-4444-555555555555"),
-                                 .host_namespace = STR("team")};
+                                 .host_namespace = STR("team"),
+                                 .bare_service = is_bare};
     cJSON *v = NULL;
     struct err err;
 

@@ -30,7 +30,8 @@ VALUES = {
                "bindings": [{"pool": "a100", "guarantee": 8}],
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
-                                   "podDisruptionBudgets": {"enabled": True}}}}}
+                                   "podDisruptionBudgets": {"enabled": True},
+                                   "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]}}}}}
 
 
 class Side:
@@ -444,7 +445,18 @@ def ingress(**spec):
         "ingressClassName": "nginx", "rules": [{"host": "a.team.example"}], **spec}}
 
 
+def endpoint_slice(address="10.30.0.7", service=f"db-{HASH}", **endpoint):
+    meta = metadata("s")
+    meta["labels"] = {**meta["labels"], "kubernetes.io/service-name": service}
+    return "/apis/discovery.k8s.io/v1", "endpointslices", {
+        "metadata": meta, "addressType": "IPv4", "endpoints": [{"addresses": [address], **endpoint}]}
+
+
 SYNCED = {
+    "a slice": (endpoint_slice(), None),
+    "a slice of another Service": (endpoint_slice(service="kubernetes"), "service-name"),
+    "a slice of another address": (endpoint_slice("10.96.0.1"), "endpoints: an address"),
+    "a slice on a node": (endpoint_slice(nodeName="cpu-1"), "endpoints: nodes"),
     "a budget": ((POLICY, "poddisruptionbudgets", {"metadata": metadata("b"), "spec": {"selector": OWN}}), None),
     "a policy": (network_policy(ingress=[{"from": [{"podSelector": OWN}, {"ipBlock": {"cidr": "10.20.1.0/24"}}]}],
                                 egress=[]), None),
@@ -591,7 +603,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 8 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 9 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

@@ -21,6 +21,7 @@ TO_HOST = {
     "networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
     "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
     "podDisruptionBudgets": {"enabled": True},
+    "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
     "customResources": {"things.team.example": {"enabled": True, "patches": [
         {"path": "spec.secretName", "reference": {"apiVersion": "v1", "kind": "Secret"}},
         {"path": "spec.selector", "labels": {}},
@@ -234,6 +235,40 @@ def test_secrets_it_names_go_down_with_it(vc, key):
     assert secret()["metadata"]["name"] == found
     vc.api.delete(f"{kind.path}/x")
     eventually(lambda: not secret() and not kind.on_host(), 60, "neither on the host")
+
+
+def test_slices_of_services_without_a_selector(vc):
+    discovery, services = "/apis/discovery.k8s.io/v1", "/api/v1/namespaces/default/services"
+    path = f"{discovery}/namespaces/default/endpointslices"
+    ports = [{"name": "", "port": 5432}]
+
+    def on_host():
+        return vc.host_objects(discovery, "endpointslices")
+
+    def body(address, name="db-1", service="db"):
+        return {"metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}}, "addressType": "IPv4",
+                "ports": ports, "endpoints": [{"addresses": [address]}]}
+
+    vc.api.post(services, {"metadata": {"name": "db"}, "spec": {"ports": [{"port": 5432}]}})
+    vc.api.post(services, {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}})
+    refused(lambda: vc.api.post(path, body("10.96.0.1")), "endpoints[0].addresses[0]", "endpointSlices.allowedCIDRs")
+    vc.api.post(path, body("10.30.0.7"))
+    vc.api.post(path, body("10.96.0.1", "web-1", "web"))  # the host has slices of its own for this one
+    slice_ = eventually(on_host, 60, "the slice on the host")[0]
+    host_service = next(o for o in vc.host_objects("/api/v1", "services")
+                        if o["metadata"]["annotations"]["sublet.dev/name"] == "db")
+    assert slice_["metadata"]["labels"]["kubernetes.io/service-name"] == host_service["metadata"]["name"]
+    assert "selector" not in host_service["spec"] and slice_["ports"][0]["port"] == 5432
+    refused(lambda: vc.api.patch(f"{path}/db-1", {"endpoints": [{"addresses": ["10.31.0.1"]}]}), "10.31.0.1")
+    vc.api.patch(f"{path}/db-1", {"endpoints": [{"addresses": ["10.30.0.8"]}]})
+    eventually(lambda: on_host()[0]["endpoints"][0]["addresses"] == ["10.30.0.8"], 60, "the address")
+    vc.restart()
+    vc.api.patch(f"{services}/db", {"spec": {"selector": {"app": "db"}}})
+    eventually(lambda: not on_host(), 60, "no slice beside those of the host")
+    vc.api.patch(f"{services}/db", {"spec": {"selector": None}})
+    eventually(on_host, 60, "the slice again")
+    vc.api.delete(f"{services}/db")
+    eventually(lambda: not on_host(), 60, "no slice without its Service")
 
 
 def test_what_is_not_enabled_stays_with_the_tenant(tenant, host):

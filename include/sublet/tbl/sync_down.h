@@ -8,3 +8,4 @@
 SYNC_DOWN(NETWORK_POLICIES, "networkPolicies", "networking.k8s.io", "v1", "networkpolicies")
 SYNC_DOWN(INGRESSES, "ingresses", "networking.k8s.io", "v1", "ingresses")
 SYNC_DOWN(DISRUPTION_BUDGETS, "podDisruptionBudgets", "policy", "v1", "poddisruptionbudgets")
+SYNC_DOWN(ENDPOINT_SLICES, "endpointSlices", "discovery.k8s.io", "v1", "endpointslices")

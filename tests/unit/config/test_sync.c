@@ -75,7 +75,7 @@ static void mistakes(void **state)
     static const char *const cases[][2] = {
         {"sync: {toHost: {pods: {enabled: true}}}",
          TO ".pods: unknown key: known here are networkPolicies, ingresses, podDisruptionBudgets, "
-            "customResources"},
+            "endpointSlices, customResources"},
         {"sync: {toHost: [1]}", TO ": want an object, got array"},
         {"sync: {toHost: {ingresses: true}}", TO ".ingresses: want an object, got bool"},
         {"sync: {toHost: {ingresses: {enabled: yes please}}}",
@@ -92,6 +92,8 @@ static void mistakes(void **state)
             "*.team.example"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.1]}}}",
          TO ".networkPolicies.allowedCIDRs[0]: \"10.0.0.1\": want a range such as 10.20.0.0/16"},
+        {"sync: {toHost: {endpointSlices: {enabled: true}}}",
+         TO ".endpointSlices: allowedCIDRs is needed: without it no EndpointSlice could go down"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.0/8, 0.0.0.0/0]}}}",
          TO ".networkPolicies.allowedCIDRs[1]: \"0.0.0.0/0\": must not reach 169.254.0.0/16"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: ['::/0']}}}",

@@ -13,6 +13,7 @@ static const char CONFIG[] =
     "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example', "
     "fixed.example]}\n"
     "    podDisruptionBudgets: {enabled: true}\n"
+    "    endpointSlices: {enabled: true, allowedCIDRs: [10.30.0.0/16]}\n"
     "    customResources:\n"
     "      certificates.cert-manager.io:\n"
     "        enabled: true\n"
@@ -317,6 +318,81 @@ static void budgets(void **state)
         doc(f, "{metadata: {name: h}, status: {currentHealthy: 3}}"), object_of(f, "{}")));
 }
 
+/* ---- EndpointSlices ---- */
+
+static bool is_bare(void *ctx, struct str ns, struct str name)
+{
+    (void)ctx;
+    return str_eqc(ns, "ml") && str_eqc(name, "db");
+}
+
+#define SLICE(service, more)                                                                       \
+    "{metadata: {labels: {kubernetes.io/service-name: " service                                    \
+    ", endpointslice.kubernetes.io/managed-by: x, a: b}}, addressType: IPv4, " more "}"
+
+static void slices_of_bare_services(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_ENDPOINT_SLICES);
+    cJSON *ret = NULL, *labels;
+    char name[64];
+
+    f->tenant.bare_service = is_bare;
+    assert_ok(down(f, rules,
+                   SLICE("db", "ports: [{name: '', port: 5432, more: 1}], endpoints: [{addresses: "
+                               "[10.30.0.7], conditions: {ready: true}, nodeName: n, zone: z, "
+                               "hints: {}, targetRef: {kind: Pod, name: p}, hostname: h}]"),
+                   &ret));
+    assert_json(json_get(ret, "endpoints"),
+                "[{addresses: [10.30.0.7], conditions: {ready: true}}]");
+    assert_json(json_get(ret, "ports"), "[{name: '', port: 5432}]");
+    translate_name(&f->tenant, STR("ml"), STR("db"), name);
+    labels = json_path(ret, "metadata.labels");
+    assert_str(json_str(json_get(labels, "kubernetes.io/service-name")), name);
+    assert_str(json_str(json_get(labels, "endpointslice.kubernetes.io/managed-by")), "sublet.dev");
+    /* with a selector, or of no Service: the host has slices of its own */
+    assert_ok(translate_kind(f->a, &f->tenant, rules,
+                             object_of(f, SLICE("web", "endpoints: [{addresses: [8.8.8.8]}]")),
+                             &ret, &f->err));
+    assert_null(ret);
+    f->tenant.bare_service = NULL;
+    assert_ok(translate_kind(f->a, &f->tenant, rules, object_of(f, SLICE("db", "endpoints: []")),
+                             &ret, &f->err));
+    assert_null(ret);
+}
+
+#define SLICES "endpointslices.discovery.k8s.io \"x\" is forbidden: "
+
+static void slices_refused(void **state)
+{
+    static const char *const addresses[] = {"127.0.0.1", "169.254.169.254", "10.31.0.1", "::1",
+                                            "::ffff:169.254.169.254"};
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_ENDPOINT_SLICES);
+    cJSON *ret = NULL;
+
+    f->tenant.bare_service = is_bare;
+    for (size_t i = 0; i < COUNT(addresses); i++)
+        assert_error(
+            down(f, rules,
+                 arena_printf(f->a, SLICE("db", "endpoints: [{addresses: [10.30.0.1, '%s']}]"),
+                              addresses[i])
+                     .p,
+                 &ret),
+            arena_printf(f->a,
+                         SLICES "endpoints[0].addresses[1]: %s is not inside a range of "
+                                "sync.toHost.endpointSlices.allowedCIDRs",
+                         addresses[i])
+                .p);
+    assert_error(down(f, rules, SLICE("db", "endpoints: [{addresses: [10.30.0.0/24]}]"), &ret),
+                 SLICES "endpoints[0].addresses[0]: \"10.30.0.0/24\" is not an IP address");
+    assert_error(down(f, rules,
+                      "{metadata: {labels: {kubernetes.io/service-name: db}}, "
+                      "addressType: FQDN}",
+                      &ret),
+                 SLICES "addressType: only IPv4 and IPv6 go down");
+}
+
 /* ---- custom resources ---- */
 
 static void custom_resources_go_down_whole(void **state)
@@ -451,6 +527,8 @@ int main(void)
         TEST(certificates_are_referred_to),
         TEST(balancer_comes_up),
         TEST(budgets),
+        TEST(slices_of_bare_services),
+        TEST(slices_refused),
         TEST(custom_resources_go_down_whole),
         TEST(a_whole_status_comes_up_without_host_names),
         TEST(what_the_host_adds_stays),
