@@ -11,8 +11,14 @@
 static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "ConfigMap",
                                     "Secret"};
 
-static bool kind_shown(struct str kind)
+/* Those of other groups are kinds that the configuration sends down: the caller knows the object. */
+static bool kind_shown(const cJSON *involved)
 {
+    struct str kind = json_str(json_get(involved, "kind"));
+    struct str version = json_str(json_get(involved, "apiVersion"));
+
+    if (str_find(version, '/') < version.n)
+        return true;
     for (size_t i = 0; i < COUNT(KINDS); i++) {
         if (str_eqc(kind, KINDS[i]))
             return true;
@@ -105,7 +111,7 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
     cJSON *ret;
 
     translate_name(t, ns, name, expect);
-    if (!str_eqc(host_name, expect) || !kind_shown(json_str(json_get(involved, "kind"))) ||
+    if (!str_eqc(host_name, expect) || !kind_shown(involved) ||
         !str_eq(json_str(json_get(involved, "namespace")), t->host_namespace))
         return NULL;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host Events about the tenant's pods, claims and Services, copied up with names translated back.
+/* Host Events about the tenant's pods, claims, Services and configured kinds, copied up with names translated back.
  * Their rate is bounded, since a tenant can provoke any number. Events and objects arrive by
  * separate watches, in any order: an Event ahead of its object is held until the object is known,
  * bounded in number and time. Must never copy an Event unless the host uid of its object proves it
@@ -59,23 +59,43 @@ static const struct {
     {"Service", SYNC_SERVICES},
 };
 
-/* -1: a kind that is not synced. */
-static int involved_id(const cJSON *event)
-{
-    struct str kind = json_str_at(event, "involvedObject.kind");
-
-    for (size_t i = 0; i < COUNT(INVOLVED); i++)
-        if (str_eqc(kind, INVOLVED[i].kind))
-            return (int)INVOLVED[i].id;
-    return -1;
-}
-
-static const struct host_object *find_object(struct syncer *s, int id, const cJSON *event)
+static const struct host_object *find_object(struct syncer *s, size_t id, const cJSON *event)
 {
     const struct host_object *o =
         reflector_get(s->watches[id].reflector, json_str_at(event, "involvedObject.name"));
 
     return o && str_eq(o->uid, json_str_at(event, "involvedObject.uid")) ? o : NULL;
+}
+
+/* Of a kind that sync.toHost sends down: its host uid proves the object, whatever its kind. */
+static bool find_configured(struct syncer *s, const cJSON *event, const struct host_object **ret)
+{
+    struct str version = json_str_at(event, "involvedObject.apiVersion");
+    struct str group = str_cut(&version, '/');
+    bool synced = false;
+
+    for (size_t id = N_SYNC_FIXED; version.p && id < s->n_kinds && !*ret; id++) {
+        if (s->kinds[id].direction != SYNC_DOWN || !str_eqc(group, s->kinds[id].group))
+            continue;
+        synced = true;
+        *ret = find_object(s, id, event);
+    }
+    return synced;
+}
+
+/* Is the Event about a synced kind? *ret: its host object, NULL while it is not known. */
+static bool find_involved(struct syncer *s, const cJSON *event, const struct host_object **ret)
+{
+    struct str kind = json_str_at(event, "involvedObject.kind");
+
+    *ret = NULL;
+    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++) {
+        if (!str_eqc(kind, INVOLVED[i].kind))
+            continue;
+        *ret = find_object(s, (size_t)INVOLVED[i].id, event);
+        return true;
+    }
+    return find_configured(s, event, ret);
 }
 
 /* --- writing --- */
@@ -211,19 +231,18 @@ void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_ob
     const struct host_object *about;
     struct arena *a;
     cJSON *host = NULL;
-    int kind;
 
     (void)id;
     (void)before;
     if (!now || s->closing)
         return; /* the tenant's copy expires by itself */
     a = arena_new(0);
-    kind = json_parse(a, now->bytes, &host, NULL) ? -1 : involved_id(host);
-    about = kind < 0 ? NULL : find_object(s, kind, host);
+    if (json_parse(a, now->bytes, &host, NULL) || !find_involved(s, host, &about))
+        about = NULL;
+    else if (!about)
+        hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
     if (about)
         report(s, a, host, about);
-    else if (kind >= 0)
-        hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
     arena_free(a);
 }
 

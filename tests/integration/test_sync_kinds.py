@@ -153,6 +153,28 @@ def test_life(vc, host, key):
     eventually(lambda: not kind.on_host(), 60, f"no {kind.plural} on the host")
 
 
+@pytest.mark.parametrize("key", ["ingress", "custom"])
+def test_events_of_the_host_come_up(vc, host, key):
+    kind = Kind(vc, key)
+    virtual = kind.create()
+    meta = kind.arrives()["metadata"]
+    involved = {"apiVersion": kind.root[len("/apis/"):], "kind": kind.kind, "namespace": vc.namespace}
+
+    def tell(name, uid):
+        host.api.post(f"/api/v1/namespaces/{vc.namespace}/events", {
+            "metadata": {"name": f"{name}.{uid[:8]}"}, "involvedObject": {**involved, "name": name, "uid": uid},
+            "reason": "Told", "type": "Normal", "message": f"about {name}", "source": {"component": "c"}})
+
+    def told():
+        return [e for e in vc.api.get("/api/v1/namespaces/default/events")["items"] if e["reason"] == "Told"]
+
+    tell(meta["name"], "11111111-2222-3333-4444-555555555555")  # of another object of this name
+    tell(meta["name"], meta["uid"])
+    event = eventually(told, 60, "the Event")[0]
+    assert event["message"] == "about x" and event["involvedObject"]["uid"] == virtual["metadata"]["uid"]
+    assert len(told()) == 1
+
+
 @pytest.mark.parametrize("key", ["policy", "custom"])
 def test_a_foreign_object_of_its_name_stays(vc, host, key):
     kind = Kind(vc, key)
