@@ -169,7 +169,14 @@ static void reconcile_down(struct reconcile *r)
 
     if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
         return;
-    if (!syncer_ready(s, id, id, id) || !sync_run_init(&run, r, id))
+    if (!syncer_ready(s, id, id, id)) {
+        if (run.virtual_ && reflector_refused(s->watches[id].reflector))
+            reconcile_event(r, run.virtual_, "Warning", "SyncError",
+                            "the host cluster does not have this kind, or does not let Sublet "
+                            "watch it");
+        return;
+    }
+    if (!sync_run_init(&run, r, id))
         return;
     err_init(&err, run.arena);
     if (!run.virtual_)

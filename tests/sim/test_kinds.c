@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kinds that sync.toHost enables, on a host with faults, after a restore, and on a host that was
+ * itself restored. Whatever happens: each object is on the host once, nothing is deleted that no
+ * client deleted, and nothing is asked of the host for a kind that is off. */
+#include "sim.h"
+
+#include "engine.h"
+
+#define POLICIES "networkpolicies.networking.k8s.io"
+#define CONFIG                                                                                     \
+    "sync: {toHost: {networkPolicies: {enabled: true}, podDisruptionBudgets: {enabled: true}}}\n"
+#define N 12
+
+static const char *name_of(struct sim *s, const char *prefix, unsigned i)
+{
+    return arena_printf(s->arena, "%s%u", prefix, i).p;
+}
+
+static void create(struct sim *s, const char *name)
+{
+    sim_create(s, POLICIES, "default",
+               arena_printf(s->arena,
+                            "{'apiVersion':'networking.k8s.io/v1','kind':'NetworkPolicy',"
+                            "'metadata':{'name':'%s'},'spec':{'podSelector':{},'ingress':[{}]}}",
+                            name)
+                   .p);
+}
+
+static const cJSON *on_host(struct sim *s, struct arena *a, const char *name)
+{
+    const cJSON *found = NULL;
+
+    json_each(o, fake_host_list(s->host, a, "networkpolicies"))
+    {
+        if (!str_eqc(json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/name")),
+                     name))
+            continue;
+        assert_null(found); /* never twice */
+        found = o;
+    }
+    return found;
+}
+
+/* Is each of the tenant's on the host, under its uid and with as many rules, and no other? */
+static bool is_alike(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *mine = sim_list(s, a, POLICIES, "default");
+    bool alike = json_count(mine) == fake_host_count(s->host, "networkpolicies");
+
+    json_each(v, mine)
+    {
+        const cJSON *o = on_host(s, a, arena_cstr(a, json_str_at(v, "metadata.name")));
+
+        alike =
+            alike && o &&
+            str_eq(json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/uid")),
+                   json_str_at(v, "metadata.uid")) &&
+            json_count(json_path(o, "spec.ingress")) == json_count(json_path(v, "spec.ingress"));
+    }
+    arena_free(a);
+    return alike;
+}
+
+static void on_a_bad_host(uint64_t seed)
+{
+    struct sim *s = sim_new(seed, CONFIG);
+    struct fake_faults *faults = fake_host_faults(s->host);
+
+    *faults = (struct fake_faults){.refuse = 100,
+                                   .lose = 100,
+                                   .busy = 100,
+                                   .fail = 100,
+                                   .cut = 20,
+                                   .expire = 100,
+                                   .max_delay_ms = 20};
+    for (unsigned i = 0; i < N; i++)
+        create(s, name_of(s, "p", i));
+    sim_writes_done(s);
+    sim_run_ms(s, 300);
+    for (unsigned i = 0; i < N; i += 3)
+        sim_patch(s, POLICIES, "default", name_of(s, "p", i), "{'spec':{'ingress':[{},{}]}}");
+    for (unsigned i = 1; i < N; i += 3)
+        sim_delete(s, POLICIES, "default", name_of(s, "p", i), 0);
+    sim_writes_done(s);
+    sim_close(s);
+    sim_open(s);
+    for (unsigned i = 1; i < N; i += 6)
+        create(s, name_of(s, "p", i)); /* again, under another uid */
+    sim_writes_done(s);
+    sim_run_ms(s, 300);
+    *fake_host_faults(s->host) = (struct fake_faults){0};
+    sim_jump(s, 80); /* creates whose answers were lost */
+    sim_until(s, is_alike, "the host as the tenant has it");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++)
+        on_a_bad_host(seed);
+}
+
+static bool newer_is_in_quarantine(struct sim *s)
+{
+    return sync_quarantine_count(s->syncer, (enum sync_id)N_SYNC_FIXED) == 1;
+}
+
+static bool newer_is_taken_over(struct sim *s)
+{
+    return sync_quarantine_count(s->syncer, (enum sync_id)N_SYNC_FIXED) == 0 && is_alike(s);
+}
+
+static void test_a_backup_is_restored(void **state)
+{
+    struct sim *s = sim_new(20, CONFIG);
+    struct str uid, newer;
+
+    (void)state;
+    create(s, "old");
+    sim_writes_done(s);
+    sim_until(s, is_alike, "it on the host");
+    uid = json_str_at(on_host(s, s->arena, "old"), "metadata.uid");
+    sim_backup(s, "backup");
+    create(s, "newer");
+    sim_writes_done(s);
+    sim_until(s, is_alike, "both on the host");
+    newer = json_str_at(on_host(s, s->arena, "newer"), "metadata.uid");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, newer_is_in_quarantine, "the quarantine");
+    assert_true(str_eq(json_str_at(on_host(s, s->arena, "old"), "metadata.uid"), uid));
+    assert_int_equal(fake_host_asked(s->host, "DELETE", "networkpolicies", false), 0);
+    create(s, "newer");
+    sim_writes_done(s);
+    sim_until(s, newer_is_taken_over, "the newer one to be taken over");
+    assert_true(str_eq(json_str_at(on_host(s, s->arena, "newer"), "metadata.uid"), newer));
+    sim_free(s);
+}
+
+static void test_a_host_that_was_restored(void **state)
+{
+    struct sim *s = sim_new(21, CONFIG);
+    struct fake_host_image *image = fake_host_image(s->host);
+
+    (void)state;
+    create(s, "p");
+    sim_writes_done(s);
+    sim_until(s, is_alike, "it on the host");
+    fake_host_roll_back(s->host, image);
+    sim_until(s, is_alike, "it again");
+    assert_true(fake_host_asked(s->host, "GET", "networkpolicies", false) > 0);
+    assert_int_equal(fake_host_asked(s->host, "DELETE", "networkpolicies", false), 0);
+    sim_free(s);
+}
+
+static bool stays_away(struct sim *s)
+{
+    return !fake_host_count(s->host, "networkpolicies") && fake_host_count(s->host, "services") > 0;
+}
+
+static bool is_told(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool told = false;
+
+    json_each(e, sim_list(s, a, "events", "default")) told |=
+        str_eqc(json_str(json_get(e, "reason")), "SyncError") &&
+        str_contains(json_str(json_get(e, "message")), STR("does not have this kind"));
+    arena_free(a);
+    return told;
+}
+
+static void test_a_host_without_the_kind_says_so(void **state)
+{
+    struct sim *s = sim_new(24, CONFIG);
+
+    (void)state;
+    fake_host_faults(s->host)->unreadable = "networkpolicies";
+    create(s, "p");
+    sim_writes_done(s);
+    sim_until(s, is_told, "an Event");
+    assert_int_equal(fake_host_count(s->host, "networkpolicies"), 0);
+    sim_free(s);
+}
+
+/* Neither a kind that is off, nor one that the tenant does not use. */
+static void test_what_is_not_used_is_not_watched(void **state)
+{
+    struct sim *s = sim_new(22, NULL);
+
+    (void)state;
+    create(s, "p");
+    sim_create(s, "services", "default",
+               "{'metadata':{'name':'s'},'spec':{'ports':[{'port':80}]}}");
+    sim_writes_done(s);
+    sim_until(s, stays_away, "a Service on the host");
+    assert_int_equal(s->syncer->n_kinds, N_SYNC_FIXED);
+    assert_int_equal(fake_host_asked(s->host, "GET", "networkpolicies", false), 0);
+    sim_free(s);
+
+    s = sim_new(23, CONFIG);
+    sim_create(s, "services", "default",
+               "{'metadata':{'name':'s'},'spec':{'ports':[{'port':80}]}}");
+    sim_writes_done(s);
+    sim_until(s, stays_away, "a Service on the host");
+    assert_int_equal(fake_host_asked(s->host, "GET", "networkpolicies", false), 0);
+    sim_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_a_backup_is_restored),
+        cmocka_unit_test(test_a_host_that_was_restored),
+        cmocka_unit_test(test_a_host_without_the_kind_says_so),
+        cmocka_unit_test(test_what_is_not_used_is_not_watched),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
