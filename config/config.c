@@ -42,7 +42,8 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
 }
 
 /* Keys that have readers of their own. */
-static const char *const STRUCTURED[] = {"pools", "bindings", "authentication", "sync.toHost"};
+static const char *const STRUCTURED[] = {"pools", "bindings", "authentication", "sync.toHost",
+                                         "sync.fromHost"};
 
 /* Does path name an option, or lead to one (ret_inner)? */
 static bool path_known(struct str path, bool *ret_inner)
@@ -354,7 +355,7 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
         return -1;
     if (check_values(&config, err) || config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
-        config_load_to_host(a, tree, &config, err))
+        config_load_to_host(a, tree, &config, err) || config_load_sync_from(a, tree, &config, err))
         return -1;
     config.tree = tree;
     *ret = config;

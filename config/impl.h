@@ -71,3 +71,6 @@ int config_load_authentication(struct arena *a, const cJSON *tree, struct config
 /* `sync.toHost:` of the tree. */
 int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config,
                         struct err *err) MUST_CHECK;
+/* `sync.fromHost` of the tree. */
+int config_load_sync_from(struct arena *a, const cJSON *tree, struct config *config,
+                          struct err *err) MUST_CHECK;

@@ -13,6 +13,7 @@
 struct config_pool;
 struct config_binding;
 struct config_to_host;
+struct config_from;
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
@@ -65,6 +66,10 @@ struct config {
     size_t n_pools;
     const struct config_binding *bindings;
     size_t n_bindings;
+    const struct config_from *from; /* sync.fromHost: config_sync_from.h */
+    size_t n_from;
+    bool metrics_from_host;   /* metrics.k8s.io is served */
+    bool metrics_whole_nodes; /* of a node: what the host measures; else the tenant's own pods */
     int64_t max_objects, max_bytes;
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;

@@ -2,8 +2,8 @@
  * room: config
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
- * values.schema.json follow from here. `pools`, `bindings` and `authentication` are the keys that
- * are not options.
+ * values.schema.json follow from here. `pools`, `bindings`, `authentication` and `sync.fromHost` are
+ * the keys that are not options.
  *
  * OPTION(type, member, path, flag, env, default, values, help)
  *   member   of struct config; its C type follows from `type`:
@@ -121,6 +121,12 @@ OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED
        "0..100000", "failed pods kept on the host; beyond it the oldest are deleted")
 OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", "100", "0..100000",
        "Services with a cluster IP of the host's, and as many headless ones; the next is a 403")
+OPTION(BOOL, metrics_from_host, "metrics.source", NULL, "SUBLET_METRICS_SOURCE", "off", "off|host",
+       "where metrics.k8s.io (kubectl top, HorizontalPodAutoscalers) comes from: nowhere, or the "
+       "host's metrics API, cut to the tenant's own pods")
+OPTION(BOOL, metrics_whole_nodes, "metrics.nodes", NULL, "SUBLET_METRICS_NODES", "own", "own|whole",
+       "what a node's usage is: that of the tenant's own pods on it, or of the whole node, other "
+       "tenants' pods included")
 OPTION(BOOL, controllers_native, "controllers", "--controllers", "SUBLET_CONTROLLERS", "native",
        "external|native", "who runs the workload controllers: this process or upstream's manager")
 OPTION(STRING, audit_policy, "audit.policy", NULL, "SUBLET_AUDIT_POLICY", "", "",

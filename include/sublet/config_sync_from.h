@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: config
+ *
+ * `sync.fromHost` of the configuration: objects of the host that the tenant is shown, read-only. A
+ * row per enabled entry; everything in it was checked when it was loaded. */
+#pragma once
+
+#include <sublet/config.h>
+#include <sublet/selector.h>
+
+enum config_from_kind {
+    FROM_INGRESS_CLASSES,
+    FROM_RUNTIME_CLASSES,
+    FROM_PRIORITY_CLASSES,
+    FROM_STORAGE_CLASSES,
+    FROM_DEVICE_CLASSES,
+    FROM_GATEWAY_CLASSES,
+    FROM_CSI_DRIVERS,
+    FROM_CSI_NODES,
+    FROM_CSI_STORAGE_CAPACITIES,
+    FROM_CONFIG_MAPS,
+    FROM_SECRETS,
+    FROM_CUSTOM_RESOURCES,
+    N_FROM_KINDS
+};
+
+/* Of `mappings.byName`. Both names are empty (a whole namespace), or neither is. */
+struct config_from_mapping {
+    struct str host_ns; /* empty: host.namespace */
+    struct str host_name;
+    struct str ns, name; /* in the virtual cluster */
+};
+
+struct config_from {
+    enum config_from_kind kind;
+    struct str key;            /* as configured: "ingressClasses", "widgets.example.com/v1" */
+    struct str group, version; /* version: empty for a custom resource that names none */
+    struct str plural;
+    bool namespaced;
+    struct selector selector; /* of labels on the host */
+    const struct config_from_mapping *mappings;
+    size_t n_mappings; /* namespaced kinds but csiStorageCapacities have at least one */
+};
+
+/* The row of a kind that has at most one; NULL: it is not enabled. */
+const struct config_from *config_from_row(const struct config *config, enum config_from_kind kind);

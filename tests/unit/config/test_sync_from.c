@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sync.fromHost`: what is enabled becomes a row, what is wrong is refused with its place. */
+
+#include "test.h"
+
+#include <sublet/config_sync_from.h>
+
+#define FROM(entries) "sync: {fromHost: {" entries "}}"
+
+static void nothing_by_default(void **state)
+{
+    struct config_fixture *f = *state;
+
+    assert_ok(load_config(f, ""));
+    assert_int_equal(f->config.n_from, 0);
+    assert_ok(load_config(f, "sync: {fromHost: null, maxServices: 3}"));
+    assert_ok(load_config(f, FROM("")));
+    assert_ok(load_config(f, FROM("ingressClasses: {selector: {matchLabels: {a: b}}}")));
+    assert_ok(load_config(f, FROM("secrets: {enabled: false}, customResources: {}")));
+    assert_int_equal(f->config.n_from, 0);
+    assert_null(config_from_row(&f->config, FROM_INGRESS_CLASSES));
+    assert_false(f->config.metrics_from_host);
+}
+
+static bool picks(const struct config_fixture *f, const struct config_from *row, const char *labels)
+{
+    cJSON *tree = NULL;
+
+    assert_int_equal(json_parse(f->a, str_c(labels), &tree, NULL), 0);
+    return selector_match(&row->selector, labels_flatten(f->a, tree));
+}
+
+static void classes(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_from *row;
+
+    assert_ok(
+        load_config(f, FROM("ingressClasses: {enabled: true},"
+                            "runtimeClasses: {enabled: true, selector: {matchLabels: {tier: a},"
+                            " matchExpressions: [{key: x, operator: NotIn, values: [z]}]}},"
+                            "csiStorageCapacities: {enabled: true}")));
+    assert_int_equal(f->config.n_from, 3);
+    row = config_from_row(&f->config, FROM_INGRESS_CLASSES);
+    assert_str(row->group, "networking.k8s.io");
+    assert_str(row->plural, "ingressclasses");
+    assert_true(picks(f, row, "{}"));
+    row = config_from_row(&f->config, FROM_RUNTIME_CLASSES);
+    assert_false(row->namespaced);
+    assert_true(picks(f, row, "{\"tier\": \"a\"}"));
+    assert_false(picks(f, row, "{\"tier\": \"a\", \"x\": \"z\"}"));
+    assert_false(picks(f, row, "{}"));
+    assert_true(config_from_row(&f->config, FROM_CSI_STORAGE_CAPACITIES)->namespaced);
+}
+
+static void mappings(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_from *row;
+
+    assert_ok(load_config(f, FROM("configMaps: {enabled: true, mappings: {byName: {"
+                                  "  shared/ca: default/root-ca, tools/*: tools/*, '': own,"
+                                  "  /one: own/other}}}")));
+    row = config_from_row(&f->config, FROM_CONFIG_MAPS);
+    assert_int_equal(row->n_mappings, 4);
+    assert_str(row->mappings[0].host_ns, "shared");
+    assert_str(row->mappings[0].host_name, "ca");
+    assert_str(row->mappings[0].ns, "default");
+    assert_str(row->mappings[0].name, "root-ca");
+    assert_str(row->mappings[1].host_ns, "tools");
+    assert_str(row->mappings[1].host_name, "");
+    assert_str(row->mappings[1].ns, "tools");
+    assert_str(row->mappings[1].name, "");
+    assert_str(row->mappings[2].host_ns, "");
+    assert_str(row->mappings[2].ns, "own");
+    assert_str(row->mappings[3].host_name, "one");
+    assert_str(row->mappings[3].name, "other");
+}
+
+static void custom_resources(void **state)
+{
+    struct config_fixture *f = *state;
+
+    assert_ok(
+        load_config(f, FROM("customResources: {"
+                            "  widgets.example.com: {enabled: true, scope: Cluster},"
+                            "  gadgets.example.com/v1beta1: {enabled: true, scope: Namespaced,"
+                            "    mappings: {byName: {a/*: b/*}}},"
+                            "  off.example.com: {scope: Cluster}}")));
+    assert_int_equal(f->config.n_from, 2);
+    assert_str(f->config.from[0].key, "widgets.example.com");
+    assert_str(f->config.from[0].plural, "widgets");
+    assert_str(f->config.from[0].group, "example.com");
+    assert_str(f->config.from[0].version, "");
+    assert_false(f->config.from[0].namespaced);
+    assert_str(f->config.from[1].version, "v1beta1");
+    assert_true(f->config.from[1].namespaced);
+    assert_int_equal(f->config.from[1].n_mappings, 1);
+}
+
+static const struct {
+    const char *yaml, *error;
+} REFUSED[] = {
+    {FROM("nodes: {}"),
+     "config: sync.fromHost.nodes: unknown key: known here are ingressClasses, runtimeClasses, "
+     "priorityClasses, storageClasses, deviceClasses, gatewayClasses, csiDrivers, csiNodes, "
+     "csiStorageCapacities, configMaps, secrets, customResources"},
+    {"sync: {fromHosts: {}}", "config: sync.fromHosts: unknown key: known here are toHost, "
+                              "fromHost, nodeLabels, maxFailedPods, maxServices"},
+    {"sync: {fromHost: true}", "config: sync.fromHost: want an object, got bool"},
+    {FROM("ingressClasses: {enabled: yes please}"),
+     "config: sync.fromHost.ingressClasses.enabled: want true or false, got string"},
+    {FROM("ingressClasses: {mappings: {}}"), "config: sync.fromHost.ingressClasses.mappings: "
+                                             "unknown key: known here are enabled, selector"},
+    {FROM("csiNodes: {selector: {labels: {a: b}}}"),
+     "config: sync.fromHost.csiNodes.selector.labels: unknown key: known here are matchLabels, "
+     "matchExpressions"},
+    {FROM("csiNodes: {selector: {matchExpressions: [{key: a, operator: Maybe}]}}"),
+     "config: sync.fromHost.csiNodes.selector: \"Maybe\" is not a valid label selector operator"},
+    {FROM("secrets: {enabled: true}"), "config: sync.fromHost.secrets: mappings.byName is needed"},
+    {FROM("secrets: {mappings: {byName: {a/b: c/*}}}"),
+     "config: sync.fromHost.secrets.mappings.byName.a/b: a name goes to a name, and namespace/* to "
+     "namespace/*"},
+    {FROM("secrets: {mappings: {byName: {a/*: /*}}}"),
+     "config: sync.fromHost.secrets.mappings.byName.a/*: \"/*\": a namespace is needed"},
+    {FROM("secrets: {mappings: {byName: {a/*: b/*, c/*: b}}}"),
+     "config: sync.fromHost.secrets.mappings.byName.c/*: \"b/*\" is the target of another mapping "
+     "already"},
+    {FROM("secrets: {mappings: {byName: {a/: b/}}}"),
+     "config: sync.fromHost.secrets.mappings.byName.a/: \"a/\": want namespace/name or "
+     "namespace/*"},
+    {FROM("secrets: {mappings: {byName: {A/*: b/*}}}"),
+     "config: sync.fromHost.secrets.mappings.byName.A/*: \"A/*\": a lowercase RFC 1123 label must "
+     "consist of lower case alphanumeric characters or '-', and must start and end with an "
+     "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
+    {FROM("customResources: {widgets: {enabled: true, scope: Cluster}}"),
+     "config: sync.fromHost.customResources[widgets]: \"widgets\": want plural.group/version"},
+    {FROM("customResources: {roles.rbac.authorization.k8s.io: {enabled: true, scope: Cluster}}"),
+     "config: sync.fromHost.customResources[roles.rbac.authorization.k8s.io]: "
+     "\"roles.rbac.authorization.k8s.io\": is no custom resource"},
+    {FROM("customResources: {deployments.apps: {enabled: true, scope: Cluster}}"),
+     "config: sync.fromHost.customResources[deployments.apps]: \"deployments.apps\": is no custom "
+     "resource"},
+    {FROM("customResources: {a.example.com: {enabled: true}}"),
+     "config: sync.fromHost.customResources[a.example.com]: scope is needed"},
+    {FROM("customResources: {a.example.com: {enabled: true, scope: Namespaced}}"),
+     "config: sync.fromHost.customResources[a.example.com]: mappings.byName is needed"},
+    {FROM("customResources: {a.example.com: {scope: Cluster, mappings: {byName: {a/*: b/*}}}}"),
+     "config: sync.fromHost.customResources[a.example.com]: mappings are for scope Namespaced"},
+    {"metrics: {source: prometheus}",
+     "config: metrics.source: unknown value \"prometheus\": want one of off|host"},
+};
+
+static void refused(void **state)
+{
+    struct config_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++)
+        assert_error(load_config(f, REFUSED[i].yaml), REFUSED[i].error);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_by_default, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(classes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mappings, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(custom_resources, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(refused, config_setup, config_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
