@@ -22,7 +22,8 @@ struct reflector_options {
     struct str label_selector, field_selector; /* not encoded; may be empty */
     uint64_t revision;                         /* the newest one known from before; 0: none */
     bool metadata_only;                        /* requests PartialObjectMetadata */
-    bool forget;                               /* bytes are dropped once changed() has seen them */
+    bool by_namespace; /* of all namespaces: the name of an object is "namespace/name" */
+    bool forget;       /* bytes are dropped once changed() has seen them */
     /* Takes out of a tree what need not be kept (managedFields are gone already); may be NULL. */
     void (*reduce)(struct arena *a, cJSON *object);
     /* Added (before NULL), changed, or removed (now NULL). Must not close the reflector. */

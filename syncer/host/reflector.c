@@ -82,6 +82,16 @@ static struct entry *find(const struct reflector *f, struct str name)
     return e ? CONTAINER(e, struct entry, by_name) : NULL;
 }
 
+static struct str name_of(const struct reflector *f, struct arena *a, const cJSON *object)
+{
+    struct str name = json_str_at(object, "metadata.name");
+
+    if (!f->o.by_namespace || !name.n)
+        return name;
+    return arena_printf(a, "%.*s/%.*s", STR_F(json_str_at(object, "metadata.namespace")),
+                        STR_F(name));
+}
+
 static uint64_t revision_of(const cJSON *object)
 {
     uint64_t revision = 0;
@@ -106,11 +116,12 @@ static struct str reduced_bytes(struct reflector *f, cJSON *object)
     return bytes;
 }
 
-static struct entry *entry_new(struct reflector *f, cJSON *object, uint64_t revision)
+static struct entry *entry_new(struct reflector *f, struct str name, cJSON *object,
+                               uint64_t revision)
 {
     struct entry *e = NEW(struct entry);
 
-    e->object.name = mem_str(json_str_at(object, "metadata.name"));
+    e->object.name = mem_str(name);
     e->object.uid = mem_str(json_str_at(object, "metadata.uid"));
     e->object.revision = revision;
     e->object.bytes = reduced_bytes(f, object);
@@ -119,9 +130,8 @@ static struct entry *entry_new(struct reflector *f, cJSON *object, uint64_t revi
 
 /* Takes a version of an object. An older one than cached only proves that the object is in the
  * list: an object from a watch or a write may have been deleted before the list was made. */
-static void put(struct reflector *f, cJSON *object, bool listed)
+static void put_as(struct reflector *f, struct str name, cJSON *object, bool listed)
 {
-    struct str name = json_str_at(object, "metadata.name");
     uint64_t revision = revision_of(object);
     struct entry *old = find(f, name), *e;
 
@@ -131,7 +141,7 @@ static void put(struct reflector *f, cJSON *object, bool listed)
         old->round = f->round;
     if (old && revision && revision <= old->object.revision)
         return;
-    e = entry_new(f, object, revision);
+    e = entry_new(f, name, object, revision);
     e->round = listed ? f->round : old ? old->round : 0;
     if (old)
         sync_map_remove(&f->objects, &old->by_name);
@@ -143,6 +153,14 @@ static void put(struct reflector *f, cJSON *object, bool listed)
         mem_free(e->object.bytes.p);
         e->object.bytes = STR_NULL;
     }
+}
+
+static void put(struct reflector *f, cJSON *object, bool listed)
+{
+    struct arena *a = arena_new(0);
+
+    put_as(f, name_of(f, a, object), object, listed);
+    arena_free(a);
 }
 
 static void drop(struct reflector *f, struct entry *e)
@@ -431,11 +449,13 @@ static void take_error(struct reflector *f, const cJSON *status)
 
 static void take_removed(struct reflector *f, const cJSON *object)
 {
-    struct entry *e = find(f, json_str_at(object, "metadata.name"));
+    struct arena *a = arena_new(0);
+    struct entry *e = find(f, name_of(f, a, object));
     uint64_t revision = revision_of(object);
 
     if (e && (!revision || revision >= e->object.revision))
         drop(f, e);
+    arena_free(a);
 }
 
 static void take_event(struct reflector *f, const cJSON *event)
@@ -649,7 +669,7 @@ void reflector_learn(struct reflector *f, struct str bytes)
     a = arena_new(0);
     err_init(&err, a);
     if (!json_parse(a, bytes, &object, &err) && json_is_object(object)) {
-        struct str name = json_str_at(object, "metadata.name");
+        struct str name = name_of(f, a, object);
         uint64_t revision = revision_of(object);
 
         /* Absent, and older than the watch's position: it was deleted since. */
