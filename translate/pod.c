@@ -124,12 +124,31 @@ static void add_deadline(struct down *d, cJSON *spec)
         json_set_i64(d->arena, spec, "activeDeadlineSeconds", seconds);
 }
 
+/* By the tiers of the pool, if it has any; else a class that is shown. */
+static struct str priority_down(const struct down *d, struct str class)
+{
+    if (d->pool && json_count(d->pool->priority_tiers))
+        return json_str(json_get_str(d->pool->priority_tiers, class));
+    return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class) ? class : STR("");
+}
+
+/* The pool's, whatever the pod names. */
+static void add_runtime_class(struct down *d, cJSON *spec)
+{
+    struct str class = json_str(json_get(d->spec, "runtimeClassName"));
+
+    if (d->pool && d->pool->runtime_class.n)
+        class = d->pool->runtime_class;
+    else if (!translate_shows(d->tenant, FROM_RUNTIME_CLASSES, class))
+        return;
+    add_str(d->arena, spec, "runtimeClassName", class);
+}
+
 static void add_placement(struct down *d, cJSON *spec)
 {
     cJSON *selector = pod_node_selector_down(d, json_get(d->spec, "nodeSelector"));
     cJSON *affinity = pod_affinity_down(d, json_get(d->spec, "affinity"));
     cJSON *tolerations = pod_tolerations_down(d, json_get(d->spec, "tolerations"));
-    struct str class = json_str(json_get(d->spec, "priorityClassName"));
     struct str tier;
 
     if (selector)
@@ -138,15 +157,12 @@ static void add_placement(struct down *d, cJSON *spec)
         object_add(d->arena, spec, STR("affinity"), affinity);
     if (tolerations)
         object_add(d->arena, spec, STR("tolerations"), tolerations);
-    if (!d->pool)
-        return;
-    tier = json_str(json_get_str(d->pool->priority_tiers, class));
+    tier = priority_down(d, json_str(json_get(d->spec, "priorityClassName")));
     if (tier.n)
         add_str(d->arena, spec, "priorityClassName", tier);
-    if (d->pool->scheduler.n)
+    if (d->pool && d->pool->scheduler.n)
         add_str(d->arena, spec, "schedulerName", d->pool->scheduler);
-    if (d->pool->runtime_class.n)
-        add_str(d->arena, spec, "runtimeClassName", d->pool->runtime_class);
+    add_runtime_class(d, spec);
 }
 
 static cJSON *spec_down(struct down *d)

@@ -39,11 +39,16 @@ struct str translate_default_class(const struct translate_tenant *t)
     return listed.n ? listed.items[0] : t->host_class;
 }
 
-bool translate_class_offered(const struct translate_tenant *t, struct str class)
+bool translate_class_listed(const struct translate_tenant *t, struct str class)
 {
     const struct str_list listed = t->config->storage_classes;
 
     return class.n && (listed.n ? str_list_has(listed, class) : str_eq(class, t->host_class));
+}
+
+bool translate_class_offered(const struct translate_tenant *t, struct str class)
+{
+    return translate_class_listed(t, class) || translate_shows(t, FROM_STORAGE_CLASSES, class);
 }
 
 /* The annotation is older than the field and takes precedence (storage helpers,
@@ -78,9 +83,11 @@ int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *cla
     if (json_is_string(node) && !class.n)
         return refuse(err, claim, "spec.storageClassName",
                       "volumes without a class are bound by hand, which is not allowed");
+    if (translate_class_offered(t, class))
+        return 0;
     if (!translate_default_class(t).n)
         return refuse_unknown(t, claim, err);
-    if (!class.n || translate_class_offered(t, class))
+    if (!class.n)
         return 0;
     return err_forbidden(
         err, STR_NULL, STR("persistentvolumeclaims"), json_str_at(claim, "metadata.name"),

@@ -8,6 +8,7 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
+#include <sublet/translate_from_host.h>
 #include <sublet/translate_up.h>
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
@@ -46,6 +47,9 @@ struct translate_tenant {
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
     enum translate_node (*node)(void *ctx, struct str name);
     void *node_ctx;
+    /* Does sync.fromHost show this class? NULL: none. */
+    bool (*shown)(void *ctx, enum config_from_kind kind, struct str name);
+    void *shown_ctx;
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,
@@ -92,7 +96,7 @@ int translate_check_service_change(struct arena *a, const cJSON *service, const 
 int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
                         struct err *err) MUST_CHECK;
 /* Whether the class of a claim is offered: one of policy.storageClasses, of which the first stands
- * for none, or else the host's default. UNAVAILABLE while that is not known. */
+ * for none, or else the host's default, or shown. UNAVAILABLE while that is not known. */
 int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim,
                               struct err *err) MUST_CHECK;
 struct str translate_pvc_class(const cJSON *claim); /* as it is written; may be empty */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: translate
+ *
+ * Objects of the host that the tenant is shown, and what its own objects may name because of that.
+ * Pure functions, as all of the room. */
+#pragma once
+
+#include <sublet/config_sync_from.h>
+
+struct translate_tenant;
+
+/* Of a virtual object that shows one of the host: "true" (classes of pools and of policy), or
+ * FROM_HOST_SYNC (sync.fromHost). */
+#define ANNOTATION_FROM_HOST "sublet.dev/from-host"
+#define FROM_HOST_SYNC       "sync"
+
+/* An object of the host as sync.fromHost shows it, by the allow-list of its kind, under this name:
+ * without apiVersion and kind. NULL: it is not shown. */
+cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
+                           const struct config_from *row, const cJSON *host, struct str ns,
+                           struct str name);
+/* Is the kind enabled, and this class shown? */
+bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name);
+/* Classes that a pod names, where sync.fromHost shows such: FORBIDDEN for one that is neither shown
+ * nor of a pool. */
+int translate_check_pod_classes(const struct translate_tenant *t, const cJSON *pod,
+                                struct err *err) MUST_CHECK;
+/* Is the storage class offered by policy.storageClasses, or as the host's default? */
+bool translate_class_listed(const struct translate_tenant *t, struct str class);

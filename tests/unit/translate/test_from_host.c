@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the host as sync.fromHost shows them: what is cut, what is never shown, and what pods
+ * and claims may name. */
+
+#include "test.h"
+
+#define ALL                                                                                        \
+    "policy: {labels: {allow: [shown.example/]}, annotations: {allow: [seen]}, "                   \
+    "storageClasses: [fast]}\n"                                                                    \
+    "sync: {fromHost: {ingressClasses: {enabled: true, selector: {matchLabels: {for: all}}},"      \
+    " runtimeClasses: {enabled: true}, priorityClasses: {enabled: true},"                          \
+    " storageClasses: {enabled: true}, deviceClasses: {enabled: true},"                            \
+    " gatewayClasses: {enabled: true}, csiDrivers: {enabled: true}, csiNodes: {enabled: true},"    \
+    " csiStorageCapacities: {enabled: true},"                                                      \
+    " configMaps: {enabled: true, mappings: {byName: {a/*: b/*}}},"                                \
+    " secrets: {enabled: true, mappings: {byName: {a/*: b/*}}},"                                   \
+    " customResources: {widgets.example.com: {enabled: true, scope: Cluster}}}}\n"
+
+/* gold, silver and bulk are shown, of every kind. */
+static bool shown_by_name(void *ctx, enum config_from_kind kind, struct str name)
+{
+    (void)ctx;
+    (void)kind;
+    return str_eqc(name, "gold") || str_eqc(name, "silver") || str_eqc(name, "bulk");
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = fixture_new(ALL);
+
+    f->tenant.shown = shown_by_name;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static cJSON *up(struct fixture *f, enum config_from_kind kind, const char *host, const char *ns,
+                 const char *name)
+{
+    return translate_from_host(f->a, &f->tenant, config_from_row(&f->config, kind), doc(f, host),
+                               str_c(ns), str_c(name));
+}
+
+#define OF_THE_HOST                                                                                \
+    "uid: 8d0b, resourceVersion: '7', generation: 3, creationTimestamp: '2026-01-01T00:00:00Z',"   \
+    "ownerReferences: [{kind: Node, name: h1}], finalizers: [x/y], managedFields: [{manager: m}],"
+#define NOTES "annotations: {sublet.dev/from-host: sync}"
+
+static const struct {
+    enum config_from_kind kind;
+    const char *ns, *name, *host, *want; /* want NULL: not shown */
+} CASES[] = {
+    {FROM_INGRESS_CLASSES, "", "gold",
+     "{metadata: {name: gold, " OF_THE_HOST " labels: {for: all, shown.example/a: b, sublet.dev/x: "
+     "y}, annotations: {seen: 'yes', hidden: h, ingressclass.kubernetes.io/is-default-class: "
+     "'true'}}, spec: {controller: e.com/c, parameters: {kind: Secret, name: s, namespace: n}}}",
+     "{metadata: {name: gold, labels: {shown.example/a: b}, annotations: {seen: 'yes', "
+     "ingressclass.kubernetes.io/is-default-class: 'true', sublet.dev/from-host: sync}},"
+     " spec: {controller: e.com/c}}"},
+    {FROM_INGRESS_CLASSES, "", "gold", "{metadata: {name: gold, labels: {for: some}}}", NULL},
+    {FROM_INGRESS_CLASSES, "", "gold",
+     "{metadata: {name: gold, labels: {for: all, sublet.dev/cluster: other}}}", NULL},
+    {FROM_RUNTIME_CLASSES, "", "kata",
+     "{metadata: {name: kata}, handler: kata-qemu-17, overhead: {podFixed: {cpu: 1}},"
+     " scheduling: {nodeSelector: {rack: r1}, tolerations: [{operator: Exists}]}}",
+     "{metadata: {name: kata, " NOTES "}, handler: kata}"},
+    {FROM_PRIORITY_CLASSES, "", "high",
+     "{metadata: {name: high}, value: 1000, preemptionPolicy: Never, globalDefault: true,"
+     " description: rack 7}",
+     "{metadata: {name: high, " NOTES "}, value: 1000, preemptionPolicy: Never}"},
+    {FROM_PRIORITY_CLASSES, "", "system-x", "{metadata: {name: system-x}, value: 2000000000}",
+     NULL},
+    {FROM_STORAGE_CLASSES, "", "bulk",
+     "{metadata: {name: bulk, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}},"
+     " provisioner: p, reclaimPolicy: Retain, volumeBindingMode: Immediate, parameters:"
+     " {csi.storage.k8s.io/provisioner-secret-name: s}, mountOptions: [ro], allowedTopologies:"
+     " [{matchLabelExpressions: []}]}",
+     "{metadata: {name: bulk, " NOTES "}, provisioner: p, reclaimPolicy: Retain,"
+     " volumeBindingMode: Immediate}"},
+    {FROM_STORAGE_CLASSES, "", "fast", "{metadata: {name: fast}, provisioner: p}", NULL},
+    {FROM_DEVICE_CLASSES, "", "gpu",
+     "{metadata: {name: gpu}, spec: {selectors: [{cel: {expression: 'device.attributes[x] == u'}}],"
+     " config: [{opaque: {driver: d, parameters: {key: secret}}}],"
+     " extendedResourceName: e.com/gpu}}",
+     "{metadata: {name: gpu, " NOTES "}, spec: {extendedResourceName: e.com/gpu}}"},
+    {FROM_GATEWAY_CLASSES, "", "lb",
+     "{metadata: {name: lb}, spec: {controllerName: e.com/lb, parametersRef: {name: s}}, status:"
+     " {conditions: []}}",
+     "{metadata: {name: lb, " NOTES "}, spec: {controllerName: e.com/lb}}"},
+    {FROM_CSI_DRIVERS, "", "d",
+     "{metadata: {name: d}, spec: {attachRequired: true, tokenRequests: [{audience: a}],"
+     " volumeLifecycleModes: [Persistent], nodeAllocatableUpdatePeriodSeconds: 9}}",
+     "{metadata: {name: d, " NOTES "}, spec: {attachRequired: true, volumeLifecycleModes:"
+     " [Persistent]}}"},
+    {FROM_CSI_NODES, "", "node-1",
+     "{metadata: {name: node-1, " OF_THE_HOST "}, spec: {drivers: [{name: d, nodeID: i-0abc,"
+     " topologyKeys: [z], allocatable: {count: 5}}]}}",
+     "{metadata: {name: node-1, " NOTES "}, spec: {drivers: [{name: d, nodeID: node-1,"
+     " topologyKeys: [z], allocatable: {count: 5}}]}}"},
+    {FROM_CSI_NODES, "", "hidden-1", "{metadata: {name: hidden-1}, spec: {drivers: []}}", NULL},
+    {FROM_CSI_NODES, "", "own-1", "{metadata: {name: own-1}, spec: {drivers: []}}", NULL},
+    {FROM_CSI_STORAGE_CAPACITIES, "kube-system", "c",
+     "{metadata: {name: c, namespace: csi}, storageClassName: bulk, capacity: 1Gi, nodeTopology:"
+     " {matchLabels: {topology.kubernetes.io/zone: z, kubernetes.io/hostname: node-1}}}",
+     "{metadata: {name: c, namespace: kube-system, " NOTES "}, storageClassName: bulk, capacity:"
+     " 1Gi, nodeTopology: {matchLabels: {topology.kubernetes.io/zone: z, kubernetes.io/hostname:"
+     " node-1}}}"},
+    {FROM_CSI_STORAGE_CAPACITIES, "kube-system", "c",
+     "{metadata: {name: c}, storageClassName: bulk, nodeTopology: {matchLabels:"
+     " {kubernetes.io/hostname: hidden-1}}}",
+     NULL},
+    {FROM_CSI_STORAGE_CAPACITIES, "kube-system", "c",
+     "{metadata: {name: c}, storageClassName: bulk, nodeTopology: {matchLabels: {rack: r1}}}",
+     NULL},
+    {FROM_CSI_STORAGE_CAPACITIES, "kube-system", "c",
+     "{metadata: {name: c}, storageClassName: bulk, nodeTopology: {matchExpressions: [{key: rack,"
+     " operator: Exists}]}}",
+     NULL},
+    {FROM_CSI_STORAGE_CAPACITIES, "kube-system", "c",
+     "{metadata: {name: c}, storageClassName: other, nodeTopology: {}}", NULL},
+    {FROM_CONFIG_MAPS, "b", "m",
+     "{metadata: {name: m, namespace: a, " OF_THE_HOST "}, immutable: true, data: {k: v},"
+     " binaryData: {b: YQ==}}",
+     "{metadata: {name: m, namespace: b, " NOTES "}, data: {k: v}, binaryData: {b: YQ==}}"},
+    {FROM_CONFIG_MAPS, "b", "kube-root-ca.crt",
+     "{metadata: {name: kube-root-ca.crt, namespace: a}, data: {ca.crt: c}}", NULL},
+    {FROM_SECRETS, "b", "s",
+     "{metadata: {name: s, namespace: a}, type: kubernetes.io/tls, immutable: true, data: {tls.crt:"
+     " YQ==, tls.key: YQ==}}",
+     "{metadata: {name: s, namespace: b, " NOTES "}, type: kubernetes.io/tls, data: {tls.crt:"
+     " YQ==, tls.key: YQ==}}"},
+    {FROM_SECRETS, "b", "s",
+     "{metadata: {name: s}, type: kubernetes.io/service-account-token, data: {token: YQ==}}", NULL},
+    {FROM_SECRETS, "b", "s", "{metadata: {name: s}, type: bootstrap.kubernetes.io/token}", NULL},
+    {FROM_SECRETS, "b", "s", "{metadata: {name: s}, type: helm.sh/release.v1}", NULL},
+    {FROM_SECRETS, "b", "s",
+     "{metadata: {name: s, labels: {app.kubernetes.io/managed-by: sublet}}, type: Opaque}", NULL},
+    {FROM_SECRETS, "b", "s",
+     "{metadata: {name: s, labels: {sublet.dev/cluster: other}}, type: Opaque}", NULL},
+    {FROM_CUSTOM_RESOURCES, "", "w",
+     "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, " OF_THE_HOST "}, spec: {a:"
+     " {b: [1]}}, status: {ok: true}}",
+     "{metadata: {name: w, " NOTES "}, spec: {a: {b: [1]}}, status: {ok: true}}"},
+};
+
+static void tables(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        cJSON *got = up(f, CASES[i].kind, CASES[i].host, CASES[i].ns, CASES[i].name);
+
+        if (CASES[i].want)
+            assert_json(got, CASES[i].want);
+        else
+            assert_null(got);
+    }
+}
+
+static void check_pod(struct fixture *f, const char *spec, const char *error)
+{
+    cJSON *pod = doc(f, spec);
+    int rc = translate_check_pod_classes(&f->tenant, pod, &f->err);
+
+    if (error)
+        assert_error(rc, error);
+    else
+        assert_ok(rc);
+}
+
+static void classes_of_pods(void **state)
+{
+    struct fixture *f = *state;
+
+    check_pod(f, "{metadata: {name: p}, spec: {}}", NULL);
+    check_pod(f, "{metadata: {name: p}, spec: {runtimeClassName: gold, priorityClassName: gold}}",
+              NULL);
+    check_pod(f, "{metadata: {name: p}, spec: {runtimeClassName: other}}",
+              "pods \"p\" is forbidden: spec.runtimeClassName: \"other\" is not offered to this "
+              "virtual cluster");
+    check_pod(f, "{metadata: {name: p}, spec: {priorityClassName: other}}",
+              "pods \"p\" is forbidden: spec.priorityClassName: \"other\" is not offered to this "
+              "virtual cluster");
+    check_pod(f, "{metadata: {name: p}, spec: {priorityClassName: system-node-critical}}", NULL);
+    check_pod(f, "{metadata: {name: p, resourceVersion: '7'}, spec: {priorityClassName: other}}",
+              NULL);   /* stored when it was shown */
+    use_config(f, ""); /* nothing is shown: nothing changes */
+    check_pod(f, "{metadata: {name: p}, spec: {runtimeClassName: other}}", NULL);
+}
+
+static void check_claim(struct fixture *f, const char *class, const char *error)
+{
+    cJSON *claim = doc(f, "{metadata: {name: c}, spec: {}}");
+    int rc;
+
+    json_set_str(f->a, json_get(claim, "spec"), "storageClassName", str_c(class));
+    rc = translate_check_pvc_class(&f->tenant, claim, &f->err);
+    if (error)
+        assert_error(rc, error);
+    else
+        assert_ok(rc);
+}
+
+static void classes_of_claims(void **state)
+{
+    struct fixture *f = *state;
+
+    check_claim(f, "fast", NULL);
+    check_claim(f, "bulk", NULL);
+    check_claim(
+        f, "other",
+        "persistentvolumeclaims \"c\" is forbidden: spec.storageClassName: \"other\" is not "
+        "offered to this virtual cluster");
+    use_config(f, "policy: {storageClasses: [fast]}");
+    check_claim(f, "bulk",
+                "persistentvolumeclaims \"c\" is forbidden: spec.storageClassName: \"bulk\" is not "
+                "offered to this virtual cluster");
+}
+
+static cJSON *down(struct fixture *f, const char *spec)
+{
+    cJSON *pod = doc(f, "{metadata: {name: p, namespace: d, uid: u}}"), *host = NULL;
+    struct pool_choice none = {0};
+
+    json_set(f->a, pod, "spec", doc(f, spec));
+    assert_ok(translate_pod(f->a, &f->tenant, &none, pod, NULL, &host, &f->err));
+    return json_get(host, "spec");
+}
+
+static void pods_go_down_with_shown_classes(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *spec = down(f, "{runtimeClassName: gold, priorityClassName: silver, priority: 5,"
+                          " containers: [{name: c, image: i}]}");
+
+    assert_str(json_str(json_get(spec, "runtimeClassName")), "gold");
+    assert_str(json_str(json_get(spec, "priorityClassName")), "silver");
+    assert_null(json_get(spec, "priority"));
+    spec = down(f, "{runtimeClassName: other, priorityClassName: other,"
+                   " containers: [{name: c, image: i}]}");
+    assert_null(json_get(spec, "runtimeClassName"));
+    assert_null(json_get(spec, "priorityClassName"));
+    use_config(f, "");
+    spec = down(f, "{runtimeClassName: gold, priorityClassName: gold,"
+                   " containers: [{name: c, image: i}]}");
+    assert_null(json_get(spec, "runtimeClassName"));
+    assert_null(json_get(spec, "priorityClassName"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(classes_of_pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(classes_of_claims, setup, teardown),
+        cmocka_unit_test_setup_teardown(pods_go_down_with_shown_classes, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the host as `sync.fromHost` shows them. Why tables: an object of the host holds what
+ * its administrators need, such as parameters, references to credentials, names of machines and
+ * owners, and a field of a later version may hold more. Must never show what a tenant owns on the
+ * host, a credential that something of the host accepts, or a field that no table names. A custom
+ * resource has no table: its spec and status are shown whole, as its administrator decided. */
+
+#include <string.h>
+
+#include <sublet/config_sync_from.h>
+
+#include "shape.h"
+
+#define DEFAULT_INGRESS_CLASS "ingressclass.kubernetes.io/is-default-class"
+#define MANAGED_BY            "app.kubernetes.io/managed-by" /* "sublet": this program's own Secrets */
+
+/* --- functions of single fields --- */
+
+/* The class's own name: the handler names a configuration of the host's machines. */
+static cJSON *make_handler(struct down *d, const cJSON *value)
+{
+    (void)value;
+    return json_new_string(d->arena, d->name);
+}
+
+/* Of a machine, by a cloud: the tenant knows it by its name alone. */
+static cJSON *make_node_id(struct down *d, const cJSON *value)
+{
+    (void)value;
+    return json_new_string(d->arena, d->name);
+}
+
+/* The zone and the region, and the name of a node that the tenant is shown. */
+static bool topology_shown(struct down *d, const cJSON *label)
+{
+    static const char *const keys[] = {"topology.kubernetes.io/zone",
+                                       "topology.kubernetes.io/region"};
+
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (str_eqc(json_key(label), keys[i]))
+            return true;
+    return str_eqc(json_key(label), "kubernetes.io/hostname") && d->tenant->node &&
+           d->tenant->node(d->tenant->node_ctx, json_str(label)) == NODE_SHOWN;
+}
+
+/* --- the tables --- */
+
+static const struct field INGRESS_SPEC[] = {
+    {"controller", FIELD_SCALAR},
+    {0},
+};
+static const struct field INGRESS_CLASS[] = {
+    {"spec", FIELD_OBJECT, .fields = INGRESS_SPEC},
+    {0},
+};
+static const struct field RUNTIME_CLASS[] = {
+    {"handler", FIELD_MAKE, .make = make_handler},
+    {0},
+};
+static const struct field PRIORITY_CLASS[] = {
+    {"value", FIELD_SCALAR},
+    {"preemptionPolicy", FIELD_SCALAR},
+    {0},
+};
+static const struct field STORAGE_CLASS[] = {
+    {"provisioner", FIELD_SCALAR},
+    {"reclaimPolicy", FIELD_SCALAR},
+    {"volumeBindingMode", FIELD_SCALAR},
+    {"allowVolumeExpansion", FIELD_SCALAR},
+    {0},
+};
+static const struct field DEVICE_SPEC[] = {
+    {"extendedResourceName", FIELD_SCALAR},
+    {0},
+};
+static const struct field DEVICE_CLASS[] = {
+    {"spec", FIELD_OBJECT, .fields = DEVICE_SPEC},
+    {0},
+};
+static const struct field GATEWAY_SPEC[] = {
+    {"controllerName", FIELD_SCALAR},
+    {"description", FIELD_SCALAR},
+    {0},
+};
+static const struct field GATEWAY_CLASS[] = {
+    {"spec", FIELD_OBJECT, .fields = GATEWAY_SPEC},
+    {0},
+};
+static const struct field DRIVER_SPEC[] = {
+    {"attachRequired", FIELD_SCALAR},        {"podInfoOnMount", FIELD_SCALAR},
+    {"volumeLifecycleModes", FIELD_SCALARS}, {"storageCapacity", FIELD_SCALAR},
+    {"fsGroupPolicy", FIELD_SCALAR},         {"requiresRepublish", FIELD_SCALAR},
+    {"seLinuxMount", FIELD_SCALAR},          {0},
+};
+static const struct field CSI_DRIVER[] = {
+    {"spec", FIELD_OBJECT, .fields = DRIVER_SPEC},
+    {0},
+};
+static const struct field ALLOCATABLE[] = {
+    {"count", FIELD_SCALAR},
+    {0},
+};
+static const struct field NODE_DRIVER[] = {
+    {"name", FIELD_SCALAR},
+    {"nodeID", FIELD_MAKE, .make = make_node_id},
+    {"topologyKeys", FIELD_SCALARS},
+    {"allocatable", FIELD_OBJECT, .fields = ALLOCATABLE},
+    {0},
+};
+static const struct field CSI_NODE_SPEC[] = {
+    {"drivers", FIELD_LIST, .fields = NODE_DRIVER},
+    {0},
+};
+static const struct field CSI_NODE[] = {
+    {"spec", FIELD_OBJECT, .fields = CSI_NODE_SPEC},
+    {0},
+};
+static const struct field TOPOLOGY[] = {
+    {"matchLabels", FIELD_MAP},
+    {0},
+};
+static const struct field CSI_STORAGE_CAPACITY[] = {
+    {"storageClassName", FIELD_SCALAR},
+    {"capacity", FIELD_SCALAR},
+    {"maximumVolumeSize", FIELD_SCALAR},
+    {"nodeTopology", FIELD_OBJECT, .fields = TOPOLOGY},
+    {0},
+};
+static const struct field CONFIG_MAP[] = {
+    {"data", FIELD_MAP},
+    {"binaryData", FIELD_MAP},
+    {0},
+};
+static const struct field SECRET[] = {
+    {"type", FIELD_SCALAR},
+    {"data", FIELD_MAP},
+    {0},
+};
+
+/* --- which objects are never shown --- */
+
+/* These give power over the whole API, and every virtual cluster has its own. */
+static bool priority_shown(struct down *d)
+{
+    return !str_has_prefix(d->name, STR("system-"));
+}
+
+/* Those of policy.storageClasses, and the host's default, are shown with or without this. */
+static bool storage_shown(struct down *d)
+{
+    return !translate_class_listed(d->tenant, d->name);
+}
+
+static bool csi_node_shown(struct down *d)
+{
+    return d->tenant->node && d->tenant->node(d->tenant->node_ctx, d->name) == NODE_SHOWN;
+}
+
+static bool capacity_shown(struct down *d)
+{
+    const cJSON *topology = json_get(d->object, "nodeTopology");
+    const struct translate_tenant *t = d->tenant;
+    struct str class = json_str(json_get(d->object, "storageClassName"));
+
+    json_each(label, json_get(topology, "matchLabels"))
+    {
+        if (!topology_shown(d, label))
+            return false;
+    }
+    return topology && !json_count(json_get(topology, "matchExpressions")) &&
+           translate_class_offered(t, class);
+}
+
+/* Every namespace has it, and in the virtual cluster it holds another authority. */
+static bool config_map_shown(struct down *d)
+{
+    return !str_eqc(d->name, "kube-root-ca.crt");
+}
+
+/* Tokens, bootstrap tokens and releases of Helm are none of these. */
+static bool secret_shown(struct down *d)
+{
+    static const char *const types[] = {"Opaque",
+                                        "kubernetes.io/basic-auth",
+                                        "kubernetes.io/dockercfg",
+                                        "kubernetes.io/dockerconfigjson",
+                                        "kubernetes.io/ssh-auth",
+                                        "kubernetes.io/tls"};
+    struct str type = json_str(json_get(d->object, "type"));
+
+    if (str_eqc(json_str(json_get(json_get(d->meta, "labels"), MANAGED_BY)), "sublet"))
+        return false;
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (str_eqc(type, types[i]))
+            return true;
+    return false;
+}
+
+static const struct {
+    const struct field *fields;
+    bool (*shown)(struct down *d);
+    const char *annotation; /* shown where it is "true" */
+} KINDS[N_FROM_KINDS] = {
+    [FROM_INGRESS_CLASSES] = {INGRESS_CLASS, .annotation = DEFAULT_INGRESS_CLASS},
+    [FROM_RUNTIME_CLASSES] = {RUNTIME_CLASS},
+    [FROM_PRIORITY_CLASSES] = {PRIORITY_CLASS, priority_shown},
+    [FROM_STORAGE_CLASSES] = {STORAGE_CLASS, storage_shown},
+    [FROM_DEVICE_CLASSES] = {DEVICE_CLASS},
+    [FROM_GATEWAY_CLASSES] = {GATEWAY_CLASS},
+    [FROM_CSI_DRIVERS] = {CSI_DRIVER},
+    [FROM_CSI_NODES] = {CSI_NODE, csi_node_shown},
+    [FROM_CSI_STORAGE_CAPACITIES] = {CSI_STORAGE_CAPACITY, capacity_shown},
+    [FROM_CONFIG_MAPS] = {CONFIG_MAP, config_map_shown},
+    [FROM_SECRETS] = {SECRET, secret_shown},
+    [FROM_CUSTOM_RESOURCES] = {NULL},
+};
+
+/* --- the object --- */
+
+static cJSON *allowed(struct arena *a, const cJSON *map, struct str_list allow)
+{
+    cJSON *ret = json_new_object(a);
+
+    json_each(member, map)
+    {
+        if (json_is_string(member) && json_is_object(map) &&
+            labels_key_listed(json_key(member), allow))
+            object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
+    }
+    return ret;
+}
+
+static void add_metadata(struct down *d, const struct config_from *row, struct str ns,
+                         struct str name, cJSON *to)
+{
+    const struct config *config = d->tenant->config;
+    const cJSON *notes = json_get(d->meta, "annotations");
+    const char *also = KINDS[row->kind].annotation;
+    cJSON *metadata = json_new_object(d->arena), *shown, *labels;
+
+    object_add(d->arena, to, STR("metadata"), metadata);
+    add_str(d->arena, metadata, "name", name);
+    if (ns.n)
+        add_str(d->arena, metadata, "namespace", ns);
+    labels = allowed(d->arena, json_get(d->meta, "labels"), config->labels_allow);
+    if (json_count(labels))
+        object_add(d->arena, metadata, STR("labels"), labels);
+    shown = allowed(d->arena, notes, config->annotations_allow);
+    if (also && str_eqc(json_str(json_get(notes, also)), "true"))
+        json_set_str(d->arena, shown, also, STR("true"));
+    json_set_str(d->arena, shown, ANNOTATION_FROM_HOST, STR(FROM_HOST_SYNC));
+    object_add(d->arena, metadata, STR("annotations"), shown);
+}
+
+static void add_all_but_metadata(struct down *d, cJSON *to)
+{
+    static const char *const own[] = {"apiVersion", "kind", "metadata"};
+
+    json_each(member, d->object)
+    {
+        bool is_own = false;
+
+        for (size_t i = 0; i < COUNT(own); i++)
+            is_own |= strcmp(member->string, own[i]) == 0;
+        if (!is_own)
+            object_add(d->arena, to, json_key(member), json_copy(d->arena, member));
+    }
+}
+
+cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
+                           const struct config_from *row, const cJSON *host, struct str ns,
+                           struct str name)
+{
+    struct down d = {.arena = a, .tenant = t, .object = host, .name = name};
+    const cJSON *labels;
+    cJSON *ret;
+
+    d.meta = json_get(host, "metadata");
+    labels = json_get(d.meta, "labels");
+    if (json_get(labels, LABEL_CLUSTER) ||
+        !selector_match(&row->selector, labels_flatten(a, labels)))
+        return NULL;
+    d.name = json_str(json_get(d.meta, "name"));
+    if (KINDS[row->kind].shown && !KINDS[row->kind].shown(&d))
+        return NULL;
+    ret = json_new_object(a);
+    add_metadata(&d, row, ns, name, ret);
+    if (KINDS[row->kind].fields)
+        shape_into(&d, KINDS[row->kind].fields, host, ret);
+    else
+        add_all_but_metadata(&d, ret);
+    return ret;
+}
+
+/* --- what a tenant's object may name --- */
+
+bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name)
+{
+    return name.n && t->shown && config_from_row(t->config, kind) &&
+           t->shown(t->shown_ctx, kind, name);
+}
+
+static bool is_of_a_pool(const struct config *config, enum config_from_kind kind, struct str name)
+{
+    for (size_t i = 0; i < config->n_bindings; i++) {
+        const struct config_pool *pool = config->bindings[i].pool;
+
+        if (kind == FROM_RUNTIME_CLASSES ? str_eq(pool->runtime_class, name)
+                                         : json_get_str(pool->priority_tiers, name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+int translate_check_pod_classes(const struct translate_tenant *t, const cJSON *pod, struct err *err)
+{
+    static const struct {
+        enum config_from_kind kind;
+        const char *field;
+    } classes[] = {
+        {FROM_RUNTIME_CLASSES, "runtimeClassName"},
+        {FROM_PRIORITY_CLASSES, "priorityClassName"},
+    };
+
+    if (json_str_at(pod, "metadata.resourceVersion").n)
+        return 0; /* stored: its classes cannot change */
+    for (size_t i = 0; i < COUNT(classes); i++) {
+        struct str name = json_str(json_get(json_get(pod, "spec"), classes[i].field));
+
+        if (!name.n || !config_from_row(t->config, classes[i].kind) ||
+            is_of_a_pool(t->config, classes[i].kind, name) ||
+            translate_shows(t, classes[i].kind, name))
+            continue;
+        if (classes[i].kind == FROM_PRIORITY_CLASSES && str_has_prefix(name, STR("system-")))
+            continue; /* it stays in the virtual cluster */
+        return err_forbidden(err, STR_NULL, STR("pods"), json_str_at(pod, "metadata.name"),
+                             "spec.%s: \"%.*s\" is not offered to this virtual cluster",
+                             classes[i].field, STR_F(name));
+    }
+    return 0;
+}
