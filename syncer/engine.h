@@ -10,6 +10,7 @@
 #include "core/life.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
+#include "objects/mirror.h"
 #include "objects/objects.h"
 #include "pods/pods.h"
 #include "streams/streams.h"

@@ -27,6 +27,7 @@ void syncer_rescan_all(struct syncer *s)
 {
     sync_publisher_kick(s->publisher);
     syncer_rescan_kinds(s);
+    sync_mirrors_rescan(s->mirrors);
     sync_classes_look(s);
 }
 
@@ -116,6 +117,7 @@ static void on_up(void *ctx)
     sync_lease_kick(s->lease);
     for (size_t id = 0; id < s->n_kinds; id++)
         reflector_kick(s->watches[id].reflector);
+    sync_mirrors_kick(s->mirrors);
     syncer_rescan_all(s);
 }
 
@@ -134,6 +136,7 @@ static void on_rescan_due(void *ctx)
         if (reflector_synced(s->watches[id].reflector))
             sync_quarantine_compare(s, (enum sync_id)id);
     syncer_rescan_kinds(s);
+    sync_mirrors_rescan(s->mirrors);
 }
 
 static void on_store_failure(void *ctx)
@@ -151,8 +154,16 @@ static void on_barred(struct syncer *s)
     sync_streams_bar(s->streams);
 }
 
-static const struct sync_parts PARTS = {
-    .watching = &WATCHING, .idle = maybe_closed, .rescan = syncer_rescan_all, .barred = on_barred};
+static void on_another_host(struct syncer *s)
+{
+    sync_mirrors_restart(s->mirrors);
+}
+
+static const struct sync_parts PARTS = {.watching = &WATCHING,
+                                        .idle = maybe_closed,
+                                        .rescan = syncer_rescan_all,
+                                        .another_host = on_another_host,
+                                        .barred = on_barred};
 
 /* --- creating --- */
 
@@ -224,6 +235,7 @@ static void make_parts(struct syncer *s)
     s->publisher = sync_publisher_new(s);
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
+    s->mirrors = sync_mirrors_new(s);
     s->defer = NEW(uv_timer_t);
     uv_timer_init(vapi_loop(s->api), s->defer);
     s->defer->data = s;
@@ -302,6 +314,7 @@ void syncer_start(struct syncer *s)
     syncer_watch(s, SYNC_STORAGE_CLASSES);
     if (has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
+    sync_mirrors_start(s->mirrors);
     sync_quarantine_start(s);
     if (!sync_life_is_first(s))
         sync_life_watch_all(s);
@@ -327,6 +340,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->events = sync_events_up_free(s->events);
     s->admits = sync_admits_free(s->admits);
     s->streams = sync_streams_free(s->streams);
+    s->mirrors = sync_mirrors_free(s->mirrors);
     arena_free(s->arena);
     s->magic = 0;
     mem_free(s);
@@ -384,6 +398,7 @@ static void on_lease_released(void *ctx)
     sync_streams_stop(s->streams);
     host_stop(s->host);
     s->open_parts++;
+    s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
     for (size_t id = 0; id < s->n_kinds; id++) {
         if (!s->controllers[id])
             continue;

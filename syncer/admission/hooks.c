@@ -7,6 +7,7 @@
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/down.h"
+#include "objects/mirror.h"
 #include "objects/objects.h"
 #include "pods/pods.h"
 #include "streams/streams.h"
@@ -43,7 +44,8 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
 
     (void)is_template;
     if (pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, err) ||
-        translate_check_pod(a, &s->tenant, ns, pod, err))
+        translate_check_pod(a, &s->tenant, ns, pod, err) ||
+        translate_check_pod_classes(&s->tenant, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
     if (!dry_run)
@@ -87,6 +89,8 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
 static int check_synced(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, struct err *err)
 {
+    if (sync_mirror_check(ctx, r, object, old, err))
+        return -1;
     return sync_down_check(ctx, a, r, object, old, err);
 }
 

@@ -20,6 +20,7 @@ struct sync_parts {
     const struct reflector_options *watching; /* callbacks of all watches */
     void (*idle)(struct syncer *s);           /* no deferred call is left */
     void (*rescan)(struct syncer *s);         /* all keys: the host may be changed again */
+    void (*another_host)(struct syncer *s);   /* or another state of it: watches begin anew */
     void (*barred)(struct syncer *s);         /* the Lease is lost: the host must not be changed */
 };
 
@@ -38,6 +39,7 @@ struct events_up;
 struct publisher;
 struct admits;
 struct streams;
+struct mirrors;
 
 struct syncer {
     unsigned magic;
@@ -61,6 +63,7 @@ struct syncer {
     struct publisher *publisher;
     struct admits *admits;
     struct streams *streams;
+    struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct lease *lease;
     struct lacking *lacking;  /* NULL: no comparison with another life is running */
     char *not_leading;        /* why /readyz fails; NULL: we lead, or no leader is known */

@@ -98,6 +98,7 @@ void sync_life_host_changed(struct syncer *s, const char *why)
     begin(s, s->life + 1);
     for (size_t id = 0; id < s->n_kinds; id++)
         reflector_restart(s->watches[id].reflector);
+    s->parts->another_host(s);
     sync_life_watch_all(s);
 }
 

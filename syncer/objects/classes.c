@@ -4,12 +4,12 @@
  * Where StorageClasses on the host are not readable, the default is found by a dry run of a claim,
  * and those on offer are shown by name. Must never show parameters: they are the host admin's. */
 
+#include "objects/mirror.h"
 #include "objects/objects.h"
 #include <string.h>
 
-#define ANNOTATION_FROM_HOST "sublet.dev/from-host"
-#define ANNOTATION_DEFAULT   "storageclass.kubernetes.io/is-default-class"
-#define PROBE_AGAIN_MS       5000
+#define ANNOTATION_DEFAULT "storageclass.kubernetes.io/is-default-class"
+#define PROBE_AGAIN_MS     5000
 
 /* --- storage classes --- */
 
@@ -51,7 +51,7 @@ static cJSON *wanted_storage(struct sync_run *run)
         host = json_new_object(run->arena);
         json_set_str(run->arena, host, "provisioner", STR("host.sublet.dev"));
     }
-    if (!host || !translate_class_offered(t, run->name))
+    if (!host || !translate_class_listed(t, run->name))
         return NULL;
     object = new_class(run, host, STORAGE_FIELDS);
     if (str_eq(translate_default_class(t), run->name))
@@ -77,6 +77,7 @@ static void set_default(struct syncer *s, struct str name)
     s->tenant.host_class = str_c(s->host_class);
     s->tenant.host_class_known = true;
     syncer_rescan(s, SYNC_CLAIMS);
+    sync_mirrors_rescan(s->mirrors);
 }
 
 bool sync_class_is_default(const cJSON *class)
@@ -234,9 +235,12 @@ void sync_classes_priority_changed(struct syncer *s, enum sync_id id, const stru
 
 /* --- both --- */
 
+/* Those of sync.fromHost are mirror.c's. */
 static bool is_from_host(const cJSON *object)
 {
-    return json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST) != NULL;
+    const cJSON *mark = json_get(json_path(object, "metadata.annotations"), ANNOTATION_FROM_HOST);
+
+    return mark && !str_eqc(json_str(mark), FROM_HOST_SYNC);
 }
 
 /* The virtual object with the fields we own set as wanted; equal to it when nothing differs. */

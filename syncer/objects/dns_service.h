@@ -4,11 +4,10 @@
  * The tenant's kube-dns Service and its EndpointSlice, as objects. */
 #pragma once
 
-#include <sublet/json.h>
+#include <sublet/translate_from_host.h>
 
-#define DNS_NAMESPACE        "kube-system"
-#define DNS_NAME             "kube-dns"
-#define ANNOTATION_FROM_HOST "sublet.dev/from-host"
+#define DNS_NAMESPACE "kube-system"
+#define DNS_NAME      "kube-dns"
 
 cJSON *sync_dns_service_want(struct arena *a, struct str ip);
 /* Its endpoint is the Service's own address again: the host Service knows its real endpoints. */

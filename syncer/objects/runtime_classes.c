@@ -6,8 +6,6 @@
 #include "objects/objects.h"
 #include <sublet/log.h>
 
-#define ANNOTATION_FROM_HOST "sublet.dev/from-host"
-
 struct leaving {
     struct syncer *s;
     struct arena *arena;
@@ -54,7 +52,9 @@ static bool on_class(void *ctx, const struct store_object *o)
     struct leaving *l = ctx;
     const cJSON *notes = json_path(vapi_tree(l->arena, o), "metadata.annotations");
 
-    if (json_get(notes, ANNOTATION_FROM_HOST) && !is_offered(l->s, o->name))
+    const cJSON *mark = json_get(notes, ANNOTATION_FROM_HOST);
+
+    if (mark && !str_eqc(json_str(mark), FROM_HOST_SYNC) && !is_offered(l->s, o->name))
         json_append(l->names, json_new_string(l->arena, arena_str(l->arena, o->name)));
     return true;
 }

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One copy of an object of the host in the virtual cluster: created, put right, removed. Must never
+ * touch an object that the tenant created, even under the same name and marked alike, and never
+ * delete a copy unless a complete list of the host lacks its original.
+ *
+ *   record RECORD_META "from-host/<resource>/<ns>/<name>": "-" while the copy is created, then its
+ *   uid: the proof that it is ours */
+
+#include "objects/mirror_impl.h"
+#include "core/leader.h"
+#include "core/lease.h"
+
+#include <string.h>
+
+#include <sublet/store_quarantine.h>
+
+#define UNCONFIRMED_MS 5000
+
+/* --- records --- */
+
+const struct resource *mirror_resource(const struct mirror *m)
+{
+    return registry_find_group_resource(vapi_registry(m->syncer->api), m->row->group,
+                                        m->row->plural);
+}
+
+/* "from-host/ingressclasses.networking.k8s.io/" */
+struct str mirror_record_prefix(struct arena *a, const struct config_from *row)
+{
+    return arena_printf(a, MIRROR_PREFIX "%.*s%s%.*s/", STR_F(row->plural), row->group.n ? "." : "",
+                        STR_F(row->group));
+}
+
+static struct str record_key(struct arena *a, const struct config_from *row, struct str ns,
+                             struct str name)
+{
+    return arena_printf(a, "%.*s%.*s/%.*s", STR_F(mirror_record_prefix(a, row)), STR_F(ns),
+                        STR_F(name));
+}
+
+struct str mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
+                             struct str name)
+{
+    struct str value;
+
+    if (!store_record_get(m->syncer->store, RECORD_META, record_key(a, m->row, ns, name), &value))
+        return STR("");
+    return arena_str(a, value);
+}
+
+static void record_put(struct arena *a, const struct mirror *m, struct str ns, struct str name,
+                       struct str value)
+{
+    store_record_put(m->syncer->store, RECORD_META, record_key(a, m->row, ns, name), value);
+}
+
+static void record_drop(struct arena *a, const struct mirror *m, struct str ns, struct str name)
+{
+    store_record_delete(m->syncer->store, RECORD_META, record_key(a, m->row, ns, name));
+}
+
+/* --- finding the original --- */
+
+static bool goes_there(const struct mirror_source *source, struct str ns, struct str name,
+                       bool exactly)
+{
+    const struct config_from_mapping *map = source->mapping;
+
+    if (!map)
+        return !exactly;
+    if (!str_eq(map->ns, ns) || !map->name.n == exactly)
+        return false;
+    return !exactly || str_eq(map->name, name);
+}
+
+struct wanted_name {
+    struct str name;
+    const struct host_object *found;
+};
+
+static void on_capacity(void *ctx, const struct host_object *o)
+{
+    struct wanted_name *w = ctx;
+    struct str name = o->name;
+
+    str_cut(&name, '/');
+    if (!w->found && str_eq(name, w->name))
+        w->found = o;
+}
+
+static const struct host_object *in_source(const struct mirror_source *source, struct str name)
+{
+    struct wanted_name w = {.name = name};
+
+    if (source->mirror->row->kind != FROM_CSI_STORAGE_CAPACITIES)
+        return reflector_get(source->reflector, source->mapping && source->mapping->host_name.n
+                                                    ? source->mapping->host_name
+                                                    : name);
+    reflector_each(source->reflector, on_capacity, &w);
+    return w.found;
+}
+
+/* A mapping of this very name goes before one of its namespace. */
+static const struct host_object *original(const struct mirror *m, struct str ns, struct str name)
+{
+    for (int exactly = 1; exactly >= 0; exactly--) {
+        for (size_t i = 0; i < m->n_sources; i++) {
+            const struct host_object *o = NULL;
+
+            if (goes_there(&m->sources[i], ns, name, exactly))
+                o = in_source(&m->sources[i], name);
+            if (o)
+                return o;
+        }
+    }
+    return NULL;
+}
+
+/* A list before the Lease was confirmed may come from a host that was restored a moment ago. */
+static bool absence_is_proven(const struct mirror *m)
+{
+    for (size_t i = 0; i < m->n_sources; i++)
+        if (!sync_lease_confirmed_since(m->syncer->lease,
+                                        reflector_listed_ms(m->sources[i].reflector)))
+            return false;
+    return true;
+}
+
+/* --- one copy --- */
+
+struct copy {
+    struct mirror *mirror;
+    struct reconcile *run;
+    struct arena *arena;
+    const struct resource *resource;
+    struct str ns, name;
+    struct str record;
+    cJSON *virtual_, *wanted;
+};
+
+static bool is_marked(const cJSON *object)
+{
+    return str_eqc(meta_annotation(object, ANNOTATION_FROM_HOST), FROM_HOST_SYNC);
+}
+
+static bool is_ours(const struct copy *c)
+{
+    if (str_eqc(c->record, MIRROR_CREATING))
+        return is_marked(c->virtual_);
+    return c->record.n && str_eq(c->record, meta_uid(c->virtual_));
+}
+
+static void on_created(struct reconcile *r, void *ctx, const struct err *err,
+                       const struct store_object *object)
+{
+    struct copy *c = ctx;
+
+    if (!err)
+        record_put(c->arena, c->mirror, c->ns, c->name, object->uid);
+    else
+        reconcile_take(r, err);
+}
+
+static bool namespace_exists(const struct copy *c)
+{
+    struct syncer *s = c->mirror->syncer;
+
+    return store_get(s->store, syncer_resource(s, "", "namespaces")->storage, STR(""), c->ns);
+}
+
+static void create_namespace(struct copy *c)
+{
+    cJSON *object = json_new_object(c->arena);
+
+    json_set_str(c->arena, json_ensure_object(c->arena, object, "metadata"), "name", c->ns);
+    reconcile_create(c->run, syncer_resource(c->mirror->syncer, "", "namespaces"), STR(""), object);
+    reconcile_again_after(c->run, MIRROR_CALM_MS);
+}
+
+static void create_copy(struct copy *c)
+{
+    if (c->ns.n && !namespace_exists(c)) {
+        create_namespace(c);
+        return;
+    }
+    record_put(c->arena, c->mirror, c->ns, c->name, STR(MIRROR_CREATING));
+    reconcile_create(c->run, c->resource, c->ns, c->wanted);
+    reconcile_then(c->run, on_created, c);
+}
+
+/* What the API adds to metadata stays; everything else is as wanted. */
+static cJSON *put_right(struct copy *c)
+{
+    static const char *const kept[] = {"uid",
+                                       "resourceVersion",
+                                       "generation",
+                                       "creationTimestamp",
+                                       "deletionTimestamp",
+                                       "deletionGracePeriodSeconds",
+                                       "managedFields"};
+    const cJSON *now = json_get(c->virtual_, "metadata");
+    cJSON *ret = json_copy(c->arena, c->wanted), *metadata = json_get(ret, "metadata");
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+        const cJSON *value = json_get(now, kept[i]);
+
+        if (value)
+            json_set(c->arena, metadata, kept[i], json_copy(c->arena, value));
+    }
+    return ret;
+}
+
+/* Does the copy have what is wanted, beside what the API's defaults add? */
+static bool has_all(const cJSON *now, const cJSON *wanted)
+{
+    json_each(member, wanted)
+    {
+        const cJSON *value = json_get(now, member->string);
+
+        if (!strcmp(member->string, "metadata"))
+            continue;
+        if (json_is_object(member) ? !value || !has_all(value, member)
+                                   : !value || !json_equal(value, member))
+            return false;
+    }
+    return true;
+}
+
+/* Maps are compared whole: a key that the tenant added to one is no default. */
+static bool same_map(const cJSON *now, const cJSON *wanted, const char *path)
+{
+    const cJSON *a = json_path(now, path), *b = json_path(wanted, path);
+
+    return !json_count(a) == !json_count(b) && (!json_count(a) || json_equal(a, b));
+}
+
+static bool is_right(const struct copy *c)
+{
+    static const char *const maps[] = {"metadata.labels", "metadata.annotations", "data",
+                                       "binaryData",      "parameters",           "overhead",
+                                       "scheduling"};
+
+    for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++)
+        if (!same_map(c->virtual_, c->wanted, maps[i]))
+            return false;
+    if (json_path(c->virtual_, "metadata.finalizers") ||
+        json_path(c->virtual_, "metadata.ownerReferences"))
+        return false;
+    if (c->resource->crd) /* there are no defaults of the API's own */
+        return json_equal(json_get(c->virtual_, "spec"), json_get(c->wanted, "spec")) ||
+               has_all(c->virtual_, c->wanted);
+    return has_all(c->virtual_, c->wanted);
+}
+
+/* A field that cannot be changed: the copy is deleted, and the next run creates it. */
+static void on_updated(struct reconcile *r, void *ctx, const struct err *err,
+                       const struct store_object *object)
+{
+    struct copy *c = ctx;
+
+    (void)object;
+    if (!err)
+        return;
+    if (err->kind == &ERR_INVALID)
+        reconcile_delete(r, c->resource, c->ns, c->name, meta_uid(c->virtual_), NULL);
+    else
+        reconcile_take(r, err);
+}
+
+static void update_copy(struct copy *c)
+{
+    if (str_eqc(c->record, MIRROR_CREATING))
+        record_put(c->arena, c->mirror, c->ns, c->name, meta_uid(c->virtual_));
+    if (is_right(c))
+        return;
+    reconcile_update(c->run, c->resource, put_right(c));
+    reconcile_then(c->run, on_updated, c);
+}
+
+static void remove_copy(struct copy *c)
+{
+    if (!c->virtual_ || !is_ours(c)) {
+        if (c->record.n)
+            record_drop(c->arena, c->mirror, c->ns, c->name);
+        return;
+    }
+    if (!absence_is_proven(c->mirror)) {
+        reconcile_again_after(c->run, UNCONFIRMED_MS);
+        return;
+    }
+    reconcile_delete(c->run, c->resource, c->ns, c->name, meta_uid(c->virtual_), NULL);
+}
+
+/* Classes of pools and of policy.storageClasses are shown as well, by other files. */
+static void leave_alone(struct copy *c)
+{
+    if (c->record.n)
+        record_drop(c->arena, c->mirror, c->ns, c->name);
+    if (str_eqc(meta_annotation(c->virtual_, ANNOTATION_FROM_HOST), "true"))
+        return;
+    reconcile_event(c->run, c->virtual_, "Warning", "NotShown",
+                    "the host cluster offers a %.*s of this name, which is not shown because this "
+                    "one is the virtual cluster's own",
+                    STR_F(c->resource->kind));
+}
+
+static void on_key(struct copy *c)
+{
+    struct syncer *s = c->mirror->syncer;
+    const struct host_object *o = original(c->mirror, c->ns, c->name);
+    cJSON *host = NULL;
+
+    if (store_quarantined(s->store, c->resource->storage, c->ns, c->name))
+        return;
+    c->record = mirror_record_get(c->arena, c->mirror, c->ns, c->name);
+    c->virtual_ = reconcile_get(c->run, c->resource, c->ns, c->name);
+    if (o && !json_parse(c->arena, o->bytes, &host, NULL))
+        c->wanted = translate_from_host(c->arena, &s->tenant, c->mirror->row, host, c->ns, c->name);
+    if (c->wanted) {
+        json_set_str(c->arena, c->wanted, "apiVersion", c->resource->api_version);
+        json_set_str(c->arena, c->wanted, "kind", c->resource->kind);
+    }
+    if (!c->wanted)
+        remove_copy(c);
+    else if (!c->virtual_)
+        create_copy(c);
+    else if (is_ours(c))
+        update_copy(c);
+    else
+        leave_alone(c);
+}
+
+void mirror_copy_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
+                           struct str ns, struct str name)
+{
+    struct copy *c = ARENA_NEW(reconcile_arena(r), struct copy);
+
+    *c = (struct copy){.mirror = m, .run = r, .arena = reconcile_arena(r), .resource = resource};
+    c->ns = ns;
+    c->name = name;
+    on_key(c);
+}

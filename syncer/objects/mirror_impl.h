@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * What the files of sync.fromHost share: a mirror per enabled row. */
+#pragma once
+
+#include "objects/mirror.h"
+
+#define MIRROR_PREFIX  "from-host/"  /* of records: see mirror_copy.c */
+#define MIRROR_CALM_MS 300           /* the registry follows a CRD a moment later */
+#define CAPACITIES_NS  "kube-system" /* of the copies of CSIStorageCapacities */
+
+struct mirror_source {
+    struct mirror *mirror;
+    const struct config_from_mapping *mapping; /* NULL: all objects of the kind */
+    struct reflector *reflector;
+};
+
+struct mirror {
+    struct syncer *syncer;
+    const struct config_from *row;
+    struct mirror_source *sources;
+    size_t n_sources;
+    struct controller_def def;
+    struct controller_source watched[4];
+    struct controller *controller;
+};
+
+struct mirrors {
+    struct syncer *syncer;
+    struct mirror *items;
+    size_t n;
+};
+
+/* --- mirror_copy.c --- */
+/* The virtual resource; NULL: its CRD is missing. */
+const struct resource *mirror_resource(const struct mirror *m);
+struct str mirror_record_prefix(struct arena *a, const struct config_from *row);
+/* The uid of the copy, MIRROR_CREATING, or empty. */
+#define MIRROR_CREATING "-"
+struct str mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
+                             struct str name);
+/* Makes the copy what it must be. Every source is synced. */
+void mirror_copy_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
+                           struct str ns, struct str name);
