@@ -9,6 +9,7 @@
 
 /* In discovery order; ended by NULL. */
 extern const struct kind *const KINDS[];
+extern const struct kind *const METRICS_KINDS[]; /* metrics.k8s.io: served where it is enabled */
 
 /* What the kind of a resource does in a write; nothing for a custom resource. `old` NULL: a create.
  */

@@ -10,6 +10,8 @@
  * valid until the loop's next turn after it was removed (watches of it are closed first). */
 struct registry;
 struct registry *registry_new(struct store *store);
+/* Further built-in kinds; before anything is served. */
+void registry_add_kinds(struct registry *g, const struct kind *const *kinds);
 struct registry *registry_free(struct registry *g);
 const struct resource *registry_find(const struct registry *g, struct str group, struct str version,
                                      struct str plural);

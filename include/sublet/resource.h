@@ -35,7 +35,7 @@ enum resource_flags {
     RES_CREATE_ON_UPDATE = 8,    /* PUT to an absent name creates */
     RES_CONDITIONAL_UPDATE = 16, /* PUT requires a resourceVersion */
     RES_GRACEFUL = 32,           /* pods: deletion has a grace period */
-    RES_REVIEW = 64,             /* create only, never stored */
+    RES_REVIEW = 64,             /* never stored: created only, or measured when it is read */
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,

@@ -10,6 +10,15 @@
 struct proxy;
 struct resource;
 
+/* What to measure: nodes, or the pods of a namespace (empty: of all). name: this one only. */
+struct vapi_measure {
+    bool nodes;
+    struct str ns, name;
+};
+/* items: an array of NodeMetrics or PodMetrics of metrics.k8s.io/v1beta1 without apiVersion and
+ * kind, with the labels of the virtual objects; valid until it returns. err: UNAVAILABLE. */
+typedef void (*vapi_measured_cb)(void *ctx, const cJSON *items, const struct err *err);
+
 /* The syncer's part in the API. Any member may be NULL. The syncer registers before
  * vapi_start(). */
 struct vapi_hooks {
@@ -56,5 +65,8 @@ struct vapi_hooks {
      * valid until done() returned. NULL: built-in types have no descriptions. */
     void (*openapi)(void *ctx, struct str path, int64_t timeout_ms,
                     void (*done)(void *done_ctx, struct str body, const struct err *err),
+                    void *done_ctx);
+    /* Usage of nodes and pods. done() exactly once, not before returning. NULL: none is known. */
+    void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
                     void *done_ctx);
 };

@@ -255,6 +255,12 @@ static void fetch_openapi(void *ctx, struct str path, int64_t timeout_ms,
     sync_descriptions_fetch(ctx, path, timeout_ms, done, done_ctx);
 }
 
+static void measure(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
+                    void *done_ctx)
+{
+    sync_metrics_fetch(ctx, what, done, done_ctx);
+}
+
 void sync_hooks_register(struct syncer *s)
 {
     struct vapi_hooks hooks = {.ctx = s,
@@ -270,5 +276,7 @@ void sync_hooks_register(struct syncer *s)
                                .connect = connect_host,
                                .openapi = fetch_openapi};
 
+    if (s->config->metrics_from_host)
+        hooks.measure = measure;
     vapi_set_hooks(s->api, &hooks);
 }

@@ -18,3 +18,7 @@ struct streams *sync_streams_free(struct streams *all); /* takes NULL */
 void sync_descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
                              void (*done)(void *ctx, struct str body, const struct err *err),
                              void *ctx);
+
+/* --- metrics.c: what the tenant's pods use, by the host's metrics API; the hook --- */
+void sync_metrics_fetch(struct syncer *s, const struct vapi_measure *what, vapi_measured_cb done,
+                        void *ctx);

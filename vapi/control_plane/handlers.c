@@ -41,6 +41,7 @@ const struct call_handlers API_HANDLERS = {
             [SUB_TOKEN] = auth_handle_token_request,
             [SUB_REPLACE] = sub_replace,
         },
+    .measured = call_measured,
     .endpoints = ENDPOINTS,
     .instead = read_only_handler,
     .error = respond_error,

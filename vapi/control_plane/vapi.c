@@ -25,6 +25,7 @@
 
 #include <assert.h>
 
+#include <sublet/kinds.h>
 #include <sublet/admission.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
@@ -67,6 +68,8 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     streaming_open(api);
 
     api->registry = registry_new(options->store);
+    if (options->config->metrics_from_host)
+        registry_add_kinds(api->registry, METRICS_KINDS);
     registry_set_clock(api->registry, &api->sequence);
     registry_on_change(api->registry, watch_registry_changed, api);
     api->auth = auth_new(api, options->store, options->pki);

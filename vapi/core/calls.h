@@ -76,6 +76,7 @@ typedef void (*call_handler)(struct call *c);
 struct call_handlers {
     call_handler verbs[CALL_N_VERBS];          /* of objects and their status */
     call_handler subresources[N_SUBRESOURCES]; /* SUB_STATUS: none */
+    call_handler measured;                     /* reads of what is not stored */
     /* Non-resource endpoints, ended by NULL: true when path was handled, and answered. */
     bool (*const *endpoints)(struct call *c, struct str path);
     /* Replaces the handler of a write that must wait or is refused; NULL: keeps it. */

@@ -70,6 +70,7 @@ static const struct priority {
     {"resource.k8s.io", "v1", 16200, 21},
     {"flowcontrol.apiserver.k8s.io", "v1", 16100, 21},
     {"apiregistration.k8s.io", "v1", 20000, 15},
+    {"metrics.k8s.io", "v1beta1", 100, 100}, /* as metrics-server registers it */
 };
 #define N_PRIORITIES         COUNT(PRIORITIES)
 #define CRD_GROUP_PRIORITY   1000
@@ -289,19 +290,24 @@ static void complete(struct registry *g, struct resource *r)
     arena_free(a);
 }
 
+void registry_add_kinds(struct registry *g, const struct kind *const *kinds)
+{
+    for (; *kinds; kinds++) {
+        struct resource *r = NEW(struct resource);
+
+        *r = (*kinds)->resource;
+        r->built_in = *kinds;
+        complete(g, r);
+        place(g, r);
+    }
+}
+
 struct registry *registry_new(struct store *store)
 {
     struct registry *g = NEW(struct registry);
 
     g->store = store;
-    for (const struct kind *const *k = KINDS; *k; k++) {
-        struct resource *r = NEW(struct resource);
-
-        *r = (*k)->resource;
-        r->built_in = *k;
-        complete(g, r);
-        place(g, r);
-    }
+    registry_add_kinds(g, KINDS);
     g->generation = 1;
     return g;
 }

@@ -2522,997 +2522,1024 @@ static const struct schema_field FIELDS[] = {
     {356, 791, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2075: io.k8s.api.networking.v1.IPAddress */
+    /* 2075: io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 793, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2079: io.k8s.api.networking.v1.IPAddressSpec */
-    {10109, 794, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
-    /* 2080: io.k8s.api.networking.v1.ParentReference */
+    {10109, 6, 0, 2, FIELD_PRINTED, 0, 0}, /* timestamp */
+    {10119, 53, 0, 4, FIELD_PRINTED, 0, 0}, /* usage */
+    {10125, 793, 0, 3, FIELD_PRINTED, 0, 0}, /* window */
+    /* 2081: io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetricsList */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {356, 795, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    /* 2085: io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {2826, 798, 0, 4, FIELD_PRINTED, 0, 0}, /* containers */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {10109, 6, 0, 2, FIELD_PRINTED, 0, 0}, /* timestamp */
+    {10125, 793, 0, 3, FIELD_PRINTED, 0, 0}, /* window */
+    /* 2091: io.k8s.metrics.pkg.apis.metrics.v1beta1.ContainerMetrics */
+    {164, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* name */
+    {10119, 53, 0, 2, FIELD_PRINTED, 0, 0}, /* usage */
+    /* 2093: io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetricsList */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {356, 800, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    /* 2097: io.k8s.api.networking.v1.IPAddress */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 802, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2101: io.k8s.api.networking.v1.IPAddressSpec */
+    {10132, 803, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* parentRef */
+    /* 2102: io.k8s.api.networking.v1.ParentReference */
     {2110, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* group */
     {164, 2, 0, 4, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* name */
     {169, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* namespace */
     {3568, 2, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* resource */
-    /* 2084: io.k8s.api.networking.v1.IPAddressList */
+    /* 2106: io.k8s.api.networking.v1.IPAddressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 796, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 805, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2088: io.k8s.api.networking.v1.Ingress */
+    /* 2110: io.k8s.api.networking.v1.Ingress */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 798, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 811, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
-    /* 2093: io.k8s.api.networking.v1.IngressSpec */
-    {10119, 799, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
-    {10134, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ingressClassName */
-    {6721, 810, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
-    {10151, 803, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
-    /* 2097: io.k8s.api.networking.v1.IngressBackend */
+    {699, 807, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 820, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    /* 2115: io.k8s.api.networking.v1.IngressSpec */
+    {10142, 808, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* defaultBackend */
+    {10157, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ingressClassName */
+    {6721, 819, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* rules */
+    {10174, 812, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tls */
+    /* 2119: io.k8s.api.networking.v1.IngressBackend */
     {3568, 155, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resource */
-    {4397, 800, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
-    /* 2099: io.k8s.api.networking.v1.IngressServiceBackend */
+    {4397, 809, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* service */
+    /* 2121: io.k8s.api.networking.v1.IngressServiceBackend */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {520, 801, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
-    /* 2101: io.k8s.api.networking.v1.ServiceBackendPort */
+    {520, 810, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* port */
+    /* 2123: io.k8s.api.networking.v1.ServiceBackendPort */
     {164, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* name */
-    {10155, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* number */
-    /* 2103: io.k8s.api.networking.v1.IngressTLS */
-    {10162, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hosts */
+    {10178, 36, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* number */
+    /* 2125: io.k8s.api.networking.v1.IngressTLS */
+    {10185, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* hosts */
     {2028, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* secretName */
-    /* 2105: io.k8s.api.networking.v1.IngressRule */
-    {0, 805, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    /* 2127: io.k8s.api.networking.v1.IngressRule */
+    {0, 814, 0, 2, FIELD_INLINE, 0, 0}, /*  */
     {677, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* host */
-    {10168, 806, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
-    /* 2108: io.k8s.api.networking.v1.IngressRuleValue */
-    {10168, 806, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
-    /* 2109: io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {10173, 809, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
-    /* 2110: io.k8s.api.networking.v1.HTTPIngressPath */
-    {10179, 799, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
+    {10191, 815, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    /* 2130: io.k8s.api.networking.v1.IngressRuleValue */
+    {10191, 815, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* http */
+    /* 2131: io.k8s.api.networking.v1.HTTPIngressRuleValue */
+    {10196, 818, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* paths */
+    /* 2132: io.k8s.api.networking.v1.HTTPIngressPath */
+    {10202, 808, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* backend */
     {1354, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* path */
-    {10187, 808, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
-    /* 2113: io.k8s.api.networking.v1.IngressStatus */
-    {6319, 812, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
-    /* 2114: io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {6332, 816, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
-    /* 2115: io.k8s.api.networking.v1.IngressLoadBalancerIngress */
+    {10210, 817, 0, 3, FIELD_POINTER | FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pathType */
+    /* 2135: io.k8s.api.networking.v1.IngressStatus */
+    {6319, 821, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* loadBalancer */
+    /* 2136: io.k8s.api.networking.v1.IngressLoadBalancerStatus */
+    {6332, 825, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    /* 2137: io.k8s.api.networking.v1.IngressLoadBalancerIngress */
     {477, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* hostname */
     {486, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ip */
-    {471, 815, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
-    /* 2118: io.k8s.api.networking.v1.IngressClass */
+    {471, 824, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    /* 2140: io.k8s.api.networking.v1.IngressClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 818, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2122: io.k8s.api.networking.v1.IngressClassSpec */
+    {699, 827, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2144: io.k8s.api.networking.v1.IngressClassSpec */
     {243, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* controller */
-    {10196, 819, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
-    /* 2124: io.k8s.api.networking.v1.IngressClassParametersReference */
+    {10219, 828, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* parameters */
+    /* 2146: io.k8s.api.networking.v1.IngressClassParametersReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* apiGroup */
     {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespace */
     {6560, 2, 0, 4, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* scope */
-    /* 2129: io.k8s.api.networking.v1.IngressClassList */
+    /* 2151: io.k8s.api.networking.v1.IngressClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 821, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 830, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2133: io.k8s.api.networking.v1.IngressList */
+    /* 2155: io.k8s.api.networking.v1.IngressList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 823, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 832, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2137: io.k8s.api.networking.v1.NetworkPolicy */
+    /* 2159: io.k8s.api.networking.v1.NetworkPolicy */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 825, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2141: io.k8s.api.networking.v1.NetworkPolicySpec */
-    {10207, 834, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
-    {6332, 832, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
-    {10214, 150, 0, 1, FIELD_PRINTED, 0, 0}, /* podSelector */
-    {10226, 836, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
-    /* 2145: io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {10238, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
-    {471, 828, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
-    /* 2147: io.k8s.api.networking.v1.NetworkPolicyPort */
-    {10243, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endPort */
+    {699, 834, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2163: io.k8s.api.networking.v1.NetworkPolicySpec */
+    {10230, 843, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* egress */
+    {6332, 841, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ingress */
+    {10237, 150, 0, 1, FIELD_PRINTED, 0, 0}, /* podSelector */
+    {10249, 845, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* policyTypes */
+    /* 2167: io.k8s.api.networking.v1.NetworkPolicyIngressRule */
+    {10261, 840, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* from */
+    {471, 837, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    /* 2169: io.k8s.api.networking.v1.NetworkPolicyPort */
+    {10266, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* endPort */
     {520, 249, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* port */
     {525, 37, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* protocol */
-    /* 2150: io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {10251, 830, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
+    /* 2172: io.k8s.api.networking.v1.NetworkPolicyPeer */
+    {10274, 839, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ipBlock */
     {4999, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* namespaceSelector */
-    {10214, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
-    /* 2153: io.k8s.api.networking.v1.IPBlock */
-    {10259, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* cidr */
-    {10264, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
-    /* 2155: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {471, 828, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
-    {10271, 831, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
-    /* 2157: io.k8s.api.networking.v1.NetworkPolicyList */
+    {10237, 150, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podSelector */
+    /* 2175: io.k8s.api.networking.v1.IPBlock */
+    {10282, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* cidr */
+    {10287, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* except */
+    /* 2177: io.k8s.api.networking.v1.NetworkPolicyEgressRule */
+    {471, 837, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* ports */
+    {10294, 840, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* to */
+    /* 2179: io.k8s.api.networking.v1.NetworkPolicyList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 838, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 847, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2161: io.k8s.api.networking.v1.ServiceCIDR */
+    /* 2183: io.k8s.api.networking.v1.ServiceCIDR */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 840, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 841, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
-    /* 2166: io.k8s.api.networking.v1.ServiceCIDRSpec */
-    {10274, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* cidrs */
-    /* 2167: io.k8s.api.networking.v1.ServiceCIDRStatus */
+    {699, 849, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 850, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    /* 2188: io.k8s.api.networking.v1.ServiceCIDRSpec */
+    {10297, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* cidrs */
+    /* 2189: io.k8s.api.networking.v1.ServiceCIDRStatus */
     {324, 423, 0, 1, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    /* 2168: io.k8s.api.networking.v1.ServiceCIDRList */
+    /* 2190: io.k8s.api.networking.v1.ServiceCIDRList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 843, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 852, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2172: io.k8s.api.node.v1.RuntimeClass */
+    /* 2194: io.k8s.api.node.v1.RuntimeClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10280, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* handler */
+    {10303, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* handler */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {3011, 845, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
-    {10288, 846, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
-    /* 2178: io.k8s.api.node.v1.Overhead */
-    {10299, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* podFixed */
-    /* 2179: io.k8s.api.node.v1.Scheduling */
+    {3011, 854, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* overhead */
+    {10311, 855, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* scheduling */
+    /* 2200: io.k8s.api.node.v1.Overhead */
+    {10322, 53, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* podFixed */
+    /* 2201: io.k8s.api.node.v1.Scheduling */
     {2995, 285, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* nodeSelector */
     {3301, 306, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
-    /* 2181: io.k8s.api.node.v1.RuntimeClassList */
+    /* 2203: io.k8s.api.node.v1.RuntimeClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 848, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 857, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2185: io.k8s.api.policy.v1.Eviction */
+    /* 2207: io.k8s.api.policy.v1.Eviction */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10308, 850, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
+    {10331, 859, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* deleteOptions */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2189: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+    /* 2211: io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
-    {10329, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* gracePeriodSeconds */
-    {10348, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ignoreStoreReadErrorWithClusterBreakingPotential */
+    {10345, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {10352, 5, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* gracePeriodSeconds */
+    {10371, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* ignoreStoreReadErrorWithClusterBreakingPotential */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {10397, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* orphanDependents */
-    {10414, 851, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
-    {10428, 852, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
-    /* 2197: io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+    {10420, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* orphanDependents */
+    {10437, 860, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preconditions */
+    {10451, 861, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* propagationPolicy */
+    /* 2219: io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
     {199, 2, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* resourceVersion */
     {179, 4, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* uid */
-    /* 2199: io.k8s.api.policy.v1.PodDisruptionBudget */
+    /* 2221: io.k8s.api.policy.v1.PodDisruptionBudget */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 854, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 856, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
-    /* 2204: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
+    {699, 863, 0, 2, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 865, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    /* 2226: io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
     {8031, 249, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maxUnavailable */
-    {10446, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
+    {10469, 249, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* minAvailable */
     {400, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, PATCH_WHOLE, 0}, /* selector */
-    {10459, 855, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
-    /* 2208: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
+    {10482, 864, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* unhealthyPodEvictionPolicy */
+    /* 2230: io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
     {324, 423, 0, 7, FIELD_OMITEMPTY, PATCH_MERGE, 319}, /* conditions */
-    {10486, 36, 0, 4, FIELD_PRINTED, PATCH_ZERO, 0}, /* currentHealthy */
-    {10501, 36, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredHealthy */
-    {10516, 857, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
-    {10530, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* disruptionsAllowed */
-    {10549, 36, 0, 6, FIELD_PRINTED, PATCH_ZERO, 0}, /* expectedPods */
+    {10509, 36, 0, 4, FIELD_PRINTED, PATCH_ZERO, 0}, /* currentHealthy */
+    {10524, 36, 0, 5, FIELD_PRINTED, PATCH_ZERO, 0}, /* desiredHealthy */
+    {10539, 866, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* disruptedPods */
+    {10553, 36, 0, 3, FIELD_PRINTED, PATCH_ZERO, 0}, /* disruptionsAllowed */
+    {10572, 36, 0, 6, FIELD_PRINTED, PATCH_ZERO, 0}, /* expectedPods */
     {5395, 5, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* observedGeneration */
-    /* 2215: io.k8s.api.policy.v1.PodDisruptionBudgetList */
+    /* 2237: io.k8s.api.policy.v1.PodDisruptionBudgetList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 859, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 868, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2219: io.k8s.api.rbac.v1.ClusterRole */
-    {10562, 863, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
+    /* 2241: io.k8s.api.rbac.v1.ClusterRole */
+    {10585, 872, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* aggregationRule */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 862, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
-    /* 2224: io.k8s.api.rbac.v1.PolicyRule */
+    {6721, 871, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    /* 2246: io.k8s.api.rbac.v1.PolicyRule */
     {6513, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroups */
     {8718, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* nonResourceURLs */
     {6546, 91, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceNames */
     {2583, 91, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {8712, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
-    /* 2229: io.k8s.api.rbac.v1.AggregationRule */
-    {10578, 864, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
-    /* 2230: io.k8s.api.rbac.v1.ClusterRoleBinding */
+    /* 2251: io.k8s.api.rbac.v1.AggregationRule */
+    {10601, 873, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* clusterRoleSelectors */
+    /* 2252: io.k8s.api.rbac.v1.ClusterRoleBinding */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {10599, 868, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
-    {9954, 867, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
-    /* 2235: io.k8s.api.rbac.v1.Subject */
+    {10622, 877, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* roleRef */
+    {9954, 876, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* subjects */
+    /* 2257: io.k8s.api.rbac.v1.Subject */
     {2614, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {12, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {169, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* namespace */
-    /* 2239: io.k8s.api.rbac.v1.RoleRef */
+    /* 2261: io.k8s.api.rbac.v1.RoleRef */
     {2614, 2, 0, 1, FIELD_PRINTED, PATCH_ZERO, 0}, /* apiGroup */
     {12, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {164, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    /* 2242: io.k8s.api.rbac.v1.ClusterRoleBindingList */
+    /* 2264: io.k8s.api.rbac.v1.ClusterRoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 870, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 879, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2246: io.k8s.api.rbac.v1.ClusterRoleList */
+    /* 2268: io.k8s.api.rbac.v1.ClusterRoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 872, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 881, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2250: io.k8s.api.rbac.v1.Role */
+    /* 2272: io.k8s.api.rbac.v1.Role */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {6721, 862, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
-    /* 2254: io.k8s.api.rbac.v1.RoleBindingList */
+    {6721, 871, 0, 2, FIELD_PRINTED, 0, 0}, /* rules */
+    /* 2276: io.k8s.api.rbac.v1.RoleBindingList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 876, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 885, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2258: io.k8s.api.rbac.v1.RoleList */
+    /* 2280: io.k8s.api.rbac.v1.RoleList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 878, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 887, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2262: io.k8s.api.resource.v1.DeviceClass */
+    /* 2284: io.k8s.api.resource.v1.DeviceClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 880, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2266: io.k8s.api.resource.v1.DeviceClassSpec */
-    {936, 887, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10607, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceName */
-    {10628, 883, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    /* 2269: io.k8s.api.resource.v1.DeviceSelector */
-    {10638, 882, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
-    /* 2270: io.k8s.api.resource.v1.CELDeviceSelector */
+    {699, 889, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2288: io.k8s.api.resource.v1.DeviceClassSpec */
+    {936, 896, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10630, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* extendedResourceName */
+    {10651, 892, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    /* 2291: io.k8s.api.resource.v1.DeviceSelector */
+    {10661, 891, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* cel */
+    /* 2292: io.k8s.api.resource.v1.CELDeviceSelector */
     {6566, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* expression */
-    /* 2271: io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {0, 885, 0, 1, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
-    /* 2273: io.k8s.api.resource.v1.DeviceConfiguration */
-    {10642, 886, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
-    /* 2274: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
+    /* 2293: io.k8s.api.resource.v1.DeviceClassConfiguration */
+    {0, 894, 0, 1, FIELD_INLINE, 0, 0}, /*  */
+    {10665, 895, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    /* 2295: io.k8s.api.resource.v1.DeviceConfiguration */
+    {10665, 895, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    /* 2296: io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
-    {10196, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
-    /* 2276: io.k8s.api.resource.v1.DeviceClassList */
+    {10219, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* parameters */
+    /* 2298: io.k8s.api.resource.v1.DeviceClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 889, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 898, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2280: io.k8s.api.resource.v1.ResourceClaim */
+    /* 2302: io.k8s.api.resource.v1.ResourceClaim */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 891, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 910, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
-    /* 2285: io.k8s.api.resource.v1.ResourceClaimSpec */
-    {10649, 892, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
-    /* 2286: io.k8s.api.resource.v1.DeviceClaim */
-    {936, 909, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10657, 907, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
-    {2605, 904, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
-    /* 2289: io.k8s.api.resource.v1.DeviceRequest */
-    {10669, 894, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
-    {10677, 903, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
+    {699, 900, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 919, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    /* 2307: io.k8s.api.resource.v1.ResourceClaimSpec */
+    {10672, 901, 0, 1, FIELD_PRINTED, 0, 0}, /* devices */
+    /* 2308: io.k8s.api.resource.v1.DeviceClaim */
+    {936, 918, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10680, 916, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* constraints */
+    {2605, 913, 0, 1, FIELD_PRINTED, 0, 0}, /* requests */
+    /* 2311: io.k8s.api.resource.v1.DeviceRequest */
+    {10692, 903, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* exactly */
+    {10700, 912, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* firstAvailable */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    /* 2292: io.k8s.api.resource.v1.ExactDeviceRequest */
-    {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
-    {10704, 895, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 900, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    /* 2314: io.k8s.api.resource.v1.ExactDeviceRequest */
+    {10715, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
+    {10727, 904, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 909, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
-    {10628, 883, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
-    /* 2299: io.k8s.api.resource.v1.DeviceToleration */
-    {861, 898, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
+    {10742, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
+    {10651, 892, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 908, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    /* 2321: io.k8s.api.resource.v1.DeviceToleration */
+    {861, 907, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* effect */
     {868, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* key */
-    {2518, 897, 10735, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
+    {2518, 906, 10758, 2, FIELD_OMITEMPTY | FIELD_HAS_DEFAULT, 0, 0}, /* operator */
     {5044, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* tolerationSeconds */
     {882, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* value */
-    /* 2304: io.k8s.api.resource.v1.CapacityRequirements */
-    {2605, 901, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    /* 2305: io.k8s.api.resource.v1.DeviceSubRequest */
-    {10704, 895, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
-    {927, 900, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
+    /* 2326: io.k8s.api.resource.v1.CapacityRequirements */
+    {2605, 910, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
+    /* 2327: io.k8s.api.resource.v1.DeviceSubRequest */
+    {10727, 904, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* allocationMode */
+    {927, 909, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {541, 5, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* count */
-    {10719, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
+    {10742, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* deviceClassName */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {10628, 883, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
-    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
-    /* 2312: io.k8s.api.resource.v1.DeviceConstraint */
-    {10743, 906, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
-    {10761, 906, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
+    {10651, 892, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* selectors */
+    {3301, 908, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    /* 2334: io.k8s.api.resource.v1.DeviceConstraint */
+    {10766, 915, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* distinctAttribute */
+    {10784, 915, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* matchAttribute */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    /* 2315: io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {0, 885, 0, 2, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    /* 2337: io.k8s.api.resource.v1.DeviceClaimConfiguration */
+    {0, 894, 0, 2, FIELD_INLINE, 0, 0}, /*  */
+    {10665, 895, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    /* 2318: io.k8s.api.resource.v1.ResourceClaimStatus */
-    {10776, 911, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
-    {10649, 922, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
-    {10787, 919, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
-    /* 2321: io.k8s.api.resource.v1.AllocationResult */
-    {10799, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationTimestamp */
-    {10649, 912, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
+    /* 2340: io.k8s.api.resource.v1.ResourceClaimStatus */
+    {10799, 920, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocation */
+    {10672, 931, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {10810, 928, 0, 2, FIELD_OMITEMPTY, PATCH_MERGE, 179}, /* reservedFor */
+    /* 2343: io.k8s.api.resource.v1.AllocationResult */
+    {10822, 6, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationTimestamp */
+    {10672, 921, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* devices */
     {2995, 140, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
-    /* 2324: io.k8s.api.resource.v1.DeviceAllocationResult */
-    {936, 917, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
-    {10819, 914, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
-    /* 2326: io.k8s.api.resource.v1.DeviceRequestAllocationResult */
-    {10692, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
-    {10827, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
-    {10845, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
-    {10870, 901, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
-    {10887, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
+    /* 2346: io.k8s.api.resource.v1.DeviceAllocationResult */
+    {936, 926, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* config */
+    {10842, 923, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* results */
+    /* 2348: io.k8s.api.resource.v1.DeviceRequestAllocationResult */
+    {10715, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* adminAccess */
+    {10850, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
+    {10868, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
+    {10893, 910, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* consumedCapacity */
+    {10910, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {1831, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
     {4181, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* request */
-    {10894, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
-    {3301, 899, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
-    /* 2336: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {0, 885, 0, 3, FIELD_INLINE, 0, 0}, /*  */
-    {10642, 886, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
+    {10917, 4, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
+    {3301, 908, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tolerations */
+    /* 2358: io.k8s.api.resource.v1.DeviceAllocationConfiguration */
+    {0, 894, 0, 3, FIELD_INLINE, 0, 0}, /*  */
+    {10665, 895, 0, 0, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* opaque */
     {2605, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* requests */
-    {660, 916, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
-    /* 2340: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
+    {660, 925, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* source */
+    /* 2362: io.k8s.api.resource.v1.ResourceClaimConsumerReference */
     {2614, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* apiGroup */
     {164, 2, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
     {3568, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resource */
     {179, 4, 0, 5, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* uid */
-    /* 2344: io.k8s.api.resource.v1.AllocatedDeviceStatus */
+    /* 2366: io.k8s.api.resource.v1.AllocatedDeviceStatus */
     {324, 423, 0, 4, FIELD_PRINTED, 0, 0}, /* conditions */
     {420, 58, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* data */
-    {10887, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
+    {10910, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* device */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
-    {10902, 921, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
+    {10925, 930, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* networkData */
     {1831, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* pool */
-    {10894, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
-    /* 2351: io.k8s.api.resource.v1.NetworkDeviceData */
-    {10914, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hardwareAddress */
-    {10930, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* interfaceName */
-    {10944, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
-    /* 2354: io.k8s.api.resource.v1.ResourceClaimList */
+    {10917, 2, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* shareID */
+    /* 2373: io.k8s.api.resource.v1.NetworkDeviceData */
+    {10937, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* hardwareAddress */
+    {10953, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* interfaceName */
+    {10967, 91, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* ips */
+    /* 2376: io.k8s.api.resource.v1.ResourceClaimList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 924, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 933, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2358: io.k8s.api.resource.v1.ResourceClaimTemplate */
+    /* 2380: io.k8s.api.resource.v1.ResourceClaimTemplate */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 926, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2362: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
+    {699, 935, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2384: io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 891, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2364: io.k8s.api.resource.v1.ResourceClaimTemplateList */
+    {699, 900, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2386: io.k8s.api.resource.v1.ResourceClaimTemplateList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 928, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 937, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2368: io.k8s.api.resource.v1.ResourceSlice */
+    /* 2390: io.k8s.api.resource.v1.ResourceSlice */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 930, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2372: io.k8s.api.resource.v1.ResourceSliceSpec */
-    {10948, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
-    {10649, 950, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
+    {699, 939, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2394: io.k8s.api.resource.v1.ResourceSliceSpec */
+    {10971, 9, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
+    {10672, 959, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* devices */
     {2013, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driver */
     {489, 2, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
-    {10957, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
-    {1831, 931, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
-    {10980, 952, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
-    /* 2380: io.k8s.api.resource.v1.ResourcePool */
+    {10980, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* perDeviceNodeSelection */
+    {1831, 940, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* pool */
+    {11003, 961, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* sharedCounters */
+    /* 2402: io.k8s.api.resource.v1.ResourcePool */
     {132, 5, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* generation */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {10995, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceSliceCount */
-    /* 2383: io.k8s.api.resource.v1.Device */
-    {10948, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
-    {11014, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
-    {11039, 935, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
-    {10827, 91, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
-    {10845, 91, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
-    {11050, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
-    {927, 940, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
-    {11062, 944, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
+    {11018, 5, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* resourceSliceCount */
+    /* 2405: io.k8s.api.resource.v1.Device */
+    {10971, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allNodes */
+    {11037, 9, 0, 12, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowMultipleAllocations */
+    {11062, 944, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attributes */
+    {10850, 91, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* bindingConditions */
+    {10868, 91, 0, 11, FIELD_OMITEMPTY, 0, 0}, /* bindingFailureConditions */
+    {11073, 9, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bindsToNode */
+    {927, 949, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* capacity */
+    {11085, 953, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* consumesCounters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11079, 949, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
+    {11102, 958, 0, 13, FIELD_OMITEMPTY, 0, 0}, /* nodeAllocatableResourceMappings */
     {489, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeName */
     {2995, 140, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeSelector */
-    {840, 946, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
-    /* 2396: io.k8s.api.resource.v1.DeviceAttribute */
-    {11111, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bool */
-    {11116, 934, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
-    {11122, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* int */
-    {11126, 287, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* ints */
-    {11131, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* string */
-    {11138, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* strings */
+    {840, 955, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* taints */
+    /* 2418: io.k8s.api.resource.v1.DeviceAttribute */
+    {11134, 9, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* bool */
+    {11139, 943, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* bools */
+    {11145, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* int */
+    {11149, 287, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* ints */
+    {11154, 2, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* string */
+    {11161, 91, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* strings */
     {7948, 2, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* version */
     {7009, 91, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* versions */
-    /* 2404: io.k8s.api.resource.v1.DeviceCapacity */
-    {11146, 937, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
+    /* 2426: io.k8s.api.resource.v1.DeviceCapacity */
+    {11169, 946, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requestPolicy */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
-    /* 2406: io.k8s.api.resource.v1.CapacityRequestPolicy */
+    /* 2428: io.k8s.api.resource.v1.CapacityRequestPolicy */
     {711, 52, 0, 1, FIELD_POINTER | FIELD_PRINTED, 0, 0}, /* default */
-    {11160, 939, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
-    {11171, 938, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
-    /* 2409: io.k8s.api.resource.v1.CapacityRequestPolicyRange */
+    {11183, 948, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* validRange */
+    {11194, 947, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* validValues */
+    /* 2431: io.k8s.api.resource.v1.CapacityRequestPolicyRange */
     {734, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* max */
     {759, 52, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER | FIELD_REQUIRED, 0, 0}, /* min */
-    {11183, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
-    /* 2412: io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {11188, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* counterSet */
-    {11199, 943, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
-    /* 2414: io.k8s.api.resource.v1.Counter */
+    {11206, 52, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* step */
+    /* 2434: io.k8s.api.resource.v1.DeviceCounterConsumption */
+    {11211, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* counterSet */
+    {11222, 952, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    /* 2436: io.k8s.api.resource.v1.Counter */
     {882, 52, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* value */
-    /* 2415: io.k8s.api.resource.v1.DeviceTaint */
-    {861, 898, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
+    /* 2437: io.k8s.api.resource.v1.DeviceTaint */
+    {861, 907, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* effect */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {872, 6, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeAdded */
     {882, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* value */
-    /* 2419: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
-    {11208, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationMultiplier */
-    {11229, 948, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
-    /* 2421: io.k8s.api.resource.v1.CounterSet */
-    {11199, 943, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
+    /* 2441: io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
+    {11231, 52, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocationMultiplier */
+    {11252, 957, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacityKey */
+    /* 2443: io.k8s.api.resource.v1.CounterSet */
+    {11222, 952, 0, 2, FIELD_OMITEMPTY | FIELD_REQUIRED, 0, 0}, /* counters */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    /* 2423: io.k8s.api.resource.v1.ResourceSliceList */
+    /* 2445: io.k8s.api.resource.v1.ResourceSliceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 954, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 963, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2427: io.k8s.api.scheduling.v1.PriorityClass */
+    /* 2449: io.k8s.api.scheduling.v1.PriorityClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {7275, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* description */
-    {11241, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* globalDefault */
+    {11264, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* globalDefault */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {3020, 315, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preemptionPolicy */
     {882, 36, 0, 2, FIELD_PRINTED, PATCH_ZERO, 0}, /* value */
-    /* 2434: io.k8s.api.scheduling.v1.PriorityClassList */
-    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 957, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
-    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2438: io.k8s.api.storage.v1.CSIDriver */
-    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 959, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2442: io.k8s.api.storage.v1.CSIDriverSpec */
-    {11255, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachRequired */
-    {11270, 962, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
-    {11284, 5, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAllocatableUpdatePeriodSeconds */
-    {11319, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podInfoOnMount */
-    {11334, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preventPodSchedulingIfMissing */
-    {11364, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requiresRepublish */
-    {11382, 9, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxMount */
-    {11395, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccountTokenInSecrets */
-    {11424, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* storageCapacity */
-    {11440, 964, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
-    {11454, 961, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
-    /* 2453: io.k8s.api.storage.v1.TokenRequest */
-    {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* audience */
-    {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
-    /* 2455: io.k8s.api.storage.v1.CSIDriverList */
+    /* 2456: io.k8s.api.scheduling.v1.PriorityClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {356, 966, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2459: io.k8s.api.storage.v1.CSINode */
+    /* 2460: io.k8s.api.storage.v1.CSIDriver */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {699, 968, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    /* 2463: io.k8s.api.storage.v1.CSINodeSpec */
-    {11475, 971, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
-    /* 2464: io.k8s.api.storage.v1.CSINodeDriver */
-    {915, 970, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
-    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11483, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeID */
-    {11490, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
-    /* 2468: io.k8s.api.storage.v1.VolumeNodeResources */
-    {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
-    /* 2469: io.k8s.api.storage.v1.CSINodeList */
+    /* 2464: io.k8s.api.storage.v1.CSIDriverSpec */
+    {11278, 9, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachRequired */
+    {11293, 971, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* fsGroupPolicy */
+    {11307, 5, 0, 9, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeAllocatableUpdatePeriodSeconds */
+    {11342, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* podInfoOnMount */
+    {11357, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* preventPodSchedulingIfMissing */
+    {11387, 9, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* requiresRepublish */
+    {11405, 9, 0, 8, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* seLinuxMount */
+    {11418, 9, 0, 10, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* serviceAccountTokenInSecrets */
+    {11447, 9, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* storageCapacity */
+    {11463, 973, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* tokenRequests */
+    {11477, 970, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* volumeLifecycleModes */
+    /* 2475: io.k8s.api.storage.v1.TokenRequest */
+    {3639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* audience */
+    {3648, 5, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* expirationSeconds */
+    /* 2477: io.k8s.api.storage.v1.CSIDriverList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 973, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 975, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2473: io.k8s.api.storage.v1.CSIStorageCapacity */
+    /* 2481: io.k8s.api.storage.v1.CSINode */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    {699, 977, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    /* 2485: io.k8s.api.storage.v1.CSINodeSpec */
+    {11498, 980, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_MERGE, 164}, /* drivers */
+    /* 2486: io.k8s.api.storage.v1.CSINodeDriver */
+    {915, 979, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allocatable */
+    {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
+    {11506, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeID */
+    {11513, 91, 0, 3, FIELD_PRINTED, 0, 0}, /* topologyKeys */
+    /* 2490: io.k8s.api.storage.v1.VolumeNodeResources */
+    {541, 36, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* count */
+    /* 2491: io.k8s.api.storage.v1.CSINodeList */
+    {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
+    {356, 982, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
+    {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
+    /* 2495: io.k8s.api.storage.v1.CSIStorageCapacity */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {927, 52, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* capacity */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {11503, 52, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximumVolumeSize */
+    {11526, 52, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* maximumVolumeSize */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {11521, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTopology */
+    {11544, 150, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* nodeTopology */
     {1626, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* storageClassName */
-    /* 2480: io.k8s.api.storage.v1.CSIStorageCapacityList */
+    /* 2502: io.k8s.api.storage.v1.CSIStorageCapacityList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 976, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 985, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2484: io.k8s.api.storage.v1.StorageClass */
-    {11534, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
-    {11555, 982, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
+    /* 2506: io.k8s.api.storage.v1.StorageClass */
+    {11557, 9, 0, 6, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* allowVolumeExpansion */
+    {11578, 991, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* allowedTopologies */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
     {1510, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* mountOptions */
-    {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
-    {11573, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* provisioner */
-    {11585, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
-    {11599, 978, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
-    /* 2494: io.k8s.api.core.v1.TopologySelectorTerm */
-    {11617, 981, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
-    /* 2495: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+    {10219, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
+    {11596, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* provisioner */
+    {11608, 137, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* reclaimPolicy */
+    {11622, 987, 0, 7, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* volumeBindingMode */
+    /* 2516: io.k8s.api.core.v1.TopologySelectorTerm */
+    {11640, 990, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* matchLabelExpressions */
+    /* 2517: io.k8s.api.core.v1.TopologySelectorLabelRequirement */
     {868, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* key */
     {2527, 91, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* values */
-    /* 2497: io.k8s.api.storage.v1.StorageClassList */
+    /* 2519: io.k8s.api.storage.v1.StorageClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 984, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 993, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2501: io.k8s.api.storage.v1.VolumeAttachment */
+    /* 2523: io.k8s.api.storage.v1.VolumeAttachment */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {699, 986, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
-    {349, 988, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
-    /* 2506: io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {11639, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attacher */
+    {699, 995, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* spec */
+    {349, 997, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* status */
+    /* 2528: io.k8s.api.storage.v1.VolumeAttachmentSpec */
+    {11662, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attacher */
     {489, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* nodeName */
-    {660, 987, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
-    /* 2509: io.k8s.api.storage.v1.VolumeAttachmentSource */
-    {11648, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
-    {11665, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
-    /* 2511: io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {11686, 989, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
-    {11698, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attached */
-    {11707, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
-    {11726, 989, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
-    /* 2515: io.k8s.api.storage.v1.VolumeError */
-    {11738, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* errorCode */
+    {660, 996, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* source */
+    /* 2531: io.k8s.api.storage.v1.VolumeAttachmentSource */
+    {11671, 106, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* inlineVolumeSpec */
+    {11688, 2, 0, 1, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* persistentVolumeName */
+    /* 2533: io.k8s.api.storage.v1.VolumeAttachmentStatus */
+    {11709, 998, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* attachError */
+    {11721, 9, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* attached */
+    {11730, 7, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* attachmentMetadata */
+    {11749, 998, 0, 4, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* detachError */
+    /* 2537: io.k8s.api.storage.v1.VolumeError */
+    {11761, 36, 0, 3, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* errorCode */
     {341, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* message */
     {304, 6, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* time */
-    /* 2518: io.k8s.api.storage.v1.VolumeAttachmentList */
+    /* 2540: io.k8s.api.storage.v1.VolumeAttachmentList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 991, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1000, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2522: io.k8s.api.storage.v1.VolumeAttributesClass */
+    /* 2544: io.k8s.api.storage.v1.VolumeAttributesClass */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {11748, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driverName */
+    {11771, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* driverName */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {10196, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
-    /* 2527: io.k8s.api.storage.v1.VolumeAttributesClassList */
+    {10219, 7, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* parameters */
+    /* 2549: io.k8s.api.storage.v1.VolumeAttributesClassList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 994, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1003, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2531: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
+    /* 2553: io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
-    {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
-    {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
+    {10345, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {11782, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
+    {11795, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    /* 2536: io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
+    /* 2558: io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
-    {11759, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
-    {11772, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
+    {10345, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {11782, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
+    {11795, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    /* 2541: io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
+    /* 2563: io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {10322, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
-    {11759, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
-    {11772, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
-    {11788, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* force */
+    {10345, 274, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* dryRun */
+    {11782, 2, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* fieldManager */
+    {11795, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* fieldValidation */
+    {11811, 9, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* force */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    /* 2547: io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
+    /* 2569: io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {199, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
-    /* 2550: io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
-    {11794, 9, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* allowWatchBookmarks */
+    /* 2572: io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
+    {11817, 9, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* allowWatchBookmarks */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {362, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* continue */
     {8609, 2, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* fieldSelector */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {3666, 2, 0, 1, FIELD_OMITEMPTY, 0, 0}, /* labelSelector */
-    {11814, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* limit */
+    {11837, 5, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* limit */
     {199, 2, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* resourceVersion */
-    {11820, 1000, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
-    {11841, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sendInitialEvents */
-    {11859, 2, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* shardSelector */
+    {11843, 1009, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* resourceVersionMatch */
+    {11864, 9, 0, 11, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* sendInitialEvents */
+    {11882, 2, 0, 15, FIELD_OMITEMPTY, 0, 0}, /* shardSelector */
     {4363, 5, 0, 5, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* timeoutSeconds */
-    {11873, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* watch */
-    /* 2563: io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
+    {11896, 9, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* watch */
+    /* 2585: io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
     {8910, 58, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* object */
     {319, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* type */
-    /* 2565: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
+    /* 2587: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2568: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
+    /* 2590: io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 1004, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1013, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2572: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
+    /* 2594: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11879, 1006, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* preferredVersion */
-    {11896, 1009, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* serverAddressByClientCIDRs */
-    {7009, 1007, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
-    /* 2578: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
-    {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
+    {11902, 1015, 0, 3, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* preferredVersion */
+    {11919, 1018, 0, 4, FIELD_OMITEMPTY, 0, 0}, /* serverAddressByClientCIDRs */
+    {7009, 1016, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
+    /* 2600: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
+    {11946, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
     {7948, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* version */
-    /* 2580: io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
-    {11936, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* clientCIDR */
-    {11947, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* serverAddress */
-    /* 2582: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
+    /* 2602: io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
+    {11959, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* clientCIDR */
+    {11970, 2, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* serverAddress */
+    /* 2604: io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {8487, 1011, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groups */
+    {8487, 1020, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* groups */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    /* 2585: io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
+    /* 2607: io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {11923, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
+    {11946, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* groupVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {2583, 1015, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
-    /* 2589: io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
+    {2583, 1024, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* resources */
+    /* 2611: io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
     {7018, 91, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* categories */
     {2110, 2, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* group */
     {12, 2, 0, 3, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* kind */
     {164, 2, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* name */
-    {11961, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespaced */
+    {11984, 9, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* namespaced */
     {7045, 91, 0, 5, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
-    {11972, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* singularName */
-    {11985, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* storageVersionHash */
-    {8712, 1014, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
+    {11995, 2, 0, 6, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* singularName */
+    {12008, 2, 0, 10, FIELD_OMITEMPTY, 0, 0}, /* storageVersionHash */
+    {8712, 1023, 0, 4, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* verbs */
     {7948, 2, 0, 9, FIELD_OMITEMPTY, 0, 0}, /* version */
-    /* 2599: io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
+    /* 2621: io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
-    {11896, 1009, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* serverAddressByClientCIDRs */
+    {11919, 1018, 0, 2, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* serverAddressByClientCIDRs */
     {7009, 91, 0, 1, FIELD_REQUIRED | FIELD_PRINTED, 0, 0}, /* versions */
-    /* 2603: io.k8s.apimachinery.pkg.version.Info */
-    {12004, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* buildDate */
-    {12014, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* compiler */
-    {12023, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMajor */
-    {12038, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMinor */
-    {12053, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitCommit */
-    {12063, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitTreeState */
-    {12076, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitVersion */
-    {12087, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* goVersion */
-    {12097, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* major */
-    {12103, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMajor */
-    {12125, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMinor */
-    {12147, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* minor */
-    {12153, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* platform */
-    /* 2616: io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList */
+    /* 2625: io.k8s.apimachinery.pkg.version.Info */
+    {12027, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* buildDate */
+    {12037, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* compiler */
+    {12046, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMajor */
+    {12061, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* emulationMinor */
+    {12076, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitCommit */
+    {12086, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitTreeState */
+    {12099, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* gitVersion */
+    {12110, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* goVersion */
+    {12120, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* major */
+    {12126, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMajor */
+    {12148, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* minCompatibilityMinor */
+    {12170, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* minor */
+    {12176, 2, 0, 0, FIELD_REQUIRED | FIELD_PRINTED, PATCH_ZERO, 0}, /* platform */
+    /* 2638: io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
-    {356, 1031, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
+    {356, 1040, 0, 2, FIELD_PRINTED, 0, 0}, /* items */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 23, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    /* 2620: io.k8s.api.apidiscovery.v2.APIGroupDiscovery */
+    /* 2642: io.k8s.api.apidiscovery.v2.APIGroupDiscovery */
     {1, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* apiVersion */
     {12, 2, 0, 0, FIELD_OMITEMPTY, 0, 0}, /* kind */
     {17, 3, 0, 1, FIELD_OMITEMPTY | FIELD_PRINTED, 0, 0}, /* metadata */
-    {7009, 1030, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* versions */
-    /* 2624: io.k8s.api.apidiscovery.v2.APIVersionDiscovery */
-    {12162, 1029, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* freshness */
-    {2583, 1028, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
+    {7009, 1039, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* versions */
+    /* 2646: io.k8s.api.apidiscovery.v2.APIVersionDiscovery */
+    {12185, 1038, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* freshness */
+    {2583, 1037, 0, 2, FIELD_OMITEMPTY, 0, 0}, /* resources */
     {7948, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* version */
-    /* 2627: io.k8s.api.apidiscovery.v2.APIResourceDiscovery */
+    /* 2649: io.k8s.api.apidiscovery.v2.APIResourceDiscovery */
     {7018, 274, 0, 7, FIELD_OMITEMPTY, 0, 0}, /* categories */
     {3568, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* resource */
-    {12172, 1023, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* responseKind */
-    {6560, 1024, 0, 3, FIELD_PRINTED, 0, 0}, /* scope */
+    {12195, 1032, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* responseKind */
+    {6560, 1033, 0, 3, FIELD_PRINTED, 0, 0}, /* scope */
     {7045, 274, 0, 6, FIELD_OMITEMPTY, 0, 0}, /* shortNames */
-    {12185, 2, 0, 4, FIELD_PRINTED, 0, 0}, /* singularResource */
-    {7159, 1027, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* subresources */
+    {12208, 2, 0, 4, FIELD_PRINTED, 0, 0}, /* singularResource */
+    {7159, 1036, 0, 8, FIELD_OMITEMPTY, 0, 0}, /* subresources */
     {8712, 274, 0, 5, FIELD_PRINTED, 0, 0}, /* verbs */
-    /* 2635: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionKind */
+    /* 2657: io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionKind */
     {2110, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* group */
     {12, 2, 0, 3, FIELD_PRINTED, 0, 0}, /* kind */
     {7948, 2, 0, 2, FIELD_PRINTED, 0, 0}, /* version */
-    /* 2638: io.k8s.api.apidiscovery.v2.APISubresourceDiscovery */
-    {12202, 1026, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* acceptedTypes */
-    {12172, 1023, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* responseKind */
+    /* 2660: io.k8s.api.apidiscovery.v2.APISubresourceDiscovery */
+    {12225, 1035, 0, 3, FIELD_OMITEMPTY, 0, 0}, /* acceptedTypes */
+    {12195, 1032, 0, 2, FIELD_OMITEMPTY | FIELD_POINTER, 0, 0}, /* responseKind */
     {292, 2, 0, 1, FIELD_PRINTED, 0, 0}, /* subresource */
     {8712, 274, 0, 4, FIELD_PRINTED, 0, 0}, /* verbs */
 };
 
 static const struct schema_node NODES[] = {
     {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 0  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 12216, 0}, /* 1 io.k8s.api.core.v1.Binding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 0, 0, 0, 12239, 0}, /* 1 io.k8s.api.core.v1.Binding */
     {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 2  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 12243, 0}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12291, 0}, /* 4 io.k8s.apimachinery.pkg.types.UID */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 4, 0, 0, 12266, 0}, /* 3 io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12314, 0}, /* 4 io.k8s.apimachinery.pkg.types.UID */
     {SCHEMA_INT64, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 5  */
-    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12325, 0}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
+    {SCHEMA_TIME, LIST_ATOMIC, 0, 0, 0, 0, 12348, 0}, /* 6 io.k8s.apimachinery.pkg.apis.meta.v1.Time */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 2, 0, 0, 0}, /* 7  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12367, 0}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 6, 19, 0, 0, 12390, 0}, /* 8 io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
     {SCHEMA_BOOL, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 9  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12419, 0, 16}, /* 10  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 8, 12442, 0, 16}, /* 10  */
     {SCHEMA_LIST, LIST_SET, 0, 0, 2, 0, 0, 16}, /* 11  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12424, 0}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12480, 0}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
-    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12544, 0}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 25, 0, 0, 12447, 0}, /* 12 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12503, 0}, /* 13 io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsOperationType */
+    {SCHEMA_FIELDS_V1, LIST_ATOMIC, 0, 0, 0, 0, 12567, 0}, /* 14 io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1 */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 12, 0, 0, 16}, /* 15  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12590, 0}, /* 16 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12625, 0}, /* 17 io.k8s.api.core.v1.ComponentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12660, 0}, /* 18 io.k8s.api.core.v1.ComponentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12698, 0}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12740, 0}, /* 20 io.k8s.api.core.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12775, 0, 16}, /* 21  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12781, 0}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12820, 0}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12866, 0}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 32, 0, 0, 12613, 0}, /* 16 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 39, 0, 0, 12648, 0}, /* 17 io.k8s.api.core.v1.ComponentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 43, 0, 0, 12683, 0}, /* 18 io.k8s.api.core.v1.ComponentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12721, 0}, /* 19 io.k8s.api.core.v1.ComponentConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 12763, 0}, /* 20 io.k8s.api.core.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 18, 12798, 0, 16}, /* 21  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 47, 0, 0, 12804, 0}, /* 22 io.k8s.api.core.v1.ComponentStatusList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 51, 0, 0, 12843, 0}, /* 23 io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 56, 0, 0, 12889, 0}, /* 24 io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 17, 0, 0, 0}, /* 25  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12913, 0}, /* 26 io.k8s.api.core.v1.ConfigMap */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 57, 0, 0, 12936, 0}, /* 26 io.k8s.api.core.v1.ConfigMap */
     {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 27  */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 27, 0, 0, 0}, /* 28  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12942, 0}, /* 29 io.k8s.api.core.v1.ConfigMapList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 63, 0, 0, 12965, 0}, /* 29 io.k8s.api.core.v1.ConfigMapList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 26, 0, 0, 0}, /* 30  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12975, 0}, /* 31 io.k8s.api.core.v1.Endpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 13004, 0}, /* 32 io.k8s.api.core.v1.EndpointSubset */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 13038, 0}, /* 33 io.k8s.api.core.v1.EndpointAddress */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 67, 0, 0, 12998, 0}, /* 31 io.k8s.api.core.v1.Endpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 71, 0, 0, 13027, 0}, /* 32 io.k8s.api.core.v1.EndpointSubset */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 74, 0, 0, 13061, 0}, /* 33 io.k8s.api.core.v1.EndpointAddress */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 33, 0, 0, 16}, /* 34  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 13073, 0}, /* 35 io.k8s.api.core.v1.EndpointPort */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 78, 0, 0, 13096, 0}, /* 35 io.k8s.api.core.v1.EndpointPort */
     {SCHEMA_INT32, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 36  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13133, 13105, 0}, /* 37 io.k8s.api.core.v1.Protocol */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13156, 13128, 0}, /* 37 io.k8s.api.core.v1.Protocol */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 35, 0, 0, 16}, /* 38  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 32, 0, 0, 16}, /* 39  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 13146, 0}, /* 40 io.k8s.api.core.v1.EndpointsList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 82, 0, 0, 13169, 0}, /* 40 io.k8s.api.core.v1.EndpointsList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 31, 0, 0, 0}, /* 41  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 13179, 0}, /* 42 io.k8s.api.core.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 13204, 0}, /* 43 io.k8s.api.core.v1.EventSource */
-    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 13235, 0}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 13282, 0}, /* 45 io.k8s.api.core.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 13313, 0}, /* 46 io.k8s.api.core.v1.EventList */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 86, 0, 0, 13202, 0}, /* 42 io.k8s.api.core.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 103, 0, 0, 13227, 0}, /* 43 io.k8s.api.core.v1.EventSource */
+    {SCHEMA_MICRO_TIME, LIST_ATOMIC, 0, 0, 0, 0, 13258, 0}, /* 44 io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 105, 0, 0, 13305, 0}, /* 45 io.k8s.api.core.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 107, 0, 0, 13336, 0}, /* 46 io.k8s.api.core.v1.EventList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 42, 0, 0, 0}, /* 47  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 13342, 0}, /* 48 io.k8s.api.core.v1.LimitRange */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13372, 0}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13406, 0}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13440, 0}, /* 51 io.k8s.api.core.v1.LimitType */
-    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13469, 0}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13515, 0}, /* 53 io.k8s.api.core.v1.ResourceList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 111, 0, 0, 13365, 0}, /* 48 io.k8s.api.core.v1.LimitRange */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 115, 0, 0, 13395, 0}, /* 49 io.k8s.api.core.v1.LimitRangeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 116, 0, 0, 13429, 0}, /* 50 io.k8s.api.core.v1.LimitRangeItem */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13463, 0}, /* 51 io.k8s.api.core.v1.LimitType */
+    {SCHEMA_QUANTITY, LIST_ATOMIC, 0, 0, 0, 0, 13492, 0}, /* 52 io.k8s.apimachinery.pkg.api.resource.Quantity */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 13538, 0}, /* 53 io.k8s.api.core.v1.ResourceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 50, 0, 0, 16}, /* 54  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13547, 0}, /* 55 io.k8s.api.core.v1.LimitRangeList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 122, 0, 0, 13570, 0}, /* 55 io.k8s.api.core.v1.LimitRangeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 48, 0, 0, 0}, /* 56  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13581, 0}, /* 57 io.k8s.api.core.v1.List */
-    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13605, 0}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 126, 0, 0, 13604, 0}, /* 57 io.k8s.api.core.v1.List */
+    {SCHEMA_ANY, LIST_ATOMIC, 0, 0, 0, 0, 13628, 0}, /* 58 io.k8s.apimachinery.pkg.runtime.RawExtension */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 58, 0, 0, 0}, /* 59  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13650, 0}, /* 60 io.k8s.api.core.v1.Namespace */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13679, 0}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13712, 0}, /* 62 io.k8s.api.core.v1.FinalizerName */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 130, 0, 0, 13673, 0}, /* 60 io.k8s.api.core.v1.Namespace */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 135, 0, 0, 13702, 0}, /* 61 io.k8s.api.core.v1.NamespaceSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13735, 0}, /* 62 io.k8s.api.core.v1.FinalizerName */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 62, 0, 0, 16}, /* 63  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13745, 0}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13814, 13780, 0}, /* 65 io.k8s.api.core.v1.NamespacePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13833, 0}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13871, 0}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12775, 0, 16}, /* 68  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13913, 0}, /* 69 io.k8s.api.core.v1.NamespaceList */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 136, 0, 0, 13768, 0}, /* 64 io.k8s.api.core.v1.NamespaceStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 13837, 13803, 0}, /* 65 io.k8s.api.core.v1.NamespacePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 138, 0, 0, 13856, 0}, /* 66 io.k8s.api.core.v1.NamespaceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 13894, 0}, /* 67 io.k8s.api.core.v1.NamespaceConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 66, 12798, 0, 16}, /* 68  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 143, 0, 0, 13936, 0}, /* 69 io.k8s.api.core.v1.NamespaceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 60, 0, 0, 0}, /* 70  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13946, 0}, /* 71 io.k8s.api.core.v1.Node */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13970, 0}, /* 72 io.k8s.api.core.v1.NodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 13998, 0}, /* 73 io.k8s.api.core.v1.Taint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14054, 14023, 0}, /* 74 io.k8s.api.core.v1.TaintEffect */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 147, 0, 0, 13969, 0}, /* 71 io.k8s.api.core.v1.Node */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 152, 0, 0, 13993, 0}, /* 72 io.k8s.api.core.v1.NodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 159, 0, 0, 14021, 0}, /* 73 io.k8s.api.core.v1.Taint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14077, 14046, 0}, /* 74 io.k8s.api.core.v1.TaintEffect */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 73, 0, 0, 16}, /* 75  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 14092, 0}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 14128, 0}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
-    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 14173, 0}, /* 78 io.k8s.api.core.v1.NodeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14232, 14203, 0}, /* 79 io.k8s.api.core.v1.NodePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 14259, 0}, /* 80 io.k8s.api.core.v1.NodeCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14292, 0}, /* 81 io.k8s.api.core.v1.NodeConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12775, 0, 16}, /* 82  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 14329, 0}, /* 83 io.k8s.api.core.v1.NodeAddress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14360, 0}, /* 84 io.k8s.api.core.v1.NodeAddressType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12775, 0, 16}, /* 85  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 14395, 0}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14434, 0}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14468, 0}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14502, 0}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14536, 0}, /* 90 io.k8s.api.core.v1.ContainerImage */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 163, 0, 0, 14115, 0}, /* 76 io.k8s.api.core.v1.NodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 164, 0, 0, 14151, 0}, /* 77 io.k8s.api.core.v1.ConfigMapNodeConfigSource */
+    {SCHEMA_OBJECT, LIST_MAP, 14, 169, 0, 0, 14196, 0}, /* 78 io.k8s.api.core.v1.NodeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 14255, 14226, 0}, /* 79 io.k8s.api.core.v1.NodePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 183, 0, 0, 14282, 0}, /* 80 io.k8s.api.core.v1.NodeCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14315, 0}, /* 81 io.k8s.api.core.v1.NodeConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 80, 12798, 0, 16}, /* 82  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 189, 0, 0, 14352, 0}, /* 83 io.k8s.api.core.v1.NodeAddress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14383, 0}, /* 84 io.k8s.api.core.v1.NodeAddressType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 83, 12798, 0, 16}, /* 85  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 191, 0, 0, 14418, 0}, /* 86 io.k8s.api.core.v1.NodeDaemonEndpoints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 192, 0, 0, 14457, 0}, /* 87 io.k8s.api.core.v1.DaemonEndpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 193, 0, 0, 14491, 0}, /* 88 io.k8s.api.core.v1.NodeSystemInfo */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 204, 0, 0, 14525, 0}, /* 89 io.k8s.api.core.v1.NodeSwapStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 205, 0, 0, 14559, 0}, /* 90 io.k8s.api.core.v1.ContainerImage */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 16}, /* 91  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 90, 0, 0, 16}, /* 92  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14570, 0}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 14593, 0}, /* 93 io.k8s.api.core.v1.UniqueVolumeName */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 93, 0, 0, 16}, /* 94  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14606, 0}, /* 95 io.k8s.api.core.v1.AttachedVolume */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 207, 0, 0, 14629, 0}, /* 95 io.k8s.api.core.v1.AttachedVolume */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 95, 0, 0, 16}, /* 96  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14640, 0}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14676, 0}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14714, 0}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 209, 0, 0, 14663, 0}, /* 97 io.k8s.api.core.v1.NodeConfigStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 213, 0, 0, 14699, 0}, /* 98 io.k8s.api.core.v1.NodeRuntimeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 215, 0, 0, 14737, 0}, /* 99 io.k8s.api.core.v1.NodeRuntimeHandlerFeatures */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 98, 0, 0, 16}, /* 100  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14760, 0}, /* 101 io.k8s.api.core.v1.NodeFeatures */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14792, 0}, /* 102 io.k8s.api.core.v1.NodeList */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 217, 0, 0, 14783, 0}, /* 101 io.k8s.api.core.v1.NodeFeatures */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 218, 0, 0, 14815, 0}, /* 102 io.k8s.api.core.v1.NodeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 71, 0, 0, 0}, /* 103  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14820, 0}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14856, 0}, /* 105 io.k8s.api.core.v1.PersistentVolume */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14892, 0}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14932, 0}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14974, 0}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 15023, 0}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 15075, 0}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15147, 15115, 0}, /* 111 io.k8s.api.core.v1.HostPathType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 15224, 0}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 15275, 0}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 15310, 0}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 15355, 0}, /* 115 io.k8s.api.core.v1.SecretReference */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 15390, 0}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 15437, 0}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 15485, 0}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15533, 0}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15567, 0}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15606, 0}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15652, 0}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15703, 0}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15753, 0}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15792, 0}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15877, 15833, 0}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15938, 15901, 0}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15963, 0}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 16015, 0}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 16055, 0}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 16104, 0}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 16141, 0}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 16192, 0}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16283, 16237, 0}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 14843, 0}, /* 104 io.k8s.api.core.v1.NodeProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 225, 0, 0, 14879, 0}, /* 105 io.k8s.api.core.v1.PersistentVolume */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 230, 0, 0, 14915, 0}, /* 106 io.k8s.api.core.v1.PersistentVolumeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 22, 262, 0, 0, 14955, 0}, /* 107 io.k8s.api.core.v1.PersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 284, 0, 0, 14997, 0}, /* 108 io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 288, 0, 0, 15046, 0}, /* 109 io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 292, 0, 0, 15098, 0}, /* 110 io.k8s.api.core.v1.HostPathVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15170, 15138, 0}, /* 111 io.k8s.api.core.v1.HostPathType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 294, 0, 0, 15247, 0}, /* 112 io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 298, 0, 0, 15298, 0}, /* 113 io.k8s.api.core.v1.NFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 301, 0, 0, 15333, 0}, /* 114 io.k8s.api.core.v1.RBDPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 309, 0, 0, 15378, 0}, /* 115 io.k8s.api.core.v1.SecretReference */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 311, 0, 0, 15413, 0}, /* 116 io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 322, 0, 0, 15460, 0}, /* 117 io.k8s.api.core.v1.CinderPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 326, 0, 0, 15508, 0}, /* 118 io.k8s.api.core.v1.CephFSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 332, 0, 0, 15556, 0}, /* 119 io.k8s.api.core.v1.FCVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 337, 0, 0, 15590, 0}, /* 120 io.k8s.api.core.v1.FlockerVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 339, 0, 0, 15629, 0}, /* 121 io.k8s.api.core.v1.FlexPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 344, 0, 0, 15675, 0}, /* 122 io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 348, 0, 0, 15726, 0}, /* 123 io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 352, 0, 0, 15776, 0}, /* 124 io.k8s.api.core.v1.QuobyteVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 358, 0, 0, 15815, 0}, /* 125 io.k8s.api.core.v1.AzureDiskVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15900, 15856, 0}, /* 126 io.k8s.api.core.v1.AzureDataDiskCachingMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 15961, 15924, 0}, /* 127 io.k8s.api.core.v1.AzureDataDiskKind */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 364, 0, 0, 15986, 0}, /* 128 io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 366, 0, 0, 16038, 0}, /* 129 io.k8s.api.core.v1.PortworxVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 369, 0, 0, 16078, 0}, /* 130 io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 379, 0, 0, 16127, 0}, /* 131 io.k8s.api.core.v1.LocalVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 381, 0, 0, 16164, 0}, /* 132 io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 386, 0, 0, 16215, 0}, /* 133 io.k8s.api.core.v1.CSIPersistentVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16306, 16260, 0}, /* 134 io.k8s.api.core.v1.PersistentVolumeAccessMode */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 134, 0, 0, 16}, /* 135  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12590, 16}, /* 136 io.k8s.api.core.v1.ObjectReference */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16390, 16341, 0}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16452, 16412, 0}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 16469, 0}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 16507, 0}, /* 140 io.k8s.api.core.v1.NodeSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 16539, 0}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 16575, 0}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16658, 16618, 0}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 32, 0, 0, 12613, 16}, /* 136 io.k8s.api.core.v1.ObjectReference */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16413, 16364, 0}, /* 137 io.k8s.api.core.v1.PersistentVolumeReclaimPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16475, 16435, 0}, /* 138 io.k8s.api.core.v1.PersistentVolumeMode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 396, 0, 0, 16492, 0}, /* 139 io.k8s.api.core.v1.VolumeNodeAffinity */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 397, 0, 0, 16530, 0}, /* 140 io.k8s.api.core.v1.NodeSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 398, 0, 0, 16562, 0}, /* 141 io.k8s.api.core.v1.NodeSelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 400, 0, 0, 16598, 0}, /* 142 io.k8s.api.core.v1.NodeSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16681, 16641, 0}, /* 143 io.k8s.api.core.v1.NodeSelectorOperator */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 142, 0, 0, 16}, /* 144  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 141, 0, 0, 16}, /* 145  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16693, 0}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16776, 16735, 0}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16816, 0}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16857, 0}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16902, 0}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16953, 0}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17015, 0}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 403, 0, 0, 16716, 0}, /* 146 io.k8s.api.core.v1.PersistentVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 16799, 16758, 0}, /* 147 io.k8s.api.core.v1.PersistentVolumePhase */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 407, 0, 0, 16839, 0}, /* 148 io.k8s.api.core.v1.PersistentVolumeClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 412, 0, 0, 16880, 0}, /* 149 io.k8s.api.core.v1.PersistentVolumeClaimSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 421, 0, 0, 16925, 0}, /* 150 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 423, 0, 0, 16976, 0}, /* 151 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17038, 0}, /* 152 io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorOperator */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 151, 0, 0, 16}, /* 153  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 17074, 0}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 17120, 0}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 17165, 0}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 17205, 0}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17298, 17252, 0}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 17317, 0}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17367, 0}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12775, 0, 16}, /* 161  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17460, 17421, 0}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 17574, 16}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 17617, 0}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17714, 17655, 0}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 17744, 0}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 426, 0, 0, 17097, 0}, /* 154 io.k8s.api.core.v1.VolumeResourceRequirements */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 428, 0, 0, 17143, 0}, /* 155 io.k8s.api.core.v1.TypedLocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 431, 0, 0, 17188, 0}, /* 156 io.k8s.api.core.v1.TypedObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 435, 0, 0, 17228, 0}, /* 157 io.k8s.api.core.v1.PersistentVolumeClaimStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17321, 17275, 0}, /* 158 io.k8s.api.core.v1.PersistentVolumeClaimPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 443, 0, 0, 17340, 0}, /* 159 io.k8s.api.core.v1.PersistentVolumeClaimCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17390, 0}, /* 160 io.k8s.api.core.v1.PersistentVolumeClaimConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 159, 12798, 0, 16}, /* 161  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17483, 17444, 0}, /* 162 io.k8s.api.core.v1.ClaimResourceStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 162, 0, 17597, 16}, /* 163 map[v1.ResourceName]v1.ClaimResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 449, 0, 0, 17640, 0}, /* 164 io.k8s.api.core.v1.ModifyVolumeStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 17737, 17678, 0}, /* 165 io.k8s.api.core.v1.PersistentVolumeClaimModifyVolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 451, 0, 0, 17767, 0}, /* 166 io.k8s.api.core.v1.PersistentVolumeClaimList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 0}, /* 167  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 17789, 0}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 455, 0, 0, 17812, 0}, /* 168 io.k8s.api.core.v1.PersistentVolumeList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 105, 0, 0, 0}, /* 169  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 17829, 0}, /* 170 io.k8s.api.core.v1.Pod */
-    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 17852, 0}, /* 171 io.k8s.api.core.v1.PodSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 17879, 0}, /* 172 io.k8s.api.core.v1.Volume */
-    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17905, 0}, /* 173 io.k8s.api.core.v1.VolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17937, 0}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 17977, 0}, /* 175 io.k8s.api.core.v1.StorageMedium */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 18010, 0}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 18049, 0}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 18087, 0}, /* 178 io.k8s.api.core.v1.KeyToPath */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 459, 0, 0, 17852, 0}, /* 170 io.k8s.api.core.v1.Pod */
+    {SCHEMA_OBJECT, LIST_MAP, 42, 464, 0, 0, 17875, 0}, /* 171 io.k8s.api.core.v1.PodSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 32, 506, 0, 0, 17902, 0}, /* 172 io.k8s.api.core.v1.Volume */
+    {SCHEMA_OBJECT, LIST_MAP, 30, 538, 0, 0, 17928, 0}, /* 173 io.k8s.api.core.v1.VolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 568, 0, 0, 17960, 0}, /* 174 io.k8s.api.core.v1.EmptyDirVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 18000, 0}, /* 175 io.k8s.api.core.v1.StorageMedium */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 570, 0, 0, 18033, 0}, /* 176 io.k8s.api.core.v1.GitRepoVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 573, 0, 0, 18072, 0}, /* 177 io.k8s.api.core.v1.SecretVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 577, 0, 0, 18110, 0}, /* 178 io.k8s.api.core.v1.KeyToPath */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 178, 0, 0, 16}, /* 179  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 18116, 0}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 18153, 0}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 18193, 0}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 18234, 0}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 18287, 0}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 18322, 0}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 18358, 0}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 18396, 0}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 18434, 0}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 18477, 0}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 18518, 0}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 18557, 0}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 580, 0, 0, 18139, 0}, /* 180 io.k8s.api.core.v1.ISCSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 591, 0, 0, 18176, 0}, /* 181 io.k8s.api.core.v1.LocalObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 592, 0, 0, 18216, 0}, /* 182 io.k8s.api.core.v1.GlusterfsVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 595, 0, 0, 18257, 0}, /* 183 io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 597, 0, 0, 18310, 0}, /* 184 io.k8s.api.core.v1.RBDVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 605, 0, 0, 18345, 0}, /* 185 io.k8s.api.core.v1.FlexVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 610, 0, 0, 18381, 0}, /* 186 io.k8s.api.core.v1.CinderVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 614, 0, 0, 18419, 0}, /* 187 io.k8s.api.core.v1.CephFSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 620, 0, 0, 18457, 0}, /* 188 io.k8s.api.core.v1.DownwardAPIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 622, 0, 0, 18500, 0}, /* 189 io.k8s.api.core.v1.DownwardAPIVolumeFile */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 626, 0, 0, 18541, 0}, /* 190 io.k8s.api.core.v1.ObjectFieldSelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 628, 0, 0, 18580, 0}, /* 191 io.k8s.api.core.v1.ResourceFieldSelector */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 189, 0, 0, 16}, /* 192  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 18598, 0}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 18639, 0}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 18680, 0}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 18721, 0}, /* 196 io.k8s.api.core.v1.VolumeProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18757, 0}, /* 197 io.k8s.api.core.v1.SecretProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 18793, 0}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18834, 0}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 18873, 0}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18922, 0}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18970, 0}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 631, 0, 0, 18621, 0}, /* 193 io.k8s.api.core.v1.AzureFileVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 634, 0, 0, 18662, 0}, /* 194 io.k8s.api.core.v1.ConfigMapVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 639, 0, 0, 18703, 0}, /* 195 io.k8s.api.core.v1.ProjectedVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 641, 0, 0, 18744, 0}, /* 196 io.k8s.api.core.v1.VolumeProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18780, 0}, /* 197 io.k8s.api.core.v1.SecretProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 651, 0, 0, 18816, 0}, /* 198 io.k8s.api.core.v1.DownwardAPIProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 647, 0, 0, 18857, 0}, /* 199 io.k8s.api.core.v1.ConfigMapProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 652, 0, 0, 18896, 0}, /* 200 io.k8s.api.core.v1.ServiceAccountTokenProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 655, 0, 0, 18945, 0}, /* 201 io.k8s.api.core.v1.ClusterTrustBundleProjection */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 660, 0, 0, 18993, 0}, /* 202 io.k8s.api.core.v1.PodCertificateProjection */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 196, 0, 0, 16}, /* 203  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 19014, 0}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 19053, 0}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 19094, 0}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 19129, 0}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 19170, 0}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 19219, 0}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 19286, 19256, 0}, /* 210 io.k8s.api.core.v1.PullPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 19312, 0, 16}, /* 211  */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 19318, 0}, /* 212 io.k8s.api.core.v1.Container */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 19347, 0}, /* 213 io.k8s.api.core.v1.ContainerPort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 19380, 0, 16}, /* 214  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 19404, 0}, /* 215 io.k8s.api.core.v1.EnvFromSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19437, 0}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19475, 0}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 667, 0, 0, 19037, 0}, /* 204 io.k8s.api.core.v1.ScaleIOVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 677, 0, 0, 19076, 0}, /* 205 io.k8s.api.core.v1.StorageOSVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 682, 0, 0, 19117, 0}, /* 206 io.k8s.api.core.v1.CSIVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 687, 0, 0, 19152, 0}, /* 207 io.k8s.api.core.v1.EphemeralVolumeSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 688, 0, 0, 19193, 0}, /* 208 io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 690, 0, 0, 19242, 0}, /* 209 io.k8s.api.core.v1.ImageVolumeSource */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 19309, 19279, 0}, /* 210 io.k8s.api.core.v1.PullPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 172, 19335, 0, 16}, /* 211  */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 692, 0, 0, 19341, 0}, /* 212 io.k8s.api.core.v1.Container */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 717, 0, 0, 19370, 0}, /* 213 io.k8s.api.core.v1.ContainerPort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 213, 19403, 0, 16}, /* 214  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 722, 0, 0, 19427, 0}, /* 215 io.k8s.api.core.v1.EnvFromSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19460, 0}, /* 216 io.k8s.api.core.v1.ConfigMapEnvSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 725, 0, 0, 19498, 0}, /* 217 io.k8s.api.core.v1.SecretEnvSource */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 16}, /* 218  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 19510, 0}, /* 219 io.k8s.api.core.v1.EnvVar */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 19536, 0}, /* 220 io.k8s.api.core.v1.EnvVarSource */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19568, 0}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19608, 0}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 19645, 0}, /* 223 io.k8s.api.core.v1.FileKeySelector */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 19312, 0, 16}, /* 224  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 19680, 0}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 19720, 0}, /* 226 io.k8s.api.core.v1.ResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 19312, 0, 16}, /* 227  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 19753, 0}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19794, 0}, /* 229 io.k8s.api.core.v1.ResourceName */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19826, 0}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 728, 0, 0, 19533, 0}, /* 219 io.k8s.api.core.v1.EnvVar */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 731, 0, 0, 19559, 0}, /* 220 io.k8s.api.core.v1.EnvVarSource */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19591, 0}, /* 221 io.k8s.api.core.v1.ConfigMapKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 736, 0, 0, 19631, 0}, /* 222 io.k8s.api.core.v1.SecretKeySelector */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 740, 0, 0, 19668, 0}, /* 223 io.k8s.api.core.v1.FileKeySelector */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 219, 19335, 0, 16}, /* 224  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 744, 0, 0, 19703, 0}, /* 225 io.k8s.api.core.v1.ResourceRequirements */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 747, 0, 0, 19743, 0}, /* 226 io.k8s.api.core.v1.ResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 226, 19335, 0, 16}, /* 227  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 749, 0, 0, 19776, 0}, /* 228 io.k8s.api.core.v1.ContainerResizePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19817, 0}, /* 229 io.k8s.api.core.v1.ResourceName */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19849, 0}, /* 230 io.k8s.api.core.v1.ResourceResizeRestartPolicy */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 228, 0, 0, 16}, /* 231  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19873, 0}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 19915, 0}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19955, 0}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 20001, 0}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20052, 0}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19896, 0}, /* 232 io.k8s.api.core.v1.ContainerRestartPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 751, 0, 0, 19938, 0}, /* 233 io.k8s.api.core.v1.ContainerRestartRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 19978, 0}, /* 234 io.k8s.api.core.v1.ContainerRestartRuleAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 753, 0, 0, 20024, 0}, /* 235 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20075, 0}, /* 236 io.k8s.api.core.v1.ContainerRestartRuleOnExitCodesOperator */
     {SCHEMA_LIST, LIST_SET, 0, 0, 36, 0, 0, 16}, /* 237  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 16}, /* 238  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 20111, 0}, /* 239 io.k8s.api.core.v1.VolumeMount */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20142, 0}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20223, 20183, 0}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 20258, 0, 16}, /* 242  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 20269, 0}, /* 243 io.k8s.api.core.v1.VolumeDevice */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 20301, 0, 16}, /* 244  */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 20313, 0}, /* 245 io.k8s.api.core.v1.Probe */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 20338, 0}, /* 246 io.k8s.api.core.v1.ProbeHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 20370, 0}, /* 247 io.k8s.api.core.v1.ExecAction */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 20400, 0}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
-    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20433, 0}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20510, 20481, 0}, /* 250 io.k8s.api.core.v1.URIScheme */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20521, 0}, /* 251 io.k8s.api.core.v1.HTTPHeader */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 755, 0, 0, 20134, 0}, /* 239 io.k8s.api.core.v1.VolumeMount */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20165, 0}, /* 240 io.k8s.api.core.v1.RecursiveReadOnlyMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20246, 20206, 0}, /* 241 io.k8s.api.core.v1.MountPropagationMode */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 239, 20281, 0, 16}, /* 242  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 762, 0, 0, 20292, 0}, /* 243 io.k8s.api.core.v1.VolumeDevice */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 243, 20324, 0, 16}, /* 244  */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 764, 0, 0, 20336, 0}, /* 245 io.k8s.api.core.v1.Probe */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 775, 0, 0, 20361, 0}, /* 246 io.k8s.api.core.v1.ProbeHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 779, 0, 0, 20393, 0}, /* 247 io.k8s.api.core.v1.ExecAction */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 780, 0, 0, 20423, 0}, /* 248 io.k8s.api.core.v1.HTTPGetAction */
+    {SCHEMA_INT_OR_STRING, LIST_ATOMIC, 0, 0, 0, 0, 20456, 0}, /* 249 io.k8s.apimachinery.pkg.util.intstr.IntOrString */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20533, 20504, 0}, /* 250 io.k8s.api.core.v1.URIScheme */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 20544, 0}, /* 251 io.k8s.api.core.v1.HTTPHeader */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 251, 0, 0, 16}, /* 252  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 20551, 0}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 20586, 0}, /* 254 io.k8s.api.core.v1.GRPCAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 20616, 0}, /* 255 io.k8s.api.core.v1.Lifecycle */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 20645, 0}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 20681, 0}, /* 257 io.k8s.api.core.v1.SleepAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20738, 20712, 0}, /* 258 io.k8s.api.core.v1.Signal */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21395, 21351, 0}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 21422, 0}, /* 260 io.k8s.api.core.v1.SecurityContext */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 21457, 0}, /* 261 io.k8s.api.core.v1.Capabilities */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21489, 0}, /* 262 io.k8s.api.core.v1.Capability */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 787, 0, 0, 20574, 0}, /* 253 io.k8s.api.core.v1.TCPSocketAction */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 789, 0, 0, 20609, 0}, /* 254 io.k8s.api.core.v1.GRPCAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 791, 0, 0, 20639, 0}, /* 255 io.k8s.api.core.v1.Lifecycle */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 794, 0, 0, 20668, 0}, /* 256 io.k8s.api.core.v1.LifecycleHandler */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 798, 0, 0, 20704, 0}, /* 257 io.k8s.api.core.v1.SleepAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 20761, 20735, 0}, /* 258 io.k8s.api.core.v1.Signal */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21418, 21374, 0}, /* 259 io.k8s.api.core.v1.TerminationMessagePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 799, 0, 0, 21445, 0}, /* 260 io.k8s.api.core.v1.SecurityContext */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 811, 0, 0, 21480, 0}, /* 261 io.k8s.api.core.v1.Capabilities */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 21512, 0}, /* 262 io.k8s.api.core.v1.Capability */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 262, 0, 0, 16}, /* 263  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 21519, 0}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 21553, 0}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21635, 21602, 0}, /* 266 io.k8s.api.core.v1.ProcMountType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 21652, 0}, /* 267 io.k8s.api.core.v1.SeccompProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21724, 21686, 0}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 21760, 0}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21724, 21795, 0}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 19312, 0, 16}, /* 271  */
-    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 21834, 0}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
-    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 21872, 0}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 813, 0, 0, 21542, 0}, /* 264 io.k8s.api.core.v1.SELinuxOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 817, 0, 0, 21576, 0}, /* 265 io.k8s.api.core.v1.WindowsSecurityContextOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21658, 21625, 0}, /* 266 io.k8s.api.core.v1.ProcMountType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 821, 0, 0, 21675, 0}, /* 267 io.k8s.api.core.v1.SeccompProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21747, 21709, 0}, /* 268 io.k8s.api.core.v1.SeccompProfileType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 823, 0, 0, 21783, 0}, /* 269 io.k8s.api.core.v1.AppArmorProfile */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21747, 21818, 0}, /* 270 io.k8s.api.core.v1.AppArmorProfileType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 212, 19335, 0, 16}, /* 271  */
+    {SCHEMA_OBJECT, LIST_MAP, 27, 825, 0, 0, 21857, 0}, /* 272 io.k8s.api.core.v1.EphemeralContainer */
+    {SCHEMA_OBJECT, LIST_MAP, 25, 852, 0, 0, 21895, 0}, /* 273 io.k8s.api.core.v1.EphemeralContainerCommon */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 2, 0, 0, 0}, /* 274  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 213, 0, 0, 0}, /* 275  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 215, 0, 0, 0}, /* 276  */
@@ -3521,922 +3548,935 @@ static const struct schema_node NODES[] = {
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 233, 0, 0, 0}, /* 279  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 239, 0, 0, 0}, /* 280  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 243, 0, 0, 0}, /* 281  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 19312, 0, 16}, /* 282  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21949, 21916, 0}, /* 283 io.k8s.api.core.v1.RestartPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22001, 21972, 0}, /* 284 io.k8s.api.core.v1.DNSPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 272, 19335, 0, 16}, /* 282  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 21972, 21939, 0}, /* 283 io.k8s.api.core.v1.RestartPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22024, 21995, 0}, /* 284 io.k8s.api.core.v1.DNSPolicy */
     {SCHEMA_MAP, LIST_ATOMIC, 0, 0, 2, 0, 0, 16}, /* 285  */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 22051, 0}, /* 286 io.k8s.api.core.v1.PodSecurityContext */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 877, 0, 0, 22074, 0}, /* 286 io.k8s.api.core.v1.PodSecurityContext */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 5, 0, 0, 16}, /* 287  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22133, 22089, 0}, /* 288 io.k8s.api.core.v1.SupplementalGroupsPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 22146, 0}, /* 289 io.k8s.api.core.v1.Sysctl */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22156, 22112, 0}, /* 288 io.k8s.api.core.v1.SupplementalGroupsPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 785, 0, 0, 22169, 0}, /* 289 io.k8s.api.core.v1.Sysctl */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 289, 0, 0, 16}, /* 290  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22214, 22172, 0}, /* 291 io.k8s.api.core.v1.PodFSGroupChangePolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22236, 0}, /* 292 io.k8s.api.core.v1.PodSELinuxChangePolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 19312, 0, 16}, /* 293  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 22278, 0}, /* 294 io.k8s.api.core.v1.Affinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 22306, 0}, /* 295 io.k8s.api.core.v1.NodeAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 22338, 0}, /* 296 io.k8s.api.core.v1.PreferredSchedulingTerm */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22237, 22195, 0}, /* 291 io.k8s.api.core.v1.PodFSGroupChangePolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22259, 0}, /* 292 io.k8s.api.core.v1.PodSELinuxChangePolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 181, 19335, 0, 16}, /* 293  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 890, 0, 0, 22301, 0}, /* 294 io.k8s.api.core.v1.Affinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 893, 0, 0, 22329, 0}, /* 295 io.k8s.api.core.v1.NodeAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 895, 0, 0, 22361, 0}, /* 296 io.k8s.api.core.v1.PreferredSchedulingTerm */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 296, 0, 0, 16}, /* 297  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22381, 0}, /* 298 io.k8s.api.core.v1.PodAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 22412, 0}, /* 299 io.k8s.api.core.v1.PodAffinityTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22404, 0}, /* 298 io.k8s.api.core.v1.PodAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 899, 0, 0, 22435, 0}, /* 299 io.k8s.api.core.v1.PodAffinityTerm */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 299, 0, 0, 16}, /* 300  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 22447, 0}, /* 301 io.k8s.api.core.v1.WeightedPodAffinityTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 905, 0, 0, 22470, 0}, /* 301 io.k8s.api.core.v1.WeightedPodAffinityTerm */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 301, 0, 0, 16}, /* 302  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22490, 0}, /* 303 io.k8s.api.core.v1.PodAntiAffinity */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 22525, 0}, /* 304 io.k8s.api.core.v1.Toleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22593, 22555, 0}, /* 305 io.k8s.api.core.v1.TolerationOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 897, 0, 0, 22513, 0}, /* 303 io.k8s.api.core.v1.PodAntiAffinity */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 907, 0, 0, 22548, 0}, /* 304 io.k8s.api.core.v1.Toleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22616, 22578, 0}, /* 305 io.k8s.api.core.v1.TolerationOperator */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 304, 0, 0, 16}, /* 306  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 22612, 0}, /* 307 io.k8s.api.core.v1.HostAlias */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 307, 22641, 0, 16}, /* 308  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 22645, 0}, /* 309 io.k8s.api.core.v1.PodDNSConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 22677, 0}, /* 310 io.k8s.api.core.v1.PodDNSConfigOption */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 912, 0, 0, 22635, 0}, /* 307 io.k8s.api.core.v1.HostAlias */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 307, 22664, 0, 16}, /* 308  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 914, 0, 0, 22668, 0}, /* 309 io.k8s.api.core.v1.PodDNSConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 917, 0, 0, 22700, 0}, /* 310 io.k8s.api.core.v1.PodDNSConfigOption */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 310, 0, 0, 16}, /* 311  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 22715, 0}, /* 312 io.k8s.api.core.v1.PodReadinessGate */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22751, 0}, /* 313 io.k8s.api.core.v1.PodConditionType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 919, 0, 0, 22738, 0}, /* 312 io.k8s.api.core.v1.PodReadinessGate */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 22774, 0}, /* 313 io.k8s.api.core.v1.PodConditionType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 312, 0, 0, 16}, /* 314  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22823, 22787, 0}, /* 315 io.k8s.api.core.v1.PreemptionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 22850, 0}, /* 316 io.k8s.api.core.v1.TopologySpreadConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22943, 22894, 0}, /* 317 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23011, 22972, 0}, /* 318 io.k8s.api.core.v1.NodeInclusionPolicy */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 316, 23024, 0, 16}, /* 319  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 23055, 0}, /* 320 io.k8s.api.core.v1.PodOS */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23080, 0}, /* 321 io.k8s.api.core.v1.OSName */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 23106, 0}, /* 322 io.k8s.api.core.v1.PodSchedulingGate */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 322, 19312, 0, 16}, /* 323  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 23143, 0}, /* 324 io.k8s.api.core.v1.PodResourceClaim */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 324, 19312, 0, 16}, /* 325  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 23179, 0}, /* 326 io.k8s.api.core.v1.PodSchedulingGroup */
-    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 23217, 0}, /* 327 io.k8s.api.core.v1.PodStatus */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23274, 23246, 0}, /* 328 io.k8s.api.core.v1.PodPhase */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 23315, 0}, /* 329 io.k8s.api.core.v1.PodCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 12775, 0, 16}, /* 330  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23347, 0}, /* 331 io.k8s.api.core.v1.HostIP */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22846, 22810, 0}, /* 315 io.k8s.api.core.v1.PreemptionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 920, 0, 0, 22873, 0}, /* 316 io.k8s.api.core.v1.TopologySpreadConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 22966, 22917, 0}, /* 317 io.k8s.api.core.v1.UnsatisfiableConstraintAction */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23034, 22995, 0}, /* 318 io.k8s.api.core.v1.NodeInclusionPolicy */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 316, 23047, 0, 16}, /* 319  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 928, 0, 0, 23078, 0}, /* 320 io.k8s.api.core.v1.PodOS */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23103, 0}, /* 321 io.k8s.api.core.v1.OSName */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 23129, 0}, /* 322 io.k8s.api.core.v1.PodSchedulingGate */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 322, 19335, 0, 16}, /* 323  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 930, 0, 0, 23166, 0}, /* 324 io.k8s.api.core.v1.PodResourceClaim */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 324, 19335, 0, 16}, /* 325  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 933, 0, 0, 23202, 0}, /* 326 io.k8s.api.core.v1.PodSchedulingGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 21, 934, 0, 0, 23240, 0}, /* 327 io.k8s.api.core.v1.PodStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23297, 23269, 0}, /* 328 io.k8s.api.core.v1.PodPhase */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 955, 0, 0, 23338, 0}, /* 329 io.k8s.api.core.v1.PodCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 329, 12798, 0, 16}, /* 330  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23370, 0}, /* 331 io.k8s.api.core.v1.HostIP */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 331, 0, 0, 16}, /* 332  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23373, 0}, /* 333 io.k8s.api.core.v1.PodIP */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 333, 22641, 0, 16}, /* 334  */
-    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 23398, 0}, /* 335 io.k8s.api.core.v1.ContainerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 23433, 0}, /* 336 io.k8s.api.core.v1.ContainerState */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 23467, 0}, /* 337 io.k8s.api.core.v1.ContainerStateWaiting */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 23508, 0}, /* 338 io.k8s.api.core.v1.ContainerStateRunning */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 23549, 0}, /* 339 io.k8s.api.core.v1.ContainerStateTerminated */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 23593, 0}, /* 340 io.k8s.api.core.v1.VolumeMountStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 23630, 0}, /* 341 io.k8s.api.core.v1.VolumeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 23662, 0}, /* 342 io.k8s.api.core.v1.ImageVolumeStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 340, 20258, 0, 16}, /* 343  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 23699, 0}, /* 344 io.k8s.api.core.v1.ContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 23732, 0}, /* 345 io.k8s.api.core.v1.LinuxContainerUser */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 23770, 0}, /* 346 io.k8s.api.core.v1.ResourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 23804, 0}, /* 347 io.k8s.api.core.v1.ResourceHealth */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23838, 0}, /* 348 io.k8s.api.core.v1.ResourceID */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23868, 0}, /* 349 io.k8s.api.core.v1.ResourceHealthStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 347, 23908, 0, 16}, /* 350  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 346, 19312, 0, 16}, /* 351  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 962, 0, 0, 23396, 0}, /* 333 io.k8s.api.core.v1.PodIP */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 333, 22664, 0, 16}, /* 334  */
+    {SCHEMA_OBJECT, LIST_MAP, 15, 963, 0, 0, 23421, 0}, /* 335 io.k8s.api.core.v1.ContainerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 978, 0, 0, 23456, 0}, /* 336 io.k8s.api.core.v1.ContainerState */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 981, 0, 0, 23490, 0}, /* 337 io.k8s.api.core.v1.ContainerStateWaiting */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 983, 0, 0, 23531, 0}, /* 338 io.k8s.api.core.v1.ContainerStateRunning */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 984, 0, 0, 23572, 0}, /* 339 io.k8s.api.core.v1.ContainerStateTerminated */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 991, 0, 0, 23616, 0}, /* 340 io.k8s.api.core.v1.VolumeMountStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 996, 0, 0, 23653, 0}, /* 341 io.k8s.api.core.v1.VolumeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 997, 0, 0, 23685, 0}, /* 342 io.k8s.api.core.v1.ImageVolumeStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 340, 20281, 0, 16}, /* 343  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 998, 0, 0, 23722, 0}, /* 344 io.k8s.api.core.v1.ContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 999, 0, 0, 23755, 0}, /* 345 io.k8s.api.core.v1.LinuxContainerUser */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1002, 0, 0, 23793, 0}, /* 346 io.k8s.api.core.v1.ResourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1004, 0, 0, 23827, 0}, /* 347 io.k8s.api.core.v1.ResourceHealth */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23861, 0}, /* 348 io.k8s.api.core.v1.ResourceID */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23891, 0}, /* 349 io.k8s.api.core.v1.ResourceHealthStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 347, 23931, 0, 16}, /* 350  */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 346, 19335, 0, 16}, /* 351  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 335, 0, 0, 16}, /* 352  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23951, 23920, 0}, /* 353 io.k8s.api.core.v1.PodQOSClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 23983, 0}, /* 354 io.k8s.api.core.v1.PodResizeStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 24018, 0}, /* 355 io.k8s.api.core.v1.PodResourceClaimStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 355, 19312, 0, 16}, /* 356  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 24060, 0}, /* 357 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 24110, 0}, /* 358 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 23974, 23943, 0}, /* 353 io.k8s.api.core.v1.PodQOSClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24006, 0}, /* 354 io.k8s.api.core.v1.PodResizeStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1007, 0, 0, 24041, 0}, /* 355 io.k8s.api.core.v1.PodResourceClaimStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 355, 19335, 0, 16}, /* 356  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1009, 0, 0, 24083, 0}, /* 357 io.k8s.api.core.v1.PodExtendedResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1011, 0, 0, 24133, 0}, /* 358 io.k8s.api.core.v1.ContainerExtendedResourceRequest */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 358, 0, 0, 16}, /* 359  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 24162, 0}, /* 360 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 24216, 0}, /* 361 map[v1.ResourceName]resource.Quantity */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1014, 0, 0, 24185, 0}, /* 360 io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 24239, 0}, /* 361 map[v1.ResourceName]resource.Quantity */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 360, 0, 0, 16}, /* 362  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 24254, 0}, /* 363 io.k8s.api.core.v1.PodAttachOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 24290, 0}, /* 364 io.k8s.api.core.v1.PodExecOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 24324, 0}, /* 365 io.k8s.api.core.v1.PodList */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1017, 0, 0, 24277, 0}, /* 363 io.k8s.api.core.v1.PodAttachOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1024, 0, 0, 24313, 0}, /* 364 io.k8s.api.core.v1.PodExecOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1032, 0, 0, 24347, 0}, /* 365 io.k8s.api.core.v1.PodList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 170, 0, 0, 0}, /* 366  */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 24351, 0}, /* 367 io.k8s.api.core.v1.PodLogOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 24384, 0}, /* 368 io.k8s.api.core.v1.PodPortForwardOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1036, 0, 0, 24374, 0}, /* 367 io.k8s.api.core.v1.PodLogOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1048, 0, 0, 24407, 0}, /* 368 io.k8s.api.core.v1.PodPortForwardOptions */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 36, 0, 0, 0}, /* 369  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24425, 0}, /* 370 io.k8s.api.core.v1.PodProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 24460, 0}, /* 371 io.k8s.api.core.v1.PodStatusResult */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 24495, 0}, /* 372 io.k8s.api.core.v1.PodTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 24526, 0}, /* 373 io.k8s.api.core.v1.PodTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 24561, 0}, /* 374 io.k8s.api.core.v1.PodTemplateList */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 24448, 0}, /* 370 io.k8s.api.core.v1.PodProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1051, 0, 0, 24483, 0}, /* 371 io.k8s.api.core.v1.PodStatusResult */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1055, 0, 0, 24518, 0}, /* 372 io.k8s.api.core.v1.PodTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1059, 0, 0, 24549, 0}, /* 373 io.k8s.api.core.v1.PodTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1061, 0, 0, 24584, 0}, /* 374 io.k8s.api.core.v1.PodTemplateList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 372, 0, 0, 0}, /* 375  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 24596, 0}, /* 376 io.k8s.api.core.v1.RangeAllocation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 24631, 0}, /* 377 io.k8s.api.core.v1.ReplicationController */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 24672, 0}, /* 378 io.k8s.api.core.v1.ReplicationControllerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 24717, 0}, /* 379 io.k8s.api.core.v1.ReplicationControllerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 24764, 0}, /* 380 io.k8s.api.core.v1.ReplicationControllerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24814, 0}, /* 381 io.k8s.api.core.v1.ReplicationControllerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 380, 12775, 0, 16}, /* 382  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 24868, 0}, /* 383 io.k8s.api.core.v1.ReplicationControllerList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1065, 0, 0, 24619, 0}, /* 376 io.k8s.api.core.v1.RangeAllocation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1070, 0, 0, 24654, 0}, /* 377 io.k8s.api.core.v1.ReplicationController */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1075, 0, 0, 24695, 0}, /* 378 io.k8s.api.core.v1.ReplicationControllerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1079, 0, 0, 24740, 0}, /* 379 io.k8s.api.core.v1.ReplicationControllerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1085, 0, 0, 24787, 0}, /* 380 io.k8s.api.core.v1.ReplicationControllerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 24837, 0}, /* 381 io.k8s.api.core.v1.ReplicationControllerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 380, 12798, 0, 16}, /* 382  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1090, 0, 0, 24891, 0}, /* 383 io.k8s.api.core.v1.ReplicationControllerList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 377, 0, 0, 0}, /* 384  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 24913, 0}, /* 385 io.k8s.api.core.v1.ResourceQuota */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 24946, 0}, /* 386 io.k8s.api.core.v1.ResourceQuotaSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25021, 24983, 0}, /* 387 io.k8s.api.core.v1.ResourceQuotaScope */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1094, 0, 0, 24936, 0}, /* 385 io.k8s.api.core.v1.ResourceQuota */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1099, 0, 0, 24969, 0}, /* 386 io.k8s.api.core.v1.ResourceQuotaSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25044, 25006, 0}, /* 387 io.k8s.api.core.v1.ResourceQuotaScope */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 387, 0, 0, 16}, /* 388  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 25135, 0}, /* 389 io.k8s.api.core.v1.ScopeSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 25168, 0}, /* 390 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25262, 25221, 0}, /* 391 io.k8s.api.core.v1.ScopeSelectorOperator */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 1102, 0, 0, 25158, 0}, /* 389 io.k8s.api.core.v1.ScopeSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1103, 0, 0, 25191, 0}, /* 390 io.k8s.api.core.v1.ScopedResourceSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25285, 25244, 0}, /* 391 io.k8s.api.core.v1.ScopeSelectorOperator */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 390, 0, 0, 16}, /* 392  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 25291, 0}, /* 393 io.k8s.api.core.v1.ResourceQuotaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 25330, 0}, /* 394 io.k8s.api.core.v1.ResourceQuotaList */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1106, 0, 0, 25314, 0}, /* 393 io.k8s.api.core.v1.ResourceQuotaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1108, 0, 0, 25353, 0}, /* 394 io.k8s.api.core.v1.ResourceQuotaList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 385, 0, 0, 0}, /* 395  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 25367, 0}, /* 396 io.k8s.api.core.v1.Secret */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25393, 0}, /* 397 io.k8s.api.core.v1.SecretType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 25423, 0}, /* 398 io.k8s.api.core.v1.SecretList */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1112, 0, 0, 25390, 0}, /* 396 io.k8s.api.core.v1.Secret */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 25416, 0}, /* 397 io.k8s.api.core.v1.SecretType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1119, 0, 0, 25446, 0}, /* 398 io.k8s.api.core.v1.SecretList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 396, 0, 0, 0}, /* 399  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 25453, 0}, /* 400 io.k8s.api.core.v1.SerializedReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 25492, 0}, /* 401 io.k8s.api.core.v1.Service */
-    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 25519, 0}, /* 402 io.k8s.api.core.v1.ServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 25550, 0}, /* 403 io.k8s.api.core.v1.ServicePort */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 403, 25581, 0, 16}, /* 404  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25627, 25596, 0}, /* 405 io.k8s.api.core.v1.ServiceType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25707, 25672, 0}, /* 406 io.k8s.api.core.v1.ServiceAffinity */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25769, 25721, 0}, /* 407 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 25783, 0}, /* 408 io.k8s.api.core.v1.SessionAffinityConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 25824, 0}, /* 409 io.k8s.api.core.v1.ClientIPConfig */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25886, 25858, 0}, /* 410 io.k8s.api.core.v1.IPFamily */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1123, 0, 0, 25476, 0}, /* 400 io.k8s.api.core.v1.SerializedReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1126, 0, 0, 25515, 0}, /* 401 io.k8s.api.core.v1.Service */
+    {SCHEMA_OBJECT, LIST_MAP, 20, 1131, 0, 0, 25542, 0}, /* 402 io.k8s.api.core.v1.ServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1151, 0, 0, 25573, 0}, /* 403 io.k8s.api.core.v1.ServicePort */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 403, 25604, 0, 16}, /* 404  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25650, 25619, 0}, /* 405 io.k8s.api.core.v1.ServiceType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25730, 25695, 0}, /* 406 io.k8s.api.core.v1.ServiceAffinity */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25792, 25744, 0}, /* 407 io.k8s.api.core.v1.ServiceExternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1157, 0, 0, 25806, 0}, /* 408 io.k8s.api.core.v1.SessionAffinityConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1158, 0, 0, 25847, 0}, /* 409 io.k8s.api.core.v1.ClientIPConfig */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25909, 25881, 0}, /* 410 io.k8s.api.core.v1.IPFamily */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 410, 0, 0, 16}, /* 411  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25931, 25897, 0}, /* 412 io.k8s.api.core.v1.IPFamilyPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25769, 25976, 0}, /* 413 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 26024, 0}, /* 414 io.k8s.api.core.v1.ServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 26057, 0}, /* 415 io.k8s.api.core.v1.LoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 26095, 0}, /* 416 io.k8s.api.core.v1.LoadBalancerIngress */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26134, 0}, /* 417 io.k8s.api.core.v1.LoadBalancerIPMode */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 26172, 0}, /* 418 io.k8s.api.core.v1.PortStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25954, 25920, 0}, /* 412 io.k8s.api.core.v1.IPFamilyPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 25792, 25999, 0}, /* 413 io.k8s.api.core.v1.ServiceInternalTrafficPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1159, 0, 0, 26047, 0}, /* 414 io.k8s.api.core.v1.ServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1161, 0, 0, 26080, 0}, /* 415 io.k8s.api.core.v1.LoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1162, 0, 0, 26118, 0}, /* 416 io.k8s.api.core.v1.LoadBalancerIngress */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26157, 0}, /* 417 io.k8s.api.core.v1.LoadBalancerIPMode */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 26195, 0}, /* 418 io.k8s.api.core.v1.PortStatus */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 418, 0, 0, 16}, /* 419  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 416, 0, 0, 16}, /* 420  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 26202, 0}, /* 421 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26249, 0}, /* 422 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 421, 12775, 0, 16}, /* 423  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 26302, 0}, /* 424 io.k8s.api.core.v1.ServiceAccount */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 19312, 0, 16}, /* 425  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1169, 0, 0, 26225, 0}, /* 421 io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 26272, 0}, /* 422 io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 421, 12798, 0, 16}, /* 423  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1175, 0, 0, 26325, 0}, /* 424 io.k8s.api.core.v1.ServiceAccount */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 16, 19335, 0, 16}, /* 425  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 181, 0, 0, 16}, /* 426  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 26336, 0}, /* 427 io.k8s.api.core.v1.ServiceAccountList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1181, 0, 0, 26359, 0}, /* 427 io.k8s.api.core.v1.ServiceAccountList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 424, 0, 0, 0}, /* 428  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 26374, 0}, /* 429 io.k8s.api.core.v1.ServiceList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1185, 0, 0, 26397, 0}, /* 429 io.k8s.api.core.v1.ServiceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 401, 0, 0, 0}, /* 430  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 26405, 0}, /* 431 io.k8s.api.core.v1.ServiceProxyOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 26444, 0}, /* 432 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 26504, 0}, /* 433 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 26568, 0}, /* 434 io.k8s.api.admissionregistration.v1.ParamKind */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 26614, 0}, /* 435 io.k8s.api.admissionregistration.v1.MatchResources */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 26665, 0}, /* 436 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 26725, 0}, /* 437 io.k8s.api.admissionregistration.v1.RuleWithOperations */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26830, 26780, 0}, /* 438 io.k8s.api.admissionregistration.v1.OperationType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 222, 0, 0, 26428, 0}, /* 431 io.k8s.api.core.v1.ServiceProxyOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1189, 0, 0, 26467, 0}, /* 432 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1193, 0, 0, 26527, 0}, /* 433 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1200, 0, 0, 26591, 0}, /* 434 io.k8s.api.admissionregistration.v1.ParamKind */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 5, 1202, 0, 0, 26637, 0}, /* 435 io.k8s.api.admissionregistration.v1.MatchResources */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 7, 1207, 0, 0, 26688, 0}, /* 436 io.k8s.api.admissionregistration.v1.NamedRuleWithOperations */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1214, 0, 0, 26748, 0}, /* 437 io.k8s.api.admissionregistration.v1.RuleWithOperations */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26853, 26803, 0}, /* 438 io.k8s.api.admissionregistration.v1.OperationType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 438, 0, 0, 16}, /* 439  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 26861, 0}, /* 440 io.k8s.api.admissionregistration.v1.Rule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26948, 26902, 0}, /* 441 io.k8s.api.admissionregistration.v1.ScopeType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1220, 0, 0, 26884, 0}, /* 440 io.k8s.api.admissionregistration.v1.Rule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 26971, 26925, 0}, /* 441 io.k8s.api.admissionregistration.v1.ScopeType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 436, 0, 0, 16}, /* 442  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27021, 26969, 0}, /* 443 io.k8s.api.admissionregistration.v1.MatchPolicyType */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 27038, 0}, /* 444 io.k8s.api.admissionregistration.v1.Variable */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27044, 26992, 0}, /* 443 io.k8s.api.admissionregistration.v1.MatchPolicyType */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 1224, 0, 0, 27061, 0}, /* 444 io.k8s.api.admissionregistration.v1.Variable */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 444, 0, 0, 16}, /* 445  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 27083, 0}, /* 446 io.k8s.api.admissionregistration.v1.Mutation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27174, 27128, 0}, /* 447 io.k8s.api.admissionregistration.v1.PatchType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27203, 0}, /* 448 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27258, 0}, /* 449 io.k8s.api.admissionregistration.v1.JSONPatch */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1226, 0, 0, 27106, 0}, /* 446 io.k8s.api.admissionregistration.v1.Mutation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27197, 27151, 0}, /* 447 io.k8s.api.admissionregistration.v1.PatchType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27226, 0}, /* 448 io.k8s.api.admissionregistration.v1.ApplyConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1229, 0, 0, 27281, 0}, /* 449 io.k8s.api.admissionregistration.v1.JSONPatch */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 446, 0, 0, 16}, /* 450  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27358, 27304, 0}, /* 451 io.k8s.api.admissionregistration.v1.FailurePolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 27370, 0}, /* 452 io.k8s.api.admissionregistration.v1.MatchCondition */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 452, 19312, 0, 16}, /* 453  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27480, 27421, 0}, /* 454 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 27495, 0}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 27562, 0}, /* 456 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 27633, 0}, /* 457 io.k8s.api.admissionregistration.v1.ParamRef */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27678, 0}, /* 458 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 27742, 0}, /* 459 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27381, 27327, 0}, /* 451 io.k8s.api.admissionregistration.v1.FailurePolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1224, 0, 0, 27393, 0}, /* 452 io.k8s.api.admissionregistration.v1.MatchCondition */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 452, 19335, 0, 16}, /* 453  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 27503, 27444, 0}, /* 454 io.k8s.api.admissionregistration.v1.ReinvocationPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1230, 0, 0, 27518, 0}, /* 455 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1234, 0, 0, 27585, 0}, /* 456 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1237, 0, 0, 27656, 0}, /* 457 io.k8s.api.admissionregistration.v1.ParamRef */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 27701, 0}, /* 458 io.k8s.api.admissionregistration.v1.ParameterNotFoundActionType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1241, 0, 0, 27765, 0}, /* 459 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 455, 0, 0, 0}, /* 460  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 27813, 0}, /* 461 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1245, 0, 0, 27836, 0}, /* 461 io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 432, 0, 0, 0}, /* 462  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 27877, 0}, /* 463 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 27942, 0}, /* 464 io.k8s.api.admissionregistration.v1.MutatingWebhook */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 27994, 0}, /* 465 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 28050, 0}, /* 466 io.k8s.api.admissionregistration.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1249, 0, 0, 27900, 0}, /* 463 io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 12, 1253, 0, 0, 27965, 0}, /* 464 io.k8s.api.admissionregistration.v1.MutatingWebhook */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1265, 0, 0, 28017, 0}, /* 465 io.k8s.api.admissionregistration.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 28073, 0}, /* 466 io.k8s.api.admissionregistration.v1.ServiceReference */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 437, 0, 0, 16}, /* 467  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28155, 28103, 0}, /* 468 io.k8s.api.admissionregistration.v1.SideEffectClass */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 464, 19312, 0, 16}, /* 469  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 28186, 0}, /* 470 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28178, 28126, 0}, /* 468 io.k8s.api.admissionregistration.v1.SideEffectClass */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 464, 19335, 0, 16}, /* 469  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1272, 0, 0, 28209, 0}, /* 470 io.k8s.api.admissionregistration.v1.MutatingWebhookConfigurationList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 463, 0, 0, 0}, /* 471  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 28255, 0}, /* 472 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 28317, 0}, /* 473 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 28383, 0}, /* 474 io.k8s.api.admissionregistration.v1.Validation */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28430, 0}, /* 475 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1276, 0, 0, 28278, 0}, /* 472 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1281, 0, 0, 28340, 0}, /* 473 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1288, 0, 0, 28406, 0}, /* 474 io.k8s.api.admissionregistration.v1.Validation */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 28453, 0}, /* 475 io.k8s.apimachinery.pkg.apis.meta.v1.StatusReason */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 474, 0, 0, 16}, /* 476  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 28480, 0}, /* 477 io.k8s.api.admissionregistration.v1.AuditAnnotation */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1292, 0, 0, 28503, 0}, /* 477 io.k8s.api.admissionregistration.v1.AuditAnnotation */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 477, 0, 0, 16}, /* 478  */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 444, 19312, 0, 16}, /* 479  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 28532, 0}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 28600, 0}, /* 481 io.k8s.api.admissionregistration.v1.TypeChecking */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 28649, 0}, /* 482 io.k8s.api.admissionregistration.v1.ExpressionWarning */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 444, 19335, 0, 16}, /* 479  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1294, 0, 0, 28555, 0}, /* 480 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1297, 0, 0, 28623, 0}, /* 481 io.k8s.api.admissionregistration.v1.TypeChecking */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1298, 0, 0, 28672, 0}, /* 482 io.k8s.api.admissionregistration.v1.ExpressionWarning */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 482, 0, 0, 16}, /* 483  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 28703, 0}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 28772, 0}, /* 485 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28898, 28845, 0}, /* 486 io.k8s.api.admissionregistration.v1.ValidationAction */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1300, 0, 0, 28726, 0}, /* 484 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1304, 0, 0, 28795, 0}, /* 485 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 28921, 28868, 0}, /* 486 io.k8s.api.admissionregistration.v1.ValidationAction */
     {SCHEMA_LIST, LIST_SET, 0, 0, 486, 0, 0, 16}, /* 487  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 28914, 0}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1308, 0, 0, 28937, 0}, /* 488 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 484, 0, 0, 0}, /* 489  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 28987, 0}, /* 490 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1312, 0, 0, 29010, 0}, /* 490 io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 472, 0, 0, 0}, /* 491  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 29053, 0}, /* 492 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 29120, 0}, /* 493 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 493, 19312, 0, 16}, /* 494  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 29174, 0}, /* 495 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1316, 0, 0, 29076, 0}, /* 492 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1320, 0, 0, 29143, 0}, /* 493 io.k8s.api.admissionregistration.v1.ValidatingWebhook */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 493, 19335, 0, 16}, /* 494  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1331, 0, 0, 29197, 0}, /* 495 io.k8s.api.admissionregistration.v1.ValidatingWebhookConfigurationList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 492, 0, 0, 0}, /* 496  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 29245, 0}, /* 497 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 29319, 0}, /* 498 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 29394, 0}, /* 499 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 29470, 0}, /* 500 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 29514, 0}, /* 501 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 29565, 0}, /* 502 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29614, 0}, /* 503 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1335, 0, 0, 29268, 0}, /* 497 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1339, 0, 0, 29342, 0}, /* 498 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1342, 0, 0, 29417, 0}, /* 499 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionResponse */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1345, 0, 0, 29493, 0}, /* 500 io.k8s.apimachinery.pkg.apis.meta.v1.Status */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1353, 0, 0, 29537, 0}, /* 501 io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1359, 0, 0, 29588, 0}, /* 502 io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29637, 0}, /* 503 io.k8s.apimachinery.pkg.apis.meta.v1.CauseType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 502, 0, 0, 16}, /* 504  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 29661, 0}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 29743, 0}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 29829, 0}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29916, 0}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 29987, 0}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 30076, 0}, /* 510 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
-    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 30158, 0}, /* 511 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30231, 0}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 0, 0, 30302, 0}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1362, 0, 0, 29684, 0}, /* 505 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1367, 0, 0, 29766, 0}, /* 506 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1373, 0, 0, 29852, 0}, /* 507 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 29939, 0}, /* 508 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ResourceScope */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1379, 0, 0, 30010, 0}, /* 509 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1388, 0, 0, 30099, 0}, /* 510 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation */
+    {SCHEMA_OBJECT, LIST_MAP, 44, 1389, 0, 0, 30181, 0}, /* 511 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 30254, 0}, /* 512 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaURL */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 0, 0, 30325, 0}, /* 513 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON */
     {SCHEMA_DOUBLE, LIST_ATOMIC, 0, 0, 0, 0, 0, 0}, /* 514  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 513, 0, 0, 16}, /* 515  */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 517, 0, 30364, 0}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 30364, 0}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 517, 0, 30387, 0}, /* 516 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1433, 0, 0, 30387, 0}, /* 517 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 511, 0, 0, 0}, /* 518  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 511, 0, 0, 16}, /* 519  */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 511, 0, 0, 0}, /* 520  */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 522, 0, 30444, 0}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 30444, 0}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
-    {SCHEMA_ANY, LIST_MAP, 0, 0, 524, 0, 30523, 0}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 30523, 0}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 523, 0, 30609, 0}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 511, 0, 30689, 0}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 30768, 0}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 30847, 0}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 30998, 30919, 0}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 528, 31148, 31075, 16}, /* 530 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 31154, 0}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
-    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 31238, 0}, /* 532 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 31327, 0}, /* 533 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 31415, 0}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 522, 0, 30467, 0}, /* 521 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1435, 0, 0, 30467, 0}, /* 522 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool */
+    {SCHEMA_ANY, LIST_MAP, 0, 0, 524, 0, 30546, 0}, /* 523 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1437, 0, 0, 30546, 0}, /* 524 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 523, 0, 30632, 0}, /* 525 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDependencies */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 511, 0, 30712, 0}, /* 526 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaDefinitions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1439, 0, 0, 30791, 0}, /* 527 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1441, 0, 0, 30870, 0}, /* 528 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 31021, 30942, 0}, /* 529 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.FieldValueErrorReason */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 528, 31171, 31098, 16}, /* 530 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRules */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1447, 0, 0, 31177, 0}, /* 531 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 31261, 0}, /* 532 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1449, 0, 0, 31350, 0}, /* 533 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1452, 0, 0, 31438, 0}, /* 534 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 534, 0, 0, 16}, /* 535  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 31503, 0}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1458, 0, 0, 31526, 0}, /* 536 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 536, 0, 0, 16}, /* 537  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 509, 0, 0, 16}, /* 538  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 31576, 0}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31658, 0}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 31738, 0}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 31813, 0}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 31890, 0}, /* 543 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 31964, 0}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 32052, 0}, /* 545 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32143, 0}, /* 546 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32238, 0}, /* 547 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 545, 12775, 0, 16}, /* 548  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 32311, 0}, /* 549 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1459, 0, 0, 31599, 0}, /* 539 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 31681, 0}, /* 540 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1461, 0, 0, 31761, 0}, /* 541 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1463, 0, 0, 31836, 0}, /* 542 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1268, 0, 0, 31913, 0}, /* 543 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1466, 0, 0, 31987, 0}, /* 544 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1470, 0, 0, 32075, 0}, /* 545 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32166, 0}, /* 546 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32261, 0}, /* 547 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 545, 12798, 0, 16}, /* 548  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1476, 0, 0, 32334, 0}, /* 549 io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 505, 0, 0, 0}, /* 550  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 32397, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 32459, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 32525, 0}, /* 553 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1480, 0, 0, 32420, 0}, /* 551 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1485, 0, 0, 32482, 0}, /* 552 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1492, 0, 0, 32548, 0}, /* 553 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference */
     {SCHEMA_BYTES, LIST_ATOMIC, 0, 0, 0, 0, 0, 16}, /* 554  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 32593, 0}, /* 555 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 32661, 0}, /* 556 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32732, 0}, /* 557 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32807, 0}, /* 558 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 556, 12775, 0, 16}, /* 559  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 32874, 0}, /* 560 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1495, 0, 0, 32616, 0}, /* 555 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1496, 0, 0, 32684, 0}, /* 556 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32755, 0}, /* 557 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 32830, 0}, /* 558 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 556, 12798, 0, 16}, /* 559  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1501, 0, 0, 32897, 0}, /* 560 io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 551, 0, 0, 0}, /* 561  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 32940, 0}, /* 562 io.k8s.api.apps.v1.ControllerRevision */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 32978, 0}, /* 563 io.k8s.api.apps.v1.ControllerRevisionList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1505, 0, 0, 32963, 0}, /* 562 io.k8s.api.apps.v1.ControllerRevision */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1510, 0, 0, 33001, 0}, /* 563 io.k8s.api.apps.v1.ControllerRevisionList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 562, 0, 0, 0}, /* 564  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 33020, 0}, /* 565 io.k8s.api.apps.v1.DaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 33049, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 33082, 0}, /* 567 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33172, 33125, 0}, /* 568 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33195, 0}, /* 569 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 33237, 0}, /* 570 io.k8s.api.apps.v1.DaemonSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 33272, 0}, /* 571 io.k8s.api.apps.v1.DaemonSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33310, 0}, /* 572 io.k8s.api.apps.v1.DaemonSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 571, 12775, 0, 16}, /* 573  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 33352, 0}, /* 574 io.k8s.api.apps.v1.DaemonSetList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1514, 0, 0, 33043, 0}, /* 565 io.k8s.api.apps.v1.DaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1519, 0, 0, 33072, 0}, /* 566 io.k8s.api.apps.v1.DaemonSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1524, 0, 0, 33105, 0}, /* 567 io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33195, 33148, 0}, /* 568 io.k8s.api.apps.v1.DaemonSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33218, 0}, /* 569 io.k8s.api.apps.v1.RollingUpdateDaemonSet */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1528, 0, 0, 33260, 0}, /* 570 io.k8s.api.apps.v1.DaemonSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1538, 0, 0, 33295, 0}, /* 571 io.k8s.api.apps.v1.DaemonSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33333, 0}, /* 572 io.k8s.api.apps.v1.DaemonSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 571, 12798, 0, 16}, /* 573  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1543, 0, 0, 33375, 0}, /* 574 io.k8s.api.apps.v1.DaemonSetList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 565, 0, 0, 0}, /* 575  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 33385, 0}, /* 576 io.k8s.api.apps.v1.Deployment */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 33415, 0}, /* 577 io.k8s.api.apps.v1.DeploymentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 33449, 0}, /* 578 io.k8s.api.apps.v1.DeploymentStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33529, 33487, 0}, /* 579 io.k8s.api.apps.v1.DeploymentStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33552, 0}, /* 580 io.k8s.api.apps.v1.RollingUpdateDeployment */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 33595, 0}, /* 581 io.k8s.api.apps.v1.DeploymentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 33631, 0}, /* 582 io.k8s.api.apps.v1.DeploymentCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33670, 0}, /* 583 io.k8s.api.apps.v1.DeploymentConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 582, 12775, 0, 16}, /* 584  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 33713, 0}, /* 585 io.k8s.api.apps.v1.DeploymentList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1547, 0, 0, 33408, 0}, /* 576 io.k8s.api.apps.v1.Deployment */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1552, 0, 0, 33438, 0}, /* 577 io.k8s.api.apps.v1.DeploymentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1560, 0, 0, 33472, 0}, /* 578 io.k8s.api.apps.v1.DeploymentStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33552, 33510, 0}, /* 579 io.k8s.api.apps.v1.DeploymentStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1526, 0, 0, 33575, 0}, /* 580 io.k8s.api.apps.v1.RollingUpdateDeployment */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1562, 0, 0, 33618, 0}, /* 581 io.k8s.api.apps.v1.DeploymentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1571, 0, 0, 33654, 0}, /* 582 io.k8s.api.apps.v1.DeploymentCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33693, 0}, /* 583 io.k8s.api.apps.v1.DeploymentConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 582, 12798, 0, 16}, /* 584  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1577, 0, 0, 33736, 0}, /* 585 io.k8s.api.apps.v1.DeploymentList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 576, 0, 0, 0}, /* 586  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 33747, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSet */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 33777, 0}, /* 588 io.k8s.api.apps.v1.ReplicaSetSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 33811, 0}, /* 589 io.k8s.api.apps.v1.ReplicaSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 33847, 0}, /* 590 io.k8s.api.apps.v1.ReplicaSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33886, 0}, /* 591 io.k8s.api.apps.v1.ReplicaSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 590, 12775, 0, 16}, /* 592  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 33929, 0}, /* 593 io.k8s.api.apps.v1.ReplicaSetList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1581, 0, 0, 33770, 0}, /* 587 io.k8s.api.apps.v1.ReplicaSet */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1586, 0, 0, 33800, 0}, /* 588 io.k8s.api.apps.v1.ReplicaSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1590, 0, 0, 33834, 0}, /* 589 io.k8s.api.apps.v1.ReplicaSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1597, 0, 0, 33870, 0}, /* 590 io.k8s.api.apps.v1.ReplicaSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 33909, 0}, /* 591 io.k8s.api.apps.v1.ReplicaSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 590, 12798, 0, 16}, /* 592  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1602, 0, 0, 33952, 0}, /* 593 io.k8s.api.apps.v1.ReplicaSetList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 587, 0, 0, 0}, /* 594  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 33963, 0}, /* 595 io.k8s.api.apps.v1.StatefulSet */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 33994, 0}, /* 596 io.k8s.api.apps.v1.StatefulSetSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1606, 0, 0, 33986, 0}, /* 595 io.k8s.api.apps.v1.StatefulSet */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1611, 0, 0, 34017, 0}, /* 596 io.k8s.api.apps.v1.StatefulSetSpec */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 148, 0, 0, 16}, /* 597  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 34072, 34029, 0}, /* 598 io.k8s.api.apps.v1.PodManagementPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 34094, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33172, 34139, 0}, /* 600 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 34188, 0}, /* 601 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 34240, 0}, /* 602 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34307, 0}, /* 603 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 34367, 0}, /* 604 io.k8s.api.apps.v1.StatefulSetOrdinals */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 34406, 0}, /* 605 io.k8s.api.apps.v1.StatefulSetStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 34443, 0}, /* 606 io.k8s.api.apps.v1.StatefulSetCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34483, 0}, /* 607 io.k8s.api.apps.v1.StatefulSetConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 606, 12775, 0, 16}, /* 608  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 34527, 0}, /* 609 io.k8s.api.apps.v1.StatefulSetList */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 34095, 34052, 0}, /* 598 io.k8s.api.apps.v1.PodManagementPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1622, 0, 0, 34117, 0}, /* 599 io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 33195, 34162, 0}, /* 600 io.k8s.api.apps.v1.StatefulSetUpdateStrategyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1624, 0, 0, 34211, 0}, /* 601 io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1626, 0, 0, 34263, 0}, /* 602 io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34330, 0}, /* 603 io.k8s.api.apps.v1.PersistentVolumeClaimRetentionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1628, 0, 0, 34390, 0}, /* 604 io.k8s.api.apps.v1.StatefulSetOrdinals */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 1629, 0, 0, 34429, 0}, /* 605 io.k8s.api.apps.v1.StatefulSetStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1639, 0, 0, 34466, 0}, /* 606 io.k8s.api.apps.v1.StatefulSetCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 34506, 0}, /* 607 io.k8s.api.apps.v1.StatefulSetConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 606, 12798, 0, 16}, /* 608  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1644, 0, 0, 34550, 0}, /* 609 io.k8s.api.apps.v1.StatefulSetList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 595, 0, 0, 0}, /* 610  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 34562, 0}, /* 611 io.k8s.api.authentication.v1.SelfSubjectReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 34609, 0}, /* 612 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 34662, 0}, /* 613 io.k8s.api.authentication.v1.UserInfo */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 34700, 0}, /* 614 io.k8s.api.authentication.v1.ExtraValue */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1648, 0, 0, 34585, 0}, /* 611 io.k8s.api.authentication.v1.SelfSubjectReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1652, 0, 0, 34632, 0}, /* 612 io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1653, 0, 0, 34685, 0}, /* 613 io.k8s.api.authentication.v1.UserInfo */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 34723, 0}, /* 614 io.k8s.api.authentication.v1.ExtraValue */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 614, 0, 0, 0}, /* 615  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 34740, 0}, /* 616 io.k8s.api.authentication.v1.TokenRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 34782, 0}, /* 617 io.k8s.api.authentication.v1.TokenRequestSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 34828, 0}, /* 618 io.k8s.api.authentication.v1.BoundObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 34878, 0}, /* 619 io.k8s.api.authentication.v1.TokenRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 34926, 0}, /* 620 io.k8s.api.authentication.v1.TokenReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 34967, 0}, /* 621 io.k8s.api.authentication.v1.TokenReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 35012, 0}, /* 622 io.k8s.api.authentication.v1.TokenReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35059, 0}, /* 623 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 35112, 0}, /* 624 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 35164, 0}, /* 625 io.k8s.api.authorization.v1.ResourceAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 35211, 0}, /* 626 io.k8s.api.authorization.v1.FieldSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 35263, 0}, /* 627 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35325, 0}, /* 628 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1657, 0, 0, 34763, 0}, /* 616 io.k8s.api.authentication.v1.TokenRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1662, 0, 0, 34805, 0}, /* 617 io.k8s.api.authentication.v1.TokenRequestSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1665, 0, 0, 34851, 0}, /* 618 io.k8s.api.authentication.v1.BoundObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1669, 0, 0, 34901, 0}, /* 619 io.k8s.api.authentication.v1.TokenRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1671, 0, 0, 34949, 0}, /* 620 io.k8s.api.authentication.v1.TokenReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1676, 0, 0, 34990, 0}, /* 621 io.k8s.api.authentication.v1.TokenReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1678, 0, 0, 35035, 0}, /* 622 io.k8s.api.authentication.v1.TokenReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35082, 0}, /* 623 io.k8s.api.authorization.v1.LocalSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1687, 0, 0, 35135, 0}, /* 624 io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 9, 1693, 0, 0, 35187, 0}, /* 625 io.k8s.api.authorization.v1.ResourceAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1702, 0, 0, 35234, 0}, /* 626 io.k8s.api.authorization.v1.FieldSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1704, 0, 0, 35286, 0}, /* 627 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 35348, 0}, /* 628 io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorOperator */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 627, 0, 0, 16}, /* 629  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 35384, 0}, /* 630 io.k8s.api.authorization.v1.LabelSelectorAttributes */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 35436, 0}, /* 631 io.k8s.api.authorization.v1.NonResourceAttributes */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 35486, 0}, /* 632 io.k8s.api.authorization.v1.ExtraValue */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1707, 0, 0, 35407, 0}, /* 630 io.k8s.api.authorization.v1.LabelSelectorAttributes */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1709, 0, 0, 35459, 0}, /* 631 io.k8s.api.authorization.v1.NonResourceAttributes */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 35509, 0}, /* 632 io.k8s.api.authorization.v1.ExtraValue */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 632, 0, 0, 0}, /* 633  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 35525, 0}, /* 634 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 35579, 0}, /* 635 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 35631, 0}, /* 636 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 35687, 0}, /* 637 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 35738, 0}, /* 638 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 35793, 0}, /* 639 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 35846, 0}, /* 640 io.k8s.api.authorization.v1.ResourceRule */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1711, 0, 0, 35548, 0}, /* 634 io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1715, 0, 0, 35602, 0}, /* 635 io.k8s.api.authorization.v1.SelfSubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1720, 0, 0, 35654, 0}, /* 636 io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1722, 0, 0, 35710, 0}, /* 637 io.k8s.api.authorization.v1.SelfSubjectRulesReview */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1727, 0, 0, 35761, 0}, /* 638 io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1728, 0, 0, 35816, 0}, /* 639 io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1732, 0, 0, 35869, 0}, /* 640 io.k8s.api.authorization.v1.ResourceRule */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 640, 0, 0, 16}, /* 641  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 35887, 0}, /* 642 io.k8s.api.authorization.v1.NonResourceRule */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1736, 0, 0, 35910, 0}, /* 642 io.k8s.api.authorization.v1.NonResourceRule */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 642, 0, 0, 16}, /* 643  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35931, 0}, /* 644 io.k8s.api.authorization.v1.SubjectAccessReview */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 35979, 0}, /* 645 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 36029, 0}, /* 646 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 36083, 0}, /* 647 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 36137, 0}, /* 648 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 36193, 0}, /* 649 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1682, 0, 0, 35954, 0}, /* 644 io.k8s.api.authorization.v1.SubjectAccessReview */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1738, 0, 0, 36002, 0}, /* 645 io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1743, 0, 0, 36052, 0}, /* 646 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 1747, 0, 0, 36106, 0}, /* 647 io.k8s.api.autoscaling.v1.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1750, 0, 0, 36160, 0}, /* 648 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1755, 0, 0, 36216, 0}, /* 649 io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 645, 0, 0, 0}, /* 650  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 36247, 0}, /* 651 io.k8s.api.autoscaling.v1.Scale */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 36279, 0}, /* 652 io.k8s.api.autoscaling.v1.ScaleSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 36315, 0}, /* 653 io.k8s.api.autoscaling.v1.ScaleStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 36353, 0}, /* 654 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 36403, 0}, /* 655 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 36457, 0}, /* 656 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 36511, 0}, /* 657 io.k8s.api.autoscaling.v2.MetricSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36548, 0}, /* 658 io.k8s.api.autoscaling.v2.MetricSourceType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 36591, 0}, /* 659 io.k8s.api.autoscaling.v2.ObjectMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 36636, 0}, /* 660 io.k8s.api.autoscaling.v2.MetricTarget */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36675, 0}, /* 661 io.k8s.api.autoscaling.v2.MetricTargetType */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 36718, 0}, /* 662 io.k8s.api.autoscaling.v2.MetricIdentifier */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36761, 0}, /* 663 io.k8s.api.autoscaling.v2.PodsMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 36804, 0}, /* 664 io.k8s.api.autoscaling.v2.ResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 36851, 0}, /* 665 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36907, 0}, /* 666 io.k8s.api.autoscaling.v2.ExternalMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1759, 0, 0, 36270, 0}, /* 651 io.k8s.api.autoscaling.v1.Scale */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1764, 0, 0, 36302, 0}, /* 652 io.k8s.api.autoscaling.v1.ScaleSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1765, 0, 0, 36338, 0}, /* 653 io.k8s.api.autoscaling.v1.ScaleStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1767, 0, 0, 36376, 0}, /* 654 io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1772, 0, 0, 36426, 0}, /* 655 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1747, 0, 0, 36480, 0}, /* 656 io.k8s.api.autoscaling.v2.CrossVersionObjectReference */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1777, 0, 0, 36534, 0}, /* 657 io.k8s.api.autoscaling.v2.MetricSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36571, 0}, /* 658 io.k8s.api.autoscaling.v2.MetricSourceType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1783, 0, 0, 36614, 0}, /* 659 io.k8s.api.autoscaling.v2.ObjectMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1786, 0, 0, 36659, 0}, /* 660 io.k8s.api.autoscaling.v2.MetricTarget */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 36698, 0}, /* 661 io.k8s.api.autoscaling.v2.MetricTargetType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1790, 0, 0, 36741, 0}, /* 662 io.k8s.api.autoscaling.v2.MetricIdentifier */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36784, 0}, /* 663 io.k8s.api.autoscaling.v2.PodsMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1794, 0, 0, 36827, 0}, /* 664 io.k8s.api.autoscaling.v2.ResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1796, 0, 0, 36874, 0}, /* 665 io.k8s.api.autoscaling.v2.ContainerResourceMetricSource */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1792, 0, 0, 36930, 0}, /* 666 io.k8s.api.autoscaling.v2.ExternalMetricSource */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 657, 0, 0, 16}, /* 667  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 36954, 0}, /* 668 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 37012, 0}, /* 669 io.k8s.api.autoscaling.v2.HPAScalingRules */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37054, 0}, /* 670 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 37100, 0}, /* 671 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37143, 0}, /* 672 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1799, 0, 0, 36977, 0}, /* 668 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1801, 0, 0, 37035, 0}, /* 669 io.k8s.api.autoscaling.v2.HPAScalingRules */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37077, 0}, /* 670 io.k8s.api.autoscaling.v2.ScalingPolicySelect */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1805, 0, 0, 37123, 0}, /* 671 io.k8s.api.autoscaling.v2.HPAScalingPolicy */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37166, 0}, /* 672 io.k8s.api.autoscaling.v2.HPAScalingPolicyType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 671, 0, 0, 16}, /* 673  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 37190, 0}, /* 674 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 37246, 0}, /* 675 io.k8s.api.autoscaling.v2.MetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 37285, 0}, /* 676 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 37330, 0}, /* 677 io.k8s.api.autoscaling.v2.MetricValueStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37374, 0}, /* 678 io.k8s.api.autoscaling.v2.PodsMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 37417, 0}, /* 679 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 37464, 0}, /* 680 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37520, 0}, /* 681 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1808, 0, 0, 37213, 0}, /* 674 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1814, 0, 0, 37269, 0}, /* 675 io.k8s.api.autoscaling.v2.MetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1820, 0, 0, 37308, 0}, /* 676 io.k8s.api.autoscaling.v2.ObjectMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1823, 0, 0, 37353, 0}, /* 677 io.k8s.api.autoscaling.v2.MetricValueStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37397, 0}, /* 678 io.k8s.api.autoscaling.v2.PodsMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1828, 0, 0, 37440, 0}, /* 679 io.k8s.api.autoscaling.v2.ResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1830, 0, 0, 37487, 0}, /* 680 io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1826, 0, 0, 37543, 0}, /* 681 io.k8s.api.autoscaling.v2.ExternalMetricStatus */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 675, 0, 0, 16}, /* 682  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 37567, 0}, /* 683 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37626, 0}, /* 684 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 683, 12775, 0, 16}, /* 685  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 37689, 0}, /* 686 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1833, 0, 0, 37590, 0}, /* 683 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 37649, 0}, /* 684 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 683, 12798, 0, 16}, /* 685  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1838, 0, 0, 37712, 0}, /* 686 io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 654, 0, 0, 0}, /* 687  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 37743, 0}, /* 688 io.k8s.api.batch.v1.CronJob */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 37771, 0}, /* 689 io.k8s.api.batch.v1.CronJobSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37841, 37803, 0}, /* 690 io.k8s.api.batch.v1.ConcurrencyPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 37862, 0}, /* 691 io.k8s.api.batch.v1.JobTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 37898, 0}, /* 692 io.k8s.api.batch.v1.JobSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 37926, 0}, /* 693 io.k8s.api.batch.v1.PodFailurePolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 37963, 0}, /* 694 io.k8s.api.batch.v1.PodFailurePolicyRule */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38047, 38004, 0}, /* 695 io.k8s.api.batch.v1.PodFailurePolicyAction */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 38078, 0}, /* 696 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38193, 38137, 0}, /* 697 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 38202, 0}, /* 698 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1842, 0, 0, 37766, 0}, /* 688 io.k8s.api.batch.v1.CronJob */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1847, 0, 0, 37794, 0}, /* 689 io.k8s.api.batch.v1.CronJobSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 37864, 37826, 0}, /* 690 io.k8s.api.batch.v1.ConcurrencyPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1855, 0, 0, 37885, 0}, /* 691 io.k8s.api.batch.v1.JobTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 16, 1857, 0, 0, 37921, 0}, /* 692 io.k8s.api.batch.v1.JobSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1873, 0, 0, 37949, 0}, /* 693 io.k8s.api.batch.v1.PodFailurePolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1874, 0, 0, 37986, 0}, /* 694 io.k8s.api.batch.v1.PodFailurePolicyRule */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38070, 38027, 0}, /* 695 io.k8s.api.batch.v1.PodFailurePolicyAction */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1877, 0, 0, 38101, 0}, /* 696 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38216, 38160, 0}, /* 697 io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesOperator */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1880, 0, 0, 38225, 0}, /* 698 io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 698, 0, 0, 16}, /* 699  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 694, 0, 0, 16}, /* 700  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 38261, 0}, /* 701 io.k8s.api.batch.v1.SuccessPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 38295, 0}, /* 702 io.k8s.api.batch.v1.SuccessPolicyRule */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 1882, 0, 0, 38284, 0}, /* 701 io.k8s.api.batch.v1.SuccessPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1883, 0, 0, 38318, 0}, /* 702 io.k8s.api.batch.v1.SuccessPolicyRule */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 702, 0, 0, 16}, /* 703  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38368, 38333, 0}, /* 704 io.k8s.api.batch.v1.CompletionMode */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38428, 38387, 0}, /* 705 io.k8s.api.batch.v1.PodReplacementPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 38455, 0}, /* 706 io.k8s.api.batch.v1.CronJobStatus */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38391, 38356, 0}, /* 704 io.k8s.api.batch.v1.CompletionMode */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38451, 38410, 0}, /* 705 io.k8s.api.batch.v1.PodReplacementPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1885, 0, 0, 38478, 0}, /* 706 io.k8s.api.batch.v1.CronJobStatus */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 16, 0, 0, 16}, /* 707  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 38489, 0}, /* 708 io.k8s.api.batch.v1.CronJobList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1888, 0, 0, 38512, 0}, /* 708 io.k8s.api.batch.v1.CronJobList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 688, 0, 0, 0}, /* 709  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 38521, 0}, /* 710 io.k8s.api.batch.v1.Job */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 38545, 0}, /* 711 io.k8s.api.batch.v1.JobStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 38575, 0}, /* 712 io.k8s.api.batch.v1.JobCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38608, 0}, /* 713 io.k8s.api.batch.v1.JobConditionType */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1892, 0, 0, 38544, 0}, /* 710 io.k8s.api.batch.v1.Job */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 1897, 0, 0, 38568, 0}, /* 711 io.k8s.api.batch.v1.JobStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1908, 0, 0, 38598, 0}, /* 712 io.k8s.api.batch.v1.JobCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 38631, 0}, /* 713 io.k8s.api.batch.v1.JobConditionType */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 712, 0, 0, 16}, /* 714  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 38645, 0}, /* 715 io.k8s.api.batch.v1.UncountedTerminatedPods */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1914, 0, 0, 38668, 0}, /* 715 io.k8s.api.batch.v1.UncountedTerminatedPods */
     {SCHEMA_LIST, LIST_SET, 0, 0, 4, 0, 0, 16}, /* 716  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 38689, 0}, /* 717 io.k8s.api.batch.v1.JobList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1916, 0, 0, 38712, 0}, /* 717 io.k8s.api.batch.v1.JobList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 710, 0, 0, 0}, /* 718  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 38717, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 38770, 0}, /* 720 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38863, 38827, 0}, /* 721 io.k8s.api.certificates.v1.KeyUsage */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 1920, 0, 0, 38740, 0}, /* 719 io.k8s.api.certificates.v1.CertificateSigningRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1925, 0, 0, 38793, 0}, /* 720 io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 38886, 38850, 0}, /* 721 io.k8s.api.certificates.v1.KeyUsage */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 721, 0, 0, 16}, /* 722  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 39163, 0}, /* 723 io.k8s.api.certificates.v1.ExtraValue */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 39186, 0}, /* 723 io.k8s.api.certificates.v1.ExtraValue */
     {SCHEMA_MAP, LIST_MAP, 0, 0, 723, 0, 0, 0}, /* 724  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 39201, 0}, /* 725 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 39260, 0}, /* 726 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39322, 0}, /* 727 io.k8s.api.certificates.v1.RequestConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 726, 12775, 0, 16}, /* 728  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 39370, 0}, /* 729 io.k8s.api.certificates.v1.CertificateSigningRequestList */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1933, 0, 0, 39224, 0}, /* 725 io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1935, 0, 0, 39283, 0}, /* 726 io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39345, 0}, /* 727 io.k8s.api.certificates.v1.RequestConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 726, 12798, 0, 16}, /* 728  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1941, 0, 0, 39393, 0}, /* 729 io.k8s.api.certificates.v1.CertificateSigningRequestList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 719, 0, 0, 0}, /* 730  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 39427, 0}, /* 731 io.k8s.api.coordination.v1.Lease */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 39460, 0}, /* 732 io.k8s.api.coordination.v1.LeaseSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39497, 0}, /* 733 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 39549, 0}, /* 734 io.k8s.api.coordination.v1.LeaseList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1945, 0, 0, 39450, 0}, /* 731 io.k8s.api.coordination.v1.Lease */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 1949, 0, 0, 39483, 0}, /* 732 io.k8s.api.coordination.v1.LeaseSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 39520, 0}, /* 733 io.k8s.api.coordination.v1.CoordinatedLeaseStrategy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1956, 0, 0, 39572, 0}, /* 734 io.k8s.api.coordination.v1.LeaseList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 731, 0, 0, 0}, /* 735  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 39586, 0}, /* 736 io.k8s.api.discovery.v1.EndpointSlice */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 39660, 39624, 0}, /* 737 io.k8s.api.discovery.v1.AddressType */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 39675, 0}, /* 738 io.k8s.api.discovery.v1.Endpoint */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 39708, 0}, /* 739 io.k8s.api.discovery.v1.EndpointConditions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 39751, 0}, /* 740 io.k8s.api.discovery.v1.EndpointHints */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39789, 0}, /* 741 io.k8s.api.discovery.v1.ForZone */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 1960, 0, 0, 39609, 0}, /* 736 io.k8s.api.discovery.v1.EndpointSlice */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 39683, 39647, 0}, /* 737 io.k8s.api.discovery.v1.AddressType */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 1966, 0, 0, 39698, 0}, /* 738 io.k8s.api.discovery.v1.Endpoint */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1974, 0, 0, 39731, 0}, /* 739 io.k8s.api.discovery.v1.EndpointConditions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 1977, 0, 0, 39774, 0}, /* 740 io.k8s.api.discovery.v1.EndpointHints */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39812, 0}, /* 741 io.k8s.api.discovery.v1.ForZone */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 741, 0, 0, 16}, /* 742  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39821, 0}, /* 743 io.k8s.api.discovery.v1.ForNode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 39844, 0}, /* 743 io.k8s.api.discovery.v1.ForNode */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 743, 0, 0, 16}, /* 744  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 738, 0, 0, 16}, /* 745  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 39853, 0}, /* 746 io.k8s.api.discovery.v1.EndpointPort */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 1979, 0, 0, 39876, 0}, /* 746 io.k8s.api.discovery.v1.EndpointPort */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 746, 0, 0, 16}, /* 747  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 39890, 0}, /* 748 io.k8s.api.discovery.v1.EndpointSliceList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 1983, 0, 0, 39913, 0}, /* 748 io.k8s.api.discovery.v1.EndpointSliceList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 736, 0, 0, 0}, /* 749  */
-    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 39932, 0}, /* 750 io.k8s.api.events.v1.Event */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 39959, 0}, /* 751 io.k8s.api.events.v1.EventSeries */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 39992, 0}, /* 752 io.k8s.api.events.v1.EventList */
+    {SCHEMA_OBJECT, LIST_MAP, 17, 1987, 0, 0, 39955, 0}, /* 750 io.k8s.api.events.v1.Event */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2004, 0, 0, 39982, 0}, /* 751 io.k8s.api.events.v1.EventSeries */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2006, 0, 0, 40015, 0}, /* 752 io.k8s.api.events.v1.EventList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 750, 0, 0, 0}, /* 753  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 40023, 0}, /* 754 io.k8s.api.flowcontrol.v1.FlowSchema */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 40060, 0}, /* 755 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40101, 0}, /* 756 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 40163, 0}, /* 757 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40213, 0}, /* 758 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 40267, 0}, /* 759 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 40317, 0}, /* 760 io.k8s.api.flowcontrol.v1.Subject */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40351, 0}, /* 761 io.k8s.api.flowcontrol.v1.SubjectKind */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40389, 0}, /* 762 io.k8s.api.flowcontrol.v1.UserSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40427, 0}, /* 763 io.k8s.api.flowcontrol.v1.GroupSubject */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 40466, 0}, /* 764 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2010, 0, 0, 40046, 0}, /* 754 io.k8s.api.flowcontrol.v1.FlowSchema */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2015, 0, 0, 40083, 0}, /* 755 io.k8s.api.flowcontrol.v1.FlowSchemaSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40124, 0}, /* 756 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2019, 0, 0, 40186, 0}, /* 757 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40236, 0}, /* 758 io.k8s.api.flowcontrol.v1.FlowDistinguisherMethodType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2020, 0, 0, 40290, 0}, /* 759 io.k8s.api.flowcontrol.v1.PolicyRulesWithSubjects */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2023, 0, 0, 40340, 0}, /* 760 io.k8s.api.flowcontrol.v1.Subject */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40374, 0}, /* 761 io.k8s.api.flowcontrol.v1.SubjectKind */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40412, 0}, /* 762 io.k8s.api.flowcontrol.v1.UserSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 929, 0, 0, 40450, 0}, /* 763 io.k8s.api.flowcontrol.v1.GroupSubject */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2027, 0, 0, 40489, 0}, /* 764 io.k8s.api.flowcontrol.v1.ServiceAccountSubject */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 760, 0, 0, 16}, /* 765  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 40514, 0}, /* 766 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2029, 0, 0, 40537, 0}, /* 766 io.k8s.api.flowcontrol.v1.ResourcePolicyRule */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 766, 0, 0, 16}, /* 767  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 40559, 0}, /* 768 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2034, 0, 0, 40582, 0}, /* 768 io.k8s.api.flowcontrol.v1.NonResourcePolicyRule */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 768, 0, 0, 16}, /* 769  */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 759, 0, 0, 16}, /* 770  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 40607, 0}, /* 771 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 40650, 0}, /* 772 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40696, 0}, /* 773 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40746, 0}, /* 774 io.k8s.api.flowcontrol.v1.ConditionStatus */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 772, 12775, 0, 16}, /* 775  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 40788, 0}, /* 776 io.k8s.api.flowcontrol.v1.FlowSchemaList */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2036, 0, 0, 40630, 0}, /* 771 io.k8s.api.flowcontrol.v1.FlowSchemaStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2037, 0, 0, 40673, 0}, /* 772 io.k8s.api.flowcontrol.v1.FlowSchemaCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40719, 0}, /* 773 io.k8s.api.flowcontrol.v1.FlowSchemaConditionType */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40769, 0}, /* 774 io.k8s.api.flowcontrol.v1.ConditionStatus */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 772, 12798, 0, 16}, /* 775  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2042, 0, 0, 40811, 0}, /* 776 io.k8s.api.flowcontrol.v1.FlowSchemaList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 754, 0, 0, 0}, /* 777  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 40829, 0}, /* 778 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 40882, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40939, 0}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 40989, 0}, /* 781 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 41049, 0}, /* 782 io.k8s.api.flowcontrol.v1.LimitResponse */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41089, 0}, /* 783 io.k8s.api.flowcontrol.v1.LimitResponseType */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 41133, 0}, /* 784 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 41180, 0}, /* 785 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 41239, 0}, /* 786 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 41298, 0}, /* 787 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41360, 0}, /* 788 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 787, 12775, 0, 16}, /* 789  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 41426, 0}, /* 790 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2046, 0, 0, 40852, 0}, /* 778 io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2051, 0, 0, 40905, 0}, /* 779 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 40962, 0}, /* 780 io.k8s.api.flowcontrol.v1.PriorityLevelEnablement */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2054, 0, 0, 41012, 0}, /* 781 io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2058, 0, 0, 41072, 0}, /* 782 io.k8s.api.flowcontrol.v1.LimitResponse */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41112, 0}, /* 783 io.k8s.api.flowcontrol.v1.LimitResponseType */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2060, 0, 0, 41156, 0}, /* 784 io.k8s.api.flowcontrol.v1.QueuingConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2063, 0, 0, 41203, 0}, /* 785 io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2065, 0, 0, 41262, 0}, /* 786 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2066, 0, 0, 41321, 0}, /* 787 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 41383, 0}, /* 788 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 787, 12798, 0, 16}, /* 789  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2071, 0, 0, 41449, 0}, /* 790 io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList */
     {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 778, 0, 0, 0}, /* 791  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2075, 0, 0, 41483, 0}, /* 792 io.k8s.api.networking.v1.IPAddress */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2079, 0, 0, 41518, 0}, /* 793 io.k8s.api.networking.v1.IPAddressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2080, 0, 0, 41557, 0}, /* 794 io.k8s.api.networking.v1.ParentReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2084, 0, 0, 41598, 0}, /* 795 io.k8s.api.networking.v1.IPAddressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 792, 0, 0, 0}, /* 796  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2088, 0, 0, 41637, 0}, /* 797 io.k8s.api.networking.v1.Ingress */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 41670, 0}, /* 798 io.k8s.api.networking.v1.IngressSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2097, 0, 0, 41707, 0}, /* 799 io.k8s.api.networking.v1.IngressBackend */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2099, 0, 0, 41747, 0}, /* 800 io.k8s.api.networking.v1.IngressServiceBackend */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2101, 0, 0, 41794, 0}, /* 801 io.k8s.api.networking.v1.ServiceBackendPort */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2103, 0, 0, 41838, 0}, /* 802 io.k8s.api.networking.v1.IngressTLS */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 802, 0, 0, 16}, /* 803  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2105, 0, 0, 41874, 0}, /* 804 io.k8s.api.networking.v1.IngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2108, 0, 0, 41911, 0}, /* 805 io.k8s.api.networking.v1.IngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2109, 0, 0, 41953, 0}, /* 806 io.k8s.api.networking.v1.HTTPIngressRuleValue */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2110, 0, 0, 41999, 0}, /* 807 io.k8s.api.networking.v1.HTTPIngressPath */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42074, 42040, 0}, /* 808 io.k8s.api.networking.v1.PathType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 807, 0, 0, 16}, /* 809  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 804, 0, 0, 16}, /* 810  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2113, 0, 0, 42110, 0}, /* 811 io.k8s.api.networking.v1.IngressStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2114, 0, 0, 42149, 0}, /* 812 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2115, 0, 0, 42200, 0}, /* 813 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 42252, 0}, /* 814 io.k8s.api.networking.v1.IngressPortStatus */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 814, 0, 0, 16}, /* 815  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 813, 0, 0, 16}, /* 816  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2118, 0, 0, 42295, 0}, /* 817 io.k8s.api.networking.v1.IngressClass */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2122, 0, 0, 42333, 0}, /* 818 io.k8s.api.networking.v1.IngressClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2124, 0, 0, 42375, 0}, /* 819 io.k8s.api.networking.v1.IngressClassParametersReference */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2129, 0, 0, 42432, 0}, /* 820 io.k8s.api.networking.v1.IngressClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 817, 0, 0, 0}, /* 821  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2133, 0, 0, 42474, 0}, /* 822 io.k8s.api.networking.v1.IngressList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0, 0}, /* 823  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2137, 0, 0, 42511, 0}, /* 824 io.k8s.api.networking.v1.NetworkPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2141, 0, 0, 42550, 0}, /* 825 io.k8s.api.networking.v1.NetworkPolicySpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2145, 0, 0, 42593, 0}, /* 826 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2147, 0, 0, 42643, 0}, /* 827 io.k8s.api.networking.v1.NetworkPolicyPort */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 827, 0, 0, 16}, /* 828  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2150, 0, 0, 42686, 0}, /* 829 io.k8s.api.networking.v1.NetworkPolicyPeer */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2153, 0, 0, 42729, 0}, /* 830 io.k8s.api.networking.v1.IPBlock */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 829, 0, 0, 16}, /* 831  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 16}, /* 832  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2155, 0, 0, 42762, 0}, /* 833 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 833, 0, 0, 16}, /* 834  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42847, 42811, 0}, /* 835 io.k8s.api.networking.v1.PolicyType */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 835, 0, 0, 16}, /* 836  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2157, 0, 0, 42862, 0}, /* 837 io.k8s.api.networking.v1.NetworkPolicyList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 824, 0, 0, 0}, /* 838  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2161, 0, 0, 42905, 0}, /* 839 io.k8s.api.networking.v1.ServiceCIDR */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2166, 0, 0, 42942, 0}, /* 840 io.k8s.api.networking.v1.ServiceCIDRSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2167, 0, 0, 42983, 0}, /* 841 io.k8s.api.networking.v1.ServiceCIDRStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2168, 0, 0, 43026, 0}, /* 842 io.k8s.api.networking.v1.ServiceCIDRList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 839, 0, 0, 0}, /* 843  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2172, 0, 0, 43067, 0}, /* 844 io.k8s.api.node.v1.RuntimeClass */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2178, 0, 0, 43099, 0}, /* 845 io.k8s.api.node.v1.Overhead */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2179, 0, 0, 43127, 0}, /* 846 io.k8s.api.node.v1.Scheduling */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2181, 0, 0, 43157, 0}, /* 847 io.k8s.api.node.v1.RuntimeClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 844, 0, 0, 0}, /* 848  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2185, 0, 0, 43193, 0}, /* 849 io.k8s.api.policy.v1.Eviction */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2189, 0, 0, 43223, 0}, /* 850 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2197, 0, 0, 43274, 0}, /* 851 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43325, 0}, /* 852 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2199, 0, 0, 43382, 0}, /* 853 io.k8s.api.policy.v1.PodDisruptionBudget */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2204, 0, 0, 43423, 0}, /* 854 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43520, 43468, 0}, /* 855 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2208, 0, 0, 43548, 0}, /* 856 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 857  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2215, 0, 0, 43595, 0}, /* 858 io.k8s.api.policy.v1.PodDisruptionBudgetList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0, 0}, /* 859  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2219, 0, 0, 43640, 0}, /* 860 io.k8s.api.rbac.v1.ClusterRole */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2224, 0, 0, 43671, 0}, /* 861 io.k8s.api.rbac.v1.PolicyRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 861, 0, 0, 16}, /* 862  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2229, 0, 0, 43701, 0}, /* 863 io.k8s.api.rbac.v1.AggregationRule */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 16}, /* 864  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43736, 0}, /* 865 io.k8s.api.rbac.v1.ClusterRoleBinding */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2235, 0, 0, 43774, 0}, /* 866 io.k8s.api.rbac.v1.Subject */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 866, 0, 0, 16}, /* 867  */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2239, 0, 0, 43801, 0}, /* 868 io.k8s.api.rbac.v1.RoleRef */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2242, 0, 0, 43828, 0}, /* 869 io.k8s.api.rbac.v1.ClusterRoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 865, 0, 0, 0}, /* 870  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2246, 0, 0, 43870, 0}, /* 871 io.k8s.api.rbac.v1.ClusterRoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 860, 0, 0, 0}, /* 872  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2250, 0, 0, 43905, 0}, /* 873 io.k8s.api.rbac.v1.Role */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2230, 0, 0, 43929, 0}, /* 874 io.k8s.api.rbac.v1.RoleBinding */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2254, 0, 0, 43960, 0}, /* 875 io.k8s.api.rbac.v1.RoleBindingList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0, 0}, /* 876  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2258, 0, 0, 43995, 0}, /* 877 io.k8s.api.rbac.v1.RoleList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 873, 0, 0, 0}, /* 878  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2262, 0, 0, 44023, 0}, /* 879 io.k8s.api.resource.v1.DeviceClass */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2266, 0, 0, 44058, 0}, /* 880 io.k8s.api.resource.v1.DeviceClassSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2269, 0, 0, 44097, 0}, /* 881 io.k8s.api.resource.v1.DeviceSelector */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2270, 0, 0, 44135, 0}, /* 882 io.k8s.api.resource.v1.CELDeviceSelector */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 881, 0, 0, 16}, /* 883  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2271, 0, 0, 44176, 0}, /* 884 io.k8s.api.resource.v1.DeviceClassConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2273, 0, 0, 44224, 0}, /* 885 io.k8s.api.resource.v1.DeviceConfiguration */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2274, 0, 0, 44267, 0}, /* 886 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 884, 0, 0, 16}, /* 887  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 44316, 0}, /* 888 io.k8s.api.resource.v1.DeviceClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 879, 0, 0, 0}, /* 889  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2280, 0, 0, 44355, 0}, /* 890 io.k8s.api.resource.v1.ResourceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2285, 0, 0, 44392, 0}, /* 891 io.k8s.api.resource.v1.ResourceClaimSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2286, 0, 0, 44433, 0}, /* 892 io.k8s.api.resource.v1.DeviceClaim */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2289, 0, 0, 44468, 0}, /* 893 io.k8s.api.resource.v1.DeviceRequest */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2292, 0, 0, 44505, 0}, /* 894 io.k8s.api.resource.v1.ExactDeviceRequest */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44591, 44547, 0}, /* 895 io.k8s.api.resource.v1.DeviceAllocationMode */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2299, 0, 0, 44606, 0}, /* 896 io.k8s.api.resource.v1.DeviceToleration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44694, 44646, 0}, /* 897 io.k8s.api.resource.v1.DeviceTolerationOperator */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44748, 44707, 0}, /* 898 io.k8s.api.resource.v1.DeviceTaintEffect */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 896, 0, 0, 16}, /* 899  */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2304, 0, 0, 44774, 0}, /* 900 io.k8s.api.resource.v1.CapacityRequirements */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 44818, 0}, /* 901 map[v1.QualifiedName]resource.Quantity */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2305, 0, 0, 44857, 0}, /* 902 io.k8s.api.resource.v1.DeviceSubRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 902, 0, 0, 16}, /* 903  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 893, 0, 0, 16}, /* 904  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2312, 0, 0, 44897, 0}, /* 905 io.k8s.api.resource.v1.DeviceConstraint */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 44937, 0}, /* 906 io.k8s.api.resource.v1.FullyQualifiedName */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 905, 0, 0, 16}, /* 907  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2315, 0, 0, 44979, 0}, /* 908 io.k8s.api.resource.v1.DeviceClaimConfiguration */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 908, 0, 0, 16}, /* 909  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2318, 0, 0, 45027, 0}, /* 910 io.k8s.api.resource.v1.ResourceClaimStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2321, 0, 0, 45070, 0}, /* 911 io.k8s.api.resource.v1.AllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2324, 0, 0, 45110, 0}, /* 912 io.k8s.api.resource.v1.DeviceAllocationResult */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2326, 0, 0, 45156, 0}, /* 913 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 913, 0, 0, 16}, /* 914  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2336, 0, 0, 45209, 0}, /* 915 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45308, 45262, 0}, /* 916 io.k8s.api.resource.v1.AllocationConfigSource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 915, 0, 0, 16}, /* 917  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2340, 0, 0, 45328, 0}, /* 918 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 918, 12419, 0, 16}, /* 919  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2344, 0, 0, 45382, 0}, /* 920 io.k8s.api.resource.v1.AllocatedDeviceStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2351, 0, 0, 45427, 0}, /* 921 io.k8s.api.resource.v1.NetworkDeviceData */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 920, 45468, 0, 16}, /* 922  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2354, 0, 0, 45496, 0}, /* 923 io.k8s.api.resource.v1.ResourceClaimList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 890, 0, 0, 0}, /* 924  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 45537, 0}, /* 925 io.k8s.api.resource.v1.ResourceClaimTemplate */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2362, 0, 0, 45582, 0}, /* 926 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2364, 0, 0, 45631, 0}, /* 927 io.k8s.api.resource.v1.ResourceClaimTemplateList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 925, 0, 0, 0}, /* 928  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2368, 0, 0, 45680, 0}, /* 929 io.k8s.api.resource.v1.ResourceSlice */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2372, 0, 0, 45717, 0}, /* 930 io.k8s.api.resource.v1.ResourceSliceSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2380, 0, 0, 45758, 0}, /* 931 io.k8s.api.resource.v1.ResourcePool */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2383, 0, 0, 45794, 0}, /* 932 io.k8s.api.resource.v1.Device */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2396, 0, 0, 45824, 0}, /* 933 io.k8s.api.resource.v1.DeviceAttribute */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 16}, /* 934  */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 933, 0, 45863, 0}, /* 935 map[v1.QualifiedName]v1.DeviceAttribute */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2404, 0, 0, 45903, 0}, /* 936 io.k8s.api.resource.v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2406, 0, 0, 45941, 0}, /* 937 io.k8s.api.resource.v1.CapacityRequestPolicy */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 16}, /* 938  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2409, 0, 0, 45986, 0}, /* 939 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 936, 0, 46036, 0}, /* 940 map[v1.QualifiedName]v1.DeviceCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2412, 0, 0, 46075, 0}, /* 941 io.k8s.api.resource.v1.DeviceCounterConsumption */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2414, 0, 0, 46123, 0}, /* 942 io.k8s.api.resource.v1.Counter */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 942, 0, 0, 0}, /* 943  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 941, 0, 0, 16}, /* 944  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2415, 0, 0, 46154, 0}, /* 945 io.k8s.api.resource.v1.DeviceTaint */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 945, 0, 0, 16}, /* 946  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2419, 0, 0, 46189, 0}, /* 947 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46243, 0}, /* 948 io.k8s.api.resource.v1.QualifiedName */
-    {SCHEMA_MAP, LIST_MAP, 0, 0, 947, 0, 46280, 0}, /* 949 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 932, 0, 0, 16}, /* 950  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2421, 0, 0, 46334, 0}, /* 951 io.k8s.api.resource.v1.CounterSet */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 951, 0, 0, 16}, /* 952  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2423, 0, 0, 46368, 0}, /* 953 io.k8s.api.resource.v1.ResourceSliceList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 929, 0, 0, 0}, /* 954  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2427, 0, 0, 46409, 0}, /* 955 io.k8s.api.scheduling.v1.PriorityClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2434, 0, 0, 46448, 0}, /* 956 io.k8s.api.scheduling.v1.PriorityClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 955, 0, 0, 0}, /* 957  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2438, 0, 0, 46491, 0}, /* 958 io.k8s.api.storage.v1.CSIDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 11, 2442, 0, 0, 46523, 0}, /* 959 io.k8s.api.storage.v1.CSIDriverSpec */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46559, 0}, /* 960 io.k8s.api.storage.v1.VolumeLifecycleMode */
-    {SCHEMA_LIST, LIST_SET, 0, 0, 960, 0, 0, 16}, /* 961  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46601, 0}, /* 962 io.k8s.api.storage.v1.FSGroupPolicy */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2453, 0, 0, 46637, 0}, /* 963 io.k8s.api.storage.v1.TokenRequest */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 963, 0, 0, 16}, /* 964  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2455, 0, 0, 46672, 0}, /* 965 io.k8s.api.storage.v1.CSIDriverList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 958, 0, 0, 0}, /* 966  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2459, 0, 0, 46708, 0}, /* 967 io.k8s.api.storage.v1.CSINode */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2463, 0, 0, 46738, 0}, /* 968 io.k8s.api.storage.v1.CSINodeSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2464, 0, 0, 46772, 0}, /* 969 io.k8s.api.storage.v1.CSINodeDriver */
-    {SCHEMA_OBJECT, LIST_MAP, 1, 2468, 0, 0, 46808, 0}, /* 970 io.k8s.api.storage.v1.VolumeNodeResources */
-    {SCHEMA_LIST, LIST_MAP, 0, 0, 969, 19312, 0, 16}, /* 971  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2469, 0, 0, 46850, 0}, /* 972 io.k8s.api.storage.v1.CSINodeList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0, 0}, /* 973  */
-    {SCHEMA_OBJECT, LIST_MAP, 7, 2473, 0, 0, 46884, 0}, /* 974 io.k8s.api.storage.v1.CSIStorageCapacity */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2480, 0, 0, 46925, 0}, /* 975 io.k8s.api.storage.v1.CSIStorageCapacityList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 974, 0, 0, 0}, /* 976  */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2484, 0, 0, 46970, 0}, /* 977 io.k8s.api.storage.v1.StorageClass */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 47045, 47005, 0}, /* 978 io.k8s.api.storage.v1.VolumeBindingMode */
-    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2494, 0, 0, 47076, 0}, /* 979 io.k8s.api.core.v1.TopologySelectorTerm */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2495, 0, 0, 47116, 0}, /* 980 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 980, 0, 0, 16}, /* 981  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 979, 0, 0, 16}, /* 982  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2497, 0, 0, 47168, 0}, /* 983 io.k8s.api.storage.v1.StorageClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 977, 0, 0, 0}, /* 984  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2501, 0, 0, 47207, 0}, /* 985 io.k8s.api.storage.v1.VolumeAttachment */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2506, 0, 0, 47246, 0}, /* 986 io.k8s.api.storage.v1.VolumeAttachmentSpec */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2509, 0, 0, 47289, 0}, /* 987 io.k8s.api.storage.v1.VolumeAttachmentSource */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2511, 0, 0, 47334, 0}, /* 988 io.k8s.api.storage.v1.VolumeAttachmentStatus */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2515, 0, 0, 47379, 0}, /* 989 io.k8s.api.storage.v1.VolumeError */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2518, 0, 0, 47413, 0}, /* 990 io.k8s.api.storage.v1.VolumeAttachmentList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 985, 0, 0, 0}, /* 991  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2522, 0, 0, 47456, 0}, /* 992 io.k8s.api.storage.v1.VolumeAttributesClass */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2527, 0, 0, 47500, 0}, /* 993 io.k8s.api.storage.v1.VolumeAttributesClassList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 992, 0, 0, 0}, /* 994  */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2531, 0, 0, 47548, 0}, /* 995 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 5, 2536, 0, 0, 47599, 0}, /* 996 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2541, 0, 0, 47650, 0}, /* 997 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2547, 0, 0, 47700, 0}, /* 998 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2550, 0, 0, 47748, 0}, /* 999 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 47797, 0}, /* 1000 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2563, 0, 0, 47855, 0}, /* 1001 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2565, 0, 0, 47903, 0}, /* 1002 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2568, 0, 0, 47962, 0}, /* 1003 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1002, 0, 0, 0}, /* 1004  */
-    {SCHEMA_OBJECT, LIST_MAP, 6, 2572, 0, 0, 48025, 0}, /* 1005 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2578, 0, 0, 48071, 0}, /* 1006 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1006, 0, 0, 16}, /* 1007  */
-    {SCHEMA_OBJECT, LIST_MAP, 2, 2580, 0, 0, 48133, 0}, /* 1008 io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1008, 0, 0, 16}, /* 1009  */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2582, 0, 0, 48196, 0}, /* 1010 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1005, 0, 0, 16}, /* 1011  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2585, 0, 0, 48246, 0}, /* 1012 io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
-    {SCHEMA_OBJECT, LIST_MAP, 10, 2589, 0, 0, 48299, 0}, /* 1013 io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 48348, 0}, /* 1014 io.k8s.apimachinery.pkg.apis.meta.v1.Verbs */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1013, 0, 0, 16}, /* 1015  */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2599, 0, 0, 48391, 0}, /* 1016 io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
-    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 48440, 0}, /* 1017 io.k8s.apimachinery.pkg.apis.meta.v1.Patch */
-    {SCHEMA_OBJECT, LIST_MAP, 13, 2603, 0, 0, 48483, 0}, /* 1018 io.k8s.apimachinery.pkg.version.Info */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2616, 0, 0, 48520, 0}, /* 1019 io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2620, 0, 0, 48569, 0}, /* 1020 io.k8s.api.apidiscovery.v2.APIGroupDiscovery */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2624, 0, 0, 48614, 0}, /* 1021 io.k8s.api.apidiscovery.v2.APIVersionDiscovery */
-    {SCHEMA_OBJECT, LIST_MAP, 8, 2627, 0, 0, 48661, 0}, /* 1022 io.k8s.api.apidiscovery.v2.APIResourceDiscovery */
-    {SCHEMA_OBJECT, LIST_MAP, 3, 2635, 0, 0, 48709, 0}, /* 1023 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionKind */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 48763, 0}, /* 1024 io.k8s.api.apidiscovery.v2.ResourceScope */
-    {SCHEMA_OBJECT, LIST_MAP, 4, 2638, 0, 0, 48804, 0}, /* 1025 io.k8s.api.apidiscovery.v2.APISubresourceDiscovery */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1023, 0, 0, 0}, /* 1026  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1025, 0, 0, 0}, /* 1027  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1022, 0, 0, 0}, /* 1028  */
-    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 48855, 0}, /* 1029 io.k8s.api.apidiscovery.v2.DiscoveryFreshness */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1021, 0, 0, 0}, /* 1030  */
-    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1020, 0, 0, 0}, /* 1031  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2075, 0, 0, 41506, 0}, /* 792 io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics */
+    {SCHEMA_DURATION, LIST_ATOMIC, 0, 0, 0, 0, 41558, 0}, /* 793 io.k8s.apimachinery.pkg.apis.meta.v1.Duration */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2081, 0, 0, 41604, 0}, /* 794 io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetricsList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 792, 0, 0, 0}, /* 795  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2085, 0, 0, 41660, 0}, /* 796 io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2091, 0, 0, 41711, 0}, /* 797 io.k8s.metrics.pkg.apis.metrics.v1beta1.ContainerMetrics */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 797, 0, 0, 0}, /* 798  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2093, 0, 0, 41768, 0}, /* 799 io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetricsList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 796, 0, 0, 0}, /* 800  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2097, 0, 0, 41823, 0}, /* 801 io.k8s.api.networking.v1.IPAddress */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2101, 0, 0, 41858, 0}, /* 802 io.k8s.api.networking.v1.IPAddressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2102, 0, 0, 41897, 0}, /* 803 io.k8s.api.networking.v1.ParentReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2106, 0, 0, 41938, 0}, /* 804 io.k8s.api.networking.v1.IPAddressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 801, 0, 0, 0}, /* 805  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2110, 0, 0, 41977, 0}, /* 806 io.k8s.api.networking.v1.Ingress */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2115, 0, 0, 42010, 0}, /* 807 io.k8s.api.networking.v1.IngressSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2119, 0, 0, 42047, 0}, /* 808 io.k8s.api.networking.v1.IngressBackend */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2121, 0, 0, 42087, 0}, /* 809 io.k8s.api.networking.v1.IngressServiceBackend */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 2, 2123, 0, 0, 42134, 0}, /* 810 io.k8s.api.networking.v1.ServiceBackendPort */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2125, 0, 0, 42178, 0}, /* 811 io.k8s.api.networking.v1.IngressTLS */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 811, 0, 0, 16}, /* 812  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2127, 0, 0, 42214, 0}, /* 813 io.k8s.api.networking.v1.IngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2130, 0, 0, 42251, 0}, /* 814 io.k8s.api.networking.v1.IngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2131, 0, 0, 42293, 0}, /* 815 io.k8s.api.networking.v1.HTTPIngressRuleValue */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2132, 0, 0, 42339, 0}, /* 816 io.k8s.api.networking.v1.HTTPIngressPath */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 42414, 42380, 0}, /* 817 io.k8s.api.networking.v1.PathType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 816, 0, 0, 16}, /* 818  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 813, 0, 0, 16}, /* 819  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2135, 0, 0, 42450, 0}, /* 820 io.k8s.api.networking.v1.IngressStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2136, 0, 0, 42489, 0}, /* 821 io.k8s.api.networking.v1.IngressLoadBalancerStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2137, 0, 0, 42540, 0}, /* 822 io.k8s.api.networking.v1.IngressLoadBalancerIngress */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 1166, 0, 0, 42592, 0}, /* 823 io.k8s.api.networking.v1.IngressPortStatus */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 823, 0, 0, 16}, /* 824  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 822, 0, 0, 16}, /* 825  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2140, 0, 0, 42635, 0}, /* 826 io.k8s.api.networking.v1.IngressClass */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2144, 0, 0, 42673, 0}, /* 827 io.k8s.api.networking.v1.IngressClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2146, 0, 0, 42715, 0}, /* 828 io.k8s.api.networking.v1.IngressClassParametersReference */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2151, 0, 0, 42772, 0}, /* 829 io.k8s.api.networking.v1.IngressClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 826, 0, 0, 0}, /* 830  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2155, 0, 0, 42814, 0}, /* 831 io.k8s.api.networking.v1.IngressList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 806, 0, 0, 0}, /* 832  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2159, 0, 0, 42851, 0}, /* 833 io.k8s.api.networking.v1.NetworkPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2163, 0, 0, 42890, 0}, /* 834 io.k8s.api.networking.v1.NetworkPolicySpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2167, 0, 0, 42933, 0}, /* 835 io.k8s.api.networking.v1.NetworkPolicyIngressRule */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2169, 0, 0, 42983, 0}, /* 836 io.k8s.api.networking.v1.NetworkPolicyPort */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 836, 0, 0, 16}, /* 837  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2172, 0, 0, 43026, 0}, /* 838 io.k8s.api.networking.v1.NetworkPolicyPeer */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2175, 0, 0, 43069, 0}, /* 839 io.k8s.api.networking.v1.IPBlock */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 838, 0, 0, 16}, /* 840  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 835, 0, 0, 16}, /* 841  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2177, 0, 0, 43102, 0}, /* 842 io.k8s.api.networking.v1.NetworkPolicyEgressRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 842, 0, 0, 16}, /* 843  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43187, 43151, 0}, /* 844 io.k8s.api.networking.v1.PolicyType */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 844, 0, 0, 16}, /* 845  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2179, 0, 0, 43202, 0}, /* 846 io.k8s.api.networking.v1.NetworkPolicyList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 833, 0, 0, 0}, /* 847  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2183, 0, 0, 43245, 0}, /* 848 io.k8s.api.networking.v1.ServiceCIDR */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2188, 0, 0, 43282, 0}, /* 849 io.k8s.api.networking.v1.ServiceCIDRSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2189, 0, 0, 43323, 0}, /* 850 io.k8s.api.networking.v1.ServiceCIDRStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2190, 0, 0, 43366, 0}, /* 851 io.k8s.api.networking.v1.ServiceCIDRList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 848, 0, 0, 0}, /* 852  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2194, 0, 0, 43407, 0}, /* 853 io.k8s.api.node.v1.RuntimeClass */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2200, 0, 0, 43439, 0}, /* 854 io.k8s.api.node.v1.Overhead */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2201, 0, 0, 43467, 0}, /* 855 io.k8s.api.node.v1.Scheduling */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2203, 0, 0, 43497, 0}, /* 856 io.k8s.api.node.v1.RuntimeClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 853, 0, 0, 0}, /* 857  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2207, 0, 0, 43533, 0}, /* 858 io.k8s.api.policy.v1.Eviction */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2211, 0, 0, 43563, 0}, /* 859 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2219, 0, 0, 43614, 0}, /* 860 io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 43665, 0}, /* 861 io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2221, 0, 0, 43722, 0}, /* 862 io.k8s.api.policy.v1.PodDisruptionBudget */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2226, 0, 0, 43763, 0}, /* 863 io.k8s.api.policy.v1.PodDisruptionBudgetSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 43860, 43808, 0}, /* 864 io.k8s.api.policy.v1.UnhealthyPodEvictionPolicyType */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2230, 0, 0, 43888, 0}, /* 865 io.k8s.api.policy.v1.PodDisruptionBudgetStatus */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 6, 0, 0, 0}, /* 866  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2237, 0, 0, 43935, 0}, /* 867 io.k8s.api.policy.v1.PodDisruptionBudgetList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 862, 0, 0, 0}, /* 868  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2241, 0, 0, 43980, 0}, /* 869 io.k8s.api.rbac.v1.ClusterRole */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2246, 0, 0, 44011, 0}, /* 870 io.k8s.api.rbac.v1.PolicyRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 870, 0, 0, 16}, /* 871  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2251, 0, 0, 44041, 0}, /* 872 io.k8s.api.rbac.v1.AggregationRule */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 150, 0, 0, 16}, /* 873  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2252, 0, 0, 44076, 0}, /* 874 io.k8s.api.rbac.v1.ClusterRoleBinding */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 4, 2257, 0, 0, 44114, 0}, /* 875 io.k8s.api.rbac.v1.Subject */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 875, 0, 0, 16}, /* 876  */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 3, 2261, 0, 0, 44141, 0}, /* 877 io.k8s.api.rbac.v1.RoleRef */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2264, 0, 0, 44168, 0}, /* 878 io.k8s.api.rbac.v1.ClusterRoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 874, 0, 0, 0}, /* 879  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2268, 0, 0, 44210, 0}, /* 880 io.k8s.api.rbac.v1.ClusterRoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 869, 0, 0, 0}, /* 881  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2272, 0, 0, 44245, 0}, /* 882 io.k8s.api.rbac.v1.Role */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2252, 0, 0, 44269, 0}, /* 883 io.k8s.api.rbac.v1.RoleBinding */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2276, 0, 0, 44300, 0}, /* 884 io.k8s.api.rbac.v1.RoleBindingList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 883, 0, 0, 0}, /* 885  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2280, 0, 0, 44335, 0}, /* 886 io.k8s.api.rbac.v1.RoleList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 882, 0, 0, 0}, /* 887  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2284, 0, 0, 44363, 0}, /* 888 io.k8s.api.resource.v1.DeviceClass */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2288, 0, 0, 44398, 0}, /* 889 io.k8s.api.resource.v1.DeviceClassSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2291, 0, 0, 44437, 0}, /* 890 io.k8s.api.resource.v1.DeviceSelector */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2292, 0, 0, 44475, 0}, /* 891 io.k8s.api.resource.v1.CELDeviceSelector */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 890, 0, 0, 16}, /* 892  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2293, 0, 0, 44516, 0}, /* 893 io.k8s.api.resource.v1.DeviceClassConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2295, 0, 0, 44564, 0}, /* 894 io.k8s.api.resource.v1.DeviceConfiguration */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2296, 0, 0, 44607, 0}, /* 895 io.k8s.api.resource.v1.OpaqueDeviceConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 893, 0, 0, 16}, /* 896  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2298, 0, 0, 44656, 0}, /* 897 io.k8s.api.resource.v1.DeviceClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 888, 0, 0, 0}, /* 898  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2302, 0, 0, 44695, 0}, /* 899 io.k8s.api.resource.v1.ResourceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2307, 0, 0, 44732, 0}, /* 900 io.k8s.api.resource.v1.ResourceClaimSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2308, 0, 0, 44773, 0}, /* 901 io.k8s.api.resource.v1.DeviceClaim */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2311, 0, 0, 44808, 0}, /* 902 io.k8s.api.resource.v1.DeviceRequest */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2314, 0, 0, 44845, 0}, /* 903 io.k8s.api.resource.v1.ExactDeviceRequest */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 44931, 44887, 0}, /* 904 io.k8s.api.resource.v1.DeviceAllocationMode */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2321, 0, 0, 44946, 0}, /* 905 io.k8s.api.resource.v1.DeviceToleration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45034, 44986, 0}, /* 906 io.k8s.api.resource.v1.DeviceTolerationOperator */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45088, 45047, 0}, /* 907 io.k8s.api.resource.v1.DeviceTaintEffect */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 905, 0, 0, 16}, /* 908  */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2326, 0, 0, 45114, 0}, /* 909 io.k8s.api.resource.v1.CapacityRequirements */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 52, 0, 45158, 0}, /* 910 map[v1.QualifiedName]resource.Quantity */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2327, 0, 0, 45197, 0}, /* 911 io.k8s.api.resource.v1.DeviceSubRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 911, 0, 0, 16}, /* 912  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 902, 0, 0, 16}, /* 913  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2334, 0, 0, 45237, 0}, /* 914 io.k8s.api.resource.v1.DeviceConstraint */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 45277, 0}, /* 915 io.k8s.api.resource.v1.FullyQualifiedName */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 914, 0, 0, 16}, /* 916  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2337, 0, 0, 45319, 0}, /* 917 io.k8s.api.resource.v1.DeviceClaimConfiguration */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 917, 0, 0, 16}, /* 918  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2340, 0, 0, 45367, 0}, /* 919 io.k8s.api.resource.v1.ResourceClaimStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2343, 0, 0, 45410, 0}, /* 920 io.k8s.api.resource.v1.AllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2346, 0, 0, 45450, 0}, /* 921 io.k8s.api.resource.v1.DeviceAllocationResult */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2348, 0, 0, 45496, 0}, /* 922 io.k8s.api.resource.v1.DeviceRequestAllocationResult */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 922, 0, 0, 16}, /* 923  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2358, 0, 0, 45549, 0}, /* 924 io.k8s.api.resource.v1.DeviceAllocationConfiguration */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 45648, 45602, 0}, /* 925 io.k8s.api.resource.v1.AllocationConfigSource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 924, 0, 0, 16}, /* 926  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2362, 0, 0, 45668, 0}, /* 927 io.k8s.api.resource.v1.ResourceClaimConsumerReference */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 927, 12442, 0, 16}, /* 928  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2366, 0, 0, 45722, 0}, /* 929 io.k8s.api.resource.v1.AllocatedDeviceStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2373, 0, 0, 45767, 0}, /* 930 io.k8s.api.resource.v1.NetworkDeviceData */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 929, 45808, 0, 16}, /* 931  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2376, 0, 0, 45836, 0}, /* 932 io.k8s.api.resource.v1.ResourceClaimList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 899, 0, 0, 0}, /* 933  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2380, 0, 0, 45877, 0}, /* 934 io.k8s.api.resource.v1.ResourceClaimTemplate */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2384, 0, 0, 45922, 0}, /* 935 io.k8s.api.resource.v1.ResourceClaimTemplateSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2386, 0, 0, 45971, 0}, /* 936 io.k8s.api.resource.v1.ResourceClaimTemplateList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 934, 0, 0, 0}, /* 937  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2390, 0, 0, 46020, 0}, /* 938 io.k8s.api.resource.v1.ResourceSlice */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2394, 0, 0, 46057, 0}, /* 939 io.k8s.api.resource.v1.ResourceSliceSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2402, 0, 0, 46098, 0}, /* 940 io.k8s.api.resource.v1.ResourcePool */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2405, 0, 0, 46134, 0}, /* 941 io.k8s.api.resource.v1.Device */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2418, 0, 0, 46164, 0}, /* 942 io.k8s.api.resource.v1.DeviceAttribute */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 9, 0, 0, 16}, /* 943  */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 942, 0, 46203, 0}, /* 944 map[v1.QualifiedName]v1.DeviceAttribute */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2426, 0, 0, 46243, 0}, /* 945 io.k8s.api.resource.v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2428, 0, 0, 46281, 0}, /* 946 io.k8s.api.resource.v1.CapacityRequestPolicy */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 52, 0, 0, 16}, /* 947  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2431, 0, 0, 46326, 0}, /* 948 io.k8s.api.resource.v1.CapacityRequestPolicyRange */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 945, 0, 46376, 0}, /* 949 map[v1.QualifiedName]v1.DeviceCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2434, 0, 0, 46415, 0}, /* 950 io.k8s.api.resource.v1.DeviceCounterConsumption */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2436, 0, 0, 46463, 0}, /* 951 io.k8s.api.resource.v1.Counter */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 951, 0, 0, 0}, /* 952  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 950, 0, 0, 16}, /* 953  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2437, 0, 0, 46494, 0}, /* 954 io.k8s.api.resource.v1.DeviceTaint */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 954, 0, 0, 16}, /* 955  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2441, 0, 0, 46529, 0}, /* 956 io.k8s.api.resource.v1.NodeAllocatableResourceMapping */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46583, 0}, /* 957 io.k8s.api.resource.v1.QualifiedName */
+    {SCHEMA_MAP, LIST_MAP, 0, 0, 956, 0, 46620, 0}, /* 958 map[v1.ResourceName]v1.NodeAllocatableResourceMapping */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 941, 0, 0, 16}, /* 959  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2443, 0, 0, 46674, 0}, /* 960 io.k8s.api.resource.v1.CounterSet */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 960, 0, 0, 16}, /* 961  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2445, 0, 0, 46708, 0}, /* 962 io.k8s.api.resource.v1.ResourceSliceList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 938, 0, 0, 0}, /* 963  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2449, 0, 0, 46749, 0}, /* 964 io.k8s.api.scheduling.v1.PriorityClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2456, 0, 0, 46788, 0}, /* 965 io.k8s.api.scheduling.v1.PriorityClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 964, 0, 0, 0}, /* 966  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2460, 0, 0, 46831, 0}, /* 967 io.k8s.api.storage.v1.CSIDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 11, 2464, 0, 0, 46863, 0}, /* 968 io.k8s.api.storage.v1.CSIDriverSpec */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46899, 0}, /* 969 io.k8s.api.storage.v1.VolumeLifecycleMode */
+    {SCHEMA_LIST, LIST_SET, 0, 0, 969, 0, 0, 16}, /* 970  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 46941, 0}, /* 971 io.k8s.api.storage.v1.FSGroupPolicy */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2475, 0, 0, 46977, 0}, /* 972 io.k8s.api.storage.v1.TokenRequest */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 972, 0, 0, 16}, /* 973  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2477, 0, 0, 47012, 0}, /* 974 io.k8s.api.storage.v1.CSIDriverList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 967, 0, 0, 0}, /* 975  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2481, 0, 0, 47048, 0}, /* 976 io.k8s.api.storage.v1.CSINode */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2485, 0, 0, 47078, 0}, /* 977 io.k8s.api.storage.v1.CSINodeSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2486, 0, 0, 47112, 0}, /* 978 io.k8s.api.storage.v1.CSINodeDriver */
+    {SCHEMA_OBJECT, LIST_MAP, 1, 2490, 0, 0, 47148, 0}, /* 979 io.k8s.api.storage.v1.VolumeNodeResources */
+    {SCHEMA_LIST, LIST_MAP, 0, 0, 978, 19335, 0, 16}, /* 980  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2491, 0, 0, 47190, 0}, /* 981 io.k8s.api.storage.v1.CSINodeList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 976, 0, 0, 0}, /* 982  */
+    {SCHEMA_OBJECT, LIST_MAP, 7, 2495, 0, 0, 47224, 0}, /* 983 io.k8s.api.storage.v1.CSIStorageCapacity */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2502, 0, 0, 47265, 0}, /* 984 io.k8s.api.storage.v1.CSIStorageCapacityList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 983, 0, 0, 0}, /* 985  */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2506, 0, 0, 47310, 0}, /* 986 io.k8s.api.storage.v1.StorageClass */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 47385, 47345, 0}, /* 987 io.k8s.api.storage.v1.VolumeBindingMode */
+    {SCHEMA_OBJECT, LIST_ATOMIC, 1, 2516, 0, 0, 47416, 0}, /* 988 io.k8s.api.core.v1.TopologySelectorTerm */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2517, 0, 0, 47456, 0}, /* 989 io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 989, 0, 0, 16}, /* 990  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 988, 0, 0, 16}, /* 991  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2519, 0, 0, 47508, 0}, /* 992 io.k8s.api.storage.v1.StorageClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 986, 0, 0, 0}, /* 993  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2523, 0, 0, 47547, 0}, /* 994 io.k8s.api.storage.v1.VolumeAttachment */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2528, 0, 0, 47586, 0}, /* 995 io.k8s.api.storage.v1.VolumeAttachmentSpec */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2531, 0, 0, 47629, 0}, /* 996 io.k8s.api.storage.v1.VolumeAttachmentSource */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2533, 0, 0, 47674, 0}, /* 997 io.k8s.api.storage.v1.VolumeAttachmentStatus */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2537, 0, 0, 47719, 0}, /* 998 io.k8s.api.storage.v1.VolumeError */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2540, 0, 0, 47753, 0}, /* 999 io.k8s.api.storage.v1.VolumeAttachmentList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 994, 0, 0, 0}, /* 1000  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2544, 0, 0, 47796, 0}, /* 1001 io.k8s.api.storage.v1.VolumeAttributesClass */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2549, 0, 0, 47840, 0}, /* 1002 io.k8s.api.storage.v1.VolumeAttributesClassList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1001, 0, 0, 0}, /* 1003  */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2553, 0, 0, 47888, 0}, /* 1004 io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 5, 2558, 0, 0, 47939, 0}, /* 1005 io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2563, 0, 0, 47990, 0}, /* 1006 io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2569, 0, 0, 48040, 0}, /* 1007 io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2572, 0, 0, 48088, 0}, /* 1008 io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 48137, 0}, /* 1009 io.k8s.apimachinery.pkg.apis.meta.v1.ResourceVersionMatch */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2585, 0, 0, 48195, 0}, /* 1010 io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2587, 0, 0, 48243, 0}, /* 1011 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2590, 0, 0, 48302, 0}, /* 1012 io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1011, 0, 0, 0}, /* 1013  */
+    {SCHEMA_OBJECT, LIST_MAP, 6, 2594, 0, 0, 48365, 0}, /* 1014 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2600, 0, 0, 48411, 0}, /* 1015 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1015, 0, 0, 16}, /* 1016  */
+    {SCHEMA_OBJECT, LIST_MAP, 2, 2602, 0, 0, 48473, 0}, /* 1017 io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1017, 0, 0, 16}, /* 1018  */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2604, 0, 0, 48536, 0}, /* 1019 io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1014, 0, 0, 16}, /* 1020  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2607, 0, 0, 48586, 0}, /* 1021 io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList */
+    {SCHEMA_OBJECT, LIST_MAP, 10, 2611, 0, 0, 48639, 0}, /* 1022 io.k8s.apimachinery.pkg.apis.meta.v1.APIResource */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 1, 2, 0, 48688, 0}, /* 1023 io.k8s.apimachinery.pkg.apis.meta.v1.Verbs */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1022, 0, 0, 16}, /* 1024  */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2621, 0, 0, 48731, 0}, /* 1025 io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions */
+    {SCHEMA_OBJECT, LIST_MAP, 0, 0, 0, 0, 48780, 0}, /* 1026 io.k8s.apimachinery.pkg.apis.meta.v1.Patch */
+    {SCHEMA_OBJECT, LIST_MAP, 13, 2625, 0, 0, 48823, 0}, /* 1027 io.k8s.apimachinery.pkg.version.Info */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2638, 0, 0, 48860, 0}, /* 1028 io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2642, 0, 0, 48909, 0}, /* 1029 io.k8s.api.apidiscovery.v2.APIGroupDiscovery */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2646, 0, 0, 48954, 0}, /* 1030 io.k8s.api.apidiscovery.v2.APIVersionDiscovery */
+    {SCHEMA_OBJECT, LIST_MAP, 8, 2649, 0, 0, 49001, 0}, /* 1031 io.k8s.api.apidiscovery.v2.APIResourceDiscovery */
+    {SCHEMA_OBJECT, LIST_MAP, 3, 2657, 0, 0, 49049, 0}, /* 1032 io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionKind */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 49103, 0}, /* 1033 io.k8s.api.apidiscovery.v2.ResourceScope */
+    {SCHEMA_OBJECT, LIST_MAP, 4, 2660, 0, 0, 49144, 0}, /* 1034 io.k8s.api.apidiscovery.v2.APISubresourceDiscovery */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1032, 0, 0, 0}, /* 1035  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1034, 0, 0, 0}, /* 1036  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1031, 0, 0, 0}, /* 1037  */
+    {SCHEMA_STRING, LIST_ATOMIC, 0, 0, 0, 0, 49195, 0}, /* 1038 io.k8s.api.apidiscovery.v2.DiscoveryFreshness */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1030, 0, 0, 0}, /* 1039  */
+    {SCHEMA_LIST, LIST_ATOMIC, 0, 0, 1029, 0, 0, 0}, /* 1040  */
 };
 
 const struct schema_root SCHEMA_ROOTS[] = {
-    {0, 48901, 48904, 1}, /* /v1 Binding */
-    {0, 48901, 48912, 17}, /* /v1 ComponentStatus */
-    {0, 48901, 48928, 22}, /* /v1 ComponentStatusList */
-    {0, 48901, 48948, 26}, /* /v1 ConfigMap */
-    {0, 48901, 48958, 29}, /* /v1 ConfigMapList */
-    {0, 48901, 48972, 31}, /* /v1 Endpoints */
-    {0, 48901, 48982, 40}, /* /v1 EndpointsList */
-    {0, 48901, 48996, 42}, /* /v1 Event */
-    {0, 48901, 49002, 46}, /* /v1 EventList */
-    {0, 48901, 49012, 48}, /* /v1 LimitRange */
-    {0, 48901, 49023, 55}, /* /v1 LimitRangeList */
-    {0, 48901, 49038, 57}, /* /v1 List */
-    {0, 48901, 49043, 60}, /* /v1 Namespace */
-    {0, 48901, 49053, 69}, /* /v1 NamespaceList */
-    {0, 48901, 49067, 71}, /* /v1 Node */
-    {0, 48901, 49072, 102}, /* /v1 NodeList */
-    {0, 48901, 49081, 104}, /* /v1 NodeProxyOptions */
-    {0, 48901, 49098, 105}, /* /v1 PersistentVolume */
-    {0, 48901, 49115, 148}, /* /v1 PersistentVolumeClaim */
-    {0, 48901, 49137, 166}, /* /v1 PersistentVolumeClaimList */
-    {0, 48901, 49163, 168}, /* /v1 PersistentVolumeList */
-    {0, 48901, 49184, 170}, /* /v1 Pod */
-    {0, 48901, 49188, 363}, /* /v1 PodAttachOptions */
-    {0, 48901, 49205, 364}, /* /v1 PodExecOptions */
-    {0, 48901, 49220, 365}, /* /v1 PodList */
-    {0, 48901, 49228, 367}, /* /v1 PodLogOptions */
-    {0, 48901, 49242, 368}, /* /v1 PodPortForwardOptions */
-    {0, 48901, 49264, 370}, /* /v1 PodProxyOptions */
-    {0, 48901, 49280, 371}, /* /v1 PodStatusResult */
-    {0, 48901, 49296, 372}, /* /v1 PodTemplate */
-    {0, 48901, 49308, 374}, /* /v1 PodTemplateList */
-    {0, 48901, 49324, 376}, /* /v1 RangeAllocation */
-    {0, 48901, 49340, 377}, /* /v1 ReplicationController */
-    {0, 48901, 49362, 383}, /* /v1 ReplicationControllerList */
-    {0, 48901, 49388, 385}, /* /v1 ResourceQuota */
-    {0, 48901, 49402, 394}, /* /v1 ResourceQuotaList */
-    {0, 48901, 49420, 396}, /* /v1 Secret */
-    {0, 48901, 49427, 398}, /* /v1 SecretList */
-    {0, 48901, 49438, 400}, /* /v1 SerializedReference */
-    {0, 48901, 49458, 401}, /* /v1 Service */
-    {0, 48901, 49466, 424}, /* /v1 ServiceAccount */
-    {0, 48901, 49481, 427}, /* /v1 ServiceAccountList */
-    {0, 48901, 49500, 429}, /* /v1 ServiceList */
-    {0, 48901, 49512, 431}, /* /v1 ServiceProxyOptions */
-    {49532, 48901, 49561, 432}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
-    {49532, 48901, 49585, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
-    {49532, 48901, 49616, 459}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
-    {49532, 48901, 49651, 461}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
-    {49532, 48901, 49679, 463}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
-    {49532, 48901, 49708, 470}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
-    {49532, 48901, 49741, 472}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
-    {49532, 48901, 49767, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
-    {49532, 48901, 49800, 488}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
-    {49532, 48901, 49837, 490}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
-    {49532, 48901, 49867, 492}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
-    {49532, 48901, 49898, 495}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
-    {49933, 48901, 49954, 497}, /* apiextensions.k8s.io/v1 ConversionReview */
-    {49933, 48901, 49971, 505}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
-    {49933, 48901, 49996, 549}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
-    {50025, 48901, 50048, 551}, /* apiregistration.k8s.io/v1 APIService */
-    {50025, 48901, 50059, 560}, /* apiregistration.k8s.io/v1 APIServiceList */
-    {50074, 48901, 50079, 562}, /* apps/v1 ControllerRevision */
-    {50074, 48901, 50098, 563}, /* apps/v1 ControllerRevisionList */
-    {50074, 48901, 50121, 565}, /* apps/v1 DaemonSet */
-    {50074, 48901, 50131, 574}, /* apps/v1 DaemonSetList */
-    {50074, 48901, 50145, 576}, /* apps/v1 Deployment */
-    {50074, 48901, 50156, 585}, /* apps/v1 DeploymentList */
-    {50074, 48901, 50171, 587}, /* apps/v1 ReplicaSet */
-    {50074, 48901, 50182, 593}, /* apps/v1 ReplicaSetList */
-    {50074, 48901, 50197, 595}, /* apps/v1 StatefulSet */
-    {50074, 48901, 50209, 609}, /* apps/v1 StatefulSetList */
-    {50225, 48901, 50247, 611}, /* authentication.k8s.io/v1 SelfSubjectReview */
-    {50225, 48901, 50265, 616}, /* authentication.k8s.io/v1 TokenRequest */
-    {50225, 48901, 50278, 620}, /* authentication.k8s.io/v1 TokenReview */
-    {50290, 48901, 50311, 623}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
-    {50290, 48901, 50336, 635}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
-    {50290, 48901, 50360, 637}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
-    {50290, 48901, 50383, 644}, /* authorization.k8s.io/v1 SubjectAccessReview */
-    {50403, 48901, 50415, 645}, /* autoscaling/v1 HorizontalPodAutoscaler */
-    {50403, 48901, 50439, 649}, /* autoscaling/v1 HorizontalPodAutoscalerList */
-    {50403, 48901, 50467, 651}, /* autoscaling/v1 Scale */
-    {50403, 50473, 50415, 654}, /* autoscaling/v2 HorizontalPodAutoscaler */
-    {50403, 50473, 50439, 686}, /* autoscaling/v2 HorizontalPodAutoscalerList */
-    {50476, 48901, 50482, 688}, /* batch/v1 CronJob */
-    {50476, 48901, 50490, 708}, /* batch/v1 CronJobList */
-    {50476, 48901, 50502, 710}, /* batch/v1 Job */
-    {50476, 48901, 50506, 717}, /* batch/v1 JobList */
-    {50514, 48901, 50534, 719}, /* certificates.k8s.io/v1 CertificateSigningRequest */
-    {50514, 48901, 50560, 729}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
-    {50590, 48901, 50610, 731}, /* coordination.k8s.io/v1 Lease */
-    {50590, 48901, 50616, 734}, /* coordination.k8s.io/v1 LeaseList */
-    {50626, 48901, 50643, 736}, /* discovery.k8s.io/v1 EndpointSlice */
-    {50626, 48901, 50657, 748}, /* discovery.k8s.io/v1 EndpointSliceList */
-    {50675, 48901, 48996, 750}, /* events.k8s.io/v1 Event */
-    {50675, 48901, 49002, 752}, /* events.k8s.io/v1 EventList */
-    {50689, 48901, 50718, 754}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
-    {50689, 48901, 50729, 776}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
-    {50689, 48901, 50744, 778}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
-    {50689, 48901, 50771, 790}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
-    {50802, 48901, 50814, 995}, /* meta.k8s.io/v1 CreateOptions */
-    {50802, 48901, 50828, 850}, /* meta.k8s.io/v1 DeleteOptions */
-    {50802, 48901, 50842, 998}, /* meta.k8s.io/v1 GetOptions */
-    {50802, 48901, 50853, 999}, /* meta.k8s.io/v1 ListOptions */
-    {50802, 48901, 50865, 1002}, /* meta.k8s.io/v1 PartialObjectMetadata */
-    {50802, 48901, 50887, 1003}, /* meta.k8s.io/v1 PartialObjectMetadataList */
-    {50802, 48901, 50913, 997}, /* meta.k8s.io/v1 PatchOptions */
-    {50802, 48901, 50926, 500}, /* meta.k8s.io/v1 Status */
-    {50802, 48901, 50933, 996}, /* meta.k8s.io/v1 UpdateOptions */
-    {50802, 48901, 50947, 1001}, /* meta.k8s.io/v1 WatchEvent */
-    {50958, 48901, 50976, 792}, /* networking.k8s.io/v1 IPAddress */
-    {50958, 48901, 50986, 795}, /* networking.k8s.io/v1 IPAddressList */
-    {50958, 48901, 51000, 797}, /* networking.k8s.io/v1 Ingress */
-    {50958, 48901, 51008, 817}, /* networking.k8s.io/v1 IngressClass */
-    {50958, 48901, 51021, 820}, /* networking.k8s.io/v1 IngressClassList */
-    {50958, 48901, 51038, 822}, /* networking.k8s.io/v1 IngressList */
-    {50958, 48901, 51050, 824}, /* networking.k8s.io/v1 NetworkPolicy */
-    {50958, 48901, 51064, 837}, /* networking.k8s.io/v1 NetworkPolicyList */
-    {50958, 48901, 51082, 839}, /* networking.k8s.io/v1 ServiceCIDR */
-    {50958, 48901, 51094, 842}, /* networking.k8s.io/v1 ServiceCIDRList */
-    {51110, 48901, 51122, 844}, /* node.k8s.io/v1 RuntimeClass */
-    {51110, 48901, 51135, 847}, /* node.k8s.io/v1 RuntimeClassList */
-    {51152, 48901, 51159, 849}, /* policy/v1 Eviction */
-    {51152, 48901, 51168, 853}, /* policy/v1 PodDisruptionBudget */
-    {51152, 48901, 51188, 858}, /* policy/v1 PodDisruptionBudgetList */
-    {51212, 48901, 51222, 1005}, /* published/v1 APIGroup */
-    {51212, 48901, 51231, 1010}, /* published/v1 APIGroupList */
-    {51212, 48901, 51244, 1012}, /* published/v1 APIResourceList */
-    {51212, 48901, 51260, 1016}, /* published/v1 APIVersions */
-    {51212, 48901, 51272, 1018}, /* published/v1 Info */
-    {51212, 48901, 51277, 1017}, /* published/v1 Patch */
-    {51212, 50473, 51283, 1019}, /* published/v2 APIGroupDiscoveryList */
-    {51305, 48901, 51331, 860}, /* rbac.authorization.k8s.io/v1 ClusterRole */
-    {51305, 48901, 51343, 865}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
-    {51305, 48901, 51362, 869}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
-    {51305, 48901, 51385, 871}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
-    {51305, 48901, 51401, 873}, /* rbac.authorization.k8s.io/v1 Role */
-    {51305, 48901, 51406, 874}, /* rbac.authorization.k8s.io/v1 RoleBinding */
-    {51305, 48901, 51418, 875}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
-    {51305, 48901, 51434, 877}, /* rbac.authorization.k8s.io/v1 RoleList */
-    {51443, 48901, 51459, 879}, /* resource.k8s.io/v1 DeviceClass */
-    {51443, 48901, 51471, 888}, /* resource.k8s.io/v1 DeviceClassList */
-    {51443, 48901, 51487, 890}, /* resource.k8s.io/v1 ResourceClaim */
-    {51443, 48901, 51501, 923}, /* resource.k8s.io/v1 ResourceClaimList */
-    {51443, 48901, 51519, 925}, /* resource.k8s.io/v1 ResourceClaimTemplate */
-    {51443, 48901, 51541, 927}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
-    {51443, 48901, 51567, 929}, /* resource.k8s.io/v1 ResourceSlice */
-    {51443, 48901, 51581, 953}, /* resource.k8s.io/v1 ResourceSliceList */
-    {51599, 48901, 51617, 955}, /* scheduling.k8s.io/v1 PriorityClass */
-    {51599, 48901, 51631, 956}, /* scheduling.k8s.io/v1 PriorityClassList */
-    {51649, 48901, 51664, 958}, /* storage.k8s.io/v1 CSIDriver */
-    {51649, 48901, 51674, 965}, /* storage.k8s.io/v1 CSIDriverList */
-    {51649, 48901, 51688, 967}, /* storage.k8s.io/v1 CSINode */
-    {51649, 48901, 51696, 972}, /* storage.k8s.io/v1 CSINodeList */
-    {51649, 48901, 51708, 974}, /* storage.k8s.io/v1 CSIStorageCapacity */
-    {51649, 48901, 51727, 975}, /* storage.k8s.io/v1 CSIStorageCapacityList */
-    {51649, 48901, 51750, 977}, /* storage.k8s.io/v1 StorageClass */
-    {51649, 48901, 51763, 983}, /* storage.k8s.io/v1 StorageClassList */
-    {51649, 48901, 51780, 985}, /* storage.k8s.io/v1 VolumeAttachment */
-    {51649, 48901, 51797, 990}, /* storage.k8s.io/v1 VolumeAttachmentList */
-    {51649, 48901, 51818, 992}, /* storage.k8s.io/v1 VolumeAttributesClass */
-    {51649, 48901, 51840, 993}, /* storage.k8s.io/v1 VolumeAttributesClassList */
+    {0, 49241, 49244, 1}, /* /v1 Binding */
+    {0, 49241, 49252, 17}, /* /v1 ComponentStatus */
+    {0, 49241, 49268, 22}, /* /v1 ComponentStatusList */
+    {0, 49241, 49288, 26}, /* /v1 ConfigMap */
+    {0, 49241, 49298, 29}, /* /v1 ConfigMapList */
+    {0, 49241, 49312, 31}, /* /v1 Endpoints */
+    {0, 49241, 49322, 40}, /* /v1 EndpointsList */
+    {0, 49241, 49336, 42}, /* /v1 Event */
+    {0, 49241, 49342, 46}, /* /v1 EventList */
+    {0, 49241, 49352, 48}, /* /v1 LimitRange */
+    {0, 49241, 49363, 55}, /* /v1 LimitRangeList */
+    {0, 49241, 49378, 57}, /* /v1 List */
+    {0, 49241, 49383, 60}, /* /v1 Namespace */
+    {0, 49241, 49393, 69}, /* /v1 NamespaceList */
+    {0, 49241, 49407, 71}, /* /v1 Node */
+    {0, 49241, 49412, 102}, /* /v1 NodeList */
+    {0, 49241, 49421, 104}, /* /v1 NodeProxyOptions */
+    {0, 49241, 49438, 105}, /* /v1 PersistentVolume */
+    {0, 49241, 49455, 148}, /* /v1 PersistentVolumeClaim */
+    {0, 49241, 49477, 166}, /* /v1 PersistentVolumeClaimList */
+    {0, 49241, 49503, 168}, /* /v1 PersistentVolumeList */
+    {0, 49241, 49524, 170}, /* /v1 Pod */
+    {0, 49241, 49528, 363}, /* /v1 PodAttachOptions */
+    {0, 49241, 49545, 364}, /* /v1 PodExecOptions */
+    {0, 49241, 49560, 365}, /* /v1 PodList */
+    {0, 49241, 49568, 367}, /* /v1 PodLogOptions */
+    {0, 49241, 49582, 368}, /* /v1 PodPortForwardOptions */
+    {0, 49241, 49604, 370}, /* /v1 PodProxyOptions */
+    {0, 49241, 49620, 371}, /* /v1 PodStatusResult */
+    {0, 49241, 49636, 372}, /* /v1 PodTemplate */
+    {0, 49241, 49648, 374}, /* /v1 PodTemplateList */
+    {0, 49241, 49664, 376}, /* /v1 RangeAllocation */
+    {0, 49241, 49680, 377}, /* /v1 ReplicationController */
+    {0, 49241, 49702, 383}, /* /v1 ReplicationControllerList */
+    {0, 49241, 49728, 385}, /* /v1 ResourceQuota */
+    {0, 49241, 49742, 394}, /* /v1 ResourceQuotaList */
+    {0, 49241, 49760, 396}, /* /v1 Secret */
+    {0, 49241, 49767, 398}, /* /v1 SecretList */
+    {0, 49241, 49778, 400}, /* /v1 SerializedReference */
+    {0, 49241, 49798, 401}, /* /v1 Service */
+    {0, 49241, 49806, 424}, /* /v1 ServiceAccount */
+    {0, 49241, 49821, 427}, /* /v1 ServiceAccountList */
+    {0, 49241, 49840, 429}, /* /v1 ServiceList */
+    {0, 49241, 49852, 431}, /* /v1 ServiceProxyOptions */
+    {49872, 49241, 49901, 432}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicy */
+    {49872, 49241, 49925, 455}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding */
+    {49872, 49241, 49956, 459}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingList */
+    {49872, 49241, 49991, 461}, /* admissionregistration.k8s.io/v1 MutatingAdmissionPolicyList */
+    {49872, 49241, 50019, 463}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfiguration */
+    {49872, 49241, 50048, 470}, /* admissionregistration.k8s.io/v1 MutatingWebhookConfigurationList */
+    {49872, 49241, 50081, 472}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy */
+    {49872, 49241, 50107, 484}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding */
+    {49872, 49241, 50140, 488}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingList */
+    {49872, 49241, 50177, 490}, /* admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyList */
+    {49872, 49241, 50207, 492}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration */
+    {49872, 49241, 50238, 495}, /* admissionregistration.k8s.io/v1 ValidatingWebhookConfigurationList */
+    {50273, 49241, 50294, 497}, /* apiextensions.k8s.io/v1 ConversionReview */
+    {50273, 49241, 50311, 505}, /* apiextensions.k8s.io/v1 CustomResourceDefinition */
+    {50273, 49241, 50336, 549}, /* apiextensions.k8s.io/v1 CustomResourceDefinitionList */
+    {50365, 49241, 50388, 551}, /* apiregistration.k8s.io/v1 APIService */
+    {50365, 49241, 50399, 560}, /* apiregistration.k8s.io/v1 APIServiceList */
+    {50414, 49241, 50419, 562}, /* apps/v1 ControllerRevision */
+    {50414, 49241, 50438, 563}, /* apps/v1 ControllerRevisionList */
+    {50414, 49241, 50461, 565}, /* apps/v1 DaemonSet */
+    {50414, 49241, 50471, 574}, /* apps/v1 DaemonSetList */
+    {50414, 49241, 50485, 576}, /* apps/v1 Deployment */
+    {50414, 49241, 50496, 585}, /* apps/v1 DeploymentList */
+    {50414, 49241, 50511, 587}, /* apps/v1 ReplicaSet */
+    {50414, 49241, 50522, 593}, /* apps/v1 ReplicaSetList */
+    {50414, 49241, 50537, 595}, /* apps/v1 StatefulSet */
+    {50414, 49241, 50549, 609}, /* apps/v1 StatefulSetList */
+    {50565, 49241, 50587, 611}, /* authentication.k8s.io/v1 SelfSubjectReview */
+    {50565, 49241, 50605, 616}, /* authentication.k8s.io/v1 TokenRequest */
+    {50565, 49241, 50618, 620}, /* authentication.k8s.io/v1 TokenReview */
+    {50630, 49241, 50651, 623}, /* authorization.k8s.io/v1 LocalSubjectAccessReview */
+    {50630, 49241, 50676, 635}, /* authorization.k8s.io/v1 SelfSubjectAccessReview */
+    {50630, 49241, 50700, 637}, /* authorization.k8s.io/v1 SelfSubjectRulesReview */
+    {50630, 49241, 50723, 644}, /* authorization.k8s.io/v1 SubjectAccessReview */
+    {50743, 49241, 50755, 645}, /* autoscaling/v1 HorizontalPodAutoscaler */
+    {50743, 49241, 50779, 649}, /* autoscaling/v1 HorizontalPodAutoscalerList */
+    {50743, 49241, 50807, 651}, /* autoscaling/v1 Scale */
+    {50743, 50813, 50755, 654}, /* autoscaling/v2 HorizontalPodAutoscaler */
+    {50743, 50813, 50779, 686}, /* autoscaling/v2 HorizontalPodAutoscalerList */
+    {50816, 49241, 50822, 688}, /* batch/v1 CronJob */
+    {50816, 49241, 50830, 708}, /* batch/v1 CronJobList */
+    {50816, 49241, 50842, 710}, /* batch/v1 Job */
+    {50816, 49241, 50846, 717}, /* batch/v1 JobList */
+    {50854, 49241, 50874, 719}, /* certificates.k8s.io/v1 CertificateSigningRequest */
+    {50854, 49241, 50900, 729}, /* certificates.k8s.io/v1 CertificateSigningRequestList */
+    {50930, 49241, 50950, 731}, /* coordination.k8s.io/v1 Lease */
+    {50930, 49241, 50956, 734}, /* coordination.k8s.io/v1 LeaseList */
+    {50966, 49241, 50983, 736}, /* discovery.k8s.io/v1 EndpointSlice */
+    {50966, 49241, 50997, 748}, /* discovery.k8s.io/v1 EndpointSliceList */
+    {51015, 49241, 49336, 750}, /* events.k8s.io/v1 Event */
+    {51015, 49241, 49342, 752}, /* events.k8s.io/v1 EventList */
+    {51029, 49241, 51058, 754}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchema */
+    {51029, 49241, 51069, 776}, /* flowcontrol.apiserver.k8s.io/v1 FlowSchemaList */
+    {51029, 49241, 51084, 778}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration */
+    {51029, 49241, 51111, 790}, /* flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationList */
+    {51142, 49241, 51154, 1004}, /* meta.k8s.io/v1 CreateOptions */
+    {51142, 49241, 51168, 859}, /* meta.k8s.io/v1 DeleteOptions */
+    {51142, 49241, 51182, 1007}, /* meta.k8s.io/v1 GetOptions */
+    {51142, 49241, 51193, 1008}, /* meta.k8s.io/v1 ListOptions */
+    {51142, 49241, 51205, 1011}, /* meta.k8s.io/v1 PartialObjectMetadata */
+    {51142, 49241, 51227, 1012}, /* meta.k8s.io/v1 PartialObjectMetadataList */
+    {51142, 49241, 51253, 1006}, /* meta.k8s.io/v1 PatchOptions */
+    {51142, 49241, 51266, 500}, /* meta.k8s.io/v1 Status */
+    {51142, 49241, 51273, 1005}, /* meta.k8s.io/v1 UpdateOptions */
+    {51142, 49241, 51287, 1010}, /* meta.k8s.io/v1 WatchEvent */
+    {51298, 51313, 51321, 792}, /* metrics.k8s.io/v1beta1 NodeMetrics */
+    {51298, 51313, 51333, 794}, /* metrics.k8s.io/v1beta1 NodeMetricsList */
+    {51298, 51313, 51349, 796}, /* metrics.k8s.io/v1beta1 PodMetrics */
+    {51298, 51313, 51360, 799}, /* metrics.k8s.io/v1beta1 PodMetricsList */
+    {51375, 49241, 51393, 801}, /* networking.k8s.io/v1 IPAddress */
+    {51375, 49241, 51403, 804}, /* networking.k8s.io/v1 IPAddressList */
+    {51375, 49241, 51417, 806}, /* networking.k8s.io/v1 Ingress */
+    {51375, 49241, 51425, 826}, /* networking.k8s.io/v1 IngressClass */
+    {51375, 49241, 51438, 829}, /* networking.k8s.io/v1 IngressClassList */
+    {51375, 49241, 51455, 831}, /* networking.k8s.io/v1 IngressList */
+    {51375, 49241, 51467, 833}, /* networking.k8s.io/v1 NetworkPolicy */
+    {51375, 49241, 51481, 846}, /* networking.k8s.io/v1 NetworkPolicyList */
+    {51375, 49241, 51499, 848}, /* networking.k8s.io/v1 ServiceCIDR */
+    {51375, 49241, 51511, 851}, /* networking.k8s.io/v1 ServiceCIDRList */
+    {51527, 49241, 51539, 853}, /* node.k8s.io/v1 RuntimeClass */
+    {51527, 49241, 51552, 856}, /* node.k8s.io/v1 RuntimeClassList */
+    {51569, 49241, 51576, 858}, /* policy/v1 Eviction */
+    {51569, 49241, 51585, 862}, /* policy/v1 PodDisruptionBudget */
+    {51569, 49241, 51605, 867}, /* policy/v1 PodDisruptionBudgetList */
+    {51629, 49241, 51639, 1014}, /* published/v1 APIGroup */
+    {51629, 49241, 51648, 1019}, /* published/v1 APIGroupList */
+    {51629, 49241, 51661, 1021}, /* published/v1 APIResourceList */
+    {51629, 49241, 51677, 1025}, /* published/v1 APIVersions */
+    {51629, 49241, 51689, 1027}, /* published/v1 Info */
+    {51629, 49241, 51694, 1026}, /* published/v1 Patch */
+    {51629, 50813, 51700, 1028}, /* published/v2 APIGroupDiscoveryList */
+    {51722, 49241, 51748, 869}, /* rbac.authorization.k8s.io/v1 ClusterRole */
+    {51722, 49241, 51760, 874}, /* rbac.authorization.k8s.io/v1 ClusterRoleBinding */
+    {51722, 49241, 51779, 878}, /* rbac.authorization.k8s.io/v1 ClusterRoleBindingList */
+    {51722, 49241, 51802, 880}, /* rbac.authorization.k8s.io/v1 ClusterRoleList */
+    {51722, 49241, 51818, 882}, /* rbac.authorization.k8s.io/v1 Role */
+    {51722, 49241, 51823, 883}, /* rbac.authorization.k8s.io/v1 RoleBinding */
+    {51722, 49241, 51835, 884}, /* rbac.authorization.k8s.io/v1 RoleBindingList */
+    {51722, 49241, 51851, 886}, /* rbac.authorization.k8s.io/v1 RoleList */
+    {51860, 49241, 51876, 888}, /* resource.k8s.io/v1 DeviceClass */
+    {51860, 49241, 51888, 897}, /* resource.k8s.io/v1 DeviceClassList */
+    {51860, 49241, 51904, 899}, /* resource.k8s.io/v1 ResourceClaim */
+    {51860, 49241, 51918, 932}, /* resource.k8s.io/v1 ResourceClaimList */
+    {51860, 49241, 51936, 934}, /* resource.k8s.io/v1 ResourceClaimTemplate */
+    {51860, 49241, 51958, 936}, /* resource.k8s.io/v1 ResourceClaimTemplateList */
+    {51860, 49241, 51984, 938}, /* resource.k8s.io/v1 ResourceSlice */
+    {51860, 49241, 51998, 962}, /* resource.k8s.io/v1 ResourceSliceList */
+    {52016, 49241, 52034, 964}, /* scheduling.k8s.io/v1 PriorityClass */
+    {52016, 49241, 52048, 965}, /* scheduling.k8s.io/v1 PriorityClassList */
+    {52066, 49241, 52081, 967}, /* storage.k8s.io/v1 CSIDriver */
+    {52066, 49241, 52091, 974}, /* storage.k8s.io/v1 CSIDriverList */
+    {52066, 49241, 52105, 976}, /* storage.k8s.io/v1 CSINode */
+    {52066, 49241, 52113, 981}, /* storage.k8s.io/v1 CSINodeList */
+    {52066, 49241, 52125, 983}, /* storage.k8s.io/v1 CSIStorageCapacity */
+    {52066, 49241, 52144, 984}, /* storage.k8s.io/v1 CSIStorageCapacityList */
+    {52066, 49241, 52167, 986}, /* storage.k8s.io/v1 StorageClass */
+    {52066, 49241, 52180, 992}, /* storage.k8s.io/v1 StorageClassList */
+    {52066, 49241, 52197, 994}, /* storage.k8s.io/v1 VolumeAttachment */
+    {52066, 49241, 52214, 999}, /* storage.k8s.io/v1 VolumeAttachmentList */
+    {52066, 49241, 52235, 1001}, /* storage.k8s.io/v1 VolumeAttributesClass */
+    {52066, 49241, 52257, 1002}, /* storage.k8s.io/v1 VolumeAttributesClassList */
 };
-const uint32_t SCHEMA_N_ROOTS = 161;
+const uint32_t SCHEMA_N_ROOTS = 165;
 
 static const char STRINGS[] =
     "\000"
@@ -5224,6 +5264,9 @@ static const char STRINGS[] =
     "handSize\000"
     "queueLengthLimit\000"
     "queues\000"
+    "timestamp\000"
+    "usage\000"
+    "window\000"
     "parentRef\000"
     "defaultBackend\000"
     "ingressClassName\000"
@@ -6049,6 +6092,12 @@ static const char STRINGS[] =
     "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition\000"
     "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationConditionType\000"
     "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationList\000"
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics\000"
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Duration\000"
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetricsList\000"
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics\000"
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.ContainerMetrics\000"
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetricsList\000"
     "io.k8s.api.networking.v1.IPAddress\000"
     "io.k8s.api.networking.v1.IPAddressSpec\000"
     "io.k8s.api.networking.v1.ParentReference\000"
@@ -6350,6 +6399,12 @@ static const char STRINGS[] =
     "Status\000"
     "UpdateOptions\000"
     "WatchEvent\000"
+    "metrics.k8s.io\000"
+    "v1beta1\000"
+    "NodeMetrics\000"
+    "NodeMetricsList\000"
+    "PodMetrics\000"
+    "PodMetricsList\000"
     "networking.k8s.io\000"
     "IPAddress\000"
     "IPAddressList\000"
@@ -6416,6 +6471,6 @@ const struct schema SCHEMA_BUILTIN = {
     .nodes = NODES,
     .fields = FIELDS,
     .strings = STRINGS,
-    .n_nodes = 1032,
-    .n_fields = 2642,
+    .n_nodes = 1041,
+    .n_fields = 2664,
 };

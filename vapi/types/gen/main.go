@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	metrics "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
 type root struct {
@@ -45,6 +46,7 @@ var served = []schema.GroupVersion{
 	{Group: "discovery.k8s.io", Version: "v1"},
 	{Group: "events.k8s.io", Version: "v1"},
 	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1"},
+	{Group: "metrics.k8s.io", Version: "v1beta1"},
 	{Group: "networking.k8s.io", Version: "v1"},
 	{Group: "node.k8s.io", Version: "v1"},
 	{Group: "policy", Version: "v1"},
@@ -89,6 +91,7 @@ func main() {
 	}
 	check(extensions.AddToScheme(scheme.Scheme))
 	check(registration.AddToScheme(scheme.Scheme))
+	check(metrics.AddToScheme(scheme.Scheme))
 
 	t := newTable(readOpenAPI(os.Args[1]))
 	var roots []root

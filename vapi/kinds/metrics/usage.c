@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NodeMetrics and PodMetrics: measured on the host when they are read, never stored. Source:
+ * k8s.io/metrics pkg/apis/metrics/v1beta1. */
+#include "../rules/kind.h"
+
+const struct kind KIND_NODE_METRICS = {
+    .resource =
+        {
+            RESOURCE("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", "node"),
+            .verbs = VERB_GET | VERB_LIST,
+            .flags = RES_REVIEW,
+        },
+};
+
+const struct kind KIND_POD_METRICS = {
+    .resource =
+        {
+            RESOURCE("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", "pod"),
+            .verbs = VERB_GET | VERB_LIST,
+            .flags = RES_REVIEW | RES_NAMESPACED,
+        },
+};
+
+const struct kind *const METRICS_KINDS[] = {&KIND_NODE_METRICS, &KIND_POD_METRICS, NULL};
