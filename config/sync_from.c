@@ -15,20 +15,12 @@ static const struct row {
     const char *key, *group, *version, *plural;
     bool namespaced;
 } ROWS[N_FROM_KINDS] = {
-    [FROM_INGRESS_CLASSES] = {"ingressClasses", "networking.k8s.io", "v1", "ingressclasses", false},
-    [FROM_RUNTIME_CLASSES] = {"runtimeClasses", "node.k8s.io", "v1", "runtimeclasses", false},
-    [FROM_PRIORITY_CLASSES] = {"priorityClasses", "scheduling.k8s.io", "v1", "priorityclasses",
-                               false},
-    [FROM_STORAGE_CLASSES] = {"storageClasses", "storage.k8s.io", "v1", "storageclasses", false},
-    [FROM_DEVICE_CLASSES] = {"deviceClasses", "resource.k8s.io", "v1", "deviceclasses", false},
-    [FROM_GATEWAY_CLASSES] = {"gatewayClasses", "gateway.networking.k8s.io", "v1", "gatewayclasses",
-                              false},
-    [FROM_CSI_DRIVERS] = {"csiDrivers", "storage.k8s.io", "v1", "csidrivers", false},
-    [FROM_CSI_NODES] = {"csiNodes", "storage.k8s.io", "v1", "csinodes", false},
-    [FROM_CSI_STORAGE_CAPACITIES] = {"csiStorageCapacities", "storage.k8s.io", "v1",
-                                     "csistoragecapacities", true},
-    [FROM_CONFIG_MAPS] = {"configMaps", "", "v1", "configmaps", true},
-    [FROM_SECRETS] = {"secrets", "", "v1", "secrets", true},
+#define CLUSTER   false
+#define NAMESPACE true
+#define SYNC_UP(id, key, group, version, plural, read)                                             \
+    [FROM_##id] = {key, group, version, plural, read},
+#include <sublet/tbl/sync_up.h>
+#undef SYNC_UP
     [FROM_CUSTOM_RESOURCES] = {"customResources", "", "", "", true},
 };
 

@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include <sublet/config_sync.h>
+#include <sublet/config_sync_from.h>
 #include <sublet/host.h>
 #include <sublet/host_trouble.h>
 #include <sublet/pool.h>
@@ -25,6 +26,7 @@
 struct right {
     bool cluster, required;
     const char *group, *resource, *verbs, *without;
+    struct str ns, name; /* not in host.namespace; of this object only */
 };
 
 #define NAMESPACE false
@@ -39,6 +41,7 @@ static const struct right RIGHTS[] = {
 };
 #define N_RIGHTS   COUNT(RIGHTS)
 #define DOWN_VERBS "get,list,watch,create,patch,delete" /* of each kind of sync.toHost */
+#define UP_VERBS   "list,watch"                         /* ... of sync.fromHost */
 
 struct check {
     struct arena *arena;
@@ -123,11 +126,59 @@ static void add_right(struct right *rights, struct check *c, const char *group, 
     rights[c->n_rights++] = (struct right){NAMESPACE, REQUIRED, group, plural, DOWN_VERBS, ""};
 }
 
+static void add_shown(struct right *rights, struct check *c, const struct config_from *row,
+                      const struct config_from_mapping *m)
+{
+    struct right *r = &rights[c->n_rights++];
+
+    *r = (struct right){
+        !m,       REQUIRED, arena_cstr(c->arena, row->group), arena_cstr(c->arena, row->plural),
+        UP_VERBS, ""};
+    if (m) {
+        r->ns = m->host_ns;
+        r->name = m->host_name;
+    }
+}
+
+static void add_metrics(struct right *rights, struct check *c)
+{
+    const char *group = "metrics.k8s.io";
+
+    if (!c->config->metrics_from_host)
+        return;
+    rights[c->n_rights++] = (struct right){NAMESPACE, REQUIRED, group, "pods", "list", ""};
+    if (c->config->metrics_whole_nodes)
+        rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, group, "nodes", "list", ""};
+}
+
+static size_t count_shown(const struct config *config)
+{
+    size_t n = 2; /* metrics */
+
+    for (size_t i = 0; i < config->n_from; i++)
+        n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
+    return n;
+}
+
+static void gather_shown(struct right *rights, struct check *c)
+{
+    for (size_t i = 0; i < c->config->n_from; i++) {
+        const struct config_from *row = &c->config->from[i];
+
+        if (!row->n_mappings)
+            add_shown(rights, c, row, NULL);
+        for (size_t k = 0; k < row->n_mappings; k++)
+            add_shown(rights, c, row, &row->mappings[k]);
+    }
+    add_metrics(rights, c);
+}
+
 static void gather_rights(struct check *c)
 {
     const struct config_to_host *to = c->config->to_host;
     struct right *rights =
-        arena_alloc(c->arena, (N_RIGHTS + N_SYNC_DOWN + to->n_custom) * sizeof(*rights));
+        arena_alloc(c->arena, (N_RIGHTS + N_SYNC_DOWN + to->n_custom + count_shown(c->config)) *
+                                  sizeof(*rights));
 
     for (; c->n_rights < N_RIGHTS; c->n_rights++)
         rights[c->n_rights] = RIGHTS[c->n_rights];
@@ -136,6 +187,7 @@ static void gather_rights(struct check *c)
             add_right(rights, c, CONFIG_DOWN_KINDS[i].group, CONFIG_DOWN_KINDS[i].plural);
     for (size_t i = 0; i < to->n_custom; i++)
         add_right(rights, c, to->custom[i].group, to->custom[i].plural);
+    gather_shown(rights, c);
     c->rights = rights;
 }
 
@@ -154,7 +206,9 @@ static cJSON *review(struct check *c, const struct right *r, struct str verb)
     if (resource.n)
         json_set_str(a, attributes, "subresource", resource);
     if (!r->cluster)
-        json_set_str(a, attributes, "namespace", c->config->host_namespace);
+        json_set_str(a, attributes, "namespace", r->ns.n ? r->ns : c->config->host_namespace);
+    if (r->name.n)
+        json_set_str(a, attributes, "name", r->name);
     if (!strcmp(r->resource, "leases") && !str_eqc(verb, "create")) /* granted by resourceNames */
         json_set_str(a, attributes, "name", c->config->name);
     return body;
@@ -163,7 +217,9 @@ static cJSON *review(struct check *c, const struct right *r, struct str verb)
 static void right_done(struct check *c)
 {
     const struct right *r = &c->rights[c->right++];
-    const char *what = arena_printf(c->arena, "right %s", r->resource).p;
+    const char *what = arena_printf(c->arena, "right %s%s%.*s", r->resource, r->ns.n ? " of " : "",
+                                    STR_F(r->ns.n ? r->ns : STR("")))
+                           .p;
     struct str lacking = arena_str(c->arena, buf_str(&c->lacking));
 
     buf_clear(&c->lacking);

@@ -9,17 +9,9 @@
 #include <sublet/selector.h>
 
 enum config_from_kind {
-    FROM_INGRESS_CLASSES,
-    FROM_RUNTIME_CLASSES,
-    FROM_PRIORITY_CLASSES,
-    FROM_STORAGE_CLASSES,
-    FROM_DEVICE_CLASSES,
-    FROM_GATEWAY_CLASSES,
-    FROM_CSI_DRIVERS,
-    FROM_CSI_NODES,
-    FROM_CSI_STORAGE_CAPACITIES,
-    FROM_CONFIG_MAPS,
-    FROM_SECRETS,
+#define SYNC_UP(id, ...) FROM_##id,
+#include <sublet/tbl/sync_up.h>
+#undef SYNC_UP
     FROM_CUSTOM_RESOURCES,
     N_FROM_KINDS
 };
@@ -36,10 +28,10 @@ struct config_from {
     struct str key;            /* as configured: "ingressClasses", "widgets.example.com/v1" */
     struct str group, version; /* version: empty for a custom resource that names none */
     struct str plural;
-    bool namespaced;
+    bool namespaced;          /* read in the namespaces of its mappings */
     struct selector selector; /* of labels on the host */
     const struct config_from_mapping *mappings;
-    size_t n_mappings; /* namespaced kinds but csiStorageCapacities have at least one */
+    size_t n_mappings; /* namespaced kinds have at least one */
 };
 
 /* The row of a kind that has at most one; NULL: it is not enabled. */

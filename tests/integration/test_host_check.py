@@ -65,6 +65,53 @@ def to_host():
     return config, {(group, plural) for _, group, plural in rows} | {("team.example", "things")}
 
 
+UP = re.compile(r'^SYNC_UP\(\w+, "(\w+)", "([^"]*)", "\w+",\s*"(\w+)",\s*(\w+)\)', re.M)
+
+
+def from_host():
+    """(a configuration that shows every kind of sync.fromHost, {(group, plural)} that are read in the whole cluster)"""
+    with open(os.path.join(TREE, "include/sublet/tbl/sync_up.h"), encoding="utf-8") as f:
+        rows = UP.findall(f.read())
+    assert len(rows) >= 11
+    config = {key: {"enabled": True} for key, _, _, _ in rows}
+    for key, _, _, where in rows:
+        if where == "NAMESPACE":
+            config[key]["mappings"] = {"byName": {"shared/ca": "default/ca", "tools/*": "tools/*", "/own": "default/own"}}
+    config["customResources"] = {
+        "things.team.example/v1": {"enabled": True, "scope": "Cluster"},
+        "tools.team.example": {"enabled": True, "scope": "Namespaced", "mappings": {"byName": {"": "own", "x/y": "a/b"}}}}
+    return config, {(g, p) for _, g, p, where in rows if where == "CLUSTER"} | {("team.example", "things")}
+
+
+def test_rights_to_what_is_shown_follow_the_configuration(chart, tmp_path):
+    config, cluster = from_host()
+    values = {**EVERYTHING, "config": {"sync": {"fromHost": config}, "metrics": {"source": "host", "nodes": "whole"}}}
+    objects = Helm(tmp_path).template("research", "t", values)
+    roles = {o["metadata"]["namespace"]: o for o in objects if o["kind"] == "Role"}
+    assert set(roles) == {"t", "shared", "tools", "x"}
+    granted = rules_of(next(o for o in objects if o["kind"] == "ClusterRole"))
+    before = rules_of(chart["ClusterRole"])
+    assert {k: v for k, v in granted.items() if k not in before} == \
+        {k: {"list", "watch"} for k in cluster - set(before)} | {("metrics.k8s.io", "nodes"): {"list"}}
+    assert cluster <= set(granted)
+    assert roles["shared"]["rules"] == [
+        {"apiGroups": [""], "resources": [p], "resourceNames": ["ca"], "verbs": ["list", "watch"]}
+        for p in ("configmaps", "secrets")]
+    assert [r.get("resourceNames") for r in roles["tools"]["rules"]] == [None, None]
+    assert rules_of(roles["x"]) == {("team.example", "tools"): {"list", "watch"}}
+    own, always = rules_of(roles["t"]), rules_of(chart["Role"])
+    assert {k: v for k, v in own.items() if k not in always} == {
+        ("team.example", "tools"): {"list", "watch"}, ("metrics.k8s.io", "pods"): {"list"}}
+    bindings = [o for o in objects if o["kind"] == "RoleBinding" and o["metadata"]["namespace"] in ("shared", "tools", "x")]
+    assert len(bindings) == 3 and all(b["subjects"][0]["namespace"] == "t" for b in bindings)
+
+
+def test_what_the_whole_cluster_is_read_for_needs_the_cluster_role(tmp_path):
+    values = {"config": {"sync": {"fromHost": {"ingressClasses": {"enabled": True}}}}}
+    with pytest.raises(AssertionError, match="rbac.clusterRole.enabled"):
+        Helm(tmp_path).template("research", "t", values)
+
+
 def test_rights_for_further_kinds_follow_the_configuration(chart, tmp_path):
     config, kinds = to_host()
     objects = Helm(tmp_path).template("research", "t", {**EVERYTHING, "config": {"sync": {"toHost": config}}})
@@ -136,6 +183,17 @@ def test_check_reviews_the_rights_of_further_kinds(host, team, chart, tmp_path):
         return check_host(tmp_path, namespace, kubeconfig, sync={"toHost": config})[1]["right things"][0] == "ok"
 
     eventually(granted, 30, "the host's authorizer to see the Role")
+
+
+def test_check_reviews_the_rights_to_what_is_shown(team, tmp_path):
+    namespace, kubeconfig = team
+    config, cluster = from_host()
+    code, found = check_host(tmp_path, namespace, kubeconfig, sync={"fromHost": config}, metrics={"source": "host"})
+    for _, plural in cluster - {("storage.k8s.io", "storageclasses"), ("scheduling.k8s.io", "priorityclasses")}:
+        assert found[f"right {plural}"] == ("missing", "not permitted: list, watch")
+    for what in ("right configmaps of shared", "right secrets of tools", "right tools of x", "right tools"):
+        assert found[what] == ("missing", "not permitted: list, watch")
+    assert code == 1, found
 
 
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):

@@ -21,6 +21,12 @@ only the program can tell, `sublet check` says. */}}
 {{- fail (printf "config.store.path: %q is not the volume, which is /data: leave it empty" .) -}}
 {{- end -}}
 {{- end -}}
+{{- $role := .Values.rbac.clusterRole -}}
+{{- if and .Values.rbac.create (not $role.enabled) (not $role.name) -}}
+{{- range $group, $plurals := (include "sublet.shown" . | fromJson).cluster -}}
+{{- fail (printf "config.sync.fromHost, config.metrics: %s of %s are read in the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" (join ", " $plurals) $group) -}}
+{{- end -}}
+{{- end -}}
 {{- include "sublet.checkBindings" $config -}}
 {{- include "sublet.checkQuota" .Values.quota -}}
 {{- if .Values.networkPolicy.enabled -}}

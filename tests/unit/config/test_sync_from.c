@@ -50,7 +50,7 @@ static void classes(void **state)
     assert_true(picks(f, row, "{\"tier\": \"a\"}"));
     assert_false(picks(f, row, "{\"tier\": \"a\", \"x\": \"z\"}"));
     assert_false(picks(f, row, "{}"));
-    assert_true(config_from_row(&f->config, FROM_CSI_STORAGE_CAPACITIES)->namespaced);
+    assert_int_equal(config_from_row(&f->config, FROM_CSI_STORAGE_CAPACITIES)->n_mappings, 0);
 }
 
 static void mappings(void **state)
