@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include <sublet/config_sync.h>
 #include <sublet/log.h>
 #include <sublet/notice.h>
 
@@ -467,8 +468,10 @@ static int check_class(struct syncer *s, const struct class_user *user, const cJ
     const struct mirror *m = mirror_of(s->mirrors, user->kind);
     const struct resource *r = m ? mirror_resource(m) : NULL;
 
-    /* The tenant's own class is for a controller of its own. */
-    if (!name.n || !r || store_latest(s->store, r->storage, STR(""), name))
+    /* The tenant's own class is for a controller of its own, and sync.toHost has a list. */
+    if (!name.n || !r || store_latest(s->store, r->storage, STR(""), name) ||
+        (user->kind == FROM_INGRESS_CLASSES &&
+         str_list_has(s->config->to_host->ingress_classes, name)))
         return 0;
     return err_forbidden(err, str_c(user->group), str_c(user->plural), meta_name(object),
                          "%s: \"%.*s\" is not offered to this virtual cluster", field, STR_F(name));
