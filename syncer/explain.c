@@ -82,7 +82,7 @@ static enum sync_id kind_of(const cJSON *subject)
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (str_eqc(json_str(json_get(subject, "kind")), kinds[i].kind))
             return kinds[i].id;
-    return N_SYNC;
+    return SYNC_NONE;
 }
 
 static void request_verdict(struct explain *e)
@@ -208,7 +208,7 @@ static int read_object(struct explain *e, struct str json)
         group = str_cut(&version, '/');
     e->resource = registry_find_kind(vapi_registry(e->syncer->api), group, version, kind);
     if (!e->resource ||
-        (kind_of(e->object) == N_SYNC && !sync_verdict_pod(e->arena, e->resource, e->object)))
+        (kind_of(e->object) == SYNC_NONE && !sync_verdict_pod(e->arena, e->resource, e->object)))
         return err_set(&e->err, &ERR_BAD_REQUEST,
                        "kind \"%.*s\" has no host object: explain takes Pods, workloads with a pod "
                        "template, Services, PersistentVolumeClaims, ConfigMaps and Secrets",

@@ -67,7 +67,8 @@ static void report(struct compare *c, const char *state, const struct pair *p, s
     if (c->found++ >= FINDINGS_MAX)
         return;
     json_append(c->findings,
-                json_object(a, JSON("state", state), JSON("resource", SYNC_KINDS[c->id].plural),
+                json_object(a, JSON("state", state),
+                            JSON("resource", c->syncer->kinds[c->id].plural),
                             JSON("namespace", p->ns), JSON("name", p->name),
                             JSON("host", p->host_name), JSON("why", why), JSON("action", action)));
 }
@@ -76,7 +77,7 @@ static void report(struct compare *c, const char *state, const struct pair *p, s
 static struct str by_hand(struct compare *c, const struct pair *p)
 {
     return arena_printf(c->arena, "kubectl --namespace %.*s delete %s %.*s",
-                        STR_F(c->syncer->tenant.host_namespace), SYNC_KINDS[c->id].plural,
+                        STR_F(c->syncer->tenant.host_namespace), c->syncer->kinds[c->id].plural,
                         STR_F(p->host_name));
 }
 
@@ -418,7 +419,7 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     assert(c->magic == COMPARE_MAGIC);
     if (err || json_parse(c->kind, answer->body, &page, &c->err)) {
         if (err)
-            err_set(&c->err, err->kind, "%s on the host: %.*s", SYNC_KINDS[c->id].plural,
+            err_set(&c->err, err->kind, "%s on the host: %.*s", c->syncer->kinds[c->id].plural,
                     STR_F(err->message));
         finish(c);
         return;
@@ -450,6 +451,15 @@ static void list_page(struct compare *c)
     host_send(c->syncer->host, &q, on_listed, c);
 }
 
+/* A configured kind may not be served by the virtual cluster: its definition is the tenant's. */
+static bool is_compared(struct syncer *s, enum sync_id id)
+{
+    const struct sync_kind *kind = &s->kinds[id];
+
+    return kind->maps && kind->direction == SYNC_DOWN &&
+           syncer_resource(s, kind->group, kind->plural);
+}
+
 static void next_kind(struct compare *c)
 {
     if (c->kind) {
@@ -457,9 +467,9 @@ static void next_kind(struct compare *c)
         c->kind = arena_free(c->kind);
         c->id++;
     }
-    while (c->id < N_SYNC && !SYNC_KINDS[c->id].maps)
+    while ((size_t)c->id < c->syncer->n_kinds && !is_compared(c->syncer, c->id))
         c->id++;
-    if (c->id == N_SYNC) {
+    if ((size_t)c->id == c->syncer->n_kinds) {
         finish(c);
         return;
     }
