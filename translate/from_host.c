@@ -296,8 +296,8 @@ cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
 
 bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name)
 {
-    return name.n && t->shown && config_from_row(t->config, kind) &&
-           t->shown(t->shown_ctx, kind, name);
+    return name.n && t->shown.is && config_from_row(t->config, kind) &&
+           t->shown.is(t->shown.ctx, kind, name);
 }
 
 static bool is_of_a_pool(const struct config *config, enum config_from_kind kind, struct str name)

@@ -8,7 +8,6 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
-#include <sublet/translate_from_host.h>
 #include <sublet/translate_up.h>
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
@@ -47,9 +46,7 @@ struct translate_tenant {
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
     enum translate_node (*node)(void *ctx, struct str name);
     void *node_ctx;
-    /* Does sync.fromHost show this class? NULL: none. */
-    bool (*shown)(void *ctx, enum config_from_kind kind, struct str name);
-    void *shown_ctx;
+    struct translate_shown shown; /* classes of the host, by sync.fromHost */
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,

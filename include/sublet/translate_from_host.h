@@ -9,6 +9,13 @@
 
 struct translate_tenant;
 
+/* Is this object of a cluster-scoped kind shown? The same answer while one object is translated;
+ * is NULL: none is. */
+struct translate_shown {
+    bool (*is)(void *ctx, enum config_from_kind kind, struct str name);
+    void *ctx;
+};
+
 /* Of a virtual object that shows one of the host: "true" (classes of pools and of policy), or
  * FROM_HOST_SYNC (sync.fromHost). */
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"

@@ -7,6 +7,7 @@
 
 #include <sublet/err.h>
 #include <sublet/json.h>
+#include <sublet/translate_from_host.h>
 
 struct config;
 struct translate_tenant;

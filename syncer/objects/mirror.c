@@ -361,8 +361,7 @@ struct mirrors *sync_mirrors_new(struct syncer *s)
     ms->items = mem_alloc((ms->n + 1) * sizeof(*ms->items));
     for (size_t i = 0; i < ms->n; i++)
         mirror_init(&ms->items[i], s, &s->config->from[i]);
-    s->tenant.shown = sync_mirror_shows;
-    s->tenant.shown_ctx = s;
+    s->tenant.shown = (struct translate_shown){sync_mirror_shows, s};
     return ms;
 }
 

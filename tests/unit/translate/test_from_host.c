@@ -28,7 +28,7 @@ static int setup(void **state)
 {
     struct fixture *f = fixture_new(ALL);
 
-    f->tenant.shown = shown_by_name;
+    f->tenant.shown.is = shown_by_name;
     *state = f;
     return 0;
 }
