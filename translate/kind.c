@@ -46,7 +46,7 @@ static struct str path_of(struct arena *a, const struct frame *f)
     return arena_printf(a, "%.*s%s%s", STR_F(outer), outer.n ? "." : "", f->key);
 }
 
-/* The rest of a path behind a member of this name; NULL: it leads elsewhere. */
+/* What follows in a path after a member of this name; NULL: it leads elsewhere. */
 static const char *below_member(const char *rest, const char *key)
 {
     size_t n;

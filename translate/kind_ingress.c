@@ -53,7 +53,7 @@ static int check_rule(const struct kind_call *c, const cJSON *rule, cJSON **ret)
     return kind_refuse(c, "a rule without a host would take the traffic of every host");
 }
 
-/* Controllers build their configuration from it as text. */
+/* Controllers paste it into their configuration. */
 static int path_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     static const char refused[] = "{};\"'`\\$<>^|";

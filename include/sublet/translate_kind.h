@@ -21,7 +21,7 @@ bool translate_kind_reads_namespaces(const struct kind_rules *rules);
  * more? */
 bool translate_kind_is_fence(const struct kind_rules *rules);
 
-/* Is it made by a controller of the virtual cluster from another object, so that nobody would read a
+/* Is it made by a controller of the virtual cluster from another object, so that no client reads a
  * refusal of its write? It is judged when it goes down. */
 bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v);
 

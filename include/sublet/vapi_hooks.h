@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the API asks the syncer: whether an object may be stored, and for what only the host has. */
+ * What the API requests of the syncer: whether an object may be stored, and for what only the host has. */
 #pragma once
 
 #include <sublet/err.h>

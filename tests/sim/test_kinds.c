@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kinds that sync.toHost enables, on a host with faults, after a restore, and on a host that was
  * itself restored. Whatever happens: each object is on the host once, nothing is deleted that no
- * client deleted, and nothing is asked of the host for a kind that is off. */
+ * client deleted, and nothing is requested of the host for a kind that is off. */
 #include "sim.h"
 
 #include "engine.h"

@@ -241,7 +241,7 @@ static int64_t replicas_for(double ratio, size_t pods)
     return replicas > (double)INT32_MAX ? INT32_MAX : (int64_t)replicas;
 }
 
-/* Pods without a measurement count against the change that the others ask for. */
+/* Pods without a measurement count against the change that the others suggest. */
 static void assume(struct calculation *c, double ratio)
 {
     for (size_t i = 0; i < c->n; i++) {

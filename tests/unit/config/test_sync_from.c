@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sync.fromHost`: what is enabled becomes a row, what is wrong is refused with its place. */
+/* `sync.fromHost`: what is enabled becomes a row, errors are reported with their place. */
 
 #include "test.h"
 

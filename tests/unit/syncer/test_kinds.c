@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of synced kinds: fixed rows keep their place, added ones follow, and records are told
- * apart where plurals are not. */
+/* The table of synced kinds: fixed rows keep their place, added ones follow, and records of
+ * kinds with the same plural are distinct. */
 #include "core/core.h"
 
 #include <stdarg.h>
