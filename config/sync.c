@@ -297,12 +297,21 @@ static int patch_reference(const struct place *at, const cJSON *value, void *int
     return d->patch.kind.n ? 0 : place_error(at, "kind is needed");
 }
 
+static int want_empty(const struct place *at, const cJSON *value)
+{
+    return json_is_object(value) && !json_count(value) ? 0 : place_error(at, "want {}");
+}
+
 static int patch_labels(const struct place *at, const cJSON *value, void *into)
 {
     set_action(into, PATCH_LABELS);
-    if (!json_is_object(value) || json_count(value))
-        return place_error(at, "want {}");
-    return 0;
+    return want_empty(at, value);
+}
+
+static int patch_selector(const struct place *at, const cJSON *value, void *into)
+{
+    set_action(into, PATCH_SELECTOR);
+    return want_empty(at, value);
 }
 
 static int patch_value(const struct place *at, const cJSON *value, void *into)
@@ -321,8 +330,13 @@ static int patch_drop(const struct place *at, const cJSON *value, void *into)
 }
 
 static const struct place_key PATCH_KEYS[] = {
-    {"path", patch_path},   {"reference", patch_reference}, {"labels", patch_labels},
-    {"value", patch_value}, {"drop", patch_drop},           {0},
+    {"path", patch_path},
+    {"reference", patch_reference},
+    {"labels", patch_labels},
+    {"selector", patch_selector},
+    {"value", patch_value},
+    {"drop", patch_drop},
+    {0},
 };
 
 struct custom_draft {
@@ -348,7 +362,7 @@ static int custom_patches(const struct place *at, const cJSON *value, void *into
         if (place_object(&inner, item, PATCH_KEYS, &patch))
             return -1;
         if (!patch.patch.path || patch.actions != 1)
-            return place_error(&inner, "want a path and one of reference, labels, value, drop");
+            return place_error(&inner, "want a path and one of reference, labels, selector, value, drop");
         patches[d->custom.n_patches++] = patch.patch;
     }
     d->custom.patches = patches;

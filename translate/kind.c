@@ -115,18 +115,14 @@ static cJSON *reference_down(struct walk *w, const struct kind_rule *rule, const
     return json_new_string(w->arena, str_c(host_name));
 }
 
-static bool is_selector(const cJSON *value)
+/* A LabelSelector must not pass for a map of labels: what narrows the map would be unknown fields
+ * there, and the host would drop them. */
+static int labels_down(struct walk *w, const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
-    return json_is_object(json_get(value, "matchLabels")) ||
-           json_is_array(json_get(value, "matchExpressions"));
-}
-
-static cJSON *labels_down(struct walk *w, const cJSON *value)
-{
-    if (!json_is_object(value))
-        return NULL;
-    return is_selector(value) ? translate_label_selector(w->arena, w->tenant, w->ns, value)
-                              : translate_match_labels(w->arena, w->tenant, w->ns, value);
+    if (json_get(value, "matchLabels") || json_get(value, "matchExpressions"))
+        return kind_refuse(c, "is a LabelSelector; its patch has to be `selector: {}`");
+    *ret = json_is_object(value) ? translate_match_labels(w->arena, w->tenant, w->ns, value) : NULL;
+    return 0;
 }
 
 static int act(struct walk *w, const struct frame *f, const struct kind_rule *rule,
@@ -142,11 +138,12 @@ static int act(struct walk *w, const struct frame *f, const struct kind_rule *ru
         *ret = reference_down(w, rule, value);
         return 0;
     case KIND_SELECTOR:
+        c = call_of(w, f);
         *ret = translate_label_selector(w->arena, w->tenant, w->ns, value);
-        return 0;
+        return *ret ? 0 : kind_refuse(&c, "is no LabelSelector");
     case KIND_LABELS:
-        *ret = labels_down(w, value);
-        return 0;
+        c = call_of(w, f);
+        return labels_down(w, &c, value, ret);
     case KIND_VALUE:
         *ret = json_copy(w->arena, rule->value);
         return 0;

@@ -9,6 +9,7 @@ static enum kind_action action_of(enum config_patch_action action)
 {
     static const enum kind_action actions[] = {[PATCH_REFERENCE] = KIND_REFERENCE,
                                                [PATCH_LABELS] = KIND_LABELS,
+                                               [PATCH_SELECTOR] = KIND_SELECTOR,
                                                [PATCH_VALUE] = KIND_VALUE,
                                                [PATCH_DROP] = KIND_DROP};
 

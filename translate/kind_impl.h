@@ -22,7 +22,7 @@ enum kind_action {
     KIND_KEEP,      /* copied, with everything below it */
     KIND_REFERENCE, /* the name of an object of the same namespace; `what` is its kind */
     KIND_SELECTOR,  /* a LabelSelector */
-    KIND_LABELS,    /* a map of labels to match, or a LabelSelector */
+    KIND_LABELS,    /* a map of labels to match */
     KIND_VALUE,     /* replaced by `value` */
     KIND_DROP,      /* stays with the tenant */
     KIND_REFUSE,    /* FORBIDDEN when it is there; `what` is the reason */

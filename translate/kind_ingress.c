@@ -53,6 +53,15 @@ static int check_rule(const struct kind_call *c, const cJSON *rule, cJSON **ret)
     return kind_refuse(c, "a rule without a host would take the traffic of every host");
 }
 
+/* Upstream it is for the controller's wildcard host; some offer its certificate for every name. */
+static int check_tls(const struct kind_call *c, const cJSON *tls, cJSON **ret)
+{
+    (void)ret;
+    return json_count(json_get(tls, "hosts"))
+               ? 0
+               : kind_refuse(c, "TLS without hosts would be for every host");
+}
+
 /* Controllers paste it into their configuration. */
 static int path_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
@@ -86,6 +95,7 @@ static const struct kind_rule DOWN[] = {
     {PATHS "backend.service.port.name", KIND_KEEP},
     {PATHS "backend.service.port.number", KIND_KEEP},
     {PATHS "backend.resource", KIND_REFUSE, .what = "only Services go down as backends"},
+    {"spec.tls[*]", KIND_CHECK, .call = check_tls},
     {"spec.tls[*].hosts[*]", KIND_CALL, .call = host_down},
     {"spec.tls[*].secretName", KIND_REFERENCE, .what = "Secret"},
     {0},

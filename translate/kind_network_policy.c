@@ -133,7 +133,35 @@ static int egress_down(const struct kind_call *c, const cJSON *rules, cJSON **re
     return rules_down(c, rules, "to", ret);
 }
 
+enum { MOST_NAMES = 50000 };
+
+static size_t wide_peers(const cJSON *rules, const char *key)
+{
+    size_t n = 0;
+
+    json_each(rule, rules)
+    {
+        json_each(peer, json_get(rule, key)) n += json_get(peer, "namespaceSelector") != NULL;
+    }
+    return n;
+}
+
+/* Each peer with a namespaceSelector may become the names of all namespaces. */
+static int check_names(const struct kind_call *c, const cJSON *spec, cJSON **ret)
+{
+    size_t peers =
+        wide_peers(json_get(spec, "ingress"), "from") + wide_peers(json_get(spec, "egress"), "to");
+    size_t most = MOST_NAMES / ((size_t)json_count(c->tenant->namespaces) + 1);
+
+    (void)ret;
+    if (peers <= most)
+        return 0;
+    return kind_refuse(c, "at most %zu peers may have a namespaceSelector with so many namespaces",
+                       most);
+}
+
 static const struct kind_rule DOWN[] = {
+    {"spec", KIND_CHECK, .call = check_names},
     {"spec.podSelector", KIND_SELECTOR},
     {"spec.policyTypes", KIND_KEEP},
     {"spec.ingress", KIND_CALL, .call = ingress_down},

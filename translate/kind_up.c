@@ -36,9 +36,14 @@ static bool covers(const cJSON *now, const cJSON *wanted, bool more)
     have = json_first(now);
     json_each(item, wanted)
     {
-        while (more && have && !covers(have, item, more))
+        /* Once for each pair: twice would take 2^depth steps for nested lists. */
+        bool found = have && covers(have, item, more);
+
+        while (more && have && !found) {
             have = have->next;
-        if (!have || !covers(have, item, more))
+            found = have && covers(have, item, more);
+        }
+        if (!found)
             return false;
         have = have->next;
     }
@@ -146,6 +151,8 @@ struct up {
 
 static struct str text_up(const struct up *u, struct str key, struct str text)
 {
+    if (str_eq(text, u->tenant->host_namespace)) /* a reference's namespace */
+        return u->ns;
     if (str_eqc(key, "message"))
         return translate_text_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);
     return translate_names_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);

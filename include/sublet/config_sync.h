@@ -20,7 +20,7 @@ struct config_down_kind {
 extern const struct config_down_kind CONFIG_DOWN_KINDS[N_SYNC_DOWN];
 
 /* What becomes of one path of a custom resource. */
-enum config_patch_action { PATCH_REFERENCE, PATCH_LABELS, PATCH_VALUE, PATCH_DROP };
+enum config_patch_action { PATCH_REFERENCE, PATCH_LABELS, PATCH_SELECTOR, PATCH_VALUE, PATCH_DROP };
 struct config_patch {
     const char *path; /* "spec.dnsNames[*]", "spec.*.name" */
     enum config_patch_action action;

@@ -110,9 +110,9 @@ static void mistakes(void **state)
         {"sync: {toHost: {customResources: {a.b.example: {}, a.b.example/v2: {}}}}", NULL},
         {"sync: {toHost: {customResources: {a.b.example: {enabled: true}, a.b.example/v2: {}}}}",
          CUSTOM ".a.b.example/v2: is there in another version already"},
-        {ONE("{path: spec.a}"), PATCH(": want a path and one of reference, labels, value, drop")},
+        {ONE("{path: spec.a}"), PATCH(": want a path and one of reference, labels, selector, value, drop")},
         {ONE("{path: spec.a, drop: true, labels: {}}"),
-         PATCH(": want a path and one of reference, labels, value, drop")},
+         PATCH(": want a path and one of reference, labels, selector, value, drop")},
         {ONE("{path: spec.a, drop: false}"), PATCH(".drop: want true")},
         {ONE("{path: metadata.labels, drop: true}"),
          PATCH(".path: \"metadata.labels\": want a path such as spec.rules[*].secretName; metadata "

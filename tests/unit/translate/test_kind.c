@@ -19,7 +19,7 @@ static const char CONFIG[] =
     "        enabled: true\n"
     "        patches:\n"
     "        - {path: spec.secretName, reference: {kind: Secret}}\n"
-    "        - {path: 'spec.targets[*].selector', labels: {}}\n"
+    "        - {path: 'spec.targets[*].selector', selector: {}}\n"
     "        - {path: 'spec.targets[*].match', labels: {}}\n"
     "        - {path: 'spec.parts.*.claims[*]', reference: {kind: Other}}\n"
     "        - {path: spec.zone, value: {fixed: true}}\n"
@@ -225,6 +225,9 @@ static void ingresses_refused(void **state)
         {"rules: [{host: fixed.example, http: {paths: [{backend: {resource: {kind: Secret, name: "
          "s}}}]}}]",
          "spec.rules[0].http.paths[0].backend.resource: only Services go down as backends"},
+        {"tls: [{secretName: s}]", "spec.tls[0]: TLS without hosts would be for every host"},
+        {"tls: [{hosts: [], secretName: s}]",
+         "spec.tls[0]: TLS without hosts would be for every host"},
         {"tls: [{hosts: [fixed.example]}, {hosts: [bank.example], secretName: s}]",
          "spec.tls[1].hosts[0]: host \"bank.example\" is not one of sync.toHost.ingresses.hosts"},
         {PATH("/a{}"), "spec.rules[0].http.paths[0].path: a path must not contain blanks, control "
@@ -274,10 +277,11 @@ static void certificates_are_referred_to(void **state)
 
     f->warnings = STR("");
     translate_kind_refs(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
-                        object_of(f,
-                                  "{spec: {rules: [{host: fixed.example, " HTTP(
-                                      "s") "}], tls: "
-                                           "[{secretName: one}, {hosts: []}, {secretName: two}]}}"),
+                        object_of(f, "{spec: {rules: [{host: fixed.example, " HTTP(
+                                         "s") "}], tls: "
+                                              "[{secretName: one, hosts: [fixed.example]}, "
+                                              "{hosts: [fixed.example]}, {secretName: two, hosts: "
+                                              "[fixed.example]}]}}"),
                         on_ref, f);
     assert_str(f->warnings, "secret:one secret:two");
     /* what may not go down needs nothing there */
@@ -412,7 +416,7 @@ static void custom_resources_go_down_whole(void **state)
                    "null, {x: null, y: 2}], status: {secret: 1}, spec: {secretName: tls, zone: z, "
                    "hostNetwork: true, deep: [{er: {more: [1, 2]}}], parts: {one: {claims: [c1], "
                    "k: 1}, two: 5}, targets: [{selector: {matchLabels: {team.example/a: b}}}, "
-                   "{match: {team.example/c: d}, selector: 5, port: 1}]}}",
+                   "{match: {team.example/c: d}, selector: {}, port: 1}]}}",
                    &ret));
     assert_json(json_get(ret, "spec"),
                 arena_printf(f->a,
@@ -420,7 +424,8 @@ static void custom_resources_go_down_whole(void **state)
                              "2]}}], parts: {one: {claims: [%.*s], k: 1}, two: 5}, targets: "
                              "[{selector: {matchLabels: {" CLUSTER
                              ", sublet.dev/namespace: ml, team.example/a: b}}}, {match: {" CLUSTER
-                             ", sublet.dev/namespace: ml, team.example/c: d}, port: 1}]}",
+                             ", sublet.dev/namespace: ml, team.example/c: d}, selector: " MINE
+                             ", port: 1}]}",
                              STR_F(secret), STR_F(claim))
                     .p);
     assert_json(json_get(ret, "data"), "[1, null, {x: null, y: 2}]");
@@ -432,6 +437,32 @@ static void custom_resources_go_down_whole(void **state)
     assert_null(json_path(ret, "metadata.labels.a"));
 }
 
+/* What narrows a map of labels would be unknown fields of a LabelSelector, and dropped there. */
+static void selectors_of_custom_resources_never_widen(void **state)
+{
+    static const char *const wrong[] = {
+        "{match: {matchLabels: {a: b}}}",
+        "{match: {matchLabels: x}}",
+        "{match: {matchExpressions: []}}",
+        "{selector: 5}",
+        "{selector: []}",
+        "{selector: x}",
+    };
+    struct fixture *f = *state;
+    cJSON *ret = NULL;
+
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        err_init(&f->err, f->a);
+        assert_int_equal(down(f, custom_rules(f),
+                              arena_printf(f->a, "{kind: C, spec: {targets: [%s]}}", wrong[i]).p,
+                              &ret),
+                         -1);
+        assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
+        assert_non_null(
+            strstr(f->err.message.p, i < 3 ? "is a LabelSelector" : "no LabelSelector"));
+    }
+}
+
 static void a_whole_status_comes_up_without_host_names(void **state)
 {
     struct fixture *f = *state;
@@ -440,15 +471,17 @@ static void a_whole_status_comes_up_without_host_names(void **state)
 
     translate_name(&f->tenant, STR("ml"), STR("x"), own);
     translate_name(&f->tenant, STR("ml"), STR("tls"), other);
-    host = doc(f, arena_printf(f->a,
-                               "{metadata: {name: %s}, status: {ready: true, refs: [{name: %s}], "
-                               "conditions: [{message: 'secret \"%s\" in namespace "
-                               "\"team-research\" of %s'}]}}",
-                               own, other, other, own)
-                      .p);
+    host =
+        doc(f, arena_printf(
+                   f->a,
+                   "{metadata: {name: %s}, status: {ready: true, refs: [{name: %s, "
+                   "namespace: team-research}], conditions: [{message: 'secret \"%s\" in namespace "
+                   "\"team-research\" of %s'}]}}",
+                   own, other, other, own)
+                   .p);
     status = translate_kind_status_up(f->a, &f->tenant, custom_rules(f), host, object_of(f, "{}"));
-    assert_json(status, "{ready: true, refs: [{name: tls}], conditions: [{message: 'secret \"tls\" "
-                        "in namespace \"ml\" of x'}]}");
+    assert_json(status, "{ready: true, refs: [{name: tls, namespace: ml}], conditions: [{message: "
+                        "'secret \"tls\" in namespace \"ml\" of x'}]}");
 }
 
 /* ---- updates ---- */
@@ -480,6 +513,26 @@ static void what_the_host_adds_stays(void **state)
     set_spec(f, host, "{a: 1, list: [{n: 1}]}");
     assert_json(translate_kind_update(f->a, rules, host, wanted),
                 "{spec: {list: [{n: 1}, {n: 2}]}}");
+}
+
+/* Each pair of items is compared once: 2^60 steps would never end. */
+static void nested_lists_are_compared_in_time(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = custom_rules(f);
+    struct buf body = BUF_INIT(0);
+    cJSON *wanted, *host;
+
+    buf_addc(&body, "{kind: C, spec: {x: ");
+    for (int i = 0; i < 60; i++)
+        buf_char(&body, '[');
+    for (int i = 0; i < 60; i++)
+        buf_char(&body, ']');
+    buf_addc(&body, "}}");
+    wanted = wanted_of(f, rules, arena_cstr(f->a, buf_str(&body)));
+    host = json_copy(f->a, wanted);
+    assert_null(translate_kind_update(f->a, rules, host, wanted));
+    buf_fini(&body);
 }
 
 /* Of a fence every item counts: one that was added on the host is removed. */
@@ -530,8 +583,10 @@ int main(void)
         TEST(slices_of_bare_services),
         TEST(slices_refused),
         TEST(custom_resources_go_down_whole),
+        TEST(selectors_of_custom_resources_never_widen),
         TEST(a_whole_status_comes_up_without_host_names),
         TEST(what_the_host_adds_stays),
+        TEST(nested_lists_are_compared_in_time),
         TEST(lists_of_rows_are_exact),
         TEST(what_the_tenant_removes_goes),
     };
