@@ -129,3 +129,9 @@ def test_what_is_missing_is_created(tenant, host):
     check(vc, "--repair")
     vc.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=180s")
     clean(vc)
+
+
+def test_a_kind_without_its_definition_is_left_out(tenant):
+    """The definition of a configured custom resource is the tenant's: it may be missing."""
+    vc = tenant("research", config={"sync": {"toHost": {"customResources": {"widgets.example.com": {"enabled": True}}}}})
+    clean(vc)
