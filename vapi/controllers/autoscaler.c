@@ -85,6 +85,11 @@ static bool find_target(struct scaling *s)
     return s->target != NULL;
 }
 
+static void read_current(struct scaling *s)
+{
+    s->current = json_i64_at(s->target, s->scale->scale->spec_replicas, s->target_res->crd ? 0 : 1);
+}
+
 /* --- missing metrics --- */
 
 struct metric_type {
@@ -342,7 +347,12 @@ static void on_measured(void *ctx, const cJSON *items, const struct err *err)
     s->measured = err ? NULL : json_copy(a, items);
     if (err)
         s->unmeasured = arena_str(a, err->message);
-    judge(s);
+    /* The wait is long enough for its kind to be removed, or for another size. */
+    s->target = NULL;
+    if (find_target(s)) {
+        read_current(s);
+        judge(s);
+    }
     reconcile_again_after(s->run, SYNC_MS);
     reconcile_release(s->run, NULL);
 }
@@ -414,7 +424,7 @@ static void hpa_reconcile(struct reconcile *r)
     s->as_read = json_copy(a, s->hpa);
     if (!find_target(s))
         return;
-    s->current = json_i64_at(s->target, s->scale->scale->spec_replicas, s->target_res->crd ? 0 : 1);
+    read_current(s);
     history_of(s);
     decide(s);
 }

@@ -39,6 +39,12 @@ struct calculation {
     struct str why;
 };
 
+/* Quantities are a tenant's, and nearly as large as an int64_t holds. */
+static int64_t clipped(__int128 value)
+{
+    return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (int64_t)value;
+}
+
 static const cJSON *source_of(const cJSON *metric)
 {
     const cJSON *resource = json_get(metric, "resource");
@@ -96,7 +102,7 @@ static bool read_usage(const struct calculation *c, struct sample *s)
         if (!milli_of(json_get_str(json_get(one, "usage"), c->resource), &milli))
             return false;
         found = true;
-        s->value += milli;
+        s->value = clipped((__int128)s->value + milli);
     }
     s->at_s = seconds_of(json_get(metrics, "timestamp"));
     if (duration_parse(json_str(json_get(metrics, "window")), &ns))
@@ -150,7 +156,7 @@ static bool add_request(struct calculation *c, struct sample *s, const cJSON *co
                               STR_F(meta_name(s->pod)));
         return false;
     }
-    s->request += milli;
+    s->request = clipped((__int128)s->request + milli);
     return true;
 }
 
@@ -203,7 +209,7 @@ struct ratio {
 /* False: requests sum up to nothing. */
 static bool ratio_of(const struct calculation *c, struct ratio *ret)
 {
-    int64_t usage = 0, requests = 0;
+    __int128 usage = 0, requests = 0;
 
     *ret = (struct ratio){0};
     for (size_t i = 0; i < c->n; i++) {
@@ -213,10 +219,10 @@ static bool ratio_of(const struct calculation *c, struct ratio *ret)
         requests += c->samples[i].request;
         ret->n++;
     }
-    if (!ret->n || (c->utilization && !requests) || !c->target)
+    if (!ret->n || (c->utilization && requests <= 0) || !c->target)
         return false;
-    ret->average = usage / (int64_t)ret->n;
-    ret->percent = c->utilization ? usage * 100 / requests : 0;
+    ret->average = clipped(usage / (__int128)ret->n);
+    ret->percent = c->utilization ? clipped(usage * 100 / requests) : 0;
     ret->value = (double)(c->utilization ? ret->percent : ret->average) / (double)c->target;
     return true;
 }
@@ -238,6 +244,8 @@ static int64_t replicas_for(double ratio, size_t pods)
 {
     double replicas = ceil(ratio * (double)pods);
 
+    if (!(replicas > 0))
+        return 0;
     return replicas > (double)INT32_MAX ? INT32_MAX : (int64_t)replicas;
 }
 
@@ -254,7 +262,9 @@ static void assume(struct calculation *c, double ratio)
         s->value = 0;
         if (ratio < 1.0)
             s->value =
-                c->utilization ? s->request * (c->target > 100 ? c->target : 100) / 100 : c->target;
+                c->utilization
+                    ? clipped((__int128)s->request * (c->target > 100 ? c->target : 100) / 100)
+                    : c->target;
     }
 }
 
