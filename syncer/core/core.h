@@ -37,6 +37,7 @@ struct dry_runs;
 struct failed_pods;
 struct events_up;
 struct publisher;
+struct fetch;
 struct admits;
 struct streams;
 struct mirrors;
@@ -61,6 +62,7 @@ struct syncer {
     struct failed_pods *failed;
     struct events_up *events;
     struct publisher *publisher;
+    struct fetch *fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;
     struct streams *streams;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */

@@ -26,7 +26,10 @@ struct fetch {
     struct vapi_measure what;
     vapi_measured_cb done;
     void *done_ctx;
-    cJSON *by_name; /* the host's items */
+    struct str path;
+    struct fetch *next;   /* another that is under way */
+    struct fetch *joined; /* these have the same path, and get the same answer */
+    cJSON *by_name;       /* the host's items */
     cJSON *items;
 };
 
@@ -263,26 +266,49 @@ static void collect(struct fetch *f)
     json_each(item, f->items) json_remove(item, "node");
 }
 
-static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+static cJSON *items_by_name(struct arena *a, const struct host_answer *answer)
 {
-    struct fetch *f = ctx;
-    cJSON *list = NULL;
+    cJSON *list = NULL, *ret;
 
-    if (err || f->syncer->closing || json_parse(f->arena, answer->body, &list, NULL) ||
-        !json_is_array(json_get(list, "items"))) {
-        fail(f);
-        return;
-    }
-    f->by_name = json_new_object(f->arena);
+    if (json_parse(a, answer->body, &list, NULL) || !json_is_array(json_get(list, "items")))
+        return NULL;
+    ret = json_new_object(a);
     json_each(item, json_get(list, "items"))
     {
         struct str name = json_str_at(item, "metadata.name");
 
         if (name.n)
-            json_set(f->arena, f->by_name, arena_cstr(f->arena, name), json_copy(f->arena, item));
+            json_set(a, ret, arena_cstr(a, name), json_copy(a, item));
+    }
+    return ret;
+}
+
+static void take(struct fetch *f, cJSON *by_name)
+{
+    f->by_name = by_name;
+    if (!by_name) {
+        fail(f);
+        return;
     }
     collect(f);
     finish(f, NULL);
+}
+
+/* Off the list first: a caller may fetch again from inside done(). The first one goes last, since
+ * the answer is in its arena. */
+static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct fetch *f = ctx, **at = &f->syncer->fetches, *next;
+    cJSON *by_name = err || f->syncer->closing ? NULL : items_by_name(f->arena, answer);
+
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+    for (struct fetch *one = f->joined; one; one = next) {
+        next = one->joined;
+        take(one, by_name);
+    }
+    take(f, by_name);
 }
 
 /* Of one pod or one node all are read as well: a 404 would not say whether the API is missing. */
@@ -306,10 +332,21 @@ void sync_metrics_fetch(struct syncer *s, const struct vapi_measure *what, vapi_
 {
     struct arena *a = arena_new(0);
     struct fetch *f = ARENA_NEW(a, struct fetch);
-    struct host_request q = {.method = "GET", .timeout_ms = TIMEOUT_MS, .urgent = true};
+    struct host_request q = {.method = "GET", .timeout_ms = TIMEOUT_MS};
+    struct fetch *same = s->fetches;
 
     *f = (struct fetch){.syncer = s, .arena = a, .done = done, .done_ctx = ctx};
     f->what = (struct vapi_measure){what->nodes, arena_str(a, what->ns), arena_str(a, what->name)};
-    q.path = path_of(f);
+    f->path = path_of(f);
+    while (same && !str_eq(same->path, f->path))
+        same = same->next;
+    if (same) {
+        f->joined = same->joined;
+        same->joined = f;
+        return;
+    }
+    f->next = s->fetches;
+    s->fetches = f;
+    q.path = f->path;
     host_send(s->host, &q, on_answer, f);
 }
