@@ -184,6 +184,10 @@ static int add_row(const struct place *at, struct rows *r, const struct from_dra
 {
     if (!d->enabled)
         return 0;
+    for (size_t i = 0; i < r->config->n_from; i++)
+        if (str_eq(r->rows[i].plural, d->row.plural) && str_eq(r->rows[i].group, d->row.group))
+            return place_error(at, "%.*s is configured already, as %.*s", STR_F(d->row.plural),
+                               STR_F(r->rows[i].key));
     if (r->config->n_from == MAX_ROWS)
         return place_error(at, "at most %d kinds are possible", MAX_ROWS);
     r->rows[r->config->n_from++] = d->row;

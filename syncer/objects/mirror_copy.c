@@ -155,10 +155,15 @@ static void on_created(struct reconcile *r, void *ctx, const struct err *err,
 {
     struct copy *c = ctx;
 
-    if (!err)
+    if (!err) {
         record_put(c->arena, c->mirror, c->ns, c->name, object->uid);
-    else
-        reconcile_take(r, err);
+        return;
+    }
+    if (err->kind->code < 500) { /* refused: a marked object of this name is not ours by that */
+        record_drop(c->arena, c->mirror, c->ns, c->name);
+        reconcile_again_after(r, MIRROR_REFUSED_MS);
+    }
+    reconcile_take(r, err);
 }
 
 static bool namespace_exists(const struct copy *c)

@@ -6,9 +6,10 @@
 
 #include "objects/mirror.h"
 
-#define MIRROR_PREFIX  "from-host/"  /* of records: see mirror_copy.c */
-#define MIRROR_CALM_MS 300           /* the registry follows a CRD a moment later */
-#define CAPACITIES_NS  "kube-system" /* of the copies of CSIStorageCapacities */
+#define MIRROR_PREFIX     "from-host/"  /* of records: see mirror_copy.c */
+#define MIRROR_REFUSED_MS 5000          /* a namespace that is terminating, a quota */
+#define MIRROR_CALM_MS    300           /* the registry follows a CRD a moment later */
+#define CAPACITIES_NS     "kube-system" /* of the copies of CSIStorageCapacities */
 
 struct mirror_source {
     struct mirror *mirror;

@@ -101,6 +101,10 @@ static void custom_resources(void **state)
 static const struct {
     const char *yaml, *error;
 } REFUSED[] = {
+    {FROM("customResources: {w.example.com/v1: {enabled: true, scope: Cluster},"
+          " w.example.com/v2: {enabled: true, scope: Cluster}}"),
+     "config: sync.fromHost.customResources[w.example.com/v2]: w is configured already, as "
+     "w.example.com/v1"},
     {FROM("nodes: {}"),
      "config: sync.fromHost.nodes: unknown key: known here are ingressClasses, runtimeClasses, "
      "priorityClasses, storageClasses, deviceClasses, gatewayClasses, csiDrivers, csiNodes, "
