@@ -129,8 +129,6 @@ static const struct host_object *find_secret(struct sync_run *run, char name[64]
 static void on_written(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
-    if (!run->host)
-        sync_attempt_over(run, err);
     if (!err) {
         reflector_learn(run->syncer->watches[SYNC_SECRETS].reflector, answer->body);
         syncer_add(run->syncer, SYNC_PODS, run->ns, run->name);
@@ -140,6 +138,15 @@ static void on_written(struct sync_run *run, const struct host_answer *answer,
     } else {
         sync_refused(run, err);
     }
+}
+
+/* The record outlives a create without an answer, even if the pod itself is on the host: it proves
+ * the Secret ours. */
+static void on_created(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    sync_attempt_over(run, err);
+    on_written(run, answer, err);
 }
 
 static void write_secret(struct sync_run *run, struct str name, bool exists)
@@ -157,13 +164,13 @@ static void write_secret(struct sync_run *run, struct str name, bool exists)
         return;
     }
     secret = secret_of(run, &t, name);
-    if (!run->host)
+    if (!exists)
         sync_attempt(run);
     q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, exists ? name : STR(""), "");
     q.body = json_text(run->arena, secret);
     if (exists)
         q.content_type = "application/merge-patch+json";
-    sync_send(run, &q, on_written);
+    sync_send(run, &q, exists ? on_written : on_created);
 }
 
 static void on_removed(struct sync_run *run, const struct host_answer *answer,

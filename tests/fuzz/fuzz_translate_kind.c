@@ -17,7 +17,8 @@ static const char CONFIG[] =
     "podDisruptionBudgets: {enabled: true}, endpointSlices: {enabled: true, allowedCIDRs: "
     "[10.30.0.0/16]}, customResources: {things.team.example: {enabled: true, "
     "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
-    "reference: {kind: Service}}, {path: spec.selector, labels: {}}, {path: 'spec.a[*][*].b', "
+    "reference: {kind: Service}}, {path: spec.selector, selector: {}}, {path: spec.labels, labels: "
+    "{}}, {path: 'spec.a[*][*].b', "
     "drop: "
     "true}, {path: spec.c, value: 1}]}}}}";
 

@@ -24,7 +24,7 @@ TO_HOST = {
     "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
     "customResources": {"things.team.example": {"enabled": True, "patches": [
         {"path": "spec.secretName", "reference": {"apiVersion": "v1", "kind": "Secret"}},
-        {"path": "spec.selector", "labels": {}},
+        {"path": "spec.selector", "selector": {}},
         {"path": "spec.privileged", "drop": True}]}},
 }
 CONFIG = {"sync": {"toHost": TO_HOST}}

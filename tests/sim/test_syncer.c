@@ -708,6 +708,32 @@ static void test_second_create_comes_late(void **state)
     sim_free(s);
 }
 
+static bool create_is_uncertain(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    struct mapping m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
+
+    arena_free(a);
+    return m.tried > 0;
+}
+
+/* Its pod may leave before the Secret is seen: the record then still proves it ours. */
+static void test_uncertain_token_secret_is_on_record(void **state)
+{
+    struct sim *s = new_sim(7, POOLS);
+    char name[64];
+
+    (void)state;
+    create_pod(s, "a", "", "");
+    sim_until(s, pod_runs, "the pod to run");
+    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("a"), name);
+    fake_host_faults(s->host)->lose = 1000;
+    assert_true(fake_host_remove(s->host, "secrets", name));
+    sim_until(s, create_is_uncertain, "the lost create to be on record");
+    fake_host_faults(s->host)->lose = 0;
+    sim_free(s);
+}
+
 /* A pod of the same name waits until that create can no longer be executed, and not longer. */
 static void test_successor_of_an_uncertain_create_runs(void **state)
 {
@@ -1014,6 +1040,7 @@ int main(void)
         cmocka_unit_test(test_claims_on_the_host_stay),
         cmocka_unit_test(test_quota_is_exact),
         cmocka_unit_test(test_second_create_comes_late),
+        cmocka_unit_test(test_uncertain_token_secret_is_on_record),
         cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
