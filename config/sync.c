@@ -362,7 +362,8 @@ static int custom_patches(const struct place *at, const cJSON *value, void *into
         if (place_object(&inner, item, PATCH_KEYS, &patch))
             return -1;
         if (!patch.patch.path || patch.actions != 1)
-            return place_error(&inner, "want a path and one of reference, labels, selector, value, drop");
+            return place_error(&inner,
+                               "want a path and one of reference, labels, selector, value, drop");
         patches[d->custom.n_patches++] = patch.patch;
     }
     d->custom.patches = patches;
