@@ -264,7 +264,7 @@ static const char *const BUILT_IN[] = {
 
 static bool is_built_in(struct str group)
 {
-    for (size_t i = 0; i < sizeof(BUILT_IN) / sizeof(*BUILT_IN); i++)
+    for (size_t i = 0; i < COUNT(BUILT_IN); i++)
         if (str_eqc(group, BUILT_IN[i]))
             return true;
     return str_find(group, '.') == group.n;

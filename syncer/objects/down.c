@@ -275,7 +275,7 @@ static bool is_unchanged(const cJSON *object, const cJSON *old)
     static const char *const read[] = {"metadata.annotations", "metadata.labels"};
     bool same = json_count(object) == json_count(old);
 
-    for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++)
+    for (size_t i = 0; i < COUNT(read); i++)
         same &= is_same(json_path(object, read[i]), json_path(old, read[i]));
     json_each(member, object)
     {

@@ -89,7 +89,7 @@ static bool find_involved(struct syncer *s, const cJSON *event, const struct hos
     struct str kind = json_str_at(event, "involvedObject.kind");
 
     *ret = NULL;
-    for (size_t i = 0; i < sizeof(INVOLVED) / sizeof(*INVOLVED); i++) {
+    for (size_t i = 0; i < COUNT(INVOLVED); i++) {
         if (!str_eqc(kind, INVOLVED[i].kind))
             continue;
         *ret = find_object(s, (size_t)INVOLVED[i].id, event);

@@ -479,7 +479,7 @@ static int check_class(struct syncer *s, const struct class_user *user, const cJ
 int sync_mirror_check(struct syncer *s, const struct resource *r, const cJSON *object,
                       const cJSON *old, struct err *err)
 {
-    for (size_t i = 0; s->mirrors && i < sizeof(CLASS_USERS) / sizeof(*CLASS_USERS); i++) {
+    for (size_t i = 0; s->mirrors && i < COUNT(CLASS_USERS); i++) {
         const struct class_user *user = &CLASS_USERS[i];
         struct str name = json_str_at(object, user->field), legacy = STR("");
 

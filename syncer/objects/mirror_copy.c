@@ -206,7 +206,7 @@ static cJSON *put_right(struct copy *c)
     const cJSON *now = json_get(c->virtual_, "metadata");
     cJSON *ret = json_copy(c->arena, c->wanted), *metadata = json_get(ret, "metadata");
 
-    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+    for (size_t i = 0; i < COUNT(kept); i++) {
         const cJSON *value = json_get(now, kept[i]);
 
         if (value)
@@ -245,7 +245,7 @@ static bool is_right(const struct copy *c)
                                        "binaryData",      "parameters",           "overhead",
                                        "scheduling"};
 
-    for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++)
+    for (size_t i = 0; i < COUNT(maps); i++)
         if (!same_map(c->virtual_, c->wanted, maps[i]))
             return false;
     if (json_path(c->virtual_, "metadata.finalizers") ||

@@ -40,7 +40,7 @@ static cJSON *usage_of(struct arena *a, const cJSON *usage)
     static const char *const shown[] = {"cpu", "memory"};
     cJSON *ret = json_new_object(a);
 
-    for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
+    for (size_t i = 0; i < COUNT(shown); i++) {
         struct str text = json_str(json_get(usage, shown[i]));
         struct quantity q;
 
@@ -54,7 +54,7 @@ static bool has_container(const cJSON *pod, struct str name)
 {
     static const char *const lists[] = {"spec.containers", "spec.initContainers"};
 
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    for (size_t i = 0; i < COUNT(lists); i++) {
         json_each(container, json_path(pod, lists[i]))
         {
             if (str_eq(json_str(json_get(container, "name")), name))
