@@ -18,7 +18,7 @@ import time
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
-from day import RESTED, Team, pod  # noqa: E402
+from day import RESTED, Team, pod, scaled  # noqa: E402
 from limits import FileServer, sqlite_rows  # noqa: E402
 from load import SWAP, Target, both, config_map, watch_latencies, watch_rate  # noqa: E402
 from measure import Table, cpu_seconds, memory_mb, memory_of  # noqa: E402
@@ -47,7 +47,7 @@ class Round:
         self.cms = target.namespace("bench")
 
     def n(self, full):
-        return max(50, int(full * self.scale))
+        return scaled(full, self.scale, 50)
 
     def run(self):
         rows = {}
@@ -73,9 +73,10 @@ class Round:
     def list(self):
         t = self.target
         path = t.namespace("listed")
+        listed = self.n(LISTED)
         there = len(t.api.get(path)["items"])
-        if there < LISTED:
-            t.load(path, LISTED - there, body=config_map())
+        if there < listed:
+            t.load(path, listed - there, body=config_map())
         rate = t.load(path, self.n(100), streams=1).rate
         alone = both(t.load(path, 50, 1, 1).latencies)
         return {"list/s": rate, "list p50": alone[0], "list p99": alone[1]}
@@ -123,10 +124,10 @@ def limits_of(files, directory, target, scale):
     if not files:
         return rows
     path = files.put("one", one)
-    rows["get/s"] = files.load(path, int(20000 * scale)).rate
-    rows["get p50"], rows["get p99"] = both(files.load(path, int(2000 * scale), 1, 1).latencies)
+    rows["get/s"] = files.load(path, scaled(20000, scale, 50)).rate
+    rows["get p50"], rows["get p99"] = both(files.load(path, scaled(2000, scale, 50), 1, 1).latencies)
     path = files.put("all", target.api.raw("GET", "/api/v1/namespaces/listed/configmaps")[2])
-    rows["list/s"] = files.load(path, int(100 * scale), streams=1).rate
+    rows["list/s"] = files.load(path, scaled(100, scale, 50), streams=1).rate
     rows["list p50"], rows["list p99"] = both(files.load(path, 50, 1, 1).latencies)
     return rows
 
@@ -179,16 +180,16 @@ def running(api, path):
     return len(json.loads(text)["items"])
 
 
-def pods_to_running(api, namespace):
+def pods_to_running(api, namespace, n):
     """Seconds from the first create to all Running, one client creating as fast as it is answered."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     begin = time.monotonic()
-    for i in range(PODS):
+    for i in range(n):
         api.post(path, pod(f"pod-{i}"))  # with its token mounted, as pods are
 
     deadline = begin + 300
-    while running(api, path) < PODS:
-        assert time.monotonic() < deadline, f"{running(api, path)} of {PODS} pods run"
+    while running(api, path) < n:
+        assert time.monotonic() < deadline, f"{running(api, path)} of {n} pods run"
         time.sleep(0.05)
     taken = time.monotonic() - begin
     api.delete(path, query={"gracePeriodSeconds": "0"})
@@ -208,14 +209,15 @@ def start_rest(host):
         host.add_cpu_node(f"cpu-{i}")
 
 
-def measure_pods(host, directory, rounds):
+def measure_pods(host, directory, rounds, n):
     start_rest(host)
     for namespace in ("direct", "team"):
         host.create_namespace(namespace)
     vc = VirtualCluster("pods", directory, host, "team").start()
     try:
         eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 30, "account")
-        pairs = [in_turn(i, lambda: pods_to_running(vc.api, "default"), lambda: pods_to_running(host.api, "direct"))
+        pairs = [in_turn(i, lambda: pods_to_running(vc.api, "default", n),
+                         lambda: pods_to_running(host.api, "direct", n))
                  for i in range(rounds)]
     finally:
         vc.stop()
@@ -230,7 +232,7 @@ def in_turn(i, ours, theirs):
     return ours(), theirs()
 
 
-def measure_day(host, directory):
+def measure_day(host, directory, scale):
     """Private MB of a process that had a day's work and rested, and of one beside it that was never used."""
     clusters = []
     try:
@@ -238,8 +240,8 @@ def measure_day(host, directory):
             host.create_namespace(f"team-{name}")
             clusters.append(VirtualCluster(name, directory, host, f"team-{name}").start())
         used, never = clusters
-        Team(used.kubeconfig, used.kubectl).day()
-        time.sleep(RESTED)
+        Team(used.kubeconfig, used.kubectl, scale).day()
+        time.sleep(scaled(RESTED, scale, 1))
         return memory_mb(used.pid)["private"], memory_mb(never.pid)["private"]
     finally:
         for vc in clusters:
@@ -268,12 +270,13 @@ class Bench:
         self.idle()
         self.loads()
         say("pods")
-        ours, direct = measure_pods(self.host, self.dir, self.rounds)
-        self.table.add(f"{PODS} pods to Running, s (host alone)", ours, direct)
+        pods = scaled(PODS, self.scale, 3)
+        ours, direct = measure_pods(self.host, self.dir, self.rounds, pods)
+        self.table.add(f"{pods} pods to Running, s (host alone)", ours, direct)
         say("a day's work")
-        used, never = measure_day(self.host, self.dir)
+        used, never = measure_day(self.host, self.dir, self.scale)
         peer = memory_of(self.peer_pids())["private"]
-        self.table.add(f"private {RESTED} s after a day's work, MB", [used], [peer])
+        self.table.add(f"private {scaled(RESTED, self.scale, 1)} s after a day's work, MB", [used], [peer])
         self.table.add("  of one beside it, never used", [never], [])
 
     def peer_pids(self):
@@ -284,11 +287,11 @@ class Bench:
         say("idle")
         for vc in (self.beside, self.vc):
             vc.start()
-            vc._close()
+            vc.close_api()
         eventually(self.connected, 60, "both to be connected to the host")
         time.sleep(SETTLE)
-        memory, cpu = idle_of([self.vc.pid], 20)
-        peer_memory, peer_cpu = idle_of(self.peer_pids(), 10)
+        memory, cpu = idle_of([self.vc.pid], scaled(20, self.scale, 1))
+        peer_memory, peer_cpu = idle_of(self.peer_pids(), scaled(10, self.scale, 1))
         for kind in memory:
             self.table.add(f"{kind} memory idle, MB", [memory[kind]], [peer_memory[kind]])
         self.table.add("CPU idle, % of a core", [cpu], [peer_cpu])
@@ -331,7 +334,7 @@ def say(what):
 def main():
     parser = argparse.ArgumentParser(description="Measures Sublet beside kube-apiserver and etcd.")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of requests")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of requests, pods and seconds of rest")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as directory:
         bench = Bench(directory, options.rounds, options.scale)

@@ -31,11 +31,12 @@ EXPLAINED = ("deployment.spec", "pods.spec.containers", "cronjobs", "hpa.spec.me
 
 
 class Team:
-    """The work of a day through one API server: a kubeconfig of its admin, and kubectl with it."""
+    """The work of a day, or a part of it, through one API server: a kubeconfig of its admin, and kubectl with it."""
 
-    def __init__(self, kubeconfig, kubectl):
+    def __init__(self, kubeconfig, kubectl, scale=1.0):
         self.api = Api(kubeconfig)
         self.kubectl = kubectl
+        self.n_objects, self.n_pods = scaled(OBJECTS, scale, 8), scaled(PODS, scale, 2)
 
     def explain(self):
         for what in EXPLAINED:
@@ -51,9 +52,9 @@ class Team:
 
         def some(first):
             api = self.api.clone()
-            for i in range(first, OBJECTS, 4):
+            for i in range(first, self.n_objects, 4):
                 api.post(path, config_map(f"day-{i}"))
-            for i in range(first, OBJECTS, 4):
+            for i in range(first, self.n_objects, 4):
                 api.delete(f"{path}/day-{i}")
             api.close()
 
@@ -64,11 +65,11 @@ class Team:
         """With their token mounted, as pods are; run, and gone."""
         path = "/api/v1/namespaces/default/pods"
         eventually(lambda: self.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60, "the account")
-        names = [f"day-{i}" for i in range(PODS)]
+        names = [f"day-{i}" for i in range(self.n_pods)]
         for name in names:
             self.api.post(path, pod(name))
         eventually(lambda: {"Running"} == {self.api.get(f"{path}/{n}")["status"].get("phase") for n in names}, 120,
-                   f"{PODS} pods to run")
+                   f"{self.n_pods} pods to run")
         for name in names:
             self.api.delete(f"{path}/{name}", query={"gracePeriodSeconds": "1"})
         eventually(lambda: not set(names) & {p["metadata"]["name"] for p in self.api.get(path)["items"]}, 120,
@@ -80,6 +81,11 @@ class Team:
             step()
             self.api.close()
             after(step.__name__)
+
+
+def scaled(full, scale, least):
+    """A share of a number of requests, objects or seconds."""
+    return max(least, int(full * scale))
 
 
 def pod(name):
@@ -112,7 +118,7 @@ def on_a_real_host(directory, rest):
         for name in ("never", "day"):
             host.create_namespace(f"team-{name}")
             clusters.append(VirtualCluster(name, os.path.join(directory, "tenants"), host, f"team-{name}").start())
-            clusters[-1]._close()
+            clusters[-1].close_api()
         never, day = clusters
         time.sleep(rest)
         rows = [("start", private(day.pid), private(day.pid))]

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
-from day import RESTED, Team, pod  # noqa: E402
+from day import RESTED, Team, pod, scaled  # noqa: E402
 from measure import cpu_seconds, memory_mb, switches  # noqa: E402
 from testenv import HostCluster, VirtualCluster  # noqa: E402
 from testenv.wait import UNSET, eventually  # noqa: E402
@@ -133,11 +133,11 @@ def run_a_pod(vc):
                f"the pod of {vc.name} to run", also=UNSET)
     taken = time.monotonic() - begin
     vc.api.delete(f"{path}/proof", query={"gracePeriodSeconds": "0"})
-    vc._close()
+    vc.close_api()
     return taken
 
 
-def use(clusters):
+def use(clusters, scale):
     """The last one runs a pod; the first has a day's work, and rests."""
     last, first = clusters[-1], clusters[0]
     try:
@@ -145,13 +145,14 @@ def use(clusters):
     except AssertionError as e:
         print(f"{e}\n{last.api.raw('GET', '/readyz?verbose')[2].decode()}\n{last.process.tail()}")
         raise
-    Team(first.kubeconfig, first.kubectl).day()
-    time.sleep(RESTED)
-    row(f"private memory of a used one after {RESTED} s, MB", f"{memory_mb(first.pid)['private']:.2f}")
+    Team(first.kubeconfig, first.kubectl, scale).day()
+    rest = scaled(RESTED, scale, 1)
+    time.sleep(rest)
+    row(f"private memory of a used one after {rest} s, MB", f"{memory_mb(first.pid)['private']:.2f}")
     row("of those never used, MB", f"{statistics.median(memory_mb(vc.pid)['private'] for vc in clusters[1:-1] or clusters):.2f}")
 
 
-def measure(n, seconds):
+def measure(n, seconds, scale):
     with tempfile.TemporaryDirectory(prefix="sublet-density-") as directory:
         host = HostCluster(os.path.join(directory, "host")).start()
         clusters = []
@@ -163,9 +164,9 @@ def measure(n, seconds):
             time.sleep(2)
             before = watches(host)
             each, total = start_all(clusters)
-            time.sleep(SETTLE)
+            time.sleep(scaled(SETTLE, scale, 1))
             report(clusters, host, before, each, total, seconds)
-            use(clusters)
+            use(clusters, scale)
         finally:
             for vc in clusters:
                 vc.kill()
@@ -176,11 +177,12 @@ def main():
     parser = argparse.ArgumentParser(description="What idle virtual clusters cost.")
     parser.add_argument("n", nargs="*", type=int, default=[100, 1000])
     parser.add_argument("--seconds", type=int, default=30, help="of being idle that are measured")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the day's work and of the seconds of rest")
     options = parser.parse_args()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     for n in options.n:
-        measure(n, options.seconds)
+        measure(n, options.seconds, options.scale)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a stored object costs in the memory of the process.
 
-`/usr/bin/python3 tests/bench/stored.py [OBJECTS]`, with SUBLET_BIN the release program. "An object of 1 KB" is one whose
+`/usr/bin/python3 tests/bench/stored.py [OBJECTS [REST]]`, with SUBLET_BIN the release program. "An object of 1 KB" is one whose
 JSON as stored, which is what a GET answers (uid, timestamps, managedFields and all), has 1,024 bytes. Beside it, the
 ConfigMap with 1 KB of data that bench.py creates, which is half as large again as stored. The figure is the slope of
 private memory from a tenth of the objects to all of them, so that what the first requests of a process cost is not an
-object's; read RESTED seconds after the last request, with the events of the creates still in the history, and once
+object's; read REST seconds (60) after the last request, with the events of the creates still in the history, and once
 more after a restart. Nothing is asserted: figures are for people.
 """
 import os
@@ -32,14 +32,14 @@ def stored_bytes(api, path, data):
     return len(api.raw("GET", f"{path}/{name}")[2])
 
 
-def private(vc):
+def private(vc, rest):
     """Bytes, once the process has rested."""
-    vc._close()
-    time.sleep(RESTED)
+    vc.close_api()
+    time.sleep(rest)
     return memory_mb(vc.pid)["private"] * KB * KB
 
 
-def measure(directory, n, data=None):
+def measure(directory, n, rest, data=None):
     """(bytes of the JSON, private bytes per object, the same after a restart); without `data`, of objects of 1 KB."""
     vc = VirtualCluster("stored", directory).start()
     try:
@@ -51,9 +51,9 @@ def measure(directory, n, data=None):
         first = n // 10
         for part in (first, n - first):
             target.load(path, part, body=config_map(size=data))
-            memory.append(private(vc))
+            memory.append(private(vc, rest))
         vc.restart()
-        memory.append(private(vc))
+        memory.append(private(vc, rest))
         return size, *((m - memory[0]) / (n - first) for m in memory[1:])
     finally:
         vc.close()
@@ -61,10 +61,11 @@ def measure(directory, n, data=None):
 
 def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else OBJECTS
+    rest = int(sys.argv[2]) if len(sys.argv) > 2 else RESTED
     print(f"{n} ConfigMaps, bytes of each{'as JSON':>14}{'private':>10}{'after a restart':>18}")
     with tempfile.TemporaryDirectory(prefix="sublet-stored-") as directory:
         for what, data in (("1 KB as stored", None), ("1 KB of data", KB)):
-            size, private_bytes, restarted = measure(directory, n, data)
+            size, private_bytes, restarted = measure(directory, n, rest, data)
             print(f"  {what:27}{size:14}{private_bytes:10.0f}{restarted:18.0f}", flush=True)
 
 
