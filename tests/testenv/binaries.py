@@ -21,17 +21,25 @@ def host_program(name):
     return os.path.join(host_directory((name,)), name)
 
 
+def _names(option):
+    """Programs as build-host.sh lists them, with their versions."""
+    return subprocess.run([os.path.join(HERE, "build-host.sh"), option], capture_output=True, text=True,
+                          check=True).stdout.split()
+
+
 def node_program(name):
     """A program of a real node: `name` as build-host.sh has it, less its version."""
-    names = subprocess.run([os.path.join(HERE, "build-host.sh"), "--node"], capture_output=True, text=True,
-                           check=True).stdout.split()
-    return host_program(next(n for n in names if n == name or n.rpartition("-")[0] == name))
+    return host_program(next(n for n in _names("--node") if n == name or n.rpartition("-")[0] == name))
+
+
+def bench_program(name):
+    """A program that only tests/bench compares with."""
+    return host_program(next(n for n in _names("--bench") if n.rpartition("-")[0] == name))
 
 
 def operator():
     """The operator of the tests, built from integration/operator."""
-    return host_program(subprocess.run([os.path.join(HERE, "build-host.sh"), "--operator"],
-                                       capture_output=True, text=True, check=True).stdout.strip())
+    return host_program(_names("--operator")[0])
 
 
 def sublet():

@@ -5,10 +5,12 @@
 #
 #   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
 #   build-host.sh node           and what a real node runs
+#   build-host.sh bench          and what only tests/bench compares with
 #   build-host.sh --missing ...  print what of it is still to be built, build nothing
 #   build-host.sh --dir          print the directory the programs are in, build nothing
 #   build-host.sh --go           print a Go that is recent enough, fetched if the machine has none
 #   build-host.sh --node         print the names of what a real node runs beside that
+#   build-host.sh --bench        print the names of what only tests/bench compares with
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -44,6 +46,7 @@ read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
 # program -> package and the recipe that builds it; the order is the order of need
 DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC "$OPERATOR")
 NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
+BENCH=("coredns-bind-$COREDNS")
 recipe_of()
 {
     case $1 in
@@ -51,6 +54,7 @@ recipe_of()
     agnhost) echo "kubernetes test/images/agnhost" ;;
     containerd-*) echo "containerd v$CONTAINERD" ;;
     runc-*) echo "runc v$RUNC" ;;
+    coredns-bind-*) echo "coredns v$COREDNS bind" ;;
     coredns-*) echo "coredns v$COREDNS" ;;
     e2e.test) echo "kubernetes_test test/e2e" ;;
     etcd) echo "module go.etcd.io/etcd/server/v3 v$ETCD go.etcd.io/etcd/server/v3" ;;
@@ -187,14 +191,15 @@ runc()
     CGO_ENABLED=1 "${WRAP[@]}" "$GO" build -tags seccomp -ldflags="-s -w" -o "$1" github.com/opencontainers/runc
 }
 
-# With the plugins of a Corefile as clusters have it; those of cloud vendors' zones are most of the build otherwise.
+# With the plugins of a Corefile as clusters have it, and any more that are named; those of cloud vendors' zones are most of
+# the build otherwise.
 coredns()
 {
     local m=github.com/coredns/coredns p
     new_module $m "$2"
     {
         echo 'package main'
-        for p in cache errors file forward health kubernetes ready; do
+        for p in cache errors file forward health kubernetes ready "${@:3}"; do
             printf 'import _ "%s/plugin/%s"\n' $m $p
         done
         printf 'import "%s/coremain"\nfunc main() { coremain.Run() }\n' $m
@@ -253,6 +258,10 @@ main()
         printf '%s\n' "${NODE[@]}"
         return
         ;;
+    --bench)
+        printf '%s\n' "${BENCH[@]}"
+        return
+        ;;
     --go)
         find_go
         return
@@ -263,9 +272,10 @@ main()
     (($#)) || set -- "${DEFAULT[@]}"
     for p in "$@"; do
         [ "$p" = node ] && set -- "$@" "${DEFAULT[@]}" "${NODE[@]}"
+        [ "$p" = bench ] && set -- "$@" "${DEFAULT[@]}" "${BENCH[@]}"
     done
     for p in "$@"; do
-        [ "$p" = node ] && continue
+        [ "$p" = node ] || [ "$p" = bench ] && continue
         recipe_of "$p" >/dev/null
         [ -e "$BIN/$p" ] || missing+=("$p")
     done
