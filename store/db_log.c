@@ -25,6 +25,7 @@
 #define PAGE_LEAST   512
 #define PAGE_MOST    65536
 #define FRAME_MOST   (FRAME_HEADER + PAGE_MOST)
+#define PAGES_MOST   (1u << 22) /* more than a file of ours ever has */
 #define LOST         DB_LOG_FILE ".lost"
 
 struct check {
@@ -63,6 +64,16 @@ static struct check add(const struct log *l, struct check c, const unsigned char
     for (size_t i = 0; i + 8 <= n; i += 8) {
         c.a += get_word(l, p + i) + c.b;
         c.b += get_word(l, p + i + 4) + c.a;
+    }
+    return c;
+}
+
+/* add() backwards over the page: the sum in front of it. */
+static struct check take_off(const struct log *l, struct check c, const unsigned char *p, size_t n)
+{
+    for (size_t i = n; i; i -= 8) {
+        c.b -= get_word(l, p + i - 4) + c.a;
+        c.a -= get_word(l, p + i - 8) + c.b;
     }
     return c;
 }
@@ -112,6 +123,19 @@ static int read_frame(struct log *l, sqlite3_int64 index, struct check seed, str
     return rc;
 }
 
+/* Whether the frame in l->bytes, whose sum is wrong, ends a transaction. A write that was cut off
+ * inside a frame's header puts the page number and mark of one transaction in front of the page and
+ * the sum of another; those two give the number and mark that they were written with. */
+static bool is_commit(const struct log *l, struct check seed, const struct frame *f)
+{
+    struct check behind = take_off(l, f->stored, l->bytes + FRAME_HEADER, l->page);
+    uint32_t number = behind.a - seed.a - seed.b, mark = behind.b - seed.b - behind.a;
+
+    if (!l->big)
+        number = __builtin_bswap32(number);
+    return f->commit && (mark || !number || number > PAGES_MOST);
+}
+
 /* The frame in l->bytes comes right after `before`, which may be damaged in its page or its sum. */
 static bool follows(const struct log *l, const struct frame *before, const struct frame *f)
 {
@@ -132,11 +156,13 @@ static int find_lost(struct log *l, bool *ret_lost)
 
     for (sqlite3_int64 i = 0; i < n && !rc && !*ret_lost; i++) {
         rc = read_frame(l, i, before.stored, &f);
-        if (!ended)
+        if (ended)
+            *ret_lost = before.commit && follows(l, &before, &f);
+        else
             ended =
                 f.salt[0] != l->salt[0] || f.salt[1] != l->salt[1] || !same(f.computed, f.stored);
-        else
-            *ret_lost = before.commit && follows(l, &before, &f);
+        if (!same(f.computed, f.stored))
+            f.commit = is_commit(l, before.stored, &f);
         before = f;
     }
     return rc;

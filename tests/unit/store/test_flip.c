@@ -272,6 +272,26 @@ static void test_every_byte_of_the_log(void **state)
     assert_true(counts.reported > counts.unknown);
 }
 
+/* The write of a transaction was cut off inside the header of its first frame. What stands behind
+ * it is of a transaction that failed before, longer than one frame, and chains to the bytes of the
+ * frame that were not overwritten. Neither was answered: nothing is lost. */
+static void test_header_of_another_transaction(void **state)
+{
+    struct fixture *f = *state;
+    struct log_counts counts = {0};
+
+    write_file(f, "state.db", database, n_database);
+    write_file(f, "state.db-wal", "", 0);
+    fill_log(f);
+    int64_t newest = newest_of_log(f);
+    assert_true(n_journal >= last_commit + (size_t)2 * (24 + 512));
+    memcpy(journal + last_commit, journal + n_journal - (24 + 512), 12);
+    write_file(f, "state.db", database, n_database);
+    write_file(f, "state.db-wal", journal, n_journal);
+    check_log(f, last_commit, newest, &counts);
+    assert_int_equal(counts.unknown, 1);
+}
+
 static int setup(void **state)
 {
     static struct fixture f;
@@ -293,7 +313,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_byte),
-                                       cmocka_unit_test(test_every_byte_of_the_log)};
+                                       cmocka_unit_test(test_every_byte_of_the_log),
+                                       cmocka_unit_test(test_header_of_another_transaction)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
