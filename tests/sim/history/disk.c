@@ -302,6 +302,15 @@ static void put(struct handle *h, const void *data, size_t n, size_t at)
         file_pend(h->file, at, data, n);
 }
 
+/* A write that fails may have reached the disk in part: whole sectors from its start on. */
+static void put_part(struct handle *h, const void *data, size_t n, size_t at)
+{
+    size_t end = (at + n / 2) / SECTOR * SECTOR;
+
+    if (end > at)
+        put(h, data, end - at, at);
+}
+
 static int on_write(sqlite3_file *file, const void *data, int n, sqlite3_int64 at)
 {
     struct handle *h = handle_of(file);
@@ -310,12 +319,12 @@ static int on_write(sqlite3_file *file, const void *data, int n, sqlite3_int64 a
     if (is_dead(h))
         return SQLITE_IOERR_WRITE;
     if (h->disk && h->disk->faults.full && end > h->file->now.size) {
-        put(h, data, (size_t)n / 2, (size_t)at);
+        put_part(h, data, (size_t)n, (size_t)at);
         return SQLITE_FULL;
     }
     if (fails(h, h->disk ? h->disk->faults.write_errors : 0)) {
         if (dice_chance(root.moment, DICE_DISK, 500))
-            put(h, data, (size_t)n / 2, (size_t)at);
+            put_part(h, data, (size_t)n, (size_t)at);
         return SQLITE_IOERR_WRITE;
     }
     put(h, data, (size_t)n, (size_t)at);

@@ -11,6 +11,7 @@
 #include <sublet/schema.h>
 #include <sublet/store_admin.h>
 #include <sublet/store_disk.h>
+#include <sublet/store_quarantine.h>
 
 #include "engine.h"
 #include "host/map.h"
@@ -562,11 +563,25 @@ static void compare_one(void *ctx, struct map_entry *e)
                    (long long)n->value, o ? (long long)o->revision : 0);
 }
 
+/* No disk of a history loses what it synced: damage that a process reports is none. */
+static void judge_damage(const struct life *l)
+{
+    struct store_damage d;
+
+    store_damage(l->store, &d);
+    if (d.objects || d.nameless || d.superseded || d.records || d.unattributed || d.history ||
+        d.salvaged || d.log || d.own_account)
+        world_fail("life %u reports damage of a disk that lost nothing:%s%s%s%s", l->number,
+                   d.log ? " log" : "", d.own_account ? " own account" : "",
+                   d.salvaged ? " structure" : "", d.history ? " history" : "");
+}
+
 void judge_life(struct life *l)
 {
     struct world *w = l->world;
     struct notes *n = notes_of(w);
 
+    judge_damage(l);
     if (l->index)
         return;
     if (n->generation == w->generation && store_revision(l->store) < n->position)
