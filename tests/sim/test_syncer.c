@@ -2,230 +2,47 @@
 /* The syncer on a host that drops, loses, delays, forgets and is away, with restarts in between.
  * What happens is chosen by a seed, printed on failure (run again with SEED=n). However it goes:
  * when the faults end, both worlds agree; no pod was ever made twice; nothing of others was
- * touched. Over 1000 lines: its tests share the predicates that say what both worlds agree on. */
-#include "sim.h"
+ * touched. */
+#include "worlds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/mapping.h"
 #include "engine.h"
-
-#define POOLS                                                                                      \
-    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
-    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
-    "bindings:\n- {pool: p, guarantee: \"4\", overQuota: reject, default: true}\n"
-#define QUEUE                                                                                      \
-    "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [],\n"  \
-    "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"                                            \
-    "bindings:\n- {pool: p, guarantee: \"2\", overQuota: queue, default: true}\n"
-
-#define POD "{'metadata':{'name':'%s'},'spec':{'containers':[{'name':'c','image':'i'%s}]%s}}"
-
-static void create_pod(struct sim *s, const char *name, const char *more_container,
-                       const char *more_spec)
-{
-    char text[1024];
-
-    snprintf(text, sizeof(text), POD, name, more_container, more_spec);
-    sim_create(s, "pods", "default", text);
-}
-
-#define GPU(n) ",'resources':{'limits':{'nvidia.com/gpu':'" #n "'}}"
-
-/* --- what must hold when all is quiet --- */
-
-static const cJSON *host_of(const cJSON *host_pods, struct str uid)
-{
-    const cJSON *found = NULL;
-
-    json_each(pod, host_pods)
-    {
-        const cJSON *notes = json_path(pod, "metadata.annotations");
-
-        if (str_eq(json_str(json_get(notes, "sublet.dev/uid")), uid)) {
-            assert_null(found);
-            found = pod;
-        }
-    }
-    return found;
-}
-
-static bool agree(const cJSON *pod, const cJSON *host)
-{
-    struct str phase = json_str_at(pod, "status.phase");
-
-    if (!host)
-        return str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
-    return str_eq(phase, json_str_at(host, "status.phase")) &&
-           str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
-           str_eq(json_str_at(pod, "status.podIP"), json_str_at(host, "status.podIP")) &&
-           !json_path(pod, "metadata.deletionTimestamp");
-}
-
-static bool worlds_agree(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    cJSON *pods = sim_list(s, a, "pods", ""), *host_pods = fake_host_list(s->host, a, "pods");
-    size_t with_host = 0, running = 0;
-    bool same = s->writes == 0;
-
-    json_each(pod, pods)
-    {
-        const cJSON *host = host_of(host_pods, json_str_at(pod, "metadata.uid"));
-
-        same &= agree(pod, host);
-        with_host += host != NULL;
-        running += host && str_eqc(json_str_at(host, "status.phase"), "Running");
-    }
-    same &= with_host == fake_host_count(s->host, "pods");
-    /* One token Secret for each pod that runs on the host, and copies of what they refer to. */
-    same &= fake_host_count(s->host, "secrets") == running;
-    same &= running || !fake_host_count(s->host, "configmaps");
-    arena_free(a);
-    return same;
-}
 
 static bool is_empty(struct sim *s)
 {
-    return worlds_agree(s) && !fake_host_count(s->host, "pods") &&
+    return sim_worlds_agree(s) && !fake_host_count(s->host, "pods") &&
            !fake_host_count(s->host, "services") && !fake_host_count(s->host, "secrets") &&
            !fake_host_count(s->host, "configmaps") &&
            !fake_host_count(s->host, "persistentvolumeclaims");
 }
 
-static void count_mapping(void *ctx, struct str key)
-{
-    (void)key;
-    ++*(unsigned *)ctx;
-}
-
-static bool on_record(void *ctx, struct str key, struct str value)
-{
-    (void)value;
-    count_mapping(ctx, key);
-    return true;
-}
-
-static unsigned records(struct sim *s, enum store_record kind, const char *prefix)
-{
-    unsigned n = 0;
-
-    store_record_each(s->store, kind, str_c(prefix), on_record, &n);
-    return n;
-}
-
-static bool nothing_recorded(struct sim *s)
-{
-    return !records(s, RECORD_MAPPING, "") && !records(s, RECORD_LEDGER, "gpu/");
-}
-
-static void no_pod_was_made_twice(struct sim *s, const cJSON *pods)
-{
-    json_each(pod, pods)
-    {
-        if (fake_host_doubled(s->host, json_str_at(pod, "metadata.uid")))
-            fail_msg("seed %llu: pod %.*s was created twice", (unsigned long long)s->seed,
-                     STR_F(json_str_at(pod, "metadata.name")));
-    }
-}
-
-static void print_objects(const char *where, const cJSON *list)
-{
-    json_each(o, list) print_message(
-        "%s %.*s uid %.*s of %.*s rv %.*s phase %.*s node %.*s deleted %.*s\n", where,
-        STR_F(json_str_at(o, "metadata.name")), STR_F(json_str_at(o, "metadata.uid")),
-        STR_F(json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/uid"))),
-        STR_F(json_str_at(o, "metadata.resourceVersion")), STR_F(json_str_at(o, "status.phase")),
-        STR_F(json_str_at(o, "spec.nodeName")),
-        STR_F(json_str_at(o, "metadata.deletionTimestamp")));
-}
-
-static bool print_record(void *ctx, struct str key, struct str value)
-{
-    (void)ctx;
-    print_message("record %.*s = %.*s\n", STR_F(key), STR_F(value));
-    return true;
-}
-
-static void print_worlds(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-
-    print_objects("virtual", sim_list(s, a, "pods", ""));
-    print_objects("host", fake_host_list(s->host, a, "pods"));
-    print_objects("host secret", fake_host_list(s->host, a, "secrets"));
-    print_message("secrets %zu, configmaps %zu, services %zu, writes %u\n",
-                  fake_host_count(s->host, "secrets"), fake_host_count(s->host, "configmaps"),
-                  fake_host_count(s->host, "services"), s->writes);
-    store_record_each(s->store, RECORD_MAPPING, STR(""), print_record, NULL);
-    store_record_each(s->store, RECORD_LEDGER, STR("gpu/"), print_record, NULL);
-    arena_free(a);
-}
-
 /* --- single stories --- */
-
-static bool pod_runs(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    cJSON *pods = sim_list(s, a, "pods", "");
-    bool all = json_count(pods) > 0;
-
-    json_each(pod, pods) all &= str_eqc(json_str_at(pod, "status.phase"), "Running");
-    arena_free(a);
-    return all && worlds_agree(s);
-}
-
-static bool account_is_there(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    bool there = sim_get(s, a, "serviceaccounts", "default", "default") != NULL;
-
-    arena_free(a);
-    return there;
-}
-
-static struct sim *new_sim(uint64_t seed, const char *config)
-{
-    struct sim *s = sim_new(seed, config);
-
-    s->explain = print_worlds;
-    sim_until(s, account_is_there, "the default service account");
-    return s;
-}
 
 static void test_pod_goes_down_and_status_comes_up(void **state)
 {
-    struct sim *s = new_sim(1, NULL);
+    struct sim *s = sim_new_ready(1, NULL);
 
     (void)state;
-    create_pod(s, "a", "", "");
-    sim_until(s, pod_runs, "the pod to run");
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
     sim_delete(s, "pods", "default", "a", -1);
     sim_until(s, is_empty, "the host to be empty");
-    sim_until(s, nothing_recorded, "no records");
+    sim_until(s, sim_nothing_recorded, "no records");
     assert_int_equal(fake_host_trespasses(s->host), 0);
     sim_free(s);
 }
 
-static bool pod_is_gone(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    bool gone = !sim_get(s, a, "pods", "default", "a");
-
-    arena_free(a);
-    return gone;
-}
-
 static void test_pod_removed_on_the_host_is_not_brought_back(void **state)
 {
-    struct sim *s = new_sim(2, NULL);
+    struct sim *s = sim_new_ready(2, NULL);
 
     (void)state;
-    create_pod(s, "a", "", "");
-    sim_until(s, pod_runs, "the pod to run");
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
     assert_true(fake_host_remove(s->host, "pods", NULL));
-    sim_until(s, pod_is_gone, "the virtual pod to follow");
+    sim_until(s, sim_pod_is_gone, "the virtual pod to follow");
     sim_until(s, is_empty, "the host to be empty");
     sim_free(s);
 }
@@ -243,14 +60,14 @@ static bool foreign_refused(struct sim *s)
 
 static void test_foreign_object_is_never_touched(void **state)
 {
-    struct sim *s = new_sim(3, NULL);
+    struct sim *s = sim_new_ready(3, NULL);
     char name[64], text[128];
 
     (void)state;
     translate_name(&s->syncer->tenant, STR("default"), STR("a"), name);
     snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"%s\"}}", name);
     fake_host_put(s->host, "pods", text);
-    create_pod(s, "a", "", "");
+    sim_create_pod(s, "a", "", "");
     sim_until(s, foreign_refused, "an event");
     assert_int_equal(fake_host_trespasses(s->host), 0);
     sim_delete(s, "pods", "default", "a", -1);
@@ -264,7 +81,7 @@ static void test_foreign_object_is_never_touched(void **state)
 /* Everything the tenant had is lost: what runs on the host is not ours to judge. */
 static void test_unknown_objects_of_our_cluster_stay(void **state)
 {
-    struct sim *s = new_sim(4, NULL);
+    struct sim *s = sim_new_ready(4, NULL);
     char text[512];
 
     (void)state;
@@ -274,7 +91,7 @@ static void test_unknown_objects_of_our_cluster_stay(void **state)
              "\"sublet.dev/uid\":\"u\"}}}",
              STR_F(s->syncer->tenant.cluster_uid));
     fake_host_put(s->host, "pods", text);
-    create_pod(s, "a", "", "");
+    sim_create_pod(s, "a", "", "");
     sim_run_ms(s, 200);
     assert_true(fake_host_remove(s->host, "pods", "lost"));
     sim_free(s);
@@ -324,7 +141,7 @@ static bool service_selects(struct sim *s, const char *key, bool alone)
 
 static bool selects_by_plain_key(struct sim *s)
 {
-    return service_selects(s, "app", false) && pod_runs(s);
+    return service_selects(s, "app", false) && sim_pods_run(s);
 }
 
 static bool selects_by_hashed_key(struct sim *s)
@@ -348,7 +165,7 @@ static void test_labels_move_without_a_gap(void **state)
     for (uint64_t seed = 31; seed < 36; seed++) {
         cJSON *pods;
 
-        s = new_sim(seed, "policy: {labels: {allow: [app]}}\n");
+        s = sim_new_ready(seed, "policy: {labels: {allow: [app]}}\n");
         sim_create(s, "services", "default",
                    "{'metadata':{'name':'web'},'spec':{'selector':{'app':'web'},"
                    "'ports':[{'port':80}]}}");
@@ -435,7 +252,7 @@ static void test_the_default_class_alone_is_offered(void **state)
 {
     (void)state;
     for (int readable = 0; readable < 2; readable++) {
-        struct sim *s = new_sim(41, NULL);
+        struct sim *s = sim_new_ready(41, NULL);
 
         sim_close(s);
         if (!readable)
@@ -459,7 +276,7 @@ static void test_the_default_class_alone_is_offered(void **state)
 /* A claim without a class would bind to any classless volume of the admin's. */
 static void test_no_class_is_no_claim(void **state)
 {
-    struct sim *s = new_sim(42, NULL);
+    struct sim *s = sim_new_ready(42, NULL);
 
     (void)state;
     fake_host_put(s->host, "storageclasses", CLASS("gold", ""));
@@ -485,7 +302,7 @@ static bool refusal_told(struct sim *s)
 /* While the host is away claims are taken; what becomes of them is said when it is back. */
 static void test_claims_wait_for_the_class(void **state)
 {
-    struct sim *s = new_sim(43, NULL);
+    struct sim *s = sim_new_ready(43, NULL);
 
     (void)state;
     sim_close(s);
@@ -517,7 +334,7 @@ static bool own_claims_told(struct sim *s)
 /* A class or a volume that the tenant made itself is for a provisioner of its own. */
 static void test_claims_of_own_classes_stay(void **state)
 {
-    struct sim *s = new_sim(45, "policy: {storageClasses: [standard]}\n");
+    struct sim *s = sim_new_ready(45, "policy: {storageClasses: [standard]}\n");
 
     (void)state;
     sim_create(s, "storageclasses.storage.k8s.io", "",
@@ -541,7 +358,7 @@ static void test_claims_of_own_classes_stay(void **state)
 
 static void test_refused_claims_of_a_set_are_told(void **state)
 {
-    struct sim *s = new_sim(44, "policy: {storageClasses: [standard]}\n");
+    struct sim *s = sim_new_ready(44, "policy: {storageClasses: [standard]}\n");
 
     (void)state;
     sim_create(s, "statefulsets.apps", "default",
@@ -557,7 +374,7 @@ static void test_refused_claims_of_a_set_are_told(void **state)
 /* A claim that is on the host keeps its class, whatever is offered by now. */
 static void test_claims_on_the_host_stay(void **state)
 {
-    struct sim *s = new_sim(45, "policy: {storageClasses: [gold]}\n");
+    struct sim *s = sim_new_ready(45, "policy: {storageClasses: [gold]}\n");
     static struct str other[] = {{"standard", 8}};
 
     (void)state;
@@ -592,14 +409,14 @@ static bool event_told(struct sim *s)
  */
 static void test_event_ahead_of_its_pod_is_told(void **state)
 {
-    struct sim *s = new_sim(6, NULL);
+    struct sim *s = sim_new_ready(6, NULL);
     char name[64], text[512];
     struct arena *a = arena_new(0);
     int64_t uid = 0;
 
     (void)state;
-    create_pod(s, "a", "", "");
-    sim_until(s, pod_runs, "the watches");
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the watches");
     sim_run_ms(s, 50);
     translate_name(&s->syncer->tenant, STR("default"), STR("x"), name);
     fake_host_put(s->host, "events", "{\"metadata\":{\"name\":\"counter\"}}");
@@ -633,148 +450,56 @@ static bool four_run(struct sim *s)
 
 static void test_quota_is_exact(void **state)
 {
-    struct sim *s = new_sim(5, POOLS);
+    struct sim *s = sim_new_ready(5, POOLS);
     char name[16];
 
     (void)state;
     for (int i = 0; i < 20; i++) {
         snprintf(name, sizeof(name), "g%d", i);
-        create_pod(s, name, GPU(1), "");
+        sim_create_pod(s, name, GPU(1), "");
     }
     sim_until(s, four_run, "four pods on the host");
     assert_non_null(strstr(s->refusal, "exceeded quota: gpu/p"));
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 4);
     sim_close(s);
     sim_open(s);
-    create_pod(s, "more", GPU(1), "");
+    sim_create_pod(s, "more", GPU(1), "");
     sim_writes_done(s);
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 4);
 
     /* A finished pod gives back what it had. */
     while (!fake_host_finish_pod(s->host, "Succeeded"))
         sim_run_ms(s, 2);
-    while (records(s, RECORD_LEDGER, "gpu/") == 4)
+    while (sim_records(s, RECORD_LEDGER, "gpu/") == 4)
         sim_run_ms(s, 2);
-    create_pod(s, "again", GPU(1), "");
+    sim_create_pod(s, "again", GPU(1), "");
     sim_writes_done(s);
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 4);
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 4);
     sim_free(s);
 }
 
 /* A pod is replaced while its predecessor runs: both are charged until the host has one of them
  * less, also in the moment when the successor is written and not committed. */
-static bool no_pods(struct sim *s)
-{
-    return pod_is_gone(s) && !fake_host_count(s->host, "pods");
-}
-
-/* Two creates were sent, and one of them made the pod. When the pod has left, the other may still
- * be executed: its GPUs stay charged, and its record proves that it is to be deleted. */
-static void test_second_create_comes_late(void **state)
-{
-    struct sim *s = new_sim(5, POOLS);
-    struct mapping m = {.exists = true, .tried = 1};
-    struct arena *a = arena_new(0);
-    struct str late;
-    cJSON *pod;
-
-    (void)state;
-    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
-    create_pod(s, "a", GPU(4), "");
-    sim_until(s, pod_runs, "the pod to run");
-    m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
-    assert_int_equal(m.tried, 1);
-    pod = json_first(fake_host_list(s->host, a, "pods"));
-    json_set_str(a, json_get(pod, "metadata"), "uid", STR("late"));
-    late = json_text(a, pod);
-    assert_true(fake_host_remove(s->host, "pods", NULL));
-    sim_until(s, pod_is_gone, "the virtual pod to follow");
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
-    fake_host_put(s->host, "pods", late.p);
-    sim_until(s, no_pods, "the late pod to be deleted");
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
-    /* A clock that is set is no time that passes, during a restart neither. */
-    sim_set_clock(s, 3 * 3600);
-    sim_run_ms(s, 300);
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
-    sim_close(s);
-    s->set_s += 3 * 3600;
-    sim_open(s);
-    sim_run_ms(s, 1000);
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
-    sim_jump(s, 80);
-    sim_until(s, nothing_recorded, "the records to end");
-    arena_free(a);
-    sim_free(s);
-}
-
-static bool create_is_uncertain(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    struct mapping m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
-
-    arena_free(a);
-    return m.tried > 0;
-}
-
-/* Its pod may leave before the Secret is seen: the record then still proves it ours. */
-static void test_uncertain_token_secret_is_on_record(void **state)
-{
-    struct sim *s = new_sim(7, POOLS);
-    char name[64];
-
-    (void)state;
-    create_pod(s, "a", "", "");
-    sim_until(s, pod_runs, "the pod to run");
-    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("a"), name);
-    fake_host_faults(s->host)->lose = 1000;
-    assert_true(fake_host_remove(s->host, "secrets", name));
-    sim_until(s, create_is_uncertain, "the lost create to be on record");
-    fake_host_faults(s->host)->lose = 0;
-    sim_free(s);
-}
-
-/* A pod of the same name waits until that create can no longer be executed, and not longer. */
-static void test_successor_of_an_uncertain_create_runs(void **state)
-{
-    struct sim *s = new_sim(6, QUEUE);
-    struct mapping m = {.exists = true, .tried = 1};
-
-    (void)state;
-    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
-    create_pod(s, "a", GPU(2), "");
-    sim_until(s, pod_runs, "the pod to run");
-    assert_true(fake_host_remove(s->host, "pods", NULL));
-    sim_until(s, pod_is_gone, "the virtual pod to follow");
-    create_pod(s, "a", GPU(2), "");
-    sim_writes_done(s);
-    sim_run_ms(s, 500);
-    assert_int_equal(fake_host_count(s->host, "pods"), 0);
-    sim_jump(s, 80);
-    sim_until(s, pod_runs, "its successor to run");
-    sim_free(s);
-}
-
 static void test_successor_keeps_its_charge(void **state)
 {
-    struct sim *s = new_sim(9, POOLS);
+    struct sim *s = sim_new_ready(9, POOLS);
 
     (void)state;
-    create_pod(s, "a", GPU(1), "");
-    sim_until(s, pod_runs, "the pod to run");
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_create_pod(s, "a", GPU(1), "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
     sim_delete(s, "pods", "default", "a", 0);
-    create_pod(s, "a", GPU(1), "");
-    while (s->writes && records(s, RECORD_LEDGER, "gpu/") == 1)
+    sim_create_pod(s, "a", GPU(1), "");
+    while (s->writes && sim_records(s, RECORD_LEDGER, "gpu/") == 1)
         uv_run(&s->loop, UV_RUN_ONCE);
     for (;;) {
-        assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 2);
+        assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 2);
         if (!s->writes)
             break;
         uv_run(&s->loop, UV_RUN_ONCE);
     }
-    sim_until(s, pod_runs, "the successor to run");
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_until(s, sim_pods_run, "the successor to run");
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
     sim_free(s);
 }
 
@@ -800,18 +525,18 @@ static bool third_waits(struct sim *s)
 
 static void test_queue_lets_the_next_one_in(void **state)
 {
-    struct sim *s = new_sim(6, QUEUE);
+    struct sim *s = sim_new_ready(6, QUEUE);
 
     (void)state;
-    create_pod(s, "a", GPU(1), "");
-    create_pod(s, "b", GPU(1), "");
+    sim_create_pod(s, "a", GPU(1), "");
+    sim_create_pod(s, "b", GPU(1), "");
     sim_until(s, two_on_host, "two pods");
-    create_pod(s, "c", GPU(1), "");
+    sim_create_pod(s, "c", GPU(1), "");
     sim_until(s, third_waits, "the third to wait in line");
     assert_int_equal(fake_host_count(s->host, "pods"), 2);
     sim_delete(s, "pods", "default", "a", 0);
-    sim_until(s, pod_runs, "the other two to run");
-    assert_int_equal(records(s, RECORD_LEDGER, "gpu/"), 2);
+    sim_until(s, sim_pods_run, "the other two to run");
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 2);
     sim_free(s);
 }
 
@@ -828,14 +553,14 @@ static bool config_is_down(struct sim *s)
 
 static void test_referenced_data_follows(void **state)
 {
-    struct sim *s = new_sim(7, NULL);
+    struct sim *s = sim_new_ready(7, NULL);
 
     (void)state;
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'unused'},'data':{'k':'1'}}");
     sim_writes_done(s);
-    create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
-    sim_until(s, pod_runs, "the pod to run");
+    sim_create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+    sim_until(s, sim_pods_run, "the pod to run");
     sim_patch(s, "configmaps", "default", "m", "{'data':{'k':'2'}}");
     sim_until(s, config_is_down, "the change to go down"); /* with kube-root-ca.crt */
     sim_delete(s, "pods", "default", "a", 0);
@@ -852,17 +577,18 @@ static bool config_is_refused(struct sim *s)
  * original: it is not waited for any longer. */
 static void test_deleted_data_is_not_waited_for(void **state)
 {
-    struct sim *s = new_sim(7, NULL);
+    struct sim *s = sim_new_ready(7, NULL);
 
     (void)state;
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
-    create_pod(s, "b", "", ""); /* needs kube-root-ca.crt, which every pod of the namespace needs */
-    sim_until(s, pod_runs, "a first pod to run");
+    sim_create_pod(s, "b", "",
+                   ""); /* needs kube-root-ca.crt, which every pod of the namespace needs */
+    sim_until(s, sim_pods_run, "a first pod to run");
     fake_host_faults(s->host)->full = "configmaps";
-    create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+    sim_create_pod(s, "a", ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
     sim_until(s, config_is_refused, "the host to refuse the copy");
     sim_delete(s, "configmaps", "default", "m", 0);
-    sim_until(s, pod_runs, "the pod to run without it");
+    sim_until(s, sim_pods_run, "the pod to run without it");
     sim_free(s);
 }
 
@@ -874,23 +600,33 @@ static bool no_data(struct sim *s)
 /* Its token and copies leave with its last container, not with its record. */
 static void test_finished_pod_needs_nothing(void **state)
 {
-    struct sim *s = new_sim(8, NULL);
+    struct sim *s = sim_new_ready(8, NULL);
 
     (void)state;
-    create_pod(s, "a", "", "");
-    sim_until(s, pod_runs, "the pod to run");
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
     assert_false(no_data(s));
     assert_true(fake_host_finish_pod(s->host, "Succeeded"));
     sim_until(s, no_data, "its data to go");
-    sim_until(s, worlds_agree, "both worlds to agree");
+    sim_until(s, sim_worlds_agree, "both worlds to agree");
     assert_int_equal(fake_host_count(s->host, "pods"), 1);
     assert_true(fake_host_remove(s->host, "pods", NULL));
-    sim_until(s, worlds_agree, "both worlds to agree");
-    assert_int_equal(records(s, RECORD_MAPPING, "pods/"), 1);
+    sim_until(s, sim_worlds_agree, "both worlds to agree");
+    assert_int_equal(sim_records(s, RECORD_MAPPING, "pods/"), 1);
     sim_free(s);
 }
 
 /* --- everything at once --- */
+
+static void no_pod_was_made_twice(struct sim *s, const cJSON *pods)
+{
+    json_each(pod, pods)
+    {
+        if (fake_host_doubled(s->host, json_str_at(pod, "metadata.uid")))
+            fail_msg("seed %llu: pod %.*s was created twice", (unsigned long long)s->seed,
+                     STR_F(json_str_at(pod, "metadata.name")));
+    }
+}
 
 static void random_op(struct sim *s)
 {
@@ -902,7 +638,7 @@ static void random_op(struct sim *s)
     case 0:
     case 1:
     case 2:
-        create_pod(s, name, r % 3 ? GPU(1) : ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
+        sim_create_pod(s, name, r % 3 ? GPU(1) : ",'envFrom':[{'configMapRef':{'name':'m'}}]", "");
         break;
     case 3:
         sim_delete(s, "pods", "default", name, -1);
@@ -963,7 +699,7 @@ static void remove_everything(struct sim *s)
 /* Records stay for as long as a create whose answer was lost may still happen. */
 static bool nothing_recorded_in_time(struct sim *s)
 {
-    if (nothing_recorded(s))
+    if (sim_nothing_recorded(s))
         return true;
     sim_jump(s, 10);
     return false;
@@ -979,7 +715,7 @@ static bool is_empty_in_time(struct sim *s)
 
 static void storm(uint64_t seed)
 {
-    struct sim *s = new_sim(seed, POOLS);
+    struct sim *s = sim_new_ready(seed, POOLS);
     struct arena *a = arena_new(0);
 
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'},'data':{'k':'1'}}");
@@ -996,7 +732,7 @@ static void storm(uint64_t seed)
         fake_host_faults(s->host)->down = step % 60 > 50;
     }
     *fake_host_faults(s->host) = (struct fake_faults){0};
-    sim_until(s, worlds_agree, "both worlds to agree");
+    sim_until(s, sim_worlds_agree, "both worlds to agree");
     no_pod_was_made_twice(s, sim_list(s, a, "pods", ""));
     remove_everything(s);
     sim_until(s, is_empty_in_time, "the host to be empty");
@@ -1039,9 +775,6 @@ int main(void)
         cmocka_unit_test(test_refused_claims_of_a_set_are_told),
         cmocka_unit_test(test_claims_on_the_host_stay),
         cmocka_unit_test(test_quota_is_exact),
-        cmocka_unit_test(test_second_create_comes_late),
-        cmocka_unit_test(test_uncertain_token_secret_is_on_record),
-        cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
         cmocka_unit_test(test_successor_keeps_its_charge),
         cmocka_unit_test(test_queue_lets_the_next_one_in),
         cmocka_unit_test(test_referenced_data_follows),

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates whose answer was lost: they may still be executed later, so their records prove the
+ * object ours and keep its charge until that can no longer be. */
+#include "worlds.h"
+
+#include "core/mapping.h"
+#include "engine.h"
+
+static bool no_pods(struct sim *s)
+{
+    return sim_pod_is_gone(s) && !fake_host_count(s->host, "pods");
+}
+
+/* Two creates were sent, and one of them made the pod. When the pod has left, the other may still
+ * be executed: its GPUs stay charged, and its record proves that it is to be deleted. */
+static void test_second_create_comes_late(void **state)
+{
+    struct sim *s = sim_new_ready(5, POOLS);
+    struct mapping m = {.exists = true, .tried = 1};
+    struct arena *a = arena_new(0);
+    struct str late;
+    cJSON *pod;
+
+    (void)state;
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    sim_create_pod(s, "a", GPU(4), "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
+    assert_int_equal(m.tried, 1);
+    pod = json_first(fake_host_list(s->host, a, "pods"));
+    json_set_str(a, json_get(pod, "metadata"), "uid", STR("late"));
+    late = json_text(a, pod);
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, sim_pod_is_gone, "the virtual pod to follow");
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
+    fake_host_put(s->host, "pods", late.p);
+    sim_until(s, no_pods, "the late pod to be deleted");
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
+    /* A clock that is set is no time that passes, during a restart neither. */
+    sim_set_clock(s, 3 * 3600);
+    sim_run_ms(s, 300);
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_close(s);
+    s->set_s += 3 * 3600;
+    sim_open(s);
+    sim_run_ms(s, 1000);
+    assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
+    sim_jump(s, 80);
+    sim_until(s, sim_nothing_recorded, "the sim_records to end");
+    arena_free(a);
+    sim_free(s);
+}
+
+static bool create_is_uncertain(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    struct mapping m = sync_mapping_get(s->syncer, a, SYNC_PODS, STR("default"), STR("a"));
+
+    arena_free(a);
+    return m.tried > 0;
+}
+
+/* Its pod may leave before the Secret is seen: the record then still proves it ours. */
+static void test_uncertain_token_secret_is_on_record(void **state)
+{
+    struct sim *s = sim_new_ready(7, POOLS);
+    char name[64];
+
+    (void)state;
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("a"), name);
+    fake_host_faults(s->host)->lose = 1000;
+    assert_true(fake_host_remove(s->host, "secrets", name));
+    sim_until(s, create_is_uncertain, "the lost create to be on record");
+    fake_host_faults(s->host)->lose = 0;
+    sim_free(s);
+}
+
+/* A pod of the same name waits until that create can no longer be executed, and not longer. */
+static void test_successor_of_an_uncertain_create_runs(void **state)
+{
+    struct sim *s = sim_new_ready(6, QUEUE);
+    struct mapping m = {.exists = true, .tried = 1};
+
+    (void)state;
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    sim_create_pod(s, "a", GPU(2), "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_until(s, sim_pod_is_gone, "the virtual pod to follow");
+    sim_create_pod(s, "a", GPU(2), "");
+    sim_writes_done(s);
+    sim_run_ms(s, 500);
+    assert_int_equal(fake_host_count(s->host, "pods"), 0);
+    sim_jump(s, 80);
+    sim_until(s, sim_pods_run, "its successor to run");
+    sim_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_second_create_comes_late),
+        cmocka_unit_test(test_uncertain_token_secret_is_on_record),
+        cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
