@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An OpenID Connect issuer on https://127.0.0.1, whose keys and answers a test can change."""
 import base64
-import http.server
 import json
 import os
-import ssl
 import subprocess
 import threading
 import time
 
+from .https import JsonServer
 from .pki import Pki
 from .process import Port
 
@@ -100,41 +99,20 @@ class Issuer:
         return key
 
     def start(self):
-        issuer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                issuer.requests.append(self.path)
-                while issuer.delay.is_set():
-                    time.sleep(0.02)
-                status, body = issuer.answer(self.path)
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self.cert)
-        self._server = Server(("127.0.0.1", self.port.number), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True,
-                                                  do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = JsonServer(self.cert, self.port, self._request)
         return self
 
     def stop(self):
         self.delay.clear()
         if self._server:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
             self._server = None
+
+    def _request(self, path):
+        self.requests.append(path)
+        while self.delay.is_set():
+            time.sleep(0.02)
+        return self.answer(path)
 
     def answer(self, path):
         if path in self.answers:

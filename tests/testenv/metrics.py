@@ -4,14 +4,13 @@
 metrics-server itself needs kubelets. This one measures what `usage` says of the host's running pods, and answers the
 label selectors and namespaces of requests as metrics-server does.
 """
-import http.server
 import json
 import os
-import ssl
 import threading
 import time
 import urllib.parse
 
+from .https import JsonServer
 from .pki import Pki
 from .process import Port
 from .wait import eventually
@@ -36,24 +35,7 @@ class MetricsApi:
         self._lock = threading.Lock()
 
     def start(self):
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.answer(self)
-
-            def log_message(self, *args):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self.cert)
-        self._server = Server(("127.0.0.1", self.port.number), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = JsonServer(self.cert, self.port, self.answer)
         self.host.api.post(SERVICE, {
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "metrics"},
             "spec": {"type": "ExternalName", "externalName": "localhost"}})
@@ -73,29 +55,24 @@ class MetricsApi:
     def stop(self):
         self.unregister()
         if self._server:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
         self.port.close()
         self.api.close()
 
     # --- answers --------------------------------------------------------------------------------
 
-    def answer(self, handler):
-        path, _, query = handler.path.partition("?")
+    def answer(self, target):
+        path, _, query = target.partition("?")
         query = urllib.parse.parse_qs(query)
-        self.requests.append(handler.path)
+        self.requests.append(target)
         try:
             body = self._body(path, query)
         except Exception as e:  # noqa: BLE001 - the other side has to see it
             body = None
             print("metrics:", e)
-        data = json.dumps(body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
-                                   "reason": "NotFound", "message": "not found"}).encode()
-        handler.send_response(200 if body else 404)
-        handler.send_header("content-type", "application/json")
-        handler.send_header("content-length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+        return 200 if body else 404, json.dumps(
+            body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+                     "reason": "NotFound", "message": "not found"}).encode()
 
     def _body(self, path, query):
         if path == "/apis/metrics.k8s.io/v1beta1":
