@@ -368,10 +368,7 @@ struct anonymous_draft {
 
 static int read_enabled(const struct place *at, const cJSON *value, void *into)
 {
-    if (!json_is_bool(value))
-        return config_wrong_type(at->err, at->path, "true or false", value);
-    ((struct anonymous_draft *)into)->enabled = json_true(value);
-    return 0;
+    return place_bool(at, value, &((struct anonymous_draft *)into)->enabled);
 }
 
 static int read_path(const struct place *at, const cJSON *value, void *into)

@@ -61,10 +61,7 @@ static int read_over_quota(const struct place *at, const cJSON *value, void *int
 
 static int read_default(const struct place *at, const cJSON *value, void *into)
 {
-    if (!json_is_bool(value))
-        return config_wrong_type(at->err, at->path, "true or false", value);
-    ((struct binding_draft *)into)->binding.is_default = json_true(value);
-    return 0;
+    return place_bool(at, value, &((struct binding_draft *)into)->binding.is_default);
 }
 
 static const struct place_key BINDING_KEYS[] = {

@@ -32,6 +32,7 @@ int place_error(const struct place *at, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 int place_string(const struct place *at, const cJSON *value, struct str *ret);
+int place_bool(const struct place *at, const cJSON *value, bool *ret);
 int place_word(const struct place *at, const cJSON *value, const char *words, int *ret);
 int place_count(const struct place *at, const cJSON *value, int64_t *ret);
 int place_seconds(const struct place *at, const cJSON *value, int64_t *ret);

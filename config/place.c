@@ -74,6 +74,14 @@ int place_string(const struct place *at, const cJSON *value, struct str *ret)
     return 0;
 }
 
+int place_bool(const struct place *at, const cJSON *value, bool *ret)
+{
+    if (!json_is_bool(value))
+        return config_wrong_type(at->err, at->path, "true or false", value);
+    *ret = json_true(value);
+    return 0;
+}
+
 int place_word(const struct place *at, const cJSON *value, const char *words, int *ret)
 {
     int index;

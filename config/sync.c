@@ -115,103 +115,101 @@ static int read_classes(const struct place *at, const cJSON *value, struct str_l
 
 /* ---- kinds ---- */
 
-static int read_enabled(const struct place *at, const cJSON *value, bool *ret)
+/* What the keys of a kind say; a kind has those of its table. */
+struct kind_draft {
+    bool enabled;
+    struct str_list cidrs, classes, hosts;
+};
+
+static int kind_enabled(const struct place *at, const cJSON *value, void *into)
 {
-    if (!json_is_bool(value))
-        return config_wrong_type(at->err, at->path, "true or false", value);
-    *ret = json_true(value);
-    return 0;
+    return place_bool(at, value, &((struct kind_draft *)into)->enabled);
 }
 
-#define ENABLED(name, id)                                                                          \
-    static int name(const struct place *at, const cJSON *value, void *into)                        \
-    {                                                                                              \
-        return read_enabled(at, value, &((struct config_to_host *)into)->enabled[DOWN_##id]);      \
-    }
-ENABLED(network_policies_enabled, NETWORK_POLICIES)
-ENABLED(ingresses_enabled, INGRESSES)
-ENABLED(disruption_budgets_enabled, DISRUPTION_BUDGETS)
-ENABLED(endpoint_slices_enabled, ENDPOINT_SLICES)
-
-static int read_ranges(const struct place *at, const cJSON *value, struct str_list *ret)
+static int kind_cidrs(const struct place *at, const cJSON *value, void *into)
 {
+    struct str_list *ret = &((struct kind_draft *)into)->cidrs;
+
     return read_cidrs(at, value, ret) || check_never(at, *ret) ? -1 : 0;
 }
 
-static int network_cidrs(const struct place *at, const cJSON *value, void *into)
+static int kind_classes(const struct place *at, const cJSON *value, void *into)
 {
-    return read_ranges(at, value, &((struct config_to_host *)into)->network_cidrs);
+    return read_classes(at, value, &((struct kind_draft *)into)->classes);
 }
 
-static int slice_cidrs(const struct place *at, const cJSON *value, void *into)
+static int kind_hosts(const struct place *at, const cJSON *value, void *into)
 {
-    return read_ranges(at, value, &((struct config_to_host *)into)->slice_cidrs);
+    return read_hosts(at, value, &((struct kind_draft *)into)->hosts);
 }
 
-static int ingress_classes(const struct place *at, const cJSON *value, void *into)
-{
-    return read_classes(at, value, &((struct config_to_host *)into)->ingress_classes);
-}
+static const struct place_key PLAIN_KEYS[] = {
+    {"enabled", kind_enabled},
+    {0},
+};
 
-static int ingress_hosts(const struct place *at, const cJSON *value, void *into)
-{
-    return read_hosts(at, value, &((struct config_to_host *)into)->ingress_hosts);
-}
-
-static const struct place_key NETWORK_POLICY_KEYS[] = {
-    {"enabled", network_policies_enabled},
-    {"allowedCIDRs", network_cidrs},
+static const struct place_key CIDR_KEYS[] = {
+    {"enabled", kind_enabled},
+    {"allowedCIDRs", kind_cidrs},
     {0},
 };
 
 static const struct place_key INGRESS_KEYS[] = {
-    {"enabled", ingresses_enabled},
-    {"classes", ingress_classes},
-    {"hosts", ingress_hosts},
-    {0},
-};
-
-static const struct place_key DISRUPTION_BUDGET_KEYS[] = {
-    {"enabled", disruption_budgets_enabled},
-    {0},
-};
-
-static const struct place_key ENDPOINT_SLICE_KEYS[] = {
-    {"enabled", endpoint_slices_enabled},
-    {"allowedCIDRs", slice_cidrs},
+    {"enabled", kind_enabled},
+    {"classes", kind_classes},
+    {"hosts", kind_hosts},
     {0},
 };
 
 static int read_network_policies(const struct place *at, const cJSON *value, void *into)
 {
-    return place_object(at, value, NETWORK_POLICY_KEYS, into);
+    struct config_to_host *to = into;
+    struct kind_draft d = {0};
+
+    if (place_object(at, value, CIDR_KEYS, &d))
+        return -1;
+    to->enabled[DOWN_NETWORK_POLICIES] = d.enabled;
+    to->network_cidrs = d.cidrs;
+    return 0;
 }
 
 static int read_ingresses(const struct place *at, const cJSON *value, void *into)
 {
-    const struct config_to_host *to = into;
+    struct config_to_host *to = into;
+    struct kind_draft d = {0};
 
-    if (place_object(at, value, INGRESS_KEYS, into))
+    if (place_object(at, value, INGRESS_KEYS, &d))
         return -1;
-    if (to->enabled[DOWN_INGRESSES] && (!to->ingress_classes.n || !to->ingress_hosts.n))
+    if (d.enabled && (!d.classes.n || !d.hosts.n))
         return place_error(at, "classes and hosts are needed: without them no Ingress could go "
                                "down");
+    to->enabled[DOWN_INGRESSES] = d.enabled;
+    to->ingress_classes = d.classes;
+    to->ingress_hosts = d.hosts;
     return 0;
 }
 
 static int read_disruption_budgets(const struct place *at, const cJSON *value, void *into)
 {
-    return place_object(at, value, DISRUPTION_BUDGET_KEYS, into);
+    struct kind_draft d = {0};
+
+    if (place_object(at, value, PLAIN_KEYS, &d))
+        return -1;
+    ((struct config_to_host *)into)->enabled[DOWN_DISRUPTION_BUDGETS] = d.enabled;
+    return 0;
 }
 
 static int read_endpoint_slices(const struct place *at, const cJSON *value, void *into)
 {
-    const struct config_to_host *to = into;
+    struct config_to_host *to = into;
+    struct kind_draft d = {0};
 
-    if (place_object(at, value, ENDPOINT_SLICE_KEYS, into))
+    if (place_object(at, value, CIDR_KEYS, &d))
         return -1;
-    if (to->enabled[DOWN_ENDPOINT_SLICES] && !to->slice_cidrs.n)
+    if (d.enabled && !d.cidrs.n)
         return place_error(at, "allowedCIDRs is needed: without it no EndpointSlice could go down");
+    to->enabled[DOWN_ENDPOINT_SLICES] = d.enabled;
+    to->slice_cidrs = d.cidrs;
     return 0;
 }
 
@@ -372,7 +370,7 @@ static int custom_patches(const struct place *at, const cJSON *value, void *into
 
 static int custom_enabled(const struct place *at, const cJSON *value, void *into)
 {
-    return read_enabled(at, value, &((struct custom_draft *)into)->enabled);
+    return place_bool(at, value, &((struct custom_draft *)into)->enabled);
 }
 
 static const struct place_key CUSTOM_KEYS[] = {

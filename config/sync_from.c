@@ -37,10 +37,7 @@ struct rows {
 
 static int read_enabled(const struct place *at, const cJSON *value, void *into)
 {
-    if (!json_is_bool(value))
-        return config_wrong_type(at->err, at->path, "true or false", value);
-    ((struct from_draft *)into)->enabled = json_true(value);
-    return 0;
+    return place_bool(at, value, &((struct from_draft *)into)->enabled);
 }
 
 static int read_match(const struct place *at, const cJSON *value, void *into)
