@@ -8,12 +8,11 @@
  */
 #include "engine.h"
 
-#include "host/map.h"
-
 #include <assert.h>
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/hash.h>
 #include <sublet/json_build.h>
 
 #define COMPARE_MAGIC 0x636d7072u
@@ -303,7 +302,7 @@ static bool on_virtual(void *ctx, const struct store_object *o)
     translate_name(&c->syncer->tenant, o->ns, o->name, host_name);
     p.virtual_ = tree;
     p.host_name = str_c(host_name);
-    e = sync_map_get(&c->host, p.host_name);
+    e = map_get(&c->host, p.host_name);
     if (e) {
         CONTAINER(e, struct item, entry)->known = true;
         p.host = CONTAINER(e, struct item, entry)->tree;
@@ -373,7 +372,7 @@ static void finish(struct compare *c)
     c->done(c->ctx, c->err.kind ? STR("") : json_text(c->arena, answer),
             c->err.kind ? &c->err : NULL);
     if (c->kind) {
-        sync_map_fini(&c->host);
+        map_clear(&c->host);
         arena_free(c->kind);
     }
     c->magic = 0;
@@ -430,8 +429,8 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
 
         *i = (struct item){.tree = tree, .next = c->items};
         c->items = i;
-        if (!sync_map_get(&c->host, json_str_at(tree, "metadata.name")))
-            sync_map_put(&c->host, &i->entry, json_str_at(tree, "metadata.name"));
+        if (!map_get(&c->host, json_str_at(tree, "metadata.name")))
+            map_put(&c->host, &i->entry, json_str_at(tree, "metadata.name"));
     }
     c->cont = json_str_at(page, "metadata.continue");
     if (c->cont.n)
@@ -464,7 +463,7 @@ static bool is_compared(struct syncer *s, enum sync_id id)
 static void next_kind(struct compare *c)
 {
     if (c->kind) {
-        sync_map_fini(&c->host);
+        map_clear(&c->host);
         c->kind = arena_free(c->kind);
         c->id++;
     }
@@ -478,7 +477,6 @@ static void next_kind(struct compare *c)
     c->items = NULL;
     c->cont = c->after_ns = c->after_name = STR_NULL;
     c->listed = false;
-    sync_map_init(&c->host, rng_u64(vapi_rng(c->syncer->api)));
     list_page(c);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "host/map.h"
+#include <sublet/hash.h>
 
 enum { KEY_MAX = DNS_NAME_MAX + 3 };
 
@@ -23,11 +23,9 @@ struct dns_cache {
     size_t bytes, max;
 };
 
-struct dns_cache *dns_cache_new(size_t max_bytes, uint64_t seed)
+struct dns_cache *dns_cache_new(size_t max_bytes)
 {
     struct dns_cache *c = NEW(struct dns_cache);
-
-    sync_map_init(&c->map, seed);
     TAILQ_INIT(&c->used);
     c->max = max_bytes;
     return c;
@@ -41,7 +39,7 @@ static size_t weight(const struct entry *e)
 static void drop(struct dns_cache *c, struct entry *e)
 {
     c->bytes -= weight(e);
-    sync_map_remove(&c->map, &e->entry);
+    map_remove(&c->map, &e->entry);
     TAILQ_REMOVE(&c->used, e, used);
     mem_free(e->key.p);
     mem_free(e->bytes.p);
@@ -54,7 +52,6 @@ struct dns_cache *dns_cache_free(struct dns_cache *c)
         return NULL;
     while (!TAILQ_EMPTY(&c->used))
         drop(c, TAILQ_FIRST(&c->used));
-    sync_map_fini(&c->map);
     mem_free(c);
     return NULL;
 }
@@ -74,7 +71,7 @@ static struct str key_of(const struct dns_query *q, char room[KEY_MAX])
 static struct entry *find(const struct dns_cache *c, const struct dns_query *q)
 {
     char room[KEY_MAX];
-    struct map_entry *e = sync_map_get(&c->map, key_of(q, room));
+    struct map_entry *e = map_get(&c->map, key_of(q, room));
 
     return e ? CONTAINER(e, struct entry, entry) : NULL;
 }
@@ -97,7 +94,7 @@ void dns_cache_put(struct dns_cache *c, const struct dns_query *q, const struct 
     e->bytes = buf_take(&bytes);
     e->from_ms = now_ms;
     e->until_ms = now_ms + (int64_t)1000 * (ttl < DNS_CACHE_TTL_MAX ? ttl : DNS_CACHE_TTL_MAX);
-    sync_map_put(&c->map, &e->entry, e->key);
+    map_put(&c->map, &e->entry, e->key);
     TAILQ_INSERT_HEAD(&c->used, e, used);
     c->bytes += weight(e);
     while (c->bytes > c->max)
@@ -128,5 +125,5 @@ size_t dns_cache_bytes(const struct dns_cache *c)
 
 size_t dns_cache_count(const struct dns_cache *c)
 {
-    return c->map.n;
+    return map_count(&c->map);
 }

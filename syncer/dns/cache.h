@@ -11,7 +11,7 @@
 #define DNS_CACHE_TTL_MAX 30u /* seconds, as the cache of a cluster's CoreDNS */
 
 struct dns_cache;
-struct dns_cache *dns_cache_new(size_t max_bytes, uint64_t seed); /* 0: keeps nothing */
+struct dns_cache *dns_cache_new(size_t max_bytes); /* 0: keeps nothing */
 struct dns_cache *dns_cache_free(struct dns_cache *c);
 void dns_cache_put(struct dns_cache *c, const struct dns_query *q, const struct dns_answer *a,
                    int64_t now_ms);

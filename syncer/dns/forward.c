@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/map.h"
+#include <sublet/hash.h>
 
 #define FORWARDER_MAGIC 0x64666f72u
 #define EXCHANGE_MAGIC  0x64657863u
@@ -81,7 +81,6 @@ static void maybe_closed(struct dns_forwarder *f)
     if (!f->closing || f->handles)
         return;
     dns_cache_free(f->cache);
-    sync_map_fini(&f->exchanges);
     f->magic = 0;
     mem_free(f);
     closed(ctx);
@@ -140,7 +139,7 @@ static void on_exchange_closed(uv_handle_t *handle)
 static void close_exchange(struct dns_exchange *x)
 {
     end_attempt(x);
-    sync_map_remove(&x->forwarder->exchanges, &x->entry);
+    map_remove(&x->forwarder->exchanges, &x->entry);
     uv_close((uv_handle_t *)&x->timer, on_exchange_closed);
 }
 
@@ -389,7 +388,7 @@ static struct dns_exchange *exchange_new(struct dns_forwarder *f, const struct d
     uv_timer_init(f->loop, &x->timer);
     x->timer.data = x;
     f->handles++;
-    sync_map_put(&f->exchanges, &x->entry, key_of(q, upstream, x->key));
+    map_put(&f->exchanges, &x->entry, key_of(q, upstream, x->key));
     return x;
 }
 
@@ -403,12 +402,12 @@ bool dns_forwarder_send(struct dns_forwarder *f, const struct dns_query *q,
                         const struct dns_upstream *upstream, struct dns_wait *w)
 {
     char room[KEY_MAX];
-    struct map_entry *e = sync_map_get(&f->exchanges, key_of(q, upstream, room));
+    struct map_entry *e = map_get(&f->exchanges, key_of(q, upstream, room));
     struct dns_exchange *x = e ? CONTAINER(e, struct dns_exchange, entry) : NULL;
 
     assert(f->magic == FORWARDER_MAGIC && !f->closing);
     if (!x) {
-        if (f->exchanges.n >= DNS_EXCHANGES_MAX)
+        if (map_count(&f->exchanges) >= DNS_EXCHANGES_MAX)
             return false;
         x = exchange_new(f, q, upstream);
         try_next_server(x);
@@ -433,8 +432,7 @@ struct dns_forwarder *dns_forwarder_new(uv_loop_t *loop, const struct clock *clo
     struct dns_forwarder *f = NEW(struct dns_forwarder);
 
     *f = (struct dns_forwarder){.magic = FORWARDER_MAGIC, .loop = loop, .clock = clock, .rng = rng};
-    f->cache = dns_cache_new(cache_bytes, rng_u64(rng));
-    sync_map_init(&f->exchanges, rng_u64(rng));
+    f->cache = dns_cache_new(cache_bytes);
     return f;
 }
 
@@ -469,7 +467,7 @@ void dns_forwarder_close(struct dns_forwarder *f, void (*closed)(void *ctx), voi
     f->closing = true;
     f->closed = closed;
     f->closed_ctx = ctx;
-    sync_map_each(&f->exchanges, close_one, NULL);
+    map_each(&f->exchanges, close_one, NULL);
     uv_timer_init(f->loop, turn);
     turn->data = f;
     f->handles++;

@@ -274,7 +274,7 @@ int dns_open(const struct dns_options *options, struct dns **ret, struct err *er
         return -1;
     }
     d->scratch = arena_new(0);
-    d->zone = dns_zone_new(rng_u64(options->rng));
+    d->zone = dns_zone_new();
     d->view = (struct dns_view){.zone = d->zone, .policy = &d->policy};
     d->rates = dns_rates_new(options->config->dns_forward_rate, rng_u64(options->rng));
     d->held = dns_held_new();

@@ -52,7 +52,7 @@ static struct str ip_key(const struct dns_ip *ip)
 
 static struct place *find_place(const struct dns_zone *z, const struct dns_ip *ip)
 {
-    struct map_entry *e = sync_map_get(&z->places, ip_key(ip));
+    struct map_entry *e = map_get(&z->places, ip_key(ip));
 
     return e ? CONTAINER(e, struct place, entry) : NULL;
 }
@@ -66,7 +66,7 @@ static void place_add(struct dns_zone *z, const struct dns_ip *ip, enum use_kind
     if (!p) {
         p = NEW(struct place);
         p->ip = *ip;
-        sync_map_put(&z->places, &p->entry, ip_key(&p->ip));
+        map_put(&z->places, &p->entry, ip_key(&p->ip));
     }
     *use = (struct use){p->uses, kind, owner, hostname};
     p->uses = use;
@@ -85,7 +85,7 @@ static void place_remove(struct dns_zone *z, const struct dns_ip *ip, const void
     mem_free(use);
     if (p->uses)
         return;
-    sync_map_remove(&z->places, &p->entry);
+    map_remove(&z->places, &p->entry);
     mem_free(p);
 }
 
@@ -161,7 +161,7 @@ static struct map_entry *find(const struct dns_zone *z, enum zone_kind kind, str
     memcpy(key, ns.p ? ns.p : "", ns.n);
     key[ns.n] = '/';
     memcpy(key + ns.n + 1, name.p ? name.p : "", name.n);
-    return sync_map_get(&z->maps[kind], (struct str){key, ns.n + 1 + name.n});
+    return map_get(&z->maps[kind], (struct str){key, ns.n + 1 + name.n});
 }
 
 /* --- Services --- */
@@ -175,7 +175,7 @@ static struct zone_service *service_get(struct dns_zone *z, struct str ns, struc
         return CONTAINER(e, struct zone_service, entry);
     s = NEW(struct zone_service);
     s->key = key_of(ns, name);
-    sync_map_put(&z->maps[ZONE_SERVICES], &s->entry, str_c(s->key));
+    map_put(&z->maps[ZONE_SERVICES], &s->entry, str_c(s->key));
     return s;
 }
 
@@ -183,7 +183,7 @@ static void service_settle(struct dns_zone *z, struct zone_service *s)
 {
     if (s->exists || s->slices)
         return;
-    sync_map_remove(&z->maps[ZONE_SERVICES], &s->entry);
+    map_remove(&z->maps[ZONE_SERVICES], &s->entry);
     mem_free(s->key);
     mem_free(s);
 }
@@ -240,7 +240,7 @@ static void remove_slice(struct dns_zone *z, struct map_entry *e)
         ;
     *at = slice->next;
     service_settle(z, s);
-    sync_map_remove(&z->maps[ZONE_SLICES], &slice->entry);
+    map_remove(&z->maps[ZONE_SLICES], &slice->entry);
     free_ports(slice->ports, slice->n_ports);
     mem_free(slice->endpoints);
     mem_free(slice->key);
@@ -321,7 +321,7 @@ static void add_slice(struct dns_zone *z, struct str ns, struct str name, const 
         if (is_ready(endpoint))
             add_endpoints(z, slice, endpoint);
     }
-    sync_map_put(&z->maps[ZONE_SLICES], &slice->entry, str_c(slice->key));
+    map_put(&z->maps[ZONE_SLICES], &slice->entry, str_c(slice->key));
 }
 
 /* --- pods --- */
@@ -332,7 +332,7 @@ static void remove_pod(struct dns_zone *z, struct map_entry *e)
 
     for (size_t i = 0; i < pod->n_ips; i++)
         place_remove(z, &pod->ips[i], pod);
-    sync_map_remove(&z->maps[ZONE_PODS], &pod->entry);
+    map_remove(&z->maps[ZONE_PODS], &pod->entry);
     mem_free(pod->ips);
     mem_free(pod->key);
     mem_free(pod);
@@ -354,7 +354,7 @@ static void add_pod(struct dns_zone *z, struct str ns, struct str name, const cJ
         pod->n_ips = dns_ip_parse(json_str(json_get(status, "podIP")), &pod->ips[0]);
     for (size_t i = 0; i < pod->n_ips; i++)
         place_add(z, &pod->ips[i], USE_POD, pod, NULL);
-    sync_map_put(&z->maps[ZONE_PODS], &pod->entry, str_c(pod->key));
+    map_put(&z->maps[ZONE_PODS], &pod->entry, str_c(pod->key));
 }
 
 /* --- namespaces --- */
@@ -363,7 +363,7 @@ static void remove_space(struct dns_zone *z, struct map_entry *e)
 {
     struct space *s = CONTAINER(e, struct space, entry);
 
-    sync_map_remove(&z->maps[ZONE_NAMESPACES], &s->entry);
+    map_remove(&z->maps[ZONE_NAMESPACES], &s->entry);
     mem_free(s->key);
     mem_free(s);
 }
@@ -374,7 +374,7 @@ static void add_space(struct dns_zone *z, struct str ns, struct str name, const 
 
     (void)object;
     s->key = key_of(ns, name);
-    sync_map_put(&z->maps[ZONE_NAMESPACES], &s->entry, str_c(s->key));
+    map_put(&z->maps[ZONE_NAMESPACES], &s->entry, str_c(s->key));
 }
 
 /* --- all of them --- */
@@ -389,13 +389,10 @@ static const struct {
     [ZONE_PODS] = {add_pod, remove_pod},
 };
 
-struct dns_zone *dns_zone_new(uint64_t seed)
+struct dns_zone *dns_zone_new(void)
 {
     struct dns_zone *z = NEW(struct dns_zone);
 
-    for (int kind = 0; kind < N_ZONE; kind++)
-        sync_map_init(&z->maps[kind], seed);
-    sync_map_init(&z->places, seed);
     z->serial = 1;
     return z;
 }
@@ -428,7 +425,7 @@ void dns_zone_clear(struct dns_zone *z, enum zone_kind kind)
 {
     struct clearing c = {z, kind};
 
-    sync_map_each(&z->maps[kind], clear_one, &c);
+    map_each(&z->maps[kind], clear_one, &c);
     z->serial++;
 }
 
@@ -437,11 +434,8 @@ struct dns_zone *dns_zone_free(struct dns_zone *z)
 {
     if (!z)
         return NULL;
-    for (int kind = N_ZONE; kind-- > 0;) {
+    for (int kind = N_ZONE; kind-- > 0;)
         dns_zone_clear(z, (enum zone_kind)kind);
-        sync_map_fini(&z->maps[kind]);
-    }
-    sync_map_fini(&z->places);
     mem_free(z);
     return NULL;
 }

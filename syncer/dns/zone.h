@@ -8,13 +8,13 @@
 
 #include <sublet/json.h>
 
-#include "host/map.h"
+#include <sublet/hash.h>
 #include "ip.h"
 
 enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, N_ZONE };
 
 struct dns_zone;
-struct dns_zone *dns_zone_new(uint64_t seed); /* of its hash maps */
+struct dns_zone *dns_zone_new(void);
 struct dns_zone *dns_zone_free(struct dns_zone *z);
 /* Replaces the object's data; object NULL: it is deleted. */
 void dns_zone_set(struct dns_zone *z, enum zone_kind kind, struct str ns, struct str name,

@@ -23,7 +23,7 @@
 
 #include <sublet/encode.h>
 
-#include "host/map.h"
+#include <sublet/hash.h>
 #include "host_impl.h"
 
 #define REFLECTOR_MAGIC   0x7265666cu
@@ -77,7 +77,7 @@ static void entry_free(struct entry *e)
 
 static struct entry *find(const struct reflector *f, struct str name)
 {
-    struct map_entry *e = sync_map_get(&f->objects, name);
+    struct map_entry *e = map_get(&f->objects, name);
 
     return e ? CONTAINER(e, struct entry, by_name) : NULL;
 }
@@ -144,8 +144,8 @@ static void put_as(struct reflector *f, struct str name, cJSON *object, bool lis
     e = entry_new(f, name, object, revision);
     e->round = listed ? f->round : old ? old->round : 0;
     if (old)
-        sync_map_remove(&f->objects, &old->by_name);
-    sync_map_put(&f->objects, &e->by_name, e->object.name);
+        map_remove(&f->objects, &old->by_name);
+    map_put(&f->objects, &e->by_name, e->object.name);
     f->o.changed(f->o.ctx, &e->object, old ? &old->object : NULL);
     if (old)
         entry_free(old);
@@ -165,7 +165,7 @@ static void put(struct reflector *f, cJSON *object, bool listed)
 
 static void drop(struct reflector *f, struct entry *e)
 {
-    sync_map_remove(&f->objects, &e->by_name);
+    map_remove(&f->objects, &e->by_name);
     f->o.changed(f->o.ctx, NULL, &e->object);
     entry_free(e);
 }
@@ -313,7 +313,7 @@ static void finish_list(struct reflector *f, struct str revision)
     if (!str_to_u64(revision, &f->list_revision))
         f->list_revision = UINT64_MAX;
     f->listed_ms = f->list_begun_ms;
-    sync_map_each(&f->objects, sweep_one, f);
+    map_each(&f->objects, sweep_one, f);
     f->failures = 0;
     f->synced = true;
     f->refused = false;
@@ -574,7 +574,6 @@ struct reflector *reflector_open(const struct reflector_options *options)
     f->query = mem_strdup(buf_str(&query));
     buf_fini(&query);
     arena_free(a);
-    sync_map_init(&f->objects, rng_u64(o->rng));
     uv_timer_init(o->loop, &f->timer);
     f->timer.data = f;
     start_list(f);
@@ -584,7 +583,9 @@ struct reflector *reflector_open(const struct reflector_options *options)
 
 static void free_entry(void *ctx, struct map_entry *m)
 {
-    (void)ctx;
+    struct reflector *f = ctx;
+
+    map_remove(&f->objects, m);
     entry_free(CONTAINER(m, struct entry, by_name));
 }
 
@@ -592,8 +593,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct reflector *f = handle->data;
 
-    sync_map_each(&f->objects, free_entry, NULL);
-    sync_map_fini(&f->objects);
+    map_each(&f->objects, free_entry, f);
     mem_free(f->cont.p);
     mem_free(f->resume);
     mem_free(f->path);
@@ -650,12 +650,12 @@ void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct ho
     struct each_ctx c = {each, ctx};
 
     if (f)
-        sync_map_each(&f->objects, each_entry, &c);
+        map_each(&f->objects, each_entry, &c);
 }
 
 size_t reflector_count(const struct reflector *f)
 {
-    return f ? f->objects.n : 0;
+    return f ? map_count(&f->objects) : 0;
 }
 
 void reflector_learn(struct reflector *f, struct str bytes)
@@ -697,7 +697,7 @@ void reflector_restart(struct reflector *f)
     host_cancel(f->call);
     f->call = NULL;
     uv_timer_stop(&f->timer);
-    sync_map_each(&f->objects, forget_revision, NULL);
+    map_each(&f->objects, forget_revision, NULL);
     f->revision = 0;
     f->failures = 0;
     f->synced = f->expired = false;

@@ -6,9 +6,9 @@
  * tenant's pool. */
 
 #include "nodes/nodes.h"
-#include "host/map.h"
 #include <string.h>
 
+#include <sublet/hash.h>
 #include <sublet/notice.h>
 #include <sublet/object.h>
 
@@ -42,7 +42,7 @@ struct nodes {
 
 static void waiting_free(struct nodes *n, struct waiting *w)
 {
-    sync_map_remove(&n->waiting, &w->entry);
+    map_remove(&n->waiting, &w->entry);
     for (size_t i = 0; i < w->n; i++)
         mem_free(w->keys[i]);
     mem_free(w->keys);
@@ -52,14 +52,14 @@ static void waiting_free(struct nodes *n, struct waiting *w)
 
 static struct waiting *waiting_get(struct nodes *n, struct str node)
 {
-    struct map_entry *e = sync_map_get(&n->waiting, node);
+    struct map_entry *e = map_get(&n->waiting, node);
     struct waiting *w;
 
     if (e)
         return CONTAINER(e, struct waiting, entry);
     w = NEW(struct waiting);
     w->node = mem_strdup(node);
-    sync_map_put(&n->waiting, &w->entry, str_c(w->node));
+    map_put(&n->waiting, &w->entry, str_c(w->node));
     return w;
 }
 
@@ -91,7 +91,7 @@ bool sync_nodes_ensure(struct nodes *n, struct str node, struct str pod_key)
 void sync_nodes_map_event(struct controller *c, const struct store_event *e)
 {
     struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
-    struct map_entry *found = sync_map_get(&s->nodes->waiting, e->object->name);
+    struct map_entry *found = map_get(&s->nodes->waiting, e->object->name);
     struct waiting *w;
 
     if (!found || e->type == STORE_DELETED)
@@ -106,12 +106,12 @@ void sync_nodes_map_event(struct controller *c, const struct store_event *e)
 
 static void used_add(struct nodes *n, struct str node)
 {
-    struct map_entry *e = sync_map_get(&n->used, node);
+    struct map_entry *e = map_get(&n->used, node);
     struct used *u = e ? CONTAINER(e, struct used, entry) : NEW(struct used);
 
     if (!e) {
         u->node = mem_strdup(node);
-        sync_map_put(&n->used, &u->entry, str_c(u->node));
+        map_put(&n->used, &u->entry, str_c(u->node));
         syncer_add(n->syncer, SYNC_NODES, STR(""), node);
     }
     u->pods++;
@@ -119,14 +119,14 @@ static void used_add(struct nodes *n, struct str node)
 
 static void used_free(struct nodes *n, struct used *u)
 {
-    sync_map_remove(&n->used, &u->entry);
+    map_remove(&n->used, &u->entry);
     mem_free(u->node);
     mem_free(u);
 }
 
 static void used_drop(struct nodes *n, struct str node)
 {
-    struct map_entry *e = sync_map_get(&n->used, node);
+    struct map_entry *e = map_get(&n->used, node);
     struct used *u = e ? CONTAINER(e, struct used, entry) : NULL;
 
     if (!u || --u->pods)
@@ -149,7 +149,7 @@ void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *befo
 
 static bool is_used(struct syncer *s, struct str node)
 {
-    return sync_map_get(&s->nodes->waiting, node) || sync_map_get(&s->nodes->used, node);
+    return map_get(&s->nodes->waiting, node) || map_get(&s->nodes->used, node);
 }
 
 struct mention {
@@ -533,8 +533,6 @@ struct nodes *sync_nodes_new(struct syncer *s)
     struct nodes *n = NEW(struct nodes);
 
     n->syncer = s;
-    sync_map_init(&n->waiting, rng_u64(vapi_rng(s->api)));
-    sync_map_init(&n->used, rng_u64(vapi_rng(s->api)));
     return n;
 }
 
@@ -552,10 +550,8 @@ struct nodes *sync_nodes_free(struct nodes *n)
 {
     if (!n)
         return NULL;
-    sync_map_each(&n->waiting, free_one, n);
-    sync_map_fini(&n->waiting);
-    sync_map_each(&n->used, free_used, n);
-    sync_map_fini(&n->used);
+    map_each(&n->waiting, free_one, n);
+    map_each(&n->used, free_used, n);
     mem_free(n);
     return NULL;
 }

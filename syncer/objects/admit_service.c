@@ -11,7 +11,7 @@
 
 #include "core/dry_run.h"
 #include "core/life.h"
-#include "host/map.h"
+#include <sublet/hash.h>
 #include "objects/objects.h"
 #include <assert.h>
 #include <stdio.h>
@@ -48,14 +48,13 @@ struct admits *sync_admits_new(struct syncer *s)
     struct admits *a = NEW(struct admits);
 
     a->syncer = s;
-    sync_map_init(&a->map, rng_u64(vapi_rng(s->api)));
     return a;
 }
 
 static void admit_free(struct admit *w)
 {
     if (w->listed)
-        sync_map_remove(&w->syncer->admits->map, &w->entry);
+        map_remove(&w->syncer->admits->map, &w->entry);
     mem_free(w->key);
     mem_free(w->uid);
     w->magic = 0;
@@ -72,8 +71,7 @@ struct admits *sync_admits_free(struct admits *a)
 {
     if (!a)
         return NULL;
-    sync_map_each(&a->map, free_one, NULL);
-    sync_map_fini(&a->map);
+    map_each(&a->map, free_one, NULL);
     mem_free(a);
     return NULL;
 }
@@ -81,7 +79,7 @@ struct admits *sync_admits_free(struct admits *a)
 static struct admit *find(const struct syncer *s, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
-    struct map_entry *e = sync_map_get(&s->admits->map, key_join(a, ns, name));
+    struct map_entry *e = map_get(&s->admits->map, key_join(a, ns, name));
 
     arena_free(a);
     return e ? CONTAINER(e, struct admit, entry) : NULL;
@@ -488,7 +486,7 @@ void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const 
         return;
     }
     if (!dry_run) {
-        sync_map_put(&s->admits->map, &w->entry, str_c(w->key));
+        map_put(&s->admits->map, &w->entry, str_c(w->key));
         w->listed = true;
     }
     if (translate_check_service(a, &s->tenant, object, &w->err) ||

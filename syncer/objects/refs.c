@@ -5,9 +5,10 @@
  * deleted one. */
 
 #include "objects/objects.h"
-#include "host/map.h"
 #include <assert.h>
 #include <string.h>
+
+#include <sublet/hash.h>
 
 #define MAX_REFS 1024 /* of one object; a pod's own limits are far lower */
 
@@ -45,14 +46,14 @@ static void requeue(struct refs *r, struct str key)
 
 static struct ref *ref_get(struct refs *r, struct str key)
 {
-    struct map_entry *e = sync_map_get(&r->refs, key);
+    struct map_entry *e = map_get(&r->refs, key);
     struct ref *ref;
 
     if (e)
         return CONTAINER(e, struct ref, entry);
     ref = NEW(struct ref);
     ref->key = mem_strdup(key);
-    sync_map_put(&r->refs, &ref->entry, str_c(ref->key));
+    map_put(&r->refs, &ref->entry, str_c(ref->key));
     requeue(r, key);
     return ref;
 }
@@ -67,7 +68,7 @@ static void ref_drop(struct refs *r, struct ref *ref, const struct referrer *by)
     }
     if (ref->n)
         return;
-    sync_map_remove(&r->refs, &ref->entry);
+    map_remove(&r->refs, &ref->entry);
     requeue(r, str_c(ref->key));
     mem_free(ref->from);
     mem_free(ref->key);
@@ -132,14 +133,14 @@ static void drop_all(struct refs *r, struct referrer *by, struct ref **refs, siz
 static void referrer_free(struct refs *r, struct referrer *by)
 {
     drop_all(r, by, by->refs, by->n);
-    sync_map_remove(&r->referrers, &by->entry);
+    map_remove(&r->referrers, &by->entry);
     mem_free(by->key);
     mem_free(by);
 }
 
 static struct referrer *referrer_get(struct refs *r, enum sync_id id, struct str key)
 {
-    struct map_entry *e = sync_map_get(&r->referrers, key);
+    struct map_entry *e = map_get(&r->referrers, key);
     struct referrer *by;
 
     if (e)
@@ -147,7 +148,7 @@ static struct referrer *referrer_get(struct refs *r, enum sync_id id, struct str
     by = NEW(struct referrer);
     by->id = id;
     by->key = mem_strdup(key);
-    sync_map_put(&r->referrers, &by->entry, str_c(by->key));
+    map_put(&r->referrers, &by->entry, str_c(by->key));
     return by;
 }
 
@@ -177,7 +178,7 @@ void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJS
 {
     struct arena *a = arena_new(0);
     struct str full = arena_printf(a, "%s/%.*s", r->syncer->kinds[id].record, STR_F(key));
-    struct map_entry *e = sync_map_get(&r->referrers, full);
+    struct map_entry *e = map_get(&r->referrers, full);
     struct referrer *known = e ? CONTAINER(e, struct referrer, entry) : NULL;
     struct gather g;
 
@@ -197,8 +198,8 @@ static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, 
 {
     struct arena *a = arena_new(0);
     struct map_entry *e =
-        sync_map_get(&r->refs, arena_printf(a, "%s/%.*s/%.*s", r->syncer->kinds[id].plural,
-                                            STR_F(ns), STR_F(name)));
+        map_get(&r->refs, arena_printf(a, "%s/%.*s/%.*s", r->syncer->kinds[id].plural, STR_F(ns),
+                                       STR_F(name)));
 
     arena_free(a);
     return e ? CONTAINER(e, struct ref, entry) : NULL;
@@ -229,8 +230,6 @@ struct refs *sync_refs_new(struct syncer *s)
     struct refs *r = NEW(struct refs);
 
     r->syncer = s;
-    sync_map_init(&r->refs, rng_u64(vapi_rng(s->api)));
-    sync_map_init(&r->referrers, rng_u64(vapi_rng(s->api)));
     return r;
 }
 
@@ -243,10 +242,8 @@ struct refs *sync_refs_free(struct refs *r)
 {
     if (!r)
         return NULL;
-    sync_map_each(&r->referrers, free_referrer, r);
-    assert(!r->refs.n);
-    sync_map_fini(&r->refs);
-    sync_map_fini(&r->referrers);
+    map_each(&r->referrers, free_referrer, r);
+    assert(!map_count(&r->refs));
     mem_free(r);
     return NULL;
 }

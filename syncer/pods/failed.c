@@ -2,9 +2,10 @@
 /* The cap on failed pods: a workload that fails and is recreated for ever must not fill the host.
  * The oldest failed pods beyond the cap are deleted on the host; the tenant keeps its own objects.
  * Must never count a pod that still runs. */
-#include "host/map.h"
 #include "pods/pods.h"
 #include <sys/queue.h>
+
+#include <sublet/hash.h>
 
 struct failed_pod {
     struct map_entry entry; /* "ns/name" */
@@ -31,7 +32,7 @@ static void forget(struct failed_pods *f, struct failed_pod *p)
 {
     if (!p->surplus)
         uncount(f, p);
-    sync_map_remove(&f->map, &p->entry);
+    map_remove(&f->map, &p->entry);
     mem_free(p->key);
     mem_free(p);
 }
@@ -41,7 +42,7 @@ static struct failed_pod *add(struct failed_pods *f, struct str key)
     struct failed_pod *p = NEW(struct failed_pod);
 
     p->key = mem_strdup(key);
-    sync_map_put(&f->map, &p->entry, str_c(p->key));
+    map_put(&f->map, &p->entry, str_c(p->key));
     TAILQ_INSERT_TAIL(&f->counted, p, place);
     f->n++;
     return p;
@@ -60,7 +61,7 @@ static void mark_surplus(struct failed_pods *f)
 
 bool sync_failed_note(struct failed_pods *f, struct str key, bool failed)
 {
-    struct map_entry *e = sync_map_get(&f->map, key);
+    struct map_entry *e = map_get(&f->map, key);
     struct failed_pod *p = e ? CONTAINER(e, struct failed_pod, entry) : NULL;
 
     if (!failed) {
@@ -84,7 +85,6 @@ struct failed_pods *sync_failed_new(struct syncer *s)
 
     f->syncer = s;
     TAILQ_INIT(&f->counted);
-    sync_map_init(&f->map, rng_u64(vapi_rng(s->api)));
     return f;
 }
 
@@ -97,8 +97,7 @@ struct failed_pods *sync_failed_free(struct failed_pods *f)
 {
     if (!f)
         return NULL;
-    sync_map_each(&f->map, free_one, f);
-    sync_map_fini(&f->map);
+    map_each(&f->map, free_one, f);
     mem_free(f);
     return NULL;
 }

@@ -33,7 +33,7 @@ static void world_init(struct world *w)
     struct config config = {.cluster_domain = STR("cluster.local"),
                             .dns_listen = STR("0.0.0.0:53")};
     struct dns_resolv resolv = {.servers = {servers, 1}};
-    struct dns_zone *zone = dns_zone_new(1);
+    struct dns_zone *zone = dns_zone_new();
     struct err err;
 
     w->arena = arena_new(0);
@@ -99,7 +99,7 @@ static void take(struct world *w, struct str bytes)
 {
     struct dns_query q = {
         .id = 7, .type = LDNS_RR_TYPE_A, .class = LDNS_RR_CLASS_IN, .has_question = true};
-    struct dns_cache *cache = dns_cache_new(4096, 1);
+    struct dns_cache *cache = dns_cache_new(4096);
     struct dns_answer answer, whole, cached;
     bool cut;
 

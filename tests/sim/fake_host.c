@@ -638,7 +638,6 @@ struct fake_host *fake_host_new(uv_loop_t *loop, uint64_t seed)
     h->loop = loop;
     h->random = seed * 2 + 1;
     h->revision = 1;
-    sync_map_init(&h->created, seed);
     uv_timer_init(loop, &h->tick);
     h->tick.data = h;
     uv_timer_start(&h->tick, on_tick, TICK_MS, TICK_MS);

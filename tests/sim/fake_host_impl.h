@@ -5,7 +5,7 @@
 
 #include "fake_host.h"
 
-#include "host/map.h"
+#include <sublet/hash.h>
 
 struct object {
     struct object *next;

@@ -113,7 +113,7 @@ enum { RECORD_MS = 2000 };
 
 static struct created *account_of(struct fake_host *h, struct str uid)
 {
-    struct map_entry *e = sync_map_get(&h->created, uid);
+    struct map_entry *e = map_get(&h->created, uid);
 
     return e ? CONTAINER(e, struct created, entry) : NULL;
 }
@@ -133,7 +133,7 @@ void fake_count_created(struct fake_host *h, const cJSON *tree)
     if (!c) {
         c = NEW(struct created);
         c->uid = mem_strdup(uid);
-        sync_map_put(&h->created, &c->entry, str_c(c->uid));
+        map_put(&h->created, &c->entry, str_c(c->uid));
     }
     c->doubled += c->told_ms > 0;
 }
@@ -161,7 +161,7 @@ static void forget_recent(void *ctx, struct map_entry *e)
 
 void fake_forget_told(struct fake_host *h)
 {
-    sync_map_each(&h->created, forget_recent, h);
+    map_each(&h->created, forget_recent, h);
 }
 
 unsigned fake_host_doubled(struct fake_host *h, struct str uid)
@@ -208,8 +208,9 @@ void fake_fill(struct fake_host *h, struct arena *a, const char *plural, cJSON *
 static void created_free(void *ctx, struct map_entry *e)
 {
     struct created *c = CONTAINER(e, struct created, entry);
+    struct fake_host *h = ctx;
 
-    (void)ctx;
+    map_remove(&h->created, e);
     mem_free(c->uid);
     mem_free(c);
 }
@@ -258,9 +259,7 @@ void fake_objects_roll_back(struct fake_host *h, struct fake_host_image *image)
         mem_free(e->plural);
         mem_free(e->bytes.p);
     }
-    sync_map_each(&h->created, created_free, NULL);
-    sync_map_fini(&h->created);
-    sync_map_init(&h->created, h->random);
+    map_each(&h->created, created_free, h);
 }
 
 void fake_objects_fini(struct fake_host *h)
@@ -271,6 +270,5 @@ void fake_objects_fini(struct fake_host *h)
         mem_free(h->events[i].bytes.p);
     }
     mem_free(h->events);
-    sync_map_each(&h->created, created_free, NULL);
-    sync_map_fini(&h->created);
+    map_each(&h->created, created_free, h);
 }

@@ -14,7 +14,7 @@
 #include <sublet/store_quarantine.h>
 
 #include "engine.h"
-#include "host/map.h"
+#include <sublet/hash.h>
 
 /* --- notes: sets of strings with a number --- */
 
@@ -42,18 +42,13 @@ static struct notes *notes_of(struct world *w)
 {
     if (!w->notes) {
         w->notes = NEW(struct notes);
-        sync_map_init(&w->notes->excused, 1);
-        sync_map_init(&w->notes->told, 2);
-        sync_map_init(&w->notes->seen, 5);
-        sync_map_init(&w->notes->content, 3);
-        sync_map_init(&w->notes->mirror, 4);
     }
     return w->notes;
 }
 
 static struct note *note_get(struct map *m, struct str key)
 {
-    struct map_entry *e = sync_map_get(m, key);
+    struct map_entry *e = map_get(m, key);
 
     return e ? CONTAINER(e, struct note, entry) : NULL;
 }
@@ -65,7 +60,7 @@ static void note_put(struct map *m, struct str key, uint64_t value)
     if (!n) {
         n = NEW(struct note);
         n->key = mem_strdup(key);
-        sync_map_put(m, &n->entry, str_c(n->key));
+        map_put(m, &n->entry, str_c(n->key));
     }
     n->value = value;
     n->at_us = WORLD->moment.now_us;
@@ -77,7 +72,7 @@ static void note_drop(struct map *m, struct str key)
 
     if (!n)
         return;
-    sync_map_remove(m, &n->entry);
+    map_remove(m, &n->entry);
     mem_free(n->key);
     mem_free(n);
 }
@@ -481,14 +476,14 @@ static void forget_one(void *ctx, struct map_entry *e)
 {
     struct note *n = CONTAINER(e, struct note, entry);
 
-    sync_map_remove(ctx, e);
+    map_remove(ctx, e);
     mem_free(n->key);
     mem_free(n);
 }
 
 static void list_again(struct life *l, struct notes *n)
 {
-    sync_map_each(&n->mirror, forget_one, &n->mirror);
+    map_each(&n->mirror, forget_one, &n->mirror);
     for (unsigned id = 1; id < 1000; id++)
         if (registry_by_storage(vapi_registry(l->api), id) &&
             store_scan(l->store, id, STR_NULL, STR_NULL, STR_NULL, 0, on_listed, n, NULL))
@@ -590,7 +585,7 @@ void judge_life(struct life *l)
     if (n->generation != w->generation || !n->position || !watch_on(l, n))
         watch_anew(l, n);
     n->generation = w->generation;
-    sync_map_each(&n->told, forget_unrecorded, n);
+    map_each(&n->told, forget_unrecorded, n);
     snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
     judge_slots(l, true);
 }
@@ -607,7 +602,7 @@ void judge_step(struct world *w)
         return;
     take_events(l);
     if (has_caught_up(l))
-        sync_map_each(&notes_of(w)->mirror, compare_one, &c);
+        map_each(&notes_of(w)->mirror, compare_one, &c);
     judge_slots(l, false);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash map: its hash is keyed with a secret that differs between two processes, and a walk is
- * in the order of insertion whatever the secret. The program runs itself to be several processes.
+ * in the order of insertion whatever the secret; the map from strings holds what it promises. The program runs itself to be several processes.
  */
 
 #include "test.h"
@@ -83,11 +83,65 @@ static void is_keyed_with_the_seed(void **state)
     assert_true(hash_seed() == hash_seed());
 }
 
+/* --- the map from strings: look-ups, growth, removal while walking --- */
+
+struct entry {
+    struct map_entry entry;
+    char key[16];
+    bool seen;
+};
+
+enum { N = 1000 };
+
+static void see(void *ctx, struct map_entry *e)
+{
+    struct entry *at = CONTAINER(e, struct entry, entry);
+
+    (void)ctx;
+    assert_false(at->seen);
+    at->seen = true;
+}
+
+static void remove_odd(void *ctx, struct map_entry *e)
+{
+    struct entry *at = CONTAINER(e, struct entry, entry);
+
+    if ((at->key[strlen(at->key) - 1] - '0') % 2)
+        map_remove(ctx, e);
+}
+
+static void everything_is_found(void **state)
+{
+    struct entry *entries = mem_alloc(N * sizeof(*entries));
+    struct map m = {0};
+
+    (void)state;
+    assert_null(map_get(&m, STR("none")));
+    for (int i = 0; i < N; i++) {
+        snprintf(entries[i].key, sizeof(entries[i].key), "k%d", i);
+        map_put(&m, &entries[i].entry, str_c(entries[i].key));
+    }
+    for (int i = 0; i < N; i++)
+        assert_ptr_equal(map_get(&m, str_c(entries[i].key)), &entries[i].entry);
+    map_each(&m, see, NULL);
+    for (int i = 0; i < N; i++)
+        assert_true(entries[i].seen);
+
+    map_each(&m, remove_odd, &m);
+    assert_int_equal(map_count(&m), N / 2);
+    assert_null(map_get(&m, STR("k1")));
+    assert_non_null(map_get(&m, STR("k2")));
+    map_clear(&m);
+    assert_int_equal(map_count(&m), 0);
+    mem_free(entries);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differs_between_processes),
         cmocka_unit_test(is_keyed_with_the_seed),
+        cmocka_unit_test(everything_is_found),
     };
 
     (void)argv;

@@ -188,7 +188,7 @@ static uint32_t left(struct world *w, struct dns_cache *c, const char *name, int
 
 static void test_the_cache_keeps_time_and_bounds(void **state)
 {
-    struct dns_cache *c = dns_cache_new(4096, 1);
+    struct dns_cache *c = dns_cache_new(4096);
     struct world w;
 
     (void)state;

@@ -46,7 +46,7 @@ void world_init(struct world *w)
     static const struct str stubs[] = {{"corp.example 10.7.0.53 10.7.0.54:5353", 37}};
     struct err err;
 
-    *w = (struct world){.arena = arena_new(0), .zone = dns_zone_new(1)};
+    *w = (struct world){.arena = arena_new(0), .zone = dns_zone_new()};
     err_init(&err, w->arena);
     w->config = (struct config){.cluster_domain = STR("cluster.local"),
                                 .dns_listen = STR("127.0.0.1:1053"),
