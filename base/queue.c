@@ -55,21 +55,22 @@ struct queue *queue_new(const struct queue_options *options)
 
 static struct entry *find(const struct queue *q, struct str key)
 {
+    unsigned hash = (unsigned)str_hash(key, q->seed); /* once, not at every entry */
     struct entry *e = NULL;
 
     assert(q->magic == QUEUE_MAGIC);
-    HASH_FIND_BYHASHVALUE(hh, q->entries, key.p, key.n, (unsigned)str_hash(key, q->seed), e);
+    HASH_FIND_BYHASHVALUE(hh, q->entries, key.p, key.n, hash, e);
     return e;
 }
 
 static struct entry *insert(struct queue *q, struct str key)
 {
+    unsigned hash = (unsigned)str_hash(key, q->seed);
     struct entry *e = NEW(struct entry);
 
     e->key = mem_str(key);
     e->slot = NOT_WAITING;
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, q->entries, e->key.p, e->key.n,
-                                (unsigned)str_hash(key, q->seed), e);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, q->entries, e->key.p, e->key.n, hash, e);
     return e;
 }
 
