@@ -13,12 +13,18 @@
 #include "core/mapping.h"
 
 #include <sublet/encode.h>
+#include <sublet/hash.h>
 #include <sublet/json_build.h>
 #include <sublet/quantity.h>
 
 #define ROOT       "/apis/metrics.k8s.io/v1beta1"
 #define TIMEOUT_MS 10000
 #define WINDOW     "15s" /* of a node without measured pods */
+
+struct measured {
+    struct map_entry entry;
+    const cJSON *tree;
+};
 
 struct fetch {
     struct syncer *syncer;
@@ -27,11 +33,18 @@ struct fetch {
     vapi_measured_cb done;
     void *done_ctx;
     struct str path;
-    struct fetch *next;   /* another that is under way */
-    struct fetch *joined; /* these have the same path, and get the same answer */
-    cJSON *by_name;       /* the host's items */
+    struct fetch *next;     /* another that is under way */
+    struct fetch *joined;   /* these have the same path, and get the same answer */
+    const struct map *host; /* struct measured by the name of the pod or node */
     cJSON *items;
 };
+
+static const cJSON *measured_of(const struct fetch *f, struct str name)
+{
+    struct map_entry *e = map_get(f->host, name);
+
+    return e ? CONTAINER(e, struct measured, entry)->tree : NULL;
+}
 
 /* --- containers --- */
 
@@ -103,7 +116,7 @@ static const cJSON *measured_pod(struct fetch *f, const struct store_object *o)
     char host_name[64];
 
     translate_name(&s->tenant, o->ns, o->name, host_name);
-    measured = json_get(f->by_name, host_name);
+    measured = measured_of(f, str_c(host_name));
     host = measured ? reflector_get(s->watches[SYNC_PODS].reflector, str_c(host_name)) : NULL;
     if (!host || !m.exists || !str_eq(m.uid, o->uid) || !str_eq(m.host_uid, host->uid) ||
         json_parse(f->arena, host->bytes, &tree, NULL) ||
@@ -197,7 +210,7 @@ static cJSON *own_usage(struct fetch *f, const cJSON *node)
 
 static cJSON *whole_usage(struct fetch *f, const cJSON *node)
 {
-    const cJSON *measured = json_get_str(f->by_name, json_str_at(node, "metadata.name"));
+    const cJSON *measured = measured_of(f, json_str_at(node, "metadata.name"));
 
     if (!measured)
         return NULL;
@@ -266,27 +279,30 @@ static void collect(struct fetch *f)
     json_each(item, f->items) json_remove(item, "node");
 }
 
-static cJSON *items_by_name(struct arena *a, const struct host_answer *answer)
+static bool read_items(struct map *m, struct arena *a, const struct host_answer *answer)
 {
-    cJSON *list = NULL, *ret;
+    cJSON *list = NULL;
 
     if (json_parse(a, answer->body, &list, NULL) || !json_is_array(json_get(list, "items")))
-        return NULL;
-    ret = json_new_object(a);
-    json_each(item, json_get(list, "items"))
+        return false;
+    json_each(tree, json_get(list, "items"))
     {
-        struct str name = json_str_at(item, "metadata.name");
+        struct str name = json_str_at(tree, "metadata.name");
+        struct measured *item;
 
-        if (name.n)
-            json_set(a, ret, arena_cstr(a, name), json_copy(a, item));
+        if (!name.n || map_get(m, name))
+            continue;
+        item = ARENA_NEW(a, struct measured);
+        item->tree = tree;
+        map_put(m, &item->entry, name);
     }
-    return ret;
+    return true;
 }
 
-static void take(struct fetch *f, cJSON *by_name)
+static void take(struct fetch *f, const struct map *host)
 {
-    f->by_name = by_name;
-    if (!by_name) {
+    f->host = host;
+    if (!host) {
         fail(f);
         return;
     }
@@ -294,21 +310,24 @@ static void take(struct fetch *f, cJSON *by_name)
     finish(f, NULL);
 }
 
-/* Off the list first: a caller may fetch again from inside done(). The first one goes last, since
- * the answer is in its arena. */
+/* Off the list first: a caller may fetch again from inside done(). */
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct fetch *f = ctx, **at = &f->syncer->fetches, *next;
-    cJSON *by_name = err || f->syncer->closing ? NULL : items_by_name(f->arena, answer);
+    struct arena *a = arena_new(0);
+    struct map items = {0}, *host = NULL;
 
+    if (!err && !f->syncer->closing && read_items(&items, a, answer))
+        host = &items;
     while (*at != f)
         at = &(*at)->next;
     *at = f->next;
-    for (struct fetch *one = f->joined; one; one = next) {
-        next = one->joined;
-        take(one, by_name);
+    for (; f; f = next) {
+        next = f->joined;
+        take(f, host);
     }
-    take(f, by_name);
+    map_clear(&items);
+    arena_free(a);
 }
 
 /* Of one pod or one node all are read as well: a 404 would not say whether the API is missing. */
