@@ -33,6 +33,7 @@ static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, st
 
 /* ---- labels.c: whose pods a selector may see ---- */
 
+size_t namespaces_count(const struct translate_tenant *t); /* of those that are known */
 /* Virtual namespaces: `all` of the tenant, or those listed (none: nothing matches). */
 struct scope {
     const struct str *namespaces;

@@ -151,7 +151,7 @@ static int check_names(const struct kind_call *c, const cJSON *spec, cJSON **ret
 {
     size_t peers =
         wide_peers(json_get(spec, "ingress"), "from") + wide_peers(json_get(spec, "egress"), "to");
-    size_t most = MOST_NAMES / ((size_t)json_count(c->tenant->namespaces) + 1);
+    size_t most = MOST_NAMES / (namespaces_count(c->tenant) + 1);
 
     (void)ret;
     if (peers <= most)

@@ -186,6 +186,24 @@ cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *
 
 /* ---- namespaces of a term ---- */
 
+const struct translate_namespaces *translate_namespaces_of(struct arena *a, const cJSON *list)
+{
+    struct translate_namespaces *ret;
+
+    if (!list)
+        return NULL;
+    ret = ARENA_NEW(a, struct translate_namespaces);
+    ret->items = arena_alloc(a, ((size_t)json_count(list) + 1) * sizeof(*ret->items));
+    json_each(ns, list) ret->items[ret->n++] = (struct translate_namespace){
+        json_str_at(ns, "metadata.name"), labels_flatten(a, json_path(ns, "metadata.labels"))};
+    return ret;
+}
+
+size_t namespaces_count(const struct translate_tenant *t)
+{
+    return t->namespaces ? t->namespaces->n : 0;
+}
+
 static size_t add_named(const cJSON *namespaces, struct str *out)
 {
     size_t n = 0;
@@ -207,13 +225,11 @@ static size_t add_selected(struct arena *a, const struct translate_tenant *t, co
 
     if (selector_from_json(a, selector, &parsed, NULL))
         return 0;
-    json_each(ns, t->namespaces)
-    {
-        struct str labels = labels_flatten(a, json_path(ns, "metadata.labels"));
-        struct str name = json_str_at(ns, "metadata.name");
+    for (size_t i = 0; i < namespaces_count(t); i++) {
+        const struct translate_namespace *ns = &t->namespaces->items[i];
 
-        if (name.n && selector_match(&parsed, labels))
-            out[n++] = name;
+        if (ns->name.n && selector_match(&parsed, ns->labels))
+            out[n++] = ns->name;
     }
     return n;
 }
@@ -227,7 +243,7 @@ struct scope labels_scope(struct arena *a, const struct translate_tenant *t, str
     if (json_is_object(selector) && !json_count(json_get(selector, "matchLabels")) &&
         !json_count(json_get(selector, "matchExpressions")))
         return (struct scope){.all = true};
-    out = arena_alloc(a, (json_count(named) + json_count(t->namespaces) + 1) * sizeof *out);
+    out = arena_alloc(a, ((size_t)json_count(named) + namespaces_count(t) + 1) * sizeof *out);
     scope.namespaces = out;
     if (!json_count(named) && !json_is_object(selector)) {
         out[scope.n++] = ns;

@@ -8,6 +8,7 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
+#include <sublet/translate_namespaces.h>
 #include <sublet/translate_up.h>
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
@@ -37,9 +38,8 @@ struct translate_tenant {
     struct str dns_ip;     /* empty: pods keep the host's DNS policy */
     struct str host_class; /* the host's default StorageClass, once it is known; empty: none */
     bool host_class_known;
-    size_t nodes_shown;      /* how many nodes the tenant sees, for messages that count them */
-    const cJSON *namespaces; /* array of the tenant's Namespaces, for namespaceSelector of pod
-                                affinity; NULL: only {} (all of them) selects any */
+    size_t nodes_shown; /* how many nodes the tenant sees, for messages that count them */
+    const struct translate_namespaces *namespaces; /* NULL: only {} (all of them) selects any */
     /* Has the tenant a Service of this name that goes down without a selector? NULL: none. */
     bool (*bare_service)(void *ctx, struct str ns, struct str name);
     void *bare_service_ctx;

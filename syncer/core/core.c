@@ -171,6 +171,35 @@ cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct
     return o ? vapi_tree(a, o) : NULL;
 }
 
+struct gather {
+    struct arena *arena;
+    struct translate_namespaces *found;
+    size_t cap;
+};
+
+/* The store has the labels as selectors read them: no object is parsed. */
+static bool on_namespace(void *ctx, const struct store_object *o)
+{
+    struct gather *g = ctx;
+    struct translate_namespaces *found = g->found;
+
+    ARENA_GROW(g->arena, found->items, found->n, g->cap);
+    found->items[found->n++] =
+        (struct translate_namespace){arena_str(g->arena, o->name), arena_str(g->arena, o->labels)};
+    return true;
+}
+
+const struct translate_namespaces *syncer_namespaces(struct syncer *s, struct arena *a,
+                                                     struct err *err)
+{
+    struct gather g = {a, ARENA_NEW(a, struct translate_namespaces), 0};
+
+    if (store_scan(s->store, syncer_resource(s, "", "namespaces")->storage, STR_NULL, STR_NULL,
+                   STR_NULL, 0, on_namespace, &g, err))
+        return NULL;
+    return g.found;
+}
+
 const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns)
 {
     const struct resource *r = syncer_resource(s, "", "namespaces");

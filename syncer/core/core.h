@@ -116,6 +116,9 @@ bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct
 /* The committed object of the virtual cluster as a tree, or NULL. */
 cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                       struct str name);
+/* All of the virtual cluster, committed. NULL: err is set. */
+const struct translate_namespaces *syncer_namespaces(struct syncer *s, struct arena *a,
+                                                     struct err *err);
 const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns);
 /* Sets `reached`, durably. */
 void syncer_host_reached(struct syncer *s);

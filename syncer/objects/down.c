@@ -20,17 +20,6 @@ struct sync_rules {
 
 /* --- translation --- */
 
-static bool on_namespace_object(void *ctx, const struct store_object *o)
-{
-    struct {
-        struct arena *arena;
-        cJSON *list;
-    } *gather = ctx;
-
-    json_append(gather->list, vapi_tree(gather->arena, o));
-    return true;
-}
-
 /* Its endpoints are the tenant's to write, and its host Service has none of its own. */
 static bool is_bare_service(void *ctx, struct str ns, struct str name)
 {
@@ -49,18 +38,13 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
                      const cJSON *object, cJSON **ret, struct err *err)
 {
     struct translate_tenant tenant = s->tenant;
-    struct {
-        struct arena *arena;
-        cJSON *list;
-    } gather = {a, json_new_array(a)};
 
     tenant.bare_service = is_bare_service;
     tenant.bare_service_ctx = s;
     if (translate_kind_reads_namespaces(rules)) {
-        if (store_scan(s->store, syncer_resource(s, "", "namespaces")->storage, STR_NULL, STR_NULL,
-                       STR_NULL, 0, on_namespace_object, &gather, err))
+        tenant.namespaces = syncer_namespaces(s, a, err);
+        if (!tenant.namespaces)
             return -1;
-        tenant.namespaces = gather.list;
     }
     return translate_kind(a, &tenant, rules, object, ret, err);
 }

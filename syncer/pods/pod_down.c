@@ -44,10 +44,10 @@ static bool on_object(void *ctx, const struct store_object *o)
     return true;
 }
 
-static cJSON *list_of(struct syncer *s, struct arena *a, const char *plural, struct str ns)
+static cJSON *services_of(struct syncer *s, struct arena *a, struct str ns)
 {
     struct gather g = {a, json_new_array(a)};
-    const struct resource *r = syncer_resource(s, "", plural);
+    const struct resource *r = syncer_resource(s, "", "services");
 
     if (store_scan(s->store, r->storage, ns, STR_NULL, STR_NULL, 0, on_object, &g, NULL))
         return NULL;
@@ -64,9 +64,9 @@ int sync_pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
     const cJSON *affinity = json_path(pod, "spec.affinity"), *services = NULL;
 
     if (json_get(affinity, "podAffinity") || json_get(affinity, "podAntiAffinity"))
-        tenant.namespaces = list_of(s, a, "namespaces", STR_NULL);
+        tenant.namespaces = syncer_namespaces(s, a, NULL);
     if (with_services && (!links || json_true(links)))
-        services = list_of(s, a, "services", ns);
+        services = services_of(s, a, ns);
     return translate_pod(a, &tenant, choice, pod, services, ret, err);
 }
 

@@ -91,7 +91,7 @@ static void load(struct run *r)
             .api_ip = STR("10.96.7.7"),
             .api_port = i % 2 ? 443 : 6443,
             .dns_ip = i % 3 ? STR("10.96.7.8") : STR(""),
-            .namespaces = i % 2 ? namespaces : NULL,
+            .namespaces = translate_namespaces_of(r->arena, i % 2 ? namespaces : NULL),
             .node = node_by_name,
             .host_class = i % 4 ? STR("standard") : STR(""),
             .host_class_known = i % 4 != 0,

@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     if (config_load(a, str_c(CONFIG), 0, NULL, NULL, &config, &err))
         abort();
     if (!json_parse(a, (struct str){(const char *)data, size}, &v, NULL) && json_is_object(v)) {
-        t.namespaces = json_get(v, "namespaces");
+        t.namespaces = translate_namespaces_of(a, json_get(v, "namespaces"));
         for (int kind = 0; kind < N_SYNC_DOWN; kind++)
             translate_one(a, &t, translate_kind_rules((enum sync_down)kind), v, checks[kind]);
         translate_one(a, &t, translate_custom_rules(a, &config.to_host->custom[0]), v,

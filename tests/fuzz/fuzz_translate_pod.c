@@ -102,7 +102,7 @@ static void with_config(struct arena *a, const char *yaml, const cJSON *pod)
         .api_ip = STR("10.96.7.7"),
         .api_port = 443,
         .dns_ip = STR("10.96.7.8"),
-        .namespaces = json_get(pod, "namespaces"),
+        .namespaces = translate_namespaces_of(a, json_get(pod, "namespaces")),
         .node = node_by_name,
     };
     translate_one(a, &t, pod);

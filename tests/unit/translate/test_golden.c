@@ -57,7 +57,7 @@ static cJSON *translate_case(struct fixture *f, const cJSON *input)
     cJSON *ret = NULL;
 
     f->tenant.dns_ip = json_str(json_get(input, "dnsIP"));
-    f->tenant.namespaces = json_get(input, "namespaces");
+    f->tenant.namespaces = translate_namespaces_of(f->a, json_get(input, "namespaces"));
     if (str_eqc(kind, "Pod")) {
         assert_ok(pool_resolve(f->a, &f->config, json_str_at(object, "metadata.namespace"), object,
                                labels, &choice, &f->err));

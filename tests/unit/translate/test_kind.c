@@ -130,9 +130,10 @@ static void policies_reach_the_tenant_only(void **state)
     };
     struct fixture *f = *state;
 
-    f->tenant.namespaces =
+    f->tenant.namespaces = translate_namespaces_of(
+        f->a,
         doc(f, "[{metadata: {name: a, labels: {tier: web}}}, {metadata: {name: b, labels: {tier: "
-               "web}}}, {metadata: {name: c, labels: {tier: db}}}]");
+               "web}}}, {metadata: {name: c, labels: {tier: db}}}]"));
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_json(spec_of(f, DOWN_NETWORK_POLICIES, cases[i].spec), cases[i].want);
 }
