@@ -160,13 +160,85 @@ static void pod_refs(struct syncer *s, struct arena *a, enum sync_id id, const c
     translate_pod_refs(pod, each, ctx);
 }
 
+/* --- both sides compared --- */
+
+static bool wants_pod(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *pod)
+{
+    (void)s;
+    (void)a;
+    (void)id;
+    return !pod_is_finished(pod) && !translate_pod_gated(pod);
+}
+
+static cJSON *pod_difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *pod,
+                             const cJSON *host)
+{
+    struct pool_choice choice;
+    cJSON *wanted = NULL;
+    struct err err;
+
+    (void)id;
+    err_init(&err, a);
+    if (pod_is_finished(host) || sync_pod_choose(s, a, pod, &choice, &err) ||
+        sync_pod_translate(s, a, pod, &choice, false, &wanted, &err))
+        return NULL;
+    return translate_pod_update(a, host, wanted);
+}
+
+static bool wants_service(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *service)
+{
+    struct str ns = json_str_at(service, "metadata.namespace");
+    struct str name = json_str_at(service, "metadata.name");
+
+    (void)a;
+    (void)id;
+    return sync_service_wants_host(service) && !sync_service_is_api(ns, name) &&
+           !sync_service_is_dns(s, service, ns, name);
+}
+
+static cJSON *service_difference(struct syncer *s, struct arena *a, enum sync_id id,
+                                 const cJSON *service, const cJSON *host)
+{
+    cJSON *wanted = NULL;
+    struct err err;
+
+    (void)id;
+    err_init(&err, a);
+    if (translate_service(a, &s->tenant, service, &wanted, &err) || !wanted)
+        return NULL;
+    return translate_service_update(a, host, wanted);
+}
+
+static bool wants_claim(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *claim)
+{
+    (void)id;
+    return !sync_claim_is_own(s, a, claim);
+}
+
+static cJSON *claim_difference(struct syncer *s, struct arena *a, enum sync_id id,
+                               const cJSON *claim, const cJSON *host)
+{
+    cJSON *wanted = NULL;
+    struct err err;
+
+    (void)id;
+    err_init(&err, a);
+    if (translate_pvc(a, &s->tenant, claim, host, &wanted, &err))
+        return NULL;
+    return translate_pvc_update(a, host, wanted);
+}
+
 static const struct sync_handlers FIXED[N_SYNC_FIXED] = {
     [SYNC_PODS] = {&SYNC_POD_CONTROLLER, .changed = pod_changed, .fits_host = sync_pod_fits_host,
-                   .refs = pod_refs},
-    [SYNC_CONFIG_MAPS] = {&SYNC_CONFIG_MAP_CONTROLLER, drop_data, config_map_changed},
-    [SYNC_SECRETS] = {&SYNC_SECRET_CONTROLLER, drop_data, secret_changed},
-    [SYNC_SERVICES] = {&SYNC_SERVICE_CONTROLLER, .changed = service_changed},
-    [SYNC_CLAIMS] = {&SYNC_CLAIM_CONTROLLER, .changed = claim_changed},
+                   .refs = pod_refs, .wants_host = wants_pod, .difference = pod_difference},
+    [SYNC_CONFIG_MAPS] = {&SYNC_CONFIG_MAP_CONTROLLER, drop_data, config_map_changed,
+                          .wants_host = sync_data_is_wanted, .difference = sync_data_difference},
+    [SYNC_SECRETS] = {&SYNC_SECRET_CONTROLLER, drop_data, secret_changed,
+                      .wants_host = sync_data_is_wanted, .difference = sync_data_difference},
+    [SYNC_SERVICES] = {&SYNC_SERVICE_CONTROLLER, .changed = service_changed,
+                       .wants_host = wants_service, .difference = service_difference},
+    [SYNC_CLAIMS] = {&SYNC_CLAIM_CONTROLLER, .changed = claim_changed, .wants_host = wants_claim,
+                     .difference = claim_difference},
     [SYNC_NODES] = {&SYNC_NODE_CONTROLLER, reduce_node, node_changed},
     [SYNC_STORAGE_CLASSES] = {&SYNC_STORAGE_CLASS_CONTROLLER, reduce_class, storage_class_changed},
     [SYNC_PRIORITY_CLASSES] = {&SYNC_PRIORITY_CLASS_CONTROLLER,

@@ -17,7 +17,6 @@
 
 #define COMPARE_MAGIC 0x636d7072u
 #define TIMEOUT_MS    20000
-#define DIGEST        "sublet.dev/digest" /* of objects/data.c, which compares nothing else */
 
 enum { FINDINGS_MAX = 1000, BATCH = 64 }; /* so many objects in a turn of the loop */
 
@@ -95,26 +94,15 @@ static void add_key(struct compare *c, const struct pair *p)
 
 /* --- what should be there --- */
 
+static const struct sync_handlers *handlers(const struct compare *c)
+{
+    return c->syncer->kinds[c->id].handlers;
+}
+
 static bool wants_host(struct compare *c, const struct pair *p)
 {
-    struct syncer *s = c->syncer;
-
-    if (object_is_terminating(p->virtual_))
-        return false;
-    switch (c->id) {
-    case SYNC_PODS:
-        return !pod_is_finished(p->virtual_) && !translate_pod_gated(p->virtual_);
-    case SYNC_SERVICES:
-        return sync_service_wants_host(p->virtual_) && !sync_service_is_api(p->ns, p->name) &&
-               !sync_service_is_dns(s, p->virtual_, p->ns, p->name);
-    case SYNC_CLAIMS:
-        return !sync_claim_is_own(s, c->kind, p->virtual_);
-    case SYNC_CONFIG_MAPS:
-    case SYNC_SECRETS:
-        return sync_refs_wanted(s->refs, c->id, p->ns, p->name);
-    default:
-        return false;
-    }
+    return !object_is_terminating(p->virtual_) &&
+           handlers(c)->wants_host(c->syncer, c->kind, c->id, p->virtual_);
 }
 
 /* A pod that waits for its quota says so in its condition. */
@@ -146,50 +134,6 @@ static void judge_missing(struct compare *c, const struct pair *p)
 }
 
 /* --- what differs --- */
-
-/* The digest is of what was written, not of what is there. */
-static cJSON *data_patch(struct compare *c, const struct pair *p, cJSON *wanted)
-{
-    const cJSON *digest = json_get(json_path(p->host, "metadata.annotations"), DIGEST);
-
-    if (digest)
-        json_set(c->kind, json_ensure_path(c->kind, wanted, "metadata.annotations"), DIGEST,
-                 json_copy(c->kind, digest));
-    return translate_data_update(c->kind, p->host, wanted);
-}
-
-/* The patch that the syncer would send, or NULL. */
-static cJSON *difference(struct compare *c, const struct pair *p)
-{
-    struct syncer *s = c->syncer;
-    struct arena *a = c->kind;
-    struct pool_choice choice;
-    cJSON *wanted = NULL;
-    struct err err;
-
-    err_init(&err, a);
-    switch (c->id) {
-    case SYNC_PODS:
-        if (pod_is_finished(p->host) || sync_pod_choose(s, a, p->virtual_, &choice, &err) ||
-            sync_pod_translate(s, a, p->virtual_, &choice, false, &wanted, &err))
-            return NULL;
-        return translate_pod_update(a, p->host, wanted);
-    case SYNC_SERVICES:
-        if (translate_service(a, &s->tenant, p->virtual_, &wanted, &err) || !wanted)
-            return NULL;
-        return translate_service_update(a, p->host, wanted);
-    case SYNC_CLAIMS:
-        if (translate_pvc(a, &s->tenant, p->virtual_, p->host, &wanted, &err))
-            return NULL;
-        return translate_pvc_update(a, p->host, wanted);
-    case SYNC_CONFIG_MAPS:
-        return data_patch(c, p, translate_config_map(a, &s->tenant, p->virtual_));
-    case SYNC_SECRETS:
-        return data_patch(c, p, translate_secret(a, &s->tenant, p->virtual_));
-    default:
-        return NULL;
-    }
-}
 
 /* "metadata.labels, spec.selector": never a value, which may be a Secret's. */
 static struct str fields_of(struct compare *c, const cJSON *patch)
@@ -251,12 +195,12 @@ static void judge_drift(struct compare *c, const struct pair *p)
 
     if (!wants_host(c, p) || object_is_terminating(p->host))
         return;
-    patch = difference(c, p);
+    patch = handlers(c)->difference(c->syncer, c->kind, c->id, p->virtual_, p->host);
     if (!patch)
         return;
     report(c, "drifted", p, arena_printf(c->arena, "differs in %.*s", STR_F(fields_of(c, patch))),
            by_us(c));
-    if (c->repair && (c->id == SYNC_CONFIG_MAPS || c->id == SYNC_SECRETS))
+    if (c->repair && c->syncer->kinds[c->id].metadata_only)
         patch_data(c, p, patch);
     else
         add_key(c, p);

@@ -42,6 +42,11 @@ struct sync_handlers {
     /* ConfigMaps, Secrets and claims that must be on the host for this virtual object; or NULL. */
     void (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                  translate_ref_cb each, void *ctx);
+    /* Both, where objects have mapping records: must the host have this virtual object, and the patch
+     * that the syncer would send to the host object; NULL: none. */
+    bool (*wants_host)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object);
+    cJSON *(*difference)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                         const cJSON *host);
 };
 
 enum sync_direction { SYNC_DOWN, SYNC_UP };

@@ -8,13 +8,17 @@
 
 #define ANNOTATION_DIGEST "sublet.dev/digest"
 
+static cJSON *translated(const struct syncer *s, struct arena *a, enum sync_id id,
+                         const cJSON *object)
+{
+    return id == SYNC_SECRETS ? translate_secret(a, &s->tenant, object)
+                              : translate_config_map(a, &s->tenant, object);
+}
+
 static cJSON *wanted(struct sync_run *run)
 {
     struct arena *a = run->arena;
-    const struct translate_tenant *t = &run->syncer->tenant;
-    cJSON *object = run->id == SYNC_SECRETS ? translate_secret(a, t, run->virtual_)
-                                            : translate_config_map(a, t, run->virtual_);
-    cJSON *notes;
+    cJSON *object = translated(run->syncer, a, run->id, run->virtual_), *notes;
     unsigned char digest[32];
     char encoded[27];
 
@@ -97,6 +101,28 @@ static void reconcile(struct reconcile *r, enum sync_id id)
     }
     sync_refs_wake(run.syncer->refs, id, run.ns, run.name);
     update(&run);
+}
+
+/* --- both sides compared --- */
+
+bool sync_data_is_wanted(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
+{
+    (void)a;
+    return sync_refs_wanted(s->refs, id, json_str_at(object, "metadata.namespace"),
+                            json_str_at(object, "metadata.name"));
+}
+
+/* Without the digest, which is of what was written, not of what is there. */
+cJSON *sync_data_difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                            const cJSON *host)
+{
+    cJSON *wants = translated(s, a, id, object);
+    struct str digest = digest_of(host);
+
+    if (digest.n)
+        json_set_str(a, json_ensure_path(a, wants, "metadata.annotations"), ANNOTATION_DIGEST,
+                     digest);
+    return translate_data_update(a, host, wants);
 }
 
 static void reconcile_config_map(struct reconcile *r)

@@ -229,6 +229,31 @@ static void map_service(struct controller *c, const struct store_event *e)
         rescan_later(controller_state(c));
 }
 
+/* --- both sides compared --- */
+
+/* What is refused stays with the tenant, and its Events say why. */
+static bool wants_host(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
+{
+    cJSON *wanted = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    return !translate(s, a, s->kinds[id].rules->kind, object, &wanted, &err) && wanted;
+}
+
+static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                         const cJSON *host)
+{
+    const struct kind_rules *rules = s->kinds[id].rules->kind;
+    cJSON *wanted = NULL;
+    struct err err;
+
+    err_init(&err, a);
+    if (translate(s, a, rules, object, &wanted, &err) || !wanted)
+        return NULL;
+    return translate_kind_update(a, rules, host, wanted);
+}
+
 /* --- admission --- */
 
 static const struct sync_rules *rules_for(const struct syncer *s, const struct resource *r)
@@ -314,8 +339,11 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
     rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
                                                 .sources = rules->sources,
                                                 .reconcile = reconcile_down};
-    rules->handlers = (struct sync_handlers){
-        .controller = &rules->controller, .changed = x->changed, .refs = refs_of};
+    rules->handlers = (struct sync_handlers){.controller = &rules->controller,
+                                             .changed = x->changed,
+                                             .refs = refs_of,
+                                             .wants_host = wants_host,
+                                             .difference = difference};
     sync_kind_add(x->syncer, &row);
 }
 

@@ -17,6 +17,11 @@ bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, stru
 /* It exists on the host now: adds what refers to it. */
 void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name);
 
+/* --- data.c: handlers of ConfigMaps and Secrets for the comparison of both sides --- */
+bool sync_data_is_wanted(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object);
+cJSON *sync_data_difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                            const cJSON *host);
+
 /* --- relabel.c: labels whose host keys changed --- */
 /* True: pods still lack the keys the Service is about to select by; its key is added again. */
 bool sync_relabel_service_waits(struct sync_run *run, const cJSON *object);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sublet check --host` of a running virtual cluster: what was changed by hand on the host is listed with what mends
 it; --repair mends what is proven and leaves everything else as it is."""
+import contextlib
 import json
 import subprocess
 
-from testenv import binaries, eventually
+from testenv import ApiError, binaries, eventually
 
 from test_explain import explain, pod
 
@@ -39,6 +40,38 @@ def host_object(vc, manifest):
     code, out, err = explain(vc, manifest, "-o", "json")
     assert code == 0, err
     return json.loads(out)
+
+
+@contextlib.contextmanager
+def held(vc, host, resource, expression, undo, path):
+    """The host refuses updates of the resource without `expression`, so that the virtual cluster writes none back.
+    `undo` is such an update of the object at `path`."""
+    root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    group, version = path.split("/")[2:4] if path.startswith("/apis/") else ("", "v1")
+    meta = {"name": f"hold-{vc.namespace}"}
+    host.api.post(f"{root}ies", {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": meta,
+        "spec": {"matchConstraints": {"resourceRules": [{
+            "apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": ["UPDATE"]}]},
+            "validations": [{"expression": expression}]}})
+    host.api.post(f"{root}ybindings", {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta,
+        "spec": {"policyName": meta["name"], "validationActions": ["Deny"], "matchResources": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": vc.namespace}}}}})
+
+    def holds():
+        try:
+            host.api.patch(path, undo, dryRun="All")
+        except ApiError as e:
+            return e.code in (403, 422)
+        return False
+
+    try:
+        eventually(holds, 60, "the host to refuse the update")
+        yield
+    finally:
+        host.api.delete(f"{root}ybindings/{meta['name']}")
+        host.api.delete(f"{root}ies/{meta['name']}")
 
 
 def test_both_sides_agree(tenant):
@@ -135,3 +168,38 @@ def test_a_kind_without_its_definition_is_left_out(tenant):
     """The definition of a configured custom resource is the tenant's: it may be missing."""
     vc = tenant("research", config={"sync": {"toHost": {"customResources": {"widgets.example.com": {"enabled": True}}}}})
     clean(vc)
+
+
+NETWORKING, POLICY = "/apis/networking.k8s.io/v1", "/apis/policy/v1"
+
+
+def test_configured_kinds_are_compared(tenant, host):
+    vc = tenant("research", config={"sync": {"toHost": {"networkPolicies": {"enabled": True},
+                                                        "podDisruptionBudgets": {"enabled": True}}}})
+    full = f"/api/v1/namespaces/{vc.namespace}/resourcequotas"
+    host.api.post(full, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"},
+                         "spec": {"hard": {"count/poddisruptionbudgets.policy": "0"}}})
+    eventually(lambda: host.api.get(f"{full}/full").get("status", {}).get("used"), 60, "the quota to count")
+    vc.api.post(f"{POLICY}/namespaces/default/poddisruptionbudgets", {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}})
+    vc.api.post(f"{NETWORKING}/namespaces/default/networkpolicies", {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "fence"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}})
+    [there] = eventually(lambda: vc.host_objects(NETWORKING, "networkpolicies"), 60, "the policy on the host")
+    path = f"{NETWORKING}/namespaces/{vc.namespace}/networkpolicies/{there['metadata']['name']}"
+
+    # What the host does not take back stays apart.
+    with held(vc, host, "networkpolicies", "'Egress' in object.spec.policyTypes", {"spec": {"policyTypes": ["Ingress"]}},
+              path):
+        host.api.patch(path, {"spec": {"policyTypes": ["Ingress", "Egress"]}})
+        code, found, _ = check(vc)
+        assert code == 1 and set(found) == {("missing", "poddisruptionbudgets", "default/budget"),
+                                            ("drifted", "networkpolicies", "default/fence")}
+        text = found["drifted", "networkpolicies", "default/fence"]
+        assert "differs in spec.policyTypes" in text and text.endswith("--repair")
+    host.api.delete(f"{full}/full")
+    check(vc, "--repair")
+    clean(vc)
+    assert host.api.get(path)["spec"]["policyTypes"] == ["Ingress"]
+    assert len(vc.host_objects(POLICY, "poddisruptionbudgets")) == 1
