@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both sides compared, for `sublet check --host` of a running virtual cluster: a fresh list of every
- * kind on the host beside the store. Why: what watches and records missed, or what was changed by
- * hand, is seen by nothing else. Must never delete, nor change an object that no record proves ours:
- * a repair writes fields we own back, or adds a key, which takes the step it always would.
+/* Both sides compared, for `sublet check --host` of a running virtual cluster: a fresh list of each
+ * kind on the host beside the store. Why: what watches and records missed, or what the host does
+ * not take back, is seen by nothing else. Must never delete, nor change an object that no record
+ * proves ours: a repair writes fields we own back, or adds a key, which takes the step it always
+ * would.
  *
  *   kind by kind: list, page by page --> judged --> repairs sent --> answered --> next kind
  */
@@ -171,8 +172,8 @@ static void on_patched(void *ctx, const struct host_answer *answer, const struct
     after_repair(c);
 }
 
-/* Data is watched by its digest, so the syncer would not see the difference. Of the very object
- * that was compared: another uid or version is a conflict. */
+/* Data that another client changed twice is not written back at once (objects/data.c): here it is.
+ * Of the very object that was compared: another uid or version is a conflict. */
 static void patch_data(struct compare *c, const struct pair *p, cJSON *patch)
 {
     struct host_request q = {.method = "PATCH",

@@ -209,6 +209,13 @@ void sync_refused(struct sync_run *run, const struct err *err)
     reconcile_fail(run->reconcile, err);
 }
 
+void sync_fought(struct sync_run *run)
+{
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                    "the host cluster changes what this virtual cluster writes to it");
+    reconcile_again_after(run->reconcile, SYNC_FOUGHT_MS);
+}
+
 /* --- create --- */
 
 bool sync_is_stale_deletion(const struct sync_run *run, const cJSON *object)

@@ -56,6 +56,9 @@ void sync_delete(struct sync_run *run, int64_t grace_s);
 void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource);
 /* The host refused a request: an Event on the virtual object, and a retry with backoff. */
 void sync_refused(struct sync_run *run, const struct err *err);
+/* The host undoes what is written to it: an Event on the virtual object, and not again at once. */
+#define SYNC_FOUGHT_MS 60000
+void sync_fought(struct sync_run *run);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */
 bool sync_create_may_come(struct sync_run *run);

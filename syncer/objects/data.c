@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConfigMaps and Secrets: copies of those that pods refer to. The host is watched by metadata only;
  * an annotation carries the digest of what was written, so that their data is not kept in memory.
+ * An object of another revision than the one that we wrote or compared is read and compared once.
  * Must never copy one that no pod refers to, nor a service account token. */
 
 #include "objects/objects.h"
@@ -38,30 +39,78 @@ static struct str digest_of(const cJSON *object)
         json_get(json_get(json_get(object, "metadata"), "annotations"), ANNOTATION_DIGEST));
 }
 
-/* Read from the host only to find the keys that the patch removes. */
+static uint64_t revision_of(const cJSON *object)
+{
+    uint64_t revision = 0;
+
+    str_to_u64(json_str_at(object, "metadata.resourceVersion"), &revision);
+    return revision;
+}
+
+/* Is the cached object the answer to a write of ours? The watch sends metadata only. */
+static bool is_answer(const cJSON *host)
+{
+    struct str kind = json_str(json_get(host, "kind"));
+
+    return str_eqc(kind, "ConfigMap") || str_eqc(kind, "Secret");
+}
+
+static struct ref_copy *copy_of(const struct sync_run *run)
+{
+    return sync_refs_copy(run->syncer->refs, run->id, run->ns, run->name);
+}
+
+/* Another client changed the content: written back once, and then after a while. */
+static bool is_fought(const struct sync_run *run, struct ref_copy *copy)
+{
+    int64_t now = syncer_mono_ms(run->syncer), before = copy->written_back;
+
+    if (before && now - before < SYNC_FOUGHT_MS)
+        return true;
+    copy->written_back = now;
+    return false;
+}
+
+/* Read from the host to compare its content, and to find the keys that the patch removes. */
 static void on_current(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
-    cJSON *now = NULL, *patch;
+    struct ref_copy *copy = copy_of(run);
+    cJSON *now = NULL, *object = wanted(run), *patch;
 
     if (err) {
         if (err->kind != &ERR_NOT_FOUND)
             reconcile_fail(run->reconcile, err);
         return;
     }
-    if (json_parse(run->arena, answer->body, &now, NULL) || !str_eq(sync_uid(now), run->host_uid))
+    if (!copy || json_parse(run->arena, answer->body, &now, NULL) ||
+        !str_eq(sync_uid(now), run->host_uid))
         return;
-    patch = translate_data_update(run->arena, now, wanted(run));
-    if (patch)
-        sync_patch(run, patch, "application/merge-patch+json", "");
+    patch = translate_data_update(run->arena, now, object);
+    if (!patch) {
+        copy->revision = revision_of(now);
+        return;
+    }
+    if (str_eq(digest_of(now), digest_of(object)) && is_fought(run, copy)) {
+        sync_fought(run);
+        return;
+    }
+    json_set_str(run->arena, json_ensure_object(run->arena, patch, "metadata"), "resourceVersion",
+                 json_str_at(now, "metadata.resourceVersion"));
+    sync_patch(run, patch, "application/merge-patch+json", "");
 }
 
+/* The digest says what was written last; the revision, whether it is still there. */
 static void update(struct sync_run *run)
 {
     struct host_request q = {.method = "GET"};
+    struct ref_copy *copy = copy_of(run);
     cJSON *object = wanted(run);
+    bool written = object && str_eq(digest_of(object), digest_of(run->host));
 
-    if (!object || str_eq(digest_of(object), digest_of(run->host)))
+    if (written && is_answer(run->host))
+        copy->revision = revision_of(run->host);
+    if (!object || (written && copy->revision == revision_of(run->host)))
         return;
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
     sync_send(run, &q, on_current);

@@ -8,8 +8,6 @@
 
 #include <sublet/translate_kind.h>
 
-#define FOUGHT_MS 60000
-
 struct sync_rules {
     const struct kind_rules *kind;
     struct controller_def controller;
@@ -88,10 +86,7 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
         syncer_add(run->syncer, run->id, run->ns, run->name);
         return;
     }
-    /* A webhook or a controller of the host undoes the patch: not repeated at once. */
-    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
-                    "the host cluster changes what this virtual cluster writes to it");
-    reconcile_again_after(run->reconcile, FOUGHT_MS);
+    sync_fought(run); /* a webhook or a controller of the host undoes the patch */
 }
 
 static void patch(struct sync_run *run, cJSON *body)

@@ -14,6 +14,13 @@ struct refs *sync_refs_free(struct refs *r);
  * unreferenced. */
 void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJSON *object);
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name);
+/* What is known of the copy on the host of a referenced object; all zero at first. */
+struct ref_copy {
+    uint64_t revision;    /* of the host object when its content was ours */
+    int64_t written_back; /* monotonic ms; after another client changed it */
+};
+struct ref_copy *sync_refs_copy(const struct refs *r, enum sync_id id, struct str ns,
+                                struct str name); /* NULL: nothing refers to it */
 /* It exists on the host now: adds what refers to it. */
 void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name);
 

@@ -17,6 +17,7 @@ struct ref {
     char *key;
     struct referrer **from;
     size_t n, capacity;
+    struct ref_copy copy;
 };
 
 struct referrer {
@@ -208,6 +209,14 @@ static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, 
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     return lookup(r, id, ns, name) != NULL;
+}
+
+struct ref_copy *sync_refs_copy(const struct refs *r, enum sync_id id, struct str ns,
+                                struct str name)
+{
+    struct ref *ref = lookup(r, id, ns, name);
+
+    return ref ? &ref->copy : NULL;
 }
 
 void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name)

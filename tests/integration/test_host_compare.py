@@ -98,6 +98,9 @@ def test_what_drifted_is_written_back(tenant, host):
     [there] = [o for o in vc.host_objects("/api/v1", "configmaps")
                if o["metadata"]["annotations"]["sublet.dev/name"] == "settings"]
     path = f"/api/v1/namespaces/{vc.namespace}/configmaps/{there['metadata']['name']}"
+    # Written back once; what is changed again within a minute stays that long.
+    host.api.patch(path, {"data": {"k": "once"}})
+    eventually(lambda: host.api.get(path)["data"] == {"k": "v"}, 60, "the first change to be written back")
     host.api.patch(path, {"data": {"k": "by hand", "more": "x"}})
 
     code, found, _ = check(vc)
