@@ -400,9 +400,8 @@ static bool is_compared(struct syncer *s, enum sync_id id)
 {
     const struct sync_kind *kind = &s->kinds[id];
 
-    return kind->maps && kind->direction == SYNC_DOWN &&
-           registry_find_group_resource(vapi_registry(s->api), str_c(kind->group),
-                                        str_c(kind->plural));
+    return kind->maps && registry_find_group_resource(vapi_registry(s->api), str_c(kind->group),
+                                                      str_c(kind->plural));
 }
 
 static void next_kind(struct compare *c)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * The table of synced kinds: a fixed part, then one row for each kind that the configuration
- * enables. Built once, before anything is watched. */
+ * The table of synced kinds: a fixed part, then one row for each kind that goes down by
+ * configuration. Built once, before anything is watched. A row has one watch on the host; what
+ * sync.fromHost shows comes from several and has records of another kind, see objects/mirror.h. */
 #pragma once
 
 #include <sublet/host.h>
@@ -49,7 +50,6 @@ struct sync_handlers {
                          const cJSON *host);
 };
 
-enum sync_direction { SYNC_DOWN, SYNC_UP };
 struct sync_kind {
     const char *plural; /* in both worlds */
     const char *group;  /* virtual API group */
@@ -59,10 +59,7 @@ struct sync_kind {
     bool metadata_only;
     bool maps;          /* has mapping records */
     const char *record; /* prefix of its records, unique: "pods", "ingresses.networking.k8s.io" */
-    /* Of configured kinds: */
-    const char *kind; /* "Ingress" */
-    enum sync_direction direction;
-    struct sync_rules *rules;
+    struct sync_rules *rules; /* of configured kinds */
     const struct sync_handlers *handlers;
 };
 

@@ -256,8 +256,8 @@ static const struct sync_rules *rules_for(const struct syncer *s, const struct r
     for (size_t id = N_SYNC_FIXED; id < s->n_kinds; id++) {
         const struct sync_kind *k = &s->kinds[id];
 
-        if (k->direction == SYNC_DOWN && k->handlers->refs == refs_of &&
-            str_eqc(r->plural, k->plural) && str_eqc(r->group, k->group))
+        if (k->handlers->refs == refs_of && str_eqc(r->plural, k->plural) &&
+            str_eqc(r->group, k->group))
             return k->rules;
     }
     return NULL;
@@ -321,7 +321,6 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
                             .labelled = true,
                             .maps = true,
                             .record = record,
-                            .direction = SYNC_DOWN,
                             .rules = rules,
                             .handlers = &rules->handlers};
 

@@ -75,7 +75,7 @@ static bool find_configured(struct syncer *s, const cJSON *event, const struct h
     bool synced = false;
 
     for (size_t id = N_SYNC_FIXED; version.p && id < s->n_kinds && !*ret; id++) {
-        if (s->kinds[id].direction != SYNC_DOWN || !str_eqc(group, s->kinds[id].group))
+        if (!str_eqc(group, s->kinds[id].group))
             continue;
         synced = true;
         *ret = find_object(s, id, event);
