@@ -30,7 +30,7 @@ struct walk {
     const struct kind_rules *rules;
     const cJSON *object;
     struct str ns, name;
-    struct err *err;
+    struct err *err, *left_out;
     translate_ref_cb ref; /* NULL: not wanted */
     void *ref_ctx;
 };
@@ -91,10 +91,21 @@ int kind_refuse(const struct kind_call *c, const char *format, ...)
     return err_set(c->err, &ERR_FORBIDDEN, "%s: %.*s", c->path, STR_F(why));
 }
 
+bool kind_leaves_out(const struct kind_call *c)
+{
+    if (!c->left_out)
+        return false;
+    if (!c->left_out->kind)
+        err_set(c->left_out, c->err->kind, "%.*s", STR_F(c->err->message));
+    err_clear(c->err);
+    return true;
+}
+
 static struct kind_call call_of(struct walk *w, const struct frame *f)
 {
-    return (struct kind_call){
-        w->arena, w->tenant, w->object, w->ns, w->name, path_of(w->arena, f).p, w->err};
+    return (struct kind_call){w->arena, w->tenant,  w->object,
+                              w->ns,    w->name,    path_of(w->arena, f).p,
+                              w->err,   w->left_out};
 }
 
 static cJSON *reference_down(struct walk *w, const struct kind_rule *rule, const cJSON *value)
@@ -311,11 +322,20 @@ static cJSON *metadata_down(struct walk *w, struct str host_name)
     return translate_metadata(w->arena, w->tenant, v, host_name);
 }
 
-int translate_kind(struct arena *a, const struct translate_tenant *t,
-                   const struct kind_rules *rules, const cJSON *v, cJSON **ret, struct err *err)
+static int forbidden(const struct walk *w, struct err *err)
+{
+    struct str why = arena_str(w->arena, str_sub(err->message, 0, REFUSAL_BYTES));
+
+    return err_forbidden(err, str_c(w->rules->group), str_c(w->rules->plural), w->name, "%.*s",
+                         STR_F(why));
+}
+
+int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
+                            const struct kind_rules *rules, const cJSON *v, cJSON **ret,
+                            struct err *left_out, struct err *err)
 {
     struct walk w = walk_of(a, t, rules, v, err);
-    struct kind_call c = {a, t, v, w.ns, w.name, "", err};
+    struct kind_call c = {a, t, v, w.ns, w.name, "", err, left_out};
     cJSON *object = json_new_object(a);
     char name[64];
 
@@ -326,17 +346,22 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
     add_str(a, object, "kind", rules->kind ? str_c(rules->kind) : json_str(json_get(v, "kind")));
     translate_name(t, w.ns, w.name, name);
     object_add(a, object, STR("metadata"), metadata_down(&w, str_c(name)));
-    if (walk(&w, rules->down, false, v, object)) {
-        struct str why = arena_str(a, str_sub(err->message, 0, REFUSAL_BYTES));
-
-        return err_forbidden(err, str_c(rules->group), str_c(rules->plural), w.name, "%.*s",
-                             STR_F(why));
-    }
+    w.left_out = left_out;
+    if (walk(&w, rules->down, false, v, object))
+        return forbidden(&w, err);
+    if (left_out && left_out->kind)
+        (void)forbidden(&w, left_out);
     if (rules->finish)
         rules->finish(&c, object);
     add_digest(a, object);
     *ret = object;
     return 0;
+}
+
+int translate_kind(struct arena *a, const struct translate_tenant *t,
+                   const struct kind_rules *rules, const cJSON *v, cJSON **ret, struct err *err)
+{
+    return translate_kind_narrowed(a, t, rules, v, ret, NULL, err);
 }
 
 void translate_kind_refs(struct arena *a, const struct translate_tenant *t,

@@ -16,6 +16,7 @@ struct kind_call {
     struct str ns, name;
     const char *path; /* of the value: "spec.rules[0].host" */
     struct err *err;
+    struct err *left_out; /* set by what is left out; NULL: it is refused */
 };
 
 enum kind_action {
@@ -58,6 +59,10 @@ struct kind_rules {
 /* FORBIDDEN with the path of the value; returns -1. */
 int kind_refuse(const struct kind_call *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* After a refusal of something that may be left out without permitting more: true, and the refusal is
+ * noted, where the caller of the translation wants it so. */
+bool kind_leaves_out(const struct kind_call *c);
 
 /* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
 cJSON *kind_body(struct arena *a, const cJSON *object);

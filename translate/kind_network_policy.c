@@ -113,12 +113,15 @@ static int rules_down(const struct kind_call *c, const cJSON *rules, const char 
         peers = object_add(c->arena, one, str_c(key), json_new_array(c->arena));
         json_each(from, json_get(rule, key))
         {
-            if (peer_down(c, from, &peer))
+            if (!peer_down(c, from, &peer))
+                json_append(peers, peer);
+            else if (!kind_leaves_out(c))
                 return -1;
-            json_append(peers, peer);
         }
-        if (!json_count(peers))
+        if (!json_count(json_get(rule, key)))
             add_all(c, peers);
+        else if (!json_count(peers))
+            json_append(peers, pods_of(c, (struct scope){0}, NULL)); /* none: no peers mean all */
     }
     return 0;
 }

@@ -30,6 +30,11 @@ bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v);
 int translate_kind(struct arena *a, const struct translate_tenant *t,
                    const struct kind_rules *rules, const cJSON *v, cJSON **ret,
                    struct err *err) MUST_CHECK;
+/* The same of an object that is stored already: what a fence may no longer permit is left out, and
+ * what remains permits less. *left_out is FORBIDDEN, with the field, when something was. */
+int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
+                            const struct kind_rules *rules, const cJSON *v, cJSON **ret,
+                            struct err *left_out, struct err *err) MUST_CHECK;
 /* The objects of its namespace that must be on the host for it. */
 void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
                          const struct kind_rules *rules, const cJSON *v, translate_ref_cb each,

@@ -32,8 +32,9 @@ static bool is_bare_service(void *ctx, struct str ns, struct str name)
     return bare;
 }
 
+/* left_out NULL: at admission. */
 static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
-                     const cJSON *object, cJSON **ret, struct err *err)
+                     const cJSON *object, cJSON **ret, struct err *left_out, struct err *err)
 {
     struct translate_tenant tenant = s->tenant;
 
@@ -44,7 +45,7 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
         if (!tenant.namespaces)
             return -1;
     }
-    return translate_kind(a, &tenant, rules, object, ret, err);
+    return translate_kind_narrowed(a, &tenant, rules, object, ret, left_out, err);
 }
 
 static const struct kind_rules *rules_of(const struct sync_run *run)
@@ -55,7 +56,7 @@ static const struct kind_rules *rules_of(const struct sync_run *run)
 /* --- one key --- */
 
 /* Stored before the configuration changed, or by a version that did not check. What is on the host
- * is removed; a fence stays, since its absence would permit more. */
+ * is removed; a fence that cannot be narrowed stays, since its absence would permit more. */
 static void refused(struct sync_run *run, const struct err *err)
 {
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
@@ -68,9 +69,10 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
     cJSON *now = NULL, *wanted = NULL;
-    struct err why;
+    struct err why, left_out;
 
     err_init(&why, run->arena);
+    err_init(&left_out, run->arena);
     if (err && (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT)) {
         reconcile_again_after(run->reconcile, 200); /* deleted or replaced concurrently */
         return;
@@ -80,7 +82,8 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     if (json_parse(run->arena, answer->body, &now, NULL) ||
-        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &wanted, &why) ||
+        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &wanted, &left_out,
+                  &why) ||
         !translate_kind_update(run->arena, rules_of(run), now, wanted)) {
         reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
         syncer_add(run->syncer, run->id, run->ns, run->name);
@@ -143,7 +146,7 @@ static void reconcile_down(struct reconcile *r)
     struct syncer *s = syncer_of(r);
     enum sync_id id = sync_id_of(r);
     struct sync_run run;
-    struct err err;
+    struct err err, left_out;
     cJSON *wanted;
 
     if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
@@ -158,14 +161,18 @@ static void reconcile_down(struct reconcile *r)
     if (!sync_run_init(&run, r, id))
         return;
     err_init(&err, run.arena);
+    err_init(&left_out, run.arena);
     if (!run.virtual_)
         sync_finish_gone(&run, -1);
-    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &wanted, &err))
+    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &wanted, &left_out, &err))
         refused(&run, &err);
     else if (!wanted)
         sync_finish_gone(&run, -1);
     else
         present(&run, wanted);
+    if (left_out.kind)
+        reconcile_event(r, run.virtual_, "Warning", "SyncError", "left out on the host: %.*s",
+                        STR_F(left_out.message));
 }
 
 /* --- events of the virtual cluster --- */
@@ -230,10 +237,11 @@ static void map_service(struct controller *c, const struct store_event *e)
 static bool wants_host(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
 {
     cJSON *wanted = NULL;
-    struct err err;
+    struct err err, left_out;
 
     err_init(&err, a);
-    return !translate(s, a, s->kinds[id].rules->kind, object, &wanted, &err) && wanted;
+    err_init(&left_out, a);
+    return !translate(s, a, s->kinds[id].rules->kind, object, &wanted, &left_out, &err) && wanted;
 }
 
 static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
@@ -241,10 +249,11 @@ static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, con
 {
     const struct kind_rules *rules = s->kinds[id].rules->kind;
     cJSON *wanted = NULL;
-    struct err err;
+    struct err err, left_out;
 
     err_init(&err, a);
-    if (translate(s, a, rules, object, &wanted, &err) || !wanted)
+    err_init(&left_out, a);
+    if (translate(s, a, rules, object, &wanted, &left_out, &err) || !wanted)
         return NULL;
     return translate_kind_update(a, rules, host, wanted);
 }
@@ -297,7 +306,7 @@ int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
 
     if (!rules || translate_kind_is_made(rules->kind, object) || (old && is_unchanged(object, old)))
         return 0;
-    return translate(s, a, rules->kind, object, &wanted, err);
+    return translate(s, a, rules->kind, object, &wanted, NULL, err);
 }
 
 /* --- the rows --- */

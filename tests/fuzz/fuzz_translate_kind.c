@@ -129,6 +129,23 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     assert(name.n);
 }
 
+/* What is refused, of an object that is stored already. */
+static void narrow_one(struct arena *a, const struct translate_tenant *t,
+                       const struct kind_rules *rules, const cJSON *v,
+                       void (*check)(const struct translate_tenant *t, const cJSON *host))
+{
+    struct err err, left_out;
+    cJSON *ret;
+
+    err_init(&err, a);
+    err_init(&left_out, a);
+    if (translate_kind_narrowed(a, t, rules, v, &ret, &left_out, &err))
+        return;
+    assert(translate_kind_is_fence(rules) && ret && left_out.kind == &ERR_FORBIDDEN);
+    check(t, ret);
+    check_metadata(t, ret);
+}
+
 static void translate_one(struct arena *a, const struct translate_tenant *t,
                           const struct kind_rules *rules, const cJSON *v,
                           void (*check)(const struct translate_tenant *t, const cJSON *host))
@@ -140,6 +157,7 @@ static void translate_one(struct arena *a, const struct translate_tenant *t,
     translate_kind_refs(a, t, rules, v, on_ref, NULL);
     if (translate_kind(a, t, rules, v, &one, &err)) {
         assert(err.kind == &ERR_FORBIDDEN && err.message.n && str_is_utf8(err.message) && !one);
+        narrow_one(a, t, rules, v, check);
         return;
     }
     if (!one)

@@ -6,6 +6,8 @@
 
 #include "engine.h"
 
+#include <sublet/config_sync.h>
+
 #define POLICIES "networkpolicies.networking.k8s.io"
 #define CONFIG                                                                                     \
     "sync: {toHost: {networkPolicies: {enabled: true}, podDisruptionBudgets: {enabled: true}}}\n"
@@ -156,6 +158,72 @@ static void test_a_host_that_was_restored(void **state)
     sim_free(s);
 }
 
+/* --- the admin's list becomes shorter --- */
+
+#define REMOVED "10.30.0.0/16"
+
+static bool is_narrowed(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *host = on_host(s, a, "p");
+    struct str text = json_text(a, host);
+    const cJSON *first = json_at(json_path(host, "spec.egress"), 0);
+    const cJSON *second = json_at(json_path(host, "spec.egress"), 1);
+    bool narrowed = host && !str_contains(text, STR(REMOVED));
+
+    if (narrowed) {
+        assert_int_equal(json_count(json_path(host, "spec.egress")), 2);
+        assert_int_equal(json_count(json_get(first, "to")), 1);
+        assert_true(str_contains(json_text(a, first), STR("10.20.0.0/16")));
+        assert_int_equal(json_count(json_get(second, "to")), 1); /* matches nothing */
+        assert_true(str_contains(json_text(a, second), STR("DoesNotExist")));
+    }
+    arena_free(a);
+    return narrowed;
+}
+
+static bool narrowing_is_reported(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(e, sim_list(s, a, "events", "default")) found |=
+        str_contains(json_str(json_get(e, "message")), STR("left out on the host")) &&
+        str_contains(json_str(json_get(e, "message")), STR(REMOVED));
+    arena_free(a);
+    return found;
+}
+
+static void test_a_policy_is_narrowed_with_the_list(void **state)
+{
+    struct sim *s = sim_new(25, "sync: {toHost: {networkPolicies: {enabled: true, allowedCIDRs: "
+                                "[10.20.0.0/16, " REMOVED "]}}}\n");
+    struct config_to_host *to = ARENA_NEW(s->arena, struct config_to_host);
+    struct str uid;
+
+    (void)state;
+    sim_create(
+        s, POLICIES, "default",
+        "{'apiVersion':'networking.k8s.io/v1','kind':'NetworkPolicy','metadata':{'name':'p'},"
+        "'spec':{'podSelector':{},'policyTypes':['Egress'],'egress':["
+        "{'to':[{'ipBlock':{'cidr':'10.20.0.0/16'}},{'ipBlock':{'cidr':'" REMOVED "'}}]},"
+        "{'to':[{'ipBlock':{'cidr':'" REMOVED "'}}]}]}}");
+    sim_writes_done(s);
+    while (!on_host(s, s->arena, "p"))
+        sim_run_ms(s, 2);
+    uid = json_str_at(on_host(s, s->arena, "p"), "metadata.uid");
+    sim_close(s);
+    *to = *s->config.to_host;
+    to->network_cidrs.n = 1;
+    s->config.to_host = to;
+    sim_open(s);
+    sim_until(s, is_narrowed, "the host's policy without the removed range");
+    sim_until(s, narrowing_is_reported, "an Event");
+    assert_true(str_eq(json_str_at(on_host(s, s->arena, "p"), "metadata.uid"), uid));
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
 static bool stays_away(struct sim *s)
 {
     return !fake_host_count(s->host, "networkpolicies") && fake_host_count(s->host, "services") > 0;
@@ -216,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_a_backup_is_restored),
         cmocka_unit_test(test_a_host_that_was_restored),
+        cmocka_unit_test(test_a_policy_is_narrowed_with_the_list),
         cmocka_unit_test(test_a_host_without_the_kind_says_so),
         cmocka_unit_test(test_what_is_not_used_is_not_watched),
     };

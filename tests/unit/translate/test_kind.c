@@ -171,6 +171,35 @@ static void addresses_only_inside_the_list(void **state)
                 ", ingress: [{from: [{ipBlock: {cidr: '::ffff:10.20.3.0/120'}}]}]}");
 }
 
+/* The admin's list became shorter: what it no longer has is left out, and nothing is opened by it. */
+static void stored_policies_are_narrowed(void **state)
+{
+    static const char none[] = "{podSelector: {matchLabels: {" CLUSTER "}, matchExpressions: "
+                               "[{key: sublet.dev/cluster, operator: DoesNotExist}]}}";
+    struct fixture *f = *state;
+    struct err left_out;
+    cJSON *v =
+        object_of(f, "{spec: {podSelector: {}, policyTypes: [Egress], egress: ["
+                     "{to: [{ipBlock: {cidr: 10.20.1.0/24}}, {ipBlock: {cidr: 10.9.0.0/16}}]}, "
+                     "{to: [{ipBlock: {cidr: 10.9.0.0/16}}], ports: [{port: 53}]}, {}]}}");
+    cJSON *ret = NULL;
+
+    err_init(&left_out, f->a);
+    assert_ok(translate_kind_narrowed(f->a, &f->tenant, translate_kind_rules(DOWN_NETWORK_POLICIES),
+                                      v, &ret, &left_out, &f->err));
+    assert_json(json_get(ret, "spec"),
+                arena_printf(f->a,
+                             "{podSelector: " MINE ", policyTypes: [Egress], egress: ["
+                             "{to: [{ipBlock: {cidr: 10.20.1.0/24}}]}, "
+                             "{ports: [{port: 53}], to: [%s]}, {to: [" EVERYWHERE "]}]}",
+                             none)
+                    .p);
+    assert_string_equal(arena_cstr(f->a, left_out.message),
+                        POLICY "spec.egress: ipBlock.cidr: 10.9.0.0/16 is not inside a range of "
+                               "sync.toHost.networkPolicies.allowedCIDRs");
+    assert_null(f->err.kind);
+}
+
 /* ---- Ingresses ---- */
 
 #define INGRESS "ingresses.networking.k8s.io \"x\" is forbidden: "
@@ -575,6 +604,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(policies_reach_the_tenant_only),
         TEST(addresses_only_inside_the_list),
+        TEST(stored_policies_are_narrowed),
         TEST(ingresses_go_down_by_list),
         TEST(ingresses_refused),
         TEST(legacy_class),
