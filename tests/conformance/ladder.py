@@ -103,7 +103,9 @@ def cluster(host, directory, name="conformance", company="native"):
 def release(host, directory, name):
     """A virtual cluster as the chart installs it on a real node, where nothing of the host's bounds or fills in what a pod
     says."""
-    values = {"config": CONFIG, "quota": {"enabled": False}, "limitRange": {"enabled": False}}
+    slices = {"enabled": True, "allowedCIDRs": [host.machine.pods]}  # tests write the addresses of their pods there
+    config = {**CONFIG, "sync": {**CONFIG["sync"], "toHost": {"endpointSlices": slices}}}
+    values = {"config": config, "quota": {"enabled": False}, "limitRange": {"enabled": False}}
     with HOST:
         made = Release(host, name, directory, values).install()
     try:
