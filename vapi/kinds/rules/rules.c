@@ -5,6 +5,9 @@
 
 #include <sublet/kinds.h>
 
+#define RULE_FUNCTION(how)                                                                         \
+    void rule_##how(const struct check *c, const struct rule *r __attribute__((unused)))
+
 /* ---- walking ---- */
 
 void rules_check(const struct check *c, const struct rule *rules, size_t n)
@@ -102,6 +105,11 @@ RULE_FUNCTION(call_always)
     r->call_value(c->e, c->at, c->value);
 }
 
+RULE_FUNCTION(test_value)
+{
+    r->test_value(c->e, c->at, c->value);
+}
+
 RULE_FUNCTION(call_str)
 {
     r->call_str(c->e, c->at, json_str(c->value));
@@ -116,13 +124,6 @@ RULE_FUNCTION(given_str)
 {
     if (check_given(c->e, c->at, json_str(c->value)))
         r->test_str(c->e, c->at, json_str(c->value));
-}
-
-RULE_FUNCTION(call_each)
-{
-    size_t i = 0;
-
-    json_each(item, c->value) r->call_value(c->e, FIELD_INDEX(c->at, i++), item);
 }
 
 /* ---- what must be there, and what must not ---- */
@@ -157,51 +158,30 @@ RULE_FUNCTION(forbidden)
         field_forbidden(c->e, c->at, r->words);
 }
 
-/* ---- enums ---- */
+/* ---- enums and names ---- */
+
+static bool is_present(const struct check *c, const struct rule *r)
+{
+    bool by_text = r->presence == REQUIRE_SET || r->presence == IF_SET;
+    bool there = by_text ? json_str(c->value).n > 0 : c->value != NULL;
+
+    if (!there && (r->presence == REQUIRE_SET || r->presence == REQUIRE_GIVEN))
+        field_required(c->e, c->at, r->words);
+    return there || r->presence == EVEN_ABSENT;
+}
 
 RULE_FUNCTION(enum)
 {
-    check_enum(c->e, c->at, json_str(c->value), r->values);
+    struct str value = json_str(c->value);
+
+    if (is_present(c, r) && !one_of(value, r->values))
+        field_not_supported(c->e, c->at, value, r->values);
 }
 
-RULE_FUNCTION(enum_said)
+RULE_FUNCTION(name)
 {
-    if (!json_str(c->value).n)
-        field_required(c->e, c->at, r->words);
-    else
-        check_enum(c->e, c->at, json_str(c->value), r->values);
-}
-
-RULE_FUNCTION(enum_if_set)
-{
-    if (json_str(c->value).n)
-        check_enum(c->e, c->at, json_str(c->value), r->values);
-}
-
-RULE_FUNCTION(enum_if_given)
-{
-    check_enum_if(c->e, c->at, c->value, r->values);
-}
-
-RULE_FUNCTION(enum_given)
-{
-    if (!c->value)
-        field_required(c->e, c->at, "");
-    else
-        check_enum_if(c->e, c->at, c->value, r->values);
-}
-
-RULE_FUNCTION(enum_always)
-{
-    if (!one_of(json_str(c->value), r->values))
-        field_not_supported(c->e, c->at, json_str(c->value), r->values);
-}
-
-RULE_FUNCTION(each_enum)
-{
-    size_t i = 0;
-
-    json_each(item, c->value) check_enum_if(c->e, FIELD_INDEX(c->at, i++), item, r->values);
+    if (is_present(c, r))
+        check_rule(c->e, c->at, r->name, json_str(c->value));
 }
 
 RULE_FUNCTION(each_enum_list)
@@ -209,55 +189,11 @@ RULE_FUNCTION(each_enum_list)
     json_each(item, c->value) check_enum_if(c->e, c->at, item, r->values);
 }
 
-/* ---- names ---- */
-
-RULE_FUNCTION(name)
-{
-    if (check_given(c->e, c->at, json_str(c->value)))
-        check_rule(c->e, c->at, r->name, json_str(c->value));
-}
-
-RULE_FUNCTION(name_always)
-{
-    check_rule(c->e, c->at, r->name, json_str(c->value));
-}
-
-RULE_FUNCTION(name_if_set)
-{
-    if (json_str(c->value).n)
-        check_rule(c->e, c->at, r->name, json_str(c->value));
-}
-
-RULE_FUNCTION(name_if_given)
-{
-    if (c->value)
-        check_rule(c->e, c->at, r->name, json_str(c->value));
-}
-
-RULE_FUNCTION(each_name)
-{
-    size_t i = 0;
-
-    json_each(item, c->value) check_rule(c->e, FIELD_INDEX(c->at, i++), r->name, json_str(item));
-}
-
 /* ---- numbers ---- */
-
-RULE_FUNCTION(nonnegative)
-{
-    (void)r;
-    check_nonnegative(c->e, c->at, c->value);
-}
 
 RULE_FUNCTION(nonnegatives)
 {
     check_all_nonnegative(c->e, c->at, c->value, r->values);
-}
-
-RULE_FUNCTION(positive)
-{
-    (void)r;
-    check_positive(c->e, c->at, c->value);
 }
 
 RULE_FUNCTION(range)
@@ -271,36 +207,6 @@ RULE_FUNCTION(range_else)
 
     if (json_i64(c->value, &value) && (value < r->low || value > r->high))
         field_invalid(c->e, c->at, c->value, r->words);
-}
-
-RULE_FUNCTION(file_mode)
-{
-    (void)r;
-    check_file_mode(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(port)
-{
-    (void)r;
-    check_port(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(port_or_name)
-{
-    (void)r;
-    check_port_or_name(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(int_or_percent)
-{
-    (void)r;
-    check_int_or_percent(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(at_most_100_percent)
-{
-    (void)r;
-    check_not_over_100(c->e, c->at, c->value);
 }
 
 RULE_FUNCTION(all_at_most)
@@ -327,7 +233,6 @@ RULE_FUNCTION(not_decreased)
 {
     int64_t now = 0, before = 0;
 
-    (void)r;
     json_i64(c->value, &now);
     json_i64(c->old, &before);
     if (c->old && (!c->value || before > now))
@@ -378,7 +283,6 @@ RULE_FUNCTION(unique_of_at_most)
 
 RULE_FUNCTION(fixed)
 {
-    (void)r;
     if (c->before)
         check_immutable(c->e, c->at, c->value, c->old);
 }
@@ -391,7 +295,6 @@ RULE_FUNCTION(all_fixed)
 
 RULE_FUNCTION(fixed_text)
 {
-    (void)r;
     if (c->before)
         check_immutable_text(c->e, c->at, c->value, c->old);
 }
@@ -400,30 +303,4 @@ RULE_FUNCTION(fixed_else_forbidden)
 {
     if (c->before && !same_value(c->value, c->old))
         field_forbidden(c->e, c->at, r->words);
-}
-
-/* ---- common parts ---- */
-
-RULE_FUNCTION(labels)
-{
-    (void)r;
-    validate_labels(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(label_selector)
-{
-    (void)r;
-    validate_label_selector(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(conditions)
-{
-    (void)r;
-    validate_conditions(c->e, c->at, c->value);
-}
-
-RULE_FUNCTION(driver_name)
-{
-    (void)r;
-    check_driver_name(c->e, c->at, json_str(c->value));
 }

@@ -19,20 +19,33 @@ struct check {
     const void *context;          /* of the caller of rules_check() */
 };
 
+struct rule;
+typedef void rule_cb(const struct check *c, const struct rule *rule);
+
+/* Which values rows of enums and names look at; a missing one is reported where it is required. */
+enum presence { REQUIRE_SET, REQUIRE_GIVEN, IF_SET, IF_GIVEN, EVEN_ABSENT };
+
 struct rule {
     const char *path; /* of a member, dotted; NULL: the value itself */
-    void (*check)(const struct check *c, const struct rule *rule);
+    rule_cb *check;
     const char *words; /* of the error; NULL: upstream's common ones */
-    long long low, high;
+    const char *other; /* of AT_MOST, WHEN */
+    union {
+        long long low;
+        size_t n; /* of rows */
+    };
+    long long high;
+    union {
+        const char *const *values; /* of an enum, NULL-ended */
+        const struct rule *rows;   /* of what is inside */
+        void (*call)(const struct check *c);
+        void (*call_value)(struct field_errors *e, const struct field_path *p, const cJSON *value);
+        bool (*test_value)(struct field_errors *e, const struct field_path *p, const cJSON *value);
+        void (*call_str)(struct field_errors *e, const struct field_path *p, struct str value);
+        bool (*test_str)(struct field_errors *e, const struct field_path *p, struct str value);
+    };
     enum name_rule name;
-    const char *other;         /* of AT_MOST */
-    const char *const *values; /* of an enum, NULL-ended */
-    const struct rule *rows;   /* of what is inside */
-    size_t n;
-    void (*call)(const struct check *c);
-    void (*call_value)(struct field_errors *e, const struct field_path *p, const cJSON *value);
-    void (*call_str)(struct field_errors *e, const struct field_path *p, struct str value);
-    bool (*test_str)(struct field_errors *e, const struct field_path *p, struct str value);
+    enum presence presence;
 };
 
 /* Null is nothing here: where Go prints a nil pointer or list as null there is no value. */
@@ -64,30 +77,33 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define FORBIDDEN(path, words_)  RULE(path, forbidden, .words = (words_))
 
 /* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
- * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. */
-#define ENUM(path, values_) RULE(path, enum, .values = (values_))
-#define ENUM_SAID(path, values_, words_)                                                           \
-    RULE(path, enum_said, .values = (values_), .words = (words_))
-#define ENUM_IF_SET(path, values_)   RULE(path, enum_if_set, .values = (values_))
-#define ENUM_IF_GIVEN(path, values_) RULE(path, enum_if_given, .values = (values_))
-/* _GIVEN: required, and "" is one of the wrong values. */
-#define ENUM_GIVEN(path, values_)  RULE(path, enum_given, .values = (values_))
-#define ENUM_ALWAYS(path, values_) RULE(path, enum_always, .values = (values_))
+ * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. _GIVEN: required, and
+ * "" is one of the wrong values. */
+#define ENUM_WHERE(path, values_, presence_, words_)                                               \
+    RULE(path, enum, .values = (values_), .presence = (presence_), .words = (words_))
+#define ENUM(path, values)              ENUM_WHERE(path, values, REQUIRE_SET, "")
+#define ENUM_SAID(path, values, words_) ENUM_WHERE(path, values, REQUIRE_SET, words_)
+#define ENUM_IF_SET(path, values)       ENUM_WHERE(path, values, IF_SET, NULL)
+#define ENUM_IF_GIVEN(path, values)     ENUM_WHERE(path, values, IF_GIVEN, NULL)
+#define ENUM_GIVEN(path, values)        ENUM_WHERE(path, values, REQUIRE_GIVEN, "")
+#define ENUM_ALWAYS(path, values)       ENUM_WHERE(path, values, EVEN_ABSENT, NULL)
 /* Each item; wrong ones are reported at the item, or (_LIST) at the list. */
-#define EACH_ENUM(path, values_)      RULE(path, each_enum, .values = (values_))
+#define EACH_ENUM(path, values)       EACH(path, ENUM_IF_GIVEN(NULL, values))
 #define EACH_ENUM_LIST(path, values_) RULE(path, each_enum_list, .values = (values_))
 
 /* A form of names; the suffixes mean the same. */
-#define NAME(path, name_)          RULE(path, name, .name = NAME_##name_)
-#define NAME_ALWAYS(path, name_)   RULE(path, name_always, .name = NAME_##name_)
-#define NAME_IF_SET(path, name_)   RULE(path, name_if_set, .name = NAME_##name_)
-#define NAME_IF_GIVEN(path, name_) RULE(path, name_if_given, .name = NAME_##name_)
-#define EACH_NAME(path, name_)     RULE(path, each_name, .name = NAME_##name_)
+#define NAME_WHERE(path, name_, presence_)                                                         \
+    RULE(path, name, .name = (name_), .presence = (presence_), .words = "")
+#define NAME(path, form)          NAME_WHERE(path, NAME_##form, REQUIRE_SET)
+#define NAME_ALWAYS(path, form)   NAME_WHERE(path, NAME_##form, EVEN_ABSENT)
+#define NAME_IF_SET(path, form)   NAME_WHERE(path, NAME_##form, IF_SET)
+#define NAME_IF_GIVEN(path, form) NAME_WHERE(path, NAME_##form, IF_GIVEN)
+#define EACH_NAME(path, form)     EACH(path, NAME_ALWAYS(NULL, form))
 
 /* Numbers; absent ones are right unless it says otherwise. NONNEGATIVES: of members of path. */
-#define NONNEGATIVE(path)        RULE(path, nonnegative)
+#define NONNEGATIVE(path)        TEST(path, check_nonnegative)
 #define NONNEGATIVES(path, ...)  RULE(path, nonnegatives, .values = NAMES(__VA_ARGS__))
-#define POSITIVE(path)           RULE(path, positive) /* absent is 0 */
+#define POSITIVE(path)           TEST(path, check_positive) /* absent is 0 */
 #define RANGE(path, low_, high_) RULE(path, range, .low = (low_), .high = (high_))
 #define AT_LEAST(path, low_, words_)                                                               \
     RULE(path, range_else, .low = (low_), .high = LLONG_MAX, .words = (words_))
@@ -97,11 +113,11 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define RANGE_ELSE(path, low_, high_, words_)                                                      \
     RULE(path, range_else, .low = (low_), .high = (high_), .words = (words_))
 #define USER_ID(path)             RANGE(path, 0, INT32_MAX) /* of Linux, or a group */
-#define FILE_MODE(path)           RULE(path, file_mode)
-#define PORT(path)                RULE(path, port) /* absent is 0 */
-#define PORT_OR_NAME(path)        RULE(path, port_or_name)
-#define INT_OR_PERCENT(path)      RULE(path, int_or_percent)
-#define AT_MOST_100_PERCENT(path) RULE(path, at_most_100_percent)
+#define FILE_MODE(path)           CHECK_ALWAYS(path, check_file_mode)
+#define PORT(path)                TEST(path, check_port) /* absent is 0 */
+#define PORT_OR_NAME(path)        TEST(path, check_port_or_name)
+#define INT_OR_PERCENT(path)      TEST(path, check_int_or_percent)
+#define AT_MOST_100_PERCENT(path) TEST(path, check_not_over_100)
 
 /* No more than the number at another path of the object; members of path. */
 #define ALL_AT_MOST(path, other_, ...)                                                             \
@@ -123,10 +139,10 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define FIXED_TEXT(path)                   RULE(path, fixed_text) /* absent is shown as "" */
 #define FIXED_ELSE_FORBIDDEN(path, words_) RULE(path, fixed_else_forbidden, .words = (words_))
 
-#define LABELS(path)         RULE(path, labels)
-#define LABEL_SELECTOR(path) RULE(path, label_selector)
-#define CONDITIONS(path)     RULE(path, conditions)
-#define DRIVER_NAME(path)    RULE(path, driver_name)
+#define LABELS(path)         CHECK_ALWAYS(path, validate_labels)
+#define LABEL_SELECTOR(path) CHECK_ALWAYS(path, validate_label_selector)
+#define CONDITIONS(path)     CHECK_ALWAYS(path, validate_conditions)
+#define DRIVER_NAME(path)    CHECK_STR(path, check_driver_name)
 
 /* Rows about a member that is there; about each item of a list; of a create or an update only. */
 #define WITHIN(path, ...) RULE(path, within, ROWS_INSIDE(__VA_ARGS__))
@@ -153,72 +169,21 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CALL(path, function)  RULE(path, call, .call = (function))
 #define CHECK(path, function) RULE(path, call_value, .call_value = (function))
 #define CHECK_ALWAYS(path, function)                                                               \
-    RULE(path, call_always, .call_value = (function))                          /* absent: NULL */
-#define CHECK_STR(path, function) RULE(path, call_str, .call_str = (function)) /* absent: "" */
+    RULE(path, call_always, .call_value = (function)) /* absent: NULL */
+#define TEST(path, function)      RULE(path, test_value, .test_value = (function)) /* absent: NULL */
+#define CHECK_STR(path, function) RULE(path, call_str, .call_str = (function))     /* absent: "" */
 #define TEST_STR(path, function)  RULE(path, test_str, .test_str = (function))
 
 /* Required; then the function. */
 #define GIVEN_STR(path, function) RULE(path, given_str, .test_str = (function))
 /* The function of each item of a list. */
-#define CHECK_EACH(path, function)     RULE(path, call_each, .call_value = (function))
+#define CHECK_EACH(path, function)     EACH(path, CHECK_ALWAYS(NULL, function))
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
 
-#define RULE_FUNCTION(how) void rule_##how(const struct check *c, const struct rule *r)
-RULE_FUNCTION(required);
-RULE_FUNCTION(given);
-RULE_FUNCTION(all_given);
-RULE_FUNCTION(some);
-RULE_FUNCTION(forbidden);
-RULE_FUNCTION(enum);
-RULE_FUNCTION(enum_said);
-RULE_FUNCTION(enum_if_set);
-RULE_FUNCTION(enum_if_given);
-RULE_FUNCTION(enum_given);
-RULE_FUNCTION(enum_always);
-RULE_FUNCTION(each_enum);
-RULE_FUNCTION(each_enum_list);
-RULE_FUNCTION(name);
-RULE_FUNCTION(name_always);
-RULE_FUNCTION(name_if_set);
-RULE_FUNCTION(name_if_given);
-RULE_FUNCTION(each_name);
-RULE_FUNCTION(nonnegative);
-RULE_FUNCTION(nonnegatives);
-RULE_FUNCTION(positive);
-RULE_FUNCTION(range);
-RULE_FUNCTION(range_else);
-RULE_FUNCTION(file_mode);
-RULE_FUNCTION(port);
-RULE_FUNCTION(port_or_name);
-RULE_FUNCTION(int_or_percent);
-RULE_FUNCTION(at_most_100_percent);
-RULE_FUNCTION(all_at_most);
-RULE_FUNCTION(at_most);
-RULE_FUNCTION(not_decreased);
-RULE_FUNCTION(max_length);
-RULE_FUNCTION(max_items);
-RULE_FUNCTION(fixed);
-RULE_FUNCTION(all_fixed);
-RULE_FUNCTION(fixed_text);
-RULE_FUNCTION(fixed_else_forbidden);
-RULE_FUNCTION(labels);
-RULE_FUNCTION(label_selector);
-RULE_FUNCTION(conditions);
-RULE_FUNCTION(driver_name);
-RULE_FUNCTION(within);
-RULE_FUNCTION(inside);
-RULE_FUNCTION(each);
-RULE_FUNCTION(each_of_at_most);
-RULE_FUNCTION(when);
-RULE_FUNCTION(on_create);
-RULE_FUNCTION(on_update);
-RULE_FUNCTION(changed);
-RULE_FUNCTION(unique);
-RULE_FUNCTION(unique_of_at_most);
-RULE_FUNCTION(call);
-RULE_FUNCTION(call_value);
-RULE_FUNCTION(call_each);
-RULE_FUNCTION(call_always);
-RULE_FUNCTION(call_str);
-RULE_FUNCTION(test_str);
-RULE_FUNCTION(given_str);
+rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_enum,
+    rule_each_enum_list, rule_name, rule_nonnegatives, rule_range, rule_range_else,
+    rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length, rule_max_items, rule_fixed,
+    rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden, rule_within, rule_inside, rule_each,
+    rule_each_of_at_most, rule_when, rule_on_create, rule_on_update, rule_changed, rule_unique,
+    rule_unique_of_at_most, rule_call, rule_call_value, rule_call_always, rule_test_value,
+    rule_call_str, rule_test_str, rule_given_str;
