@@ -76,16 +76,12 @@ static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY[] = {
     {NULL, "MutatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy",
-                     "mutatingadmissionpolicies", "mutatingadmissionpolicy"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-            .columns = COLUMNS,
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy",
+             "mutatingadmissionpolicies", "mutatingadmissionpolicy"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags =
+        RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = COLUMNS,
     .defaults = policy_defaults,
     .rules = RULES(MUTATING_RULES),
     .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY,
@@ -95,16 +91,12 @@ static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING[] = {
     {NULL, "MutatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding",
-                     "mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-            .columns = BINDING_COLUMNS,
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding",
+             "mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags =
+        RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = BINDING_COLUMNS,
     .defaults = policy_binding_defaults,
     .rules = RULES(BINDING_RULES),
     .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING,

@@ -139,17 +139,13 @@ static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY[] = {
     {NULL, "ValidatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
-                     "validatingadmissionpolicies", "validatingadmissionpolicy"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE |
-                     RES_ANY_FINALIZER | RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("ValidatingAdmissionPolicy")),
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
+             "validatingadmissionpolicies", "validatingadmissionpolicy"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags = RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE |
+                      RES_ANY_FINALIZER | RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("ValidatingAdmissionPolicy")),
     .defaults = policy_defaults,
     .new_status = "{}",
     .rules = RULES(VALIDATING_RULES),
@@ -161,16 +157,12 @@ static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING[] = 
     {NULL, "ValidatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
-                     "validatingadmissionpolicybindings", "validatingadmissionpolicybinding"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-            .columns = BINDING_COLUMNS,
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
+             "validatingadmissionpolicybindings", "validatingadmissionpolicybinding"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags =
+        RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = BINDING_COLUMNS,
     .defaults = policy_binding_defaults,
     .rules = RULES(BINDING_RULES),
     .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING,

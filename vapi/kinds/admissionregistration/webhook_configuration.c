@@ -310,16 +310,12 @@ static const struct no_effect NO_EFFECT_MUTATING_WEBHOOK_CONFIGURATION[] = {
     {NULL, "MutatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
-                     "mutatingwebhookconfigurations", "mutatingwebhookconfiguration"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-            .columns = COLUMNS,
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+             "mutatingwebhookconfigurations", "mutatingwebhookconfiguration"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags =
+        RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(WEBHOOK),
     .defaults = mutating_defaults,
     .rules = RULES(CONFIGURATION_RULES),
@@ -330,16 +326,12 @@ static const struct no_effect NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION[] = {
     {NULL, "ValidatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
-    .resource =
-        {
-            RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
-                     "validatingwebhookconfigurations", "validatingwebhookconfiguration"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-            .columns = COLUMNS,
-        },
+    RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
+             "validatingwebhookconfigurations", "validatingwebhookconfiguration"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags =
+        RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(WEBHOOK),
     .rules = RULES(CONFIGURATION_RULES),
     .no_effect = NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION,

@@ -176,16 +176,12 @@ static const struct no_effect NO_EFFECT[] = {
     {is_remote, "spec.service of an APIService", "no request is sent to that service"}, {NULL}};
 
 const struct kind KIND_API_SERVICE = {
-    .resource =
-        {
-            RESOURCE("apiregistration.k8s.io", "v1", "APIService", "apiservices", "apiservice"),
-            .categories = NAMES("api-extensions"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER |
-                     RES_STATUS_KEEPS_META | RES_SYSTEM_NAME,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("APIService")),
-        },
+    RESOURCE("apiregistration.k8s.io", "v1", "APIService", "apiservices", "apiservice"),
+    .resource.categories = NAMES("api-extensions"),
+    .resource.flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER |
+                      RES_STATUS_KEEPS_META | RES_SYSTEM_NAME,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("APIService")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = service_prepare_create,
     .rules = RULES(SERVICE_RULES),

@@ -57,13 +57,8 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CONTROLLER_REVISION = {
-    .resource =
-        {
-            RESOURCE("apps", "v1", "ControllerRevision", "controllerrevisions",
-                     "controllerrevision"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("apps", "v1", "ControllerRevision", "controllerrevisions", "controllerrevision"),
+    .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .rules = RULES(REVISION_RULES),
 };

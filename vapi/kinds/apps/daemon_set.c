@@ -170,16 +170,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_DAEMON_SET = {
-    .resource =
-        {
-            RESOURCE("apps", "v1", "DaemonSet", "daemonsets", "daemonset"),
-            .short_names = NAMES("ds"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("DaemonSet")),
-        },
+    RESOURCE("apps", "v1", "DaemonSet", "daemonsets", "daemonset"),
+    .resource.short_names = NAMES("ds"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("DaemonSet")),
     .defaults = daemon_set_defaults,
     .prepare_create = daemon_set_prepare_create,
     .prepare_update = daemon_set_prepare_update,

@@ -108,16 +108,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_DEPLOYMENT = {
-    .resource =
-        {
-            RESOURCE("apps", "v1", "Deployment", "deployments", "deployment"),
-            .short_names = NAMES("deploy"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-            .columns = COLUMNS,
-            SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment")),
-        },
+    RESOURCE("apps", "v1", "Deployment", "deployments", "deployment"),
+    .resource.short_names = NAMES("deploy"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment")),
     .defaults = deployment_defaults,
     .new_status = "{}",
     .prepare_update = deployment_prepare_update,

@@ -37,16 +37,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_REPLICA_SET = {
-    .resource =
-        {
-            RESOURCE("apps", "v1", "ReplicaSet", "replicasets", "replicaset"),
-            .short_names = NAMES("rs"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-            .columns = COLUMNS,
-            SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("ReplicaSet")),
-        },
+    RESOURCE("apps", "v1", "ReplicaSet", "replicasets", "replicaset"),
+    .resource.short_names = NAMES("rs"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("ReplicaSet")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = replica_set_defaults,
     .new_status = "{\"replicas\":0}",

@@ -214,16 +214,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_STATEFUL_SET = {
-    .resource =
-        {
-            RESOURCE("apps", "v1", "StatefulSet", "statefulsets", "statefulset"),
-            .short_names = NAMES("sts"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-            .columns = COLUMNS,
-            SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("StatefulSet")),
-        },
+    RESOURCE("apps", "v1", "StatefulSet", "statefulsets", "statefulset"),
+    .resource.short_names = NAMES("sts"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("StatefulSet")),
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,
     .prepare_update = stateful_set_prepare_update,

@@ -5,20 +5,13 @@
 /* ---- the kinds ---- */
 
 const struct kind KIND_SELF_SUBJECT_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews",
-                     "selfsubjectreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authentication.k8s.io", "v1", "SelfSubjectReview",
+                "selfsubjectreviews", "selfsubjectreview"),
+    .resource.flags = RES_REVIEW,
 };
 
 const struct kind KIND_TOKEN_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", "tokenreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authentication.k8s.io", "v1", "TokenReview", "tokenreviews",
+                "tokenreview"),
+    .resource.flags = RES_REVIEW,
 };

@@ -5,41 +5,25 @@
 /* ---- the kinds ---- */
 
 const struct kind KIND_LOCAL_SUBJECT_ACCESS_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authorization.k8s.io", "v1", "LocalSubjectAccessReview",
-                     "localsubjectaccessreviews", "localsubjectaccessreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_NAMESPACED | RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authorization.k8s.io", "v1", "LocalSubjectAccessReview",
+                "localsubjectaccessreviews", "localsubjectaccessreview"),
+    .resource.flags = RES_NAMESPACED | RES_REVIEW,
 };
 
 const struct kind KIND_SELF_SUBJECT_ACCESS_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authorization.k8s.io", "v1", "SelfSubjectAccessReview",
-                     "selfsubjectaccessreviews", "selfsubjectaccessreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authorization.k8s.io", "v1", "SelfSubjectAccessReview",
+                "selfsubjectaccessreviews", "selfsubjectaccessreview"),
+    .resource.flags = RES_REVIEW,
 };
 
 const struct kind KIND_SELF_SUBJECT_RULES_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authorization.k8s.io", "v1", "SelfSubjectRulesReview",
-                     "selfsubjectrulesreviews", "selfsubjectrulesreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authorization.k8s.io", "v1", "SelfSubjectRulesReview",
+                "selfsubjectrulesreviews", "selfsubjectrulesreview"),
+    .resource.flags = RES_REVIEW,
 };
 
 const struct kind KIND_SUBJECT_ACCESS_REVIEW = {
-    .resource =
-        {
-            RESOURCE("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews",
-                     "subjectaccessreview"),
-            .verbs = VERB_CREATE,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "authorization.k8s.io", "v1", "SubjectAccessReview",
+                "subjectaccessreviews", "subjectaccessreview"),
+    .resource.flags = RES_REVIEW,
 };

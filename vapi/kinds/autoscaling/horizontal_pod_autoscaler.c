@@ -462,17 +462,13 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
-    .resource =
-        {
-            RESOURCE("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-                     "horizontalpodautoscaler"),
-            .short_names = NAMES("hpa"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
-        },
+    RESOURCE("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+             "horizontalpodautoscaler"),
+    .resource.short_names = NAMES("hpa"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = autoscaler_defaults,
     .prepare_create = autoscaler_prepare_create,
@@ -481,18 +477,14 @@ const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
 };
 
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
-    .resource =
-        {
-            RESOURCE("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-                     "horizontalpodautoscaler"),
-            .short_names = NAMES("hpa"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS,
-            .storage_version = KIND_STR("autoscaling/v2"),
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
-        },
+    RESOURCE("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+             "horizontalpodautoscaler"),
+    .resource.short_names = NAMES("hpa"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS,
+    .resource.storage_version = KIND_STR("autoscaling/v2"),
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = autoscaler_defaults,
     .prepare_create = autoscaler_prepare_create,

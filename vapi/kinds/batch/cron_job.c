@@ -157,16 +157,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CRON_JOB = {
-    .resource =
-        {
-            RESOURCE("batch", "v1", "CronJob", "cronjobs", "cronjob"),
-            .short_names = NAMES("cj"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("CronJob")),
-        },
+    RESOURCE("batch", "v1", "CronJob", "cronjobs", "cronjob"),
+    .resource.short_names = NAMES("cj"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("CronJob")),
     .defaults = cron_job_defaults,
     .new_status = "{}",
     .rules = RULES(CRON_JOB_RULES),

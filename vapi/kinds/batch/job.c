@@ -328,17 +328,13 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_JOB = {
-    .resource =
-        {
-            RESOURCE("batch", "v1", "Job", "jobs", "job"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT |
-                     RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES(STATUS_OF("Job")),
-        },
+    RESOURCE("batch", "v1", "Job", "jobs", "job"),
+    .resource.categories = NAMES("all"),
+    .resource.flags =
+        RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES(STATUS_OF("Job")),
     .defaults = job_defaults,
     .prepare_create = job_prepare_create,
     .rules = RULES(JOB_RULES),

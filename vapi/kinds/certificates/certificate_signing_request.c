@@ -286,19 +286,15 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_CERTIFICATE_SIGNING_REQUEST = {
-    .resource =
-        {
-            RESOURCE("certificates.k8s.io", "v1", "CertificateSigningRequest",
-                     "certificatesigningrequests", "certificatesigningrequest"),
-            .short_names = NAMES("csr"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_SYSTEM_NAME | RES_ANY_PREFIX,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES({"approval", SUB_APPROVAL, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
-                          "CertificateSigningRequest", NULL},
-                         STATUS_OF("CertificateSigningRequest")),
-        },
+    RESOURCE("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
+             "certificatesigningrequest"),
+    .resource.short_names = NAMES("csr"),
+    .resource.flags = RES_STATUS | RES_SYSTEM_NAME | RES_ANY_PREFIX,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES({"approval", SUB_APPROVAL, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
+                  "CertificateSigningRequest", NULL},
+                 STATUS_OF("CertificateSigningRequest")),
     .new_status = "{}",
     .prepare_update = request_prepare_update,
     .prepare_status = request_prepare_status,

@@ -40,14 +40,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_LEASE = {
-    .resource =
-        {
-            RESOURCE("coordination.k8s.io", "v1", "Lease", "leases", "lease"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_ANY_FINALIZER,
-            .columns = COLUMNS,
-        },
+    RESOURCE("coordination.k8s.io", "v1", "Lease", "leases", "lease"),
+    .resource.flags =
+        RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = COLUMNS,
     .rules = RULES(LEASE_RULES),
     .prepare_create = lease_prepare_create,
     .prepare_update = lease_prepare_update,

@@ -5,10 +5,6 @@
 /* ---- the kind ---- */
 
 const struct kind KIND_BINDING = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Binding", "bindings", "binding"),
-            .verbs = VERB_CREATE,
-            .flags = RES_NAMESPACED | RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_CREATE, "", "v1", "Binding", "bindings", "binding"),
+    .resource.flags = RES_NAMESPACED | RES_REVIEW,
 };

@@ -5,10 +5,7 @@
 /* ---- the kind ---- */
 
 const struct kind KIND_COMPONENT_STATUS = {
-    .resource =
-        {
-            RESOURCE("", "v1", "ComponentStatus", "componentstatuses", "componentstatus"),
-            .short_names = NAMES("cs"),
-            .verbs = VERB_GET | VERB_LIST,
-        },
+    RESOURCE_OF(VERB_GET | VERB_LIST, "", "v1", "ComponentStatus", "componentstatuses",
+                "componentstatus"),
+    .resource.short_names = NAMES("cs"),
 };

@@ -48,13 +48,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CONFIG_MAP = {
-    .resource =
-        {
-            RESOURCE("", "v1", "ConfigMap", "configmaps", "configmap"),
-            .short_names = NAMES("cm"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("", "v1", "ConfigMap", "configmaps", "configmap"),
+    .resource.short_names = NAMES("cm"),
+    .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .validate = config_map_validate,
 };

@@ -107,14 +107,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_ENDPOINTS = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Endpoints", "endpoints", "endpoints"),
-            .short_names = NAMES("ep"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("", "v1", "Endpoints", "endpoints", "endpoints"),
+    .resource.short_names = NAMES("ep"),
+    .resource.flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(ENDPOINTS_RULES),
 };

@@ -299,34 +299,26 @@ static const struct selectable_field EVENTS_FIELDS[] = {
 };
 
 const struct kind KIND_EVENT = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Event", "events", "event"),
-            .short_names = NAMES("ev"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_ANY_FINALIZER | RES_META_LAST |
-                     RES_EXPIRES,
-            .columns = COLUMNS,
-            .first_column = &LAST_SEEN,
-            .fields = FIELDS,
-        },
+    RESOURCE("", "v1", "Event", "events", "event"),
+    .resource.short_names = NAMES("ev"),
+    .resource.flags =
+        RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_ANY_FINALIZER | RES_META_LAST | RES_EXPIRES,
+    .resource.columns = COLUMNS,
+    .resource.first_column = &LAST_SEEN,
+    .resource.fields = FIELDS,
     .first_cell = last_seen,
     .rules = RULES(EVENT_RULES),
     .check_name = name_check_path_segment, /* upstream checks no more */
 };
 
 const struct kind KIND_EVENTS_EVENT = {
-    .resource =
-        {
-            RESOURCE("events.k8s.io", "v1", "Event", "events", "event"),
-            .short_names = NAMES("ev"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES,
-            .storage_version = KIND_STR("v1"),
-            .columns = COLUMNS,
-            .first_column = &LAST_SEEN,
-            .fields = EVENTS_FIELDS,
-        },
+    RESOURCE("events.k8s.io", "v1", "Event", "events", "event"),
+    .resource.short_names = NAMES("ev"),
+    .resource.flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_EXPIRES,
+    .resource.storage_version = KIND_STR("v1"),
+    .resource.columns = COLUMNS,
+    .resource.first_column = &LAST_SEEN,
+    .resource.fields = EVENTS_FIELDS,
     .first_cell = last_seen,
     .rules = RULES(STRICT_RULES),
     .from_storage = event_from_storage,

@@ -202,14 +202,10 @@ static void limits_validate(struct field_errors *e, const cJSON *object, const c
 /* ---- the kind ---- */
 
 const struct kind KIND_LIMIT_RANGE = {
-    .resource =
-        {
-            RESOURCE("", "v1", "LimitRange", "limitranges", "limitrange"),
-            .short_names = NAMES("limits"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS_CREATED,
-        },
+    RESOURCE("", "v1", "LimitRange", "limitranges", "limitrange"),
+    .resource.short_names = NAMES("limits"),
+    .resource.flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS_CREATED,
     .defaults = limits_defaults,
     .validate = limits_validate,
 };

@@ -94,18 +94,15 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_NAMESPACE = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Namespace", "namespaces", "namespace"),
-            .short_names = NAMES("ns"),
-            .verbs = VERB_GET | VERB_LIST | VERB_WATCH | VERB_CREATE | VERB_UPDATE | VERB_PATCH |
-                     VERB_DELETE,
-            .flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES({"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
-                         STATUS_OF("Namespace")),
-        },
+    RESOURCE_OF(VERB_GET | VERB_LIST | VERB_WATCH | VERB_CREATE | VERB_UPDATE | VERB_PATCH |
+                    VERB_DELETE,
+                "", "v1", "Namespace", "namespaces", "namespace"),
+    .resource.short_names = NAMES("ns"),
+    .resource.flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES({"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
+                 STATUS_OF("Namespace")),
     .defaults = namespace_defaults,
     .rules = RULES(NAMESPACE_RULES),
     .status_rules = RULES(STATUS_RULES),

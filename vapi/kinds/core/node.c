@@ -301,19 +301,15 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_NODE = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Node", "nodes", "node"),
-            .short_names = NAMES("no"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_STATUS_ON_CREATE | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES({"proxy", SUB_PROXY,
-                          VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-                          "NodeProxyOptions", NULL},
-                         STATUS_OF("Node")),
-        },
+    RESOURCE("", "v1", "Node", "nodes", "node"),
+    .resource.short_names = NAMES("no"),
+    .resource.flags = RES_STATUS | RES_STATUS_ON_CREATE | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES({"proxy", SUB_PROXY,
+                  VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+                  "NodeProxyOptions", NULL},
+                 STATUS_OF("Node")),
     .defaults = node_defaults,
     .prepare_create = node_prepare_create,
     .prepare_update = node_prepare_update,

@@ -201,15 +201,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_PERSISTENT_VOLUME = {
-    .resource =
-        {
-            RESOURCE("", "v1", "PersistentVolume", "persistentvolumes", "persistentvolume"),
-            .short_names = NAMES("pv"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("PersistentVolume")),
-        },
+    RESOURCE("", "v1", "PersistentVolume", "persistentvolumes", "persistentvolume"),
+    .resource.short_names = NAMES("pv"),
+    .resource.flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("PersistentVolume")),
     .default_rules = DEFAULTS(VOLUME),
     .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,

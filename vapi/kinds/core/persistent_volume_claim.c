@@ -254,16 +254,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_PERSISTENT_VOLUME_CLAIM = {
-    .resource =
-        {
-            RESOURCE("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims",
-                     "persistentvolumeclaim"),
-            .short_names = NAMES("pvc"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("PersistentVolumeClaim")),
-        },
+    RESOURCE("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"),
+    .resource.short_names = NAMES("pvc"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("PersistentVolumeClaim")),
     .defaults = defaults_claim,
     .prepare_create = claim_prepare_create,
     .prepare_update = claim_prepare_update,

@@ -298,32 +298,26 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_POD = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Pod", "pods", "pod"),
-            .short_names = NAMES("po"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
-                     RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES(
-                {"attach", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL},
-                {"binding", SUB_BINDING, VERB_CREATE, "", "", "Binding", NULL},
-                {"ephemeralcontainers", SUB_EPHEMERAL_CONTAINERS,
-                 VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
-                {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},
-                {"exec", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL},
-                {"log", SUB_PROXY, VERB_GET, "", "", "Pod", NULL},
-                {"portforward", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodPortForwardOptions",
-                 NULL},
-                {"proxy", SUB_PROXY,
-                 VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-                 "PodProxyOptions", NULL},
-                {"resize", SUB_RESIZE, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
-                STATUS_OF("Pod")),
-        },
+    RESOURCE("", "v1", "Pod", "pods", "pod"),
+    .resource.short_names = NAMES("po"),
+    .resource.categories = NAMES("all"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
+                      RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES(
+        {"attach", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL},
+        {"binding", SUB_BINDING, VERB_CREATE, "", "", "Binding", NULL},
+        {"ephemeralcontainers", SUB_EPHEMERAL_CONTAINERS, VERB_GET | VERB_UPDATE | VERB_PATCH, "",
+         "", "Pod", NULL},
+        {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},
+        {"exec", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL},
+        {"log", SUB_PROXY, VERB_GET, "", "", "Pod", NULL},
+        {"portforward", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodPortForwardOptions", NULL},
+        {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "",
+         "", "PodProxyOptions", NULL},
+        {"resize", SUB_RESIZE, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
+        STATUS_OF("Pod")),
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
     .validate = validate_pod,

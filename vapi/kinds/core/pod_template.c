@@ -20,13 +20,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_POD_TEMPLATE = {
-    .resource =
-        {
-            RESOURCE("", "v1", "PodTemplate", "podtemplates", "podtemplate"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
-            .columns = COLUMNS,
-        },
+    RESOURCE("", "v1", "PodTemplate", "podtemplates", "podtemplate"),
+    .resource.flags = RES_NAMESPACED | RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
+    .resource.columns = COLUMNS,
     .rules = RULES(TEMPLATE_RULES),
     .defaults = template_defaults,
     .warnings = warn_template_bare,

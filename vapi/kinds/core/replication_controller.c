@@ -55,19 +55,14 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_REPLICATION_CONTROLLER = {
-    .resource =
-        {
-            RESOURCE("", "v1", "ReplicationController", "replicationcontrollers",
-                     "replicationcontroller"),
-            .short_names = NAMES("rc"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags =
-                RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT | RES_ANY_PREFIX,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES(SCALE_BY(SCALE_MAP), STATUS_OF("ReplicationController")),
-        },
+    RESOURCE("", "v1", "ReplicationController", "replicationcontrollers", "replicationcontroller"),
+    .resource.short_names = NAMES("rc"),
+    .resource.categories = NAMES("all"),
+    .resource.flags =
+        RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT | RES_ANY_PREFIX,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES(SCALE_BY(SCALE_MAP), STATUS_OF("ReplicationController")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = controller_defaults,
     .new_status = "{\"replicas\":0}",

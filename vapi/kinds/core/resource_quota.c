@@ -240,15 +240,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_RESOURCE_QUOTA = {
-    .resource =
-        {
-            RESOURCE("", "v1", "ResourceQuota", "resourcequotas", "resourcequota"),
-            .short_names = NAMES("quota"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("ResourceQuota")),
-        },
+    RESOURCE("", "v1", "ResourceQuota", "resourcequotas", "resourcequota"),
+    .resource.short_names = NAMES("quota"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("ResourceQuota")),
     .defaults = quota_defaults,
     .rules = RULES(QUOTA_RULES),
     .status_rules = RULES(STATUS_RULES),

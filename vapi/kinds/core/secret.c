@@ -160,14 +160,10 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_SECRET = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Secret", "secrets", "secret"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-        },
+    RESOURCE("", "v1", "Secret", "secrets", "secret"),
+    .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = secret_defaults,
     .validate = secret_validate,

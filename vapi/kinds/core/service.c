@@ -358,20 +358,17 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_SERVICE = {
-    .resource =
-        {
-            RESOURCE("", "v1", "Service", "services", "service"),
-            .short_names = NAMES("svc"),
-            .categories = NAMES("all"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_CREATE_ON_UPDATE | RES_DELETE_RETURNS_OBJECT,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-            SUBRESOURCES({"proxy", SUB_PROXY,
-                          VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
-                          "ServiceProxyOptions", NULL},
-                         STATUS_OF("Service")),
-        },
+    RESOURCE("", "v1", "Service", "services", "service"),
+    .resource.short_names = NAMES("svc"),
+    .resource.categories = NAMES("all"),
+    .resource.flags =
+        RES_NAMESPACED | RES_STATUS | RES_CREATE_ON_UPDATE | RES_DELETE_RETURNS_OBJECT,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
+    SUBRESOURCES({"proxy", SUB_PROXY,
+                  VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+                  "ServiceProxyOptions", NULL},
+                 STATUS_OF("Service")),
     .default_rules = DEFAULTS(SERVICE),
     .defaults = service_defaults,
     .prepare_create = service_prepare_create,

@@ -26,16 +26,12 @@ static void account_prepare_update(struct arena *a, cJSON *account, const cJSON 
 /* ---- the kind ---- */
 
 const struct kind KIND_SERVICE_ACCOUNT = {
-    .resource =
-        {
-            RESOURCE("", "v1", "ServiceAccount", "serviceaccounts", "serviceaccount"),
-            .short_names = NAMES("sa"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS_AGE,
-            SUBRESOURCES({"token", SUB_TOKEN, VERB_CREATE, "authentication.k8s.io", "v1",
-                          "TokenRequest", NULL}),
-        },
+    RESOURCE("", "v1", "ServiceAccount", "serviceaccounts", "serviceaccount"),
+    .resource.short_names = NAMES("sa"),
+    .resource.flags = RES_NAMESPACED | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS_AGE,
+    SUBRESOURCES(
+        {"token", SUB_TOKEN, VERB_CREATE, "authentication.k8s.io", "v1", "TokenRequest", NULL}),
     .prepare_create = account_prepare,
     .prepare_update = account_prepare_update,
 };

@@ -246,13 +246,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_ENDPOINT_SLICE = {
-    .resource =
-        {
-            RESOURCE("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_GENERATION | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice"),
+    .resource.flags = RES_NAMESPACED | RES_GENERATION | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .warnings_before_create = slice_warn_create,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = slice_defaults,

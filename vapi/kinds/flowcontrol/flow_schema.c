@@ -252,15 +252,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_FLOW_SCHEMA = {
-    .resource =
-        {
-            RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas",
-                     "flowschema"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("FlowSchema")),
-        },
+    RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", "flowschema"),
+    .resource.flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("FlowSchema")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .new_status = "{}",
     .rules = RULES(SCHEMA_RULES),

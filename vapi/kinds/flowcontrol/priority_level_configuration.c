@@ -119,15 +119,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_PRIORITY_LEVEL_CONFIGURATION = {
-    .resource =
-        {
-            RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
-                     "prioritylevelconfigurations", "prioritylevelconfiguration"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("PriorityLevelConfiguration")),
-        },
+    RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
+             "prioritylevelconfigurations", "prioritylevelconfiguration"),
+    .resource.flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("PriorityLevelConfiguration")),
     .default_rules = DEFAULTS(LEVEL),
     .new_status = "{}",
     .rules = RULES(LEVEL_RULES),

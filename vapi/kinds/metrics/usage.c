@@ -4,21 +4,13 @@
 #include "../rules/kind.h"
 
 const struct kind KIND_NODE_METRICS = {
-    .resource =
-        {
-            RESOURCE("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", "node"),
-            .verbs = VERB_GET | VERB_LIST,
-            .flags = RES_REVIEW,
-        },
+    RESOURCE_OF(VERB_GET | VERB_LIST, "metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", "node"),
+    .resource.flags = RES_REVIEW,
 };
 
 const struct kind KIND_POD_METRICS = {
-    .resource =
-        {
-            RESOURCE("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", "pod"),
-            .verbs = VERB_GET | VERB_LIST,
-            .flags = RES_REVIEW | RES_NAMESPACED,
-        },
+    RESOURCE_OF(VERB_GET | VERB_LIST, "metrics.k8s.io", "v1beta1", "PodMetrics", "pods", "pod"),
+    .resource.flags = RES_REVIEW | RES_NAMESPACED,
 };
 
 const struct kind *const METRICS_KINDS[] = {&KIND_NODE_METRICS, &KIND_POD_METRICS, NULL};

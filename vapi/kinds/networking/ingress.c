@@ -287,15 +287,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_INGRESS = {
-    .resource =
-        {
-            RESOURCE("networking.k8s.io", "v1", "Ingress", "ingresses", "ingress"),
-            .short_names = NAMES("ing"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("Ingress")),
-        },
+    RESOURCE("networking.k8s.io", "v1", "Ingress", "ingresses", "ingress"),
+    .resource.short_names = NAMES("ing"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("Ingress")),
     .new_status = "{\"loadBalancer\":{}}",
     .rules = RULES(INGRESS_RULES),
     .status_rules = RULES(STATUS_RULES),

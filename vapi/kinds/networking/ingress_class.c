@@ -56,13 +56,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_INGRESS_CLASS = {
-    .resource =
-        {
-            RESOURCE("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "ingressclass"),
-            .verbs = VERBS_ALL,
-            .flags = RES_GENERATION | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "ingressclass"),
+    .resource.flags = RES_GENERATION | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .first_cell = class_name,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(CLASS_RULES),

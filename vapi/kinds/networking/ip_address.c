@@ -34,14 +34,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_IP_ADDRESS = {
-    .resource =
-        {
-            RESOURCE("networking.k8s.io", "v1", "IPAddress", "ipaddresses", "ipaddress"),
-            .short_names = NAMES("ip"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("networking.k8s.io", "v1", "IPAddress", "ipaddresses", "ipaddress"),
+    .resource.short_names = NAMES("ip"),
+    .resource.flags = RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .check_name = ip_problem,
     .rules = RULES(ADDRESS_RULES),
 };

@@ -115,15 +115,10 @@ static const struct no_effect NO_EFFECT[] = {
     {NULL, "NetworkPolicy", "the traffic of pods is not restricted by it"}, {NULL}};
 
 const struct kind KIND_NETWORK_POLICY = {
-    .resource =
-        {
-            RESOURCE("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies",
-                     "networkpolicy"),
-            .short_names = NAMES("netpol"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_GENERATION,
-            .columns = COLUMNS,
-        },
+    RESOURCE("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "networkpolicy"),
+    .resource.short_names = NAMES("netpol"),
+    .resource.flags = RES_NAMESPACED | RES_GENERATION,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = network_policy_defaults,
     .rules = RULES(POLICY_RULES),

@@ -55,14 +55,10 @@ static const struct no_effect NO_EFFECT[] = {{NULL, "ServiceCIDR", "cluster IPs 
                                              {NULL}};
 
 const struct kind KIND_SERVICE_CIDR = {
-    .resource =
-        {
-            RESOURCE("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "servicecidr"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("ServiceCIDR")),
-        },
+    RESOURCE("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "servicecidr"),
+    .resource.flags = RES_STATUS | RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("ServiceCIDR")),
     .new_status = "{}",
     .rules = RULES(CIDR_RULES),
     .no_effect = NO_EFFECT,

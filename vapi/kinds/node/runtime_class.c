@@ -52,13 +52,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_RUNTIME_CLASS = {
-    .resource =
-        {
-            RESOURCE("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass"),
-            .verbs = VERBS_ALL,
-            .flags = RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE |
-                     RES_ANY_FINALIZER,
-            .columns = COLUMNS,
-        },
+    RESOURCE("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass"),
+    .resource.flags =
+        RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
+    .resource.columns = COLUMNS,
     .rules = RULES(CLASS_RULES),
 };

@@ -46,17 +46,12 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_POD_DISRUPTION_BUDGET = {
-    .resource =
-        {
-            RESOURCE("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets",
-                     "poddisruptionbudget"),
-            .short_names = NAMES("pdb"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE |
-                     RES_ANY_FINALIZER | RES_SYSTEM_NAME | RES_META_LAST,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("PodDisruptionBudget")),
-        },
+    RESOURCE("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
+    .resource.short_names = NAMES("pdb"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE |
+                      RES_ANY_FINALIZER | RES_SYSTEM_NAME | RES_META_LAST,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("PodDisruptionBudget")),
     .new_status = "{\"currentHealthy\":0,\"desiredHealthy\":0,\"disruptionsAllowed\":0,"
                   "\"expectedPods\":0}",
     .rules = RULES(BUDGET_RULES),

@@ -60,24 +60,15 @@ static const struct rule CLUSTER_ROLE_RULES[] = {
 /* ---- the kinds ---- */
 
 const struct kind KIND_CLUSTER_ROLE = {
-    .resource =
-        {
-            RESOURCE("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles",
-                     "clusterrole"),
-            .verbs = VERBS_ALL,
-            .flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS_CREATED,
-        },
+    RESOURCE("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "clusterrole"),
+    .resource.flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
+    .resource.columns = COLUMNS_CREATED,
     .rules = RULES(CLUSTER_ROLE_RULES),
 };
 
 const struct kind KIND_ROLE = {
-    .resource =
-        {
-            RESOURCE("rbac.authorization.k8s.io", "v1", "Role", "roles", "role"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS_CREATED,
-        },
+    RESOURCE("rbac.authorization.k8s.io", "v1", "Role", "roles", "role"),
+    .resource.flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
+    .resource.columns = COLUMNS_CREATED,
     .rules = RULES(ROLE_RULES),
 };

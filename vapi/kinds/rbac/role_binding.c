@@ -105,28 +105,19 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CLUSTER_ROLE_BINDING = {
-    .resource =
-        {
-            RESOURCE("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings",
-                     "clusterrolebinding"),
-            .verbs = VERBS_ALL,
-            .flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings",
+             "clusterrolebinding"),
+    .resource.flags = RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
     .rules = RULES(CLUSTER_BINDING_RULES),
 };
 
 const struct kind KIND_ROLE_BINDING = {
-    .resource =
-        {
-            RESOURCE("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings",
-                     "rolebinding"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "rolebinding"),
+    .resource.flags = RES_NAMESPACED | RES_SYSTEM_NAME | RES_CREATE_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = binding_defaults,
     .rules = RULES(BINDING_RULES),

@@ -20,12 +20,8 @@ static const struct rule CLASS_RULES[] = {
 /* ---- the kind ---- */
 
 const struct kind KIND_DEVICE_CLASS = {
-    .resource =
-        {
-            RESOURCE("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", "deviceclass"),
-            .verbs = VERBS_ALL,
-            .flags = RES_DELETE_RETURNS_OBJECT | RES_GENERATION | RES_ANY_PREFIX,
-            .columns = COLUMNS_AGE,
-        },
+    RESOURCE("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", "deviceclass"),
+    .resource.flags = RES_DELETE_RETURNS_OBJECT | RES_GENERATION | RES_ANY_PREFIX,
+    .resource.columns = COLUMNS_AGE,
     .rules = RULES(CLASS_RULES),
 };

@@ -190,15 +190,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_RESOURCE_CLAIM = {
-    .resource =
-        {
-            RESOURCE("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "resourceclaim"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE |
-                     RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("ResourceClaim")),
-        },
+    RESOURCE("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "resourceclaim"),
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE |
+                      RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("ResourceClaim")),
     .defaults = claim_defaults,
     .new_status = "{}",
     .rules = RULES(CLAIM_RULES),

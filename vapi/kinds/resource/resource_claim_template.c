@@ -19,14 +19,10 @@ static const struct rule TEMPLATE_RULES[] = {
 /* ---- the kind ---- */
 
 const struct kind KIND_RESOURCE_CLAIM_TEMPLATE = {
-    .resource =
-        {
-            RESOURCE("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates",
-                     "resourceclaimtemplate"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS_AGE,
-        },
+    RESOURCE("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates",
+             "resourceclaimtemplate"),
+    .resource.flags = RES_NAMESPACED | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS_AGE,
     .defaults = template_defaults,
     .rules = RULES(TEMPLATE_RULES),
 };

@@ -518,14 +518,10 @@ static const struct selectable_field FIELDS[] = {
 };
 
 const struct kind KIND_RESOURCE_SLICE = {
-    .resource =
-        {
-            RESOURCE("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "resourceslice"),
-            .verbs = VERBS_ALL,
-            .flags = RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
-            .columns = COLUMNS,
-            .fields = FIELDS,
-        },
+    RESOURCE("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "resourceslice"),
+    .resource.flags = RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
+    .resource.columns = COLUMNS,
+    .resource.fields = FIELDS,
     .warnings = slice_warnings,
     .defaults = slice_defaults,
     .prepare_create = slice_prepare_create,

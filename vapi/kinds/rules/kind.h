@@ -17,13 +17,15 @@
     {                                                                                              \
         ("" text), sizeof(text) - 1                                                                \
     }
-#define RESOURCE(group_, version_, kind_, plural_, singular_)                                      \
-    .group = KIND_STR(group_), .version = KIND_STR(version_), .kind = KIND_STR(kind_),             \
-    .list_kind = KIND_STR(kind_ "List"), .plural = KIND_STR(plural_),                              \
-    .singular = KIND_STR(singular_)
+#define RESOURCE_OF(verbs_, group_, version_, kind_, plural_, singular_)                           \
+    .resource.group = KIND_STR(group_), .resource.version = KIND_STR(version_),                    \
+    .resource.kind = KIND_STR(kind_), .resource.list_kind = KIND_STR(kind_ "List"),                \
+    .resource.plural = KIND_STR(plural_), .resource.singular = KIND_STR(singular_),                \
+    .resource.verbs = (verbs_)
+#define RESOURCE(...) RESOURCE_OF(VERBS_ALL, __VA_ARGS__)
 #define SUBRESOURCES(...)                                                                          \
-    .subresources = (const struct subresource[]){__VA_ARGS__},                                     \
-    .n_subresources = COUNT(((const struct subresource[]){__VA_ARGS__}))
+    .resource.subresources = (const struct subresource[]){__VA_ARGS__},                            \
+    .resource.n_subresources = COUNT(((const struct subresource[]){__VA_ARGS__}))
 #define VERBS_SUB (VERB_GET | VERB_UPDATE | VERB_PATCH)
 #define STATUS_OF(kind_)                                                                           \
     {                                                                                              \

@@ -87,14 +87,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_PRIORITY_CLASS = {
-    .resource =
-        {
-            RESOURCE("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses",
-                     "priorityclass"),
-            .short_names = NAMES("pc"),
-            .verbs = VERBS_ALL,
-            .columns = COLUMNS,
-        },
+    RESOURCE("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "priorityclass"),
+    .resource.short_names = NAMES("pc"),
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = priority_prepare_create,
     .rules = RULES(CLASS_RULES),

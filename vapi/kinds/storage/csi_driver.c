@@ -124,13 +124,9 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CSI_DRIVER = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "csidriver"),
-            .verbs = VERBS_ALL,
-            .flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT,
-            .columns = COLUMNS,
-        },
+    RESOURCE("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "csidriver"),
+    .resource.flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT,
+    .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(DRIVER),
     .defaults = driver_defaults,
     .prepare_update = driver_prepare_update,

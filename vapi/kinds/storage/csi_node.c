@@ -74,12 +74,8 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_CSI_NODE = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "CSINode", "csinodes", "csinode"),
-            .verbs = VERBS_ALL,
-            .flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("storage.k8s.io", "v1", "CSINode", "csinodes", "csinode"),
+    .resource.flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .validate = csi_node_validate,
 };

@@ -24,13 +24,9 @@ static const struct rule CAPACITY_RULES[] = {
 /* ---- the kind ---- */
 
 const struct kind KIND_CSI_STORAGE_CAPACITY = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities",
-                     "csistoragecapacity"),
-            .verbs = VERBS_ALL,
-            .flags = RES_NAMESPACED | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS_CREATED,
-        },
+    RESOURCE("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities",
+             "csistoragecapacity"),
+    .resource.flags = RES_NAMESPACED | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS_CREATED,
     .rules = RULES(CAPACITY_RULES),
 };

@@ -169,14 +169,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_STORAGE_CLASS = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "StorageClass", "storageclasses", "storageclass"),
-            .short_names = NAMES("sc"),
-            .verbs = VERBS_ALL,
-            .flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("storage.k8s.io", "v1", "StorageClass", "storageclasses", "storageclass"),
+    .resource.short_names = NAMES("sc"),
+    .resource.flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .first_cell = class_name,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(CLASS_RULES),

@@ -75,16 +75,11 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_VOLUME_ATTACHMENT = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments",
-                     "volumeattachment"),
-            .verbs = VERBS_ALL,
-            .flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT |
-                     RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-            .columns = COLUMNS,
-            SUBRESOURCES(STATUS_OF("VolumeAttachment")),
-        },
+    RESOURCE("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "volumeattachment"),
+    .resource.flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT |
+                      RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
+    .resource.columns = COLUMNS,
+    SUBRESOURCES(STATUS_OF("VolumeAttachment")),
     .defaults = attachment_defaults,
     .new_status = "{\"attached\":false}",
     .rules = RULES(ATTACHMENT_RULES),

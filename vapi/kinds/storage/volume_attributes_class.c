@@ -24,14 +24,10 @@ static const struct column COLUMNS[] = {
 };
 
 const struct kind KIND_VOLUME_ATTRIBUTES_CLASS = {
-    .resource =
-        {
-            RESOURCE("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
-                     "volumeattributesclass"),
-            .short_names = NAMES("vac"),
-            .verbs = VERBS_ALL,
-            .flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-            .columns = COLUMNS,
-        },
+    RESOURCE("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
+             "volumeattributesclass"),
+    .resource.short_names = NAMES("vac"),
+    .resource.flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.columns = COLUMNS,
     .rules = RULES(CLASS_RULES),
 };
