@@ -58,13 +58,6 @@ static const struct rule BINDING_RULES[] = {
 
 /* ---- the kinds ---- */
 
-static const struct column COLUMNS[] = {
-    {"Mutations", "integer", .cell = show_count, .path = "spec.mutations"},
-    {"ParamKind", "string", .cell = cell_param_kind},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static const struct column BINDING_COLUMNS[] = {
     {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
     {"ParamRef", "string", .cell = cell_param_ref},
@@ -81,7 +74,8 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags =
         RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Mutations", "integer", .cell = show_count, .path = "spec.mutations"},
+            {"ParamKind", "string", .cell = cell_param_kind}, {"Age", "string", .cell = show_age}),
     .defaults = policy_defaults,
     .rules = RULES(MUTATING_RULES),
     .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY,

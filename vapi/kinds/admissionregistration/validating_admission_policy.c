@@ -121,13 +121,6 @@ static const struct rule BINDING_RULES[] = {
 
 /* ---- the kinds ---- */
 
-static const struct column COLUMNS[] = {
-    {"Validations", "integer", .cell = show_count, .path = "spec.validations"},
-    {"ParamKind", "string", .cell = cell_param_kind},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static const struct column BINDING_COLUMNS[] = {
     {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
     {"ParamRef", "string", .cell = cell_param_ref},
@@ -144,7 +137,8 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags = RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE |
                       RES_ANY_FINALIZER | RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Validations", "integer", .cell = show_count, .path = "spec.validations"},
+            {"ParamKind", "string", .cell = cell_param_kind}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ValidatingAdmissionPolicy")),
     .defaults = policy_defaults,
     .new_status = "{}",

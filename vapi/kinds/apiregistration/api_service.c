@@ -160,13 +160,6 @@ CELL(cell_available)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Service", "string", .cell = cell_service},
-    {"Available", "string", .cell = cell_available},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static bool is_remote(const cJSON *service)
 {
     return json_is_object(json_path(service, "spec.service"));
@@ -180,7 +173,8 @@ const struct kind KIND_API_SERVICE = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER |
                       RES_STATUS_KEEPS_META | RES_SYSTEM_NAME,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Service", "string", .cell = cell_service},
+            {"Available", "string", .cell = cell_available}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("APIService")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = service_prepare_create,

@@ -49,16 +49,11 @@ CELL(cell_controller)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Controller", "string", .cell = cell_controller},
-    {"Revision", "string", .cell = show_number, .path = "revision"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_CONTROLLER_REVISION = {
     RESOURCE("apps", "v1", "ControllerRevision", "controllerrevisions", "controllerrevision"),
     .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Controller", "string", .cell = cell_controller},
+            {"Revision", "string", .cell = show_number, .path = "revision"},
+            {"Age", "string", .cell = show_age}),
     .rules = RULES(REVISION_RULES),
 };

@@ -155,26 +155,21 @@ static const struct rule STATUS_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Desired", "integer", .cell = show_number, .path = "status.desiredNumberScheduled"},
-    {"Current", "integer", .cell = show_number, .path = "status.currentNumberScheduled"},
-    {"Ready", "integer", .cell = show_number, .path = "status.numberReady"},
-    {"Up-to-date", "integer", .cell = show_number, .path = "status.updatedNumberScheduled"},
-    {"Available", "integer", .cell = show_number, .path = "status.numberAvailable"},
-    {"Node Selector", "string", .cell = show_map, .path = "spec.template.spec.nodeSelector"},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
-     .otherwise = "<none>"},
-    {NULL},
-};
-
 const struct kind KIND_DAEMON_SET = {
     RESOURCE("apps", "v1", "DaemonSet", "daemonsets", "daemonset"),
     .resource.short_names = NAMES("ds"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS(
+        {"Desired", "integer", .cell = show_number, .path = "status.desiredNumberScheduled"},
+        {"Current", "integer", .cell = show_number, .path = "status.currentNumberScheduled"},
+        {"Ready", "integer", .cell = show_number, .path = "status.numberReady"},
+        {"Up-to-date", "integer", .cell = show_number, .path = "status.updatedNumberScheduled"},
+        {"Available", "integer", .cell = show_number, .path = "status.numberAvailable"},
+        {"Node Selector", "string", .cell = show_map, .path = "spec.template.spec.nodeSelector"},
+        {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.template"),
+        {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+         .otherwise = "<none>"}),
     SUBRESOURCES(STATUS_OF("DaemonSet")),
     .defaults = daemon_set_defaults,
     .prepare_create = daemon_set_prepare_create,

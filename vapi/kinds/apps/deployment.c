@@ -96,23 +96,17 @@ static const struct rule STATUS_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Ready", "string", .cell = cell_ready},
-    {"Up-to-date", "string", .cell = show_number, .path = "status.updatedReplicas"},
-    {"Available", "string", .cell = show_number, .path = "status.availableReplicas"},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
-     .otherwise = ""},
-    {NULL},
-};
-
 const struct kind KIND_DEPLOYMENT = {
     RESOURCE("apps", "v1", "Deployment", "deployments", "deployment"),
     .resource.short_names = NAMES("deploy"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Ready", "string", .cell = cell_ready},
+            {"Up-to-date", "string", .cell = show_number, .path = "status.updatedReplicas"},
+            {"Available", "string", .cell = show_number, .path = "status.availableReplicas"},
+            {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.template"),
+            {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+             .otherwise = ""}),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment")),
     .defaults = deployment_defaults,
     .new_status = "{}",

@@ -25,23 +25,17 @@ static const struct rule REPLICA_SET_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
-    {"Current", "integer", .cell = show_number, .path = "status.replicas"},
-    {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
-     .otherwise = "<none>"},
-    {NULL},
-};
-
 const struct kind KIND_REPLICA_SET = {
     RESOURCE("apps", "v1", "ReplicaSet", "replicasets", "replicaset"),
     .resource.short_names = NAMES("rs"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
+            {"Current", "integer", .cell = show_number, .path = "status.replicas"},
+            {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
+            {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.template"),
+            {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+             .otherwise = "<none>"}),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("ReplicaSet")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = replica_set_defaults,

@@ -206,19 +206,13 @@ static WARNS(warn_stateful_set)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Ready", "string", .cell = cell_ready},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {NULL},
-};
-
 const struct kind KIND_STATEFUL_SET = {
     RESOURCE("apps", "v1", "StatefulSet", "statefulsets", "statefulset"),
     .resource.short_names = NAMES("sts"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Ready", "string", .cell = cell_ready}, {"Age", "string", .cell = show_age},
+            TEMPLATE_COLUMNS("spec.template")),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("StatefulSet")),
     .defaults = stateful_set_defaults,
     .prepare_create = stateful_set_prepare_create,

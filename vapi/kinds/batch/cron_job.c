@@ -143,25 +143,20 @@ CELL(cell_last_schedule)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Schedule", "string", .cell = show_text, .path = "spec.schedule"},
-    {"Timezone", "string", .cell = show_text, .path = "spec.timeZone", .otherwise = "<none>"},
-    {"Suspend", "boolean", .cell = cell_suspend},
-    {"Active", "integer", .cell = show_count, .path = "status.active"},
-    {"Last Schedule", "string", .cell = cell_last_schedule},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.jobTemplate.spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_selector,
-     .path = "spec.jobTemplate.spec.selector", .otherwise = "<none>"},
-    {NULL},
-};
-
 const struct kind KIND_CRON_JOB = {
     RESOURCE("batch", "v1", "CronJob", "cronjobs", "cronjob"),
     .resource.short_names = NAMES("cj"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS(
+        {"Schedule", "string", .cell = show_text, .path = "spec.schedule"},
+        {"Timezone", "string", .cell = show_text, .path = "spec.timeZone", .otherwise = "<none>"},
+        {"Suspend", "boolean", .cell = cell_suspend},
+        {"Active", "integer", .cell = show_count, .path = "status.active"},
+        {"Last Schedule", "string", .cell = cell_last_schedule},
+        {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.jobTemplate.spec.template"),
+        {"Selector", "string", .priority = 1, .cell = show_selector,
+         .path = "spec.jobTemplate.spec.selector", .otherwise = "<none>"}),
     SUBRESOURCES(STATUS_OF("CronJob")),
     .defaults = cron_job_defaults,
     .new_status = "{}",

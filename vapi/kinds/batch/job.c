@@ -311,29 +311,18 @@ CELL(cell_status)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Status", "string", .cell = cell_status},
-    {"Completions", "string", .cell = cell_completions},
-    {"Duration", "string", .cell = cell_duration},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
-     .otherwise = "<none>"},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"status.successful", "status.succeeded", "0"},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_JOB = {
     RESOURCE("batch", "v1", "Job", "jobs", "job"),
     .resource.categories = NAMES("all"),
     .resource.flags =
         RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Status", "string", .cell = cell_status},
+            {"Completions", "string", .cell = cell_completions},
+            {"Duration", "string", .cell = cell_duration}, {"Age", "string", .cell = show_age},
+            TEMPLATE_COLUMNS("spec.template"),
+            {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
+             .otherwise = "<none>"}),
+    FIELDS({"status.successful", "status.succeeded", "0"}),
     SUBRESOURCES(STATUS_OF("Job")),
     .defaults = job_defaults,
     .prepare_create = job_prepare_create,

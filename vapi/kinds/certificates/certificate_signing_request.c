@@ -271,27 +271,18 @@ CELL(cell_condition)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Age", "string", .cell = show_age},
-    {"SignerName", "string", .cell = show_text, .path = "spec.signerName", .otherwise = "<none>"},
-    {"Requestor", "string", .cell = show_text, .path = "spec.username"},
-    {"RequestedDuration", "string", .cell = cell_requested_duration},
-    {"Condition", "string", .cell = cell_condition},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"spec.signerName", "spec.signerName", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_CERTIFICATE_SIGNING_REQUEST = {
     RESOURCE("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
              "certificatesigningrequest"),
     .resource.short_names = NAMES("csr"),
     .resource.flags = RES_STATUS | RES_SYSTEM_NAME | RES_ANY_PREFIX,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Age", "string", .cell = show_age},
+            {"SignerName", "string", .cell = show_text, .path = "spec.signerName",
+             .otherwise = "<none>"},
+            {"Requestor", "string", .cell = show_text, .path = "spec.username"},
+            {"RequestedDuration", "string", .cell = cell_requested_duration},
+            {"Condition", "string", .cell = cell_condition}),
+    FIELDS({"spec.signerName", "spec.signerName", ""}),
     SUBRESOURCES({"approval", SUB_APPROVAL, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "",
                   "CertificateSigningRequest", NULL},
                  STATUS_OF("CertificateSigningRequest")),

@@ -33,17 +33,12 @@ static const struct rule LEASE_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Holder", "string", .cell = show_text, .path = "spec.holderIdentity"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_LEASE = {
     RESOURCE("coordination.k8s.io", "v1", "Lease", "leases", "lease"),
     .resource.flags =
         RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Holder", "string", .cell = show_text, .path = "spec.holderIdentity"},
+            {"Age", "string", .cell = show_age}),
     .rules = RULES(LEASE_RULES),
     .prepare_create = lease_prepare_create,
     .prepare_update = lease_prepare_update,

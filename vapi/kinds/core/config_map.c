@@ -41,16 +41,10 @@ CELL(cell_data)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Data", "string", .cell = cell_data},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_CONFIG_MAP = {
     RESOURCE("", "v1", "ConfigMap", "configmaps", "configmap"),
     .resource.short_names = NAMES("cm"),
     .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Data", "string", .cell = cell_data}, {"Age", "string", .cell = show_age}),
     .validate = config_map_validate,
 };

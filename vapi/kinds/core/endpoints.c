@@ -100,17 +100,11 @@ CELL(cell_endpoints)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Endpoints", "string", .cell = cell_endpoints},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_ENDPOINTS = {
     RESOURCE("", "v1", "Endpoints", "endpoints", "endpoints"),
     .resource.short_names = NAMES("ep"),
     .resource.flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Endpoints", "string", .cell = cell_endpoints}, {"Age", "string", .cell = show_age}),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(ENDPOINTS_RULES),
 };

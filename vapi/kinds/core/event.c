@@ -269,21 +269,6 @@ static const struct column COLUMNS[] = {
 
 static const struct column LAST_SEEN = {"Last Seen", "string"};
 
-static const struct selectable_field FIELDS[] = {
-    {"involvedObject.kind", "involvedObject.kind", ""},
-    {"involvedObject.namespace", "involvedObject.namespace", ""},
-    {"involvedObject.name", "involvedObject.name", ""},
-    {"involvedObject.uid", "involvedObject.uid", ""},
-    {"involvedObject.apiVersion", "involvedObject.apiVersion", ""},
-    {"involvedObject.resourceVersion", "involvedObject.resourceVersion", ""},
-    {"involvedObject.fieldPath", "involvedObject.fieldPath", ""},
-    {"reason", "reason", ""},
-    {"reportingComponent", "reportingComponent", ""},
-    {"source", "source.component|reportingComponent", ""},
-    {"type", "type", ""},
-    {NULL, NULL, NULL},
-};
-
 static const struct selectable_field EVENTS_FIELDS[] = {
     {"reason", "reason", ""},
     {"reportingController", "reportingComponent", ""},
@@ -305,7 +290,15 @@ const struct kind KIND_EVENT = {
         RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_ANY_FINALIZER | RES_META_LAST | RES_EXPIRES,
     .resource.columns = COLUMNS,
     .resource.first_column = &LAST_SEEN,
-    .resource.fields = FIELDS,
+    FIELDS({"involvedObject.kind", "involvedObject.kind", ""},
+           {"involvedObject.namespace", "involvedObject.namespace", ""},
+           {"involvedObject.name", "involvedObject.name", ""},
+           {"involvedObject.uid", "involvedObject.uid", ""},
+           {"involvedObject.apiVersion", "involvedObject.apiVersion", ""},
+           {"involvedObject.resourceVersion", "involvedObject.resourceVersion", ""},
+           {"involvedObject.fieldPath", "involvedObject.fieldPath", ""}, {"reason", "reason", ""},
+           {"reportingComponent", "reportingComponent", ""},
+           {"source", "source.component|reportingComponent", ""}, {"type", "type", ""}),
     .first_cell = last_seen,
     .rules = RULES(EVENT_RULES),
     .check_name = name_check_path_segment, /* upstream checks no more */

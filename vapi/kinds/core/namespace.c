@@ -82,25 +82,15 @@ static const struct rule STATUS_RULES[] = {CALL("status", check_phase)};
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Status", "string", .cell = show_text, .path = "status.phase"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"status.phase", "status.phase", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_NAMESPACE = {
     RESOURCE_OF(VERB_GET | VERB_LIST | VERB_WATCH | VERB_CREATE | VERB_UPDATE | VERB_PATCH |
                     VERB_DELETE,
                 "", "v1", "Namespace", "namespaces", "namespace"),
     .resource.short_names = NAMES("ns"),
     .resource.flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Status", "string", .cell = show_text, .path = "status.phase"},
+            {"Age", "string", .cell = show_age}),
+    FIELDS({"status.phase", "status.phase", ""}),
     SUBRESOURCES({"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
                  STATUS_OF("Namespace")),
     .defaults = namespace_defaults,

@@ -280,32 +280,21 @@ CELL(cell_kernel)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Status", "string", .cell = cell_node_status},
-    {"Roles", "string", .cell = cell_roles},
-    {"Age", "string", .cell = show_age},
-    {"Version", "string", .cell = show_text, .path = "status.nodeInfo.kubeletVersion"},
-    {"Internal-IP", "string", .priority = 1, .cell = cell_address, .path = "InternalIP"},
-    {"External-IP", "string", .priority = 1, .cell = cell_address, .path = "ExternalIP"},
-    {"OS-Image", "string", .priority = 1, .cell = show_text, .path = "status.nodeInfo.osImage",
-     .otherwise = "<unknown>"},
-    {"Kernel-Version", "string", .priority = 1, .cell = cell_kernel},
-    {"Container-Runtime", "string", .priority = 1, .cell = show_text,
-     .path = "status.nodeInfo.containerRuntimeVersion", .otherwise = "<unknown>"},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"spec.unschedulable", "spec.unschedulable", "false"},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_NODE = {
     RESOURCE("", "v1", "Node", "nodes", "node"),
     .resource.short_names = NAMES("no"),
     .resource.flags = RES_STATUS | RES_STATUS_ON_CREATE | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Status", "string", .cell = cell_node_status}, {"Roles", "string", .cell = cell_roles},
+            {"Age", "string", .cell = show_age},
+            {"Version", "string", .cell = show_text, .path = "status.nodeInfo.kubeletVersion"},
+            {"Internal-IP", "string", .priority = 1, .cell = cell_address, .path = "InternalIP"},
+            {"External-IP", "string", .priority = 1, .cell = cell_address, .path = "ExternalIP"},
+            {"OS-Image", "string", .priority = 1, .cell = show_text,
+             .path = "status.nodeInfo.osImage", .otherwise = "<unknown>"},
+            {"Kernel-Version", "string", .priority = 1, .cell = cell_kernel},
+            {"Container-Runtime", "string", .priority = 1, .cell = show_text,
+             .path = "status.nodeInfo.containerRuntimeVersion", .otherwise = "<unknown>"}),
+    FIELDS({"spec.unschedulable", "spec.unschedulable", "false"}),
     SUBRESOURCES({"proxy", SUB_PROXY,
                   VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
                   "NodeProxyOptions", NULL},

@@ -184,27 +184,23 @@ CELL(cell_claim)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Capacity", "string", .cell = show_text, .path = "spec.capacity.storage", .otherwise = "0"},
-    {"Access Modes", "string", .cell = cell_modes, .path = "spec.accessModes"},
-    {"Reclaim Policy", "string", .cell = show_text, .path = "spec.persistentVolumeReclaimPolicy"},
-    {"Status", "string", .cell = cell_phase},
-    {"Claim", "string", .cell = cell_claim},
-    {"StorageClass", "string", .cell = cell_class},
-    {"VolumeAttributesClass", "string", .cell = show_text, .path = "spec.volumeAttributesClassName",
-     .otherwise = "<unset>"},
-    {"Reason", "string", .cell = show_text, .path = "status.reason"},
-    {"Age", "string", .cell = show_age},
-    {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
-     .otherwise = "<unset>"},
-    {NULL},
-};
-
 const struct kind KIND_PERSISTENT_VOLUME = {
     RESOURCE("", "v1", "PersistentVolume", "persistentvolumes", "persistentvolume"),
     .resource.short_names = NAMES("pv"),
     .resource.flags = RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Capacity", "string", .cell = show_text, .path = "spec.capacity.storage",
+             .otherwise = "0"},
+            {"Access Modes", "string", .cell = cell_modes, .path = "spec.accessModes"},
+            {"Reclaim Policy", "string", .cell = show_text,
+             .path = "spec.persistentVolumeReclaimPolicy"},
+            {"Status", "string", .cell = cell_phase}, {"Claim", "string", .cell = cell_claim},
+            {"StorageClass", "string", .cell = cell_class},
+            {"VolumeAttributesClass", "string", .cell = show_text,
+             .path = "spec.volumeAttributesClassName", .otherwise = "<unset>"},
+            {"Reason", "string", .cell = show_text, .path = "status.reason"},
+            {"Age", "string", .cell = show_age},
+            {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
+             .otherwise = "<unset>"}),
     SUBRESOURCES(STATUS_OF("PersistentVolume")),
     .default_rules = DEFAULTS(VOLUME),
     .defaults = volume_defaults,

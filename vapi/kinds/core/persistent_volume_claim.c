@@ -239,25 +239,20 @@ CELL(cell_bound_modes)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Status", "string", .cell = cell_phase},
-    {"Volume", "string", .cell = show_text, .path = "spec.volumeName"},
-    {"Capacity", "string", .cell = cell_capacity},
-    {"Access Modes", "string", .cell = cell_bound_modes, .path = "status.accessModes"},
-    {"StorageClass", "string", .cell = cell_class},
-    {"VolumeAttributesClass", "string", .cell = show_text, .path = "spec.volumeAttributesClassName",
-     .otherwise = "<unset>"},
-    {"Age", "string", .cell = show_age},
-    {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
-     .otherwise = "<unset>"},
-    {NULL},
-};
-
 const struct kind KIND_PERSISTENT_VOLUME_CLAIM = {
     RESOURCE("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"),
     .resource.short_names = NAMES("pvc"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Status", "string", .cell = cell_phase},
+            {"Volume", "string", .cell = show_text, .path = "spec.volumeName"},
+            {"Capacity", "string", .cell = cell_capacity},
+            {"Access Modes", "string", .cell = cell_bound_modes, .path = "status.accessModes"},
+            {"StorageClass", "string", .cell = cell_class},
+            {"VolumeAttributesClass", "string", .cell = show_text,
+             .path = "spec.volumeAttributesClassName", .otherwise = "<unset>"},
+            {"Age", "string", .cell = show_age},
+            {"VolumeMode", "string", .priority = 1, .cell = show_text, .path = "spec.volumeMode",
+             .otherwise = "<unset>"}),
     SUBRESOURCES(STATUS_OF("PersistentVolumeClaim")),
     .defaults = defaults_claim,
     .prepare_create = claim_prepare_create,

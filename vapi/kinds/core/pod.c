@@ -270,41 +270,27 @@ CELL(cell_gates)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Ready", "string", .cell = cell_ready_containers},
-    {"Status", "string", .cell = cell_status},
-    {"Restarts", "string", .cell = cell_restarts},
-    {"Age", "string", .cell = show_age},
-    {"IP", "string", .priority = 1, .cell = cell_ip},
-    {"Node", "string", .priority = 1, .cell = show_text, .path = "spec.nodeName",
-     .otherwise = "<none>"},
-    {"Nominated Node", "string", .priority = 1, .cell = show_text,
-     .path = "status.nominatedNodeName", .otherwise = "<none>"},
-    {"Readiness Gates", "string", .priority = 1, .cell = cell_gates},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"spec.nodeName", "spec.nodeName", ""},
-    {"spec.restartPolicy", "spec.restartPolicy", ""},
-    {"spec.schedulerName", "spec.schedulerName", ""},
-    {"spec.serviceAccountName", "spec.serviceAccountName", ""},
-    {"spec.hostNetwork", "spec.hostNetwork", "false"},
-    {"status.phase", "status.phase", ""},
-    {"status.podIP", "status.podIP", ""},
-    {"status.podIPs", "status.podIPs", ""},
-    {"status.nominatedNodeName", "status.nominatedNodeName", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_POD = {
     RESOURCE("", "v1", "Pod", "pods", "pod"),
     .resource.short_names = NAMES("po"),
     .resource.categories = NAMES("all"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_GRACEFUL |
                       RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Ready", "string", .cell = cell_ready_containers},
+            {"Status", "string", .cell = cell_status},
+            {"Restarts", "string", .cell = cell_restarts}, {"Age", "string", .cell = show_age},
+            {"IP", "string", .priority = 1, .cell = cell_ip},
+            {"Node", "string", .priority = 1, .cell = show_text, .path = "spec.nodeName",
+             .otherwise = "<none>"},
+            {"Nominated Node", "string", .priority = 1, .cell = show_text,
+             .path = "status.nominatedNodeName", .otherwise = "<none>"},
+            {"Readiness Gates", "string", .priority = 1, .cell = cell_gates}),
+    FIELDS({"spec.nodeName", "spec.nodeName", ""}, {"spec.restartPolicy", "spec.restartPolicy", ""},
+           {"spec.schedulerName", "spec.schedulerName", ""},
+           {"spec.serviceAccountName", "spec.serviceAccountName", ""},
+           {"spec.hostNetwork", "spec.hostNetwork", "false"}, {"status.phase", "status.phase", ""},
+           {"status.podIP", "status.podIP", ""}, {"status.podIPs", "status.podIPs", ""},
+           {"status.nominatedNodeName", "status.nominatedNodeName", ""}),
     SUBRESOURCES(
         {"attach", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodAttachOptions", NULL},
         {"binding", SUB_BINDING, VERB_CREATE, "", "", "Binding", NULL},

@@ -12,17 +12,12 @@ static const struct rule TEMPLATE_RULES[] = {CHECK_ALWAYS("template", validate_p
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Containers", "string", .cell = show_names, .path = "template.spec.containers"},
-    {"Images", "string", .cell = show_images, .path = "template.spec.containers"},
-    {"Pod Labels", "string", .cell = show_map, .path = "template.metadata.labels"},
-    {NULL},
-};
-
 const struct kind KIND_POD_TEMPLATE = {
     RESOURCE("", "v1", "PodTemplate", "podtemplates", "podtemplate"),
     .resource.flags = RES_NAMESPACED | RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Containers", "string", .cell = show_names, .path = "template.spec.containers"},
+            {"Images", "string", .cell = show_images, .path = "template.spec.containers"},
+            {"Pod Labels", "string", .cell = show_map, .path = "template.metadata.labels"}),
     .rules = RULES(TEMPLATE_RULES),
     .defaults = template_defaults,
     .warnings = warn_template_bare,

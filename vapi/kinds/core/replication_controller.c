@@ -39,29 +39,18 @@ static const struct rule CONTROLLER_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
-    {"Current", "integer", .cell = show_number, .path = "status.replicas"},
-    {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
-    {"Age", "string", .cell = show_age},
-    TEMPLATE_COLUMNS("spec.template"),
-    {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"status.replicas", "status.replicas", "0"},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_REPLICATION_CONTROLLER = {
     RESOURCE("", "v1", "ReplicationController", "replicationcontrollers", "replicationcontroller"),
     .resource.short_names = NAMES("rc"),
     .resource.categories = NAMES("all"),
     .resource.flags =
         RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_ORPHAN_DEFAULT | RES_ANY_PREFIX,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Desired", "integer", .cell = show_number, .path = "spec.replicas"},
+            {"Current", "integer", .cell = show_number, .path = "status.replicas"},
+            {"Ready", "integer", .cell = show_number, .path = "status.readyReplicas"},
+            {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.template"),
+            {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"}),
+    FIELDS({"status.replicas", "status.replicas", "0"}),
     SUBRESOURCES(SCALE_BY(SCALE_MAP), STATUS_OF("ReplicationController")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = controller_defaults,

@@ -232,18 +232,12 @@ CELL(cell_limits)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Request", "string", .cell = cell_requests},
-    {"Limit", "string", .cell = cell_limits},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_RESOURCE_QUOTA = {
     RESOURCE("", "v1", "ResourceQuota", "resourcequotas", "resourcequota"),
     .resource.short_names = NAMES("quota"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Request", "string", .cell = cell_requests}, {"Limit", "string", .cell = cell_limits},
+            {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ResourceQuota")),
     .defaults = quota_defaults,
     .rules = RULES(QUOTA_RULES),

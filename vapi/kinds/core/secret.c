@@ -147,23 +147,13 @@ static WARNS(warn_secret)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Type", "string", .cell = show_text, .path = "type"},
-    {"Data", "string", .cell = show_count, .path = "data"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"type", "type", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_SECRET = {
     RESOURCE("", "v1", "Secret", "secrets", "secret"),
     .resource.flags = RES_NAMESPACED | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Type", "string", .cell = show_text, .path = "type"},
+            {"Data", "string", .cell = show_count, .path = "data"},
+            {"Age", "string", .cell = show_age}),
+    FIELDS({"type", "type", ""}),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = secret_defaults,
     .validate = secret_validate,

@@ -341,30 +341,18 @@ CELL(cell_cluster_ip)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Type", "string", .cell = show_text, .path = "spec.type"},
-    {"Cluster-IP", "string", .cell = cell_cluster_ip},
-    {"External-IP", "string", .cell = cell_external},
-    {"Port(s)", "string", .cell = cell_service_ports},
-    {"Age", "string", .cell = show_age},
-    {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"spec.clusterIP", "spec.clusterIP", ""},
-    {"spec.type", "spec.type", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_SERVICE = {
     RESOURCE("", "v1", "Service", "services", "service"),
     .resource.short_names = NAMES("svc"),
     .resource.categories = NAMES("all"),
     .resource.flags =
         RES_NAMESPACED | RES_STATUS | RES_CREATE_ON_UPDATE | RES_DELETE_RETURNS_OBJECT,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Type", "string", .cell = show_text, .path = "spec.type"},
+            {"Cluster-IP", "string", .cell = cell_cluster_ip},
+            {"External-IP", "string", .cell = cell_external},
+            {"Port(s)", "string", .cell = cell_service_ports}, {"Age", "string", .cell = show_age},
+            {"Selector", "string", .priority = 1, .cell = show_map, .path = "spec.selector"}),
+    FIELDS({"spec.clusterIP", "spec.clusterIP", ""}, {"spec.type", "spec.type", ""}),
     SUBRESOURCES({"proxy", SUB_PROXY,
                   VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
                   "ServiceProxyOptions", NULL},

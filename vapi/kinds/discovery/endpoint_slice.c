@@ -237,18 +237,12 @@ CELL(cell_endpoints)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"AddressType", "string", .cell = show_text, .path = "addressType"},
-    {"Ports", "string", .cell = cell_ports},
-    {"Endpoints", "string", .cell = cell_endpoints},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_ENDPOINT_SLICE = {
     RESOURCE("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice"),
     .resource.flags = RES_NAMESPACED | RES_GENERATION | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"AddressType", "string", .cell = show_text, .path = "addressType"},
+            {"Ports", "string", .cell = cell_ports},
+            {"Endpoints", "string", .cell = cell_endpoints}, {"Age", "string", .cell = show_age}),
     .warnings_before_create = slice_warn_create,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = slice_defaults,

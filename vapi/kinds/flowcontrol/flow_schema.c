@@ -241,20 +241,16 @@ CELL(cell_missing_level)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"PriorityLevel", "string", .cell = show_text, .path = "spec.priorityLevelConfiguration.name"},
-    {"MatchingPrecedence", "string", .cell = show_number, .path = "spec.matchingPrecedence"},
-    {"DistinguisherMethod", "string", .cell = show_text, .path = "spec.distinguisherMethod.type",
-     .otherwise = "<none>"},
-    {"Age", "string", .cell = show_age},
-    {"MissingPL", "string", .cell = cell_missing_level},
-    {NULL},
-};
-
 const struct kind KIND_FLOW_SCHEMA = {
     RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", "flowschema"),
     .resource.flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS(
+        {"PriorityLevel", "string", .cell = show_text,
+         .path = "spec.priorityLevelConfiguration.name"},
+        {"MatchingPrecedence", "string", .cell = show_number, .path = "spec.matchingPrecedence"},
+        {"DistinguisherMethod", "string", .cell = show_text,
+         .path = "spec.distinguisherMethod.type", .otherwise = "<none>"},
+        {"Age", "string", .cell = show_age}, {"MissingPL", "string", .cell = cell_missing_level}),
     SUBRESOURCES(STATUS_OF("FlowSchema")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .new_status = "{}",

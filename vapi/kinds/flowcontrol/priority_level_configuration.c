@@ -104,25 +104,20 @@ static void cell_number_or_none(const struct row *r, const struct column *c)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Type", "string", .cell = show_text, .path = "spec.type"},
-    {"NominalConcurrencyShares", "string", .cell = cell_number_or_none,
-     .path = "spec.limited.nominalConcurrencyShares"},
-    {"Queues", "string", .cell = cell_number_or_none,
-     .path = "spec.limited.limitResponse.queuing.queues"},
-    {"HandSize", "string", .cell = cell_number_or_none,
-     .path = "spec.limited.limitResponse.queuing.handSize"},
-    {"QueueLengthLimit", "string", .cell = cell_number_or_none,
-     .path = "spec.limited.limitResponse.queuing.queueLengthLimit"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_PRIORITY_LEVEL_CONFIGURATION = {
     RESOURCE("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
              "prioritylevelconfigurations", "prioritylevelconfiguration"),
     .resource.flags = RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Type", "string", .cell = show_text, .path = "spec.type"},
+            {"NominalConcurrencyShares", "string", .cell = cell_number_or_none,
+             .path = "spec.limited.nominalConcurrencyShares"},
+            {"Queues", "string", .cell = cell_number_or_none,
+             .path = "spec.limited.limitResponse.queuing.queues"},
+            {"HandSize", "string", .cell = cell_number_or_none,
+             .path = "spec.limited.limitResponse.queuing.handSize"},
+            {"QueueLengthLimit", "string", .cell = cell_number_or_none,
+             .path = "spec.limited.limitResponse.queuing.queueLengthLimit"},
+            {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("PriorityLevelConfiguration")),
     .default_rules = DEFAULTS(LEVEL),
     .new_status = "{}",

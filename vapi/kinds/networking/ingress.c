@@ -277,20 +277,14 @@ CELL(cell_ports)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Class", "string", .cell = show_text, .path = "spec.ingressClassName", .otherwise = "<none>"},
-    {"Hosts", "string", .cell = cell_hosts},
-    {"Address", "string", .cell = cell_address},
-    {"Ports", "string", .cell = cell_ports},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_INGRESS = {
     RESOURCE("networking.k8s.io", "v1", "Ingress", "ingresses", "ingress"),
     .resource.short_names = NAMES("ing"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Class", "string", .cell = show_text, .path = "spec.ingressClassName",
+             .otherwise = "<none>"},
+            {"Hosts", "string", .cell = cell_hosts}, {"Address", "string", .cell = cell_address},
+            {"Ports", "string", .cell = cell_ports}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("Ingress")),
     .new_status = "{\"loadBalancer\":{}}",
     .rules = RULES(INGRESS_RULES),

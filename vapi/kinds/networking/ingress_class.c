@@ -48,17 +48,11 @@ CELL(cell_parameters)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Controller", "string", .cell = show_text, .path = "spec.controller"},
-    {"Parameters", "string", .cell = cell_parameters},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_INGRESS_CLASS = {
     RESOURCE("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "ingressclass"),
     .resource.flags = RES_GENERATION | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Controller", "string", .cell = show_text, .path = "spec.controller"},
+            {"Parameters", "string", .cell = cell_parameters}, {"Age", "string", .cell = show_age}),
     .first_cell = class_name,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(CLASS_RULES),

@@ -28,16 +28,11 @@ CELL(cell_parent)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"ParentRef", "string", .cell = cell_parent},
-    {NULL},
-};
-
 const struct kind KIND_IP_ADDRESS = {
     RESOURCE("networking.k8s.io", "v1", "IPAddress", "ipaddresses", "ipaddress"),
     .resource.short_names = NAMES("ip"),
     .resource.flags = RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"ParentRef", "string", .cell = cell_parent}),
     .check_name = ip_problem,
     .rules = RULES(ADDRESS_RULES),
 };

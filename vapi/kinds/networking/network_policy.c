@@ -104,13 +104,6 @@ static const struct rule POLICY_RULES[] = {CHANGED("spec", ALL(SPEC_RULES))};
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Pod-Selector", "string", .cell = show_selector, .path = "spec.podSelector",
-     .otherwise = "<none>"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static const struct no_effect NO_EFFECT[] = {
     {NULL, "NetworkPolicy", "the traffic of pods is not restricted by it"}, {NULL}};
 
@@ -118,7 +111,9 @@ const struct kind KIND_NETWORK_POLICY = {
     RESOURCE("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "networkpolicy"),
     .resource.short_names = NAMES("netpol"),
     .resource.flags = RES_NAMESPACED | RES_GENERATION,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Pod-Selector", "string", .cell = show_selector, .path = "spec.podSelector",
+             .otherwise = "<none>"},
+            {"Age", "string", .cell = show_age}),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = network_policy_defaults,
     .rules = RULES(POLICY_RULES),

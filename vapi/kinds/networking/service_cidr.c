@@ -45,19 +45,13 @@ CELL(cell_cidrs)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"CIDRs", "string", .cell = cell_cidrs},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static const struct no_effect NO_EFFECT[] = {{NULL, "ServiceCIDR", "cluster IPs are the host's"},
                                              {NULL}};
 
 const struct kind KIND_SERVICE_CIDR = {
     RESOURCE("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "servicecidr"),
     .resource.flags = RES_STATUS | RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS({"CIDRs", "string", .cell = cell_cidrs}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ServiceCIDR")),
     .new_status = "{}",
     .rules = RULES(CIDR_RULES),

@@ -45,16 +45,11 @@ static const struct rule CLASS_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Handler", "string", .cell = show_text, .path = "handler"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_RUNTIME_CLASS = {
     RESOURCE("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass"),
     .resource.flags =
         RES_CREATE_ON_UPDATE | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Handler", "string", .cell = show_text, .path = "handler"},
+            {"Age", "string", .cell = show_age}),
     .rules = RULES(CLASS_RULES),
 };

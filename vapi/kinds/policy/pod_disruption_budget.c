@@ -37,20 +37,17 @@ static void cell_int_or_string(const struct row *r, const struct column *c)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Min Available", "string", .cell = cell_int_or_string, .path = "spec.minAvailable"},
-    {"Max Unavailable", "string", .cell = cell_int_or_string, .path = "spec.maxUnavailable"},
-    {"Allowed Disruptions", "integer", .cell = show_number, .path = "status.disruptionsAllowed"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_POD_DISRUPTION_BUDGET = {
     RESOURCE("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget"),
     .resource.short_names = NAMES("pdb"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_CONDITIONAL_UPDATE |
                       RES_ANY_FINALIZER | RES_SYSTEM_NAME | RES_META_LAST,
-    .resource.columns = COLUMNS,
+    COLUMNS(
+        {"Min Available", "string", .cell = cell_int_or_string, .path = "spec.minAvailable"},
+        {"Max Unavailable", "string", .cell = cell_int_or_string, .path = "spec.maxUnavailable"},
+        {"Allowed Disruptions", "integer", .cell = show_number,
+         .path = "status.disruptionsAllowed"},
+        {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("PodDisruptionBudget")),
     .new_status = "{\"currentHealthy\":0,\"desiredHealthy\":0,\"disruptionsAllowed\":0,"
                   "\"expectedPods\":0}",

@@ -183,17 +183,11 @@ CELL(cell_state)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"State", "string", .cell = cell_state},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_RESOURCE_CLAIM = {
     RESOURCE("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "resourceclaim"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE |
                       RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS({"State", "string", .cell = cell_state}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ResourceClaim")),
     .defaults = claim_defaults,
     .new_status = "{}",

@@ -503,25 +503,14 @@ static const struct rule SLICE_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Node", "string", .cell = show_text, .path = "spec.nodeName"},
-    {"Driver", "string", .cell = show_text, .path = "spec.driver"},
-    {"Pool", "string", .cell = show_text, .path = "spec.pool.name"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
-static const struct selectable_field FIELDS[] = {
-    {"spec.nodeName", "spec.nodeName", ""},
-    {"spec.driver", "spec.driver", ""},
-    {NULL, NULL, NULL},
-};
-
 const struct kind KIND_RESOURCE_SLICE = {
     RESOURCE("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "resourceslice"),
     .resource.flags = RES_GENERATION | RES_DELETE_RETURNS_OBJECT,
-    .resource.columns = COLUMNS,
-    .resource.fields = FIELDS,
+    COLUMNS({"Node", "string", .cell = show_text, .path = "spec.nodeName"},
+            {"Driver", "string", .cell = show_text, .path = "spec.driver"},
+            {"Pool", "string", .cell = show_text, .path = "spec.pool.name"},
+            {"Age", "string", .cell = show_age}),
+    FIELDS({"spec.nodeName", "spec.nodeName", ""}, {"spec.driver", "spec.driver", ""}),
     .warnings = slice_warnings,
     .defaults = slice_defaults,
     .prepare_create = slice_prepare_create,

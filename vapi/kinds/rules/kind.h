@@ -26,6 +26,23 @@
 #define SUBRESOURCES(...)                                                                          \
     .resource.subresources = (const struct subresource[]){__VA_ARGS__},                            \
     .resource.n_subresources = COUNT(((const struct subresource[]){__VA_ARGS__}))
+/* Columns after the name; fields that a list can select by. */
+#define COLUMNS(...)                                                                               \
+    .resource.columns = (const struct column[])                                                    \
+    {                                                                                              \
+        __VA_ARGS__,                                                                               \
+        {                                                                                          \
+            NULL                                                                                   \
+        }                                                                                          \
+    }
+#define FIELDS(...)                                                                                \
+    .resource.fields = (const struct selectable_field[])                                           \
+    {                                                                                              \
+        __VA_ARGS__,                                                                               \
+        {                                                                                          \
+            NULL, NULL, NULL                                                                       \
+        }                                                                                          \
+    }
 #define VERBS_SUB (VERB_GET | VERB_UPDATE | VERB_PATCH)
 #define STATUS_OF(kind_)                                                                           \
     {                                                                                              \

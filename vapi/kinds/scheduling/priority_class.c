@@ -78,18 +78,13 @@ static const struct rule CLASS_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Value", "integer", .cell = show_number, .path = "value"},
-    {"Global-Default", "boolean", .cell = show_bool, .path = "globalDefault"},
-    {"Age", "string", .cell = show_age},
-    {"PreemptionPolicy", "string", .cell = show_text, .path = "preemptionPolicy"},
-    {NULL},
-};
-
 const struct kind KIND_PRIORITY_CLASS = {
     RESOURCE("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "priorityclass"),
     .resource.short_names = NAMES("pc"),
-    .resource.columns = COLUMNS,
+    COLUMNS({"Value", "integer", .cell = show_number, .path = "value"},
+            {"Global-Default", "boolean", .cell = show_bool, .path = "globalDefault"},
+            {"Age", "string", .cell = show_age},
+            {"PreemptionPolicy", "string", .cell = show_text, .path = "preemptionPolicy"}),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = priority_prepare_create,
     .rules = RULES(CLASS_RULES),

@@ -112,21 +112,15 @@ CELL(cell_modes)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"AttachRequired", "boolean", .cell = cell_attach},
-    {"PodInfoOnMount", "boolean", .cell = show_bool, .path = "spec.podInfoOnMount"},
-    {"StorageCapacity", "boolean", .cell = show_bool, .path = "spec.storageCapacity"},
-    {"TokenRequests", "string", .cell = cell_tokens},
-    {"RequiresRepublish", "boolean", .cell = show_bool, .path = "spec.requiresRepublish"},
-    {"Modes", "string", .cell = cell_modes},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_CSI_DRIVER = {
     RESOURCE("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "csidriver"),
     .resource.flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT,
-    .resource.columns = COLUMNS,
+    COLUMNS({"AttachRequired", "boolean", .cell = cell_attach},
+            {"PodInfoOnMount", "boolean", .cell = show_bool, .path = "spec.podInfoOnMount"},
+            {"StorageCapacity", "boolean", .cell = show_bool, .path = "spec.storageCapacity"},
+            {"TokenRequests", "string", .cell = cell_tokens},
+            {"RequiresRepublish", "boolean", .cell = show_bool, .path = "spec.requiresRepublish"},
+            {"Modes", "string", .cell = cell_modes}, {"Age", "string", .cell = show_age}),
     .default_rules = DEFAULTS(DRIVER),
     .defaults = driver_defaults,
     .prepare_update = driver_prepare_update,

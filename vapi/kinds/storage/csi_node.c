@@ -67,15 +67,10 @@ static void csi_node_validate(struct field_errors *e, const cJSON *object, const
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Drivers", "integer", .cell = show_count, .path = "spec.drivers"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_CSI_NODE = {
     RESOURCE("storage.k8s.io", "v1", "CSINode", "csinodes", "csinode"),
     .resource.flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Drivers", "integer", .cell = show_count, .path = "spec.drivers"},
+            {"Age", "string", .cell = show_age}),
     .validate = csi_node_validate,
 };

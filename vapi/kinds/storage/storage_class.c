@@ -158,21 +158,17 @@ static struct str class_name(const struct row *r)
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Provisioner", "string", .cell = show_text, .path = "provisioner"},
-    {"ReclaimPolicy", "string", .cell = show_text, .path = "reclaimPolicy", .otherwise = "Delete"},
-    {"VolumeBindingMode", "string", .cell = show_text, .path = "volumeBindingMode",
-     .otherwise = "Immediate"},
-    {"AllowVolumeExpansion", "string", .cell = show_bool, .path = "allowVolumeExpansion"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_STORAGE_CLASS = {
     RESOURCE("storage.k8s.io", "v1", "StorageClass", "storageclasses", "storageclass"),
     .resource.short_names = NAMES("sc"),
     .resource.flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Provisioner", "string", .cell = show_text, .path = "provisioner"},
+            {"ReclaimPolicy", "string", .cell = show_text, .path = "reclaimPolicy",
+             .otherwise = "Delete"},
+            {"VolumeBindingMode", "string", .cell = show_text, .path = "volumeBindingMode",
+             .otherwise = "Immediate"},
+            {"AllowVolumeExpansion", "string", .cell = show_bool, .path = "allowVolumeExpansion"},
+            {"Age", "string", .cell = show_age}),
     .first_cell = class_name,
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(CLASS_RULES),

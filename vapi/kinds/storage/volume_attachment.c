@@ -65,20 +65,15 @@ static const struct rule ATTACHMENT_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"Attacher", "string", .format = "name", .cell = show_text, .path = "spec.attacher"},
-    {"PV", "string", .cell = show_text, .path = "spec.source.persistentVolumeName"},
-    {"Node", "string", .cell = show_text, .path = "spec.nodeName"},
-    {"Attached", "boolean", .cell = show_bool, .path = "status.attached"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_VOLUME_ATTACHMENT = {
     RESOURCE("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "volumeattachment"),
     .resource.flags = RES_STATUS | RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT |
                       RES_NAME_ON_UPDATE | RES_STATUS_KEEPS_META,
-    .resource.columns = COLUMNS,
+    COLUMNS({"Attacher", "string", .format = "name", .cell = show_text, .path = "spec.attacher"},
+            {"PV", "string", .cell = show_text, .path = "spec.source.persistentVolumeName"},
+            {"Node", "string", .cell = show_text, .path = "spec.nodeName"},
+            {"Attached", "boolean", .cell = show_bool, .path = "status.attached"},
+            {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("VolumeAttachment")),
     .defaults = attachment_defaults,
     .new_status = "{\"attached\":false}",

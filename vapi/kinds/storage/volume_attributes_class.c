@@ -17,17 +17,12 @@ static const struct rule CLASS_RULES[] = {
 
 /* ---- the kind ---- */
 
-static const struct column COLUMNS[] = {
-    {"DriverName", "string", .cell = show_text, .path = "driverName"},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 const struct kind KIND_VOLUME_ATTRIBUTES_CLASS = {
     RESOURCE("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
              "volumeattributesclass"),
     .resource.short_names = NAMES("vac"),
     .resource.flags = RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
-    .resource.columns = COLUMNS,
+    COLUMNS({"DriverName", "string", .cell = show_text, .path = "driverName"},
+            {"Age", "string", .cell = show_age}),
     .rules = RULES(CLASS_RULES),
 };
