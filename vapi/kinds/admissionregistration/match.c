@@ -15,9 +15,7 @@ static void check_wildcard_list(struct field_errors *e, const struct field_path 
     if (!json_count(list))
         field_required(e, p, "");
     if (json_count(list) > 1 && json_list_has(list, STR("*")))
-        field_invalid(
-            e, p, list,
-            arena_printf(e->arena, "if '*' is present, must not specify other %s", others).p);
+        field_invalid_printf(e, p, list, "if '*' is present, must not specify other %s", others);
     json_each(item, list)
     {
         const struct field_path *at = FIELD_INDEX(p, i++);
@@ -49,15 +47,11 @@ static void check_resource(struct field_errors *e, const struct field_path *p, c
         return;
     }
     if (names_has(&seen->whole, name))
-        field_invalid(e, p, item,
-                      arena_printf(e->arena, "if '%.*s/*' is present, must not specify %.*s",
-                                   STR_F(name), STR_F(text))
-                          .p);
+        field_invalid_printf(e, p, item, "if '%.*s/*' is present, must not specify %.*s",
+                             STR_F(name), STR_F(text));
     if (names_has(&seen->subs, sub))
-        field_invalid(e, p, item,
-                      arena_printf(e->arena, "if '*/%.*s' is present, must not specify %.*s",
-                                   STR_F(sub), STR_F(text))
-                          .p);
+        field_invalid_printf(e, p, item, "if '*/%.*s' is present, must not specify %.*s",
+                             STR_F(sub), STR_F(text));
     if (str_eqc(sub, "*"))
         names_add(&seen->whole, name, item);
     if (str_eqc(name, "*"))

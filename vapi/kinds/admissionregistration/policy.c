@@ -84,9 +84,7 @@ static void check_param_version(struct field_errors *e, const struct field_path 
         group = STR("");
     }
     if (str_find(version, '/') < version.n) {
-        field_invalid_str(
-            e, p, text,
-            arena_printf(e->arena, "unexpected GroupVersion string: %.*s", STR_F(text)).p);
+        field_invalid_str_printf(e, p, text, "unexpected GroupVersion string: %.*s", STR_F(text));
         return;
     }
     why = group.n ? name_check_dns1123_subdomain(group) : NULL;
@@ -108,9 +106,8 @@ static void check_param_kind(struct field_errors *e, const struct field_path *p,
 
     check_param_version(e, FIELD(p, "apiVersion"), json_str(json_get(param, "apiVersion")));
     if (check_given(e, FIELD(p, "kind"), kind) && why)
-        field_invalid_str(
-            e, FIELD(p, "kind"), kind,
-            arena_printf(e->arena, "may have mixed case, but should otherwise match: %s", why).p);
+        field_invalid_str_printf(e, FIELD(p, "kind"), kind,
+                                 "may have mixed case, but should otherwise match: %s", why);
 }
 
 static void check_one_reference(const struct check *c)

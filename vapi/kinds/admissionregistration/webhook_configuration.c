@@ -42,10 +42,9 @@ static void check_segments(struct field_errors *e, const struct field_path *p, s
         const char *why = step.n ? name_check_dns1123_subdomain(step) : NULL;
 
         if (!step.n)
-            field_invalid_str(e, p, path,
-                              arena_printf(e->arena, "segment[%zu] may not be empty", i).p);
+            field_invalid_str_printf(e, p, path, "segment[%zu] may not be empty", i);
         else if (why)
-            field_invalid_str(e, p, path, arena_printf(e->arena, "segment[%zu]: %s", i, why).p);
+            field_invalid_str_printf(e, p, path, "segment[%zu]: %s", i, why);
         i++;
     } while (rest.p);
 }
@@ -105,7 +104,7 @@ static const char *url_problem(struct arena *a, struct str path)
             continue;
         if (left.n < 3 || !isxdigit((unsigned char)left.p[1]) ||
             !isxdigit((unsigned char)left.p[2]))
-            return arena_printf(a, "invalid URL escape %.*s", STR_F(go_quote(a, left))).p;
+            return problem_printf(a, "invalid URL escape %.*s", STR_F(go_quote(a, left)));
     }
     return NULL;
 }
@@ -116,10 +115,8 @@ static bool check_url_parts(struct field_errors *e, const struct field_path *p, 
     const char *why = url_problem(e->arena, str_cut(&query, '?'));
 
     if (why)
-        field_required(e, p,
-                       arena_printf(e->arena, "url must be a valid URL: parse %.*s: %s" URL_FORM,
-                                    STR_F(go_quote(e->arena, plain)), why)
-                           .p);
+        field_required_printf(e, p, "url must be a valid URL: parse %.*s: %s" URL_FORM,
+                              STR_F(go_quote(e->arena, plain)), why);
     return !why;
 }
 

@@ -85,10 +85,9 @@ static void check_service_name(const struct check *c)
         struct str name = json_str(json_get(c->value, key));
 
         if (name.n && !name_check_path_segment(name) && !str_eq(name, wanted))
-            field_invalid_str(c->e, FIELD(c->at, key), name,
-                              arena_printf(a, "must be `spec.version+\".\"+spec.group`: %.*s",
-                                           STR_F(go_quote(a, wanted)))
-                                  .p);
+            field_invalid_str_printf(c->e, FIELD(c->at, key), name,
+                                     "must be `spec.version+\".\"+spec.group`: %.*s",
+                                     STR_F(go_quote(a, wanted)));
     }
 }
 
@@ -104,9 +103,8 @@ static void check_priority(const struct check *c, int64_t most)
 
     json_i64(c->value, &value);
     if (value <= 0 || value > most)
-        field_invalid(
-            c->e, c->at, json_new_i64(c->e->arena, value),
-            arena_printf(c->e->arena, "must be positive and less than %lld", (long long)most).p);
+        field_invalid_printf(c->e, c->at, json_new_i64(c->e->arena, value),
+                             "must be positive and less than %lld", (long long)most);
 }
 
 static void check_group_priority(const struct check *c)

@@ -61,9 +61,8 @@ static const char *daemon_set_unreadable(struct arena *a, const cJSON *object)
     }
     if (digits.n && str_to_i64(number.p[0] == '+' ? digits : number, &n))
         return NULL;
-    return arena_printf(a, "strconv.ParseInt: parsing %.*s: %s", STR_F(go_quote(a, number)),
-                        digits.n ? "value out of range" : "invalid syntax")
-        .p;
+    return problem_printf(a, "strconv.ParseInt: parsing %.*s: %s", STR_F(go_quote(a, number)),
+                          digits.n ? "value out of range" : "invalid syntax");
 }
 
 static void set_template_generation(struct arena *a, cJSON *object, int64_t generation)

@@ -92,7 +92,7 @@ static const char *version_problem(struct arena *a, struct str text, bool core_i
     for (size_t i = 0; i < text.n; i++)
         slashes += text.p[i] == '/';
     if (slashes > 1)
-        return arena_printf(a, "unexpected GroupVersion string: %.*s", STR_F(text)).p;
+        return problem_printf(a, "unexpected GroupVersion string: %.*s", STR_F(text));
     if (!core_is_fine && (!slashes || !str_cut(&rest, '/').n))
         return "apiVersion must specify API group";
     return NULL;

@@ -52,8 +52,7 @@ static void check_zone(const struct check *c)
     }
     do {
         if (!is_zone_part(str_cut(&rest, '/'))) {
-            field_invalid(e, p, zone,
-                          arena_printf(e->arena, "unknown time zone %.*s", STR_F(whole)).p);
+            field_invalid_printf(e, p, zone, "unknown time zone %.*s", STR_F(whole));
             return;
         }
     } while (rest.p);

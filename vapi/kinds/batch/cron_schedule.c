@@ -36,15 +36,13 @@ static const char *parse_number(struct arena *a, struct str text, const struct b
         }
     }
     if (!str_to_i64(digits, ret))
-        return arena_printf(a,
-                            "failed to parse int from %.*s: strconv.Atoi: parsing \"%.*s\": "
-                            "invalid syntax",
-                            STR_F(text), STR_F(text))
-            .p;
+        return problem_printf(a,
+                              "failed to parse int from %.*s: strconv.Atoi: parsing \"%.*s\": "
+                              "invalid syntax",
+                              STR_F(text), STR_F(text));
     if (*ret < 0)
-        return arena_printf(a, "negative number (%lld) not allowed: %.*s", (long long)*ret,
-                            STR_F(text))
-            .p;
+        return problem_printf(a, "negative number (%lld) not allowed: %.*s", (long long)*ret,
+                              STR_F(text));
     return NULL;
 }
 
@@ -73,7 +71,7 @@ static const char *parse_ends(struct arena *a, struct str text, struct str whole
         return why;
     high = str_cut(&rest, '-');
     if (rest.p)
-        return arena_printf(a, "too many hyphens: %.*s", STR_F(whole)).p;
+        return problem_printf(a, "too many hyphens: %.*s", STR_F(whole));
     return parse_number(a, high, b, &r->end);
 }
 
@@ -83,19 +81,16 @@ static const char *check_bounds(struct arena *a, struct str whole, const struct 
     long long start = r->start, end = r->end;
 
     if (start < b->min)
-        return arena_printf(a, "beginning of range (%lld) below minimum (%u): %.*s", start, b->min,
-                            STR_F(whole))
-            .p;
+        return problem_printf(a, "beginning of range (%lld) below minimum (%u): %.*s", start,
+                              b->min, STR_F(whole));
     if (end > b->max)
-        return arena_printf(a, "end of range (%lld) above maximum (%u): %.*s", end, b->max,
-                            STR_F(whole))
-            .p;
+        return problem_printf(a, "end of range (%lld) above maximum (%u): %.*s", end, b->max,
+                              STR_F(whole));
     if (start > end)
-        return arena_printf(a, "beginning of range (%lld) beyond end of range (%lld): %.*s", start,
-                            end, STR_F(whole))
-            .p;
+        return problem_printf(a, "beginning of range (%lld) beyond end of range (%lld): %.*s",
+                              start, end, STR_F(whole));
     if (!r->step)
-        return arena_printf(a, "step of range should be a positive number: %.*s", STR_F(whole)).p;
+        return problem_printf(a, "step of range should be a positive number: %.*s", STR_F(whole));
     return NULL;
 }
 
@@ -109,7 +104,7 @@ static const char *check_range_text(struct arena *a, struct str whole, const str
         return why;
     if (rest.p) {
         if (str_find(rest, '/') < rest.n)
-            return arena_printf(a, "too many slashes: %.*s", STR_F(whole)).p;
+            return problem_printf(a, "too many slashes: %.*s", STR_F(whole));
         why = parse_number(a, rest, NULL, &r.step);
         if (why)
             return why;
@@ -142,12 +137,11 @@ static const char *check_descriptor(struct arena *a, struct str text)
     if (one_of(text, known))
         return NULL;
     if (!str_has_prefix(text, STR("@every ")))
-        return arena_printf(a, "unrecognized descriptor: %.*s", STR_F(text)).p;
+        return problem_printf(a, "unrecognized descriptor: %.*s", STR_F(text));
     if (duration_parse(str_from(text, 7), &ns))
         return NULL;
-    return arena_printf(a, "failed to parse duration %.*s: time: invalid duration \"%.*s\"",
-                        STR_F(text), STR_F(str_from(text, 7)))
-        .p;
+    return problem_printf(a, "failed to parse duration %.*s: time: invalid duration \"%.*s\"",
+                          STR_F(text), STR_F(str_from(text, 7)));
 }
 
 static size_t split(struct str text, struct str *fields, size_t max)

@@ -95,11 +95,9 @@ static void check_label(struct field_errors *e, const cJSON *labels, const char 
     const cJSON *value = json_get(labels, key);
 
     if (!value)
-        field_required(e, FIELD_KEY(p, str_c(key)),
-                       arena_printf(e->arena, "must be '%.*s'", STR_F(want)).p);
+        field_required_printf(e, FIELD_KEY(p, str_c(key)), "must be '%.*s'", STR_F(want));
     else if (!str_eq(json_str(value), want))
-        field_invalid(e, FIELD_KEY(p, str_c(key)), labels,
-                      arena_printf(e->arena, "must be '%.*s'", STR_F(want)).p);
+        field_invalid_printf(e, FIELD_KEY(p, str_c(key)), labels, "must be '%.*s'", STR_F(want));
 }
 
 static cJSON *generated_labels(struct arena *a, struct str uid, struct str name)
@@ -165,11 +163,9 @@ static void check_pod_names(const struct check *c)
         return;
     last = arena_printf(e->arena, "%.*s-%lld", STR_F(json_str(name)), (long long)completions - 1);
     if (name_check_dns1123_label(last))
-        field_invalid(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
-                      arena_printf(e->arena,
-                                   "will not able to create pod with invalid DNS label: %.*s",
-                                   STR_F(last))
-                          .p);
+        field_invalid_printf(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
+                             "will not able to create pod with invalid DNS label: %.*s",
+                             STR_F(last));
 }
 
 static void take(struct arena *a, cJSON *to, const cJSON *from, const char *key)

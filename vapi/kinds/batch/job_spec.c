@@ -112,19 +112,15 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
         return;
     check_nonnegative(e, FIELD(p, "succeededCount"), count);
     if (n > completions)
-        field_invalid(e, FIELD(p, "succeededCount"), count,
-                      arena_printf(e->arena,
-                                   "must be less than or equal to %lld (the number of specified "
-                                   "completions)",
-                                   (long long)completions)
-                          .p);
+        field_invalid_printf(e, FIELD(p, "succeededCount"), count,
+                             "must be less than or equal to %lld (the number of specified "
+                             "completions)",
+                             (long long)completions);
     if (indexes && n > total)
-        field_invalid(e, FIELD(p, "succeededCount"), count,
-                      arena_printf(e->arena,
-                                   "must be less than or equal to %lld (the number of indexes in "
-                                   "the specified succeededIndexes field)",
-                                   (long long)total)
-                          .p);
+        field_invalid_printf(e, FIELD(p, "succeededCount"), count,
+                             "must be less than or equal to %lld (the number of indexes in "
+                             "the specified succeededIndexes field)",
+                             (long long)total);
 }
 
 static void check_success_rules(const struct check *c)
@@ -149,9 +145,8 @@ static void at_most(struct field_errors *e, const struct field_path *p, const cJ
                     const char *name, int64_t max, const char *when)
 {
     if (json_i64_at(spec, name, 0) > max)
-        field_invalid(
-            e, FIELD(p, name), json_get(spec, name),
-            arena_printf(e->arena, "must be less than or equal to %lld%s", (long long)max, when).p);
+        field_invalid_printf(e, FIELD(p, name), json_get(spec, name),
+                             "must be less than or equal to %lld%s", (long long)max, when);
 }
 
 static void check_many(struct field_errors *e, const struct field_path *p, const cJSON *spec)

@@ -21,9 +21,8 @@ static bool read_index(struct str text, int64_t *ret)
 
 static const char *not_growing(struct arena *a, int64_t previous, int64_t current)
 {
-    return arena_printf(a, "non-increasing order, previous: %lld, current: %lld",
-                        (long long)previous, (long long)current)
-        .p;
+    return problem_printf(a, "non-increasing order, previous: %lld, current: %lld",
+                          (long long)previous, (long long)current);
 }
 
 /* One end of an interval; NULL when it is right. */
@@ -31,11 +30,10 @@ static const char *index_problem(struct arena *a, struct str text, int64_t compl
                                  int64_t *ret)
 {
     if (!read_index(text, ret))
-        return arena_printf(a, "cannot convert string to integer for index: %.*s",
-                            STR_F(go_quote(a, text)))
-            .p;
+        return problem_printf(a, "cannot convert string to integer for index: %.*s",
+                              STR_F(go_quote(a, text)));
     if (*ret >= completions)
-        return arena_printf(a, "too large index: %.*s", STR_F(go_quote(a, text))).p;
+        return problem_printf(a, "too large index: %.*s", STR_F(go_quote(a, text)));
     return NULL;
 }
 
@@ -46,11 +44,11 @@ static const char *interval_problem(struct arena *a, struct str text, int64_t co
     const char *why;
 
     if (rest.p && str_find(rest, '-') < rest.n)
-        return arena_printf(a,
-                            "the fragment %.*s violates the requirement that an index interval can "
-                            "have at most two parts separated by '-'",
-                            STR_F(go_quote(a, text)))
-            .p;
+        return problem_printf(
+            a,
+            "the fragment %.*s violates the requirement that an index interval can "
+            "have at most two parts separated by '-'",
+            STR_F(go_quote(a, text)));
     why = index_problem(a, low, completions, first);
     *last = *first;
     if (why || !rest.p)
@@ -76,7 +74,7 @@ int64_t check_indexes(struct field_errors *e, const struct field_path *p, const 
         total += last - first + 1;
     } while (rest.p && !why);
     if (why)
-        field_invalid(e, p, list, arena_printf(e->arena, "error parsing %s: %s", name, why).p);
+        field_invalid_printf(e, p, list, "error parsing %s: %s", name, why);
     return why ? 0 : total;
 }
 
@@ -439,10 +437,9 @@ static void check_overlap(const struct change *c)
         more = interval_next(a, done.first <= failed.first ? &done : &failed, completions);
     if (!more)
         return;
-    field_invalid(c->e, FIELD(&STATUS, "failedIndexes"), list,
-                  arena_printf(a, "failedIndexes and completedIndexes overlap at index: %lld",
-                               (long long)(done.first > failed.first ? done.first : failed.first))
-                      .p);
+    field_invalid_printf(c->e, FIELD(&STATUS, "failedIndexes"), list,
+                         "failedIndexes and completedIndexes overlap at index: %lld",
+                         (long long)(done.first > failed.first ? done.first : failed.first));
 }
 
 void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *old)

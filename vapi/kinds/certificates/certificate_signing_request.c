@@ -51,10 +51,8 @@ static bool check_labels_of(struct field_errors *e, const struct field_path *p, 
         size_t n = name_check(rule, label, messages);
 
         for (size_t i = 0; i < n; i++)
-            field_invalid_str(e, p, shown,
-                              arena_printf(e->arena, "validating label %.*s: %s",
-                                           STR_F(go_quote(e->arena, label)), messages[i])
-                                  .p);
+            field_invalid_str_printf(e, p, shown, "validating label %.*s: %s",
+                                     STR_F(go_quote(e->arena, label)), messages[i]);
         bad += n;
     } while (rest.p && !bad);
     return !bad;
@@ -197,16 +195,11 @@ static void check_decisions(struct field_errors *e, const struct field_path *p, 
         size_t had = count_type(before, str_c(DECISIONS[i]), NULL);
 
         if (has < had)
-            field_forbidden(e, p,
-                            arena_printf(e->arena,
-                                         "updates may not remove a condition of type \"%s\"",
-                                         DECISIONS[i])
-                                .p);
+            field_forbidden_printf(e, p, "updates may not remove a condition of type \"%s\"",
+                                   DECISIONS[i]);
         if (has > had && i < 2)
-            field_forbidden(e, p,
-                            arena_printf(e->arena, "updates may not add a condition of type \"%s\"",
-                                         DECISIONS[i])
-                                .p);
+            field_forbidden_printf(e, p, "updates may not add a condition of type \"%s\"",
+                                   DECISIONS[i]);
     }
 }
 

@@ -77,9 +77,8 @@ static void check_texts(struct field_errors *e, const cJSON *event, const char *
         if (TEXTS[i].required)
             check_given(e, at, text);
         if (text.n > TEXTS[i].max)
-            field_invalid_str(
-                e, at, STR(""),
-                arena_printf(e->arena, "can have at most %zu characters", TEXTS[i].max).p);
+            field_invalid_str_printf(e, at, STR(""), "can have at most %zu characters",
+                                     TEXTS[i].max);
     }
 }
 
@@ -122,8 +121,7 @@ static void check_type(const struct check *c)
     struct str type = json_str(c->value);
 
     if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
-        field_invalid_str(c->e, c->at, STR(""),
-                          arena_printf(c->e->arena, "has invalid value: %.*s", STR_F(type)).p);
+        field_invalid_str_printf(c->e, c->at, STR(""), "has invalid value: %.*s", STR_F(type));
 }
 
 static void check_unset(struct field_errors *e, const struct field_path *p, const cJSON *value)

@@ -71,11 +71,9 @@ static void check_order(struct field_errors *e, const struct field_path *p, cons
 
         if (!small || !large || quantity_cmp(q, max) <= 0)
             continue;
-        field_invalid(e, at, ORDER[i].shown == ORDER[i].large ? large : small,
-                      arena_printf(e->arena, "%s value %.*s is greater than %s value %.*s",
-                                   ORDER[i].small_name, STR_F(json_str(small)), ORDER[i].large_name,
-                                   STR_F(json_str(large)))
-                          .p);
+        field_invalid_printf(e, at, ORDER[i].shown == ORDER[i].large ? large : small,
+                             "%s value %.*s is greater than %s value %.*s", ORDER[i].small_name,
+                             STR_F(json_str(small)), ORDER[i].large_name, STR_F(json_str(large)));
     }
 }
 
@@ -90,17 +88,13 @@ static void check_ratio(struct field_errors *e, const struct field_path *p, cons
     if (!shown)
         return;
     if (quantity_cmp(ratio, quantity_from_i64(1, QUANTITY_DECIMAL_SI)) < 0)
-        field_invalid(
-            e, at, shown,
-            arena_printf(e->arena, "ratio %.*s is less than 1", STR_F(json_str(shown))).p);
+        field_invalid_printf(e, at, shown, "ratio %.*s is less than 1", STR_F(json_str(shown)));
     if (!amount_in(item, MIN_LIST, name, &min) || !amount_in(item, MAX_LIST, name, &max))
         return;
     limit = (double)quantity_milli(max) / (double)quantity_milli(min);
     if ((double)quantity_milli(ratio) / 1000 > limit)
-        field_invalid(e, at, shown,
-                      arena_printf(e->arena, "ratio %.*s is greater than max/min = %f",
-                                   STR_F(json_str(shown)), limit)
-                          .p);
+        field_invalid_printf(e, at, shown, "ratio %.*s is greater than max/min = %f",
+                             STR_F(json_str(shown)), limit);
 }
 
 /* What cannot be overcommitted has one default. */
@@ -115,11 +109,9 @@ static void check_same_default(struct field_errors *e, const struct field_path *
     if (!a || !b || quantity_cmp(limit, request) == 0 ||
         (is_native_resource(str_c(name)) && !is_huge_pages(str_c(name))))
         return;
-    field_invalid(e, at, b,
-                  arena_printf(e->arena,
-                               "default value %.*s must equal to defaultRequest value %.*s in %s",
-                               STR_F(json_str(a)), STR_F(json_str(b)), name)
-                      .p);
+    field_invalid_printf(e, at, b,
+                         "default value %.*s must equal to defaultRequest value %.*s in %s",
+                         STR_F(json_str(a)), STR_F(json_str(b)), name);
 }
 
 static void check_limit_type(struct field_errors *e, const struct field_path *p, struct str type)

@@ -131,18 +131,16 @@ static const char *feature_problem(struct arena *a, struct str name)
     struct str quoted = go_quote(a, name);
 
     if (name.n > 253)
-        return arena_printf(a, "invalid feature name %.*s: must be no more than 253 characters",
-                            STR_F(quoted))
-            .p;
+        return problem_printf(a, "invalid feature name %.*s: must be no more than 253 characters",
+                              STR_F(quoted));
     if (is_feature(name))
         return NULL;
-    return arena_printf(a,
-                        "invalid feature name %.*s: must start with an UpperCamelCase segment, "
-                        "with subsequent segments separated by '/' (e.g., MyFeature or "
-                        "MyFeature/mySubFeature), and contain only alphanumeric characters and "
-                        "slashes",
-                        STR_F(quoted))
-        .p;
+    return problem_printf(a,
+                          "invalid feature name %.*s: must start with an UpperCamelCase segment, "
+                          "with subsequent segments separated by '/' (e.g., MyFeature or "
+                          "MyFeature/mySubFeature), and contain only alphanumeric characters and "
+                          "slashes",
+                          STR_F(quoted));
 }
 
 static void check_features(const struct check *c)

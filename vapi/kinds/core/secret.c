@@ -69,12 +69,10 @@ static void check_json(struct field_errors *e, const struct field_path *p, const
     if (json_parse(e->arena, text, &tree, &err))
         field_invalid_str(e, p, STR("<secret contents redacted>"), plain(e->arena, err.message));
     else if (!json_is_object(tree) && !json_is_null(tree))
-        field_invalid_str(e, p, STR("<secret contents redacted>"),
-                          arena_printf(e->arena,
-                                       "json: cannot unmarshal %s into Go value of type "
-                                       "map[string]interface {}",
-                                       json_type_name(tree))
-                              .p);
+        field_invalid_str_printf(e, p, STR("<secret contents redacted>"),
+                                 "json: cannot unmarshal %s into Go value of type "
+                                 "map[string]interface {}",
+                                 json_type_name(tree));
 }
 
 static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *data,

@@ -208,11 +208,9 @@ static void check_ip_families(struct field_errors *e, const struct field_path *p
         if (!family)
             return;
         if ((want_v6 || str_eqc(json_str(family), "IPv4")) && is_ipv6(json_str(ip)) != want_v6)
-            field_invalid(e, FIELD_INDEX(p, i), ip,
-                          arena_printf(e->arena,
-                                       "expected an %s value as indicated by `ipFamilies[%zu]`",
-                                       want_v6 ? "IPv6" : "IPv4", i)
-                              .p);
+            field_invalid_printf(e, FIELD_INDEX(p, i), ip,
+                                 "expected an %s value as indicated by `ipFamilies[%zu]`",
+                                 want_v6 ? "IPv6" : "IPv4", i);
         family = family->next;
         i++;
     }

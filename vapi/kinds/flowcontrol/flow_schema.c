@@ -42,10 +42,8 @@ static void check_subject(struct field_errors *e, const struct field_path *p, co
         if (!str_eqc(kind, kinds[i]))
             continue;
         if (!member)
-            field_required(e, at,
-                           arena_printf(e->arena, "%s is required when subject kind is '%s'",
-                                        members[i], kinds[i])
-                               .p);
+            field_required_printf(e, at, "%s is required when subject kind is '%s'", members[i],
+                                  kinds[i]);
         else if (i == 1)
             rules_check_value(e, at, member, NULL, ACCOUNT, COUNT(ACCOUNT));
         else
@@ -55,10 +53,9 @@ static void check_subject(struct field_errors *e, const struct field_path *p, co
         size_t i = order[k];
 
         if (!str_eqc(kind, kinds[i]) && given(subject, members[i]))
-            field_forbidden(e, FIELD(p, members[i]),
-                            arena_printf(e->arena, "%s is forbidden when subject kind is not '%s'",
-                                         members[i], kinds[i])
-                                .p);
+            field_forbidden_printf(e, FIELD(p, members[i]),
+                                   "%s is forbidden when subject kind is not '%s'", members[i],
+                                   kinds[i]);
     }
 }
 
@@ -71,9 +68,7 @@ static bool check_star(struct field_errors *e, const struct field_path *p, const
     if (!json_list_has(list, STR("*")))
         return false;
     if (json_count(list) > 1)
-        field_invalid(
-            e, p, list,
-            arena_printf(e->arena, "if '*' is present, must not specify other %s", others).p);
+        field_invalid_printf(e, p, list, "if '*' is present, must not specify other %s", others);
     return true;
 }
 
@@ -156,12 +151,10 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
         size_t n = name_check(NAME_DNS1123_LABEL, json_str(ns), messages);
 
         for (size_t k = 0; k < n; k++)
-            field_invalid(e, at, ns,
-                          arena_printf(e->arena,
-                                       "each member of this list must be '*' or a DNS-1123 label; "
-                                       "%s",
-                                       messages[k])
-                              .p);
+            field_invalid_printf(e, at, ns,
+                                 "each member of this list must be '*' or a DNS-1123 label; "
+                                 "%s",
+                                 messages[k]);
     }
 }
 

@@ -36,17 +36,13 @@ static void check_queuing(struct field_errors *e, const struct field_path *p, co
     if (hand <= 0)
         field_invalid(e, FIELD(p, "handSize"), cards, "must be positive");
     else if (hand > queues)
-        field_invalid(
-            e, FIELD(p, "handSize"), cards,
-            arena_printf(e->arena, "should not be greater than queues (%lld)", (long long)queues)
-                .p);
+        field_invalid_printf(e, FIELD(p, "handSize"), cards,
+                             "should not be greater than queues (%lld)", (long long)queues);
     else if (ceil(log2((double)queues) * (double)hand) > MAX_HASH_BITS)
-        field_invalid(e, FIELD(p, "handSize"), cards,
-                      arena_printf(e->arena,
-                                   "required entropy bits of deckSize %lld and handSize %lld "
-                                   "should not be greater than 60",
-                                   (long long)queues, (long long)hand)
-                          .p);
+        field_invalid_printf(e, FIELD(p, "handSize"), cards,
+                             "required entropy bits of deckSize %lld and handSize %lld "
+                             "should not be greater than 60",
+                             (long long)queues, (long long)hand);
 }
 
 static void check_response(struct field_errors *e, const struct field_path *p,

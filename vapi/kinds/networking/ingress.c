@@ -87,13 +87,11 @@ static void check_exact_path(struct field_errors *e, const struct field_path *p,
         return;
     for (size_t i = 0; i < COUNT(inside); i++) {
         if (contains(path, inside[i]))
-            field_invalid_str(e, p, path,
-                              arena_printf(e->arena, "must not contain '%s'", inside[i]).p);
+            field_invalid_str_printf(e, p, path, "must not contain '%s'", inside[i]);
     }
     for (size_t i = 0; i < COUNT(at_end); i++) {
         if (str_has_suffix(path, str_c(at_end[i])))
-            field_invalid_str(e, p, path,
-                              arena_printf(e->arena, "cannot end with '%s'", at_end[i]).p);
+            field_invalid_str_printf(e, p, path, "cannot end with '%s'", at_end[i]);
     }
 }
 

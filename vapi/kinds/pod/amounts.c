@@ -128,12 +128,10 @@ static void check_covers(struct field_errors *e, const struct field_path *p, con
     struct quantity q;
 
     if (need.said && quantity_parse(json_str(amount), &q) && quantity_cmp(need.q, q) > 0)
-        field_invalid(e, FIELD_KEY(p, str_c(amount->string)), amount,
-                      arena_printf(e->arena,
-                                   "must be greater than or equal to aggregate container %s of "
-                                   "%.*s",
-                                   list, STR_F(quantity_format(e->arena, need.q)))
-                          .p);
+        field_invalid_printf(e, FIELD_KEY(p, str_c(amount->string)), amount,
+                             "must be greater than or equal to aggregate container %s of "
+                             "%.*s",
+                             list, STR_F(quantity_format(e->arena, need.q)));
 }
 
 static void check_container_limits(struct field_errors *e, const struct field_path *p,
@@ -146,10 +144,9 @@ static void check_container_limits(struct field_errors *e, const struct field_pa
 
         if (max && quantity_parse(json_str(limit), &q) && quantity_parse(json_str(max), &most) &&
             quantity_cmp(q, most) > 0)
-            field_invalid(e, FIELD(FIELD_KEY(p, str_c(limit->string)), "limits"), limit,
-                          arena_printf(e->arena, "must be less than or equal to pod limits of %.*s",
-                                       STR_F(json_str(max)))
-                              .p);
+            field_invalid_printf(e, FIELD(FIELD_KEY(p, str_c(limit->string)), "limits"), limit,
+                                 "must be less than or equal to pod limits of %.*s",
+                                 STR_F(json_str(max)));
     }
 }
 

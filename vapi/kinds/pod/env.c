@@ -57,9 +57,8 @@ static bool split_subscript(struct str path, struct str *ret_path, struct str *r
 static void unknown_field(struct field_errors *e, const struct field_path *p, struct str path,
                           const char *what)
 {
-    field_invalid_str(
-        e, FIELD(p, "fieldPath"), path,
-        arena_printf(e->arena, "error converting fieldPath: %s: %.*s", what, STR_F(path)).p);
+    field_invalid_str_printf(e, FIELD(p, "fieldPath"), path, "error converting fieldPath: %s: %.*s",
+                             what, STR_F(path));
 }
 
 static void check_subscript(struct field_errors *e, const struct field_path *p, struct str whole,
@@ -83,11 +82,9 @@ void validate_field_ref(struct field_errors *e, const struct field_path *p, cons
         !check_given(e, FIELD(p, "fieldPath"), path))
         return;
     if (!str_eqc(version, "v1")) {
-        field_invalid_str(e, FIELD(p, "fieldPath"), path,
-                          arena_printf(e->arena,
-                                       "error converting fieldPath: unsupported pod version: %.*s",
-                                       STR_F(version))
-                              .p);
+        field_invalid_str_printf(e, FIELD(p, "fieldPath"), path,
+                                 "error converting fieldPath: unsupported pod version: %.*s",
+                                 STR_F(version));
         return;
     }
     if (split_subscript(path, &name, &key)) {

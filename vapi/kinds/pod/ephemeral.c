@@ -22,10 +22,9 @@ static void refuse(struct field_errors *e, struct str name, const char *what)
 {
     const struct field_path *spec = FIELD(NULL, "spec");
 
-    field_forbidden(e, FIELD(spec, LIST),
-                    arena_printf(e->arena, "existing ephemeral containers %.*s may not be %s\n",
-                                 STR_F(go_quote(e->arena, name)), what)
-                        .p);
+    field_forbidden_printf(e, FIELD(spec, LIST),
+                           "existing ephemeral containers %.*s may not be %s\n",
+                           STR_F(go_quote(e->arena, name)), what);
 }
 
 /* Patches do not keep the order: each is looked up. */

@@ -22,9 +22,8 @@ void owner_check_template(struct field_errors *e, const cJSON *spec, const char 
     if (!str_eqc(restart, "Always"))
         field_not_supported(e, FIELD(p, "restartPolicy"), restart, ALWAYS);
     if (json_get(pod, "activeDeadlineSeconds"))
-        field_forbidden(
-            e, FIELD(p, "activeDeadlineSeconds"),
-            arena_printf(e->arena, "activeDeadlineSeconds in %s is not Supported", kind).p);
+        field_forbidden_printf(e, FIELD(p, "activeDeadlineSeconds"),
+                               "activeDeadlineSeconds in %s is not Supported", kind);
 }
 
 void owner_check_match(struct field_errors *e, const cJSON *spec, const struct selector *selector)
@@ -55,8 +54,7 @@ bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char 
         field_required(e, p, "");
     validate_label_selector(e, p, selector);
     if (selector && owner_selector_is_empty(selector))
-        field_invalid(e, p, selector,
-                      arena_printf(e->arena, "empty selector is invalid for %s", kind).p);
+        field_invalid_printf(e, p, selector, "empty selector is invalid for %s", kind);
     if (selector_from_json(e->arena, selector, ret, &err)) {
         field_invalid(e, p, selector,
                       strcmp(kind, "statefulset") == 0 ? "" : "invalid label selector");

@@ -60,6 +60,7 @@ struct warner { /* where warnings go */
 };
 #define WARNER(name) const struct warner name = {a, warn, ctx}
 void warn_at(const struct warner *w, const struct field_path *p, const char *text);
+#define warn_printf(w, p, ...) warn_at(w, p, problem_printf((w)->arena, __VA_ARGS__))
 /* Of the label of a node: its warning, or NULL. */
 const char *deprecated_label(struct str label);
 void warn_node_terms(const struct warner *w, const struct field_path *p, const cJSON *selector);

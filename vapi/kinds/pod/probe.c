@@ -37,12 +37,10 @@ static void check_sleep(const struct check *c)
 
     if (json_i64(json_get(c->context, "terminationGracePeriodSeconds"), &grace) &&
         (seconds < 0 || seconds > grace))
-        field_invalid(c->e, c->at, json_get(c->value, "seconds"),
-                      arena_printf(c->e->arena,
-                                   "must be non-negative and less than "
-                                   "terminationGracePeriodSeconds (%lld)",
-                                   (long long)grace)
-                          .p);
+        field_invalid_printf(c->e, c->at, json_get(c->value, "seconds"),
+                             "must be non-negative and less than "
+                             "terminationGracePeriodSeconds (%lld)",
+                             (long long)grace);
 }
 
 /* In upstream's order; the first is checked. */

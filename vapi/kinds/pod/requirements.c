@@ -50,10 +50,8 @@ static void check_huge_pages(struct list_check *c, const struct field_path *p, s
         quantity_is_integer(page) && quantity_parse(json_str(value), &q) &&
         quantity_units(q) % quantity_units(page) == 0)
         return;
-    field_invalid(c->e, p, value,
-                  arena_printf(c->e->arena, "%.*s is not positive integer multiple of %.*s",
-                               STR_F(json_str(value)), STR_F(name))
-                      .p);
+    field_invalid_printf(c->e, p, value, "%.*s is not positive integer multiple of %.*s",
+                         STR_F(json_str(value)), STR_F(name));
 }
 
 static void check_amount(struct list_check *c, const struct field_path *p, const cJSON *value)
@@ -93,10 +91,8 @@ static void check_against_limit(struct list_check *c, const cJSON *request)
     else if (cmp > 0)
         rule = "must be less than or equal to";
     if (rule)
-        field_invalid(c->e, FIELD(c->p, "requests"), request,
-                      arena_printf(c->e->arena, "%s %.*s limit of %.*s", rule, STR_F(name),
-                                   STR_F(json_str(limit)))
-                          .p);
+        field_invalid_printf(c->e, FIELD(c->p, "requests"), request, "%s %.*s limit of %.*s", rule,
+                             STR_F(name), STR_F(json_str(limit)));
 }
 
 /* ---- claims ---- */

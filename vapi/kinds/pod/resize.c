@@ -146,8 +146,8 @@ static void check_removed(struct field_errors *e, const struct field_path *p, co
 {
     for (size_t i = 0; i < COUNT(AMOUNTS); i++) {
         if (some_removed(e->arena, json_get(now, AMOUNTS[i]), json_get(before, AMOUNTS[i])))
-            field_forbidden(e, FIELD(p, AMOUNTS[i]),
-                            arena_printf(e->arena, "%s %s cannot be removed", what, AMOUNTS[i]).p);
+            field_forbidden_printf(e, FIELD(p, AMOUNTS[i]), "%s %s cannot be removed", what,
+                                   AMOUNTS[i]);
     }
 }
 

@@ -221,12 +221,10 @@ static void check_min_domains(const struct check *c)
         return;
     check_positive(c->e, at, domains);
     if (!str_eqc(action, "DoNotSchedule"))
-        field_invalid(c->e, at, domains,
-                      arena_printf(c->e->arena,
-                                   "can only use minDomains if "
-                                   "whenUnsatisfiable=DoNotSchedule, not %.*s",
-                                   STR_F(action))
-                          .p);
+        field_invalid_printf(c->e, at, domains,
+                             "can only use minDomains if "
+                             "whenUnsatisfiable=DoNotSchedule, not %.*s",
+                             STR_F(action));
 }
 
 /* context: the last constraint of the same key. */

@@ -335,9 +335,8 @@ static void check_app_armor(struct field_errors *e, const struct field_path *p,
         field_invalid_str(e, FIELD_KEY(p, key), container, "container not found");
     if (profile.n && !str_eqc(profile, "runtime/default") && !str_eqc(profile, "unconfined") &&
         !str_has_prefix(profile, STR("localhost/")))
-        field_invalid_str(
-            e, FIELD_KEY(p, key), profile,
-            arena_printf(e->arena, "invalid AppArmor profile name: \"%.*s\"", STR_F(profile)).p);
+        field_invalid_str_printf(e, FIELD_KEY(p, key), profile,
+                                 "invalid AppArmor profile name: \"%.*s\"", STR_F(profile));
 }
 
 static void validate_pod_annotations(struct field_errors *e, const struct field_path *p,

@@ -134,12 +134,9 @@ static void check_gates(struct field_errors *e, const cJSON *now, const cJSON *b
         struct str name = json_str(json_get(gate, "name"));
 
         if (!names_has(&former, name))
-            field_forbidden(
-                e, FIELD(at, "name"),
-                arena_printf(e->arena,
-                             "only deletion is allowed, but found new scheduling gate '%.*s'",
-                             STR_F(name))
-                    .p);
+            field_forbidden_printf(e, FIELD(at, "name"),
+                                   "only deletion is allowed, but found new scheduling gate '%.*s'",
+                                   STR_F(name));
     }
 }
 

@@ -251,10 +251,8 @@ static void check_made_claim(struct field_errors *e, const struct field_path *p,
     size_t n = name_check(NAME_DNS1123_SUBDOMAIN, claim, messages);
 
     for (size_t i = 0; i < n; i++)
-        field_invalid_str(e, FIELD(p, "name"), volume,
-                          arena_printf(e->arena, "PVC name %.*s: %s",
-                                       STR_F(go_quote(e->arena, claim)), messages[i])
-                              .p);
+        field_invalid_str_printf(e, FIELD(p, "name"), volume, "PVC name %.*s: %s",
+                                 STR_F(go_quote(e->arena, claim)), messages[i]);
 }
 
 /* What the pod around a source requires of it. */

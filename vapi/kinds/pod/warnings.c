@@ -15,8 +15,7 @@ void warn_at(const struct warner *w, const struct field_path *p, const char *tex
 static void warn_quoted(const struct warner *w, const struct field_path *p, const char *before,
                         struct str value, const char *after)
 {
-    warn_at(w, p,
-            arena_printf(w->arena, "%s%.*s%s", before, STR_F(go_quote(w->arena, value)), after).p);
+    warn_printf(w, p, "%s%.*s%s", before, STR_F(go_quote(w->arena, value)), after);
 }
 
 /* ---- labels of nodes ---- */
@@ -58,7 +57,7 @@ static void warn_expressions(const struct warner *w, const struct field_path *p,
         const char *text = deprecated_label(key);
 
         if (text)
-            warn_at(w, at, arena_printf(w->arena, "%.*s is %s", STR_F(key), text).p);
+            warn_printf(w, at, "%.*s is %s", STR_F(key), text);
     }
 }
 
@@ -96,8 +95,7 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
         const char *text = deprecated_label(key);
 
         if (text)
-            warn_at(w, FIELD(at, "topologyKey"),
-                    arena_printf(w->arena, "%.*s is %s", STR_F(key), text).p);
+            warn_printf(w, FIELD(at, "topologyKey"), "%.*s is %s", STR_F(key), text);
         if (!given(constraint, "labelSelector"))
             warn_at(w, FIELD(at, "labelSelector"),
                     "a null labelSelector results in matching no pod");
@@ -245,10 +243,7 @@ static void warn_port_pair(struct port_warner *s, const struct field_path *at, c
     else if (mine == theirs && !ip.n != !its.n)
         what = STR("dangerously ambiguous");
     if (what.n)
-        warn_at(s->w, at,
-                arena_printf(s->w->arena, "%.*s port definition with %.*s", STR_F(what),
-                             STR_F(other_path))
-                    .p);
+        warn_printf(s->w, at, "%.*s port definition with %.*s", STR_F(what), STR_F(other_path));
 }
 
 /* The port as Go prints one. */
@@ -257,15 +252,12 @@ static void warn_host_ip(const struct warner *w, const struct field_path *at, co
     struct str ip = json_str(json_get(port, "hostIP"));
 
     if (ip.n && !json_i64_at(port, "hostPort", 0))
-        warn_at(
-            w, at,
-            arena_printf(w->arena,
-                         "hostIP set without hostPort: {Name:%.*s HostPort:0 ContainerPort:%lld "
-                         "Protocol:%.*s HostIP:%.*s}",
-                         STR_F(json_str(json_get(port, "name"))),
-                         (long long)json_i64_at(port, "containerPort", 0),
-                         STR_F(json_str(json_get(port, "protocol"))), STR_F(ip))
-                .p);
+        warn_printf(w, at,
+                    "hostIP set without hostPort: {Name:%.*s HostPort:0 ContainerPort:%lld "
+                    "Protocol:%.*s HostIP:%.*s}",
+                    STR_F(json_str(json_get(port, "name"))),
+                    (long long)json_i64_at(port, "containerPort", 0),
+                    STR_F(json_str(json_get(port, "protocol"))), STR_F(ip));
 }
 
 /* Where a port was met first is kept as a string node beside it. */
@@ -396,12 +388,10 @@ void warn_owner_name(const struct warner *w, const cJSON *object)
     const char *why = name_check_dns1123_label(json_str(json_path(object, "metadata.name")));
 
     if (why)
-        warn_at(w, FIELD(FIELD(NULL, "metadata"), "name"),
-                arena_printf(w->arena,
-                             "this is used in Pod names and hostnames, which can result in "
-                             "surprising behavior; a DNS label is recommended: [%s]",
-                             why)
-                    .p);
+        warn_printf(w, FIELD(FIELD(NULL, "metadata"), "name"),
+                    "this is used in Pod names and hostnames, which can result in "
+                    "surprising behavior; a DNS label is recommended: [%s]",
+                    why);
 }
 
 WARNS(warn_new_owner)

@@ -175,7 +175,7 @@ static struct quantity amount(const cJSON *value)
 static void refuse(struct field_errors *e, const struct field_path *p, const cJSON *value,
                    const char *why, const cJSON *other)
 {
-    field_invalid(e, p, value, arena_printf(e->arena, "%s: %.*s", why, STR_F(json_str(other))).p);
+    field_invalid_printf(e, p, value, "%s: %.*s", why, STR_F(json_str(other)));
 }
 
 static void check_step(struct field_errors *e, const struct field_path *p, const cJSON *value,
@@ -184,11 +184,9 @@ static void check_step(struct field_errors *e, const struct field_path *p, const
     int64_t size = quantity_units(amount(step));
 
     if (size && (quantity_units(amount(value)) - quantity_units(amount(least))) % size)
-        field_invalid(e, p, value,
-                      arena_printf(e->arena,
-                                   "value is not a multiple of a given step (%.*s) from (%.*s)",
-                                   STR_F(json_str(step)), STR_F(json_str(least)))
-                          .p);
+        field_invalid_printf(e, p, value,
+                             "value is not a multiple of a given step (%.*s) from (%.*s)",
+                             STR_F(json_str(step)), STR_F(json_str(least)));
 }
 
 static void check_range_policy(struct field_errors *e, const struct field_path *p,
@@ -218,10 +216,9 @@ static void check_range_policy(struct field_errors *e, const struct field_path *
         return;
     sum = quantity_add(amount(least), amount(step));
     if (quantity_cmp(sum, amount(capacity)) > 0)
-        field_invalid(e, FIELD(p, "step"), step,
-                      arena_printf(e->arena, "one step %.*s is larger than capacity value: %.*s",
-                                   STR_F(quantity_format(e->arena, sum)), STR_F(json_str(capacity)))
-                          .p);
+        field_invalid_printf(e, FIELD(p, "step"), step,
+                             "one step %.*s is larger than capacity value: %.*s",
+                             STR_F(quantity_format(e->arena, sum)), STR_F(json_str(capacity)));
     check_step(e, FIELD(p, "step"), normal, least, step);
     if (most)
         check_step(e, FIELD(p, "step"), most, least, step);

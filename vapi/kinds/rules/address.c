@@ -75,7 +75,7 @@ const char *canonical_ip_problem(struct arena *a, struct str ip)
     if (why || !parse_ip(ip, &family, bytes) || !inet_ntop(family, bytes, text, sizeof(text)) ||
         str_eqc(ip, text))
         return why;
-    return arena_printf(a, "must be in canonical form (\"%s\")", text).p;
+    return problem_printf(a, "must be in canonical form (\"%s\")", text);
 }
 
 static bool bits_beyond(const unsigned char *ip, unsigned length, unsigned total)
@@ -129,9 +129,8 @@ bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, st
     if (!parse_ip(ip, &family, bytes) || !inet_ntop(family, bytes, text, sizeof(text)) ||
         str_eqc(ip, text))
         return true;
-    field_invalid_str(
-        e, p, cidr,
-        arena_printf(e->arena, "must be in canonical form (\"%s/%.*s\")", text, STR_F(length)).p);
+    field_invalid_str_printf(e, p, cidr, "must be in canonical form (\"%s/%.*s\")", text,
+                             STR_F(length));
     return false;
 }
 
@@ -154,8 +153,7 @@ bool check_interface(struct field_errors *e, const struct field_path *p, struct 
     canonical = arena_printf(e->arena, "%s/%llu", text, (unsigned long long)length).p;
     if (str_eqc(address, canonical))
         return true;
-    field_invalid_str(e, p, address,
-                      arena_printf(e->arena, "must be in canonical form (\"%s\")", canonical).p);
+    field_invalid_str_printf(e, p, address, "must be in canonical form (\"%s\")", canonical);
     return false;
 }
 
@@ -263,8 +261,7 @@ void check_endpoint_ip(struct field_errors *e, const struct field_path *p, struc
         return;
     }
     if (all_zero(ip.bytes, ip.v4 ? 4 : 16))
-        field_invalid_str(e, p, text,
-                          arena_printf(e->arena, "may not be unspecified (%.*s)", STR_F(text)).p);
+        field_invalid_str_printf(e, p, text, "may not be unspecified (%.*s)", STR_F(text));
     if (is_loopback(&ip))
         field_invalid_str(e, p, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
     if (is_link_local(&ip))

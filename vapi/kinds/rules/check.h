@@ -13,6 +13,16 @@
 
 #define NEGATIVE  "must be greater than or equal to 0"
 #define IMMUTABLE "field is immutable"
+/* Errors in words with values in them. */
+#define field_invalid_printf(e, p, value, ...)                                                     \
+    field_invalid(e, p, value, problem_printf((e)->arena, __VA_ARGS__))
+#define field_invalid_str_printf(e, p, value, ...)                                                 \
+    field_invalid_str(e, p, value, problem_printf((e)->arena, __VA_ARGS__))
+#define field_forbidden_printf(e, p, ...)                                                          \
+    field_forbidden(e, p, problem_printf((e)->arena, __VA_ARGS__))
+#define field_required_printf(e, p, ...)                                                           \
+    field_required(e, p, problem_printf((e)->arena, __VA_ARGS__))
+#define problem_printf(a, ...) arena_printf(a, __VA_ARGS__).p
 /* A path of one name under another, as a variable: AT(spec, NULL, "spec"). */
 #define AT(variable, up, text) const struct field_path *variable = FIELD(up, text)
 

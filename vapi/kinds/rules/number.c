@@ -12,7 +12,7 @@
 
 static const char *range_text(struct arena *a, long long low, long long high)
 {
-    return arena_printf(a, "must be between %lld and %lld, inclusive", low, high).p;
+    return problem_printf(a, "must be between %lld and %lld, inclusive", low, high);
 }
 
 bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number)

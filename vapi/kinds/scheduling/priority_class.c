@@ -27,15 +27,14 @@ static const char *system_class_problem(struct arena *a, const cJSON *class)
         if (!str_eqc(name, SYSTEM_CLASSES[i].name))
             continue;
         if (json_i64_at(class, "value", 0) != SYSTEM_CLASSES[i].value)
-            return arena_printf(a, "value of %.*s PriorityClass must be %lld", STR_F(name),
-                                (long long)SYSTEM_CLASSES[i].value)
-                .p;
+            return problem_printf(a, "value of %.*s PriorityClass must be %lld", STR_F(name),
+                                  (long long)SYSTEM_CLASSES[i].value);
         if (json_true(json_get(class, "globalDefault")))
-            return arena_printf(a, "globalDefault of %.*s PriorityClass must be false", STR_F(name))
-                .p;
+            return problem_printf(a, "globalDefault of %.*s PriorityClass must be false",
+                                  STR_F(name));
         return NULL;
     }
-    return arena_printf(a, "%.*s is not a known system priority class", STR_F(name)).p;
+    return problem_printf(a, "%.*s is not a known system priority class", STR_F(name));
 }
 
 static void check_priority(const struct check *c)
@@ -52,12 +51,10 @@ static void check_priority(const struct check *c)
     }
     why = system_class_problem(e->arena, class);
     if (why)
-        field_forbidden(e, FIELD(FIELD(NULL, "metadata"), "name"),
-                        arena_printf(e->arena,
-                                     "priority class names with 'system-' prefix are reserved for "
-                                     "system use only. error: %s",
-                                     why)
-                            .p);
+        field_forbidden_printf(e, FIELD(FIELD(NULL, "metadata"), "name"),
+                               "priority class names with 'system-' prefix are reserved for "
+                               "system use only. error: %s",
+                               why);
 }
 
 static void check_policy(const struct check *c)
