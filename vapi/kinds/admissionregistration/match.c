@@ -10,16 +10,12 @@
 static void check_wildcard_list(struct field_errors *e, const struct field_path *p,
                                 const cJSON *list, const char *others, bool may_be_empty)
 {
-    size_t i = 0;
-
     if (!json_count(list))
         field_required(e, p, "");
     if (json_count(list) > 1 && json_list_has(list, STR("*")))
         field_invalid_printf(e, p, list, "if '*' is present, must not specify other %s", others);
-    json_each(item, list)
+    field_each(item, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (!may_be_empty && !json_str(item).n)
             field_required(e, at, "");
     }
@@ -61,11 +57,10 @@ static void check_resource(struct field_errors *e, const struct field_path *p, c
 static void check_resources(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
     struct seen_resources seen = {.whole.arena = e->arena, .subs.arena = e->arena};
-    size_t i = 0;
 
     if (!json_count(list))
         field_required(e, p, "");
-    json_each(item, list) check_resource(e, FIELD_INDEX(p, i++), item, &seen);
+    field_each(item, at, p, list) check_resource(e, at, item, &seen);
     if (json_count(list) > 1 && seen.everything)
         field_invalid(e, p, list, "if '*/*' is present, must not specify other resources");
     if (seen.single && seen.plain)
@@ -119,13 +114,11 @@ void validate_match_conditions(struct field_errors *e, const struct field_path *
                                const cJSON *list)
 {
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
     if (json_count(list) > MAX_CONDITIONS)
         field_too_many(e, p, json_count(list), MAX_CONDITIONS);
-    json_each(condition, list)
+    field_each(condition, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(condition, "name"));
 
         check_given(e, FIELD(at, "expression"),

@@ -32,12 +32,9 @@ void policy_binding_defaults(struct arena *a, cJSON *binding)
 static void check_resource_names(const struct check *c)
 {
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(name, c->value)
+    field_each(name, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
         check_rule(c->e, at, NAME_PATH_SEGMENT, json_str(name));
         if (!names_add(&seen, json_str(name), name))
             field_duplicate(c->e, at, name);

@@ -33,13 +33,11 @@ static void check_audit(struct field_errors *e, const struct field_path *p, cons
                         struct str policy)
 {
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
     if (json_count(list) > MAX_AUDIT_ANNOTATIONS)
         field_invalid(e, p, list, "must not have more than 20 auditAnnotations");
-    json_each(annotation, list)
+    field_each(annotation, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         const cJSON *key = json_get(annotation, "key");
         struct str value = trimmed(json_str(json_get(annotation, "valueExpression")));
 
@@ -97,12 +95,9 @@ static const struct rule STATUS_RULES[] = {
 static void check_actions(const struct check *c)
 {
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(action, c->value)
+    field_each(action, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
         check_enum_if(c->e, at, action, ENUM_VALIDATION_ACTION);
         if (!names_add(&seen, json_str(action), action))
             field_duplicate(c->e, at, action);

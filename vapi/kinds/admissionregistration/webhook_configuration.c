@@ -234,16 +234,13 @@ static void check_review_versions(const struct check *c)
     const cJSON *list = c->value;
     const struct leniency *fine = c->context;
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
     if (!json_count(list)) {
         field_required(e, p, "must specify one of " REVIEW_VERSIONS);
         return;
     }
-    json_each(version, list)
+    field_each(version, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (!names_add(&seen, json_str(version), version))
             field_invalid(e, at, version, "duplicate version");
         else
@@ -280,11 +277,9 @@ static void check_hooks(const struct check *c)
 {
     struct leniency fine = leniency_of(c->e->arena, c->value, json_get(c->before, "webhooks"));
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(hook, c->value)
+    field_each(hook, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(hook, "name"));
 
         rules_check_value(c->e, at, hook, &fine, HOOK, COUNT(HOOK));

@@ -189,11 +189,8 @@ static const struct rule STATUS_RULES[] = {
 
 static void warn_claim_templates(const struct warner *w, const cJSON *spec)
 {
-    AT(list, FIELD(NULL, "spec"), "volumeClaimTemplates");
-    size_t i = 0;
-
-    json_each(claim, json_get(spec, "volumeClaimTemplates"))
-        warn_claim_spec(w, FIELD_INDEX(list, i++), json_get(claim, "spec"));
+    member_each(claim, at, FIELD(NULL, "spec"), spec, "volumeClaimTemplates")
+        warn_claim_spec(w, at, json_get(claim, "spec"));
 }
 
 static WARNS(warn_stateful_set)

@@ -16,7 +16,6 @@ static void check_codes(struct field_errors *e, const struct field_path *p, cons
     struct names seen = {.arena = e->arena};
     int64_t last = INT64_MIN;
     bool ordered = true;
-    size_t i = 0;
 
     if (!op.n)
         field_required(e, FIELD(p, "operator"), "valid values: [\"In\" \"NotIn\"]");
@@ -30,9 +29,8 @@ static void check_codes(struct field_errors *e, const struct field_path *p, cons
         field_invalid(e, list, values, "at least one value is required");
     else if (json_count(values) > 255)
         field_too_many(e, list, json_count(values), 255);
-    json_each(value, values)
+    field_each(value, at, list, values)
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
         int64_t code = 0;
 
         json_i64(value, &code);
@@ -85,13 +83,12 @@ static void check_failure_policy(struct field_errors *e, const struct field_path
     const struct field_path *list = FIELD(p, "rules");
     const cJSON *rules = json_path(spec, "podFailurePolicy.rules");
     struct names containers = {.arena = e->arena};
-    size_t i = 0;
 
     if (json_count(rules) > 20)
         field_too_many(e, list, json_count(rules), 20);
     names_add_members(&containers, json_path(spec, "template.spec.containers"), "name");
     names_add_members(&containers, json_path(spec, "template.spec.initContainers"), "name");
-    json_each(rule, rules) check_failure_rule(e, FIELD_INDEX(list, i++), rule, spec, &containers);
+    field_each(rule, at, list, rules) check_failure_rule(e, at, rule, spec, &containers);
 }
 
 static void check_success_rule(struct field_errors *e, const struct field_path *p,
@@ -125,10 +122,8 @@ static void check_success_rule(struct field_errors *e, const struct field_path *
 
 static void check_success_rules(const struct check *c)
 {
-    size_t i = 0;
-
-    json_each(rule, c->value) check_success_rule(c->e, FIELD_INDEX(c->at, i++), rule,
-                                                 json_i64_at(c->context, "completions", 0));
+    field_each(rule, at, c->at, c->value)
+        check_success_rule(c->e, at, rule, json_i64_at(c->context, "completions", 0));
 }
 
 static const struct rule SUCCESS_POLICY[] = {

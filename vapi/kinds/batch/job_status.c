@@ -332,13 +332,8 @@ static void check_uncounted(struct field_errors *e, const cJSON *lists)
     struct names seen = {.arena = e->arena};
 
     for (size_t k = 0; k < COUNT(names); k++) {
-        const struct field_path *list = FIELD(p, names[k]);
-        size_t i = 0;
-
-        json_each(uid, json_get(lists, names[k]))
+        member_each(uid, at, p, lists, names[k])
         {
-            const struct field_path *at = FIELD_INDEX(list, i++);
-
             if (!json_str(uid).n)
                 field_invalid(e, at, uid, "must not be empty");
             else if (!names_add(&seen, json_str(uid), uid))

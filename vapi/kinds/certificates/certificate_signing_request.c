@@ -169,11 +169,9 @@ static void check_request_conditions(struct field_errors *e, const struct field_
                                      const cJSON *list)
 {
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(condition, list)
+    field_each(condition, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str type = json_str(json_get(condition, "type"));
         bool approved = str_eqc(type, "Approved"), denied = str_eqc(type, "Denied");
 

@@ -29,12 +29,8 @@ static const struct rule PORT_RULES[] = {
 /* Several ports need names. */
 static void check_names(const struct check *c)
 {
-    size_t i = 0;
-
-    json_each(port, c->value)
+    field_each(port, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
         check_named_port(c->e, at, port, json_count(c->value) > 1);
         rules_check_value(c->e, at, port, NULL, PORT_RULES, COUNT(PORT_RULES));
     }

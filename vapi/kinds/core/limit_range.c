@@ -174,14 +174,11 @@ static void check_limit(struct field_errors *e, const struct field_path *p, cons
 
 static void limits_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "limits");
     struct names types = {.arena = e->arena};
-    size_t i = 0;
 
     (void)old;
-    json_each(item, json_path(object, "spec.limits"))
+    field_each(item, at, FIELD(FIELD(NULL, "spec"), "limits"), json_path(object, "spec.limits"))
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str type = json_str(json_get(item, "type"));
 
         check_limit_type(e, FIELD(at, "type"), type);

@@ -66,11 +66,9 @@ static void check_taints(const struct check *c)
 {
     const struct field_path *p = FIELD(FIELD(NULL, "metadata"), "taints"); /* upstream's own path */
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(taint, c->value)
+    field_each(taint, at, p, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str key = json_str(json_get(taint, "key"));
         struct str effect = json_str(json_get(taint, "effect"));
 
@@ -91,9 +89,9 @@ static void check_amounts(struct field_errors *e, const struct field_path *p, co
 static void check_ranges(struct field_errors *e, const struct field_path *p, const cJSON *ranges)
 {
     const cJSON *first = json_first(ranges);
-    size_t n = json_count(ranges), i = 0;
+    size_t n = json_count(ranges);
 
-    json_each(range, ranges) check_cidr(e, FIELD_INDEX(p, i++), json_str(range));
+    field_each(range, at, p, ranges) check_cidr(e, at, json_str(range));
     if (n > 2 || (n == 2 && is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
         field_invalid(e, p, ranges, "may specify no more than one CIDR for each IP family");
 }
@@ -101,12 +99,9 @@ static void check_ranges(struct field_errors *e, const struct field_path *p, con
 static void check_addresses(const struct check *c)
 {
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(address, c->value)
+    field_each(address, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
         if (!names_add(&seen, json_text(c->e->arena, address), address))
             field_duplicate(c->e, at, address);
     }

@@ -28,11 +28,9 @@ static void check_ports(const struct check *c)
 {
     struct names names = {.arena = c->e->arena};
     bool several = json_count(c->value) > 1;
-    size_t i = 0;
 
-    json_each(port, c->value)
+    field_each(port, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(port, "name"));
 
         check_named_port(c->e, at, port, several);
@@ -48,11 +46,9 @@ static void check_pairs(struct field_errors *e, const struct field_path *p, cons
 {
     const char *key = of_node ? "nodePort" : "port";
     struct names pairs = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(port, ports)
+    field_each(port, at, p, ports)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         long long number = json_i64_at(port, key, 0);
         struct str protocol = json_str(json_get(port, "protocol"));
         struct str pair = arena_printf(e->arena, "%.*s/%lld", STR_F(protocol), number);
@@ -66,12 +62,8 @@ static void check_pairs(struct field_errors *e, const struct field_path *p, cons
 static void check_no_node_ports(struct field_errors *e, const struct field_path *p,
                                 const cJSON *ports)
 {
-    size_t i = 0;
-
-    json_each(port, ports)
+    field_each(port, at, p, ports)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (json_i64_at(port, "nodePort", 0))
             field_forbidden(e, FIELD(at, "nodePort"), "may not be used when `type` is 'ClusterIP'");
     }
@@ -158,13 +150,9 @@ static void check_families(struct field_errors *e, const struct field_path *p, c
 {
     static const char *const families[] = {"IPv4", "IPv6", NULL};
     struct names seen = {.arena = e->arena};
-    AT(list, p, "ipFamilies");
-    size_t i = 0;
 
-    json_each(family, json_get(spec, "ipFamilies"))
+    member_each(family, at, p, spec, "ipFamilies")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
         if (!one_of(json_str(family), families))
             field_not_supported(e, at, json_str(family), families);
         if (!names_add(&seen, json_str(family), family))
@@ -240,12 +228,8 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *p
 static void check_external_ips(struct field_errors *e, const struct field_path *p,
                                const cJSON *spec, const cJSON *old)
 {
-    size_t i = 0;
-
-    json_each(ip, json_get(spec, "externalIPs"))
+    field_each(ip, at, p, json_get(spec, "externalIPs"))
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (check_legacy_ip(e, at, json_str(ip), json_get(old, "externalIPs")))
             check_endpoint_ip(e, at, json_str(ip));
     }
@@ -255,14 +239,13 @@ static void check_source_ranges(struct field_errors *e, const struct field_path 
                                 const cJSON *spec, const cJSON *old)
 {
     const cJSON *ranges = json_get(spec, "loadBalancerSourceRanges");
-    size_t i = 0;
 
     if (!json_count(ranges))
         return;
     if (!is_type(spec, "LoadBalancer"))
         field_forbidden(e, p, "may only be used when `type` is 'LoadBalancer'");
-    json_each(range, ranges) check_legacy_cidr(e, FIELD_INDEX(p, i++), str_trim(json_str(range)),
-                                               json_get(old, "loadBalancerSourceRanges"));
+    field_each(range, at, p, ranges) check_legacy_cidr(e, at, str_trim(json_str(range)),
+                                                       json_get(old, "loadBalancerSourceRanges"));
 }
 
 /* ---- load balancers and policies ---- */
@@ -474,12 +457,11 @@ VALIDATES(validate_service_status)
     AT(status, NULL, "status");
     AT(balancer, status, "loadBalancer");
     AT(p, balancer, "ingress");
-    size_t i = 0;
 
     if (!is_type(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
         field_forbidden(e, p, "may only be used when `spec.type` is 'LoadBalancer'");
         return;
     }
     names_add_members(&accepted, json_path(old, "status.loadBalancer.ingress"), "ip");
-    json_each(ingress, list) check_ingress(e, FIELD_INDEX(p, i++), ingress, &accepted);
+    field_each(ingress, at, p, list) check_ingress(e, at, ingress, &accepted);
 }

@@ -156,14 +156,11 @@ static const struct rule PORT_PROTOCOL[] = {
 static void check_ports(const struct check *c)
 {
     struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
 
     if (!check_list_size(c->e, c->at, c->value, MAX_PORTS))
         return;
-    json_each(port, c->value)
+    field_each(port, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
         rules_check_value(c->e, at, port, NULL, PORT_NAME, COUNT(PORT_NAME));
         if (!names_add(&seen, json_str(json_get(port, "name")), port))
             field_duplicate(c->e, FIELD(at, "name"), json_get(port, "name"));

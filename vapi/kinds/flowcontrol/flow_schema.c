@@ -135,7 +135,6 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
 {
     const cJSON *list = json_get(rule, "namespaces");
     const char *messages[NAME_MESSAGES_MAX];
-    size_t i = 0;
 
     if (!json_count(list) && !json_true(json_get(rule, "clusterScope"))) {
         field_required(e, p,
@@ -145,9 +144,8 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
     }
     if (check_star(e, p, list, "namespaces"))
         return;
-    json_each(ns, list)
+    field_each(ns, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         size_t n = name_check(NAME_DNS1123_LABEL, json_str(ns), messages);
 
         for (size_t k = 0; k < n; k++)

@@ -205,13 +205,11 @@ static const struct rule INGRESS_RULES[] = {
 static void check_balancer(const struct check *c)
 {
     cJSON *accepted = json_new_array(c->e->arena);
-    size_t i = 0;
 
     json_each(item, c->old)
         json_append(accepted, json_new_string(c->e->arena, json_str(json_get(item, "ip"))));
-    json_each(item, c->value)
+    field_each(item, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str ip = json_str(json_get(item, "ip")), host = json_str(json_get(item, "hostname"));
 
         if (ip.n)

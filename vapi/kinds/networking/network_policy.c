@@ -45,15 +45,11 @@ static void check_port_range(const struct check *c)
 static void check_block(struct field_errors *e, const struct field_path *p, const cJSON *block)
 {
     struct str cidr = json_str(json_get(block, "cidr"));
-    AT(list, p, "except");
-    size_t i = 0;
 
     if (!check_given(e, FIELD(p, "cidr"), cidr) || !check_cidr(e, FIELD(p, "cidr"), cidr))
         return;
-    json_each(except, json_get(block, "except"))
+    member_each(except, at, p, block, "except")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
         if (check_cidr(e, at, json_str(except)) && !cidr_contains(cidr, json_str(except)))
             field_invalid(e, at, except, "must be a strict subset of `cidr`");
     }

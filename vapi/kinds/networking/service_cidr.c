@@ -5,7 +5,7 @@
 static void check_cidrs(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *list = json_get(spec, "cidrs");
-    size_t n = json_count(list), before = e->n, i = 0;
+    size_t n = json_count(list), before = e->n;
 
     if (!n)
         field_required(e, p, "at least one CIDR required");
@@ -13,7 +13,7 @@ static void check_cidrs(struct field_errors *e, const struct field_path *p, cons
         field_invalid(e, p, spec, "may only hold up to 2 values");
     if (!n || n > 2)
         return;
-    json_each(cidr, list) check_canonical_cidr(e, FIELD_INDEX(p, i++), json_str(cidr));
+    field_each(cidr, at, p, list) check_canonical_cidr(e, at, json_str(cidr));
     if (n == 2 && e->n == before &&
         is_ipv6(json_str(json_at(list, 0))) == is_ipv6(json_str(json_at(list, 1))))
         field_invalid(e, p, list,

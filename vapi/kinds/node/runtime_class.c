@@ -9,12 +9,10 @@ static void check_tolerations(struct field_errors *e, const struct field_path *p
 {
     static const char *const parts[] = {"key", "operator", "value", "effect"};
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
     validate_tolerations(e, p, tolerations);
-    json_each(toleration, tolerations)
+    field_each(toleration, at, p, tolerations)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         cJSON *key = json_new_array(e->arena);
 
         for (size_t k = 0; k < COUNT(parts); k++)

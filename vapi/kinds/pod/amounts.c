@@ -153,9 +153,8 @@ static void check_container_limits(struct field_errors *e, const struct field_pa
 void validate_pod_amounts(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *resources = json_get(spec, "resources");
-    const struct field_path *list = FIELD(p, "containers");
     struct names limits = {.arena = e->arena};
-    size_t left = MAX_AMOUNTS, i = 0;
+    size_t left = MAX_AMOUNTS;
 
     json_each(amount, json_get(resources, "requests"))
     {
@@ -169,6 +168,6 @@ void validate_pod_amounts(struct field_errors *e, const struct field_path *p, co
             check_covers(e, FIELD(p, "limits"), spec, "limits", amount);
     }
     names_add_keys(&limits, json_get(resources, "limits"));
-    json_each(container, json_get(spec, "containers"))
-        check_container_limits(e, FIELD_INDEX(list, i++), container, &limits);
+    member_each(container, at, p, spec, "containers")
+        check_container_limits(e, at, container, &limits);
 }

@@ -36,9 +36,8 @@ static void check_port_of(struct field_errors *e, const struct field_path *p, co
 static void check_ports(const struct check *c)
 {
     struct names names = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(port, c->value) check_port_of(c->e, FIELD_INDEX(c->at, i++), port, &names);
+    field_each(port, at, c->at, c->value) check_port_of(c->e, at, port, &names);
 }
 
 /* A port of the node can be taken once. */
@@ -46,11 +45,9 @@ static void check_host_ports(struct pod_check *c, const struct field_path *p,
                              const cJSON *container, struct names *taken)
 {
     const struct field_path *ports = FIELD(p, "ports");
-    size_t i = 0;
 
-    json_each(port, json_get(container, "ports"))
+    field_each(port, at, ports, json_get(container, "ports"))
     {
-        const struct field_path *at = FIELD_INDEX(ports, i++);
         int64_t host = json_i64_at(port, "hostPort", 0);
         struct str key =
             arena_printf(c->e->arena, "%.*s/%.*s/%lld", STR_F(json_str(json_get(port, "protocol"))),
@@ -106,13 +103,11 @@ static void check_mounts(const struct check *c)
 {
     const struct pod_check *pod = c->context;
     struct names paths = {.arena = c->e->arena}, devices = paths, device_paths = paths;
-    size_t i = 0;
 
     names_add_members(&devices, json_get(c->object, "volumeDevices"), "name");
     names_add_members(&device_paths, json_get(c->object, "volumeDevices"), "devicePath");
-    json_each(mount, c->value)
+    field_each(mount, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(mount, "name"));
         struct str path = json_str(json_get(mount, "mountPath"));
 
@@ -161,13 +156,11 @@ static void check_device(const struct check *c, const struct field_path *p, cons
 static void check_devices(const struct check *c)
 {
     struct names names = {.arena = c->e->arena}, paths = names, mounts = names, mount_paths = names;
-    size_t i = 0;
 
     names_add_members(&mounts, json_get(c->object, "volumeMounts"), "name");
     names_add_members(&mount_paths, json_get(c->object, "volumeMounts"), "mountPath");
-    json_each(device, c->value)
+    field_each(device, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(device, "name"));
         struct str path = json_str(json_get(device, "devicePath"));
 
@@ -277,16 +270,13 @@ static void check_regular(struct pod_check *c, const struct field_path *p)
 {
     struct names names = {.arena = c->e->arena}, taken = names;
     const cJSON *containers = json_get(c->spec, "containers");
-    size_t i = 0;
 
     if (!json_count(containers)) {
         field_required(c->e, p, "");
         return;
     }
-    json_each(container, containers)
+    field_each(container, at, p, containers)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         check_common(c, at, container);
         if (!names_add(&names, json_str(json_get(container, "name")), container))
             field_duplicate(c->e, FIELD(at, "name"), json_get(container, "name"));
@@ -295,26 +285,21 @@ static void check_regular(struct pod_check *c, const struct field_path *p)
         validate_probes(c, at, container);
         check_restart(c, at, container);
     }
-    i = 0;
-    json_each(container, containers) check_host_ports(c, FIELD_INDEX(p, i++), container, &taken);
+    field_each(container, at, p, containers) check_host_ports(c, at, container, &taken);
 }
 
 static void check_starting(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
     static const char *const forbidden[] = {"lifecycle", "livenessProbe", "readinessProbe",
                                             "startupProbe"};
-    const struct field_path *list = FIELD(p, "resizePolicy");
-    size_t i = 0;
 
     for (size_t k = 0; k < COUNT(forbidden); k++) {
         if (json_get(container, forbidden[k]))
             field_forbidden(c->e, FIELD(p, forbidden[k]),
                             "may not be set for init containers without restartPolicy=Always");
     }
-    json_each(policy, json_get(container, "resizePolicy"))
+    member_each(policy, at, p, container, "resizePolicy")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
         if (str_eqc(json_str(json_get(policy, "restartPolicy")), "RestartContainer"))
             field_invalid_str(
                 c->e, FIELD(at, "restartPolicy"), STR("RestartContainer"),
@@ -325,12 +310,10 @@ static void check_starting(struct pod_check *c, const struct field_path *p, cons
 static void check_init(struct pod_check *c, const struct field_path *p)
 {
     struct names names = {.arena = c->e->arena};
-    size_t i = 0;
 
     names_add_members(&names, json_get(c->spec, "containers"), "name");
-    json_each(container, json_get(c->spec, "initContainers"))
+    field_each(container, at, p, json_get(c->spec, "initContainers"))
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct names taken = {.arena = c->e->arena};
         struct str name = json_str(json_get(container, "name"));
 
@@ -362,8 +345,6 @@ static void check_look_in(struct pod_check *c, const struct field_path *p, const
                                             "restartPolicy",  "restartPolicyRules", "livenessProbe",
                                             "readinessProbe", "startupProbe",       "lifecycle"};
     const cJSON *target = json_get(container, "targetContainerName");
-    const struct field_path *mounts = FIELD(p, "volumeMounts");
-    size_t i = 0;
 
     if (json_str(target).n && !names_has(others, json_str(target)))
         field_not_found(c->e, FIELD(p, "targetContainerName"), target);
@@ -375,10 +356,8 @@ static void check_look_in(struct pod_check *c, const struct field_path *p, const
             field_forbidden(c->e, FIELD(p, forbidden[k]),
                             "cannot be set for an Ephemeral Container");
     }
-    json_each(mount, json_get(container, "volumeMounts"))
+    member_each(mount, at, p, container, "volumeMounts")
     {
-        const struct field_path *at = FIELD_INDEX(mounts, i++);
-
         if (json_str(json_get(mount, "subPath")).n)
             field_forbidden(c->e, FIELD(at, "subPath"), "cannot be set for an Ephemeral Container");
         if (json_str(json_get(mount, "subPathExpr")).n)
@@ -390,13 +369,11 @@ static void check_look_in(struct pod_check *c, const struct field_path *p, const
 static void check_ephemeral(struct pod_check *c, const struct field_path *p)
 {
     struct names others = {.arena = c->e->arena}, names = others;
-    size_t i = 0;
 
     names_add_members(&others, json_get(c->spec, "containers"), "name");
     names_add_members(&others, json_get(c->spec, "initContainers"), "name");
-    json_each(container, json_get(c->spec, "ephemeralContainers"))
+    field_each(container, at, p, json_get(c->spec, "ephemeralContainers"))
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(container, "name"));
 
         check_common(c, at, container);
@@ -412,11 +389,7 @@ void pod_each_container(const struct field_path *p, const cJSON *spec, pod_conta
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 
     for (size_t i = 0; i < COUNT(lists); i++) {
-        const struct field_path *list = FIELD(p, lists[i]);
-        size_t at = 0;
-
-        json_each(container, json_get(spec, lists[i]))
-            visit(ctx, FIELD_INDEX(list, at++), container);
+        member_each(container, at, p, spec, lists[i]) visit(ctx, at, container);
     }
 }
 

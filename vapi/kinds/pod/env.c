@@ -210,11 +210,8 @@ static void check_value_from(struct field_errors *e, const struct field_path *p,
 
 void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
-    size_t i = 0;
-
-    json_each(variable, list)
+    field_each(variable, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(variable, "name"));
         const cJSON *from = json_get(variable, "valueFrom");
 
@@ -265,11 +262,9 @@ void validate_file_variables(struct field_errors *e, const struct field_path *p,
 void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
     static const char *const sources[] = {"configMapRef", "secretRef"};
-    size_t i = 0;
 
-    json_each(from, list)
+    field_each(from, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str prefix = json_str(json_get(from, "prefix"));
         size_t n = 0;
 

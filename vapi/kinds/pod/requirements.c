@@ -139,11 +139,9 @@ static void check_claims(struct field_errors *e, const struct field_path *p, con
                          const struct names *claims)
 {
     struct names seen = {.arena = e->arena}, whole = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(claim, list)
+    field_each(claim, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(claim, "name"));
         struct str request = json_str(json_get(claim, "request")), key = name;
 

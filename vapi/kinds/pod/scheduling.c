@@ -35,15 +35,13 @@ static void check_expression(struct field_errors *e, const struct field_path *p,
                              const cJSON *expression, bool strict)
 {
     const cJSON *values = json_get(expression, "values");
-    const struct field_path *list = FIELD(p, "values");
-    size_t i = 0;
 
     check_node_values(e, p, json_str(json_get(expression, "operator")), values);
     check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(expression, "key")));
     if (!strict)
         return;
-    json_each(value, values)
-        check_rule(e, FIELD_INDEX(list, i++), NAME_LABEL_VALUE, json_str(value));
+    field_each(value, at, FIELD(p, "values"), values)
+        check_rule(e, at, NAME_LABEL_VALUE, json_str(value));
 }
 
 static void check_field(struct field_errors *e, const struct field_path *p, const cJSON *field)
@@ -51,7 +49,6 @@ static void check_field(struct field_errors *e, const struct field_path *p, cons
     const cJSON *values = json_get(field, "values");
     struct str op = json_str(json_get(field, "operator")), key = json_str(json_get(field, "key"));
     const struct field_path *list = FIELD(p, "values");
-    size_t i = 0;
 
     if (!str_eqc(op, "In") && !str_eqc(op, "NotIn"))
         field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
@@ -63,21 +60,15 @@ static void check_field(struct field_errors *e, const struct field_path *p, cons
         field_invalid_str(e, FIELD(p, "key"), key, "not a valid field selector key");
         return;
     }
-    json_each(value, values)
-        check_rule(e, FIELD_INDEX(list, i++), NAME_DNS1123_SUBDOMAIN, json_str(value));
+    field_each(value, at, list, values) check_rule(e, at, NAME_DNS1123_SUBDOMAIN, json_str(value));
 }
 
 static void check_term(struct field_errors *e, const struct field_path *p, const cJSON *term,
                        bool strict)
 {
-    const struct field_path *expressions = FIELD(p, "matchExpressions");
-    const struct field_path *fields = FIELD(p, "matchFields");
-    size_t i = 0;
-
-    json_each(expression, json_get(term, "matchExpressions"))
-        check_expression(e, FIELD_INDEX(expressions, i++), expression, strict);
-    i = 0;
-    json_each(field, json_get(term, "matchFields")) check_field(e, FIELD_INDEX(fields, i++), field);
+    member_each(expression, at, p, term, "matchExpressions")
+        check_expression(e, at, expression, strict);
+    member_each(field, at, p, term, "matchFields") check_field(e, at, field);
 }
 
 void validate_node_selector(struct field_errors *e, const struct field_path *p,
@@ -85,11 +76,10 @@ void validate_node_selector(struct field_errors *e, const struct field_path *p,
 {
     const struct field_path *list = FIELD(p, "nodeSelectorTerms");
     const cJSON *terms = json_get(selector, "nodeSelectorTerms");
-    size_t i = 0;
 
     if (!json_count(terms))
         field_required(e, list, "must have at least one node selector term");
-    json_each(term, terms) check_term(e, FIELD_INDEX(list, i++), term, true);
+    field_each(term, at, list, terms) check_term(e, at, term, true);
 }
 
 /* ---- label keys beside a selector ---- */
@@ -97,15 +87,13 @@ void validate_node_selector(struct field_errors *e, const struct field_path *p,
 static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *keys,
                        const cJSON *selector)
 {
-    size_t i = 0;
-
     if (!json_count(keys))
         return;
     if (!selector) {
         field_forbidden(e, p, "must not be specified when labelSelector is not set");
         return;
     }
-    json_each(key, keys) check_rule(e, FIELD_INDEX(p, i++), NAME_QUALIFIED, json_str(key));
+    field_each(key, at, p, keys) check_rule(e, at, NAME_QUALIFIED, json_str(key));
 }
 
 /* A key the selector has twice came from here once too often. */

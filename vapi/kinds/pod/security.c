@@ -164,11 +164,9 @@ static void check_sysctls(struct field_errors *e, const struct field_path *p, co
                           const cJSON *spec)
 {
     struct names names = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(sysctl, list)
+    field_each(sysctl, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(sysctl, "name"));
 
         if (!name.n)

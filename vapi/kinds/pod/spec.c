@@ -13,7 +13,7 @@ static const struct field_path METADATA = {.name = "metadata"};
 static void check_dns_names(struct field_errors *e, const struct field_path *p,
                             const cJSON *searches)
 {
-    size_t i = 0, total = 0;
+    size_t total = 0;
 
     if (json_count(searches) > 32)
         field_invalid(e, p, searches, "must not have more than 32 search paths");
@@ -22,9 +22,8 @@ static void check_dns_names(struct field_errors *e, const struct field_path *p,
         field_invalid(e, p, searches,
                       "must not have more than 2048 characters (including spaces) in the search "
                       "list");
-    json_each(search, searches)
+    field_each(search, at, p, searches)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(search);
 
         if (str_eqc(name, "."))
@@ -50,7 +49,7 @@ static void check_dns(struct field_errors *e, const struct field_path *p, const 
     }
     if (json_count(servers) > 3)
         field_invalid(e, list, servers, "must not have more than 3 nameservers");
-    json_each(server, servers) check_ip(e, FIELD_INDEX(list, i++), json_str(server));
+    field_each(server, at, list, servers) check_ip(e, at, json_str(server));
     check_dns_names(e, FIELD(p, "searches"), json_get(config, "searches"));
     i = 0;
     json_each(option, json_get(config, "options"))
@@ -64,11 +63,9 @@ static void check_dns(struct field_errors *e, const struct field_path *p, const 
 static void check_scheduling_gates(const struct check *c)
 {
     struct names names = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(gate, c->value)
+    field_each(gate, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str name = json_str(json_get(gate, "name"));
 
         check_rule(c->e, at, NAME_QUALIFIED, name);
@@ -100,11 +97,9 @@ static const struct rule CLAIM[] = {
 static void check_claims(struct field_errors *e, const struct field_path *p, const cJSON *claims)
 {
     struct names names = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(claim, claims)
+    field_each(claim, at, p, claims)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(claim, "name"));
 
         if (check_given(e, FIELD(at, "name"), name)) {
@@ -129,11 +124,9 @@ static void check_host_network(struct field_errors *e, const struct field_path *
     json_each(container, json_get(spec, "containers"))
     {
         const struct field_path *at = FIELD_INDEX(list, i++), *ports = FIELD(at, "ports");
-        size_t k = 0;
 
-        json_each(port, json_get(container, "ports"))
+        field_each(port, here, ports, json_get(container, "ports"))
         {
-            const struct field_path *here = FIELD_INDEX(ports, k++);
             const cJSON *host = json_get(port, "hostPort");
             int64_t number = json_i64_at(port, "hostPort", 0);
 
@@ -378,12 +371,8 @@ void validate_pod_template(struct field_errors *e, const struct field_path *p,
 
 static void check_images(struct field_errors *e, const cJSON *spec, const char *list)
 {
-    const struct field_path *p = FIELD(&SPEC, list);
-    size_t i = 0;
-
-    json_each(container, json_get(spec, list))
+    member_each(container, at, &SPEC, spec, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str image = json_str(json_get(container, "image"));
 
         if (str_trim(image).n != image.n)
@@ -405,12 +394,9 @@ static void check_tokens(struct field_errors *e, const cJSON *spec)
         const struct field_path *at = FIELD_INDEX(volumes, i++),
                                 *projected = FIELD(at, "projected");
         const struct field_path *sources = FIELD(projected, "sources");
-        size_t k = 0;
 
-        json_each(source, json_path(volume, "projected.sources"))
+        field_each(source, here, sources, json_path(volume, "projected.sources"))
         {
-            const struct field_path *here = FIELD_INDEX(sources, k++);
-
             if (json_get(source, "serviceAccountToken"))
                 field_forbidden(e, FIELD(here, "serviceAccountToken"),
                                 "must not be specified when serviceAccountName is not set");

@@ -123,14 +123,11 @@ static void check_tolerations(struct field_errors *e, const cJSON *now, const cJ
 
 static void check_gates(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
-    const struct field_path *p = FIELD(&SPEC, "schedulingGates");
     struct names former = {.arena = e->arena};
-    size_t i = 0;
 
     names_add_members(&former, before, "name");
-    json_each(gate, now)
+    field_each(gate, at, FIELD(&SPEC, "schedulingGates"), now)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(gate, "name"));
 
         if (!names_has(&former, name))
@@ -182,7 +179,6 @@ static void check_node_affinity(struct field_errors *e, const cJSON *now, const 
     const cJSON *a = json_path(now, WHEN_REQUIRED ".nodeSelectorTerms");
     const cJSON *b = json_path(before, WHEN_REQUIRED ".nodeSelectorTerms");
     const cJSON *term = json_first(a);
-    size_t i = 0;
 
     if (!json_count(b))
         return;
@@ -191,9 +187,8 @@ static void check_node_affinity(struct field_errors *e, const cJSON *now, const 
                       "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
         return;
     }
-    json_each(old, b)
+    field_each(old, at, terms, b)
     {
-        const struct field_path *at = FIELD_INDEX(terms, i++);
         bool empty = !json_count(old) && json_count(term);
 
         if (empty || !extends(term, old, "matchExpressions") || !extends(term, old, "matchFields"))
@@ -301,12 +296,9 @@ void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *
 static void check_conditions(struct field_errors *e, const cJSON *conditions)
 {
     static const char *const ours[] = {"PodScheduled", "Ready", "Initialized", NULL};
-    const struct field_path *p = FIELD(&STATUS, "conditions");
-    size_t i = 0;
 
-    json_each(c, conditions)
+    field_each(c, at, FIELD(&STATUS, "conditions"), conditions)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str type = json_str(json_get(c, "type"));
         const cJSON *generation = json_get(c, "observedGeneration");
 
@@ -362,12 +354,10 @@ static void check_addresses(struct field_errors *e, const char *name, const cJSO
 {
     const struct field_path *p = FIELD(&STATUS, name);
     struct names known = {.arena = e->arena};
-    size_t i = 0;
 
     names_add_members(&known, old, "ip");
-    json_each(address, list)
+    field_each(address, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str ip = json_str(json_get(address, "ip"));
 
         if (!names_has(&known, ip))
@@ -418,14 +408,11 @@ static void check_users(struct field_errors *e, const char *key, const cJSON *po
 
 static void check_claim_statuses(struct field_errors *e, const cJSON *list, const cJSON *claims)
 {
-    const struct field_path *p = FIELD(&STATUS, "resourceClaimStatuses");
     struct names known = {.arena = e->arena}, seen = known;
-    size_t i = 0;
 
     names_add_members(&known, claims, "name");
-    json_each(status, list)
+    field_each(status, at, FIELD(&STATUS, "resourceClaimStatuses"), list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         const cJSON *claim = given(status, "resourceClaimName");
         struct str name = json_str(json_get(status, "name"));
 

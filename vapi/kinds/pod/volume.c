@@ -168,14 +168,10 @@ static const struct {
 static void check_projected(struct field_errors *e, const struct field_path *p, const cJSON *source)
 {
     struct projection j = {e, p, {.arena = e->arena}};
-    const struct field_path *list = FIELD(p, "sources");
-    size_t i = 0;
 
     check_file_mode(e, FIELD(p, "defaultMode"), json_get(source, "defaultMode"));
-    json_each(one, json_get(source, "sources"))
+    member_each(one, at, p, source, "sources")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
-
         for (size_t k = 0; k < COUNT(PROJECTIONS); k++) {
             const cJSON *part = json_get(one, PROJECTIONS[k].name);
 
@@ -297,16 +293,14 @@ void validate_volumes(struct field_errors *e, const struct field_path *p, const 
                       const struct pod_rules *rules, struct names *ret)
 {
     struct names made = {.arena = e->arena};
-    size_t i = 0;
 
     json_each(volume, volumes)
     {
         if (rules->name.n && json_get(volume, "ephemeral"))
             names_add(&made, made_claim(e->arena, rules, json_str(json_get(volume, "name"))), NULL);
     }
-    json_each(volume, volumes)
+    field_each(volume, at, p, volumes)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         const cJSON *claim = json_path(volume, "persistentVolumeClaim.claimName");
         struct str name = json_str(json_get(volume, "name"));
         size_t before = e->n;

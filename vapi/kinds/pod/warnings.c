@@ -63,11 +63,8 @@ static void warn_expressions(const struct warner *w, const struct field_path *p,
 
 void warn_node_terms(const struct warner *w, const struct field_path *p, const cJSON *selector)
 {
-    AT(list, p, "nodeSelectorTerms");
-    size_t i = 0;
-
-    json_each(term, json_get(selector, "nodeSelectorTerms")) warn_expressions(
-        w, FIELD(FIELD_INDEX(list, i++), "matchExpressions"), json_get(term, "matchExpressions"));
+    member_each(term, at, p, selector, "nodeSelectorTerms")
+        warn_expressions(w, FIELD(at, "matchExpressions"), json_get(term, "matchExpressions"));
 }
 
 /* ---- pods: scheduling ---- */
@@ -76,8 +73,6 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
 {
     const cJSON *affinity = json_path(spec, "affinity.nodeAffinity");
     AT(node, FIELD(p, "affinity"), "nodeAffinity");
-    AT(spread, p, "topologySpreadConstraints");
-    size_t i = 0;
 
     json_each(label, json_get(spec, "nodeSelector"))
     {
@@ -88,9 +83,8 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
     }
     warn_node_terms(w, FIELD(node, "requiredDuringSchedulingIgnoredDuringExecution"),
                     json_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution"));
-    json_each(constraint, json_get(spec, "topologySpreadConstraints"))
+    member_each(constraint, at, p, spec, "topologySpreadConstraints")
     {
-        const struct field_path *at = FIELD_INDEX(spread, i++);
         struct str key = json_str(json_get(constraint, "topologyKey"));
         const char *text = deprecated_label(key);
 
@@ -158,12 +152,8 @@ void warn_claim_spec(const struct warner *w, const struct field_path *p, const c
 
 static void warn_volumes(const struct warner *w, const struct field_path *p, const cJSON *spec)
 {
-    AT(list, p, "volumes");
-    size_t i = 0;
-
-    json_each(volume, json_get(spec, "volumes"))
+    member_each(volume, at, p, spec, "volumes")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
         const cJSON *claim = json_path(volume, "ephemeral.volumeClaimTemplate");
 
         warn_volume_source(w, at, volume, true);
@@ -197,11 +187,9 @@ static void warn_duplicates(const struct warner *w, const struct field_path *p, 
 static void warn_env(const struct warner *w, const struct field_path *p, const cJSON *list)
 {
     struct names seen = {.arena = w->arena};
-    size_t i = 0;
 
-    json_each(item, list)
+    field_each(item, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(item, "name")),
                    value = json_str(json_get(item, "value"));
         struct str self;
@@ -264,11 +252,9 @@ static void warn_host_ip(const struct warner *w, const struct field_path *at, co
 static void warn_ports(struct port_warner *s, const struct field_path *p, const cJSON *list)
 {
     struct arena *a = s->w->arena;
-    size_t i = 0;
 
-    json_each(port, list)
+    field_each(port, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(port, "name")), key = port_key(a, port);
         const cJSON *other = names_get(&s->ports, key), *named = names_get(&s->names, name);
         cJSON *met = json_new_array(a);
@@ -357,10 +343,7 @@ static void warn_spec(const struct warner *w, const struct field_path *p, const 
     warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "memory");
     warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "ephemeral-storage");
     for (size_t i = 0; i < COUNT(lists); i++) {
-        size_t k = 0;
-
-        json_each(container, json_get(spec, lists[i]))
-            warn_container(&s, FIELD_INDEX(FIELD(p, lists[i]), k++), container);
+        member_each(container, at, p, spec, lists[i]) warn_container(&s, at, container);
     }
     if (json_i64_at(spec, "terminationGracePeriodSeconds", 0) < 0)
         warn_at(w, FIELD(p, "terminationGracePeriodSeconds"),

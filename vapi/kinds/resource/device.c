@@ -236,11 +236,9 @@ void check_request_name(struct field_errors *e, const struct field_path *p, stru
 void check_request_refs(struct field_errors *e, const struct field_path *p, const cJSON *list,
                         const struct names *known)
 {
-    size_t i = 0;
-
     if (!check_list_size(e, p, list, MAX_REQUESTS))
         return;
-    json_each(name, list) check_request_name(e, FIELD_INDEX(p, i++), json_str(name), known);
+    field_each(name, at, p, list) check_request_name(e, at, json_str(name), known);
     check_unique(e, p, list, NULL);
 }
 
@@ -268,23 +266,19 @@ void check_claim_devices(struct field_errors *e, const struct field_path *p, con
     const cJSON *requests = json_get(devices, "requests"), *config = json_get(devices, "config");
     const cJSON *constraints = json_get(devices, "constraints");
     struct names known = request_names(e->arena, requests);
-    size_t i = 0, k = 0, n = 0;
 
     if (check_list_size(e, FIELD(p, "requests"), requests, MAX_REQUESTS)) {
-        json_each(request, requests)
-            check_request(e, FIELD_INDEX(FIELD(p, "requests"), i++), request);
+        field_each(request, at, FIELD(p, "requests"), requests) check_request(e, at, request);
         check_unique(e, FIELD(p, "requests"), requests, "name");
     }
     if (check_list_size(e, FIELD(p, "constraints"), constraints, MAX_CONSTRAINTS)) {
-        json_each(constraint, constraints)
-            check_constraint(e, FIELD_INDEX(FIELD(p, "constraints"), k++), constraint, &known);
+        field_each(constraint, at, FIELD(p, "constraints"), constraints)
+            check_constraint(e, at, constraint, &known);
     }
     if (!check_list_size(e, FIELD(p, "config"), config, MAX_CONFIG))
         return;
-    json_each(item, config)
+    field_each(item, at, FIELD(p, "config"), config)
     {
-        const struct field_path *at = FIELD_INDEX(FIELD(p, "config"), n++);
-
         check_request_refs(e, FIELD(at, "requests"), json_get(item, "requests"), &known);
         check_device_config(e, at, item);
     }
@@ -319,11 +313,9 @@ void defaults_device_claim(struct arena *a, cJSON *spec)
 static void check_condition_names(struct field_errors *e, const struct field_path *p,
                                   const cJSON *list)
 {
-    size_t i = 0;
-
     if (!check_list_size(e, p, list, MAX_BINDING))
         return;
-    json_each(name, list) check_rule(e, FIELD_INDEX(p, i++), NAME_QUALIFIED, json_str(name));
+    field_each(name, at, p, list) check_rule(e, at, NAME_QUALIFIED, json_str(name));
 }
 
 void check_binding_conditions(struct field_errors *e, const struct field_path *p,

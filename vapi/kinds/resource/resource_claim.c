@@ -149,15 +149,12 @@ static void validate_resource_claim_status(struct field_errors *e, const cJSON *
     struct names known = request_names(e->arena, json_path(object, "spec.devices.requests"));
     struct names allocated = {.arena = e->arena}, seen = {.arena = e->arena};
     AT(p, NULL, "status");
-    size_t i = 0;
 
     check_reserved(e, FIELD(p, "reservedFor"), status);
     json_each(result, json_path(allocation, "devices.results"))
         names_add(&allocated, device_id(e->arena, result), result);
-    json_each(device, json_get(status, "devices"))
+    member_each(device, at, p, status, "devices")
     {
-        const struct field_path *at = FIELD_INDEX(FIELD(p, "devices"), i++);
-
         rules_check_value(e, at, device, &allocated, DEVICE_STATUS, COUNT(DEVICE_STATUS));
         if (!names_add(&seen, device_id(e->arena, device), device))
             field_duplicate(e, at, json_new_string(e->arena, device_id(e->arena, device)));

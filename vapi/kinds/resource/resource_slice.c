@@ -229,12 +229,9 @@ static void check_values_policy(struct field_errors *e, const struct field_path 
 {
     const cJSON *before = NULL;
     bool found = false;
-    size_t i = 0;
 
-    json_each(value, values)
+    field_each(value, at, p, values)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (before && quantity_cmp(amount(before), amount(value)) > 0)
             field_invalid(e, at, value, "values must be sorted in ascending order");
         if (quantity_cmp(amount(value), amount(capacity)) > 0)
@@ -289,13 +286,11 @@ static void check_counter_sets(struct field_errors *e, const struct field_path *
                                const cJSON *list, const char *key, size_t most)
 {
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
     if (!check_list_size(e, p, list, most))
         return;
-    json_each(set, list)
+    field_each(set, at, p, list)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
         struct str name = json_str(json_get(set, key));
 
         if (check_given(e, FIELD(at, key), name))

@@ -342,7 +342,6 @@ static void check_requirement(struct field_errors *e, const struct field_path *p
 {
     struct str op = json_str(json_get(requirement, "operator"));
     const cJSON *values = json_get(requirement, "values");
-    size_t i = 0;
 
     if (str_eqc(op, "In") || str_eqc(op, "NotIn")) {
         if (!json_count(values))
@@ -356,21 +355,18 @@ static void check_requirement(struct field_errors *e, const struct field_path *p
         field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
     }
     check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(requirement, "key")));
-    json_each(value, values)
-        check_rule(e, FIELD_INDEX(FIELD(p, "values"), i++), NAME_LABEL_VALUE, json_str(value));
+    field_each(value, at, FIELD(p, "values"), values)
+        check_rule(e, at, NAME_LABEL_VALUE, json_str(value));
 }
 
 void validate_label_selector(struct field_errors *e, const struct field_path *p,
                              const cJSON *selector)
 {
-    const struct field_path *list = FIELD(p, "matchExpressions");
-    size_t i = 0;
-
     if (!selector)
         return;
     validate_labels(e, FIELD(p, "matchLabels"), json_get(selector, "matchLabels"));
-    json_each(requirement, json_get(selector, "matchExpressions"))
-        check_requirement(e, FIELD_INDEX(list, i++), requirement);
+    member_each(requirement, at, p, selector, "matchExpressions")
+        check_requirement(e, at, requirement);
 }
 
 /* ---- conditions ---- */
@@ -420,12 +416,9 @@ void validate_conditions(struct field_errors *e, const struct field_path *p,
                          const cJSON *conditions)
 {
     struct names types = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(condition, conditions)
+    field_each(condition, at, p, conditions)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         if (!names_add(&types, json_str(json_get(condition, "type")), condition))
             field_duplicate(e, FIELD(at, "type"), json_get(condition, "type"));
         check_condition(e, at, condition);

@@ -13,6 +13,14 @@
 
 #define NEGATIVE  "must be greater than or equal to 0"
 #define IMMUTABLE "field is immutable"
+/* Items of a list, each with its path under up, which lasts as long as its turn. */
+#define field_each(item, at, up, list)                                                             \
+    for (struct field_path at##_of = {.parent = (up), .is_index = true}, *at = &at##_of; at;       \
+         at = NULL)                                                                                \
+        for (cJSON *item = json_first(list); item; item = item->next, at##_of.index++)
+/* The same of the list that is a member of object, which is at up. */
+#define member_each(item, at, up, object, name)                                                    \
+    field_each(item, at, FIELD(up, name), json_get(object, name))
 /* Errors in words with values in them. */
 #define field_invalid_printf(e, p, value, ...)                                                     \
     field_invalid(e, p, value, problem_printf((e)->arena, __VA_ARGS__))

@@ -53,9 +53,7 @@ bool check_user_id(struct field_errors *e, const struct field_path *p, const cJS
 
 void check_user_ids(struct field_errors *e, const struct field_path *p, const cJSON *list)
 {
-    size_t i = 0;
-
-    json_each(id, list) check_user_id(e, FIELD_INDEX(p, i++), id);
+    field_each(id, at, p, list) check_user_id(e, at, id);
 }
 
 bool check_port(struct field_errors *e, const struct field_path *p, const cJSON *number)

@@ -34,11 +34,9 @@ static void driver_prepare_update(struct arena *a, cJSON *driver, const cJSON *o
 static void check_audience(const struct check *c)
 {
     struct names audiences = {.arena = c->e->arena};
-    size_t i = 0;
 
-    json_each(token, c->value)
+    field_each(token, at, c->at, c->value)
     {
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
         struct str audience = json_str(json_get(token, "audience"));
 
         if (!names_add(&audiences, audience, token))

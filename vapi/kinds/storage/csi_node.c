@@ -46,14 +46,10 @@ static void check_driver_kept(struct field_errors *e, const cJSON *driver, const
 static void csi_node_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
     struct names names = {.arena = e->arena}, before = {.arena = e->arena};
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "drivers");
     const cJSON *drivers = json_path(object, "spec.drivers");
-    size_t i = 0;
 
-    json_each(driver, drivers)
+    field_each(driver, at, FIELD(FIELD(NULL, "spec"), "drivers"), drivers)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         rules_check_value(e, at, driver, NULL, DRIVER, COUNT(DRIVER));
         if (!names_add(&names, json_str(json_get(driver, "name")), driver))
             field_duplicate(e, FIELD(at, "name"), json_get(driver, "name"));

@@ -21,12 +21,9 @@ static const struct rule REQUIREMENT[] = {
 static void check_topology(struct field_errors *e, const struct field_path *p, const cJSON *term)
 {
     struct names keys = {.arena = e->arena};
-    AT(list, p, "matchLabelExpressions");
-    size_t i = 0;
 
-    json_each(requirement, json_get(term, "matchLabelExpressions"))
+    member_each(requirement, at, p, term, "matchLabelExpressions")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++);
         const cJSON *key = json_get(requirement, "key");
 
         rules_check_value(e, at, requirement, NULL, REQUIREMENT, COUNT(REQUIREMENT));
@@ -81,12 +78,9 @@ static void check_topologies(struct field_errors *e, const struct field_path *p,
                              const cJSON *topologies)
 {
     struct names seen = {.arena = e->arena};
-    size_t i = 0;
 
-    json_each(term, topologies)
+    field_each(term, at, p, topologies)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
         check_topology(e, at, term);
         /* Upstream finds a term without expressions in the places it has not filled yet. */
         if (!names_add(&seen, term_text(e->arena, term), term) ||
