@@ -43,6 +43,12 @@ static bool test_short(struct field_errors *e, const struct field_path *p, struc
     return text.n <= 1;
 }
 
+static void check_below(const struct check *c, const struct rule *r)
+{
+    if (json_count(c->value) >= (size_t)r->high)
+        field_invalid(c->e, c->at, NULL, r->words);
+}
+
 /* A row, an object, the object before (NULL: a create), and the errors. */
 static const struct {
     const char *name;
@@ -58,6 +64,10 @@ static const struct {
     {"some there", SOME("a", ""), "{\"a\":[1]}", NULL, ""},
     {"forbidden", FORBIDDEN("a", "not here"), "{\"a\":0}", NULL, "Forbidden: not here a;"},
     {"forbidden null", FORBIDDEN("a", "not here"), "{\"a\":null}", NULL, ""},
+    {"invalid", INVALID("a", "not this"), "{\"a\":0}", NULL, "Invalid value: 0: not this a;"},
+    {"invalid absent", INVALID("a", "not this"), "{}", NULL, ""},
+    {"not blank", NOT_BLANK("a", "why"), "{\"a\":\" \\t\"}", NULL, "Required value: why a;"},
+    {"not blank, not trimmed", NOT_BLANK("a", ""), "{\"a\":\" x\"}", NULL, ""},
     {"enum absent", ENUM("a", COLOURS), "{}", NULL, "Required value a;"},
     {"enum wrong", ENUM("a", COLOURS), "{\"a\":\"x\"}", NULL,
      "Unsupported value: \"x\": supported values: \"Blue\", \"Red\" a;"},
@@ -75,6 +85,8 @@ static const struct {
     {"each enum of a list", EACH_ENUM_LIST("a", COLOURS), "{\"a\":[\"x\"]}", NULL,
      "Unsupported value: \"x\": supported values: \"Blue\", \"Red\" a;"},
     {"name absent", NAME("a", PATH_SEGMENT), "{}", NULL, "Required value a;"},
+    {"name absent, said", NAME_SAID("a", PATH_SEGMENT, "why"), "{}", NULL,
+     "Required value: why a;"},
     {"name wrong", NAME("a", PATH_SEGMENT), "{\"a\":\"..\"}", NULL,
      "Invalid value: \"..\": may not be '..' a;"},
     {"name if set", NAME_IF_SET("a", PATH_SEGMENT), "{\"a\":\"\"}", NULL, ""},
@@ -110,6 +122,15 @@ static const struct {
     {"items", MAX_ITEMS("a", 1), "{\"a\":[1,2]}", NULL, "Too many: 2: must have at most 1 item a;"},
     {"unique", UNIQUE("a", NULL), "{\"a\":[\"x\",\"y\",\"x\"]}", NULL,
      "Duplicate value: \"x\" a[2];"},
+    {"unique keys", UNIQUE("a", "k"), "{\"a\":[{\"k\":\"x\"},{},{\"k\":\"x\"},{}]}", NULL,
+     "Duplicate value: \"x\" a[2];Duplicate value: \"\" a[3];"},
+    {"once", EACH("a", ONCE("k"), GIVEN("n")), "{\"a\":[{\"k\":\"x\"},{\"k\":\"x\",\"n\":\"y\"}]}",
+     NULL, "Required value a[0].n;Duplicate value: \"x\" a[1].k;"},
+    {"once in each list", EACH("a", EACH(NULL, ONCE(NULL))),
+     "{\"a\":[[\"x\"],[\"x\"],[\"\",\"\"]]}", NULL, "Duplicate value: \"\" a[2][1];"},
+    {"once if set", EACH("a", ONCE_IF_SET("k")),
+     "{\"a\":[{},{\"k\":\"\"},{\"k\":\"x\"},{\"k\":\"x\"}]}", NULL,
+     "Duplicate value: \"x\" a[3].k;"},
     {"fixed", FIXED("a"), "{\"a\":1}", "{\"a\":2}", "Invalid value: 1: field is immutable a;"},
     {"fixed of a create", FIXED("a"), "{\"a\":1}", NULL, ""},
     {"fixed null", FIXED("a"), "{\"a\":null}", "{}", ""},
@@ -118,6 +139,11 @@ static const struct {
     {"all fixed", ALL_FIXED("s", "a", "b"), "{\"s\":{\"b\":1}}", "{\"s\":{}}",
      "Invalid value: 1: field is immutable s.b;"},
     {"fixed, forbidden", FIXED_ELSE_FORBIDDEN("a", "no"), "{\"a\":1}", "{}", "Forbidden: no a;"},
+    {"fixed once set", FIXED_ONCE_SET("a", "no"), "{\"a\":\"y\"}", "{\"a\":\"x\"}",
+     "Forbidden: no a;"},
+    {"fixed once it has items", FIXED_ONCE_SET("a", "no"), "{}", "{\"a\":[1]}", "Forbidden: no a;"},
+    {"fixed once set, not set", FIXED_ONCE_SET("a", "no"), "{\"a\":\"y\"}", "{\"a\":\"\"}", ""},
+    {"fixed once set, a create", FIXED_ONCE_SET("a", "no"), "{\"a\":\"y\"}", NULL, ""},
     {"within", WITHIN("s", ALL(INNER)), "{\"s\":{\"n\":-1}}", NULL,
      "Invalid value: -1: must be greater than or equal to 0 s.n;Required value s.name;"},
     {"within nothing", WITHIN("s", ALL(INNER)), "{}", NULL, ""},
@@ -184,9 +210,13 @@ static const struct {
      "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character "
      "(e.g. 'example.com', regex used for validation is "
      "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*') a;"},
-    {"unique of at most", UNIQUE_OF_AT_MOST("a", 2), "{\"a\":[\"x\",\"x\"]}", NULL,
+    {"unique of at most", UNIQUE_OF_AT_MOST("a", 2, NULL), "{\"a\":[\"x\",\"x\"]}", NULL,
      "Duplicate value: \"x\" a[1];"},
-    {"unique of too many", UNIQUE_OF_AT_MOST("a", 1), "{\"a\":[\"x\",\"x\"]}", NULL, ""},
+    {"unique of too many", UNIQUE_OF_AT_MOST("a", 1, NULL), "{\"a\":[\"x\",\"x\"]}", NULL, ""},
+    {"unique keys of at most", UNIQUE_OF_AT_MOST("a", 2, "k"),
+     "{\"a\":[{\"k\":\"x\"},{\"k\":\"x\"}]}", NULL, "Duplicate value: \"x\" a[1];"},
+    {"a row of its own", ROW("a", check_below, .high = 2, .words = "many"), "{\"a\":[1,2]}", NULL,
+     "Invalid value: null: many a;"},
     {"check always", CHECK_ALWAYS("a", check_always), "{}", NULL, "Required value: absent a;"},
     {"check of a string", CHECK_STR("a", check_short), "{\"a\":\"xy\"}", NULL,
      "Too long: may not be more than 1 byte a;"},

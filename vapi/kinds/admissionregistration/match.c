@@ -6,20 +6,15 @@
 
 #define MAX_CONDITIONS 64
 
-/* Lists in which "*" must be alone; empty strings are refused unless they name the core group. */
-static void check_wildcard_list(struct field_errors *e, const struct field_path *p,
-                                const cJSON *list, const char *others, bool may_be_empty)
+/* Of lists in which "*" must be alone; others: what else such a list has. */
+static void check_star_alone(const struct check *c, const struct rule *r)
 {
-    if (!json_count(list))
-        field_required(e, p, "");
-    if (json_count(list) > 1 && json_list_has(list, STR("*")))
-        field_invalid_printf(e, p, list, "if '*' is present, must not specify other %s", others);
-    field_each(item, at, p, list)
-    {
-        if (!may_be_empty && !json_str(item).n)
-            field_required(e, at, "");
-    }
+    if (json_count(c->value) > 1 && json_list_has(c->value, STR("*")))
+        field_invalid_printf(c->e, c->at, c->value, "if '*' is present, must not specify other %s",
+                             r->words);
 }
+
+#define STAR_ALONE(path, others) ROW(path, check_star_alone, .words = (others))
 
 /* What of a list of resources was seen so far. */
 struct seen_resources {
@@ -68,28 +63,15 @@ static void check_resources(struct field_errors *e, const struct field_path *p, 
                       "if '*' is present, must not specify other resources without subresources");
 }
 
-static void check_operations(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    if (json_count(list) > 1 && json_list_has(list, STR("*")))
-        field_invalid(e, p, list, "if '*' is present, must not specify other operations");
-}
-
-static void check_groups(const struct check *c)
-{
-    check_wildcard_list(c->e, c->at, c->value, "API groups", true);
-}
-
-static void check_versions(const struct check *c)
-{
-    check_wildcard_list(c->e, c->at, c->value, "API versions", false);
-}
-
 static const struct rule ADMISSION_RULE[] = {
     SOME("operations", ""),
-    CHECK("operations", check_operations),
+    STAR_ALONE("operations", "operations"),
     EACH_ENUM("operations", ENUM_OPERATION_TYPE),
-    CALL("apiGroups", check_groups),
-    CALL("apiVersions", check_versions),
+    SOME("apiGroups", ""),
+    STAR_ALONE("apiGroups", "API groups"),
+    SOME("apiVersions", ""),
+    STAR_ALONE("apiVersions", "API versions"),
+    EACH("apiVersions", GIVEN(NULL)),
     CHECK_ALWAYS("resources", check_resources),
     ENUM_IF_GIVEN("scope", ENUM_SCOPE_TYPE),
 };
@@ -101,32 +83,13 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
 
 /* ---- conditions ---- */
 
-struct str trimmed(struct str s)
-{
-    while (s.n && (s.p[0] == ' ' || (s.p[0] >= '\t' && s.p[0] <= '\r')))
-        s = str_from(s, 1);
-    while (s.n && (s.p[s.n - 1] == ' ' || (s.p[s.n - 1] >= '\t' && s.p[s.n - 1] <= '\r')))
-        s = str_sub(s, 0, s.n - 1);
-    return s;
-}
+static const struct rule MATCH_CONDITIONS[] = {
+    MAX_ITEMS(NULL, MAX_CONDITIONS),
+    EACH(NULL, NOT_BLANK("expression", ""), NAME("name", QUALIFIED), ONCE_IF_SET("name")),
+};
 
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list)
 {
-    struct names seen = {.arena = e->arena};
-
-    if (json_count(list) > MAX_CONDITIONS)
-        field_too_many(e, p, json_count(list), MAX_CONDITIONS);
-    field_each(condition, at, p, list)
-    {
-        struct str name = json_str(json_get(condition, "name"));
-
-        check_given(e, FIELD(at, "expression"),
-                    trimmed(json_str(json_get(condition, "expression"))));
-        if (!check_given(e, FIELD(at, "name"), name))
-            continue;
-        check_rule(e, FIELD(at, "name"), NAME_QUALIFIED, name);
-        if (!names_add(&seen, name, condition))
-            field_duplicate(e, FIELD(at, "name"), json_get(condition, "name"));
-    }
+    rules_check_value(e, p, list, NULL, MATCH_CONDITIONS, COUNT(MATCH_CONDITIONS));
 }

@@ -3,12 +3,7 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
-static void check_expression(const struct check *c)
-{
-    check_given(c->e, c->at, trimmed(json_str(c->value)));
-}
-
-static const struct rule EXPRESSION[] = {CALL("expression", check_expression)};
+static const struct rule EXPRESSION[] = {NOT_BLANK("expression", "")};
 
 /* Upstream shows the name of the member instead of its value. */
 static void check_no_apply(struct field_errors *e, const struct field_path *p, const cJSON *value)

@@ -29,31 +29,15 @@ void policy_binding_defaults(struct arena *a, cJSON *binding)
 
 #define TWO_REFERENCES "name and selector are mutually exclusive"
 
-static void check_resource_names(const struct check *c)
-{
-    struct names seen = {.arena = c->e->arena};
-
-    field_each(name, at, c->at, c->value)
-    {
-        check_rule(c->e, at, NAME_PATH_SEGMENT, json_str(name));
-        if (!names_add(&seen, json_str(name), name))
-            field_duplicate(c->e, at, name);
-    }
-}
-
+/* Upstream's paths have no index. */
 static void check_operations(const struct check *c)
 {
-    static const char *const operations[] = {"*", "CONNECT", "CREATE", "UPDATE", NULL};
-
-    json_each(rule, c->value)
-    {
-        json_each(operation, json_get(rule, "operations"))
-            check_enum_if(c->e, FIELD(c->at, "operations"), operation, operations);
-    }
+    json_each(rule, c->value) json_each(operation, json_get(rule, "operations")) check_enum_if(
+        c->e, FIELD(c->at, "operations"), operation, NAMES("*", "CONNECT", "CREATE", "UPDATE"));
 }
 
 static const struct rule NAMED_RULE[] = {
-    CALL("resourceNames", check_resource_names),
+    EACH("resourceNames", NAME_ALWAYS(NULL, PATH_SEGMENT), ONCE(NULL)),
     CHECK(NULL, validate_admission_rule),
 };
 

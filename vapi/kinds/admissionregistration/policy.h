@@ -14,6 +14,5 @@ extern const struct rule POLICY_BINDING[3];
 void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule);
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
-struct str trimmed(struct str s); /* without white space around it */
 void cell_param_kind(const struct row *r, const struct column *c);
 void cell_param_ref(const struct row *r, const struct column *c);

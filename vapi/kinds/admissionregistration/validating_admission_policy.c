@@ -15,45 +15,12 @@ static void check_filled(struct field_errors *e, const struct field_path *p, con
         field_invalid(e, p, value, "must be non-empty if specified");
 }
 
-static void check_expression(const struct check *c)
-{
-    if (!trimmed(json_str(c->value)).n)
-        field_required(c->e, c->at, "expression is not specified");
-}
-
 static void check_one_line(struct field_errors *e, const struct field_path *p, const cJSON *message)
 {
     struct str text = trimmed(json_str(message));
 
     if (str_find(text, '\n') < text.n || str_find(text, '\r') < text.n)
         field_invalid(e, p, message, "must not contain line breaks");
-}
-
-static void check_audit(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                        struct str policy)
-{
-    struct names seen = {.arena = e->arena};
-
-    if (json_count(list) > MAX_AUDIT_ANNOTATIONS)
-        field_invalid(e, p, list, "must not have more than 20 auditAnnotations");
-    field_each(annotation, at, p, list)
-    {
-        const cJSON *key = json_get(annotation, "key");
-        struct str value = trimmed(json_str(json_get(annotation, "valueExpression")));
-
-        if (policy.n)
-            check_rule(e, FIELD(at, "key"), NAME_QUALIFIED,
-                       arena_printf(e->arena, "%.*s/%.*s", STR_F(policy), STR_F(json_str(key))));
-        else
-            field_invalid_str(e, FIELD(at, "key"), json_str(key),
-                              "requires metadata.name be non-empty");
-        if (!value.n)
-            field_required(e, FIELD(at, "valueExpression"), "valueExpression is not specified");
-        else if (value.n > MAX_AUDIT_EXPRESSION)
-            field_required(e, FIELD(at, "valueExpression"), "must not exceed 5120 bytes in length");
-        if (!names_add(&seen, json_str(key), annotation))
-            field_duplicate(e, FIELD(at, "key"), key);
-    }
 }
 
 static void check_some(const struct check *c)
@@ -65,44 +32,52 @@ static void check_some(const struct check *c)
     field_required(c->e, FIELD(c->at, "auditAnnotations"), NOTHING_TO_CHECK);
 }
 
-static void check_annotations_of(const struct check *c)
+static void check_audit_key(const struct check *c)
 {
-    check_audit(c->e, c->at, c->value, json_str_at(c->object, "metadata.name"));
+    struct str policy = json_str_at(c->object, "metadata.name"), key = json_str(c->value);
+
+    if (policy.n)
+        check_rule(c->e, c->at, NAME_QUALIFIED,
+                   arena_printf(c->e->arena, "%.*s/%.*s", STR_F(policy), STR_F(key)));
+    else
+        field_invalid_str(c->e, c->at, key, "requires metadata.name be non-empty");
+}
+
+static void check_audit_expression(struct field_errors *e, const struct field_path *p,
+                                   struct str expression)
+{
+    if (trimmed(expression).n > MAX_AUDIT_EXPRESSION)
+        field_required(e, p, "must not exceed 5120 bytes in length");
+}
+
+static void check_audit_count(struct field_errors *e, const struct field_path *p, const cJSON *list)
+{
+    if (json_count(list) > MAX_AUDIT_ANNOTATIONS)
+        field_invalid(e, p, list, "must not have more than 20 auditAnnotations");
 }
 
 static const struct rule VALIDATING_RULES[] = {
     ALL(POLICY_MATCH),
     ALL(POLICY_CONDITIONS),
     CALL("spec", check_some),
-    EACH("spec.validations", CALL("expression", check_expression),
+    EACH("spec.validations", NOT_BLANK("expression", "expression is not specified"),
          CHECK("messageExpression", check_filled), CHECK("message", check_filled),
          CHECK("message", check_one_line),
          ENUM_IF_GIVEN("reason", NAMES("Forbidden", "Invalid", "RequestEntityTooLarge"))),
-    CALL("spec.auditAnnotations", check_annotations_of),
+    CHECK("spec.auditAnnotations", check_audit_count),
+    EACH("spec.auditAnnotations", CALL("key", check_audit_key),
+         NOT_BLANK("valueExpression", "valueExpression is not specified"),
+         CHECK_STR("valueExpression", check_audit_expression), ONCE("key")),
 };
 
-static void check_field_ref(const struct check *c)
-{
-    check_given(c->e, c->at, trimmed(json_str(c->value)));
-}
-
 static const struct rule STATUS_RULES[] = {
-    EACH("status.typeChecking.expressionWarnings", GIVEN("warning"),
-         CALL("fieldRef", check_field_ref)),
+    EACH("status.typeChecking.expressionWarnings", GIVEN("warning"), NOT_BLANK("fieldRef", "")),
     CONDITIONS("status.conditions"),
 };
 
-static void check_actions(const struct check *c)
+static void check_deny_or_warn(const struct check *c)
 {
-    struct names seen = {.arena = c->e->arena};
-
-    field_each(action, at, c->at, c->value)
-    {
-        check_enum_if(c->e, at, action, ENUM_VALIDATION_ACTION);
-        if (!names_add(&seen, json_str(action), action))
-            field_duplicate(c->e, at, action);
-    }
-    if (names_has(&seen, STR("Deny")) && names_has(&seen, STR("Warn")))
+    if (json_list_has(c->value, STR("Deny")) && json_list_has(c->value, STR("Warn")))
         field_invalid(c->e, c->at, c->value,
                       "must not contain both Deny and Warn (repeating the same validation failure "
                       "information in the API response and headers serves no purpose)");
@@ -110,7 +85,8 @@ static void check_actions(const struct check *c)
 
 static const struct rule BINDING_RULES[] = {
     ALL(POLICY_BINDING),
-    CALL("spec.validationActions", check_actions),
+    EACH("spec.validationActions", ENUM_IF_GIVEN(NULL, ENUM_VALIDATION_ACTION), ONCE(NULL)),
+    CALL("spec.validationActions", check_deny_or_warn),
     SOME("spec.validationActions", "at least one validation action is required"),
 };
 

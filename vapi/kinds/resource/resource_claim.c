@@ -138,7 +138,7 @@ static const struct rule DEVICE_STATUS[] = {
     CHECK("data", check_raw_object),
     WITHIN("networkData", MAX_LENGTH("interfaceName", 256), MAX_LENGTH("hardwareAddress", 128),
            EACH_OF_AT_MOST("ips", MAX_IPS, CHECK(NULL, check_ip_of_device)),
-           UNIQUE_OF_AT_MOST("ips", MAX_IPS)),
+           UNIQUE_OF_AT_MOST("ips", MAX_IPS, NULL)),
 };
 
 static void validate_resource_claim_status(struct field_errors *e, const cJSON *object,

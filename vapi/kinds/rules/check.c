@@ -85,6 +85,15 @@ struct str lower_case(struct arena *a, struct str s)
     return (struct str){copy, s.n};
 }
 
+struct str trimmed(struct str s)
+{
+    while (s.n && (s.p[0] == ' ' || (s.p[0] >= '\t' && s.p[0] <= '\r')))
+        s = str_from(s, 1);
+    while (s.n && (s.p[s.n - 1] == ' ' || (s.p[s.n - 1] >= '\t' && s.p[s.n - 1] <= '\r')))
+        s = str_sub(s, 0, s.n - 1);
+    return s;
+}
+
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s)
 {

@@ -79,6 +79,7 @@ bool check_no_backsteps(struct field_errors *e, const struct field_path *p, stru
 void check_descending_path(struct field_errors *e, const struct field_path *p, struct str path);
 void check_local_path(struct field_errors *e, const struct field_path *p, struct str path);
 struct str lower_case(struct arena *a, struct str s);
+struct str trimmed(struct str s); /* without white space around it */
 
 /* ---- numbers ---- */
 bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number);

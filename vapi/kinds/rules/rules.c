@@ -47,13 +47,14 @@ RULE_FUNCTION(inside)
 
 RULE_FUNCTION(each)
 {
+    struct names seen = {.arena = c->e->arena};
     struct check item = *c;
-    size_t i = 0;
 
     item.old = NULL;
-    json_each(value, c->value)
+    item.seen = &seen;
+    field_each(value, at, c->at, c->value)
     {
-        item.at = FIELD_INDEX(c->at, i++);
+        item.at = at;
         item.value = value;
         rules_check(&item, r->rows, r->n);
     }
@@ -158,6 +159,18 @@ RULE_FUNCTION(forbidden)
         field_forbidden(c->e, c->at, r->words);
 }
 
+RULE_FUNCTION(invalid)
+{
+    if (c->value)
+        field_invalid(c->e, c->at, c->value, r->words);
+}
+
+RULE_FUNCTION(not_blank)
+{
+    if (!trimmed(json_str(c->value)).n)
+        field_required(c->e, c->at, r->words);
+}
+
 /* ---- enums and names ---- */
 
 static bool is_present(const struct check *c, const struct rule *r)
@@ -253,30 +266,35 @@ RULE_FUNCTION(max_items)
     check_list_size(c->e, c->at, c->value, (size_t)r->high);
 }
 
-static void check_once(const struct check *c, const char *key)
+static void report_repeated(const struct check *c, struct names *seen, const cJSON *value)
 {
-    struct names seen = {.arena = c->e->arena};
-    size_t i = 0;
+    if (!names_add(seen, json_str(value), c->value))
+        field_duplicate(c->e, c->at, value ? value : json_new_string(c->e->arena, STR("")));
+}
 
-    json_each(item, c->value)
-    {
-        const cJSON *name = key ? json_get(item, key) : item;
-        const struct field_path *at = FIELD_INDEX(c->at, i++);
-
-        if (!names_add(&seen, json_str(name), item))
-            field_duplicate(c->e, at, name ? name : json_new_string(c->e->arena, STR("")));
-    }
+RULE_FUNCTION(once)
+{
+    if (r->presence == EVEN_ABSENT || json_str(c->value).n)
+        report_repeated(c, c->seen, c->value);
 }
 
 RULE_FUNCTION(unique)
 {
-    check_once(c, r->words);
+    struct names seen = {.arena = c->e->arena};
+    struct check item = *c;
+
+    field_each(value, at, c->at, c->value)
+    {
+        item.at = at;
+        item.value = value;
+        report_repeated(&item, &seen, r->words ? json_get(value, r->words) : value);
+    }
 }
 
 RULE_FUNCTION(unique_of_at_most)
 {
     if (json_count(c->value) <= (size_t)r->high)
-        check_once(c, NULL);
+        rule_unique(c, r);
 }
 
 /* ---- what an update may not change ---- */
@@ -297,6 +315,12 @@ RULE_FUNCTION(fixed_text)
 {
     if (c->before)
         check_immutable_text(c->e, c->at, c->value, c->old);
+}
+
+RULE_FUNCTION(fixed_once_set)
+{
+    if (c->before && (json_count(c->old) || json_str(c->old).n) && !same_value(c->value, c->old))
+        field_forbidden(c->e, c->at, r->words);
 }
 
 RULE_FUNCTION(fixed_else_forbidden)

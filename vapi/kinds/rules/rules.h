@@ -16,6 +16,7 @@ struct check {
     const struct field_path *at;
     const cJSON *value, *old;     /* old: the same place of the object that an update replaces */
     const cJSON *object, *before; /* the whole object; what an update replaces, or NULL */
+    struct names *seen;           /* of ONCE: what earlier items of the list have */
     const void *context;          /* of the caller of rules_check() */
 };
 
@@ -75,6 +76,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define GIVEN_ELSE(path, words_) RULE(path, given, .words = (words_))
 #define SOME(path, words_)       RULE(path, some, .words = (words_)) /* items or members */
 #define FORBIDDEN(path, words_)  RULE(path, forbidden, .words = (words_))
+#define INVALID(path, words_)    RULE(path, invalid, .words = (words_))   /* whatever it is */
+#define NOT_BLANK(path, words_)  RULE(path, not_blank, .words = (words_)) /* more than space */
 
 /* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
  * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. _GIVEN: required, and
@@ -92,13 +95,14 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define EACH_ENUM_LIST(path, values_) RULE(path, each_enum_list, .values = (values_))
 
 /* A form of names; the suffixes mean the same. */
-#define NAME_WHERE(path, name_, presence_)                                                         \
-    RULE(path, name, .name = (name_), .presence = (presence_), .words = "")
-#define NAME(path, form)          NAME_WHERE(path, NAME_##form, REQUIRE_SET)
-#define NAME_ALWAYS(path, form)   NAME_WHERE(path, NAME_##form, EVEN_ABSENT)
-#define NAME_IF_SET(path, form)   NAME_WHERE(path, NAME_##form, IF_SET)
-#define NAME_IF_GIVEN(path, form) NAME_WHERE(path, NAME_##form, IF_GIVEN)
-#define EACH_NAME(path, form)     EACH(path, NAME_ALWAYS(NULL, form))
+#define NAME_WHERE(path, name_, presence_, words_)                                                 \
+    RULE(path, name, .name = (name_), .presence = (presence_), .words = (words_))
+#define NAME(path, form)             NAME_WHERE(path, NAME_##form, REQUIRE_SET, "")
+#define NAME_SAID(path, form, words) NAME_WHERE(path, NAME_##form, REQUIRE_SET, words)
+#define NAME_ALWAYS(path, form)      NAME_WHERE(path, NAME_##form, EVEN_ABSENT, NULL)
+#define NAME_IF_SET(path, form)      NAME_WHERE(path, NAME_##form, IF_SET, NULL)
+#define NAME_IF_GIVEN(path, form)    NAME_WHERE(path, NAME_##form, IF_GIVEN, NULL)
+#define EACH_NAME(path, form)        EACH(path, NAME_ALWAYS(NULL, form))
 
 /* Numbers; absent ones are right unless it says otherwise. NONNEGATIVES: of members of path. */
 #define NONNEGATIVE(path)        TEST(path, check_nonnegative)
@@ -138,6 +142,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define FIXED(path)                        RULE(path, fixed)
 #define FIXED_TEXT(path)                   RULE(path, fixed_text) /* absent is shown as "" */
 #define FIXED_ELSE_FORBIDDEN(path, words_) RULE(path, fixed_else_forbidden, .words = (words_))
+/* Not from something to something else. */
+#define FIXED_ONCE_SET(path, words_) RULE(path, fixed_once_set, .words = (words_))
 
 #define LABELS(path)         CHECK_ALWAYS(path, validate_labels)
 #define LABEL_SELECTOR(path) CHECK_ALWAYS(path, validate_label_selector)
@@ -161,9 +167,18 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* Of a create, or of an update that changes the value: what was accepted once stays so. */
 #define CHANGED(path, ...) RULE(path, changed, ROWS_INSIDE(__VA_ARGS__))
 /* Strings of a list, or members `key` of its items, each once; reported at the item. */
-#define UNIQUE(path, key)             RULE(path, unique, .words = (key))
-#define UNIQUE_OF_AT_MOST(path, most) RULE(path, unique_of_at_most, .high = (most))
+#define UNIQUE(path, key) RULE(path, unique, .words = (key))
+#define UNIQUE_OF_AT_MOST(path, most, key)                                                         \
+    RULE(path, unique_of_at_most, .high = (most), .words = (key))
+/* In rows of EACH: no earlier item has this; one such row a list. */
+#define ONCE(path)        RULE(path, once, .presence = EVEN_ABSENT)
+#define ONCE_IF_SET(path) RULE(path, once, .presence = IF_SET)
 
+/* A function that takes its row, for what sets the uses of one function apart. */
+#define ROW(path_, function, ...)                                                                  \
+    {                                                                                              \
+        .path = (path_), .check = (function), __VA_ARGS__                                          \
+    }
 /* Logic across fields. CALL sees the member, its old value and the object, also when it is absent;
  * CHECK only a value that is there. */
 #define CALL(path, function)  RULE(path, call, .call = (function))
@@ -180,10 +195,11 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CHECK_EACH(path, function)     EACH(path, CHECK_ALWAYS(NULL, function))
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
 
-rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_enum,
-    rule_each_enum_list, rule_name, rule_nonnegatives, rule_range, rule_range_else,
-    rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length, rule_max_items, rule_fixed,
-    rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden, rule_within, rule_inside, rule_each,
-    rule_each_of_at_most, rule_when, rule_on_create, rule_on_update, rule_changed, rule_unique,
-    rule_unique_of_at_most, rule_call, rule_call_value, rule_call_always, rule_test_value,
-    rule_call_str, rule_test_str, rule_given_str;
+rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_invalid,
+    rule_not_blank, rule_enum, rule_each_enum_list, rule_name, rule_nonnegatives, rule_range,
+    rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
+    rule_max_items, rule_fixed, rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden,
+    rule_fixed_once_set, rule_within, rule_inside, rule_each, rule_each_of_at_most, rule_when,
+    rule_on_create, rule_on_update, rule_changed, rule_unique, rule_unique_of_at_most, rule_once,
+    rule_call, rule_call_value, rule_call_always, rule_test_value, rule_call_str, rule_test_str,
+    rule_given_str;
