@@ -168,16 +168,6 @@ static void check_pod_names(const struct check *c)
                              STR_F(last));
 }
 
-static void take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
-{
-    const cJSON *value = json_get(from, key);
-
-    if (value)
-        json_set(a, to, key, json_copy(a, value));
-    else
-        json_remove(to, key);
-}
-
 static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const char *list)
 {
     const cJSON *theirs = json_first(json_get(from, list));
@@ -187,7 +177,7 @@ static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const 
     json_each(container, json_get(to, list))
     {
         if (json_equal(json_get(container, "name"), json_get(theirs, "name")))
-            take(a, container, theirs, "resources");
+            keep_old(a, container, theirs, "resources");
         theirs = theirs->next;
     }
 }
@@ -209,12 +199,12 @@ static void check_template_change(const struct check *c)
     if (waits) {
         cJSON *affinity = json_ensure_object(a, pod, "affinity");
 
-        take(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
+        keep_old(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
         if (!affinity->child && !json_get(spec, "affinity"))
             json_remove(pod, "affinity");
         for (size_t i = 0; i < COUNT(movable); i++)
-            take(a, pod, spec, movable[i]);
-        take(a, before, template_, "metadata");
+            keep_old(a, pod, spec, movable[i]);
+        keep_old(a, before, template_, "metadata");
         take_resources(a, pod, spec, "containers");
         take_resources(a, pod, spec, "initContainers");
         if (!json_equal(pod, spec))

@@ -172,21 +172,10 @@ static void check_limit(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void limits_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    struct names types = {.arena = e->arena};
-
-    (void)old;
-    field_each(item, at, FIELD(FIELD(NULL, "spec"), "limits"), json_path(object, "spec.limits"))
-    {
-        struct str type = json_str(json_get(item, "type"));
-
-        check_limit_type(e, FIELD(at, "type"), type);
-        if (!names_add(&types, type, item))
-            field_duplicate(e, FIELD(at, "type"), json_get(item, "type"));
-        check_limit(e, at, item);
-    }
-}
+static const struct rule LIMIT_RULES[] = {
+    EACH("spec.limits", CHECK_STR("type", check_limit_type), ONCE("type"),
+         CHECK(NULL, check_limit)),
+};
 
 /* ---- the kind ---- */
 
@@ -196,5 +185,5 @@ const struct kind KIND_LIMIT_RANGE = {
     .resource.flags = RES_NAMESPACED | RES_CREATE_ON_UPDATE | RES_NAME_ON_UPDATE,
     .resource.columns = COLUMNS_CREATED,
     .defaults = limits_defaults,
-    .validate = limits_validate,
+    .rules = RULES(LIMIT_RULES),
 };

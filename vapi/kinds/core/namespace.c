@@ -5,6 +5,8 @@
 
 #include <sublet/object.h>
 
+static const struct default_rule DEFAULT_RULES[] = {SET_TEXT_Z("status+.phase", "Active")};
+
 static void set_name_label(struct arena *a, cJSON *ns)
 {
     struct str name = json_str_at(ns, "metadata.name");
@@ -12,14 +14,6 @@ static void set_name_label(struct arena *a, cJSON *ns)
     if (name.n)
         json_set_str(a, json_ensure_path(a, ns, "metadata.labels"), "kubernetes.io/metadata.name",
                      name);
-}
-
-static void namespace_defaults(struct arena *a, cJSON *ns)
-{
-    static const struct default_rule rules[] = {SET_TEXT_Z("status+.phase", "Active")};
-
-    set_name_label(a, ns);
-    defaults_apply(a, ns, rules, COUNT(rules));
 }
 
 static void namespace_prepare_create(struct arena *a, cJSON *ns)
@@ -93,7 +87,8 @@ const struct kind KIND_NAMESPACE = {
     FIELDS({"status.phase", "status.phase", ""}),
     SUBRESOURCES({"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
                  STATUS_OF("Namespace")),
-    .defaults = namespace_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
+    .defaults = set_name_label,
     .rules = RULES(NAMESPACE_RULES),
     .status_rules = RULES(STATUS_RULES),
     .check_name = name_check_dns1123_label,

@@ -158,26 +158,6 @@ static void check_features(const struct check *c)
     }
 }
 
-static void check_same_ranges(const struct check *c)
-{
-    if (json_count(c->old) && !same_value(c->value, c->old))
-        field_forbidden(c->e, c->at,
-                        "node updates may not change podCIDR except from \"\" to valid");
-}
-
-static void check_same_provider(const struct check *c)
-{
-    if (json_str(c->old).n && !str_eq(json_str(c->old), json_str(c->value)))
-        field_forbidden(c->e, c->at,
-                        "node updates may not change providerID except from \"\" to valid");
-}
-
-static void check_same_external_id(const struct check *c)
-{
-    if (!str_eq(json_str(c->value), json_str(c->old)))
-        field_forbidden(c->e, c->at, "may not be updated");
-}
-
 /* Upstream checks the whole object first on an update. */
 static const struct rule NODE_RULES[] = {
     CALL("spec.taints", check_taints),
@@ -185,9 +165,12 @@ static const struct rule NODE_RULES[] = {
     CHECK("status.allocatable", check_amounts),
     CALL("status.declaredFeatures", check_features),
     CHECK("spec.podCIDRs", check_ranges),
-    ON_UPDATE(CALL("status.addresses", check_addresses), CALL("spec.podCIDRs", check_same_ranges),
-              CALL("spec.providerID", check_same_provider),
-              CALL("spec.externalID", check_same_external_id)),
+    ON_UPDATE(CALL("status.addresses", check_addresses)),
+    FIXED_ONCE_SET("spec.podCIDRs",
+                   "node updates may not change podCIDR except from \"\" to valid"),
+    FIXED_ONCE_SET("spec.providerID",
+                   "node updates may not change providerID except from \"\" to valid"),
+    FIXED_ELSE_FORBIDDEN("spec.externalID", "may not be updated"),
 };
 
 /* ---- warnings ---- */

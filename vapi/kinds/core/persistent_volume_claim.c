@@ -44,18 +44,15 @@ static void sync_sources(struct arena *a, cJSON *spec, const cJSON *old)
         json_set(a, spec, "dataSource", reference_copy(a, ref));
 }
 
-/* Sources in other namespaces are an alpha feature. */
-static void drop_far_source(cJSON *claim)
-{
-    if (json_str_at(claim, "spec.dataSourceRef.namespace").n)
-        json_remove(json_get(claim, "spec"), "dataSourceRef");
-}
-
 static void claim_prepare_create(struct arena *a, cJSON *claim)
 {
-    drop_far_source(claim);
+    cJSON *spec = json_get(claim, "spec");
+
+    /* Sources in other namespaces are an alpha feature. */
+    if (json_str_at(spec, "dataSourceRef.namespace").n)
+        json_remove(spec, "dataSourceRef");
     set_status(a, claim, "{\"phase\":\"Pending\"}");
-    sync_sources(a, json_get(claim, "spec"), NULL);
+    sync_sources(a, spec, NULL);
 }
 
 static void claim_prepare_update(struct arena *a, cJSON *claim, const cJSON *old)
@@ -64,11 +61,6 @@ static void claim_prepare_update(struct arena *a, cJSON *claim, const cJSON *old
 }
 
 #define STORAGE_CLASS "volume.beta.kubernetes.io/storage-class"
-
-static bool is_bound(const cJSON *claim)
-{
-    return str_eqc(json_str_at(claim, "status.phase"), "Bound");
-}
 
 static const cJSON *annotation(const cJSON *object, const char *key)
 {
@@ -113,7 +105,7 @@ static void check_claim_unchanged(struct field_errors *e, const cJSON *claim, co
     if (!json_str(json_get(before, "volumeName")).n)
         copy_member(a, before, spec, "volumeName");
     allow_class(e, spec, claim, old);
-    if (is_bound(claim)) {
+    if (text_is(claim, "status.phase", "Bound")) {
         if (json_path(spec, "resources.requests"))
             copy_member(a, json_path(spec, "resources.requests"),
                         json_path(before, "resources.requests"), "storage");
@@ -170,14 +162,13 @@ static VALIDATES(validate_claim)
 
 static bool check_claim_key(struct field_errors *e, const struct field_path *p, struct str key)
 {
-    static const char *const supported[] = {"storage", NULL};
-
     if (!check_rule(e, p, NAME_QUALIFIED, key))
         return false;
-    if (!is_native_resource(key) || str_eqc(key, "storage"))
-        return true;
-    field_not_supported(e, p, key, supported);
-    return false;
+    if (is_native_resource(key) && !str_eqc(key, "storage")) {
+        field_not_supported(e, p, key, NAMES("storage"));
+        return false;
+    }
+    return true;
 }
 
 static VALIDATES(validate_claim_status)
@@ -203,14 +194,12 @@ static VALIDATES(validate_claim_status)
     }
 }
 
-#define OLD_CLASS "volume.beta.kubernetes.io/storage-class"
-
 static WARNS(warn_claim)
 {
     WARNER(w);
 
-    if (json_get(json_path(object, "metadata.annotations"), OLD_CLASS))
-        warn_at(&w, FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(OLD_CLASS)),
+    if (json_get(json_path(object, "metadata.annotations"), STORAGE_CLASS))
+        warn_at(&w, FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(STORAGE_CLASS)),
                 "deprecated since v1.8; use \"storageClassName\" attribute instead");
     warn_claim_spec(&w, FIELD(NULL, "spec"), json_get(object, "spec"));
 }

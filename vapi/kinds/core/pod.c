@@ -86,138 +86,101 @@ static bool is_sidecar(const cJSON *spec, struct str name)
     return false;
 }
 
-/* True when this one is done, or runs beside the others. */
-static bool init_passed(struct pod_state *p, const cJSON *container, bool sidecar)
-{
-    const cJSON *terminated = json_path(container, "state.terminated");
-
-    if (terminated && !json_i64_at(terminated, "exitCode", 0))
-        return true;
-    if (!sidecar || !json_true(json_get(container, "started")))
-        return false;
-    p->ready += json_true(json_get(container, "ready"));
-    return true;
-}
-
-static void init_blocks(struct pod_state *p, const cJSON *container, size_t index)
-{
-    struct arena *a = p->r->a;
-    const cJSON *terminated = json_path(container, "state.terminated");
-    struct str waiting = json_str_at(container, "state.waiting.reason");
-
-    if (terminated)
-        p->reason = terminated_text(a, terminated, "Init:");
-    else if (waiting.n && !str_eqc(waiting, "PodInitializing"))
-        p->reason = arena_printf(a, "Init:%.*s", STR_F(waiting));
-    else
-        p->reason =
-            arena_printf(a, "Init:%zu/%zu", index, json_count(json_get(p->spec, "initContainers")));
-}
-
-/* Returns whether the pod still initialises. */
+/* Whether the pod still initialises. */
 static bool init_containers(struct pod_state *p)
 {
+    const cJSON *specs = json_get(p->spec, "initContainers");
     size_t index = 0;
 
     json_each(c, json_get(p->status, "initContainerStatuses"))
     {
         bool sidecar = is_sidecar(p->spec, json_str(json_get(c, "name")));
+        const cJSON *terminated = json_path(c, "state.terminated");
+        struct str waiting = json_str_at(c, "state.waiting.reason");
 
         p->restarts += count_restarts(c, &p->last_us);
         if (sidecar)
             p->sidecar_restarts += count_restarts(c, &p->sidecar_last_us);
-        if (!init_passed(p, c, sidecar)) {
-            init_blocks(p, c, index);
+        if (terminated && !json_i64_at(terminated, "exitCode", 0)) {
+            index++;
+        } else if (sidecar && json_true(json_get(c, "started"))) {
+            p->ready += json_true(json_get(c, "ready")); /* runs beside the others */
+            index++;
+        } else {
+            if (terminated)
+                p->reason = terminated_text(p->r->a, terminated, "Init:");
+            else if (waiting.n && !str_eqc(waiting, "PodInitializing"))
+                p->reason = arena_printf(p->r->a, "Init:%.*s", STR_F(waiting));
+            else
+                p->reason = arena_printf(p->r->a, "Init:%zu/%zu", index, json_count(specs));
             return true;
         }
-        index++;
     }
     return false;
 }
 
 /* ---- containers ---- */
 
-struct container_state {
-    bool running;
-    struct str error;
-};
-
-static void one_container(struct pod_state *p, struct container_state *s, const cJSON *container)
-{
-    struct str waiting = json_str_at(container, "state.waiting.reason");
-    const cJSON *terminated = json_path(container, "state.terminated");
-
-    p->restarts += count_restarts(container, &p->last_us);
-    if (waiting.n) {
-        p->reason = waiting;
-    } else if (terminated) {
-        p->reason = terminated_text(p->r->a, terminated, "");
-        if (json_i64_at(terminated, "exitCode", 0))
-            s->error = p->reason;
-    } else if (json_true(json_get(container, "ready")) && json_path(container, "state.running")) {
-        s->running = true;
-        p->ready++;
-    }
-}
-
 /* From the last to the first: the first has the last word. */
 static void containers(struct pod_state *p)
 {
     const cJSON *list = json_get(p->status, "containerStatuses");
-    struct container_state s = {0};
+    struct str error = STR("");
+    bool running = false;
 
     p->restarts = p->sidecar_restarts;
     p->last_us = p->sidecar_last_us;
-    for (size_t i = json_count(list); i--;)
-        one_container(p, &s, json_at(list, i));
+    for (size_t i = json_count(list); i--;) {
+        const cJSON *container = json_at(list, i);
+        const cJSON *terminated = json_path(container, "state.terminated");
+        struct str waiting = json_str_at(container, "state.waiting.reason");
+
+        p->restarts += count_restarts(container, &p->last_us);
+        if (waiting.n) {
+            p->reason = waiting;
+        } else if (terminated) {
+            p->reason = terminated_text(p->r->a, terminated, "");
+            if (json_i64_at(terminated, "exitCode", 0))
+                error = p->reason;
+        } else if (json_true(json_get(container, "ready")) &&
+                   json_path(container, "state.running")) {
+            running = true;
+            p->ready++;
+        }
+    }
     if (!str_eqc(p->reason, "Completed"))
         return;
-    if (s.running && any_condition(p->status, "Ready", "status", "True"))
+    if (running && any_condition(p->status, "Ready", "status", "True"))
         p->reason = STR("Running");
-    else if (s.error.n)
-        p->reason = s.error;
-    else if (s.running)
+    else if (error.n)
+        p->reason = error;
+    else if (running)
         p->reason = STR("NotReady");
 }
 
 /* ---- the whole ---- */
 
-static void start_state(struct pod_state *p)
-{
-    struct str reason = json_str(json_get(p->status, "reason"));
-
-    p->reason = reason.n ? reason : json_str(json_get(p->status, "phase"));
-    if (any_condition(p->status, "PodScheduled", "reason", "SchedulingGated"))
-        p->reason = STR("SchedulingGated");
-    p->total = json_count(json_get(p->spec, "containers"));
-    json_each(c, json_get(p->spec, "initContainers"))
-    {
-        if (str_eqc(json_str(json_get(c, "restartPolicy")), "Always"))
-            p->total++;
-    }
-}
-
-static void end_state(struct pod_state *p)
-{
-    struct str phase = json_str(json_get(p->status, "phase"));
-
-    if (!object_is_terminating(p->r->object))
-        return;
-    if (str_eqc(json_str(json_get(p->status, "reason")), "NodeLost"))
-        p->reason = STR("Unknown");
-    else if (!str_eqc(phase, "Failed") && !str_eqc(phase, "Succeeded"))
-        p->reason = STR("Terminating");
-}
-
 static struct pod_state state_of(const struct row *r)
 {
-    struct pod_state p = {
-        .r = r, .spec = json_get(r->object, "spec"), .status = json_get(r->object, "status")};
+    const cJSON *spec = json_get(r->object, "spec"), *status = json_get(r->object, "status");
+    struct str phase = json_str(json_get(status, "phase"));
+    struct pod_state p = {.r = r, .spec = spec, .status = status};
 
-    start_state(&p);
-    if (!init_containers(&p) || condition_is_true(json_get(p.status, "conditions"), "Initialized"))
+    p.reason = json_str(json_get(status, "reason"));
+    if (!p.reason.n)
+        p.reason = phase;
+    if (any_condition(status, "PodScheduled", "reason", "SchedulingGated"))
+        p.reason = STR("SchedulingGated");
+    p.total = json_count(json_get(spec, "containers"));
+    json_each(c, json_get(spec, "initContainers")) p.total += text_is(c, "restartPolicy", "Always");
+    if (!init_containers(&p) || condition_is_true(json_get(status, "conditions"), "Initialized"))
         containers(&p);
-    end_state(&p);
+    if (!object_is_terminating(r->object))
+        return p;
+    if (text_is(status, "reason", "NodeLost"))
+        p.reason = STR("Unknown");
+    else if (!str_eqc(phase, "Failed") && !str_eqc(phase, "Succeeded"))
+        p.reason = STR("Terminating");
     return p;
 }
 

@@ -53,11 +53,6 @@ static bool scope_fits(struct str scope, struct str name)
     return true;
 }
 
-static bool is_scope(struct str scope)
-{
-    return one_of(scope, ENUM_RESOURCE_QUOTA_SCOPE);
-}
-
 static void check_scope(struct field_errors *e, const struct field_path *p, const cJSON *hard,
                         struct str scope, const cJSON *shown)
 {
@@ -77,22 +72,6 @@ static void check_scope_pairs(struct field_errors *e, const struct field_path *p
         field_invalid(e, p, shown, "conflicting scopes");
     if (names_has(seen, STR("Terminating")) && names_has(seen, STR("NotTerminating")))
         field_invalid(e, p, shown, "conflicting scopes");
-}
-
-static void check_scopes(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    const cJSON *scopes = json_get(spec, "scopes");
-    struct names seen = {.arena = e->arena};
-
-    json_each(scope, scopes)
-    {
-        if (!is_scope(json_str(scope)))
-            field_invalid(e, p, scopes, "unsupported scope");
-        check_scope(e, p, json_get(spec, "hard"), json_str(scope), scopes);
-        names_add(&seen, json_str(scope), scope);
-    }
-    if (seen.n)
-        check_scope_pairs(e, p, &seen, scopes);
 }
 
 static void check_scope_values(struct field_errors *e, const struct field_path *p,
@@ -116,69 +95,69 @@ static void check_scope_values(struct field_errors *e, const struct field_path *
     }
 }
 
-static void check_scope_selector(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *spec)
+static void check_scopes(const struct check *c)
+{
+    struct names seen = {.arena = c->e->arena};
+
+    json_each(scope, c->value)
+    {
+        if (!one_of(json_str(scope), ENUM_RESOURCE_QUOTA_SCOPE))
+            field_invalid(c->e, c->at, c->value, "unsupported scope");
+        check_scope(c->e, c->at, json_path(c->object, "spec.hard"), json_str(scope), c->value);
+        names_add(&seen, json_str(scope), scope);
+    }
+    if (seen.n)
+        check_scope_pairs(c->e, c->at, &seen, c->value);
+}
+
+static void check_scope_selector(const struct check *c)
 {
     static const char *const plain[] = {
         "BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity",
         NULL};
-    const cJSON *selector = given(spec, "scopeSelector");
-    struct names seen = {.arena = e->arena};
+    const cJSON *spec = json_get(c->object, "spec"), *selector = given(spec, "scopeSelector");
+    struct names seen = {.arena = c->e->arena};
 
-    json_each(requirement, json_get(selector, "matchExpressions"))
+    json_each(requirement, c->value)
     {
         struct str scope = json_str(json_get(requirement, "scopeName"));
         struct str op = json_str(json_get(requirement, "operator"));
 
-        if (!is_scope(scope))
-            field_invalid_str(e, FIELD(p, "scopeName"), scope, "unsupported scope");
-        check_scope(e, p, json_get(spec, "hard"), scope, selector);
+        if (!one_of(scope, ENUM_RESOURCE_QUOTA_SCOPE))
+            field_invalid_str(c->e, FIELD(c->at, "scopeName"), scope, "unsupported scope");
+        check_scope(c->e, c->at, json_get(spec, "hard"), scope, selector);
         if (one_of(scope, plain) && !str_eqc(op, "Exists"))
             field_invalid_str(
-                e, FIELD(p, "operator"), op,
+                c->e, FIELD(c->at, "operator"), op,
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                 "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
-        check_scope_values(e, p, requirement);
+        check_scope_values(c->e, c->at, requirement);
         names_add(&seen, scope, requirement);
     }
     if (seen.n)
-        check_scope_pairs(e, p, &seen, json_get(spec, "scopes"));
+        check_scope_pairs(c->e, c->at, &seen, json_get(spec, "scopes"));
 }
 
-static bool same_scopes(struct arena *a, const cJSON *scopes, const cJSON *old)
-{
-    struct names now = {.arena = a}, before = {.arena = a};
-
-    names_add_texts(&now, scopes);
-    names_add_texts(&before, old);
-    if (now.n != before.n)
-        return false;
-    json_each(scope, scopes) if (!names_has(&before, json_str(scope))) return false;
-    return true;
-}
-
-static void check_all_scopes(const struct check *c)
-{
-    check_scopes(c->e, c->at, json_get(c->object, "spec"));
-}
-
-static void check_selector(const struct check *c)
-{
-    check_scope_selector(c->e, c->at, json_get(c->object, "spec"));
-}
-
+/* The same set, in whatever order. */
 static void check_same_scopes(const struct check *c)
 {
-    if (c->before && !same_scopes(c->e->arena, c->value, c->old))
+    struct names now = {.arena = c->e->arena}, before = now;
+    bool same;
+
+    names_add_texts(&now, c->value);
+    names_add_texts(&before, c->old);
+    same = now.n == before.n;
+    json_each(scope, c->value) same &= names_has(&before, json_str(scope));
+    if (!same)
         field_invalid(c->e, c->at, c->value, IMMUTABLE);
 }
 
 static const struct rule QUOTA_RULES[] = {
     CHECK("spec.hard", check_amounts),
-    CALL("spec.scopes", check_all_scopes),
-    CALL("spec.scopeSelector.matchExpressions", check_selector),
-    CALL("spec.scopes", check_same_scopes),
+    CALL("spec.scopes", check_scopes),
+    CALL("spec.scopeSelector.matchExpressions", check_scope_selector),
+    ON_UPDATE(CALL("spec.scopes", check_same_scopes)),
 };
 
 static const struct rule STATUS_RULES[] = {
@@ -193,13 +172,8 @@ static int by_name(const void *x, const void *y)
     return strcmp((*(const cJSON *const *)x)->string, (*(const cJSON *const *)y)->string);
 }
 
-static bool is_limit(struct str name)
-{
-    return str_has_prefix(name, STR("limits."));
-}
-
-/* The quota of requests, or of limits, by name. */
-static void cell_quota(const struct row *r, bool limits)
+/* By name; path: the prefix of limits, NULL for everything else. */
+static void cell_quota(const struct row *r, const struct column *c)
 {
     const cJSON *hard = json_path(r->object, "status.hard");
     size_t n = json_count(hard), i = 0;
@@ -212,22 +186,12 @@ static void cell_quota(const struct row *r, bool limits)
         struct str name = str_c(sorted[i]->string);
         struct str used = json_str(json_get(json_path(r->object, "status.used"), name.p));
 
-        if (is_limit(name) == limits)
+        if (str_has_prefix(name, STR("limits.")) == (c->path != NULL))
             buf_printf(&b, "%s%.*s: %.*s/%.*s", b.n ? ", " : "", STR_F(name),
                        STR_F(used.n ? used : STR("0")), STR_F(json_str(sorted[i])));
     }
     cell_text(r, buf_str(&b));
     buf_fini(&b);
-}
-
-CELL(cell_requests)
-{
-    cell_quota(r, false);
-}
-
-CELL(cell_limits)
-{
-    cell_quota(r, true);
 }
 
 /* ---- the kind ---- */
@@ -236,7 +200,8 @@ const struct kind KIND_RESOURCE_QUOTA = {
     RESOURCE("", "v1", "ResourceQuota", "resourcequotas", "resourcequota"),
     .resource.short_names = NAMES("quota"),
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT,
-    COLUMNS({"Request", "string", .cell = cell_requests}, {"Limit", "string", .cell = cell_limits},
+    COLUMNS({"Request", "string", .cell = cell_quota},
+            {"Limit", "string", .cell = cell_quota, .path = "limits."},
             {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ResourceQuota")),
     .defaults = quota_defaults,

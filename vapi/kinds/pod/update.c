@@ -197,16 +197,6 @@ static void check_node_affinity(struct field_errors *e, const cJSON *now, const 
     }
 }
 
-static void put_back(struct arena *a, cJSON *to, const cJSON *from, const char *key)
-{
-    const cJSON *value = json_get(from, key);
-
-    if (value)
-        json_set(a, to, key, json_copy(a, value));
-    else
-        json_remove(to, key);
-}
-
 /* Checks what a gated pod may change, and takes it back in `munged`. */
 static void check_gated(struct field_errors *e, cJSON *munged, const cJSON *old)
 {
@@ -215,12 +205,12 @@ static void check_gated(struct field_errors *e, cJSON *munged, const cJSON *old)
     cJSON *affinity;
 
     check_node_selector(e, json_get(munged, "nodeSelector"), json_get(old, "nodeSelector"));
-    put_back(e->arena, munged, old, "nodeSelector");
+    keep_old(e->arena, munged, old, "nodeSelector");
     if (same_value(now, before))
         return;
     check_node_affinity(e, now, before);
     affinity = json_ensure_object(e->arena, munged, "affinity");
-    put_back(e->arena, affinity, json_get(old, "affinity"), "nodeAffinity");
+    keep_old(e->arena, affinity, json_get(old, "affinity"), "nodeAffinity");
     if (!affinity->child && !json_get(old, "affinity"))
         json_remove(munged, "affinity");
 }
@@ -233,7 +223,7 @@ static void take_images(struct arena *a, cJSON *munged, const cJSON *old, const 
 
     json_each(container, json_get(munged, list))
     {
-        put_back(a, container, from, "image");
+        keep_old(a, container, from, "image");
         from = from->next;
     }
 }
@@ -260,12 +250,12 @@ static void check_fixed(struct field_errors *e, const cJSON *spec, const cJSON *
 
     take_images(e->arena, munged, old, "containers");
     take_images(e->arena, munged, old, "initContainers");
-    put_back(e->arena, munged, old, "activeDeadlineSeconds");
-    put_back(e->arena, munged, old, "schedulingGates");
-    put_back(e->arena, munged, old, "tolerations");
+    keep_old(e->arena, munged, old, "activeDeadlineSeconds");
+    keep_old(e->arena, munged, old, "schedulingGates");
+    keep_old(e->arena, munged, old, "tolerations");
     if (json_i64(json_get(old, "terminationGracePeriodSeconds"), &grace) && grace < 0 &&
         json_i64_at(munged, "terminationGracePeriodSeconds", 0) == 1)
-        put_back(e->arena, munged, old, "terminationGracePeriodSeconds");
+        keep_old(e->arena, munged, old, "terminationGracePeriodSeconds");
     if (json_count(json_get(old, "schedulingGates")))
         check_gated(e, munged, old);
     if (json_equal(munged, old))
