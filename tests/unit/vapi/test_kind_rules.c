@@ -263,6 +263,31 @@ static void test_rows(void **state)
     }
 }
 
+static void double_number(struct arena *a, cJSON *member)
+{
+    json_set_i64(a, member, "n", 2 * json_i64_at(member, "n", 0));
+}
+
+static void test_defaults(void **state)
+{
+    static const struct default_rule rules[] = {
+        SET_TEXT("a[].t", "x"),          SET_NUMBER_Z("a[].z+.k", 3), SET_BY("m", double_number),
+        SET_BY("none.m", double_number), DROPPED("a[].gone"),         DROPPED("by[].gone"),
+    };
+    struct arena *a = arena_new(0);
+    cJSON *object = parse(a, "{\"a\":[{\"gone\":1},{\"t\":\"\",\"z\":{\"k\":0}}],\"m\":{\"n\":2},"
+                             "\"by\":{\"x\":{\"gone\":{}}}}");
+    const cJSON *want =
+        parse(a, "{\"a\":[{\"t\":\"x\",\"z\":{\"k\":3}},{\"t\":\"\",\"z\":{\"k\":3}}],"
+                 "\"m\":{\"n\":4},\"by\":{\"x\":{}}}");
+
+    (void)state;
+    defaults_apply(a, object, rules, COUNT(rules));
+    if (!json_equal(object, want))
+        fail_msg("%.*s", STR_F(json_text(a, object)));
+    arena_free(a);
+}
+
 /* A row names one of the resources once, and every column has a cell. */
 static void test_table(void **state)
 {
@@ -283,7 +308,8 @@ static void test_table(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_table)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_defaults),
+                                       cmocka_unit_test(test_table)};
 
     return cmocka_run_group_tests_name("kind rules", tests, NULL, NULL);
 }

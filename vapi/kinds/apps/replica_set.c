@@ -5,12 +5,10 @@
 #include "../pod/pod.h"
 #include "../pod/replicas.h"
 
-static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.replicas", 1)};
-
-static void replica_set_defaults(struct arena *a, cJSON *object)
-{
-    defaults_pod_template(a, json_path(object, "spec.template"));
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_NUMBER("spec.replicas", 1),
+    SET_BY("spec.template", defaults_pod_template),
+};
 
 static void check_pods(const struct check *c)
 {
@@ -38,7 +36,6 @@ const struct kind KIND_REPLICA_SET = {
              .otherwise = "<none>"}),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("ReplicaSet")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
-    .defaults = replica_set_defaults,
     .new_status = "{\"replicas\":0}",
     .rules = RULES(REPLICA_SET_RULES),
     .status_rules = RULES(REPLICAS_STATUS_RULES),

@@ -12,14 +12,9 @@ static const struct default_rule CRON_JOB[] = {
     SET_NUMBER("spec.successfulJobsHistoryLimit", 3),
     SET_NUMBER("spec.failedJobsHistoryLimit", 1),
     SET_TEXT_Z("spec.jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[].status", "True"),
+    /* The job of a CronJob gets its defaults when it is made. */
+    SET_BY("spec.jobTemplate.spec.template", defaults_pod_template),
 };
-
-/* The job of a CronJob gets its defaults when it is made. */
-static void cron_job_defaults(struct arena *a, cJSON *object)
-{
-    defaults_apply(a, object, CRON_JOB, COUNT(CRON_JOB));
-    defaults_pod_template(a, json_path(object, "spec.jobTemplate.spec.template"));
-}
 
 /* Names of IANA begin with a letter and know no dots; files beside the zones do not count. */
 static bool is_zone_part(struct str part)
@@ -157,7 +152,7 @@ const struct kind KIND_CRON_JOB = {
         {"Selector", "string", .priority = 1, .cell = show_selector,
          .path = "spec.jobTemplate.spec.selector", .otherwise = "<none>"}),
     SUBRESOURCES(STATUS_OF("CronJob")),
-    .defaults = cron_job_defaults,
+    .default_rules = DEFAULTS(CRON_JOB),
     .new_status = "{}",
     .rules = RULES(CRON_JOB_RULES),
     .warnings = warn_cron_job,

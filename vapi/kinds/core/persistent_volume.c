@@ -11,15 +11,9 @@ static const struct default_rule VOLUME[] = {
     SET_TEXT_Z("status+.phase", "Pending"),
     SET_TEXT_Z("spec.persistentVolumeReclaimPolicy", "Retain"),
     SET_TEXT("spec.volumeMode", "Filesystem"),
+    SET_BY("spec.capacity", defaults_resource_list),
+    SET_BY("spec", defaults_volume_source),
 };
-
-static void volume_defaults(struct arena *a, cJSON *volume)
-{
-    cJSON *spec = json_get(volume, "spec");
-
-    defaults_resource_list(a, json_get(spec, "capacity"));
-    defaults_volume_source(a, spec);
-}
 
 static void volume_prepare_create(struct arena *a, cJSON *volume)
 {
@@ -203,7 +197,6 @@ const struct kind KIND_PERSISTENT_VOLUME = {
              .otherwise = "<unset>"}),
     SUBRESOURCES(STATUS_OF("PersistentVolume")),
     .default_rules = DEFAULTS(VOLUME),
-    .defaults = volume_defaults,
     .prepare_create = volume_prepare_create,
     .prepare_status = volume_prepare_status,
     .rules = RULES(VOLUME_RULES),

@@ -3,10 +3,7 @@
 #include "../rules/kind.h"
 #include "../pod/pod.h"
 
-static void template_defaults(struct arena *a, cJSON *object)
-{
-    defaults_pod_template(a, json_get(object, "template"));
-}
+static const struct default_rule DEFAULT_RULES[] = {SET_BY("template", defaults_pod_template)};
 
 static const struct rule TEMPLATE_RULES[] = {CHECK_ALWAYS("template", validate_pod_template)};
 
@@ -19,6 +16,6 @@ const struct kind KIND_POD_TEMPLATE = {
             {"Images", "string", .cell = show_images, .path = "template.spec.containers"},
             {"Pod Labels", "string", .cell = show_map, .path = "template.metadata.labels"}),
     .rules = RULES(TEMPLATE_RULES),
-    .defaults = template_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .warnings = warn_template_bare,
 };

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void quota_defaults(struct arena *a, cJSON *quota)
-{
-    defaults_resource_list(a, json_path(quota, "spec.hard"));
-    defaults_resource_list(a, json_path(quota, "status.hard"));
-    defaults_resource_list(a, json_path(quota, "status.used"));
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_BY("spec.hard", defaults_resource_list),
+    SET_BY("status.hard", defaults_resource_list),
+    SET_BY("status.used", defaults_resource_list),
+};
 
 static bool is_quota_resource(struct str name)
 {
@@ -204,7 +203,7 @@ const struct kind KIND_RESOURCE_QUOTA = {
             {"Limit", "string", .cell = cell_quota, .path = "limits."},
             {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ResourceQuota")),
-    .defaults = quota_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(QUOTA_RULES),
     .status_rules = RULES(STATUS_RULES),
     .new_status = "{}",

@@ -4,27 +4,14 @@
 #include "../rules/kind.h"
 
 static const struct default_rule DEFAULT_RULES[] = {
-    SET_TEXT("ports[].name", ""),
-    SET_TEXT("ports[].protocol", "TCP"),
+    SET_TEXT("ports[].name", ""), SET_TEXT("ports[].protocol", "TCP"),
+    DROPPED("endpoints[].deprecatedTopology"), /* v1 has it for older versions only */
 };
-
-static void slice_defaults(struct arena *a, cJSON *slice)
-{
-    (void)a;
-    drop_member(slice, "endpoints[].deprecatedTopology"); /* v1 has it for older versions only */
-}
-
-static bool same_labels(const cJSON *a, const cJSON *b)
-{
-    const cJSON *x = json_path(a, "metadata.labels"), *y = json_path(b, "metadata.labels");
-
-    return x && y ? json_equal(x, y) : x == y;
-}
 
 /* Labels say whose the slice is: they count as a change. */
 static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old)
 {
-    if (!same_labels(slice, old))
+    if (!same_at(slice, old, "metadata.labels"))
         json_set_i64(a, json_get(slice, "metadata"), "generation",
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
@@ -78,106 +65,49 @@ static void check_domain(struct field_errors *e, const struct field_path *p, str
     }
 }
 
-static void check_address(struct field_errors *e, const struct field_path *list, size_t i,
-                          const cJSON *address, struct str type)
+static void check_address(const struct check *c)
 {
-    const struct field_path *p = FIELD_INDEX(list, i);
-    struct str text = json_str(address);
+    struct str text = json_str(c->value), type = json_str(json_get(c->object, "addressType"));
     bool wants_v6 = str_eqc(type, "IPv6");
     const char *why;
 
     if (str_eqc(type, "FQDN")) {
-        check_domain(e, p, text);
+        check_domain(c->e, c->at, text);
         return;
     }
     if (!wants_v6 && !str_eqc(type, "IPv4"))
         return;
-    why = wants_v6 ? canonical_ip_problem(e->arena, text) : ip_problem(text);
+    why = wants_v6 ? canonical_ip_problem(c->e->arena, text) : ip_problem(text);
     if (why) {
-        field_invalid_str(e, p, text, why);
+        field_invalid_str(c->e, c->at, text, why);
         return;
     }
-    if (is_ipv6(text) != wants_v6)
-        field_invalid(e, list, address,
+    if (is_ipv6(text) != wants_v6) /* reported at the list, as upstream does */
+        field_invalid(c->e, c->at->parent, c->value,
                       wants_v6 ? "must be an IPv6 address" : "must be an IPv4 address");
-    check_endpoint_ip(e, p, text);
+    check_endpoint_ip(c->e, c->at, text);
 }
 
-static void check_hint_names(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                             enum name_rule rule)
-{
-    struct names seen = {.arena = e->arena};
-    size_t i = 0;
+#define HINTS(path, form) EACH_OF_AT_MOST(path, MAX_HINTS, ONCE("name"), NAME_ALWAYS("name", form))
 
-    if (json_count(list) > MAX_HINTS) {
-        field_too_many(e, p, json_count(list), MAX_HINTS);
-        return;
-    }
-    json_each(hint, list)
-    {
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "name");
-        struct str name = json_str(json_get(hint, "name"));
-
-        if (!names_add(&seen, name, hint))
-            field_duplicate(e, at, json_get(hint, "name"));
-        check_rule(e, at, rule, name);
-    }
-}
-
-static void check_addresses(const struct check *c)
-{
-    size_t n = json_count(c->value), i = 0;
-
-    if (!n)
-        field_required(c->e, c->at, "must contain at least 1 address");
-    else if (n > MAX_ADDRESSES)
-        field_too_many(c->e, c->at, n, MAX_ADDRESSES);
-    json_each(address, c->value)
-        check_address(c->e, c->at, i++, address, json_str(json_get(c->object, "addressType")));
-}
-
-static void check_zones(const struct check *c)
-{
-    check_hint_names(c->e, c->at, c->value, NAME_LABEL_VALUE);
-}
-
-static void check_nodes(const struct check *c)
-{
-    check_hint_names(c->e, c->at, c->value, NAME_DNS1123_SUBDOMAIN);
-}
-
-static const struct rule PORT_NAME[] = {NAME_IF_SET("name", DNS1123_LABEL)};
-static const struct rule PORT_PROTOCOL[] = {
-    REQUIRED("protocol", ""),
-    ENUM_IF_GIVEN("protocol", ENUM_PROTOCOL),
-    NAME_IF_GIVEN("appProtocol", QUALIFIED),
+static const struct rule ENDPOINT[] = {
+    SOME("addresses", "must contain at least 1 address"),
+    MAX_ITEMS("addresses", MAX_ADDRESSES),
+    EACH("addresses", CALL(NULL, check_address)),
+    NAME_IF_GIVEN("nodeName", DNS1123_SUBDOMAIN),
+    MAX_ITEMS("deprecatedTopology", MAX_LABELS),
+    LABELS("deprecatedTopology"),
+    NAME_IF_GIVEN("hostname", DNS1123_LABEL),
+    HINTS("hints.forZones", LABEL_VALUE),
+    HINTS("hints.forNodes", DNS1123_SUBDOMAIN),
 };
-
-static void check_ports(const struct check *c)
-{
-    struct names seen = {.arena = c->e->arena};
-
-    if (!check_list_size(c->e, c->at, c->value, MAX_PORTS))
-        return;
-    field_each(port, at, c->at, c->value)
-    {
-        rules_check_value(c->e, at, port, NULL, PORT_NAME, COUNT(PORT_NAME));
-        if (!names_add(&seen, json_str(json_get(port, "name")), port))
-            field_duplicate(c->e, FIELD(at, "name"), json_get(port, "name"));
-        rules_check_value(c->e, at, port, NULL, PORT_PROTOCOL, COUNT(PORT_PROTOCOL));
-    }
-}
 
 static const struct rule SLICE_RULES[] = {
     ENUM("addressType", ENUM_ADDRESS_TYPE),
-    CALL("ports", check_ports),
-    CHANGED("endpoints",
-            EACH_OF_AT_MOST(NULL, MAX_ENDPOINTS, CALL("addresses", check_addresses),
-                            NAME_IF_GIVEN("nodeName", DNS1123_SUBDOMAIN),
-                            MAX_ITEMS("deprecatedTopology", MAX_LABELS),
-                            LABELS("deprecatedTopology"), NAME_IF_GIVEN("hostname", DNS1123_LABEL),
-                            CALL("hints.forZones", check_zones),
-                            CALL("hints.forNodes", check_nodes))),
+    EACH_OF_AT_MOST("ports", MAX_PORTS, NAME_IF_SET("name", DNS1123_LABEL), ONCE("name"),
+                    REQUIRED("protocol", ""), ENUM_IF_GIVEN("protocol", ENUM_PROTOCOL),
+                    NAME_IF_GIVEN("appProtocol", QUALIFIED)),
+    CHANGED("endpoints", EACH_OF_AT_MOST(NULL, MAX_ENDPOINTS, ALL(ENDPOINT))),
     FIXED("addressType"),
 };
 
@@ -242,7 +172,6 @@ const struct kind KIND_ENDPOINT_SLICE = {
             {"Endpoints", "string", .cell = cell_endpoints}, {"Age", "string", .cell = show_age}),
     .warnings_before_create = slice_warn_create,
     .default_rules = DEFAULTS(DEFAULT_RULES),
-    .defaults = slice_defaults,
     .prepare_update = slice_prepare_update,
     .rules = RULES(SLICE_RULES),
 };

@@ -5,24 +5,26 @@
 
 #include <sublet/quantity.h>
 
-static const struct default_rule CLAIM_SPEC[] = {SET_TEXT("volumeMode", "Filesystem")};
+static const struct default_rule CLAIM_SPEC[] = {
+    SET_TEXT("volumeMode", "Filesystem"),
+    SET_BY("resources", defaults_resources),
+};
 
 void defaults_claim_spec(struct arena *a, cJSON *spec)
 {
     defaults_apply(a, spec, CLAIM_SPEC, COUNT(CLAIM_SPEC));
-    defaults_resources(a, json_get(spec, "resources"));
 }
+
+static const struct default_rule CLAIM[] = {
+    SET_TEXT_Z("status+.phase", "Pending"),
+    SET_BY("spec", defaults_claim_spec),
+    SET_BY("status.capacity", defaults_resource_list),
+    SET_BY("status.allocatedResources", defaults_resource_list),
+};
 
 void defaults_claim(struct arena *a, cJSON *claim)
 {
-    static const struct default_rule rules[] = {SET_TEXT_Z("status+.phase", "Pending")};
-    cJSON *status;
-
-    defaults_apply(a, claim, rules, COUNT(rules));
-    status = json_get(claim, "status");
-    defaults_claim_spec(a, json_get(claim, "spec"));
-    defaults_resource_list(a, json_get(status, "capacity"));
-    defaults_resource_list(a, json_get(status, "allocatedResources"));
+    defaults_apply(a, claim, CLAIM, COUNT(CLAIM));
 }
 
 bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount)

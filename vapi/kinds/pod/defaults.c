@@ -48,6 +48,7 @@ static const struct default_rule CONTAINER[] = {
     SET_TEXT_Z("lifecycle.postStart.httpGet.scheme", "HTTP"),
     SET_TEXT_Z("lifecycle.preStop.httpGet.path", "/"),
     SET_TEXT_Z("lifecycle.preStop.httpGet.scheme", "HTTP"),
+    SET_BY("resources", defaults_resources),
 };
 
 static const struct default_rule PROBE[] = {
@@ -60,12 +61,18 @@ static const struct default_rule PROBE[] = {
 static void defaults_container(struct arena *a, cJSON *container)
 {
     static const char *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
+    cJSON *lifecycle = json_get(container, "lifecycle");
 
+    /* Of a feature that upstream has off. */
+    if (json_get(lifecycle, "stopSignal")) {
+        json_remove(lifecycle, "stopSignal");
+        if (!lifecycle->child)
+            json_remove(container, "lifecycle");
+    }
     set_pull_policy(a, container, "imagePullPolicy", json_str(json_get(container, "image")));
     defaults_apply(a, container, CONTAINER, COUNT(CONTAINER));
     for (size_t i = 0; i < COUNT(probes); i++)
         defaults_apply(a, json_get(container, probes[i]), PROBE, COUNT(PROBE));
-    defaults_resources(a, json_get(container, "resources"));
 }
 
 /* ---- volumes ---- */
@@ -121,6 +128,11 @@ static const struct default_rule POD_SPEC[] = {
     SET_OBJECT("securityContext"),
     SET_NUMBER("terminationGracePeriodSeconds", 30),
     SET_TEXT_Z("schedulerName", "default-scheduler"),
+    SET_BY("overhead", defaults_resource_list),
+    SET_BY("resources", defaults_resources),
+    DROPPED("schedulingGroup"),
+    DROPPED("volumes[].projected.sources[].clusterTrustBundle"),
+    DROPPED("volumes[].projected.sources[].podCertificate"),
 };
 
 /* The deprecated alias says what the name says. */
@@ -135,40 +147,16 @@ static void sync_service_account(struct arena *a, cJSON *spec)
         json_set_str(a, spec, "serviceAccount", name);
 }
 
-/* Fields of features that upstream has off. */
-static void drop_disabled(cJSON *spec)
+static void defaults_pod_spec(struct arena *a, cJSON *spec)
 {
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 
-    json_remove(spec, "schedulingGroup");
-    drop_member(spec, "volumes[].projected.sources[].clusterTrustBundle");
-    drop_member(spec, "volumes[].projected.sources[].podCertificate");
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        json_each(container, json_get(spec, lists[i]))
-        {
-            cJSON *lifecycle = json_get(container, "lifecycle");
-
-            if (!json_get(lifecycle, "stopSignal"))
-                continue;
-            json_remove(lifecycle, "stopSignal");
-            if (!lifecycle->child)
-                json_remove(container, "lifecycle");
-        }
-    }
-}
-
-static void defaults_pod_spec(struct arena *a, cJSON *spec)
-{
     if (!json_is_object(spec))
         return;
-    drop_disabled(spec);
     defaults_apply(a, spec, POD_SPEC, COUNT(POD_SPEC));
     json_each(v, json_get(spec, "volumes")) defaults_volume(a, v);
-    json_each(c, json_get(spec, "initContainers")) defaults_container(a, c);
-    json_each(c, json_get(spec, "containers")) defaults_container(a, c);
-    json_each(c, json_get(spec, "ephemeralContainers")) defaults_container(a, c);
-    defaults_resource_list(a, json_get(spec, "overhead"));
-    defaults_resources(a, json_get(spec, "resources"));
+    for (size_t i = 0; i < COUNT(lists); i++)
+        json_each(c, json_get(spec, lists[i])) defaults_container(a, c);
     sync_service_account(a, spec);
 }
 
@@ -236,21 +224,16 @@ static void sync_addresses(struct arena *a, cJSON *status)
 }
 
 /* Quantities a kubelet reports. */
-static void defaults_reported(struct arena *a, cJSON *status)
-{
-    static const char *const lists[] = {"initContainerStatuses", "containerStatuses",
-                                        "ephemeralContainerStatuses"};
-
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        json_each(container, json_get(status, lists[i]))
-        {
-            defaults_resource_list(a, json_get(container, "allocatedResources"));
-            defaults_resources(a, json_get(container, "resources"));
-        }
-    }
-    defaults_resource_list(a, json_get(status, "allocatedResources"));
-    defaults_resources(a, json_get(status, "resources"));
-}
+static const struct default_rule REPORTED[] = {
+    SET_BY("initContainerStatuses[].allocatedResources", defaults_resource_list),
+    SET_BY("initContainerStatuses[].resources", defaults_resources),
+    SET_BY("containerStatuses[].allocatedResources", defaults_resource_list),
+    SET_BY("containerStatuses[].resources", defaults_resources),
+    SET_BY("ephemeralContainerStatuses[].allocatedResources", defaults_resource_list),
+    SET_BY("ephemeralContainerStatuses[].resources", defaults_resources),
+    SET_BY("allocatedResources", defaults_resource_list),
+    SET_BY("resources", defaults_resources),
+};
 
 void defaults_pod(struct arena *a, cJSON *pod)
 {
@@ -272,5 +255,5 @@ void defaults_pod(struct arena *a, cJSON *pod)
     }
     defaults_pod_spec(a, spec);
     sync_addresses(a, json_get(pod, "status"));
-    defaults_reported(a, json_get(pod, "status"));
+    defaults_apply(a, json_get(pod, "status"), REPORTED, COUNT(REPORTED));
 }

@@ -8,14 +8,10 @@
 #include <sublet/object.h>
 #include <ctype.h>
 
-static void claim_defaults(struct arena *a, cJSON *claim)
-{
-    static const struct default_rule rules[] = {
-        SET_TEXT_Z("status.allocation.devices.results[].tolerations[].operator", "Equal")};
-
-    defaults_device_claim(a, json_get(claim, "spec"));
-    defaults_apply(a, claim, rules, COUNT(rules));
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_BY("spec", defaults_device_claim),
+    SET_TEXT_Z("status.allocation.devices.results[].tolerations[].operator", "Equal"),
+};
 
 #define MAX_RESERVED 256
 
@@ -186,7 +182,7 @@ const struct kind KIND_RESOURCE_CLAIM = {
                       RES_STATUS_KEEPS_META,
     COLUMNS({"State", "string", .cell = cell_state}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ResourceClaim")),
-    .defaults = claim_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .new_status = "{}",
     .rules = RULES(CLAIM_RULES),
     .validate_status = validate_resource_claim_status,

@@ -5,10 +5,7 @@
 #include "../pod/pod.h"
 #include "device.h"
 
-static void template_defaults(struct arena *a, cJSON *object)
-{
-    defaults_device_claim(a, json_path(object, "spec.spec"));
-}
+static const struct default_rule DEFAULT_RULES[] = {SET_BY("spec.spec", defaults_device_claim)};
 
 static const struct rule TEMPLATE_RULES[] = {
     FIXED("spec"),
@@ -23,6 +20,6 @@ const struct kind KIND_RESOURCE_CLAIM_TEMPLATE = {
              "resourceclaimtemplate"),
     .resource.flags = RES_NAMESPACED | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
     .resource.columns = COLUMNS_AGE,
-    .defaults = template_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .rules = RULES(TEMPLATE_RULES),
 };

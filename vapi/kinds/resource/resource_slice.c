@@ -9,22 +9,13 @@
 #include <sublet/quantity.h>
 #include <ctype.h>
 
-/* Fields of features that upstream has off. */
-static void slice_defaults(struct arena *a, cJSON *slice)
-{
-    static const char *const lists[] = {"bools", "ints", "strings", "versions"};
-
-    (void)a;
-    drop_member(slice, "spec.devices[].nodeAllocatableResourceMappings");
-    json_each(device, json_path(slice, "spec.devices"))
-    {
-        json_each(attribute, json_get(device, "attributes"))
-        {
-            for (size_t i = 0; i < COUNT(lists); i++)
-                json_remove(attribute, lists[i]);
-        }
-    }
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    DROPPED("spec.devices[].nodeAllocatableResourceMappings"),
+    DROPPED("spec.devices[].attributes[].bools"),
+    DROPPED("spec.devices[].attributes[].ints"),
+    DROPPED("spec.devices[].attributes[].strings"),
+    DROPPED("spec.devices[].attributes[].versions"),
+};
 
 /* Upstream's default is its clock's time: that of the object's birth. */
 static void slice_prepare_create(struct arena *a, cJSON *slice)
@@ -504,7 +495,7 @@ const struct kind KIND_RESOURCE_SLICE = {
             {"Age", "string", .cell = show_age}),
     FIELDS({"spec.nodeName", "spec.nodeName", ""}, {"spec.driver", "spec.driver", ""}),
     .warnings = slice_warnings,
-    .defaults = slice_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = slice_prepare_create,
     .rules = RULES(SLICE_RULES),
 };

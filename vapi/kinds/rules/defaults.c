@@ -8,7 +8,6 @@
 
 #include <sublet/quantity.h>
 
-#include <assert.h>
 #include <string.h>
 
 #define MAX_SEGMENT 64
@@ -50,7 +49,6 @@ static cJSON *value_of(struct arena *a, const struct default_rule *rule)
         return json_new_i64(a, rule->number);
     case DEFAULT_BOOL:
         return json_new_bool(a, rule->number != 0);
-    case DEFAULT_OBJECT:
     default:
         return json_new_object(a);
     }
@@ -65,9 +63,14 @@ static bool is_zero(const cJSON *value)
 static void set_leaf(struct arena *a, cJSON *object, const char *name,
                      const struct default_rule *rule)
 {
-    const cJSON *now = json_get(object, name);
+    cJSON *now = json_get(object, name);
 
-    if (!now || json_is_null(now) || (rule->zero && is_zero(now)))
+    if (rule->type == DEFAULT_DROPPED)
+        json_remove(object, name);
+    else if (rule->type == DEFAULT_BY && now)
+        rule->by(a, now);
+    else if (rule->type != DEFAULT_BY &&
+             (!now || json_is_null(now) || (rule->zero && is_zero(now))))
         json_set(a, object, name, value_of(a, rule));
 }
 
@@ -138,34 +141,6 @@ void defaults_resources(struct arena *a, cJSON *requirements)
 {
     defaults_resource_list(a, json_get(requirements, "limits"));
     defaults_resource_list(a, json_get(requirements, "requests"));
-}
-
-/* `[]` behind a member goes into each of its items or values. */
-static void drop_at(cJSON *object, const char *path)
-{
-    const char *dot = strchr(path, '.');
-    size_t n = dot ? (size_t)(dot - path) : strlen(path);
-    bool each = n > 2 && path[n - 2] == '[';
-    char key[64];
-
-    assert(n < sizeof(key));
-    memcpy(key, path, n);
-    key[each ? n - 2 : n] = 0;
-    if (!dot) {
-        json_remove(object, key);
-        return;
-    }
-    object = json_get(object, key);
-    if (!each) {
-        drop_at(object, dot + 1);
-        return;
-    }
-    json_each(item, object) drop_at(item, dot + 1);
-}
-
-void drop_member(cJSON *object, const char *path)
-{
-    drop_at(object, path);
 }
 
 void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path)

@@ -9,13 +9,13 @@ static const struct default_rule DRIVER[] = {
     SET_TEXT("spec.fsGroupPolicy", "ReadWriteOnceWithFSType"),
     SET_BOOL("spec.requiresRepublish", false),
     SET_BOOL("spec.seLinuxMount", false),
+    DROPPED("spec.preventPodSchedulingIfMissing"),
 };
 
 static void driver_defaults(struct arena *a, cJSON *driver)
 {
     cJSON *spec = json_get(driver, "spec");
 
-    drop_member(driver, "spec.preventPodSchedulingIfMissing"); /* a feature upstream has off */
     if (json_is_object(spec) && !json_count(json_get(spec, "volumeLifecycleModes")))
         json_append(json_set(a, spec, "volumeLifecycleModes", json_new_array(a)),
                     json_new_string(a, STR("Persistent")));

@@ -4,15 +4,10 @@
 #include "../pod/pod.h"
 #include "class.h"
 
-static void attachment_defaults(struct arena *a, cJSON *attachment)
-{
-    cJSON *spec = json_path(attachment, "spec.source.inlineVolumeSpec");
-
-    if (!spec)
-        return;
-    defaults_resource_list(a, json_get(spec, "capacity"));
-    defaults_volume_source(a, spec);
-}
+static const struct default_rule DEFAULT_RULES[] = {
+    SET_BY("spec.source.inlineVolumeSpec.capacity", defaults_resource_list),
+    SET_BY("spec.source.inlineVolumeSpec", defaults_volume_source),
+};
 
 static void check_attachment_source(struct field_errors *e, const struct field_path *p,
                                     const cJSON *source)
@@ -75,7 +70,7 @@ const struct kind KIND_VOLUME_ATTACHMENT = {
             {"Attached", "boolean", .cell = show_bool, .path = "status.attached"},
             {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("VolumeAttachment")),
-    .defaults = attachment_defaults,
+    .default_rules = DEFAULTS(DEFAULT_RULES),
     .new_status = "{\"attached\":false}",
     .rules = RULES(ATTACHMENT_RULES),
     .status_rules = RULES(ATTACHMENT_RULES),
