@@ -35,19 +35,15 @@ static void daemon_set_defaults(struct arena *a, cJSON *object)
 /* A field of the internal type that v1 shows as an annotation. */
 #define TEMPLATE_GENERATION "deprecated.daemonset.template.generation"
 
-static int64_t template_generation(const cJSON *object)
+static const cJSON *template_generation(const cJSON *object)
 {
-    int64_t generation = 0;
-    const cJSON *annotations = json_path(object, "metadata.annotations");
-
-    str_to_i64(json_str(json_get(annotations, TEMPLATE_GENERATION)), &generation);
-    return generation;
+    return json_get(json_path(object, "metadata.annotations"), TEMPLATE_GENERATION);
 }
 
 /* Upstream reads the number when it reads the object. */
 static const char *daemon_set_unreadable(struct arena *a, const cJSON *object)
 {
-    const cJSON *text = json_get(json_path(object, "metadata.annotations"), TEMPLATE_GENERATION);
+    const cJSON *text = template_generation(object);
     struct str number = json_str(text), digits = number;
     int64_t n;
 
@@ -73,21 +69,18 @@ static void set_template_generation(struct arena *a, cJSON *object, int64_t gene
 
 static void daemon_set_prepare_create(struct arena *a, cJSON *object)
 {
-    int64_t generation = template_generation(object);
+    int64_t generation = 0;
 
-    set_status(a, object,
-               "{\"currentNumberScheduled\":0,\"desiredNumberScheduled\":0,"
-               "\"numberMisscheduled\":0,\"numberReady\":0}");
+    str_to_i64(json_str(template_generation(object)), &generation);
     set_template_generation(a, object, generation < 1 ? 1 : generation);
 }
 
 static void daemon_set_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
 {
-    int64_t generation = template_generation(old);
+    int64_t generation = 0;
 
-    if (!same_at(object, old, "spec.template"))
-        generation++;
-    set_template_generation(a, object, generation);
+    str_to_i64(json_str(template_generation(old)), &generation);
+    set_template_generation(a, object, generation + !same_at(object, old, "spec.template"));
 }
 
 /* ---- validation ---- */
@@ -145,11 +138,10 @@ static const struct rule SET_RULES[] = {
 };
 
 static const struct rule STATUS_RULES[] = {
-    NONNEGATIVE("status.currentNumberScheduled"), NONNEGATIVE("status.numberMisscheduled"),
-    NONNEGATIVE("status.desiredNumberScheduled"), NONNEGATIVE("status.numberReady"),
-    NONNEGATIVE("status.observedGeneration"),     NONNEGATIVE("status.updatedNumberScheduled"),
-    NONNEGATIVE("status.numberAvailable"),        NONNEGATIVE("status.numberUnavailable"),
-    NONNEGATIVE("status.collisionCount"),         NOT_DECREASED("status.collisionCount"),
+    NONNEGATIVES("status", "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
+                 "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
+                 "numberUnavailable", "collisionCount"),
+    NOT_DECREASED("status.collisionCount"),
 };
 
 /* ---- the kind ---- */
@@ -171,6 +163,8 @@ const struct kind KIND_DAEMON_SET = {
          .otherwise = "<none>"}),
     SUBRESOURCES(STATUS_OF("DaemonSet")),
     .defaults = daemon_set_defaults,
+    .new_status = "{\"currentNumberScheduled\":0,\"desiredNumberScheduled\":0,"
+                  "\"numberMisscheduled\":0,\"numberReady\":0}",
     .prepare_create = daemon_set_prepare_create,
     .prepare_update = daemon_set_prepare_update,
     .rules = RULES(SET_RULES),

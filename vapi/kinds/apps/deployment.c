@@ -64,14 +64,9 @@ static void check_deadline(struct field_errors *e, const struct field_path *p, c
                       "must be greater than minReadySeconds");
 }
 
-static void check_pods(const struct check *c)
-{
-    validate_owner(c->e, c->value, "deployment", "ReplicaSet");
-}
-
 static const struct rule DEPLOYMENT_RULES[] = {
     NONNEGATIVE("spec.replicas"),
-    CALL("spec", check_pods),
+    CALL("spec", validate_owner),
     WHEN("spec.strategy", "type", "RollingUpdate",
          INSIDE("rollingUpdate", INT_OR_PERCENT("maxUnavailable"), INT_OR_PERCENT("maxSurge"),
                 CALL(NULL, check_progress_possible), AT_MOST_100_PERCENT("maxUnavailable"))),

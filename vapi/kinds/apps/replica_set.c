@@ -10,14 +10,9 @@ static const struct default_rule DEFAULT_RULES[] = {
     SET_BY("spec.template", defaults_pod_template),
 };
 
-static void check_pods(const struct check *c)
-{
-    validate_owner(c->e, c->value, "deployment", "ReplicaSet"); /* upstream's words */
-}
-
 static const struct rule REPLICA_SET_RULES[] = {
     NONNEGATIVES("spec", "replicas", "minReadySeconds"),
-    CALL("spec", check_pods),
+    CALL("spec", validate_owner),
     FIXED("spec.selector"),
 };
 

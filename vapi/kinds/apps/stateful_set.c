@@ -35,22 +35,16 @@ static void stateful_set_defaults(struct arena *a, cJSON *object)
 }
 
 /* maxUnavailable belongs to a feature that is off upstream too: only what is there stays. */
-static void drop_max_unavailable(cJSON *object, const cJSON *old)
+static void stateful_set_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
 {
+    (void)a;
     if (!json_path(old, "spec.updateStrategy.rollingUpdate.maxUnavailable"))
         json_remove(json_path(object, "spec.updateStrategy.rollingUpdate"), "maxUnavailable");
 }
 
-static void stateful_set_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
-{
-    (void)a;
-    drop_max_unavailable(object, old);
-}
-
 static void stateful_set_prepare_create(struct arena *a, cJSON *object)
 {
-    drop_max_unavailable(object, NULL);
-    set_status(a, object, "{\"availableReplicas\":0,\"replicas\":0}");
+    stateful_set_prepare_update(a, object, NULL);
 }
 
 /* ---- validation ---- */
@@ -152,9 +146,9 @@ static void check_fixed(const struct check *c)
                         "forbidden");
 }
 
-static void check_claim(struct field_errors *e, const struct field_path *p, const cJSON *claim)
+static void check_claim(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    validate_claim_spec(e, FIELD(p, "spec"), json_get(claim, "spec"), false);
+    validate_claim_spec(e, p, spec, false);
 }
 
 static const char *const RETENTION[] = {"Retain", "Delete", NULL};
@@ -168,7 +162,7 @@ static const struct rule SET_RULES[] = {
                        AT_MOST_100_PERCENT(NULL)))),
     WITHIN("spec.persistentVolumeClaimRetentionPolicy", ENUM_ALWAYS("whenDeleted", RETENTION),
            ENUM_ALWAYS("whenScaled", RETENTION)),
-    ON_CREATE(CHECK_EACH("spec.volumeClaimTemplates", check_claim)),
+    ON_CREATE(EACH("spec.volumeClaimTemplates", CHECK_ALWAYS("spec", check_claim))),
     NONNEGATIVES("spec", "replicas", "minReadySeconds"),
     NONNEGATIVE("spec.ordinals.start"),
     ON_CREATE(NAME_IF_SET("spec.serviceName", DNS1123_LABEL)),
@@ -187,18 +181,13 @@ static const struct rule STATUS_RULES[] = {
 
 /* ---- warnings ---- */
 
-static void warn_claim_templates(const struct warner *w, const cJSON *spec)
-{
-    member_each(claim, at, FIELD(NULL, "spec"), spec, "volumeClaimTemplates")
-        warn_claim_spec(w, at, json_get(claim, "spec"));
-}
-
 static WARNS(warn_stateful_set)
 {
     WARNER(w);
 
     warn_workload(a, object, warn, ctx);
-    warn_claim_templates(&w, json_get(object, "spec"));
+    member_each(claim, at, FIELD(NULL, "spec"), json_get(object, "spec"), "volumeClaimTemplates")
+        warn_claim_spec(&w, at, json_get(claim, "spec"));
 }
 
 /* ---- the kind ---- */
@@ -212,6 +201,7 @@ const struct kind KIND_STATEFUL_SET = {
             TEMPLATE_COLUMNS("spec.template")),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("StatefulSet")),
     .defaults = stateful_set_defaults,
+    .new_status = "{\"availableReplicas\":0,\"replicas\":0}",
     .prepare_create = stateful_set_prepare_create,
     .prepare_update = stateful_set_prepare_update,
     .rules = RULES(SET_RULES),

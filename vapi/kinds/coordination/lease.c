@@ -3,27 +3,20 @@
 #include "../rules/kind.h"
 
 /* strategy and preferredHolder belong to a feature that is off upstream too. */
-static void lease_drop(cJSON *lease, const cJSON *old)
+static void lease_prepare_update(struct arena *a, cJSON *lease, const cJSON *old)
 {
     static const char *const fields[] = {"strategy", "preferredHolder"};
-    cJSON *spec = json_get(lease, "spec");
 
-    for (size_t i = 0; spec && i < COUNT(fields); i++) {
+    (void)a;
+    for (size_t i = 0; i < COUNT(fields); i++) {
         if (!json_get(json_get(old, "spec"), fields[i]))
-            json_remove(spec, fields[i]);
+            json_remove(json_get(lease, "spec"), fields[i]);
     }
 }
 
 static void lease_prepare_create(struct arena *a, cJSON *lease)
 {
-    (void)a;
-    lease_drop(lease, NULL);
-}
-
-static void lease_prepare_update(struct arena *a, cJSON *lease, const cJSON *old)
-{
-    (void)a;
-    lease_drop(lease, old);
+    lease_prepare_update(a, lease, NULL);
 }
 
 static const struct rule LEASE_RULES[] = {

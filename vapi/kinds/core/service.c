@@ -5,28 +5,28 @@
 #include "../rules/kind.h"
 #include "service.h"
 
-static struct str type_of(const cJSON *spec)
-{
-    return json_str(json_get(spec, "type"));
-}
+/* ---- defaults ---- */
 
-static bool is_type(const cJSON *spec, const char *type)
+bool service_is(const cJSON *spec, const char *type)
 {
-    return str_eqc(type_of(spec), type);
+    return text_is(spec, "type", type);
 }
 
 static bool wants_node_port(const cJSON *spec)
 {
-    return is_type(spec, "NodePort") || is_type(spec, "LoadBalancer");
+    return service_is(spec, "NodePort") || service_is(spec, "LoadBalancer");
 }
 
-static bool reachable_from_outside(const cJSON *spec)
+bool service_is_external(const cJSON *spec)
 {
     return wants_node_port(spec) ||
-           (is_type(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
+           (service_is(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
 }
 
-/* ---- defaults ---- */
+bool service_wants_health_port(const cJSON *spec)
+{
+    return service_is(spec, "LoadBalancer") && text_is(spec, "externalTrafficPolicy", "Local");
+}
 
 static const struct default_rule SERVICE[] = {
     SET_TEXT_Z("spec+.sessionAffinity", "None"),
@@ -58,8 +58,19 @@ static void default_ports(struct arena *a, cJSON *ports)
     }
 }
 
-static void default_balancer(struct arena *a, cJSON *service, cJSON *spec)
+static void service_defaults(struct arena *a, cJSON *service)
 {
+    cJSON *spec = json_get(service, "spec");
+
+    default_affinity(a, spec);
+    default_ports(a, json_get(spec, "ports"));
+    if (service_is_external(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
+        json_set_str(a, spec, "externalTrafficPolicy", STR("Cluster"));
+    if ((wants_node_port(spec) || service_is(spec, "ClusterIP")) &&
+        !json_get(spec, "internalTrafficPolicy"))
+        json_set_str(a, spec, "internalTrafficPolicy", STR("Cluster"));
+    if (!service_is(spec, "LoadBalancer"))
+        return;
     if (!json_get(spec, "allocateLoadBalancerNodePorts"))
         json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
     json_each(ingress, json_path(service, "status.loadBalancer.ingress"))
@@ -69,34 +80,11 @@ static void default_balancer(struct arena *a, cJSON *service, cJSON *spec)
     }
 }
 
-static void service_defaults(struct arena *a, cJSON *service)
-{
-    cJSON *spec;
-
-    spec = json_get(service, "spec");
-    default_affinity(a, spec);
-    default_ports(a, json_get(spec, "ports"));
-    if (reachable_from_outside(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
-        json_set_str(a, spec, "externalTrafficPolicy", STR("Cluster"));
-    if ((wants_node_port(spec) || is_type(spec, "ClusterIP")) &&
-        !json_get(spec, "internalTrafficPolicy"))
-        json_set_str(a, spec, "internalTrafficPolicy", STR("Cluster"));
-    if (is_type(spec, "LoadBalancer"))
-        default_balancer(a, service, spec);
-}
-
 /* ---- what an update leaves behind when the type changes ---- */
-
-static bool same(const cJSON *a, const cJSON *b, const char *key)
-{
-    const cJSON *x = json_get(a, key), *y = json_get(b, key);
-
-    return x && y ? json_equal(x, y) : x == y;
-}
 
 static void drop_if_same(cJSON *spec, const cJSON *old, const char *key)
 {
-    if (same(spec, old, key))
+    if (same_at(spec, old, key))
         json_remove(spec, key);
 }
 
@@ -118,36 +106,26 @@ static bool adds_node_ports(const cJSON *spec, const cJSON *old)
     return false;
 }
 
-static bool wants_health_port(const cJSON *spec)
-{
-    return is_type(spec, "LoadBalancer") &&
-           str_eqc(json_str(json_get(spec, "externalTrafficPolicy")), "Local");
-}
-
-static void drop_cluster_address(cJSON *spec, const cJSON *old)
-{
-    if (same(spec, old, "clusterIP") && same(spec, old, "clusterIPs")) {
-        json_remove(spec, "clusterIP");
-        json_remove(spec, "clusterIPs");
-    }
-    drop_if_same(spec, old, "ipFamilies");
-    drop_if_same(spec, old, "ipFamilyPolicy");
-}
-
 static void drop_by_type(cJSON *spec, const cJSON *old)
 {
-    if (!is_type(old, "ExternalName") && is_type(spec, "ExternalName"))
-        drop_cluster_address(spec, old);
+    if (!service_is(old, "ExternalName") && service_is(spec, "ExternalName")) {
+        if (same_at(spec, old, "clusterIP") && same_at(spec, old, "clusterIPs")) {
+            json_remove(spec, "clusterIP");
+            json_remove(spec, "clusterIPs");
+        }
+        drop_if_same(spec, old, "ipFamilies");
+        drop_if_same(spec, old, "ipFamilyPolicy");
+    }
     if (wants_node_port(old) && !wants_node_port(spec) && !adds_node_ports(spec, old)) {
         json_each(p, json_get(spec, "ports")) json_remove(p, "nodePort");
     }
-    if (wants_health_port(old) && !wants_health_port(spec))
+    if (service_wants_health_port(old) && !service_wants_health_port(spec))
         drop_if_same(spec, old, "healthCheckNodePort");
-    if (is_type(old, "LoadBalancer") && !is_type(spec, "LoadBalancer")) {
+    if (service_is(old, "LoadBalancer") && !service_is(spec, "LoadBalancer")) {
         drop_if_same(spec, old, "allocateLoadBalancerNodePorts");
         drop_if_same(spec, old, "loadBalancerClass");
     }
-    if (reachable_from_outside(old) && !reachable_from_outside(spec))
+    if (service_is_external(old) && !service_is_external(spec))
         drop_if_same(spec, old, "externalTrafficPolicy");
 }
 
@@ -157,19 +135,6 @@ static void set_only_address(struct arena *a, cJSON *spec)
 {
     json_append(json_set(a, spec, "clusterIPs", json_new_array(a)),
                 json_copy(a, json_get(spec, "clusterIP")));
-}
-
-static bool has_text(const cJSON *spec, const char *key)
-{
-    return json_str(json_get(spec, key)).n > 0;
-}
-
-static void keep_addresses(struct arena *a, cJSON *spec, const cJSON *old)
-{
-    if (!has_text(spec, "clusterIP") && has_text(old, "clusterIP"))
-        json_set_str(a, spec, "clusterIP", json_str(json_get(old, "clusterIP")));
-    if (!json_count(json_get(spec, "clusterIPs")) && json_count(json_get(old, "clusterIPs")))
-        json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
 }
 
 static struct str node_port_text(struct arena *a, const cJSON *port)
@@ -197,14 +162,17 @@ static void keep_node_ports(struct arena *a, cJSON *spec, const cJSON *old)
 
 static void keep_allocated(struct arena *a, cJSON *spec, const cJSON *old)
 {
-    if (!is_type(spec, "ExternalName") && !is_type(old, "ExternalName"))
-        keep_addresses(a, spec, old);
+    if (!service_is(spec, "ExternalName") && !service_is(old, "ExternalName")) {
+        if (!json_str_at(spec, "clusterIP").n && json_str_at(old, "clusterIP").n)
+            keep_old(a, spec, old, "clusterIP");
+        if (!json_count(json_get(spec, "clusterIPs")) && json_count(json_get(old, "clusterIPs")))
+            keep_old(a, spec, old, "clusterIPs");
+    }
     if (wants_node_port(spec) && wants_node_port(old))
         keep_node_ports(a, spec, old);
-    if (wants_health_port(spec) && wants_health_port(old) &&
+    if (service_wants_health_port(spec) && service_wants_health_port(old) &&
         !json_i64_at(spec, "healthCheckNodePort", 0) && json_get(old, "healthCheckNodePort"))
-        json_set(a, spec, "healthCheckNodePort",
-                 json_copy(a, json_get(old, "healthCheckNodePort")));
+        keep_old(a, spec, old, "healthCheckNodePort");
 }
 
 /* clusterIP and clusterIPs say the same; older clients know only the first. */
@@ -215,23 +183,22 @@ static void sync_addresses(struct arena *a, cJSON *spec, const cJSON *old)
 
     if (str_eq(now, was)) {
         if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
-            json_set(a, spec, "clusterIPs", json_copy(a, json_get(old, "clusterIPs")));
+            keep_old(a, spec, old, "clusterIPs");
         return;
     }
-    if (now.n && !same(spec, old, "clusterIPs"))
+    if (now.n && !same_at(spec, old, "clusterIPs"))
         return;
     if (now.n)
         set_only_address(a, spec);
-    else if (same(spec, old, "clusterIPs"))
+    else if (same_at(spec, old, "clusterIPs"))
         json_remove(spec, "clusterIPs");
 }
 
 /* Upstream hides what it once set for names of elsewhere; a wrong value is refused first. */
 static void hide_internal_policy(cJSON *spec)
 {
-    struct str policy = json_str(json_get(spec, "internalTrafficPolicy"));
-
-    if (is_type(spec, "ExternalName") && (str_eqc(policy, "Cluster") || str_eqc(policy, "Local")))
+    if (service_is(spec, "ExternalName") &&
+        one_of(json_str_at(spec, "internalTrafficPolicy"), ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY))
         json_remove(spec, "internalTrafficPolicy");
 }
 
@@ -241,7 +208,7 @@ static void service_prepare_create(struct arena *a, cJSON *service)
 
     hide_internal_policy(spec);
     set_status(a, service, "{\"loadBalancer\":{}}");
-    if (has_text(spec, "clusterIP") && !json_count(json_get(spec, "clusterIPs")))
+    if (json_str_at(spec, "clusterIP").n && !json_count(json_get(spec, "clusterIPs")))
         set_only_address(a, spec);
 }
 
@@ -253,7 +220,7 @@ static void service_prepare_update(struct arena *a, cJSON *service, const cJSON 
     sync_addresses(a, spec, json_get(old, "spec"));
     drop_by_type(spec, json_get(old, "spec"));
     hide_internal_policy(spec);
-    if (is_type(spec, "LoadBalancer"))
+    if (service_is(spec, "LoadBalancer"))
         return;
     status = json_ensure_object(a, service, "status");
     json_set(a, status, "loadBalancer", json_new_object(a));

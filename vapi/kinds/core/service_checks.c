@@ -5,11 +5,6 @@
 #include "port.h"
 #include "service.h"
 
-static bool is_type(const cJSON *spec, const char *type)
-{
-    return str_eqc(json_str(json_get(spec, "type")), type);
-}
-
 static bool is_headless(const cJSON *spec)
 {
     const cJSON *ips = json_get(spec, "clusterIPs");
@@ -59,33 +54,14 @@ static void check_pairs(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void check_no_node_ports(struct field_errors *e, const struct field_path *p,
-                                const cJSON *ports)
-{
-    field_each(port, at, p, ports)
-    {
-        if (json_i64_at(port, "nodePort", 0))
-            field_forbidden(e, FIELD(at, "nodePort"), "may not be used when `type` is 'ClusterIP'");
-    }
-}
-
 /* ---- types ---- */
 
-static void check_external_name(struct field_errors *e, const struct field_path *p,
-                                const cJSON *spec)
+static void check_external_name(struct field_errors *e, const struct field_path *p, struct str name)
 {
-    struct str name = json_str(json_get(spec, "externalName"));
-
-    if (json_count(json_get(spec, "clusterIPs")))
-        field_forbidden(e, FIELD(p, "clusterIPs"), "may not be set for ExternalName services");
-    if (json_count(json_get(spec, "ipFamilies")))
-        field_forbidden(e, FIELD(p, "ipFamilies"), "may not be set for ExternalName services");
-    if (given(spec, "ipFamilyPolicy"))
-        field_forbidden(e, FIELD(p, "ipFamilyPolicy"), "may not be set for ExternalName services");
     if (name.n && name.p[name.n - 1] == '.')
         name = str_sub(name, 0, name.n - 1);
-    if (check_given(e, FIELD(p, "externalName"), name))
-        check_rule(e, FIELD(p, "externalName"), NAME_DNS1123_SUBDOMAIN, name);
+    if (check_given(e, p, name))
+        check_rule(e, p, NAME_DNS1123_SUBDOMAIN, name);
 }
 
 static void check_by_type(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -93,14 +69,12 @@ static void check_by_type(struct field_errors *e, const struct field_path *p, co
     const char *why = NULL;
 
     if (!json_count(json_get(spec, "ports")) && !is_headless(spec) &&
-        !is_type(spec, "ExternalName"))
+        !service_is(spec, "ExternalName"))
         field_required(e, FIELD(p, "ports"), "");
-    if (is_type(spec, "LoadBalancer"))
+    if (service_is(spec, "LoadBalancer"))
         why = "may not be set to 'None' for LoadBalancer services";
-    else if (is_type(spec, "NodePort"))
+    else if (service_is(spec, "NodePort"))
         why = "may not be set to 'None' for NodePort services";
-    else if (is_type(spec, "ExternalName"))
-        check_external_name(e, p, spec);
     if (why && is_headless(spec))
         field_invalid_str(e, FIELD_INDEX(FIELD(p, "clusterIPs"), 0), STR("None"), why);
 }
@@ -225,29 +199,6 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *p
         check_ip_families(e, at, spec);
 }
 
-static void check_external_ips(struct field_errors *e, const struct field_path *p,
-                               const cJSON *spec, const cJSON *old)
-{
-    field_each(ip, at, p, json_get(spec, "externalIPs"))
-    {
-        if (check_legacy_ip(e, at, json_str(ip), json_get(old, "externalIPs")))
-            check_endpoint_ip(e, at, json_str(ip));
-    }
-}
-
-static void check_source_ranges(struct field_errors *e, const struct field_path *p,
-                                const cJSON *spec, const cJSON *old)
-{
-    const cJSON *ranges = json_get(spec, "loadBalancerSourceRanges");
-
-    if (!json_count(ranges))
-        return;
-    if (!is_type(spec, "LoadBalancer"))
-        field_forbidden(e, p, "may only be used when `type` is 'LoadBalancer'");
-    field_each(range, at, p, ranges) check_legacy_cidr(e, at, str_trim(json_str(range)),
-                                                       json_get(old, "loadBalancerSourceRanges"));
-}
-
 /* ---- load balancers and policies ---- */
 
 static void check_balancer(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -256,7 +207,7 @@ static void check_balancer(struct field_errors *e, const struct field_path *p, c
     const cJSON *class_ = given(spec, "loadBalancerClass");
     AT(at, p, "loadBalancerClass");
 
-    if (!is_type(spec, "LoadBalancer")) {
+    if (!service_is(spec, "LoadBalancer")) {
         if (allocate)
             field_forbidden(e, FIELD(p, "allocateLoadBalancerNodePorts"),
                             "may only be used when `type` is 'LoadBalancer'");
@@ -270,18 +221,6 @@ static void check_balancer(struct field_errors *e, const struct field_path *p, c
         check_rule(e, at, NAME_QUALIFIED, json_str(class_));
 }
 
-static bool is_reachable(const cJSON *spec)
-{
-    return is_type(spec, "LoadBalancer") || is_type(spec, "NodePort") ||
-           (is_type(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
-}
-
-static bool needs_health_port(const cJSON *spec)
-{
-    return is_type(spec, "LoadBalancer") &&
-           str_eqc(json_str(json_get(spec, "externalTrafficPolicy")), "Local");
-}
-
 static void check_policies(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     static const char *const near[] = {"PreferClose", "PreferSameZone", "PreferSameNode", NULL};
@@ -289,22 +228,22 @@ static void check_policies(struct field_errors *e, const struct field_path *p, c
     const cJSON *internal = given(spec, "internalTrafficPolicy");
     const cJSON *port = json_get(spec, "healthCheckNodePort");
 
-    if (is_reachable(spec))
+    if (service_is_external(spec))
         check_enum(e, FIELD(p, "externalTrafficPolicy"), external,
                    ENUM_SERVICE_EXTERNAL_TRAFFIC_POLICY);
     else if (external.n)
         field_invalid_str(e, FIELD(p, "externalTrafficPolicy"), external,
                           "may only be set for externally-accessible services");
     if (json_i64_at(spec, "healthCheckNodePort", 0)) {
-        if (needs_health_port(spec))
+        if (service_wants_health_port(spec))
             check_port(e, FIELD(p, "healthCheckNodePort"), port);
         else
             field_invalid(e, FIELD(p, "healthCheckNodePort"), port,
                           "may only be set when `type` is 'LoadBalancer' and "
                           "`externalTrafficPolicy` is 'Local'");
     }
-    if (!internal &&
-        (is_type(spec, "ClusterIP") || is_type(spec, "NodePort") || is_type(spec, "LoadBalancer")))
+    if (!internal && (service_is(spec, "ClusterIP") || service_is(spec, "NodePort") ||
+                      service_is(spec, "LoadBalancer")))
         field_required(e, FIELD(p, "internalTrafficPolicy"), "");
     check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal,
                   ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY);
@@ -352,7 +291,8 @@ static void check_addresses_kept(struct field_errors *e, const cJSON *spec, cons
 {
     bool headless = is_headless(spec), was_headless = is_headless(old);
 
-    if (is_type(spec, "ExternalName") || is_type(old, "ExternalName") || (headless && was_headless))
+    if (service_is(spec, "ExternalName") || service_is(old, "ExternalName") ||
+        (headless && was_headless))
         return;
     if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
         field_invalid(e, FIELD_INDEX(FIELD(&SPEC, "clusterIPs"), 0), json_new_null(e->arena),
@@ -365,17 +305,17 @@ static void check_addresses_kept(struct field_errors *e, const cJSON *spec, cons
                    "must be set to 'SingleStack' when releasing the secondary ipFamily");
 }
 
-static void check_update(struct field_errors *e, const cJSON *spec, const cJSON *old)
+static void check_update(const struct check *c)
 {
-    const cJSON *class_ = given(spec, "loadBalancerClass");
+    const cJSON *class_ = given(c->value, "loadBalancerClass");
 
-    check_addresses_kept(e, spec, old);
-    if (is_type(spec, "LoadBalancer") && is_type(old, "LoadBalancer") &&
-        !same_value(class_, given(old, "loadBalancerClass")))
-        field_invalid(e, FIELD(&SPEC, "loadBalancerClass"), class_, "may not change once set");
-    if (needs_health_port(spec) && needs_health_port(old) &&
-        json_i64_at(spec, "healthCheckNodePort", 0) != json_i64_at(old, "healthCheckNodePort", 0))
-        field_forbidden(e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
+    check_addresses_kept(c->e, c->value, c->old);
+    if (service_is(c->value, "LoadBalancer") && service_is(c->old, "LoadBalancer") &&
+        !same_value(class_, given(c->old, "loadBalancerClass")))
+        field_invalid(c->e, FIELD(&SPEC, "loadBalancerClass"), class_, "may not change once set");
+    if (service_wants_health_port(c->value) && service_wants_health_port(c->old) &&
+        !same_at(c->value, c->old, "healthCheckNodePort"))
+        field_forbidden(c->e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
 }
 
 /* Upstream's allocator refuses addresses before the strategy validates the Service. */
@@ -383,46 +323,58 @@ VALIDATES(validate_service_addresses)
 {
     const cJSON *spec = json_get(object, "spec");
 
-    if (!is_type(spec, "ExternalName"))
+    if (!service_is(spec, "ExternalName"))
         check_cluster_ips(e, &SPEC, spec, json_get(old, "spec"));
 }
 
-static void check_changes(const struct check *c)
+static void check_external_ip(const struct check *c)
 {
-    check_update(c->e, c->value, c->old);
+    if (check_legacy_ip(c->e, c->at, json_str(c->value), json_path(c->before, "spec.externalIPs")))
+        check_endpoint_ip(c->e, c->at, json_str(c->value));
 }
 
-static void check_externals(const struct check *c)
+static void check_node_port(const struct check *c)
 {
-    check_external_ips(c->e, FIELD(c->at, "externalIPs"), c->value, c->old);
+    if (text_is(c->object, "spec.type", "ClusterIP") && json_i64_at(c->value, "nodePort", 0))
+        field_forbidden(c->e, FIELD(c->at, "nodePort"),
+                        "may not be used when `type` is 'ClusterIP'");
 }
 
 static void check_port_pairs(const struct check *c)
 {
-    if (text_is(c->object, "spec.type", "ClusterIP"))
-        check_no_node_ports(c->e, c->at, c->value);
     check_pairs(c->e, c->at, c->value, true);
     check_pairs(c->e, c->at, c->value, false);
 }
 
-static void check_outside(const struct check *c)
+static void check_source_ranges(const struct check *c)
 {
-    /* upstream's own path */
-    check_source_ranges(c->e, FIELD(c->at, "LoadBalancerSourceRanges"), c->value, c->old);
-    check_balancer(c->e, c->at, c->value);
-    check_policies(c->e, c->at, c->value);
+    const cJSON *ranges = json_get(c->value, "loadBalancerSourceRanges");
+    AT(p, c->at, "LoadBalancerSourceRanges"); /* upstream's own path */
+
+    if (json_count(ranges) && !service_is(c->value, "LoadBalancer"))
+        field_forbidden(c->e, p, "may only be used when `type` is 'LoadBalancer'");
+    field_each(range, at, p, ranges) check_legacy_cidr(
+        c->e, at, str_trim(json_str(range)), json_get(c->old, "loadBalancerSourceRanges"));
 }
 
-const struct rule SERVICE_RULES[9] = {
-    ON_UPDATE(CALL("spec", check_changes)),
+#define NOT_EXTERNAL "may not be set for ExternalName services"
+
+const struct rule SERVICE_RULES[13] = {
+    ON_UPDATE(CALL("spec", check_update)),
     CHECK_ALWAYS("spec", check_by_type),
+    WHEN("spec", "type", "ExternalName", FORBIDDEN("clusterIPs", NOT_EXTERNAL),
+         FORBIDDEN("ipFamilies", NOT_EXTERNAL), FORBIDDEN("ipFamilyPolicy", NOT_EXTERNAL),
+         CHECK_STR("externalName", check_external_name)),
     CALL("spec.ports", check_ports),
     LABELS("spec.selector"),
     CHECK_ALWAYS("spec", check_affinity),
-    CALL("spec", check_externals),
+    EACH("spec.externalIPs", CALL(NULL, check_external_ip)),
     ENUM("spec.type", ENUM_SERVICE_TYPE),
+    EACH("spec.ports", CALL(NULL, check_node_port)),
     CALL("spec.ports", check_port_pairs),
-    CALL("spec", check_outside),
+    CALL("spec", check_source_ranges),
+    CHECK_ALWAYS("spec", check_balancer),
+    CHECK_ALWAYS("spec", check_policies),
 };
 
 /* ---- status ---- */
@@ -458,7 +410,7 @@ VALIDATES(validate_service_status)
     AT(balancer, status, "loadBalancer");
     AT(p, balancer, "ingress");
 
-    if (!is_type(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
+    if (!service_is(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
         field_forbidden(e, p, "may only be used when `spec.type` is 'LoadBalancer'");
         return;
     }

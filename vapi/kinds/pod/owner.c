@@ -63,15 +63,15 @@ bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char 
     return true;
 }
 
-void validate_owner(struct field_errors *e, const cJSON *spec, const char *kind, const char *shown)
+void validate_owner(const struct check *c)
 {
     struct selector selector;
 
-    if (!owner_check_selector(e, spec, kind, &selector))
+    if (!owner_check_selector(c->e, c->value, "deployment", &selector))
         return;
     if (selector.n || selector.nothing)
-        owner_check_match(e, spec, &selector);
-    owner_check_template(e, spec, shown);
+        owner_check_match(c->e, c->value, &selector);
+    owner_check_template(c->e, c->value, "ReplicaSet");
 }
 
 void cell_ready(const struct row *r, const struct column *c)

@@ -40,9 +40,9 @@ void validate_claim_metadata(struct field_errors *e, const struct field_path *at
                              const cJSON *metadata);
 
 /* ---- owner.c: kinds that own pods; paths begin at the object ---- */
-/* The selector and the template it matches. kind: in messages about the selector; shown: in those
- * about the template. */
-void validate_owner(struct field_errors *e, const cJSON *spec, const char *kind, const char *shown);
+/* Of a Deployment or ReplicaSet, at its spec: the selector and the template it matches. */
+void validate_owner(const struct check *c);
+/* kind: in messages about the selector; shown: in those about the template. */
 void owner_check_template(struct field_errors *e, const cJSON *spec, const char *shown);
 void owner_check_match(struct field_errors *e, const cJSON *spec, const struct selector *selector);
 /* False when the selector cannot be used. */
