@@ -6,16 +6,6 @@
 
 #define MAX_CONDITIONS 64
 
-/* Of lists in which "*" must be alone; others: what else such a list has. */
-static void check_star_alone(const struct check *c, const struct rule *r)
-{
-    if (json_count(c->value) > 1 && json_list_has(c->value, STR("*")))
-        field_invalid_printf(c->e, c->at, c->value, "if '*' is present, must not specify other %s",
-                             r->words);
-}
-
-#define STAR_ALONE(path, others) ROW(path, check_star_alone, .words = (others))
-
 /* What of a list of resources was seen so far. */
 struct seen_resources {
     struct names whole, subs; /* x of "x/\*", y of "*\/y" */

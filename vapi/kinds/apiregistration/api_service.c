@@ -30,19 +30,10 @@ static void check_tls(const struct check *c)
                       "may not be true if caBundle is present");
 }
 
-static void check_service_port(const struct check *c)
-{
-    int64_t port = 0;
-
-    json_i64(c->value, &port);
-    if (port < 1 || port > 65535)
-        field_invalid(c->e, c->at, json_new_i64(c->e->arena, port),
-                      "port is not valid: must be between 1 and 65535, inclusive");
-}
-
 static const struct rule REMOTE[] = {
     ALL_GIVEN("service", "namespace", "name"),
-    CALL("service.port", check_service_port),
+    RANGE_ELSE("service.port", 1, 65535,
+               "port is not valid: must be between 1 and 65535, inclusive"),
     CALL(NULL, check_tls),
 };
 
@@ -97,24 +88,14 @@ static void check_legacy_group(const struct check *c)
         field_required(c->e, c->at, "only v1 may have an empty group and it better be legacy kube");
 }
 
-static void check_priority(const struct check *c, int64_t most)
+static void check_priority(const struct check *c, const struct rule *r)
 {
     int64_t value = 0;
 
     json_i64(c->value, &value);
-    if (value <= 0 || value > most)
+    if (value <= 0 || value > r->high)
         field_invalid_printf(c->e, c->at, json_new_i64(c->e->arena, value),
-                             "must be positive and less than %lld", (long long)most);
-}
-
-static void check_group_priority(const struct check *c)
-{
-    check_priority(c, 20000);
-}
-
-static void check_version_priority(const struct check *c)
-{
-    check_priority(c, 1000);
+                             "must be positive and less than %lld", r->high);
 }
 
 static const struct rule SERVICE_RULES[] = {
@@ -122,8 +103,8 @@ static const struct rule SERVICE_RULES[] = {
     CALL("spec.group", check_legacy_group),
     NAME_IF_SET("spec.group", DNS1123_SUBDOMAIN),
     NAME_ALWAYS("spec.version", DNS1035_LABEL),
-    CALL("spec.groupPriorityMinimum", check_group_priority),
-    CALL("spec.versionPriority", check_version_priority),
+    ROW("spec.groupPriorityMinimum", check_priority, .high = 20000),
+    ROW("spec.versionPriority", check_priority, .high = 1000),
     CALL("spec", check_place),
 };
 

@@ -13,20 +13,6 @@ static bool is_v1(const cJSON *object)
     return str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1");
 }
 
-/* 80 % of the requested CPU. */
-static cJSON *default_metric(struct arena *a)
-{
-    cJSON *metric = json_new_object(a), *resource, *target;
-
-    json_set_str(a, metric, "type", STR("Resource"));
-    resource = json_ensure_object(a, metric, "resource");
-    json_set_str(a, resource, "name", STR("cpu"));
-    target = json_ensure_object(a, resource, "target");
-    json_set_str(a, target, "type", STR("Utilization"));
-    json_set_i64(a, target, "averageUtilization", 80);
-    return metric;
-}
-
 static cJSON *policy(struct arena *a, cJSON *list, const char *type, int64_t value)
 {
     cJSON *p = json_append(list, json_new_object(a));
@@ -66,7 +52,8 @@ static void autoscaler_defaults(struct arena *a, cJSON *object)
         return;
     }
     if (!json_count(json_get(spec, "metrics")))
-        json_append(json_set(a, spec, "metrics", json_new_array(a)), default_metric(a));
+        json_append(json_set(a, spec, "metrics", json_new_array(a)),
+                    autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
     behavior = json_get(spec, "behavior");
     if (!behavior)
         return;
@@ -98,45 +85,35 @@ static const char *version_problem(struct arena *a, struct str text, bool core_i
     return NULL;
 }
 
-/* A name in a path, which must be given. */
-static void check_named(struct field_errors *e, const struct field_path *p, const cJSON *object,
-                        const char *key, const char *missing)
-{
-    struct str text = json_str(json_get(object, key));
-
-    if (!text.n)
-        field_required(e, FIELD(p, key), missing);
-    else
-        check_rule(e, FIELD(p, key), NAME_PATH_SEGMENT, text);
-}
-
 /* How little of an apiVersion will do. */
 enum leniency { NEEDS_GROUP, CORE_IS_FINE, ANYTHING };
 
-static void check_reference(struct field_errors *e, const struct field_path *p, const cJSON *ref,
-                            enum leniency leniency)
-{
-    struct str version = json_str(json_get(ref, "apiVersion"));
-    const char *why = version_problem(e->arena, version, leniency == CORE_IS_FINE);
+static const struct rule REFERENCE[] = {NAME("kind", PATH_SEGMENT), NAME("name", PATH_SEGMENT)};
 
-    check_named(e, p, ref, "kind", "");
-    check_named(e, p, ref, "name", "");
+static void check_reference(const struct check *c, enum leniency leniency)
+{
+    struct str version = json_str(json_get(c->value, "apiVersion"));
+    const char *why = version_problem(c->e->arena, version, leniency == CORE_IS_FINE);
+
+    rules_check(c, REFERENCE, COUNT(REFERENCE));
     if (why && leniency != ANYTHING)
-        field_invalid_str(e, FIELD(p, "apiVersion"), version, why);
+        field_invalid_str(c->e, FIELD(c->at, "apiVersion"), version, why);
 }
 
 /* An update that leaves the kind of the target may keep it; replication controllers have no group.
  */
-static enum leniency leniency_of(const cJSON *object, const cJSON *old)
+static void check_target_reference(const struct check *c)
 {
-    const cJSON *ref = json_path(object, "spec.scaleTargetRef");
-    const cJSON *before = json_path(old, "spec.scaleTargetRef");
+    if (c->before && same_at(c->value, c->old, "apiVersion") && same_at(c->value, c->old, "kind"))
+        check_reference(c, ANYTHING);
+    else
+        check_reference(c, text_is(c->value, "kind", "ReplicationController") ? CORE_IS_FINE
+                                                                              : NEEDS_GROUP);
+}
 
-    if (old && same_value(json_get(ref, "apiVersion"), json_get(before, "apiVersion")) &&
-        same_value(json_get(ref, "kind"), json_get(before, "kind")))
-        return ANYTHING;
-    return str_eqc(json_str(json_get(ref, "kind")), "ReplicationController") ? CORE_IS_FINE
-                                                                             : NEEDS_GROUP;
+static void check_described(const struct check *c)
+{
+    check_reference(c, CORE_IS_FINE);
 }
 
 /* ---- metrics ---- */
@@ -169,7 +146,8 @@ static const struct rule TARGET[] = {
 /* Which quantities of a target a source needs, and which two it may not have at once. */
 struct source_rule {
     const char *name, *type;
-    bool identified;            /* has a metric with a name */
+    const struct rule *rows; /* beside those of the target */
+    size_t n;
     const char *first, *second; /* one of them is needed; second may be NULL */
     const char *missing_at, *missing;
     const char *both_at, *both; /* NULL: both are fine */
@@ -180,35 +158,30 @@ struct source_rule {
         "must set either a target raw value or a target utilization", "averageValue",              \
         "may not set both a target raw value and a target utilization"
 
+#define METRIC_NAME   NAME_SAID("metric.name", PATH_SEGMENT, "must specify a metric name")
+#define RESOURCE_NAME GIVEN_ELSE("name", "must specify a resource name")
+
+static void check_resource(struct field_errors *e, const struct field_path *p, struct str name)
+{
+    if (name.n)
+        check_container_resource(e, p, name);
+}
+
 static const struct source_rule SOURCES[] = {
-    {"object", "Object", true, "value", "averageValue", "averageValue",
-     "must set either a target value or averageValue", NULL, NULL},
-    {"external", "External", true, "value", "averageValue", "averageValue",
+    {"object", "Object", ROWS_INSIDE(CALL("describedObject", check_described), METRIC_NAME),
+     "value", "averageValue", "averageValue", "must set either a target value or averageValue",
+     NULL, NULL},
+    {"external", "External", ROWS_INSIDE(METRIC_NAME), "value", "averageValue", "averageValue",
      "must set either a target value for metric or a per-pod target", "value",
      "may not set both a target value for metric and a per-pod target"},
-    {"pods", "Pods", true, "averageValue", NULL, "averageValue",
+    {"pods", "Pods", ROWS_INSIDE(METRIC_NAME), "averageValue", NULL, "averageValue",
      "must specify a positive target averageValue", NULL, NULL},
-    {"resource", "Resource", false, UTILIZATION},
-    {"containerResource", "ContainerResource", false, UTILIZATION},
+    {"resource", "Resource", ROWS_INSIDE(RESOURCE_NAME), UTILIZATION},
+    {"containerResource", "ContainerResource",
+     ROWS_INSIDE(RESOURCE_NAME, CHECK_STR("name", check_resource),
+                 NAME_SAID("container", DNS1123_LABEL, "must specify a container")),
+     UTILIZATION},
 };
-
-static void check_resource_of(struct field_errors *e, const struct field_path *p,
-                              const cJSON *source, bool of_container)
-{
-    struct str name = json_str(json_get(source, "name")),
-               container = json_str(json_get(source, "container"));
-
-    if (!name.n)
-        field_required(e, FIELD(p, "name"), "must specify a resource name");
-    if (!of_container)
-        return;
-    if (name.n)
-        check_container_resource(e, FIELD(p, "name"), name);
-    if (!container.n)
-        field_required(e, FIELD(p, "container"), "must specify a container");
-    else
-        check_rule(e, FIELD(p, "container"), NAME_DNS1123_LABEL, container);
-}
 
 static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *source,
                          const struct source_rule *rule)
@@ -217,14 +190,7 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
     const struct field_path *at = FIELD(p, "target");
     bool first = given(target, rule->first), second = rule->second && given(target, rule->second);
 
-    if (str_eqc(str_c(rule->type), "Object"))
-        check_reference(e, FIELD(p, "describedObject"), json_get(source, "describedObject"),
-                        CORE_IS_FINE);
-    if (rule->identified)
-        check_named(e, FIELD(p, "metric"), json_get(source, "metric"), "name",
-                    "must specify a metric name");
-    else
-        check_resource_of(e, p, source, str_eqc(str_c(rule->type), "ContainerResource"));
+    rules_check_value(e, p, source, NULL, rule->rows, rule->n);
     rules_check_value(e, at, target, NULL, TARGET, COUNT(TARGET));
     if (!first && !second)
         field_required(e, FIELD(at, rule->missing_at), rule->missing);
@@ -266,15 +232,6 @@ static void check_metric(struct field_errors *e, const struct field_path *p, con
 
 /* ---- behaviour ---- */
 
-static void check_tolerance(struct field_errors *e, const struct field_path *p,
-                            const cJSON *tolerance)
-{
-    struct quantity q;
-
-    if (quantity_parse(json_str(tolerance), &q) && q.nano < 0)
-        field_invalid(e, p, tolerance, NEGATIVE);
-}
-
 static const struct rule SCALING[] = {
     AT_LEAST("stabilizationWindowSeconds", 0, "must be greater than or equal to zero"),
     AT_MOST_NUMBER("stabilizationWindowSeconds", 3600),
@@ -282,7 +239,7 @@ static const struct rule SCALING[] = {
     SOME("policies", "must specify at least one Policy"),
     EACH("policies", ENUM_ALWAYS("type", NAMES("Percent", "Pods")), POSITIVE("value"),
          POSITIVE("periodSeconds"), AT_MOST_NUMBER("periodSeconds", 1800)),
-    CHECK("tolerance", check_tolerance),
+    CHECK("tolerance", check_not_negative),
 };
 
 /* ---- the whole ---- */
@@ -299,11 +256,6 @@ static void check_replicas(const struct check *c)
         field_invalid(c->e, at, most, "must be greater than or equal to 1");
     if (least && high < json_i64_at(c->value, "minReplicas", 1))
         field_invalid(c->e, at, most, "must be greater than or equal to `minReplicas`");
-}
-
-static void check_target_reference(const struct check *c)
-{
-    check_reference(c->e, c->at, c->value, leniency_of(c->object, c->before));
 }
 
 static void check_scale_to_zero(const struct check *c)
@@ -366,9 +318,16 @@ static struct str amount(const cJSON *current, const char *key, bool required)
     return current && !required ? STR("<nil>") : STR("<unknown>");
 }
 
-static void print_metric(struct arena *a, struct buf *b, const struct metric_type *m,
-                         const cJSON *spec, const cJSON *status)
+static void print_metric(struct arena *a, struct buf *b, const cJSON *spec, const cJSON *status)
 {
+    const struct metric_type *m = METRICS;
+
+    while (m < METRICS + COUNT(METRICS) && !text_is(spec, "type", m->type))
+        m++;
+    if (m == METRICS + COUNT(METRICS)) {
+        buf_addc(b, "<unknown type>");
+        return;
+    }
     const cJSON *target = json_get(json_get(spec, m->part), "target");
     const cJSON *current = json_get(json_get(status, m->part), "current");
     struct str average = json_str(json_get(target, "averageValue")), have, want;
@@ -388,25 +347,12 @@ static void print_metric(struct arena *a, struct buf *b, const struct metric_typ
     buf_printf(b, "%.*s/%.*s%s", STR_F(have), STR_F(want), average.n && m->average ? " (avg)" : "");
 }
 
-static void print_one(struct arena *a, struct buf *b, const cJSON *spec, const cJSON *status)
-{
-    struct str type = json_str(json_get(spec, "type"));
-
-    for (size_t i = 0; i < COUNT(METRICS); i++) {
-        if (str_eqc(type, METRICS[i].type)) {
-            print_metric(a, b, &METRICS[i], spec, status);
-            return;
-        }
-    }
-    buf_addc(b, "<unknown type>");
-}
-
 /* A row of v1 is printed from what it means in v2. */
 static const cJSON *as_v2(struct arena *a, const cJSON *object)
 {
     cJSON *copy;
 
-    if (!str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1"))
+    if (!is_v1(object))
         return object;
     copy = json_copy(a, object);
     autoscaler_to_storage(a, copy);
@@ -423,7 +369,7 @@ CELL(cell_metrics)
 
     for (size_t i = 0; i < n && i < 2; i++) {
         buf_addc(&b, i ? ", " : "");
-        print_one(r->a, &b, json_at(specs, i), json_at(statuses, i));
+        print_metric(r->a, &b, json_at(specs, i), json_at(statuses, i));
     }
     if (n > 2)
         buf_printf(&b, " + %zu more...", n - 2);

@@ -297,16 +297,17 @@ void autoscaler_from_storage(struct arena *a, cJSON *object)
 
 /* ---- v1 -> v2 ---- */
 
-static cJSON *cpu_metric(struct arena *a, const char *part, const cJSON *utilization)
+cJSON *autoscaler_cpu_metric(struct arena *a, const char *part, const cJSON *utilization)
 {
-    cJSON *metric = json_new_object(a), *resource = json_ensure_object(a, metric, "resource");
+    cJSON *metric = json_new_object(a), *resource, *target;
 
     json_set_str(a, metric, "type", STR("Resource"));
+    resource = json_ensure_object(a, metric, "resource");
     json_set_str(a, resource, "name", STR("cpu"));
-    resource = json_ensure_object(a, resource, part);
+    target = json_ensure_object(a, resource, part);
     if (strcmp(part, "target") == 0)
-        json_set_str(a, resource, "type", STR("Utilization"));
-    json_set(a, resource, "averageUtilization", json_copy(a, utilization));
+        json_set_str(a, target, "type", STR("Utilization"));
+    json_set(a, target, "averageUtilization", json_copy(a, utilization));
     return metric;
 }
 
@@ -322,9 +323,9 @@ static void spec_to_v2(struct arena *a, cJSON *object, cJSON *spec)
             json_append(metrics, metric_to_v2(a, metric, SPEC_FIELDS, COUNT(SPEC_FIELDS), true));
     }
     if (cpu)
-        json_append(metrics, cpu_metric(a, "target", cpu));
+        json_append(metrics, autoscaler_cpu_metric(a, "target", cpu));
     if (!metrics->child)
-        json_append(metrics, cpu_metric(a, "target", json_new_i64(a, 80)));
+        json_append(metrics, autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
     json_set(a, spec, "metrics", metrics);
     json_remove(spec, "targetCPUUtilizationPercentage");
     if (json_is_object(behavior))
@@ -342,7 +343,7 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
         json_each(metric, current) json_append(
             metrics, metric_to_v2(a, metric, STATUS_FIELDS, COUNT(STATUS_FIELDS), false));
     } else if (cpu) {
-        json_append(metrics, cpu_metric(a, "current", cpu));
+        json_append(metrics, autoscaler_cpu_metric(a, "current", cpu));
     }
     json_set(a, status, "currentMetrics", metrics->child ? metrics : json_new_null(a));
     json_remove(status, "currentCPUUtilizationPercentage");

@@ -79,12 +79,6 @@ static void check_schedule(const struct check *c)
                           "cannot use both timeZone field and TZ or CRON_TZ in schedule");
 }
 
-static void check_no_selector(struct field_errors *e, const struct field_path *p,
-                              const cJSON *selector)
-{
-    field_invalid(e, p, selector, "`selector` will be auto-generated");
-}
-
 static void check_not_manual(struct field_errors *e, const struct field_path *p,
                              const cJSON *manual)
 {
@@ -104,7 +98,7 @@ static const struct rule CRON_JOB_RULES[] = {
     CALL("spec.timeZone", check_zone),
     ENUM("spec.concurrencyPolicy", ENUM_CONCURRENCY_POLICY),
     CHECK_ALWAYS("spec.jobTemplate.spec", validate_job_spec),
-    CHECK("spec.jobTemplate.spec.selector", check_no_selector),
+    INVALID("spec.jobTemplate.spec.selector", "`selector` will be auto-generated"),
     CHECK("spec.jobTemplate.spec.manualSelector", check_not_manual),
     NONNEGATIVES("spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
     ON_CREATE(CHECK("metadata.name", check_name)),

@@ -249,19 +249,19 @@ static bool job_is(const cJSON *job, const char *type)
     return false;
 }
 
-static struct str job_status(const cJSON *job)
+CELL(cell_status)
 {
-    if (job_is(job, "Complete"))
-        return STR("Complete");
-    if (job_is(job, "Failed"))
-        return STR("Failed");
-    if (object_is_terminating(job))
-        return STR("Terminating");
-    if (job_is(job, "Suspended"))
-        return STR("Suspended");
-    if (job_is(job, "FailureTarget"))
-        return STR("FailureTarget");
-    return job_is(job, "SuccessCriteriaMet") ? STR("SuccessCriteriaMet") : STR("Running");
+    static const char *const types[] = {"Complete",  "Failed",        "Terminating",
+                                        "Suspended", "FailureTarget", "SuccessCriteriaMet"};
+    bool deleted = object_is_terminating(r->object);
+
+    for (size_t i = 0; i < COUNT(types); i++) {
+        if (i == 2 ? deleted : job_is(r->object, types[i])) {
+            cell_text(r, str_c(types[i]));
+            return;
+        }
+    }
+    cell_text(r, STR("Running"));
 }
 
 CELL(cell_completions)
@@ -271,11 +271,11 @@ CELL(cell_completions)
     int64_t wanted;
 
     if (json_i64(json_path(r->object, "spec.completions"), &wanted))
-        cell_text(r, arena_printf(r->a, "%lld/%lld", done, (long long)wanted));
+        cell_printf(r, "%lld/%lld", done, (long long)wanted);
     else if (parallel > 1)
-        cell_text(r, arena_printf(r->a, "%lld/1 of %lld", done, parallel));
+        cell_printf(r, "%lld/1 of %lld", done, parallel);
     else
-        cell_text(r, arena_printf(r->a, "%lld/1", done));
+        cell_printf(r, "%lld/1", done);
 }
 
 CELL(cell_duration)
@@ -288,11 +288,6 @@ CELL(cell_duration)
     }
     time_parse(json_str_at(r->object, "status.completionTime"), &end);
     cell_text(r, duration_human(r->a, (end - start) / 1000000));
-}
-
-CELL(cell_status)
-{
-    cell_text(r, job_status(r->object));
 }
 
 /* ---- the kind ---- */

@@ -7,129 +7,122 @@
 
 #include <stdint.h>
 
-static void check_codes(struct field_errors *e, const struct field_path *p, const cJSON *codes,
-                        const struct names *containers)
-{
-    const cJSON *values = json_get(codes, "values"), *name = json_get(codes, "containerName");
-    const struct field_path *list = FIELD(p, "values");
-    struct str op = json_str(json_get(codes, "operator"));
-    struct names seen = {.arena = e->arena};
-    int64_t last = INT64_MIN;
-    bool ordered = true;
+/* What rules of a failure policy need to know. */
+struct failure_check {
+    const cJSON *spec;
+    struct names containers;
+};
 
-    if (!op.n)
-        field_required(e, FIELD(p, "operator"), "valid values: [\"In\" \"NotIn\"]");
-    else if (!one_of(op, ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR))
-        field_not_supported(e, FIELD(p, "operator"), op,
-                            ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR);
-    if (name && !names_has(containers, json_str(name)))
-        field_invalid(e, FIELD(p, "containerName"), name,
+static void check_container_name(const struct check *c)
+{
+    const struct failure_check *f = c->context;
+
+    if (c->value && !names_has(&f->containers, json_str(c->value)))
+        field_invalid(c->e, c->at, c->value,
                       "must be one of the container or initContainer names in the pod template");
+}
+
+static void check_codes(const struct check *c)
+{
+    const cJSON *values = json_get(c->value, "values");
+    bool ordered = true, in = text_is(c->value, "operator", "In");
+    struct names seen = {.arena = c->e->arena};
+    int64_t last = INT64_MIN;
+    AT(list, c->at, "values");
+
     if (!json_count(values))
-        field_invalid(e, list, values, "at least one value is required");
-    else if (json_count(values) > 255)
-        field_too_many(e, list, json_count(values), 255);
+        field_invalid(c->e, list, values, "at least one value is required");
+    check_list_size(c->e, list, values, 255);
     field_each(value, at, list, values)
     {
         int64_t code = 0;
 
         json_i64(value, &code);
-        if (str_eqc(op, "In") && !code)
-            field_invalid(e, at, value, "must not be 0 for the In operator");
-        if (!names_add(&seen, arena_printf(e->arena, "%lld", (long long)code), value))
-            field_duplicate(e, at, value);
+        if (in && !code)
+            field_invalid(c->e, at, value, "must not be 0 for the In operator");
+        if (!names_add(&seen, arena_printf(c->e->arena, "%lld", (long long)code), value))
+            field_duplicate(c->e, at, value);
         ordered &= code >= last;
         last = code;
     }
     if (!ordered)
-        field_invalid(e, list, values, "must be ordered");
+        field_invalid(c->e, list, values, "must be ordered");
 }
 
-static const char *const STATES[] = {"False", "True", "Unknown", NULL};
-static const struct rule PATTERNS[] = {
+static void check_fail_index(const struct check *c)
+{
+    const struct failure_check *f = c->context;
+
+    if (str_eqc(json_str(c->value), "FailIndex") && !json_get(f->spec, "backoffLimitPerIndex"))
+        field_invalid(c->e, c->at, c->value, "requires the backoffLimitPerIndex to be set");
+}
+
+static void check_one_way(const struct check *c)
+{
+    bool codes = json_get(c->value, "onExitCodes");
+    bool patterns = json_count(json_get(c->value, "onPodConditions"));
+
+    if (codes && patterns)
+        field_invalid_bare(c->e, c->at,
+                           "specifying both OnExitCodes and OnPodConditions is not supported");
+    if (!codes && !patterns)
+        field_invalid_bare(c->e, c->at,
+                           "specifying one of OnExitCodes and OnPodConditions is required");
+}
+
+/* context: struct failure_check. */
+static const struct rule FAILURE_RULE[] = {
+    ENUM_SAID("action", ENUM_POD_FAILURE_POLICY_ACTION,
+              "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"),
+    CALL("action", check_fail_index),
+    WITHIN("onExitCodes",
+           ENUM_SAID("operator", ENUM_POD_FAILURE_POLICY_ON_EXIT_CODES_OPERATOR,
+                     "valid values: [\"In\" \"NotIn\"]"),
+           CALL("containerName", check_container_name), CALL(NULL, check_codes)),
     MAX_ITEMS("onPodConditions", 20),
     EACH("onPodConditions", NAME_ALWAYS("type", QUALIFIED),
-         ENUM_SAID("status", STATES, "valid values: [\"False\" \"True\" \"Unknown\"]")),
+         ENUM_SAID("status", NAMES("False", "True", "Unknown"),
+                   "valid values: [\"False\" \"True\" \"Unknown\"]")),
+    CALL(NULL, check_one_way),
+};
+static const struct rule FAILURE_POLICY[] = {
+    MAX_ITEMS("rules", 20),
+    EACH("rules", ALL(FAILURE_RULE)),
 };
 
-static void check_failure_rule(struct field_errors *e, const struct field_path *p,
-                               const cJSON *rule, const cJSON *spec, const struct names *containers)
+static void check_success_rule(const struct check *c)
 {
-    struct str action = json_str(json_get(rule, "action"));
-    const cJSON *codes = json_get(rule, "onExitCodes");
-    const cJSON *patterns = json_get(rule, "onPodConditions");
-
-    if (!action.n)
-        field_required(e, FIELD(p, "action"),
-                       "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
-    else if (!one_of(action, ENUM_POD_FAILURE_POLICY_ACTION))
-        field_not_supported(e, FIELD(p, "action"), action, ENUM_POD_FAILURE_POLICY_ACTION);
-    else if (str_eqc(action, "FailIndex") && !json_get(spec, "backoffLimitPerIndex"))
-        field_invalid_str(e, FIELD(p, "action"), action,
-                          "requires the backoffLimitPerIndex to be set");
-    if (codes)
-        check_codes(e, FIELD(p, "onExitCodes"), codes, containers);
-    rules_check_value(e, p, rule, NULL, PATTERNS, COUNT(PATTERNS));
-    if (codes && json_count(patterns))
-        field_invalid_bare(e, p,
-                           "specifying both OnExitCodes and OnPodConditions is not supported");
-    if (!codes && !json_count(patterns))
-        field_invalid_bare(e, p, "specifying one of OnExitCodes and OnPodConditions is required");
-}
-
-static void check_failure_policy(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *spec)
-{
-    const struct field_path *list = FIELD(p, "rules");
-    const cJSON *rules = json_path(spec, "podFailurePolicy.rules");
-    struct names containers = {.arena = e->arena};
-
-    if (json_count(rules) > 20)
-        field_too_many(e, list, json_count(rules), 20);
-    names_add_members(&containers, json_path(spec, "template.spec.containers"), "name");
-    names_add_members(&containers, json_path(spec, "template.spec.initContainers"), "name");
-    field_each(rule, at, list, rules) check_failure_rule(e, at, rule, spec, &containers);
-}
-
-static void check_success_rule(struct field_errors *e, const struct field_path *p,
-                               const cJSON *rule, int64_t completions)
-{
-    const cJSON *count = json_get(rule, "succeededCount");
-    const cJSON *indexes = json_get(rule, "succeededIndexes");
-    int64_t n, total;
+    const cJSON *count = json_get(c->value, "succeededCount");
+    const cJSON *indexes = json_get(c->value, "succeededIndexes");
+    int64_t n, total, completions = json_i64_at(c->context, "completions", 0);
+    AT(at, c->at, "succeededCount");
+    AT(indexes_at, c->at, "succeededIndexes");
 
     if (!count && !indexes)
-        field_required(e, p,
+        field_required(c->e, c->at,
                        "at least one of succeededCount or succeededIndexes must be specified");
     if (json_str(indexes).n > 64 * 1024)
-        field_too_long(e, FIELD(p, "succeededIndexes"), 64 * 1024);
-    total =
-        check_indexes(e, FIELD(p, "succeededIndexes"), indexes, "succeededIndexes", completions);
+        field_too_long(c->e, indexes_at, 64 * 1024);
+    total = check_indexes(c->e, indexes_at, indexes, "succeededIndexes", completions);
     if (!json_i64(count, &n))
         return;
-    check_nonnegative(e, FIELD(p, "succeededCount"), count);
+    check_nonnegative(c->e, at, count);
     if (n > completions)
-        field_invalid_printf(e, FIELD(p, "succeededCount"), count,
+        field_invalid_printf(c->e, at, count,
                              "must be less than or equal to %lld (the number of specified "
                              "completions)",
                              (long long)completions);
     if (indexes && n > total)
-        field_invalid_printf(e, FIELD(p, "succeededCount"), count,
+        field_invalid_printf(c->e, at, count,
                              "must be less than or equal to %lld (the number of indexes in "
                              "the specified succeededIndexes field)",
                              (long long)total);
 }
 
-static void check_success_rules(const struct check *c)
-{
-    field_each(rule, at, c->at, c->value)
-        check_success_rule(c->e, at, rule, json_i64_at(c->context, "completions", 0));
-}
-
 static const struct rule SUCCESS_POLICY[] = {
     SOME("rules", "at least one rules must be specified when the successPolicy is specified"),
     MAX_ITEMS("rules", 20),
-    CALL("rules", check_success_rules),
+    EACH("rules", CALL(NULL, check_success_rule)),
 };
 
 /* ---- by index ---- */
@@ -172,21 +165,15 @@ static void check_indexed(struct field_errors *e, const struct field_path *p, co
         check_many(e, p, spec);
 }
 
-static void check_not_indexed(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    static const char *const names[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
-
-    for (size_t i = 0; i < COUNT(names); i++) {
-        if (json_get(spec, names[i]))
-            field_invalid(e, FIELD(p, names[i]), json_get(spec, names[i]),
-                          "requires indexed completion mode");
-    }
-}
-
 bool job_is_indexed(const cJSON *spec)
 {
     return str_eqc(json_str(json_get(spec, "completionMode")), "Indexed");
 }
+
+static const struct rule NOT_INDEXED[] = {
+    INVALID("backoffLimitPerIndex", "requires indexed completion mode"),
+    INVALID("maxFailedIndexes", "requires indexed completion mode"),
+};
 
 /* ---- the spec, of jobs and of their templates ---- */
 
@@ -221,11 +208,15 @@ static void check_restart(struct field_errors *e, const struct field_path *p, co
 static void check_policies(const struct check *c)
 {
     const cJSON *spec = c->value, *success = json_get(spec, "successPolicy");
-    bool failure = json_get(spec, "podFailurePolicy") != NULL;
+    const cJSON *failure = json_get(spec, "podFailurePolicy");
+    struct failure_check f = {spec, {.arena = c->e->arena}};
     AT(at, c->at, "successPolicy");
 
+    names_add_members(&f.containers, json_path(spec, "template.spec.containers"), "name");
+    names_add_members(&f.containers, json_path(spec, "template.spec.initContainers"), "name");
     if (failure)
-        check_failure_policy(c->e, FIELD(c->at, "podFailurePolicy"), spec);
+        rules_check_value(c->e, FIELD(c->at, "podFailurePolicy"), failure, &f, FAILURE_POLICY,
+                          COUNT(FAILURE_POLICY));
     if (success && job_is_indexed(spec))
         rules_check_value(c->e, at, success, spec, SUCCESS_POLICY, COUNT(SUCCESS_POLICY));
     else if (success)
@@ -242,7 +233,7 @@ static void check_mode(const struct check *c)
     if (job_is_indexed(spec))
         check_indexed(c->e, c->at, spec);
     else if (text_is(spec, "completionMode", "NonIndexed") || !given(spec, "completionMode"))
-        check_not_indexed(c->e, c->at, spec);
+        rules_check(c, NOT_INDEXED, COUNT(NOT_INDEXED));
 }
 
 static void check_failed_indexes(const struct check *c)

@@ -32,7 +32,7 @@ static void request_prepare_status(struct arena *a, cJSON *request, const cJSON 
 
 #define MAX_SIGNER (253 + 253 + 63 + 1 + 1)
 
-static const char *const DECISIONS[] = {"Approved", "Denied", "Failed"};
+static const char *const DECISIONS[] = {"Approved", "Denied", "Failed", NULL};
 
 /* ---- names of signers ---- */
 
@@ -84,11 +84,6 @@ static void check_signer(struct field_errors *e, const struct field_path *p, str
 
 /* ---- PEM, as far as it needs no cryptography ---- */
 
-static bool decode(struct arena *a, const cJSON *bytes, struct str *ret)
-{
-    return base64_decode(a, json_str(bytes), ret);
-}
-
 /* Whether the bytes have a PEM block of that type. */
 static bool has_block(struct arena *a, struct str text, const char *type)
 {
@@ -105,7 +100,8 @@ static void check_certificate(struct field_errors *e, const struct field_path *p
     struct str text;
     const char *why;
 
-    if (!json_str(certificate).n || !decode(e->arena, certificate, &text) || !text.n)
+    if (!json_str(certificate).n || !base64_decode(e->arena, json_str(certificate), &text) ||
+        !text.n)
         return;
     why = certificate_problem(e->arena, text);
     if (why)
@@ -119,7 +115,8 @@ static void check_request(struct field_errors *e, const struct field_path *p, co
     const cJSON *request = json_get(spec, "request"); /* as it is shown: null when Go has none */
     struct str text = STR("");
 
-    if (!decode(e->arena, request, &text) || !has_block(e->arena, text, "CERTIFICATE REQUEST"))
+    if (!base64_decode(e->arena, json_str(request), &text) ||
+        !has_block(e->arena, text, "CERTIFICATE REQUEST"))
         field_invalid(e, FIELD(p, "request"), request ? request : json_new_string(e->arena, text),
                       "PEM block type must be CERTIFICATE REQUEST");
 }
@@ -134,83 +131,45 @@ static void check_request_signer(struct field_errors *e, const struct field_path
         check_signer(e, p, signer);
 }
 
-static bool is_decision(struct str type)
+static void check_state(const struct check *c)
 {
-    return str_eqc(type, "Approved") || str_eqc(type, "Denied") || str_eqc(type, "Failed");
+    bool decision = one_of(json_str(json_get(c->value, "type")), DECISIONS);
+
+    check_enum(c->e, FIELD(c->at, "status"), json_str(json_get(c->value, "status")),
+               decision ? NAMES("True") : NAMES("False", "True", "Unknown"));
 }
 
-static void check_request_condition(struct field_errors *e, const struct field_path *p,
-                                    const cJSON *condition)
+static void check_exclusive(const struct check *c)
 {
-    static const char *const any[] = {"False", "True", "Unknown", NULL};
-    static const char *const only_true[] = {"True", NULL};
-    struct str type = json_str(json_get(condition, "type"));
+    struct str type = json_str(c->value);
 
-    check_given(e, FIELD(p, "type"), type);
-    check_enum(e, FIELD(p, "status"), json_str(json_get(condition, "status")),
-               is_decision(type) ? only_true : any);
+    if ((str_eqc(type, "Approved") && names_has(c->seen, STR("Denied"))) ||
+        (str_eqc(type, "Denied") && names_has(c->seen, STR("Approved"))))
+        field_invalid_str(c->e, c->at->parent->parent, type,
+                          "Approved and Denied conditions are mutually exclusive");
 }
 
-static size_t count_type(const cJSON *conditions, struct str type, const cJSON **ret_first)
+static size_t count_type(const cJSON *conditions, const char *type)
 {
     size_t n = 0;
 
-    json_each(condition, conditions)
-    {
-        if (!str_eq(json_str(json_get(condition, "type")), type))
-            continue;
-        if (n++ == 0 && ret_first)
-            *ret_first = condition;
-    }
+    json_each(condition, conditions) n += text_is(condition, "type", type);
     return n;
 }
 
-static void check_request_conditions(struct field_errors *e, const struct field_path *p,
-                                     const cJSON *list)
-{
-    struct names seen = {.arena = e->arena};
-
-    field_each(condition, at, p, list)
-    {
-        struct str type = json_str(json_get(condition, "type"));
-        bool approved = str_eqc(type, "Approved"), denied = str_eqc(type, "Denied");
-
-        check_request_condition(e, at, condition);
-        if ((approved && names_has(&seen, STR("Denied"))) ||
-            (denied && names_has(&seen, STR("Approved"))))
-            field_invalid_str(e, p, type, "Approved and Denied conditions are mutually exclusive");
-        if (!names_add(&seen, type, condition))
-            field_duplicate(e, FIELD(at, "type"), json_get(condition, "type"));
-    }
-}
-
 /* Decisions stay; /approval is the only endpoint that adds one. */
-static void check_decisions(struct field_errors *e, const struct field_path *p, const cJSON *now,
-                            const cJSON *before)
+static void check_decisions(const struct check *c)
 {
-    for (size_t i = 0; i < COUNT(DECISIONS); i++) {
-        size_t has = count_type(now, str_c(DECISIONS[i]), NULL);
-        size_t had = count_type(before, str_c(DECISIONS[i]), NULL);
+    for (size_t i = 0; DECISIONS[i]; i++) {
+        size_t has = count_type(c->value, DECISIONS[i]), had = count_type(c->old, DECISIONS[i]);
 
         if (has < had)
-            field_forbidden_printf(e, p, "updates may not remove a condition of type \"%s\"",
+            field_forbidden_printf(c->e, c->at, "updates may not remove a condition of type \"%s\"",
                                    DECISIONS[i]);
         if (has > had && i < 2)
-            field_forbidden_printf(e, p, "updates may not add a condition of type \"%s\"",
+            field_forbidden_printf(c->e, c->at, "updates may not add a condition of type \"%s\"",
                                    DECISIONS[i]);
     }
-}
-
-static void check_update_of_status(const struct check *c)
-{
-    struct str now = json_str(json_get(c->value, "certificate"));
-    struct str before = json_str(json_get(c->old, "certificate"));
-
-    check_decisions(c->e, FIELD(c->at, "conditions"), json_get(c->value, "conditions"),
-                    json_get(c->old, "conditions"));
-    if (before.n && !str_eq(now, before))
-        field_forbidden(c->e, FIELD(c->at, "certificate"),
-                        "updates may not modify existing certificate content");
 }
 
 static const struct rule REQUEST_RULES[] = {
@@ -219,31 +178,15 @@ static const struct rule REQUEST_RULES[] = {
                      CHECK_STR("signerName", check_request_signer),
                      AT_LEAST("expirationSeconds", 600,
                               "may not specify a duration less than 600 seconds (10 minutes)"))),
-    CHECK("status.conditions", check_request_conditions),
+    EACH("status.conditions", GIVEN("type"), CALL(NULL, check_state), CALL("type", check_exclusive),
+         ONCE("type")),
     CHECK("status.certificate", check_certificate),
 };
 static const struct rule REQUEST_STATUS_RULES[] = {
     ALL(REQUEST_RULES),
-    CALL("status", check_update_of_status),
+    CALL("status.conditions", check_decisions),
+    FIXED_ONCE_SET("status.certificate", "updates may not modify existing certificate content"),
 };
-
-static struct str request_state(struct arena *a, const cJSON *object)
-{
-    bool approved = false, denied = false, failed = false;
-    const char *state;
-
-    json_each(c, json_path(object, "status.conditions"))
-    {
-        struct str type = json_str(json_get(c, "type"));
-
-        approved |= str_eqc(type, "Approved");
-        denied |= str_eqc(type, "Denied");
-        failed |= str_eqc(type, "Failed");
-    }
-    state = denied ? "Denied" : approved ? "Approved" : "Pending";
-    return arena_printf(a, "%s%s%s", state, failed ? ",Failed" : "",
-                        json_str_at(object, "status.certificate").n ? ",Issued" : "");
-}
 
 CELL(cell_requested_duration)
 {
@@ -257,7 +200,13 @@ CELL(cell_requested_duration)
 
 CELL(cell_condition)
 {
-    cell_text(r, request_state(r->a, r->object));
+    const cJSON *conditions = json_path(r->object, "status.conditions");
+    const char *state = count_type(conditions, "Denied")     ? "Denied"
+                        : count_type(conditions, "Approved") ? "Approved"
+                                                             : "Pending";
+
+    cell_printf(r, "%s%s%s", state, count_type(conditions, "Failed") ? ",Failed" : "",
+                json_str_at(r->object, "status.certificate").n ? ",Issued" : "");
 }
 
 /* ---- the kind ---- */

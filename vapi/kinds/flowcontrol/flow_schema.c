@@ -11,53 +11,36 @@ static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER_Z("spec.matchingP
 static const char *const VERBS[] = {"create", "delete", "deletecollection", "get",   "list",
                                     "patch",  "proxy",  "update",           "watch", NULL};
 
-static void check_account_name(const struct check *c)
+static void check_account_name(struct field_errors *e, const struct field_path *p, struct str name)
 {
-    if (!text_is(c->object, "name", "*") && json_str(c->value).n)
-        check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
+    if (name.n && !str_eqc(name, "*"))
+        check_rule(e, p, NAME_DNS1123_SUBDOMAIN, name);
 }
 
 static const struct rule ACCOUNT[] = {
     GIVEN("name"),
-    CALL("name", check_account_name),
+    CHECK_STR("name", check_account_name),
     NAME_IF_SET("namespace", DNS1123_LABEL),
     GIVEN_ELSE("namespace", "must specify namespace for service account"),
 };
 
-static void check_subject(struct field_errors *e, const struct field_path *p, const cJSON *subject)
-{
-    static const char *const kinds[] = {"Group", "ServiceAccount", "User", NULL};
-    static const char *const members[] = {"group", "serviceAccount", "user"};
-    static const size_t order[] = {1, 2, 0};
-    struct str kind = json_str(json_get(subject, "kind"));
+#define OF_KIND(member, kind)                                                                      \
+    REQUIRED(member, member " is required when subject kind is '" kind "'")
+#define NOT_OF_KIND(member, kind)                                                                  \
+    FORBIDDEN(member, member " is forbidden when subject kind is not '" kind "'")
+#define NO_GROUP   NOT_OF_KIND("group", "Group")
+#define NO_ACCOUNT NOT_OF_KIND("serviceAccount", "ServiceAccount")
+#define NO_USER    NOT_OF_KIND("user", "User")
 
-    if (!one_of(kind, kinds)) {
-        field_not_supported(e, FIELD(p, "kind"), kind, kinds);
-        return;
-    }
-    for (size_t i = 0; i < COUNT(members); i++) {
-        const cJSON *member = given(subject, members[i]);
-        AT(at, p, members[i]);
-
-        if (!str_eqc(kind, kinds[i]))
-            continue;
-        if (!member)
-            field_required_printf(e, at, "%s is required when subject kind is '%s'", members[i],
-                                  kinds[i]);
-        else if (i == 1)
-            rules_check_value(e, at, member, NULL, ACCOUNT, COUNT(ACCOUNT));
-        else
-            check_given(e, FIELD(at, "name"), json_str(json_get(member, "name")));
-    }
-    for (size_t k = 0; k < COUNT(order); k++) {
-        size_t i = order[k];
-
-        if (!str_eqc(kind, kinds[i]) && given(subject, members[i]))
-            field_forbidden_printf(e, FIELD(p, members[i]),
-                                   "%s is forbidden when subject kind is not '%s'", members[i],
-                                   kinds[i]);
-    }
-}
+static const struct rule SUBJECT[] = {
+    ENUM_ALWAYS("kind", NAMES("Group", "ServiceAccount", "User")),
+    WHEN(NULL, "kind", "Group", OF_KIND("group", "Group"), WITHIN("group", GIVEN("name")),
+         NO_ACCOUNT, NO_USER),
+    WHEN(NULL, "kind", "ServiceAccount", OF_KIND("serviceAccount", "ServiceAccount"),
+         WITHIN("serviceAccount", ALL(ACCOUNT)), NO_USER, NO_GROUP),
+    WHEN(NULL, "kind", "User", OF_KIND("user", "User"), WITHIN("user", GIVEN("name")), NO_ACCOUNT,
+         NO_GROUP),
+};
 
 /* ---- FlowSchema: rules ---- */
 
@@ -156,17 +139,6 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void check_groups_star(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    check_star(e, p, list, "api groups");
-}
-
-static void check_resources_star(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *list)
-{
-    check_star(e, p, list, "resources");
-}
-
 static void check_rule_namespaces(const struct check *c)
 {
     check_namespaces(c->e, FIELD(c->at, "namespaces"), c->value);
@@ -210,12 +182,12 @@ static const struct rule SCHEMA_RULES[] = {
     NAME_IF_SET("spec.priorityLevelConfiguration.name", DNS1123_SUBDOMAIN),
     GIVEN_ELSE("spec.priorityLevelConfiguration.name", "must reference a priority level"),
     EACH("spec.rules", SOME("subjects", "subjects must contain at least one value"),
-         CHECK_EACH("subjects", check_subject), CALL(NULL, check_some_rule),
+         EACH("subjects", ALL(SUBJECT)), CALL(NULL, check_some_rule),
          EACH("resourceRules", CHECK_ALWAYS("verbs", check_verbs),
               SOME("apiGroups", "resource rules must supply at least one api group"),
-              CHECK("apiGroups", check_groups_star),
+              STAR_ALONE("apiGroups", "api groups"),
               SOME("resources", "resource rules must supply at least one resource"),
-              CHECK("resources", check_resources_star), CALL(NULL, check_rule_namespaces)),
+              STAR_ALONE("resources", "resources"), CALL(NULL, check_rule_namespaces)),
          CHECK_EACH("nonResourceRules", check_url_rule)),
     ALL(FLOW_STATUS_RULES),
 };

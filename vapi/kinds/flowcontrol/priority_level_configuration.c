@@ -45,23 +45,14 @@ static void check_queuing(struct field_errors *e, const struct field_path *p, co
                              (long long)queues, (long long)hand);
 }
 
-static void check_response(struct field_errors *e, const struct field_path *p,
-                           const cJSON *response)
-{
-    const cJSON *queuing = given(response, "queuing");
-    struct str type = json_str(json_get(response, "type"));
-
-    if (!check_enum(e, FIELD(p, "type"), type, NAMES("Queue", "Reject")))
-        return;
-    if (str_eqc(type, "Queue") && queuing)
-        check_queuing(e, FIELD(p, "queuing"), queuing);
-    else if (str_eqc(type, "Queue"))
-        field_required(e, FIELD(p, "queuing"),
-                       "must not be empty if limited.limitResponse.type is Limited");
-    else if (queuing)
-        field_forbidden(e, FIELD(p, "queuing"),
-                        "must be nil if limited.limitResponse.type is not Limited");
-}
+static const struct rule RESPONSE[] = {
+    ENUM("type", NAMES("Queue", "Reject")),
+    WHEN(NULL, "type", "Queue",
+         REQUIRED("queuing", "must not be empty if limited.limitResponse.type is Limited"),
+         CHECK("queuing", check_queuing)),
+    WHEN(NULL, "type", "Reject",
+         FORBIDDEN("queuing", "must be nil if limited.limitResponse.type is not Limited")),
+};
 
 #define SHARES           AT_LEAST("nominalConcurrencyShares", 0, "must be a non-negative integer")
 #define LENDABLE_PERCENT RANGE("lendablePercent", 0, 100)
@@ -80,7 +71,7 @@ static const struct rule LEVEL_RULES[] = {
          WITHIN("exempt", SHARES, LENDABLE_PERCENT)),
     WHEN("spec", "type", "Limited", FORBIDDEN("exempt", "must be nil if the type is Limited"),
          WITHIN(
-             "limited", SHARES, CHECK_ALWAYS("limitResponse", check_response), LENDABLE_PERCENT,
+             "limited", SHARES, INSIDE("limitResponse", ALL(RESPONSE)), LENDABLE_PERCENT,
              AT_LEAST("borrowingLimitPercent", 0, "if specified, must be a non-negative integer")),
          REQUIRED("limited", "must not be empty when type is Limited")),
     ALL(FLOW_STATUS_RULES),

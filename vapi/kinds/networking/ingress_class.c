@@ -5,25 +5,17 @@
 
 static const struct default_rule DEFAULT_RULES[] = {SET_TEXT("spec.parameters.scope", "Cluster")};
 
-static void check_namespace(const struct check *c)
-{
-    const cJSON *ns = json_get(c->value, "namespace");
-    AT(at, c->at, "namespace");
-
-    if (text_is(c->value, "scope", "Cluster") && ns)
-        field_forbidden(c->e, at, "`parameters.scope` is set to 'Cluster'");
-    if (text_is(c->value, "scope", "Namespace") && !ns)
-        field_required(c->e, at, "`parameters.scope` is set to 'Namespace'");
-    if (text_is(c->value, "scope", "Namespace") && ns)
-        check_rule(c->e, at, NAME_DNS1123_LABEL, json_str(ns));
-}
-
 static const struct rule CLASS_RULES[] = {
     FIXED_TEXT("spec.controller"),
     MAX_LENGTH("spec.controller", 250),
     TEST_STR("spec.controller", check_domain_prefixed_path),
     WITHIN("spec.parameters", CHECK(NULL, check_typed_reference), REQUIRED("scope", ""),
-           ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")), CALL(NULL, check_namespace)),
+           ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")),
+           WHEN(NULL, "scope", "Cluster",
+                FORBIDDEN("namespace", "`parameters.scope` is set to 'Cluster'")),
+           WHEN(NULL, "scope", "Namespace",
+                REQUIRED("namespace", "`parameters.scope` is set to 'Namespace'"),
+                NAME_IF_GIVEN("namespace", DNS1123_LABEL))),
 };
 
 /* ---- cells ---- */

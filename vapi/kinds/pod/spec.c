@@ -243,12 +243,6 @@ static void check_security(const struct check *c)
     check_dns(c->e, FIELD(c->at, "dnsConfig"), c->value);
 }
 
-static void check_preemption(const struct check *c)
-{
-    if (c->value)
-        check_enum(c->e, c->at, json_str(c->value), NAMES("PreemptLowerPriority", "Never"));
-}
-
 static const char *const RESTART_POLICIES[] = {"Always", "OnFailure", "Never", NULL};
 static const char *const DNS_POLICIES[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default",
                                            "None", NULL};
@@ -276,7 +270,7 @@ static const struct rule SPEC_RULES[] = {
     RANGE("activeDeadlineSeconds", 1, INT32_MAX),
     CHECK("tolerations", validate_tolerations),
     EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
-    CALL("preemptionPolicy", check_preemption),
+    WITHIN("preemptionPolicy", ENUM(NULL, NAMES("PreemptLowerPriority", "Never"))),
     CHECK("overhead", check_overhead),
     CHECK_ALWAYS(NULL, validate_os),
     CHECK_ALWAYS(NULL, validate_file_variables),

@@ -3,12 +3,6 @@
  * pkg/apis/rbac/validation. */
 #include "../rules/kind.h"
 
-static void check_no_urls(struct field_errors *e, const struct field_path *p, const cJSON *urls)
-{
-    if (json_count(urls))
-        field_invalid(e, p, urls, "namespaced rules cannot apply to non-resource URLs");
-}
-
 static void check_urls(const struct check *c)
 {
     const cJSON *urls = json_get(c->value, "nonResourceURLs");
@@ -35,9 +29,10 @@ static void check_resources(const struct check *c)
 }
 
 #define VERBS_OF_RULE SOME("verbs", "verbs must contain at least one value")
-static const struct rule ROLE_RULES[] = {EACH("rules", VERBS_OF_RULE,
-                                              CHECK("nonResourceURLs", check_no_urls),
-                                              CALL(NULL, check_urls), CALL(NULL, check_resources))};
+static const struct rule ROLE_RULES[] = {
+    EACH("rules", VERBS_OF_RULE,
+         INVALID("nonResourceURLs", "namespaced rules cannot apply to non-resource URLs"),
+         CALL(NULL, check_urls), CALL(NULL, check_resources))};
 
 static void check_selector(struct field_errors *e, const struct field_path *p,
                            const cJSON *selector)

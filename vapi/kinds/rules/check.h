@@ -113,6 +113,9 @@ bool check_resource_name(struct field_errors *e, const struct field_path *p, str
 void check_resource_value(struct field_errors *e, const struct field_path *p, struct str name,
                           const cJSON *value);
 
+/* A quantity. */
+void check_not_negative(struct field_errors *e, const struct field_path *p, const cJSON *quantity);
+
 /* ---- objects ---- */
 /* Where Go prints a nil pointer as null there is nothing either. */
 const cJSON *given(const cJSON *object, const char *path);

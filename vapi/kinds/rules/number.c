@@ -136,6 +136,14 @@ int64_t int_or_percent(const cJSON *value)
     return number;
 }
 
+void check_not_negative(struct field_errors *e, const struct field_path *p, const cJSON *quantity)
+{
+    struct quantity q;
+
+    if (quantity_parse(json_str(quantity), &q) && q.nano < 0)
+        field_invalid(e, p, quantity, NEGATIVE);
+}
+
 /* ---- names of resources ---- */
 
 static const char *const STANDARD[] = {

@@ -261,6 +261,13 @@ RULE_FUNCTION(max_length)
         field_too_long(c->e, c->at, (size_t)r->high);
 }
 
+RULE_FUNCTION(star_alone)
+{
+    if (json_count(c->value) > 1 && json_list_has(c->value, STR("*")))
+        field_invalid_printf(c->e, c->at, c->value, "if '*' is present, must not specify other %s",
+                             r->words);
+}
+
 RULE_FUNCTION(max_items)
 {
     check_list_size(c->e, c->at, c->value, (size_t)r->high);

@@ -136,6 +136,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 
 #define MAX_LENGTH(path, most) RULE(path, max_length, .high = (most))
 #define MAX_ITEMS(path, most)  RULE(path, max_items, .high = (most))
+/* "*" is the one item of a list; others: what the list has besides. */
+#define STAR_ALONE(path, others) RULE(path, star_alone, .words = (others))
 
 /* Of an update: the value is that of the object before. ALL: members of path. */
 #define ALL_FIXED(path, ...)               RULE(path, all_fixed, .values = NAMES(__VA_ARGS__))
@@ -198,8 +200,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_invalid,
     rule_not_blank, rule_enum, rule_each_enum_list, rule_name, rule_nonnegatives, rule_range,
     rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
-    rule_max_items, rule_fixed, rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden,
-    rule_fixed_once_set, rule_within, rule_inside, rule_each, rule_each_of_at_most, rule_when,
-    rule_on_create, rule_on_update, rule_changed, rule_unique, rule_unique_of_at_most, rule_once,
-    rule_call, rule_call_value, rule_call_always, rule_test_value, rule_call_str, rule_test_str,
-    rule_given_str;
+    rule_max_items, rule_star_alone, rule_fixed, rule_all_fixed, rule_fixed_text,
+    rule_fixed_else_forbidden, rule_fixed_once_set, rule_within, rule_inside, rule_each,
+    rule_each_of_at_most, rule_when, rule_on_create, rule_on_update, rule_changed, rule_unique,
+    rule_unique_of_at_most, rule_once, rule_call, rule_call_value, rule_call_always,
+    rule_test_value, rule_call_str, rule_test_str, rule_given_str;

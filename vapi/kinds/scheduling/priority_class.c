@@ -57,12 +57,6 @@ static void check_priority(const struct check *c)
                                why);
 }
 
-static void check_policy(const struct check *c)
-{
-    if (c->value)
-        check_enum(c->e, c->at, json_str(c->value), NAMES("PreemptLowerPriority", "Never"));
-}
-
 static void check_value_kept(const struct check *c)
 {
     if (json_i64_at(c->object, "value", 0) != json_i64_at(c->before, "value", 0))
@@ -70,7 +64,8 @@ static void check_value_kept(const struct check *c)
 }
 
 static const struct rule CLASS_RULES[] = {
-    ON_CREATE(CALL(NULL, check_priority), CALL("preemptionPolicy", check_policy)),
+    ON_CREATE(CALL(NULL, check_priority),
+              WITHIN("preemptionPolicy", ENUM(NULL, NAMES("PreemptLowerPriority", "Never")))),
     ON_UPDATE(CALL("value", check_value_kept), FIXED("preemptionPolicy"))};
 
 /* ---- the kind ---- */

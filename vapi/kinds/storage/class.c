@@ -11,23 +11,22 @@ void check_provisioner(const struct check *c)
         check_rule(c->e, c->at, NAME_QUALIFIED, lower_case(c->e->arena, json_str(c->value)));
 }
 
-void check_parameters(struct field_errors *e, const struct field_path *p, const cJSON *parameters,
-                      bool may_be_empty)
+void check_parameters(const struct check *c, const struct rule *r)
 {
     size_t total = 0;
 
-    if (json_count(parameters) > MAX_PARAMETERS) {
-        field_too_long(e, p, MAX_PARAMETERS);
+    if (json_count(c->value) > MAX_PARAMETERS) {
+        field_too_long(c->e, c->at, MAX_PARAMETERS);
         return;
     }
-    json_each(item, parameters)
+    json_each(item, c->value)
     {
         if (!*item->string)
-            field_invalid_str(e, p, STR(""), "field can not be empty.");
+            field_invalid_str(c->e, c->at, STR(""), "field can not be empty.");
         total += str_c(item->string).n + json_str(item).n;
     }
     if (total > MAX_SIZE)
-        field_too_long(e, p, MAX_SIZE);
-    if (!may_be_empty && !json_count(parameters))
-        field_required(e, p, "must contain at least one key/value pair");
+        field_too_long(c->e, c->at, MAX_SIZE);
+    if (r->words && !json_count(c->value))
+        field_required(c->e, c->at, r->words);
 }

@@ -7,5 +7,5 @@
 #define MAX_SIZE (256 * 1024)
 
 void check_provisioner(const struct check *c);
-void check_parameters(struct field_errors *e, const struct field_path *p, const cJSON *parameters,
-                      bool may_be_empty);
+#define PARAMETERS(path, words_if_empty) ROW(path, check_parameters, .words = (words_if_empty))
+rule_cb check_parameters;

@@ -27,39 +27,34 @@ static const struct rule DRIVER[] = {
     CHECK("nodeID", check_node_id),
     NONNEGATIVE("allocatable.count"),
     CALL(NULL, check_topology_keys),
+    ONCE("name"),
 };
 
 /* Of a driver that stays, only how many volumes it takes may change. */
-static void check_driver_kept(struct field_errors *e, const cJSON *driver, const cJSON *old)
+static void check_kept(const struct check *c)
 {
-    cJSON *now, *before;
+    struct names before = {.arena = c->e->arena};
 
-    if (!old)
-        return;
-    now = json_copy(e->arena, driver);
-    before = json_copy(e->arena, old);
-    json_remove(now, "allocatable");
-    json_remove(before, "allocatable");
-    check_immutable(e, FIELD(FIELD(NULL, "spec"), "drivers"), now, before);
-}
-
-static void csi_node_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
-{
-    struct names names = {.arena = e->arena}, before = {.arena = e->arena};
-    const cJSON *drivers = json_path(object, "spec.drivers");
-
-    field_each(driver, at, FIELD(FIELD(NULL, "spec"), "drivers"), drivers)
+    names_add_members(&before, c->old, "name");
+    json_each(driver, c->value)
     {
-        rules_check_value(e, at, driver, NULL, DRIVER, COUNT(DRIVER));
-        if (!names_add(&names, json_str(json_get(driver, "name")), driver))
-            field_duplicate(e, FIELD(at, "name"), json_get(driver, "name"));
+        const cJSON *old = names_get(&before, json_str(json_get(driver, "name")));
+        cJSON *now, *was;
+
+        if (!old)
+            continue;
+        now = json_copy(c->e->arena, driver);
+        was = json_copy(c->e->arena, old);
+        json_remove(now, "allocatable");
+        json_remove(was, "allocatable");
+        check_immutable(c->e, c->at, now, was);
     }
-    names_add_members(&before, json_path(old, "spec.drivers"), "name");
-    if (!before.n)
-        return;
-    json_each(driver, drivers)
-        check_driver_kept(e, driver, names_get(&before, json_str(json_get(driver, "name"))));
 }
+
+static const struct rule NODE_RULES[] = {
+    EACH("spec.drivers", ALL(DRIVER)),
+    CALL("spec.drivers", check_kept),
+};
 
 /* ---- the kind ---- */
 
@@ -68,5 +63,5 @@ const struct kind KIND_CSI_NODE = {
     .resource.flags = RES_CONDITIONAL_UPDATE | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
     COLUMNS({"Drivers", "integer", .cell = show_count, .path = "spec.drivers"},
             {"Age", "string", .cell = show_age}),
-    .validate = csi_node_validate,
+    .rules = RULES(NODE_RULES),
 };

@@ -2,23 +2,12 @@
 /* CSIStorageCapacities. Source: pkg/apis/storage/v1/defaults.go, pkg/apis/storage/validation. */
 #include "../rules/kind.h"
 
-#include <sublet/quantity.h>
-
-static void check_quantity(struct field_errors *e, const struct field_path *p,
-                           const cJSON *capacity)
-{
-    struct quantity q;
-
-    if (quantity_parse(json_str(capacity), &q) && q.nano < 0)
-        field_invalid(e, p, capacity, NEGATIVE);
-}
-
 static const struct rule CAPACITY_RULES[] = {
     FIXED("nodeTopology"),
     FIXED("storageClassName"),
     LABEL_SELECTOR("nodeTopology"),
     NAME_ALWAYS("storageClassName", DNS1123_SUBDOMAIN),
-    CHECK("capacity", check_quantity),
+    CHECK("capacity", check_not_negative),
 };
 
 /* ---- the kind ---- */

@@ -16,21 +16,9 @@ static const struct rule REQUIREMENT[] = {
     SOME("values", ""),
     UNIQUE("values", NULL),
     NAME_ALWAYS("key", QUALIFIED),
+    ONCE("key"),
 };
-
-static void check_topology(struct field_errors *e, const struct field_path *p, const cJSON *term)
-{
-    struct names keys = {.arena = e->arena};
-
-    member_each(requirement, at, p, term, "matchLabelExpressions")
-    {
-        const cJSON *key = json_get(requirement, "key");
-
-        rules_check_value(e, at, requirement, NULL, REQUIREMENT, COUNT(REQUIREMENT));
-        if (!names_add(&keys, json_str(key), requirement))
-            field_duplicate(e, FIELD(at, "key"), key);
-    }
-}
+static const struct rule TERM[] = {EACH("matchLabelExpressions", ALL(REQUIREMENT))};
 
 /* The strings of a set in one order, in brackets. */
 static void print_set(struct buf *b, struct arena *a, struct str *texts, size_t n)
@@ -81,7 +69,7 @@ static void check_topologies(struct field_errors *e, const struct field_path *p,
 
     field_each(term, at, p, topologies)
     {
-        check_topology(e, at, term);
+        rules_check_value(e, at, term, NULL, TERM, COUNT(TERM));
         /* Upstream finds a term without expressions in the places it has not filled yet. */
         if (!names_add(&seen, term_text(e->arena, term), term) ||
             !json_count(json_get(term, "matchLabelExpressions")))
@@ -104,15 +92,10 @@ static void check_fixed(const struct check *c)
     }
 }
 
-static void check_any_parameters(const struct check *c)
-{
-    check_parameters(c->e, c->at, c->value, true);
-}
-
 static const struct rule CLASS_RULES[] = {
     ON_UPDATE(CALL(NULL, check_fixed)),
     CALL("provisioner", check_provisioner),
-    CALL("parameters", check_any_parameters),
+    PARAMETERS("parameters", NULL),
     ENUM_IF_SET("reclaimPolicy", NAMES("Delete", "Retain")),
     ENUM_IF_GIVEN("volumeBindingMode", ENUM_VOLUME_BINDING_MODE),
     REQUIRED("volumeBindingMode", ""),

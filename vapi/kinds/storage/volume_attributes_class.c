@@ -3,16 +3,11 @@
 #include "../rules/kind.h"
 #include "class.h"
 
-static void check_parameters_given(const struct check *c)
-{
-    check_parameters(c->e, c->at, c->value, false);
-}
-
 static const struct rule CLASS_RULES[] = {
     FIXED_ELSE_FORBIDDEN("driverName", "updates to driverName are forbidden."),
     FIXED_ELSE_FORBIDDEN("parameters", "updates to parameters are forbidden."),
     CALL("driverName", check_provisioner),
-    CALL("parameters", check_parameters_given),
+    PARAMETERS("parameters", "must contain at least one key/value pair"),
 };
 
 /* ---- the kind ---- */
