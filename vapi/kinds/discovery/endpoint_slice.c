@@ -16,23 +16,18 @@ static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
 
-static void slice_warn_create(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
-                              void *ctx)
+static WARNS(slice_warn_create)
 {
     (void)a;
-    if (str_eqc(json_str(json_get(slice, "addressType")), "FQDN"))
+    if (text_is(object, "addressType", "FQDN"))
         warn(ctx, STR("spec.addressType: FQDN endpoints are deprecated"));
 }
 
 #define MAX_ENDPOINTS 1000
-
 #define MAX_ADDRESSES 100
-
-#define MAX_PORTS 20000
-
-#define MAX_LABELS 16
-
-#define MAX_HINTS 8
+#define MAX_PORTS     20000
+#define MAX_LABELS    16
+#define MAX_HINTS     8
 
 /* ---- EndpointSlice ---- */
 

@@ -4,8 +4,6 @@
 #include "../rules/kind.h"
 #include "reference.h"
 
-#include <string.h>
-
 #define CLASS_ANNOTATION "kubernetes.io/ingress.class"
 
 #define WILDCARD_SUBDOMAIN                                                                         \
@@ -71,11 +69,6 @@ static void check_backend(struct field_errors *e, const struct field_path *p, co
 
 /* ---- rules ---- */
 
-static bool contains(struct str s, const char *part)
-{
-    return memmem(s.p, s.n, part, strlen(part)) != NULL;
-}
-
 static void check_exact_path(struct field_errors *e, const struct field_path *p, struct str path)
 {
     static const char *const inside[] = {"//", "/./", "/../", "%2f", "%2F"};
@@ -86,7 +79,7 @@ static void check_exact_path(struct field_errors *e, const struct field_path *p,
     if (!path.n)
         return;
     for (size_t i = 0; i < COUNT(inside); i++) {
-        if (contains(path, inside[i]))
+        if (str_contains(path, str_c(inside[i])))
             field_invalid_str_printf(e, p, path, "must not contain '%s'", inside[i]);
     }
     for (size_t i = 0; i < COUNT(at_end); i++) {
@@ -224,8 +217,7 @@ static void check_balancer(const struct check *c)
 
 static const struct rule STATUS_RULES[] = {CALL("status.loadBalancer.ingress", check_balancer)};
 
-static void warn_ingress(struct arena *a, const cJSON *object, void (*warn)(void *, struct str),
-                         void *ctx)
+static WARNS(warn_ingress)
 {
     (void)a;
     if (json_get(json_path(object, "metadata.annotations"), CLASS_ANNOTATION) &&

@@ -11,7 +11,6 @@ static const struct rule ADDRESS_RULES[] = {
 };
 
 /* One cell more than there are columns: upstream's row has the age too. */
-/* One cell more than there are columns: upstream's row has the age too. */
 CELL(cell_parent)
 {
     const cJSON *p = json_path(r->object, "spec.parentRef");

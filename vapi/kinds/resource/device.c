@@ -9,16 +9,11 @@
 #include <ctype.h>
 
 #define MAX_ALTERNATIVE 8
-
-#define MAX_SELECTORS 32
-
+#define MAX_SELECTORS   32
 #define MAX_CONSTRAINTS 32
-
 #define MAX_TOLERATIONS 16
-
-#define MAX_EXPRESSION (10 * 1024)
-
-#define MAX_PARAMETERS (10 * 1024)
+#define MAX_EXPRESSION  (10 * 1024)
+#define MAX_PARAMETERS  (10 * 1024)
 
 #define NOT_A_REQUEST                                                                              \
     "must be the name of a request in the claim or the name of a request and a subrequest "        \
@@ -59,14 +54,6 @@ void check_device_key(struct field_errors *e, const struct field_path *p, struct
         check_identifier(e, p, rest);
     else
         field_invalid_str(e, p, STR(""), "the name must not be empty");
-}
-
-static void check_full_key(struct field_errors *e, const struct field_path *p, struct str key)
-{
-    check_device_key(e, p, key);
-    if (str_find(key, '/') == key.n)
-        field_invalid_str(
-            e, p, key, "a fully qualified name must be a domain and a name separated by a slash");
 }
 
 void check_pool_name(struct field_errors *e, const struct field_path *p, struct str name)
@@ -150,50 +137,26 @@ static const struct rule EXACT[] = {
                     ENUM_IF_SET("effect", ENUM_DEVICE_TAINT_EFFECT)),
 };
 
-/* A list of strings, or of objects with names, each once. */
-static void check_unique(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                         const char *key)
-{
-    struct names seen = {.arena = e->arena};
-    size_t i = 0;
-
-    json_each(item, list)
-    {
-        const cJSON *name = key ? json_get(item, key) : item;
-        const struct field_path *at = FIELD_INDEX(p, i++);
-
-        if (!names_add(&seen, json_str(name), item))
-            field_duplicate(e, at, name ? name : json_new_string(e->arena, STR("")));
-    }
-}
-
 static const struct rule ALTERNATIVES[] = {
-    EACH(NULL, NAME_ALWAYS("name", DNS1123_LABEL), ALL(EXACT)),
-    UNIQUE(NULL, "name"),
+    EACH_OF_AT_MOST(NULL, MAX_ALTERNATIVE, NAME_ALWAYS("name", DNS1123_LABEL), ALL(EXACT)),
+    UNIQUE_OF_AT_MOST(NULL, MAX_ALTERNATIVE, "name"),
 };
 
-static void check_alternatives(struct field_errors *e, const struct field_path *p,
-                               const cJSON *list)
+static void check_ways(const struct check *c)
 {
-    if (check_list_size(e, p, list, MAX_ALTERNATIVE))
-        rules_check_value(e, p, list, NULL, ALTERNATIVES, COUNT(ALTERNATIVES));
-}
+    const cJSON *exactly = given(c->value, "exactly"), *list = json_get(c->value, "firstAvailable");
 
-static void check_request(struct field_errors *e, const struct field_path *p, const cJSON *request)
-{
-    const cJSON *exactly = given(request, "exactly"), *list = json_get(request, "firstAvailable");
-
-    check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, json_str(json_get(request, "name")));
     if (exactly && json_count(list))
-        field_invalid(e, p, NULL,
+        field_invalid(c->e, c->at, NULL,
                       "exactly one of `exactly` or `firstAvailable` is required, but multiple "
                       "fields are set");
     else if (exactly)
-        rules_check_value(e, FIELD(p, "exactly"), exactly, NULL, EXACT, COUNT(EXACT));
+        rules_check_value(c->e, FIELD(c->at, "exactly"), exactly, NULL, EXACT, COUNT(EXACT));
     else if (json_count(list))
-        check_alternatives(e, FIELD(p, "firstAvailable"), list);
+        rules_check_value(c->e, FIELD(c->at, "firstAvailable"), list, NULL, ALTERNATIVES,
+                          COUNT(ALTERNATIVES));
     else
-        field_required(e, p, "exactly one of `exactly` or `firstAvailable` is required");
+        field_required(c->e, c->at, "exactly one of `exactly` or `firstAvailable` is required");
 }
 
 /* ---- names of requests, "request" or "request/alternative" ---- */
@@ -217,71 +180,66 @@ struct names request_names(struct arena *a, const cJSON *requests)
     return ret;
 }
 
-void check_request_name(struct field_errors *e, const struct field_path *p, struct str name,
-                        const struct names *known)
+/* context: the names of the requests. */
+void check_request_name(const struct check *c)
 {
-    struct str rest = name, first = str_cut(&rest, '/');
+    struct str name = json_str(c->value), rest = name, first = str_cut(&rest, '/');
 
     if (rest.p && str_find(rest, '/') < rest.n) {
-        field_invalid_str(e, p, name, NOT_A_REQUEST);
+        field_invalid_str(c->e, c->at, name, NOT_A_REQUEST);
         return;
     }
-    check_rule(e, p, NAME_DNS1123_LABEL, first);
+    check_rule(c->e, c->at, NAME_DNS1123_LABEL, first);
     if (rest.p)
-        check_rule(e, p, NAME_DNS1123_LABEL, rest);
-    if (!names_has(known, name))
-        field_invalid_str(e, p, name, NOT_A_REQUEST);
+        check_rule(c->e, c->at, NAME_DNS1123_LABEL, rest);
+    if (!names_has(c->context, name))
+        field_invalid_str(c->e, c->at, name, NOT_A_REQUEST);
 }
 
-void check_request_refs(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                        const struct names *known)
-{
-    if (!check_list_size(e, p, list, MAX_REQUESTS))
-        return;
-    field_each(name, at, p, list) check_request_name(e, at, json_str(name), known);
-    check_unique(e, p, list, NULL);
-}
+const struct rule REQUEST_REFS[2] = {
+    EACH_OF_AT_MOST("requests", MAX_REQUESTS, CALL(NULL, check_request_name)),
+    UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, NULL),
+};
 
 /* ---- claims ---- */
 
-static void check_constraint(struct field_errors *e, const struct field_path *p,
-                             const cJSON *constraint, const struct names *known)
+static void check_full_key(struct field_errors *e, const struct field_path *p, const cJSON *key)
 {
-    const cJSON *match = given(constraint, "matchAttribute");
-    const cJSON *distinct = given(constraint, "distinctAttribute");
+    check_device_key(e, p, json_str(key));
+    if (str_find(json_str(key), '/') == json_str(key).n)
+        field_invalid(e, p, key,
+                      "a fully qualified name must be a domain and a name separated by a slash");
+}
 
-    check_request_refs(e, FIELD(p, "requests"), json_get(constraint, "requests"), known);
+static void check_attribute(const struct check *c)
+{
+    const cJSON *match = given(c->value, "matchAttribute");
+    const cJSON *distinct = given(c->value, "distinctAttribute");
+
     if (match)
-        check_full_key(e, FIELD(p, "matchAttribute"), json_str(match));
+        check_full_key(c->e, FIELD(c->at, "matchAttribute"), match);
     else if (distinct)
-        check_full_key(e, FIELD(p, "distinctAttribute"), json_str(distinct));
+        check_full_key(c->e, FIELD(c->at, "distinctAttribute"), distinct);
     else
-        field_required(e, p,
+        field_required(c->e, c->at,
                        "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, "
                        "but multiple fields are set");
 }
 
+/* context: the names of the requests. */
+static const struct rule CLAIM_DEVICES[] = {
+    EACH_OF_AT_MOST("requests", MAX_REQUESTS, NAME_ALWAYS("name", DNS1123_LABEL),
+                    CALL(NULL, check_ways)),
+    UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, "name"),
+    EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(REQUEST_REFS), CALL(NULL, check_attribute)),
+    EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(REQUEST_REFS), CHECK(NULL, check_device_config)),
+};
+
 void check_claim_devices(struct field_errors *e, const struct field_path *p, const cJSON *devices)
 {
-    const cJSON *requests = json_get(devices, "requests"), *config = json_get(devices, "config");
-    const cJSON *constraints = json_get(devices, "constraints");
-    struct names known = request_names(e->arena, requests);
+    struct names known = request_names(e->arena, json_get(devices, "requests"));
 
-    if (check_list_size(e, FIELD(p, "requests"), requests, MAX_REQUESTS)) {
-        field_each(request, at, FIELD(p, "requests"), requests) check_request(e, at, request);
-        check_unique(e, FIELD(p, "requests"), requests, "name");
-    }
-    if (check_list_size(e, FIELD(p, "constraints"), constraints, MAX_CONSTRAINTS)) {
-        field_each(constraint, at, FIELD(p, "constraints"), constraints)
-            check_constraint(e, at, constraint, &known);
-    }
-    if (!check_list_size(e, FIELD(p, "config"), config, MAX_CONFIG))
-        return;
-    field_each(item, at, FIELD(p, "config"), config)
-    {
-        check_request_refs(e, FIELD(at, "requests"), json_get(item, "requests"), &known);
-        check_device_config(e, at, item);
-    }
+    rules_check_value(e, p, devices, &known, CLAIM_DEVICES, COUNT(CLAIM_DEVICES));
 }
 
 static void request_defaults(struct arena *a, cJSON *request)
@@ -308,47 +266,36 @@ void defaults_device_claim(struct arena *a, cJSON *spec)
     }
 }
 
-#define MAX_BINDING 4
+#define CONDITION_NAMES(path) EACH_OF_AT_MOST(path, 4, NAME_ALWAYS(NULL, QUALIFIED))
 
-static void check_condition_names(struct field_errors *e, const struct field_path *p,
-                                  const cJSON *list)
+static void check_both_or_neither(const struct check *c)
 {
-    if (!check_list_size(e, p, list, MAX_BINDING))
-        return;
-    field_each(name, at, p, list) check_rule(e, at, NAME_QUALIFIED, json_str(name));
-}
+    const cJSON *good = json_get(c->value, "bindingConditions");
+    const cJSON *bad = json_get(c->value, "bindingFailureConditions");
+    struct names binding = {.arena = c->e->arena}, failing = binding;
+    AT(good_at, c->at, "bindingConditions");
+    AT(bad_at, c->at, "bindingFailureConditions");
 
-void check_binding_conditions(struct field_errors *e, const struct field_path *p,
-                              const cJSON *device)
-{
-    const cJSON *good = json_get(device, "bindingConditions");
-    const cJSON *bad = json_get(device, "bindingFailureConditions");
-    struct names binding = {.arena = e->arena}, failing = {.arena = e->arena};
-    AT(good_at, p, "bindingConditions");
-    AT(bad_at, p, "bindingFailureConditions");
-    size_t i = 0, k = 0;
-
-    check_condition_names(e, good_at, good);
-    check_condition_names(e, bad_at, bad);
-    json_each(name, good)
-    {
-        if (!names_add(&binding, json_str(name), name))
-            field_duplicate(e, FIELD_INDEX(good_at, i), name);
-        i++;
-    }
-    json_each(name, bad)
+    names_add_texts(&binding, good);
+    field_each(name, at, bad_at, bad)
     {
         if (!names_add(&failing, json_str(name), name))
-            field_duplicate(e, FIELD_INDEX(bad_at, k), name);
+            field_duplicate(c->e, at, name);
         if (names_has(&binding, json_str(name)))
-            field_invalid(e, FIELD_INDEX(bad_at, k), name,
+            field_invalid(c->e, at, name,
                           "bindingFailureConditions must not overlap with bindingConditions");
-        k++;
     }
-    if (!i && k)
-        field_invalid(e, good_at, good,
+    if (!binding.n && failing.n)
+        field_invalid(c->e, good_at, good,
                       "bindingConditions are required to use bindingFailureConditions");
-    if (!k && i)
-        field_invalid(e, bad_at, bad,
+    if (!failing.n && binding.n)
+        field_invalid(c->e, bad_at, bad,
                       "bindingFailureConditions are required to use bindingConditions");
 }
+
+const struct rule BINDING_CONDITIONS[4] = {
+    CONDITION_NAMES("bindingConditions"),
+    CONDITION_NAMES("bindingFailureConditions"),
+    UNIQUE("bindingConditions", NULL),
+    CALL(NULL, check_both_or_neither),
+};

@@ -13,16 +13,13 @@ void check_pool_name(struct field_errors *e, const struct field_path *p, struct 
 void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value);
 void check_device_selectors(const struct check *c);
 void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config);
-void check_binding_conditions(struct field_errors *e, const struct field_path *p,
-                              const cJSON *device);
-/* A list of strings, or of objects with names, each once. */
+extern const struct rule BINDING_CONDITIONS[4]; /* of a device */
 
 /* ---- requests of a claim ---- */
 void defaults_device_claim(struct arena *a, cJSON *spec);
 void check_claim_devices(struct field_errors *e, const struct field_path *p, const cJSON *devices);
 /* "request" and "request/alternative" of a list of requests. */
 struct names request_names(struct arena *a, const cJSON *requests);
-void check_request_name(struct field_errors *e, const struct field_path *p, struct str name,
-                        const struct names *known);
-void check_request_refs(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                        const struct names *known);
+/* Rows whose context are these names: of a string; of what has a list "requests". */
+void check_request_name(const struct check *c);
+extern const struct rule REQUEST_REFS[2];

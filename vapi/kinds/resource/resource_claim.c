@@ -13,11 +13,9 @@ static const struct default_rule DEFAULT_RULES[] = {
     SET_TEXT_Z("status.allocation.devices.results[].tolerations[].operator", "Equal"),
 };
 
-#define MAX_RESERVED 256
-
+#define MAX_RESERVED   256
 #define MAX_CONDITIONS 8
-
-#define MAX_IPS 16
+#define MAX_IPS        16
 
 static const struct rule CLAIM_RULES[] = {
     FIXED("spec"), ON_CREATE(CHECK_ALWAYS("spec.devices", check_claim_devices))};
@@ -40,8 +38,6 @@ static void check_share(struct field_errors *e, const struct field_path *p, cons
     struct str s = json_str(id);
     const char *why = NULL;
 
-    if (!id)
-        return;
     if (s.n != 36 && s.n != 32)
         why = arena_printf(e->arena, "error validating uid: invalid UUID length: %zu", s.n).p;
     else if (!is_hex(s, s.n == 36 ? form : NULL))
@@ -50,12 +46,7 @@ static void check_share(struct field_errors *e, const struct field_path *p, cons
         why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
               "with lowercase hexadecimal characters";
     if (why)
-        field_invalid(e, FIELD(p, "shareID"), id, why);
-}
-
-static void check_share_id(const struct check *c)
-{
-    check_share(c->e, c->at, given(c->value, "shareID"));
+        field_invalid(e, p, id, why);
 }
 
 static const struct rule DEVICE_ID[] = {
@@ -64,44 +55,34 @@ static const struct rule DEVICE_ID[] = {
     NAME_ALWAYS("device", DNS1123_LABEL),
 };
 
-static void check_request(const struct check *c)
-{
-    check_request_name(c->e, c->at, json_str(c->value), c->context);
-}
-
 /* context: names of the requests of the claim. */
 static const struct rule RESULT[] = {
-    CALL("request", check_request),
+    CALL("request", check_request_name),
     ALL(DEVICE_ID),
-    CHECK(NULL, check_binding_conditions),
-    CALL(NULL, check_share_id),
+    ALL(BINDING_CONDITIONS),
+    CHECK("shareID", check_share),
 };
-
-static void check_requests(const struct check *c)
-{
-    check_request_refs(c->e, c->at, c->value, c->context);
-}
 
 static const struct rule ALLOCATION[] = {
     EACH_OF_AT_MOST("devices.results", MAX_REQUESTS, ALL(RESULT)),
     EACH_OF_AT_MOST("devices.config", 2 * MAX_CONFIG, ENUM("source", ENUM_ALLOCATION_CONFIG_SOURCE),
-                    CALL("requests", check_requests), CHECK(NULL, check_device_config)),
+                    ALL(REQUEST_REFS), CHECK(NULL, check_device_config)),
     CHECK("nodeSelector", validate_node_selector),
 };
 
-static const struct rule CONSUMERS[] = {EACH(NULL, ALL_GIVEN(NULL, "resource", "name", "uid")),
-                                        UNIQUE(NULL, "uid")};
-
-static void check_reserved(struct field_errors *e, const struct field_path *p, const cJSON *status)
+static void check_reserved(const struct check *c)
 {
-    const cJSON *list = json_get(status, "reservedFor");
+    size_t n = json_count(c->value);
 
-    if (!check_list_size(e, p, list, MAX_RESERVED))
-        return;
-    rules_check_value(e, p, list, NULL, CONSUMERS, COUNT(CONSUMERS));
-    if (json_count(list) && !given(status, "allocation"))
-        field_forbidden(e, p, "may not be specified when `allocated` is not set");
+    if (n && n <= MAX_RESERVED && !given(c->object, "status.allocation"))
+        field_forbidden(c->e, c->at, "may not be specified when `allocated` is not set");
 }
+
+static const struct rule CONSUMERS[] = {
+    EACH_OF_AT_MOST("status.reservedFor", MAX_RESERVED, ALL_GIVEN(NULL, "resource", "name", "uid")),
+    UNIQUE_OF_AT_MOST("status.reservedFor", MAX_RESERVED, "uid"),
+    CALL("status.reservedFor", check_reserved),
+};
 
 static struct str device_id(struct arena *a, const cJSON *device)
 {
@@ -113,11 +94,6 @@ static struct str device_id(struct arena *a, const cJSON *device)
     return share.n ? arena_printf(a, "%.*s/%.*s", STR_F(id), STR_F(share)) : id;
 }
 
-static void check_ip_of_device(struct field_errors *e, const struct field_path *p, const cJSON *ip)
-{
-    check_interface(e, p, json_str(ip));
-}
-
 static void check_allocated(const struct check *c)
 {
     if (!names_has(c->context, device_id(c->e->arena, c->value)))
@@ -127,13 +103,13 @@ static void check_allocated(const struct check *c)
 /* context: the devices of the allocation. */
 static const struct rule DEVICE_STATUS[] = {
     ALL(DEVICE_ID),
-    CALL(NULL, check_share_id),
+    CHECK("shareID", check_share),
     CALL(NULL, check_allocated),
     MAX_ITEMS("conditions", MAX_CONDITIONS),
     CONDITIONS("conditions"),
     CHECK("data", check_raw_object),
     WITHIN("networkData", MAX_LENGTH("interfaceName", 256), MAX_LENGTH("hardwareAddress", 128),
-           EACH_OF_AT_MOST("ips", MAX_IPS, CHECK(NULL, check_ip_of_device)),
+           EACH_OF_AT_MOST("ips", MAX_IPS, TEST_STR(NULL, check_interface)),
            UNIQUE_OF_AT_MOST("ips", MAX_IPS, NULL)),
 };
 
@@ -146,7 +122,7 @@ static void validate_resource_claim_status(struct field_errors *e, const cJSON *
     struct names allocated = {.arena = e->arena}, seen = {.arena = e->arena};
     AT(p, NULL, "status");
 
-    check_reserved(e, FIELD(p, "reservedFor"), status);
+    rules_check_value(e, NULL, object, NULL, CONSUMERS, COUNT(CONSUMERS));
     json_each(result, json_path(allocation, "devices.results"))
         names_add(&allocated, device_id(e->arena, result), result);
     member_each(device, at, p, status, "devices")

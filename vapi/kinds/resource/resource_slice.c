@@ -32,10 +32,9 @@ static void slice_prepare_create(struct arena *a, cJSON *slice)
     }
 }
 
-static void slice_warnings(struct arena *a, const cJSON *slice, void (*warn)(void *, struct str),
-                           void *ctx)
+static WARNS(slice_warnings)
 {
-    struct str driver = json_str_at(slice, "spec.driver");
+    struct str driver = json_str_at(object, "spec.driver");
 
     if (!str_eq(driver, lower_case(a, driver)))
         warn(ctx, arena_printf(a,
@@ -44,23 +43,15 @@ static void slice_warnings(struct arena *a, const cJSON *slice, void (*warn)(voi
                                STR_F(go_quote(a, driver))));
 }
 
-#define MAX_DEVICES 128
-
+#define MAX_DEVICES          128
 #define MAX_DEVICES_ADVANCED 64
-
-#define MAX_COUNTER_SETS 8
-
-#define MAX_COUNTERS 32
-
-#define MAX_FACTS 32
-
-#define MAX_TEXT 64
-
-#define MAX_TAINTS 16
-
-#define MAX_CONSUMED 2
-
-#define MAX_KEY (63 + 1 + 32) /* domain, slash, name */
+#define MAX_COUNTER_SETS     8
+#define MAX_COUNTERS         32
+#define MAX_FACTS            32
+#define MAX_TEXT             64
+#define MAX_TAINTS           16
+#define MAX_CONSUMED         2
+#define MAX_KEY              (63 + 1 + 32) /* domain, slash, name */
 
 #define ONE_PLACE                                                                                  \
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -123,29 +114,23 @@ static void check_version(struct field_errors *e, const struct field_path *p, co
 {
     if (!is_semver(json_str(value)))
         field_invalid(e, p, value, "must be a string compatible with semver.org spec 2.0.0");
-    if (json_str(value).n > MAX_TEXT)
-        field_too_long(e, p, MAX_TEXT);
 }
 
-static void check_text(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    if (json_str(value).n > MAX_TEXT)
-        field_too_long(e, p, MAX_TEXT);
-}
+static const struct rule ATTRIBUTE[] = {
+    MAX_LENGTH("string", MAX_TEXT),
+    CHECK("version", check_version),
+    MAX_LENGTH("version", MAX_TEXT),
+};
 
 static void check_attribute(struct field_errors *e, const struct field_path *p,
                             const cJSON *attribute)
 {
     static const char *const types[] = {"bool", "int", "string", "version"};
-    const cJSON *text = given(attribute, "string"), *version = given(attribute, "version");
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(types); i++)
         n += given(attribute, types[i]) != NULL;
-    if (text)
-        check_text(e, FIELD(p, "string"), text);
-    if (version)
-        check_version(e, FIELD(p, "version"), version);
+    rules_check_value(e, p, attribute, NULL, ATTRIBUTE, COUNT(ATTRIBUTE));
     if (!n)
         field_invalid_str(e, p, STR(""), "exactly one value must be specified");
     else if (n > 1)
@@ -158,9 +143,7 @@ static struct quantity amount(const cJSON *value)
 {
     struct quantity q = {0};
 
-    if (!quantity_parse(json_str(value), &q))
-        q.nano = 0;
-    return q;
+    return quantity_parse(json_str(value), &q) ? q : (struct quantity){0};
 }
 
 static void refuse(struct field_errors *e, const struct field_path *p, const cJSON *value,
@@ -264,33 +247,25 @@ static void check_capacity(struct field_errors *e, const struct field_path *p,
 
 static void check_counters(struct field_errors *e, const struct field_path *p, const cJSON *map)
 {
-    if (!json_count(map)) {
+    if (!json_count(map))
         field_required(e, p, "");
-        return;
-    }
-    if (!check_list_size(e, p, map, MAX_COUNTERS))
-        return;
-    json_each(counter, map) check_rule(e, p, NAME_DNS1123_LABEL, str_c(counter->string));
+    else if (check_list_size(e, p, map, MAX_COUNTERS))
+        json_each(counter, map) check_rule(e, p, NAME_DNS1123_LABEL, str_c(counter->string));
 }
 
-static void check_counter_sets(struct field_errors *e, const struct field_path *p,
-                               const cJSON *list, const char *key, size_t most)
+/* A repeated name is reported at the set. */
+static void check_repeated(const struct check *c, const struct rule *r)
 {
-    struct names seen = {.arena = e->arena};
+    const cJSON *name = json_get(c->value, r->words);
 
-    if (!check_list_size(e, p, list, most))
-        return;
-    field_each(set, at, p, list)
-    {
-        struct str name = json_str(json_get(set, key));
-
-        if (check_given(e, FIELD(at, key), name))
-            check_rule(e, FIELD(at, key), NAME_DNS1123_LABEL, name);
-        check_counters(e, FIELD(at, "counters"), json_get(set, "counters"));
-        if (!names_add(&seen, name, set))
-            field_duplicate(e, at, json_get(set, key));
-    }
+    if (!names_add(c->seen, json_str(name), c->value))
+        field_duplicate(c->e, c->at, name);
 }
+
+#define COUNTER_SETS(path, key, most)                                                              \
+    EACH_OF_AT_MOST(path, most, NAME(key, DNS1123_LABEL),                                          \
+                    CHECK_ALWAYS("counters", check_counters),                                      \
+                    ROW(NULL, check_repeated, .words = (key)))
 
 /* ---- where devices are ---- */
 
@@ -402,11 +377,6 @@ static void check_facts(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void check_consumed(const struct check *c)
-{
-    check_counter_sets(c->e, c->at, c->value, "counterSet", MAX_CONSUMED);
-}
-
 static void check_device_place(const struct check *c)
 {
     if (json_true(json_get(c->context, "perDeviceNodeSelection")))
@@ -424,8 +394,8 @@ static const struct rule DEVICES[] = {
          EACH_OF_AT_MOST("taints", MAX_TAINTS, NAME_ALWAYS("key", QUALIFIED),
                          NAME_IF_SET("value", LABEL_VALUE),
                          ENUM("effect", ENUM_DEVICE_TAINT_EFFECT)),
-         CALL("consumesCounters", check_consumed), CALL(NULL, check_device_place),
-         CHECK(NULL, check_binding_conditions)),
+         COUNTER_SETS("consumesCounters", "counterSet", MAX_CONSUMED),
+         CALL(NULL, check_device_place), ALL(BINDING_CONDITIONS)),
     UNIQUE(NULL, "name")};
 
 /* Fewer devices fit into a slice when they have more than plain attributes. */
@@ -449,15 +419,6 @@ static void check_devices(const struct check *c)
 
 /* ---- ResourceSlice ---- */
 
-static void check_slice_count(const struct check *c)
-{
-    int64_t count = 0;
-
-    json_i64(c->value, &count);
-    if (count <= 0)
-        field_invalid(c->e, c->at, json_new_i64(c->e->arena, count), "must be greater than zero");
-}
-
 static void check_slice_place(const struct check *c)
 {
     check_place(c->e, c->at, c->value, true);
@@ -466,22 +427,17 @@ static void check_slice_place(const struct check *c)
                           "only one of `sharedCounters` or `devices` is allowed");
 }
 
-static void check_shared_counters(const struct check *c)
-{
-    check_counter_sets(c->e, c->at, c->value, "name", MAX_COUNTER_SETS);
-}
-
 static const struct rule SLICE_RULES[] = {
     DRIVER_NAME("spec.driver"),
     CHECK_STR("spec.pool.name", check_pool_name),
-    CALL("spec.pool.resourceSliceCount", check_slice_count),
+    POSITIVE("spec.pool.resourceSliceCount"),
     AT_LEAST("spec.pool.generation", 0, "must be greater than or equal to zero"),
     FIXED("spec.pool.name"),
     FIXED("spec.driver"),
     FIXED("spec.nodeName"),
     CALL("spec", check_slice_place),
     CALL("spec.devices", check_devices),
-    CALL("spec.sharedCounters", check_shared_counters),
+    COUNTER_SETS("spec.sharedCounters", "name", MAX_COUNTER_SETS),
 };
 
 /* ---- the kind ---- */
