@@ -25,12 +25,8 @@ static void check_tolerations(struct field_errors *e, const struct field_path *p
 static void check_overhead(struct field_errors *e, const struct field_path *p,
                            const cJSON *overhead)
 {
-    cJSON *requirements = json_new_object(e->arena);
-
     if (json_get(overhead, "podFixed"))
-        json_set(e->arena, requirements, "limits",
-                 json_copy(e->arena, json_get(overhead, "podFixed")));
-    validate_requirements(e, p, requirements, NULL, false);
+        validate_overhead(e, p, json_get(overhead, "podFixed"));
 }
 
 static const struct rule CLASS_RULES[] = {

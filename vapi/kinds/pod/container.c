@@ -22,22 +22,12 @@ static const struct rule PORT_RULES[] = {
     ENUM("protocol", ENUM_PROTOCOL),
 };
 
-static void check_port_of(struct field_errors *e, const struct field_path *p, const cJSON *port,
-                          struct names *names)
+static void check_port_name_once(const struct check *c)
 {
-    const cJSON *name = json_get(port, "name");
+    struct str name = json_str(c->value);
 
-    if (json_str(name).n && check_port_name(e, FIELD(p, "name"), json_str(name)) &&
-        !names_add(names, json_str(name), port))
-        field_duplicate(e, FIELD(p, "name"), name);
-    rules_check_value(e, p, port, NULL, PORT_RULES, COUNT(PORT_RULES));
-}
-
-static void check_ports(const struct check *c)
-{
-    struct names names = {.arena = c->e->arena};
-
-    field_each(port, at, c->at, c->value) check_port_of(c->e, at, port, &names);
+    if (name.n && check_port_name(c->e, c->at, name) && !names_add(c->seen, name, c->value))
+        field_duplicate(c->e, c->at, c->value);
 }
 
 /* A port of the node can be taken once. */
@@ -128,48 +118,40 @@ static void check_mounts(const struct check *c)
     }
 }
 
-static void check_device(const struct check *c, const struct field_path *p, const cJSON *device,
-                         struct names *names, struct names *paths)
-{
-    struct str name = json_str(json_get(device, "name"));
-    struct str path = json_str(json_get(device, "devicePath"));
-    const struct pod_check *pod = c->context;
-    const cJSON *volume = names_get(&pod->volumes, name);
-
-    check_given(c->e, FIELD(p, "name"), name);
-    if (!names_add(names, name, device) && name.n)
-        field_invalid_str(c->e, FIELD(p, "name"), name, "must be unique");
-    if (volume && !json_get(volume, "persistentVolumeClaim") && !json_get(volume, "ephemeral"))
-        field_invalid_str(c->e, FIELD(p, "name"), name,
-                          "can only use volume source type of PersistentVolumeClaim or Ephemeral "
-                          "for block mode");
-    if (!volume)
-        field_not_found(c->e, FIELD(p, "name"), json_get(device, "name"));
-    check_given(c->e, FIELD(p, "devicePath"), path);
-    if (!names_add(paths, path, device))
-        field_invalid_str(c->e, FIELD(p, "devicePath"), path, "must be unique");
-    if (str_contains(path, STR("..")) &&
-        (str_eqc(path, "..") || str_contains(path, STR("/..")) || str_has_prefix(path, STR("../"))))
-        field_invalid_str(c->e, FIELD(p, "devicePath"), path, "can not contain backsteps ('..')");
-}
-
 static void check_devices(const struct check *c)
 {
     struct names names = {.arena = c->e->arena}, paths = names, mounts = names, mount_paths = names;
+    const struct pod_check *pod = c->context;
 
     names_add_members(&mounts, json_get(c->object, "volumeMounts"), "name");
     names_add_members(&mount_paths, json_get(c->object, "volumeMounts"), "mountPath");
-    field_each(device, at, c->at, c->value)
+    field_each(device, item, c->at, c->value)
     {
         struct str name = json_str(json_get(device, "name"));
         struct str path = json_str(json_get(device, "devicePath"));
+        const cJSON *volume = names_get(&pod->volumes, name);
+        AT(at, item, "name");
+        AT(path_at, item, "devicePath");
 
-        check_device(c, at, device, &names, &paths);
+        check_given(c->e, at, name);
+        if (!names_add(&names, name, device) && name.n)
+            field_invalid_str(c->e, at, name, "must be unique");
+        if (!volume)
+            field_not_found(c->e, at, json_get(device, "name"));
+        else if (!json_get(volume, "persistentVolumeClaim") && !json_get(volume, "ephemeral"))
+            field_invalid_str(c->e, at, name,
+                              "can only use volume source type of PersistentVolumeClaim or "
+                              "Ephemeral for block mode");
+        check_given(c->e, path_at, path);
+        if (!names_add(&paths, path, device))
+            field_invalid_str(c->e, path_at, path, "must be unique");
+        if (str_eqc(path, "..") || str_contains(path, STR("/..")) ||
+            str_has_prefix(path, STR("../")))
+            field_invalid_str(c->e, path_at, path, "can not contain backsteps ('..')");
         if (names_has(&mounts, name))
-            field_invalid_str(c->e, FIELD(at, "name"), name,
-                              "must not already exist in volumeMounts");
+            field_invalid_str(c->e, at, name, "must not already exist in volumeMounts");
         if (names_has(&mount_paths, path))
-            field_invalid_str(c->e, FIELD(at, "devicePath"), path,
+            field_invalid_str(c->e, path_at, path,
                               "must not already exist as a path in volumeMounts");
     }
 }
@@ -221,9 +203,9 @@ static const struct rule CONTAINER[] = {
     NAME("name", DNS1123_LABEL),
     GIVEN("image"),
     ENUM("terminationMessagePolicy", MESSAGES),
-    CALL("ports", check_ports),
-    CHECK("env", validate_env),
-    CHECK("envFrom", validate_env_from),
+    EACH("ports", CALL("name", check_port_name_once), ALL(PORT_RULES)),
+    INSIDE("env", ALL(ENV)),
+    INSIDE("envFrom", ALL(ENV_FROM)),
     CALL("volumeMounts", check_mounts),
     CALL("volumeDevices", check_devices),
     ENUM("imagePullPolicy", ENUM_PULL_POLICY),
@@ -241,9 +223,6 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
 
 #define RULES_NEED_POLICY "must specify restartPolicy when restart rules are used"
 
-static const char *const ACTIONS[] = {"Restart", "RestartAllContainers", NULL};
-static const char *const OPERATORS[] = {"In", "NotIn", NULL};
-
 static void check_has_policy(const struct check *c)
 {
     if (!c->value && json_count(json_get(c->object, "restartPolicyRules")))
@@ -254,9 +233,10 @@ static const struct rule RESTART_RULES[] = {
     CALL("restartPolicy", check_has_policy),
     ENUM_IF_GIVEN("restartPolicy", ENUM_RESTART_POLICY),
     MAX_ITEMS("restartPolicyRules", 20),
-    EACH("restartPolicyRules", ENUM_ALWAYS("action", ACTIONS),
+    EACH("restartPolicyRules", ENUM_ALWAYS("action", NAMES("Restart", "RestartAllContainers")),
          REQUIRED("exitCodes", "must be specified"),
-         WITHIN("exitCodes", ENUM_ALWAYS("operator", OPERATORS), MAX_ITEMS("values", 255))),
+         WITHIN("exitCodes", ENUM_ALWAYS("operator", NAMES("In", "NotIn")),
+                MAX_ITEMS("values", 255))),
 };
 
 static void check_restart(struct pod_check *c, const struct field_path *p, const cJSON *container)
@@ -288,24 +268,18 @@ static void check_regular(struct pod_check *c, const struct field_path *p)
     field_each(container, at, p, containers) check_host_ports(c, at, container, &taken);
 }
 
-static void check_starting(struct pod_check *c, const struct field_path *p, const cJSON *container)
-{
-    static const char *const forbidden[] = {"lifecycle", "livenessProbe", "readinessProbe",
-                                            "startupProbe"};
+#define NOT_SIDECAR "may not be set for init containers without restartPolicy=Always"
 
-    for (size_t k = 0; k < COUNT(forbidden); k++) {
-        if (json_get(container, forbidden[k]))
-            field_forbidden(c->e, FIELD(p, forbidden[k]),
-                            "may not be set for init containers without restartPolicy=Always");
-    }
-    member_each(policy, at, p, container, "resizePolicy")
-    {
-        if (str_eqc(json_str(json_get(policy, "restartPolicy")), "RestartContainer"))
-            field_invalid_str(
-                c->e, FIELD(at, "restartPolicy"), STR("RestartContainer"),
-                "must not be set to 'RestartContainer' for non-sidecar initContainers");
-    }
-}
+static const struct rule STARTING[] = {
+    FORBIDDEN("lifecycle", NOT_SIDECAR),
+    FORBIDDEN("livenessProbe", NOT_SIDECAR),
+    FORBIDDEN("readinessProbe", NOT_SIDECAR),
+    FORBIDDEN("startupProbe", NOT_SIDECAR),
+    EACH("resizePolicy",
+         WHEN(NULL, "restartPolicy", "RestartContainer",
+              INVALID("restartPolicy",
+                      "must not be set to 'RestartContainer' for non-sidecar initContainers"))),
+};
 
 static void check_init(struct pod_check *c, const struct field_path *p)
 {
@@ -328,7 +302,7 @@ static void check_init(struct pod_check *c, const struct field_path *p)
             names_add(&names, name, container);
         check_host_ports(c, FIELD_INDEX(p, 0), container, &taken);
         if (!str_eqc(json_str(json_get(container, "restartPolicy")), "Always")) {
-            check_starting(c, at, container);
+            rules_check_value(c->e, at, container, NULL, STARTING, COUNT(STARTING));
             continue;
         }
         if (json_get(container, "lifecycle"))
@@ -337,34 +311,36 @@ static void check_init(struct pod_check *c, const struct field_path *p)
     }
 }
 
-static void check_look_in(struct pod_check *c, const struct field_path *p, const cJSON *container,
-                          const struct names *others)
+#define NOT_EPHEMERAL "cannot be set for an Ephemeral Container"
+
+/* context: names of the other containers. */
+static void check_target(const struct check *c)
 {
-    enum { RESOURCES = 1 };
-    static const char *const forbidden[] = {"ports",          "resources",          "resizePolicy",
-                                            "restartPolicy",  "restartPolicyRules", "livenessProbe",
-                                            "readinessProbe", "startupProbe",       "lifecycle"};
-    const cJSON *target = json_get(container, "targetContainerName");
-
-    if (json_str(target).n && !names_has(others, json_str(target)))
-        field_not_found(c->e, FIELD(p, "targetContainerName"), target);
-    for (size_t k = 0; k < COUNT(forbidden); k++) {
-        const cJSON *value = json_get(container, forbidden[k]);
-        bool unset = k == RESOURCES && !json_count(value); /* it is printed when it is empty */
-
-        if (value && !unset)
-            field_forbidden(c->e, FIELD(p, forbidden[k]),
-                            "cannot be set for an Ephemeral Container");
-    }
-    member_each(mount, at, p, container, "volumeMounts")
-    {
-        if (json_str(json_get(mount, "subPath")).n)
-            field_forbidden(c->e, FIELD(at, "subPath"), "cannot be set for an Ephemeral Container");
-        if (json_str(json_get(mount, "subPathExpr")).n)
-            field_forbidden(c->e, FIELD(at, "subPathExpr"),
-                            "cannot be set for an Ephemeral Container");
-    }
+    if (json_str(c->value).n && !names_has(c->context, json_str(c->value)))
+        field_not_found(c->e, c->at, c->value);
 }
+
+static void check_no_resources(struct field_errors *e, const struct field_path *p,
+                               const cJSON *resources)
+{
+    if (json_count(resources)) /* they are printed when they are empty */
+        field_forbidden(e, p, NOT_EPHEMERAL);
+}
+
+static const struct rule EPHEMERAL[] = {
+    CALL("targetContainerName", check_target),
+    FORBIDDEN("ports", NOT_EPHEMERAL),
+    CHECK("resources", check_no_resources),
+    FORBIDDEN("resizePolicy", NOT_EPHEMERAL),
+    FORBIDDEN("restartPolicy", NOT_EPHEMERAL),
+    FORBIDDEN("restartPolicyRules", NOT_EPHEMERAL),
+    FORBIDDEN("livenessProbe", NOT_EPHEMERAL),
+    FORBIDDEN("readinessProbe", NOT_EPHEMERAL),
+    FORBIDDEN("startupProbe", NOT_EPHEMERAL),
+    FORBIDDEN("lifecycle", NOT_EPHEMERAL),
+    EACH("volumeMounts", FORBIDDEN("subPath", NOT_EPHEMERAL),
+         FORBIDDEN("subPathExpr", NOT_EPHEMERAL)),
+};
 
 static void check_ephemeral(struct pod_check *c, const struct field_path *p)
 {
@@ -379,7 +355,7 @@ static void check_ephemeral(struct pod_check *c, const struct field_path *p)
         check_common(c, at, container);
         if (names_has(&others, name) || !names_add(&names, name, container))
             field_duplicate(c->e, FIELD(at, "name"), json_get(container, "name"));
-        check_look_in(c, at, container, &others);
+        rules_check_value(c->e, at, container, &others, EPHEMERAL, COUNT(EPHEMERAL));
     }
 }
 

@@ -189,39 +189,48 @@ static const struct rule SOURCES[] = {
     WITHIN("fileKeyRef", ALL(FILE_KEY)),
 };
 
-static void check_value_from(struct field_errors *e, const struct field_path *p, const cJSON *from,
-                             struct str value)
+static void check_value_from(const struct check *c)
 {
+    const cJSON *from = json_get(c->value, "valueFrom");
+    AT(p, c->at, "valueFrom");
     size_t n = 0;
 
-    for (size_t i = 0; i < COUNT(SOURCES); i++) {
+    for (size_t i = 0; from && i < COUNT(SOURCES); i++) {
         n += json_get(from, SOURCES[i].path) != NULL;
-        rules_check_value(e, p, from, NULL, &SOURCES[i], 1);
+        rules_check_value(c->e, p, from, NULL, &SOURCES[i], 1);
     }
-    if (!n)
-        field_invalid_str(e, p, STR(""),
+    if (from && !n)
+        field_invalid_str(c->e, p, STR(""),
                           "must specify one of: `fieldRef`, `resourceFieldRef`, "
                           "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
-    else if (value.n)
-        field_invalid_str(e, p, STR(""), "may not be specified when `value` is not empty");
+    else if (from && json_str(json_get(c->value, "value")).n)
+        field_invalid_str(c->e, p, STR(""), "may not be specified when `value` is not empty");
     else if (n > 1)
-        field_invalid_str(e, p, STR(""), "may not have more than one field specified at a time");
+        field_invalid_str(c->e, p, STR(""), "may not have more than one field specified at a time");
 }
 
-void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list)
+const struct rule ENV[1] = {
+    EACH(NULL, GIVEN_STR("name", check_env_name), CALL(NULL, check_value_from)),
+};
+
+/* Reported at the list. */
+static void check_one_source(const struct check *c)
 {
-    field_each(variable, at, p, list)
-    {
-        struct str name = json_str(json_get(variable, "name"));
-        const cJSON *from = json_get(variable, "valueFrom");
+    bool map = json_get(c->value, "configMapRef"), secret = json_get(c->value, "secretRef");
 
-        if (check_given(e, FIELD(at, "name"), name))
-            check_env_name(e, FIELD(at, "name"), name);
-        if (from)
-            check_value_from(e, FIELD(at, "valueFrom"), from,
-                             json_str(json_get(variable, "value")));
-    }
+    if (!map && !secret)
+        field_invalid_str(c->e, c->at->parent, STR(""),
+                          "must specify one of: `configMapRef` or `secretRef`");
+    else if (map && secret)
+        field_invalid_str(c->e, c->at->parent, STR(""),
+                          "may not have more than one field specified at a time");
 }
+
+const struct rule ENV_FROM[1] = {
+    EACH(NULL, TEST_STR("prefix", check_env_name),
+         WITHIN("configMapRef", NAME("name", DNS1123_SUBDOMAIN)),
+         WITHIN("secretRef", NAME("name", DNS1123_SUBDOMAIN)), CALL(NULL, check_one_source)),
+};
 
 /* ---- variables of files ---- */
 
@@ -257,33 +266,4 @@ void validate_file_variables(struct field_errors *e, const struct field_path *p,
 
     names_add_members(&f.volumes, json_get(spec, "volumes"), "name");
     pod_each_container(p, spec, on_container_files, &f);
-}
-
-void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    static const char *const sources[] = {"configMapRef", "secretRef"};
-
-    field_each(from, at, p, list)
-    {
-        struct str prefix = json_str(json_get(from, "prefix"));
-        size_t n = 0;
-
-        if (prefix.n)
-            check_env_name(e, FIELD(at, "prefix"), prefix);
-        for (size_t k = 0; k < COUNT(sources); k++) {
-            const cJSON *ref = json_get(from, sources[k]);
-            const struct field_path *name = FIELD(FIELD(at, sources[k]), "name");
-
-            if (!ref)
-                continue;
-            n++;
-            if (check_given(e, name, json_str(json_get(ref, "name"))))
-                check_rule(e, name, NAME_DNS1123_SUBDOMAIN, json_str(json_get(ref, "name")));
-        }
-        if (!n)
-            field_invalid_str(e, p, STR(""), "must specify one of: `configMapRef` or `secretRef`");
-        else if (n > 1)
-            field_invalid_str(e, p, STR(""),
-                              "may not have more than one field specified at a time");
-    }
 }

@@ -32,10 +32,9 @@ void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 
 /* ---- what a container is given ---- */
-void validate_env(struct field_errors *e, const struct field_path *p, const cJSON *list);
+extern const struct rule ENV[1], ENV_FROM[1]; /* of the lists */
 /* Variables of files: their volumes are there, and empty at first. */
 void validate_file_variables(struct field_errors *e, const struct field_path *p, const cJSON *spec);
-void validate_env_from(struct field_errors *e, const struct field_path *p, const cJSON *list);
 void validate_field_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref,
                         bool of_volume);
 void validate_resource_field_ref(struct field_errors *e, const struct field_path *p,

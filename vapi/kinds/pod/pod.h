@@ -27,6 +27,8 @@ void check_container_resource(struct field_errors *e, const struct field_path *p
 void validate_requirements(struct field_errors *e, const struct field_path *p,
                            const cJSON *requirements, const struct names *claims, bool of_pod);
 
+void validate_overhead(struct field_errors *e, const struct field_path *p, const cJSON *overhead);
+
 /* ---- volumes and claims ---- */
 void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
                               struct str name);

@@ -72,40 +72,34 @@ static void check_handler(struct pod_check *c, const struct field_path *p, const
 
 /* ---- probes ---- */
 
-enum probe_kind { LIVENESS, READINESS, STARTUP };
-static const char *const PROBES[] = {"livenessProbe", "readinessProbe", "startupProbe"};
-
-static void check_probe(struct pod_check *c, const struct field_path *p, const cJSON *probe,
-                        enum probe_kind kind)
-{
-    static const char *const numbers[] = {"initialDelaySeconds", "timeoutSeconds",
-                                          "periodSeconds",       "successThreshold",
-                                          "failureThreshold",    NULL};
-    const cJSON *success = json_get(probe, "successThreshold");
-    const cJSON *grace = json_get(probe, "terminationGracePeriodSeconds");
-    int64_t n;
-
-    check_handler(c, p, probe);
-    check_all_nonnegative(c->e, p, probe, numbers);
-    if (json_i64(grace, &n) && n <= 0)
-        field_invalid(c->e, FIELD(p, "terminationGracePeriodSeconds"), grace,
-                      "must be greater than 0");
-    if (kind == READINESS) {
-        if (grace)
-            field_invalid(c->e, FIELD(p, "terminationGracePeriodSeconds"), grace,
-                          "must not be set for readinessProbes");
-    } else if (json_i64(success, &n) && n != 1) {
-        field_invalid(c->e, FIELD(p, "successThreshold"), success, "must be 1");
-    }
-}
+static const struct rule PROBE[] = {
+    NONNEGATIVES(NULL, "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
+                 "failureThreshold"),
+    AT_LEAST("terminationGracePeriodSeconds", 1, "must be greater than 0"),
+};
+static const struct rule OF_READINESS[] = {
+    INVALID("terminationGracePeriodSeconds", "must not be set for readinessProbes"),
+};
+static const struct rule OF_OTHERS[] = {RANGE_ELSE("successThreshold", 1, 1, "must be 1")};
 
 void validate_probes(struct pod_check *c, const struct field_path *p, const cJSON *container)
 {
-    for (size_t i = 0; i < COUNT(PROBES); i++) {
-        const cJSON *probe = json_get(container, PROBES[i]);
+    static const struct {
+        const char *name;
+        const struct rule *rows; /* one */
+    } probes[] = {{"livenessProbe", OF_OTHERS},
+                  {"readinessProbe", OF_READINESS},
+                  {"startupProbe", OF_OTHERS}};
 
-        if (probe)
-            check_probe(c, FIELD(p, PROBES[i]), probe, (enum probe_kind)i);
+    for (size_t i = 0; i < COUNT(probes); i++) {
+        const cJSON *probe = json_get(container, probes[i].name);
+        AT(at, p, probes[i].name);
+
+        if (!probe)
+            continue;
+        check_handler(c, at, probe);
+        rules_check_value(c->e, at, probe, NULL, PROBE, COUNT(PROBE));
+        rules_check_value(c->e, at, probe, NULL, probes[i].rows, 1);
     }
 }
 

@@ -9,77 +9,54 @@
 
 /* ---- selectors of nodes ---- */
 
-static void check_node_values(struct field_errors *e, const struct field_path *p, struct str op,
-                              const cJSON *values)
+static void check_node_values(const struct check *c)
 {
-    size_t n = json_count(values);
+    struct str op = json_str(json_get(c->value, "operator"));
+    const cJSON *values = json_get(c->value, "values");
 
-    if (str_eqc(op, "In") || str_eqc(op, "NotIn")) {
-        if (!n)
-            field_required(e, FIELD(p, "values"),
-                           "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist")) {
-        if (n)
-            field_forbidden(e, FIELD(p, "values"),
-                            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    } else if (str_eqc(op, "Gt") || str_eqc(op, "Lt")) {
-        if (n != 1)
-            field_required(e, FIELD(p, "values"),
-                           "must be specified single value when `operator` is 'Lt' or 'Gt'");
-    } else {
-        field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
-    }
+    if (!str_eqc(op, "Gt") && !str_eqc(op, "Lt"))
+        check_selector_values(c->e, c->at, op, values);
+    else if (json_count(values) != 1)
+        field_required(c->e, FIELD(c->at, "values"),
+                       "must be specified single value when `operator` is 'Lt' or 'Gt'");
 }
 
-static void check_expression(struct field_errors *e, const struct field_path *p,
-                             const cJSON *expression, bool strict)
+static void check_field(const struct check *c)
 {
-    const cJSON *values = json_get(expression, "values");
-
-    check_node_values(e, p, json_str(json_get(expression, "operator")), values);
-    check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(expression, "key")));
-    if (!strict)
-        return;
-    field_each(value, at, FIELD(p, "values"), values)
-        check_rule(e, at, NAME_LABEL_VALUE, json_str(value));
-}
-
-static void check_field(struct field_errors *e, const struct field_path *p, const cJSON *field)
-{
-    const cJSON *values = json_get(field, "values");
-    struct str op = json_str(json_get(field, "operator")), key = json_str(json_get(field, "key"));
-    const struct field_path *list = FIELD(p, "values");
+    struct str op = json_str(json_get(c->value, "operator"));
+    struct str key = json_str(json_get(c->value, "key"));
 
     if (!str_eqc(op, "In") && !str_eqc(op, "NotIn"))
-        field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
-    else if (json_count(values) != 1)
-        field_required(
-            e, list,
-            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
-    if (!str_eqc(key, "metadata.name")) {
-        field_invalid_str(e, FIELD(p, "key"), key, "not a valid field selector key");
-        return;
-    }
-    field_each(value, at, list, values) check_rule(e, at, NAME_DNS1123_SUBDOMAIN, json_str(value));
+        field_invalid_str(c->e, FIELD(c->at, "operator"), op, "not a valid selector operator");
+    else if (json_count(json_get(c->value, "values")) != 1)
+        field_required(c->e, FIELD(c->at, "values"),
+                       "must be only one value when `operator` is 'In' or 'NotIn' for node field "
+                       "selector");
+    if (!str_eqc(key, "metadata.name"))
+        field_invalid_str(c->e, FIELD(c->at, "key"), key, "not a valid field selector key");
 }
 
-static void check_term(struct field_errors *e, const struct field_path *p, const cJSON *term,
-                       bool strict)
-{
-    member_each(expression, at, p, term, "matchExpressions")
-        check_expression(e, at, expression, strict);
-    member_each(field, at, p, term, "matchFields") check_field(e, at, field);
-}
+static const struct rule TERM[] = {
+    EACH("matchExpressions", CALL(NULL, check_node_values), NAME_ALWAYS("key", QUALIFIED),
+         EACH_NAME("values", LABEL_VALUE)),
+    EACH("matchFields", CALL(NULL, check_field),
+         WHEN(NULL, "key", "metadata.name", EACH_NAME("values", DNS1123_SUBDOMAIN))),
+};
+/* Values of preferences are not checked. */
+static const struct rule PREFERENCE[] = {
+    EACH("matchExpressions", CALL(NULL, check_node_values), NAME_ALWAYS("key", QUALIFIED)),
+    EACH("matchFields", CALL(NULL, check_field),
+         WHEN(NULL, "key", "metadata.name", EACH_NAME("values", DNS1123_SUBDOMAIN))),
+};
+static const struct rule NODE_SELECTOR[] = {
+    SOME("nodeSelectorTerms", "must have at least one node selector term"),
+    EACH("nodeSelectorTerms", ALL(TERM)),
+};
 
 void validate_node_selector(struct field_errors *e, const struct field_path *p,
                             const cJSON *selector)
 {
-    const struct field_path *list = FIELD(p, "nodeSelectorTerms");
-    const cJSON *terms = json_get(selector, "nodeSelectorTerms");
-
-    if (!json_count(terms))
-        field_required(e, list, "must have at least one node selector term");
-    field_each(term, at, list, terms) check_term(e, at, term, true);
+    rules_check_value(e, p, selector, NULL, NODE_SELECTOR, COUNT(NODE_SELECTOR));
 }
 
 /* ---- label keys beside a selector ---- */
@@ -87,13 +64,10 @@ void validate_node_selector(struct field_errors *e, const struct field_path *p,
 static void check_keys(struct field_errors *e, const struct field_path *p, const cJSON *keys,
                        const cJSON *selector)
 {
-    if (!json_count(keys))
-        return;
-    if (!selector) {
+    if (json_count(keys) && !selector)
         field_forbidden(e, p, "must not be specified when labelSelector is not set");
-        return;
-    }
-    field_each(key, at, p, keys) check_rule(e, at, NAME_QUALIFIED, json_str(key));
+    else
+        field_each(key, at, p, keys) check_rule(e, at, NAME_QUALIFIED, json_str(key));
 }
 
 /* A key the selector has twice came from here once too often. */
@@ -179,15 +153,10 @@ static const struct rule POD_AFFINITY[] = {
     EACH(WHEN_PREFERRED, CALL("weight", check_weight), INSIDE("podAffinityTerm", ALL(POD_TERM))),
 };
 
-static void check_preference(const struct check *c)
-{
-    check_term(c->e, c->at, c->value, false);
-}
-
 static const struct rule AFFINITY[] = {
     CHECK("nodeAffinity." WHEN_REQUIRED, validate_node_selector),
     EACH("nodeAffinity." WHEN_PREFERRED, CALL("weight", check_weight),
-         CALL("preference", check_preference)),
+         INSIDE("preference", ALL(PREFERENCE))),
     INSIDE("podAffinity", ALL(POD_AFFINITY)),
     INSIDE("podAntiAffinity", ALL(POD_AFFINITY)),
 };

@@ -146,38 +146,26 @@ static bool starts_with_one(struct str s, const char *const *prefixes)
     return false;
 }
 
-static void check_host_sysctl(struct field_errors *e, const struct field_path *p, struct str name,
-                              const cJSON *spec)
+/* context: the spec of the pod. */
+static void check_sysctl(const struct check *c)
 {
     static const char *const ipc[] = {"kernel.sem", "kernel.shm", "kernel.msg",
                                       "fs.mqueue.", "kernel/sem", "kernel/shm",
                                       "kernel/msg", "fs/mqueue/", NULL};
-    static const char *const net[] = {"net.", "net/", NULL};
+    struct str name = json_str(c->value);
 
-    if (json_true(json_get(spec, "hostNetwork")) && starts_with_one(name, net))
-        field_invalid_str(e, p, name, "may not be specified when 'hostNetwork' is true");
-    else if (json_true(json_get(spec, "hostIPC")) && starts_with_one(name, ipc))
-        field_invalid_str(e, p, name, "may not be specified when 'hostIPC' is true");
-}
-
-static void check_sysctls(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                          const cJSON *spec)
-{
-    struct names names = {.arena = e->arena};
-
-    field_each(sysctl, at, p, list)
-    {
-        struct str name = json_str(json_get(sysctl, "name"));
-
-        if (!name.n)
-            field_required(e, FIELD(at, "name"), "");
-        else if (!is_sysctl(name))
-            field_invalid_str(e, FIELD(at, "name"), name,
-                              "must have at most 253 characters and match regex " SYSCTL_REGEX);
-        else if (!names_add(&names, name, sysctl))
-            field_duplicate(e, FIELD(at, "name"), json_get(sysctl, "name"));
-        check_host_sysctl(e, FIELD(at, "name"), name, spec);
-    }
+    if (!name.n)
+        field_required(c->e, c->at, "");
+    else if (!is_sysctl(name))
+        field_invalid(c->e, c->at, c->value,
+                      "must have at most 253 characters and match regex " SYSCTL_REGEX);
+    else if (!names_add(c->seen, name, c->value))
+        field_duplicate(c->e, c->at, c->value);
+    if (json_true(json_get(c->context, "hostNetwork")) &&
+        starts_with_one(name, NAMES("net.", "net/")))
+        field_invalid(c->e, c->at, c->value, "may not be specified when 'hostNetwork' is true");
+    else if (json_true(json_get(c->context, "hostIPC")) && starts_with_one(name, ipc))
+        field_invalid(c->e, c->at, c->value, "may not be specified when 'hostIPC' is true");
 }
 
 /* ---- pods ---- */
@@ -191,11 +179,6 @@ static void check_shared_processes(const struct check *c)
                       "ShareProcessNamespace and HostPID cannot both be enabled");
 }
 
-static void check_pod_sysctls(const struct check *c)
-{
-    check_sysctls(c->e, c->at, c->value, c->context);
-}
-
 /* context: the spec of the pod. */
 static const struct rule POD_CONTEXT[] = {
     USER_ID("fsGroup"),
@@ -203,7 +186,7 @@ static const struct rule POD_CONTEXT[] = {
     USER_ID("runAsGroup"),
     CHECK("supplementalGroups", check_user_ids),
     CALL(NULL, check_shared_processes),
-    CALL("sysctls", check_pod_sysctls),
+    EACH("sysctls", CALL("name", check_sysctl)),
     ENUM_IF_GIVEN("fsGroupChangePolicy", ENUM_POD_FS_GROUP_CHANGE_POLICY),
     SECCOMP_PROFILE,
     CHECK("windowsOptions", validate_windows_options),

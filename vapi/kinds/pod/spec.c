@@ -60,18 +60,13 @@ static void check_dns(struct field_errors *e, const struct field_path *p, const 
     }
 }
 
-static void check_scheduling_gates(const struct check *c)
+static void check_gate(const struct check *c)
 {
-    struct names names = {.arena = c->e->arena};
+    const cJSON *name = json_get(c->value, "name");
 
-    field_each(gate, at, c->at, c->value)
-    {
-        struct str name = json_str(json_get(gate, "name"));
-
-        check_rule(c->e, at, NAME_QUALIFIED, name);
-        if (!names_add(&names, name, gate))
-            field_duplicate(c->e, at, json_get(gate, "name"));
-    }
+    check_rule(c->e, c->at, NAME_QUALIFIED, json_str(name));
+    if (!names_add(c->seen, json_str(name), c->value))
+        field_duplicate(c->e, c->at, name);
 }
 
 static void check_claim_source(const struct check *c)
@@ -88,29 +83,21 @@ static void check_claim_source(const struct check *c)
                       "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
 }
 
-static const struct rule CLAIM[] = {
-    CALL(NULL, check_claim_source),
-    NAME_IF_GIVEN("resourceClaimName", DNS1123_SUBDOMAIN),
-    NAME_IF_GIVEN("resourceClaimTemplateName", DNS1123_SUBDOMAIN),
-};
-
-static void check_claims(struct field_errors *e, const struct field_path *p, const cJSON *claims)
+/* A name that is repeated is not checked again. */
+static void check_claim_name(const struct check *c)
 {
-    struct names names = {.arena = e->arena};
-
-    field_each(claim, at, p, claims)
-    {
-        struct str name = json_str(json_get(claim, "name"));
-
-        if (check_given(e, FIELD(at, "name"), name)) {
-            if (names_add(&names, name, claim))
-                check_rule(e, FIELD(at, "name"), NAME_DNS1123_LABEL, name);
-            else
-                field_duplicate(e, FIELD(at, "name"), json_get(claim, "name"));
-        }
-        rules_check_value(e, at, claim, NULL, CLAIM, COUNT(CLAIM));
-    }
+    if (!check_given(c->e, c->at, json_str(c->value)))
+        return;
+    if (names_add(c->seen, json_str(c->value), c->value))
+        check_rule(c->e, c->at, NAME_DNS1123_LABEL, json_str(c->value));
+    else
+        field_duplicate(c->e, c->at, c->value);
 }
+
+static const struct rule CLAIMS[] = {
+    EACH("resourceClaims", CALL("name", check_claim_name), CALL(NULL, check_claim_source),
+         NAME_IF_GIVEN("resourceClaimName", DNS1123_SUBDOMAIN),
+         NAME_IF_GIVEN("resourceClaimTemplateName", DNS1123_SUBDOMAIN))};
 
 /* Ports of a pod on the node's network are the node's. */
 static void check_host_network(struct field_errors *e, const struct field_path *p,
@@ -214,13 +201,12 @@ static void check_containers(struct field_errors *e, const struct field_path *p,
         if (json_str(json_get(claim, "name")).n)
             names_add(&c.claims, json_str(json_get(claim, "name")), claim);
     }
-    check_claims(e, FIELD(p, "resourceClaims"), json_get(spec, "resourceClaims"));
+    rules_check_value(e, p, spec, NULL, CLAIMS, COUNT(CLAIMS));
     validate_containers(&c, p);
     check_resources(&c, FIELD(p, "resources"));
 }
 
-static void check_overhead(struct field_errors *e, const struct field_path *p,
-                           const cJSON *overhead)
+void validate_overhead(struct field_errors *e, const struct field_path *p, const cJSON *overhead)
 {
     struct names none = {.arena = e->arena};
     cJSON *requirements = json_new_object(e->arena);
@@ -256,7 +242,7 @@ static const struct rule SPEC_RULES[] = {
     LABELS("nodeSelector"),
     CALL(NULL, check_security),
     EACH("readinessGates", NAME_ALWAYS("conditionType", QUALIFIED)),
-    CALL("schedulingGates", check_scheduling_gates),
+    EACH("schedulingGates", CALL(NULL, check_gate)),
     CHECK("topologySpreadConstraints", validate_spread),
     CHECK_ALWAYS(NULL, validate_host_process),
     CHECK_ALWAYS(NULL, check_host_users),
@@ -271,7 +257,7 @@ static const struct rule SPEC_RULES[] = {
     CHECK("tolerations", validate_tolerations),
     EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
     WITHIN("preemptionPolicy", ENUM(NULL, NAMES("PreemptLowerPriority", "Never"))),
-    CHECK("overhead", check_overhead),
+    CHECK("overhead", validate_overhead),
     CHECK_ALWAYS(NULL, validate_os),
     CHECK_ALWAYS(NULL, validate_file_variables),
 };
@@ -363,40 +349,23 @@ void validate_pod_template(struct field_errors *e, const struct field_path *p,
 
 /* ---- pods ---- */
 
-static void check_images(struct field_errors *e, const cJSON *spec, const char *list)
+static void check_padding(struct field_errors *e, const struct field_path *p, struct str image)
 {
-    member_each(container, at, &SPEC, spec, list)
-    {
-        struct str image = json_str(json_get(container, "image"));
-
-        if (str_trim(image).n != image.n)
-            field_invalid_str(e, FIELD(at, "image"), image,
-                              "must not have leading or trailing whitespace");
-    }
+    if (str_trim(image).n != image.n)
+        field_invalid_str(e, p, image, "must not have leading or trailing whitespace");
 }
+
+static const struct rule IMAGES[] = {
+    EACH("containers", CHECK_STR("image", check_padding)),
+    EACH("initContainers", CHECK_STR("image", check_padding)),
+};
 
 /* A token is of an account. */
-static void check_tokens(struct field_errors *e, const cJSON *spec)
-{
-    const struct field_path *volumes = FIELD(&SPEC, "volumes");
-    size_t i = 0;
-
-    if (json_str(json_get(spec, "serviceAccountName")).n)
-        return;
-    json_each(volume, json_get(spec, "volumes"))
-    {
-        const struct field_path *at = FIELD_INDEX(volumes, i++),
-                                *projected = FIELD(at, "projected");
-        const struct field_path *sources = FIELD(projected, "sources");
-
-        field_each(source, here, sources, json_path(volume, "projected.sources"))
-        {
-            if (json_get(source, "serviceAccountToken"))
-                field_forbidden(e, FIELD(here, "serviceAccountToken"),
-                                "must not be specified when serviceAccountName is not set");
-        }
-    }
-}
+static const struct rule NO_TOKENS[] = {
+    EACH("volumes", EACH("projected.sources",
+                         FORBIDDEN("serviceAccountToken",
+                                   "must not be specified when serviceAccountName is not set"))),
+};
 
 void validate_whole_pod(struct field_errors *e, const cJSON *pod)
 {
@@ -406,9 +375,9 @@ void validate_whole_pod(struct field_errors *e, const cJSON *pod)
     validate_pod_annotations(e, FIELD(&METADATA, "annotations"),
                              json_path(pod, "metadata.annotations"), spec);
     validate_pod_spec(e, &SPEC, spec, &rules);
-    check_tokens(e, spec);
-    check_images(e, spec, "containers");
-    check_images(e, spec, "initContainers");
+    if (!json_str(json_get(spec, "serviceAccountName")).n)
+        rules_check_value(e, &SPEC, spec, NULL, NO_TOKENS, COUNT(NO_TOKENS));
+    rules_check_value(e, &SPEC, spec, NULL, IMAGES, COUNT(IMAGES));
 }
 
 void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old)

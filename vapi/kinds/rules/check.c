@@ -346,12 +346,9 @@ void validate_labels(struct field_errors *e, const struct field_path *p, const c
     }
 }
 
-static void check_requirement(struct field_errors *e, const struct field_path *p,
-                              const cJSON *requirement)
+void check_selector_values(struct field_errors *e, const struct field_path *p, struct str op,
+                           const cJSON *values)
 {
-    struct str op = json_str(json_get(requirement, "operator"));
-    const cJSON *values = json_get(requirement, "values");
-
     if (str_eqc(op, "In") || str_eqc(op, "NotIn")) {
         if (!json_count(values))
             field_required(e, FIELD(p, "values"),
@@ -363,9 +360,6 @@ static void check_requirement(struct field_errors *e, const struct field_path *p
     } else {
         field_invalid_str(e, FIELD(p, "operator"), op, "not a valid selector operator");
     }
-    check_rule(e, FIELD(p, "key"), NAME_QUALIFIED, json_str(json_get(requirement, "key")));
-    field_each(value, at, FIELD(p, "values"), values)
-        check_rule(e, at, NAME_LABEL_VALUE, json_str(value));
 }
 
 void validate_label_selector(struct field_errors *e, const struct field_path *p,
@@ -375,7 +369,13 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
         return;
     validate_labels(e, FIELD(p, "matchLabels"), json_get(selector, "matchLabels"));
     member_each(requirement, at, p, selector, "matchExpressions")
-        check_requirement(e, at, requirement);
+    {
+        check_selector_values(e, at, json_str(json_get(requirement, "operator")),
+                              json_get(requirement, "values"));
+        check_rule(e, FIELD(at, "key"), NAME_QUALIFIED, json_str(json_get(requirement, "key")));
+        member_each(value, value_at, at, requirement, "values")
+            check_rule(e, value_at, NAME_LABEL_VALUE, json_str(value));
+    }
 }
 
 /* ---- conditions ---- */

@@ -125,6 +125,9 @@ bool check_immutable(struct field_errors *e, const struct field_path *p, const c
 void check_immutable_text(struct field_errors *e, const struct field_path *p, const cJSON *value,
                           const cJSON *old); /* where nothing is shown as "" */
 
+/* Of a requirement at p: whether its operator takes as many values. */
+void check_selector_values(struct field_errors *e, const struct field_path *p, struct str op,
+                           const cJSON *values);
 /* metav1.Conditions. */
 void validate_conditions(struct field_errors *e, const struct field_path *p,
                          const cJSON *conditions);
