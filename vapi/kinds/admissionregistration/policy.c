@@ -176,14 +176,8 @@ const struct rule MUTABLE_MATCH[1] = {CALL("resourceRules", check_operations)};
 
 void cell_param_kind(const struct row *r, const struct column *c)
 {
-    const cJSON *kind = json_path(r->object, "spec.paramKind");
-
     (void)c;
-    if (kind)
-        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(kind, "apiVersion"))),
-                    STR_F(json_str(json_get(kind, "kind"))));
-    else
-        cell_text(r, STR("<unset>"));
+    cell_pair(r, json_path(r->object, "spec.paramKind"), "apiVersion", "kind", "<unset>");
 }
 
 void cell_param_ref(const struct row *r, const struct column *c)

@@ -115,11 +115,7 @@ CELL(cell_service)
 {
     const cJSON *service = json_path(r->object, "spec.service");
 
-    if (json_is_object(service))
-        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(service, "namespace"))),
-                    STR_F(json_str(json_get(service, "name"))));
-    else
-        cell_text(r, STR("Local"));
+    cell_pair(r, json_is_object(service) ? service : NULL, "namespace", "name", "Local");
 }
 
 CELL(cell_available)

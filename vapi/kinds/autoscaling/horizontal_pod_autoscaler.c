@@ -379,10 +379,7 @@ CELL(cell_metrics)
 
 CELL(cell_reference)
 {
-    const cJSON *ref = json_path(r->object, "spec.scaleTargetRef");
-
-    cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(ref, "kind"))),
-                STR_F(json_str(json_get(ref, "name"))));
+    cell_pair(r, json_path(r->object, "spec.scaleTargetRef"), "kind", "name", "/");
 }
 
 CELL(cell_min_replicas)

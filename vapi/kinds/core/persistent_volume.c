@@ -116,11 +116,6 @@ static bool same_affinity(struct arena *a, const cJSON *affinity, const cJSON *b
     return same_value(now, before);
 }
 
-static void check_spec(const struct check *c)
-{
-    validate_persistent_spec(c->e, c->at, c->value, json_str_at(c->object, "metadata.name"));
-}
-
 static void check_same_source(const struct check *c)
 {
     if (!same_source(c->e->arena, c->value, c->old))
@@ -144,7 +139,7 @@ static void check_class_kept(const struct check *c)
 }
 
 static const struct rule VOLUME_RULES[] = {
-    CALL("spec", check_spec),
+    CALL("spec", validate_persistent_spec),
     ON_UPDATE(CALL("spec", check_same_source), CALL("spec.nodeAffinity", check_same_affinity),
               CALL("spec.volumeAttributesClassName", check_class_kept)),
 };
@@ -167,13 +162,7 @@ static WARNS(warn_persistent_volume)
 
 CELL(cell_claim)
 {
-    const cJSON *claim = json_path(r->object, "spec.claimRef");
-
-    if (claim)
-        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(claim, "namespace"))),
-                    STR_F(json_str(json_get(claim, "name"))));
-    else
-        cell_text(r, STR(""));
+    cell_pair(r, json_path(r->object, "spec.claimRef"), "namespace", "name", "");
 }
 
 /* ---- the kind ---- */

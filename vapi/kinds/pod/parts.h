@@ -22,6 +22,11 @@ struct pod_rules {
 /* Names of the volumes that are right go to ret. */
 void validate_volumes(struct field_errors *e, const struct field_path *p, const cJSON *volumes,
                       const struct pod_rules *rules, struct names *ret);
+/* A row of a source that validate_legacy_volume() checks. */
+#define LEGACY(name)                                                                               \
+    {                                                                                              \
+        .path = (name)                                                                             \
+    }
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
 void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source);
 /* p is where the source is, name the volume's. */
@@ -71,7 +76,6 @@ void validate_pod_security(struct field_errors *e, const struct field_path *p, c
 void validate_affinity(struct field_errors *e, const struct field_path *p, const cJSON *affinity);
 void validate_spread(struct field_errors *e, const struct field_path *p, const cJSON *constraints);
 void validate_whole_pod(struct field_errors *e, const cJSON *pod); /* whoever writes it */
-void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old);
 
 /* ---- warnings ---- */
 /* Of a pod spec: files of one volume that hide one another. */

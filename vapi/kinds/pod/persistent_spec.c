@@ -8,81 +8,59 @@
 
 #define SECRET(path) WITHIN(path, NAME("name", DNS1123_SUBDOMAIN), NAME("namespace", DNS1123_LABEL))
 
-static const struct rule CSI[] = {
-    DRIVER_NAME("driver"),
-    GIVEN("volumeHandle"),
-    SECRET("controllerPublishSecretRef"),
-    SECRET("controllerExpandSecretRef"),
-    SECRET("nodePublishSecretRef"),
-    SECRET("nodeExpandSecretRef"),
+static const struct rule SOURCES[] = {
+    CHECK("hostPath", validate_host_path),
+    LEGACY("gcePersistentDisk"),
+    LEGACY("awsElasticBlockStore"),
+    LEGACY("glusterfs"),
+    LEGACY("flocker"),
+    CHECK("nfs", validate_nfs),
+    LEGACY("rbd"),
+    LEGACY("quobyte"),
+    LEGACY("cephfs"),
+    LEGACY("iscsi"),
+    LEGACY("cinder"),
+    LEGACY("fc"),
+    LEGACY("flexVolume"),
+    LEGACY("azureFile"),
+    LEGACY("vsphereVolume"),
+    LEGACY("photonPersistentDisk"),
+    LEGACY("portworxVolume"),
+    LEGACY("azureDisk"),
+    LEGACY("scaleIO"),
+    WITHIN("local", GIVEN_STR("path", check_no_backsteps)),
+    LEGACY("storageos"),
+    WITHIN("csi", DRIVER_NAME("driver"), GIVEN("volumeHandle"),
+           SECRET("controllerPublishSecretRef"), SECRET("controllerExpandSecretRef"),
+           SECRET("nodePublishSecretRef"), SECRET("nodeExpandSecretRef")),
 };
 
-static void check_csi(struct field_errors *e, const struct field_path *p, const cJSON *source)
+/* context: the name of the volume. */
+static void check_source(const struct check *c)
 {
-    rules_check_value(e, p, source, NULL, CSI, COUNT(CSI));
-}
-
-static void check_local(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    struct str path = json_str(json_get(source, "path"));
-
-    if (check_given(e, FIELD(p, "path"), path))
-        check_no_backsteps(e, FIELD(p, "path"), path);
-}
-
-static const struct {
-    const char *name;
-    void (*check)(struct field_errors *e, const struct field_path *p, const cJSON *source);
-    const char *shown; /* in paths, when upstream writes it otherwise */
-} SOURCES[] = {
-    {"hostPath", validate_host_path, NULL},
-    {"gcePersistentDisk", NULL, NULL},
-    {"awsElasticBlockStore", NULL, NULL},
-    {"glusterfs", NULL, NULL},
-    {"flocker", NULL, NULL},
-    {"nfs", validate_nfs, NULL},
-    {"rbd", NULL, NULL},
-    {"quobyte", NULL, NULL},
-    {"cephfs", NULL, "cephFS"},
-    {"iscsi", NULL, NULL},
-    {"cinder", NULL, NULL},
-    {"fc", NULL, NULL},
-    {"flexVolume", NULL, NULL},
-    {"azureFile", NULL, NULL},
-    {"vsphereVolume", NULL, NULL},
-    {"photonPersistentDisk", NULL, NULL},
-    {"portworxVolume", NULL, NULL},
-    {"azureDisk", NULL, NULL},
-    {"scaleIO", NULL, NULL},
-    {"local", check_local, NULL},
-    {"storageos", NULL, NULL},
-    {"csi", check_csi, NULL},
-};
-
-static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                         struct str name)
-{
+    const struct str *name = c->context;
     size_t n = 0;
 
-    for (size_t i = 0; i < COUNT(SOURCES); i++) {
-        const cJSON *source = json_get(spec, SOURCES[i].name);
+    for (const struct rule *r = SOURCES; r < SOURCES + COUNT(SOURCES); r++) {
+        const cJSON *source = json_get(c->value, r->path);
 
         if (!source)
             continue;
-        if (n++ && strcmp(SOURCES[i].name, "flexVolume") != 0) { /* upstream forgets that one */
-            field_forbidden(e, FIELD(p, SOURCES[i].shown ? SOURCES[i].shown : SOURCES[i].name),
+        if (n++ && strcmp(r->path, "flexVolume") != 0) { /* upstream forgets that one */
+            field_forbidden(c->e, FIELD(c->at, strcmp(r->path, "cephfs") == 0 ? "cephFS" : r->path),
                             "may not specify more than 1 volume type");
             continue;
         }
-        if (SOURCES[i].check)
-            SOURCES[i].check(e, FIELD(p, SOURCES[i].name), source);
+        if (r->check)
+            rules_check(c, r, 1);
         else
-            validate_legacy_volume(e, p, SOURCES[i].name, source, true, name);
-        if (SOURCES[i].check == check_local && !given(spec, "nodeAffinity"))
-            field_required(e, FIELD(p, "nodeAffinity"), "Local volume requires node affinity");
+            validate_legacy_volume(c->e, c->at, r->path, source, true, *name);
+        if (strcmp(r->path, "local") == 0 && !given(c->value, "nodeAffinity"))
+            field_required(c->e, FIELD(c->at, "nodeAffinity"),
+                           "Local volume requires node affinity");
     }
     if (!n)
-        field_required(e, p, "must specify a volume type");
+        field_required(c->e, c->at, "must specify a volume type");
 }
 
 /* ---- specs ---- */
@@ -116,95 +94,81 @@ static bool is_root(struct str path)
     return is_absolute(path);
 }
 
-static bool recycles_root(const cJSON *spec)
+static void check_recycled(const struct check *c)
 {
-    return json_get(spec, "hostPath") && is_root(json_str_at(spec, "hostPath.path")) &&
-           str_eqc(json_str(json_get(spec, "persistentVolumeReclaimPolicy")), "Recycle");
-}
-
-static void check_attributes_class(struct field_errors *e, const struct field_path *p,
-                                   const cJSON *spec)
-{
-    const cJSON *class_ = given(spec, "volumeAttributesClassName");
-
-    if (!class_)
-        return;
-    if (!json_str(class_).n)
-        field_required(e, FIELD(p, "volumeAttributesClassName"), "an empty string is disallowed");
-    else
-        check_rule(e, FIELD(p, "volumeAttributesClassName"), NAME_DNS1123_SUBDOMAIN,
-                   json_str(class_));
-    if (!json_get(spec, "csi"))
-        field_required(e, FIELD(p, "csi"),
-                       "has to be specified when using volumeAttributesClassName");
-}
-
-static void check_modes(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    if (!json_count(json_get(spec, "accessModes")))
-        field_required(e, FIELD(p, "accessModes"), "");
-    check_access_modes(e, FIELD(p, "accessModes"), json_get(spec, "accessModes"));
-}
-
-static void check_origin(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                         struct str name)
-{
-    check_source(e, p, spec, name);
-    if (recycles_root(spec))
-        field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
+    if (json_get(c->value, "hostPath") && is_root(json_str_at(c->value, "hostPath.path")) &&
+        text_is(c->value, "persistentVolumeReclaimPolicy", "Recycle"))
+        field_forbidden(c->e, FIELD(c->at, "persistentVolumeReclaimPolicy"),
                         "may not be 'recycle' for a hostPath mount of '/'");
 }
 
-static void check_volume_origin(const struct check *c)
+static void check_attributes_class(const struct check *c)
 {
-    const struct str *name = c->context;
-
-    check_origin(c->e, c->at, c->value, *name);
+    if (given(c->value, "volumeAttributesClassName") && !json_get(c->value, "csi"))
+        field_required(c->e, FIELD(c->at, "csi"),
+                       "has to be specified when using volumeAttributesClassName");
 }
 
-/* context: the name of the volume. */
+/* context of these and the tables below: the name of the volume. */
+#define MODES  SOME("accessModes", ""), CHECK("accessModes", check_access_modes)
+#define ORIGIN CALL(NULL, check_source), CALL(NULL, check_recycled)
+#define ATTRIBUTES_CLASS                                                                           \
+    WITHIN("volumeAttributesClassName",                                                            \
+           NAME_SAID(NULL, DNS1123_SUBDOMAIN, "an empty string is disallowed")),                   \
+        CALL(NULL, check_attributes_class)
+
 static const struct rule SPEC_RULES[] = {
-    CHECK_ALWAYS(NULL, check_modes),
+    MODES,
     CHECK_ALWAYS("capacity", check_capacity),
     ENUM_IF_SET("persistentVolumeReclaimPolicy", ENUM_PERSISTENT_VOLUME_RECLAIM_POLICY),
     WITHIN("nodeAffinity", REQUIRED("required", "must specify required node constraints"),
            CHECK("required", validate_node_selector)),
-    CALL(NULL, check_volume_origin),
+    ORIGIN,
     NAME_IF_SET("storageClassName", DNS1123_SUBDOMAIN),
     ENUM_IF_GIVEN("volumeMode", ENUM_PERSISTENT_VOLUME_MODE),
-    CHECK_ALWAYS(NULL, check_attributes_class),
+    ATTRIBUTES_CLASS,
 };
 
-void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                              struct str name)
+void validate_persistent_spec(const struct check *c)
 {
-    rules_check_value(e, p, spec, &name, SPEC_RULES, COUNT(SPEC_RULES));
+    struct str name = json_str_at(c->object, "metadata.name");
+
+    rules_check_value(c->e, c->at, c->value, &name, SPEC_RULES, COUNT(SPEC_RULES));
 }
+
+static void check_inline_policy(struct field_errors *e, const struct field_path *p,
+                                struct str policy)
+{
+    if (policy.n && !str_eqc(policy, "Retain"))
+        field_forbidden(e, p, "may only be Retain in the context of inline volumes");
+}
+
+static void check_inline_mode(struct field_errors *e, const struct field_path *p, const cJSON *mode)
+{
+    if (!str_eqc(json_str(mode), "Filesystem"))
+        field_forbidden(
+            e, p,
+            "may not specify volumeMode other than Filesystem in the context of inline volumes");
+}
+
+#define NOT_INLINE "may not be specified in the context of inline volumes"
+
+static const struct rule INLINE[] = {
+    FORBIDDEN("claimRef", NOT_INLINE),
+    FORBIDDEN("capacity", NOT_INLINE),
+    REQUIRED("csi", "has to be specified in the context of inline volumes"),
+    MODES,
+    CHECK_STR("persistentVolumeReclaimPolicy", check_inline_policy),
+    FORBIDDEN("nodeAffinity", NOT_INLINE),
+    ORIGIN,
+    FORBIDDEN("storageClassName", NOT_INLINE),
+    CHECK("volumeMode", check_inline_mode),
+    ATTRIBUTES_CLASS,
+};
 
 void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    static const char here[] = "may not be specified in the context of inline volumes";
-    struct str policy = json_str(json_get(spec, "persistentVolumeReclaimPolicy"));
-    const cJSON *mode = given(spec, "volumeMode");
+    struct str name = STR("");
 
-    if (given(spec, "claimRef"))
-        field_forbidden(e, FIELD(p, "claimRef"), here);
-    if (json_count(json_get(spec, "capacity")))
-        field_forbidden(e, FIELD(p, "capacity"), here);
-    if (!given(spec, "csi"))
-        field_required(e, FIELD(p, "csi"), "has to be specified in the context of inline volumes");
-    check_modes(e, p, spec);
-    if (policy.n && !str_eqc(policy, "Retain"))
-        field_forbidden(e, FIELD(p, "persistentVolumeReclaimPolicy"),
-                        "may only be Retain in the context of inline volumes");
-    if (given(spec, "nodeAffinity"))
-        field_forbidden(e, FIELD(p, "nodeAffinity"), here);
-    check_origin(e, p, spec, STR(""));
-    if (json_str(json_get(spec, "storageClassName")).n)
-        field_forbidden(e, FIELD(p, "storageClassName"), here);
-    if (mode && !str_eqc(json_str(mode), "Filesystem"))
-        field_forbidden(
-            e, FIELD(p, "volumeMode"),
-            "may not specify volumeMode other than Filesystem in the context of inline volumes");
-    check_attributes_class(e, p, spec);
+    rules_check_value(e, p, spec, &name, INLINE, COUNT(INLINE));
 }

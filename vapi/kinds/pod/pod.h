@@ -15,8 +15,7 @@ void prepare_pod_create(struct arena *a, cJSON *pod);
 struct str pod_qos(const cJSON *pod);
 
 /* ---- pods ---- */
-void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old);
-void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old);
+extern const struct rule POD_RULES[3], POD_STATUS_RULES[11];
 void validate_node_selector(struct field_errors *e, const struct field_path *p,
                             const cJSON *selector);
 void validate_tolerations(struct field_errors *e, const struct field_path *p,
@@ -30,8 +29,7 @@ void validate_requirements(struct field_errors *e, const struct field_path *p,
 void validate_overhead(struct field_errors *e, const struct field_path *p, const cJSON *overhead);
 
 /* ---- volumes and claims ---- */
-void validate_persistent_spec(struct field_errors *e, const struct field_path *p, const cJSON *spec,
-                              struct str name);
+void validate_persistent_spec(const struct check *c); /* at the spec */
 void validate_inline_volume(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 bool check_claim_amount(struct field_errors *e, const struct field_path *p, const cJSON *amount);
 /* any_group: a group of data sources that was stored may be what it likes. */

@@ -379,19 +379,3 @@ void validate_whole_pod(struct field_errors *e, const cJSON *pod)
         rules_check_value(e, &SPEC, spec, NULL, NO_TOKENS, COUNT(NO_TOKENS));
     rules_check_value(e, &SPEC, spec, NULL, IMAGES, COUNT(IMAGES));
 }
-
-void validate_pod(struct field_errors *e, const cJSON *pod, const cJSON *old)
-{
-    const cJSON *spec = json_get(pod, "spec");
-
-    validate_whole_pod(e, pod);
-    if (old) {
-        validate_pod_update(e, pod, old);
-        return;
-    }
-    if (json_count(json_get(spec, "ephemeralContainers")))
-        field_forbidden(e, FIELD(&SPEC, "ephemeralContainers"), "cannot be set on create");
-    if (json_str(json_get(spec, "nodeName")).n && json_count(json_get(spec, "schedulingGates")))
-        field_forbidden(e, FIELD(&SPEC, "nodeName"),
-                        "cannot be set until all schedulingGates have been cleared");
-}

@@ -27,25 +27,25 @@ static void check_kept(struct field_errors *e, struct str key, const char *app_a
         field_forbidden(e, FIELD_KEY(&ANNOTATIONS, key), mirror);
 }
 
-static void check_annotation_changes(struct field_errors *e, const cJSON *now, const cJSON *before)
+static void check_annotation_changes(const struct check *c)
 {
-    struct names current = {.arena = e->arena}, former = current;
+    struct names current = {.arena = c->e->arena}, former = current;
 
-    names_add_keys(&current, now);
-    names_add_keys(&former, before);
-    json_each(a, before)
+    names_add_keys(&current, c->value);
+    names_add_keys(&former, c->old);
+    json_each(a, c->old)
     {
         struct str key = str_c(a->string);
         const cJSON *value = names_get(&current, key);
 
         if (!value || !str_eq(json_str(value), json_str(a)))
-            check_kept(e, key, "may not remove or update AppArmor annotations",
+            check_kept(c->e, key, "may not remove or update AppArmor annotations",
                        "may not remove or update mirror pod annotation");
     }
-    json_each(a, now)
+    json_each(a, c->value)
     {
         if (!names_has(&former, str_c(a->string)))
-            check_kept(e, str_c(a->string), "may not add AppArmor annotations",
+            check_kept(c->e, str_c(a->string), "may not add AppArmor annotations",
                        "may not add mirror pod annotation");
     }
 }
@@ -266,39 +266,40 @@ static void check_fixed(struct field_errors *e, const cJSON *spec, const cJSON *
     buf_fini(&b);
 }
 
-void validate_pod_update(struct field_errors *e, const cJSON *pod, const cJSON *old)
+static void check_spec_update(const struct check *c)
 {
-    const cJSON *spec = json_get(pod, "spec"), *before = json_get(old, "spec");
+    const cJSON *spec = c->value, *before = c->old;
 
-    check_annotation_changes(e, json_path(pod, "metadata.annotations"),
-                             json_path(old, "metadata.annotations"));
-    if (!check_list_kept(e, spec, before, "containers") ||
-        !check_list_kept(e, spec, before, "initContainers") || !check_deadline(e, spec, before))
+    if (!check_list_kept(c->e, spec, before, "containers") ||
+        !check_list_kept(c->e, spec, before, "initContainers") ||
+        !check_deadline(c->e, spec, before))
         return;
-    check_tolerations(e, json_get(spec, "tolerations"), json_get(before, "tolerations"));
-    check_gates(e, json_get(spec, "schedulingGates"), json_get(before, "schedulingGates"));
+    check_tolerations(c->e, json_get(spec, "tolerations"), json_get(before, "tolerations"));
+    check_gates(c->e, json_get(spec, "schedulingGates"), json_get(before, "schedulingGates"));
     if (!json_equal(spec, before))
-        check_fixed(e, spec, before);
+        check_fixed(c->e, spec, before);
 }
+
+static void check_pod(const struct check *c)
+{
+    validate_whole_pod(c->e, c->value);
+}
+
+static void check_gated_node(const struct check *c)
+{
+    if (json_str(c->value).n && json_count(json_path(c->object, "spec.schedulingGates")))
+        field_forbidden(c->e, c->at, "cannot be set until all schedulingGates have been cleared");
+}
+
+const struct rule POD_RULES[3] = {
+    CALL(NULL, check_pod),
+    ON_CREATE(FORBIDDEN("spec.ephemeralContainers", "cannot be set on create"),
+              CALL("spec.nodeName", check_gated_node)),
+    ON_UPDATE(CALL("metadata.annotations", check_annotation_changes),
+              CALL("spec", check_spec_update)),
+};
 
 /* ---- status ---- */
-
-static void check_conditions(struct field_errors *e, const cJSON *conditions)
-{
-    static const char *const ours[] = {"PodScheduled", "Ready", "Initialized", NULL};
-
-    field_each(c, at, FIELD(&STATUS, "conditions"), conditions)
-    {
-        struct str type = json_str(json_get(c, "type"));
-        const cJSON *generation = json_get(c, "observedGeneration");
-
-        if (json_i64_at(c, "observedGeneration", 0) < 0)
-            field_invalid(e, FIELD(at, "observedGeneration"), generation,
-                          "must be a non-negative integer");
-        if (!one_of(type, ours))
-            check_rule(e, FIELD(at, "Type"), NAME_QUALIFIED, type);
-    }
-}
 
 /* Upstream's type has no names of JSON for them. */
 static cJSON *addresses_shown(struct arena *a, const cJSON *list)
@@ -322,11 +323,10 @@ static void check_dual_stack(struct field_errors *e, const struct field_path *p,
 
         if (!is_ip(e->arena, ip)) {
             field_internal(e, p,
-                           arena_printf(e->arena,
-                                        "failed to check for dual stack with error:invalid "
-                                        "IP[%zu]: %.*s",
-                                        i, STR_F(ip))
-                               .p);
+                           problem_printf(e->arena,
+                                          "failed to check for dual stack with error:invalid "
+                                          "IP[%zu]: %.*s",
+                                          i, STR_F(ip)));
             found[0] = false;
             break;
         }
@@ -339,115 +339,97 @@ static void check_dual_stack(struct field_errors *e, const struct field_path *p,
 }
 
 /* podIPs or hostIPs: what was accepted before stays so. */
-static void check_addresses(struct field_errors *e, const char *name, const cJSON *list,
-                            const cJSON *old)
+static void check_addresses(const struct check *c)
 {
-    const struct field_path *p = FIELD(&STATUS, name);
-    struct names known = {.arena = e->arena};
+    struct names known = {.arena = c->e->arena};
 
-    names_add_members(&known, old, "ip");
-    field_each(address, at, p, list)
+    names_add_members(&known, c->old, "ip");
+    field_each(address, at, c->at, c->value)
     {
         struct str ip = json_str(json_get(address, "ip"));
 
         if (!names_has(&known, ip))
-            check_ip(e, at, ip);
+            check_ip(c->e, at, ip);
     }
-    if (json_count(list) > 1)
-        check_dual_stack(e, p, list);
+    if (json_count(c->value) > 1)
+        check_dual_stack(c->e, c->at, c->value);
 }
 
-static void check_host_addresses(struct field_errors *e, const cJSON *now, const cJSON *before)
+static void check_host_address(const struct check *c)
 {
-    const cJSON *list = json_get(now, "hostIPs");
-    const struct field_path *first = FIELD_INDEX(FIELD(&STATUS, "hostIPs"), 0);
-    struct str ip = json_str(json_get(json_first(list), "ip"));
+    struct str ip = json_str(json_get(json_first(c->value), "ip"));
 
-    if (!json_count(list))
+    if (json_count(c->value) && !str_eq(json_str_at(c->object, "status.hostIP"), ip))
+        field_invalid_str(c->e, FIELD(FIELD_INDEX(c->at, 0), "ip"), ip,
+                          "must be equal to `hostIP`");
+}
+
+static void check_condition_type(const struct check *c)
+{
+    if (!one_of(json_str(c->value), NAMES("PodScheduled", "Ready", "Initialized")))
+        check_rule(c->e, FIELD(c->at->parent, "Type"), NAME_QUALIFIED, json_str(c->value));
+}
+
+static void check_nominated(const struct check *c)
+{
+    if (!json_str(c->value).n || same_value(c->value, c->old))
         return;
-    if (!str_eq(json_str(json_get(now, "hostIP")), ip))
-        field_invalid_str(e, FIELD(first, "ip"), ip, "must be equal to `hostIP`");
-    check_addresses(e, "hostIPs", list, json_get(before, "hostIPs"));
+    check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
+    if (json_str_at(c->before, "spec.nodeName").n)
+        field_forbidden(c->e, c->at, "may not be set on pods that are already bound to a node");
 }
 
-/* The user of a container's first process, as its node reports it. */
-static void check_user(struct field_errors *e, const struct field_path *p, const cJSON *user)
+static void check_claim_statuses(const struct check *c)
 {
-    check_user_id(e, FIELD(p, "uid"), json_get(user, "uid"));
-    check_user_id(e, FIELD(p, "gid"), json_get(user, "gid"));
-    check_user_ids(e, FIELD(p, "supplementalGroups"), json_get(user, "supplementalGroups"));
-}
+    struct names known = {.arena = c->e->arena}, seen = known;
 
-static void check_users(struct field_errors *e, const char *key, const cJSON *pod)
-{
-    const struct field_path *p = FIELD(&STATUS, key);
-    struct str os = json_str_at(pod, "spec.os.name");
-    size_t i = 0;
-
-    json_each(status, json_get(json_get(pod, "status"), key))
-    {
-        const struct field_path *at = FIELD(FIELD(FIELD_INDEX(p, i++), "user"), "linux");
-        const cJSON *user = json_path(status, "user.linux");
-
-        if (user && str_eqc(os, "windows"))
-            field_forbidden(e, at, "cannot be set for a windows pod");
-        else if (user && (!os.n || str_eqc(os, "linux")))
-            check_user(e, at, user);
-    }
-}
-
-static void check_claim_statuses(struct field_errors *e, const cJSON *list, const cJSON *claims)
-{
-    struct names known = {.arena = e->arena}, seen = known;
-
-    names_add_members(&known, claims, "name");
-    field_each(status, at, FIELD(&STATUS, "resourceClaimStatuses"), list)
+    names_add_members(&known, json_path(c->object, "spec.resourceClaims"), "name");
+    field_each(status, at, c->at, c->value)
     {
         const cJSON *claim = given(status, "resourceClaimName");
         struct str name = json_str(json_get(status, "name"));
 
         if (!names_has(&known, name))
-            field_invalid_str(e, FIELD(at, "name"), name,
+            field_invalid_str(c->e, FIELD(at, "name"), name,
                               "must match the name of an entry in `spec.resourceClaims`");
         if (!names_add(&seen, name, status))
-            field_duplicate(e, FIELD(at, "name"), json_new_string(e->arena, name));
+            field_duplicate(c->e, FIELD(at, "name"), json_new_string(c->e->arena, name));
         if (claim)
-            check_rule(e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN, json_str(claim));
+            check_rule(c->e, FIELD(at, "resourceClaimName"), NAME_DNS1123_SUBDOMAIN,
+                       json_str(claim));
     }
 }
 
-static void check_nominated(struct field_errors *e, const cJSON *pod, const cJSON *old)
-{
-    const cJSON *node = json_path(pod, "status.nominatedNodeName");
-    const struct field_path *p = FIELD(&STATUS, "nominatedNodeName");
+static const struct rule USER[] = {
+    USER_ID("uid"),
+    USER_ID("gid"),
+    CHECK("supplementalGroups", check_user_ids),
+};
 
-    if (!json_str(node).n || same_value(node, json_path(old, "status.nominatedNodeName")))
-        return;
-    check_rule(e, p, NAME_DNS1123_SUBDOMAIN, json_str(node));
-    if (json_str_at(old, "spec.nodeName").n)
-        field_forbidden(e, p, "may not be set on pods that are already bound to a node");
+/* The user of a container's first process, as its node reports it. */
+static void check_user(const struct check *c)
+{
+    struct str os = json_str_at(c->object, "spec.os.name");
+
+    if (c->value && str_eqc(os, "windows"))
+        field_forbidden(c->e, c->at, "cannot be set for a windows pod");
+    else if (c->value && (!os.n || str_eqc(os, "linux")))
+        rules_check(c, USER, COUNT(USER));
 }
 
-void validate_pod_status(struct field_errors *e, const cJSON *pod, const cJSON *old)
-{
-    const cJSON *now = json_get(pod, "status"), *before = json_get(old, "status");
-    const cJSON *generation = json_get(now, "observedGeneration");
+#define NO_LESS_THAN_0 "must be a non-negative integer"
 
-    check_annotation_changes(e, json_path(pod, "metadata.annotations"),
-                             json_path(old, "metadata.annotations"));
-    check_conditions(e, json_get(now, "conditions"));
-    check_nominated(e, pod, old);
-    if (json_i64_at(now, "observedGeneration", 0) < 0)
-        field_invalid(e, FIELD(&STATUS, "observedGeneration"), generation,
-                      "must be a non-negative integer");
-    if (json_get(now, "qosClass"))
-        check_immutable(e, FIELD(&STATUS, "qosClass"), json_get(now, "qosClass"),
-                        json_get(before, "qosClass"));
-    check_claim_statuses(e, json_get(now, "resourceClaimStatuses"),
-                         json_path(pod, "spec.resourceClaims"));
-    check_addresses(e, "podIPs", json_get(now, "podIPs"), json_get(before, "podIPs"));
-    check_host_addresses(e, now, before);
-    check_users(e, "containerStatuses", pod);
-    check_users(e, "initContainerStatuses", pod);
-    check_users(e, "ephemeralContainerStatuses", pod);
-}
+const struct rule POD_STATUS_RULES[11] = {
+    CALL("metadata.annotations", check_annotation_changes),
+    EACH("status.conditions", AT_LEAST("observedGeneration", 0, NO_LESS_THAN_0),
+         CALL("type", check_condition_type)),
+    CALL("status.nominatedNodeName", check_nominated),
+    AT_LEAST("status.observedGeneration", 0, NO_LESS_THAN_0),
+    WITHIN("status.qosClass", FIXED(NULL)),
+    CALL("status.resourceClaimStatuses", check_claim_statuses),
+    CALL("status.podIPs", check_addresses),
+    INSIDE("status.hostIPs", CALL(NULL, check_host_address), CALL(NULL, check_addresses)),
+    EACH("status.containerStatuses", CALL("user.linux", check_user)),
+    EACH("status.initContainerStatuses", CALL("user.linux", check_user)),
+    EACH("status.ephemeralContainerStatuses", CALL("user.linux", check_user)),
+};

@@ -186,10 +186,6 @@ static void check_projected(struct field_errors *e, const struct field_path *p, 
 /* ---- one type a volume; in upstream's order ---- */
 
 #define KEYS(name) GIVEN(name), FILE_MODE("defaultMode"), EACH("items", ALL(KEY))
-#define LEGACY(name)                                                                               \
-    {                                                                                              \
-        .path = (name)                                                                             \
-    } /* legacy_volume.c */
 
 static const struct rule SOURCES[] = {
     WITHIN("emptyDir", CHECK("sizeLimit", check_size_limit)),

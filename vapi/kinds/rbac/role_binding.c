@@ -89,8 +89,7 @@ static void cell_subjects(const struct row *r, const struct column *c)
 
 CELL(cell_role)
 {
-    cell_printf(r, "%.*s/%.*s", STR_F(json_str_at(r->object, "roleRef.kind")),
-                STR_F(json_str_at(r->object, "roleRef.name")));
+    cell_pair(r, json_get(r->object, "roleRef"), "kind", "name", "/");
 }
 
 /* ---- the kinds ---- */

@@ -27,6 +27,16 @@ void cell_bool(const struct row *r, bool value)
     json_append(r->cells, json_new_bool(r->a, value));
 }
 
+void cell_pair(const struct row *r, const cJSON *object, const char *a, const char *b,
+               const char *otherwise)
+{
+    if (object)
+        cell_printf(r, "%.*s/%.*s", STR_F(json_str(json_get(object, a))),
+                    STR_F(json_str(json_get(object, b))));
+    else
+        cell_text(r, str_c(otherwise));
+}
+
 struct str since(const struct row *r, struct str time)
 {
     int64_t us;

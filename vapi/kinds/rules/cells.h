@@ -37,6 +37,9 @@ void cell_text(const struct row *r, struct str text);
 void cell_or(const struct row *r, struct str text, const char *otherwise); /* when it is empty */
 void cell_number(const struct row *r, int64_t number);
 void cell_bool(const struct row *r, bool value);
+/* "a/b" of two members; otherwise where there is no object. */
+void cell_pair(const struct row *r, const cJSON *object, const char *a, const char *b,
+               const char *otherwise);
 /* "5m" since then, "<unknown>" when there is no time. */
 struct str since(const struct row *r, struct str time);
 struct str label_selector_text(struct arena *a, const cJSON *selector);
