@@ -6,24 +6,18 @@
 #include <sublet/kinds.h>
 #include <sublet/schema.h>
 
-static struct str group_of(const struct resource *r)
+/* Whether it is stored in its own group and version. */
+static bool is_stored(const struct resource *r)
 {
-    struct str version = r->storage_version;
+    struct str version = r->storage_version, group = str_cut(&version, '/');
 
-    if (!version.n)
-        return r->group;
-    struct str group = str_cut(&version, '/');
-    return version.p ? group : STR("");
-}
-
-static struct str version_of(const struct resource *r)
-{
-    struct str version = r->storage_version;
-
-    if (!version.n)
-        return r->version;
-    struct str group = str_cut(&version, '/');
-    return version.p ? version : group;
+    if (!r->storage_version.n)
+        return true;
+    if (!version.p) {
+        version = group;
+        group = STR("");
+    }
+    return str_eq(r->group, group) && str_eq(r->version, version);
 }
 
 /* The built-in resource whose objects are stored under this name, in the version they are. */
@@ -34,7 +28,7 @@ static const struct resource *builtin_of(struct str name)
         struct str rest = name, plural = str_cut(&rest, '.');
 
         if (!(r->flags & RES_REVIEW) && str_eq(r->plural, plural) && str_eq(r->group, rest) &&
-            str_eq(r->group, group_of(r)) && str_eq(r->version, version_of(r)))
+            is_stored(r))
             return r;
     }
     return NULL;

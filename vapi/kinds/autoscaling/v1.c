@@ -13,6 +13,8 @@
 #define CONDITIONS_NOTE "autoscaling.alpha.kubernetes.io/conditions"
 #define BEHAVIOR_NOTE   "autoscaling.alpha.kubernetes.io/behavior"
 
+static const char *const NOTES[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE, BEHAVIOR_NOTE};
+
 /* ---- metrics: one row a field, `zero` is what v1 prints when there is none ---- */
 
 struct metric_field {
@@ -174,22 +176,16 @@ static const struct {
     {"PeriodSeconds", "periodSeconds"},
 };
 
-static const char *behavior_name(const char *name, bool to_v2)
-{
-    for (size_t i = 0; i < COUNT(BEHAVIOR_NAMES); i++) {
-        if (strcasecmp(name, BEHAVIOR_NAMES[i].v2) == 0)
-            return to_v2 ? BEHAVIOR_NAMES[i].v2 : BEHAVIOR_NAMES[i].internal;
-    }
-    return name;
-}
-
 /* The parser bounds the depth of what comes from an annotation; this stops where the type ends. */
 static void rename_behavior(struct arena *a, cJSON *node, bool to_v2, unsigned depth)
 {
     json_each(item, node)
     {
-        if (item->string && json_is_object(node))
-            item->string = arena_cstr(a, str_c(behavior_name(item->string, to_v2)));
+        for (size_t i = 0; item->string && json_is_object(node) && i < COUNT(BEHAVIOR_NAMES); i++) {
+            if (strcasecmp(item->string, BEHAVIOR_NAMES[i].v2) == 0)
+                item->string =
+                    arena_cstr(a, str_c(to_v2 ? BEHAVIOR_NAMES[i].v2 : BEHAVIOR_NAMES[i].internal));
+        }
         if (depth)
             rename_behavior(a, item, to_v2, depth - 1);
     }
@@ -282,12 +278,10 @@ static void status_to_v1(struct arena *a, cJSON *object, cJSON *status)
 
 void autoscaler_from_storage(struct arena *a, cJSON *object)
 {
-    static const char *const names[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE,
-                                        BEHAVIOR_NOTE};
     cJSON *spec = json_get(object, "spec"), *status = json_get(object, "status");
 
-    for (size_t i = 0; i < COUNT(names); i++)
-        take_annotation(a, object, names[i]);
+    for (size_t i = 0; i < COUNT(NOTES); i++)
+        take_annotation(a, object, NOTES[i]);
     if (spec)
         spec_to_v1(a, object, spec);
     fill_spec(a, object);
@@ -376,16 +370,6 @@ static void to_v2(struct arena *a, cJSON *object)
     json_set_str(a, object, "apiVersion", STR("autoscaling/v2"));
 }
 
-static void drop_annotations(cJSON *object)
-{
-    static const char *const names[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE,
-                                        BEHAVIOR_NOTE};
-    cJSON *annotations = json_path(object, "metadata.annotations");
-
-    for (size_t i = 0; annotations && i < COUNT(names); i++)
-        json_remove(annotations, names[i]);
-}
-
 void autoscaler_to_storage(struct arena *a, cJSON *object)
 {
     uint32_t root =
@@ -397,7 +381,8 @@ void autoscaler_to_storage(struct arena *a, cJSON *object)
     to_v2(a, made);
     if (schema_normalise(a, &SCHEMA_BUILTIN, root, made, NULL, &err)) {
         made = object; /* without what the annotations say */
-        drop_annotations(made);
+        for (size_t i = 0; i < COUNT(NOTES); i++)
+            json_remove(json_path(made, "metadata.annotations"), NOTES[i]);
         to_v2(a, made);
     }
     object->child = made->child;

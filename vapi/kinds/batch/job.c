@@ -40,11 +40,6 @@ static void labels_from_template(struct arena *a, cJSON *job)
         json_set(a, json_ensure_object(a, job, "metadata"), "labels", json_copy(a, labels));
 }
 
-static bool is_nameless(const cJSON *job)
-{
-    return json_str_at(job, "metadata.generateName").n && !json_str_at(job, "metadata.name").n;
-}
-
 /* A job without labels takes those of its template, the generated ones too: that waits until there
  * is a selector. Where the name is made up, upstream goes on with a copy, and only what was given
  * becomes the job's. */
@@ -55,7 +50,8 @@ static void job_defaults(struct arena *a, cJSON *job)
     if (!json_is_object(spec))
         return;
     job_spec_defaults(a, spec);
-    if (json_get(spec, "selector") || is_nameless(job))
+    if (json_get(spec, "selector") ||
+        (json_str_at(job, "metadata.generateName").n && !json_str_at(job, "metadata.name").n))
         labels_from_template(a, job);
 }
 

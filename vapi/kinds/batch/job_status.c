@@ -356,17 +356,11 @@ static cJSON *uncounted_shown(struct arena *a, const cJSON *lists)
     return shown;
 }
 
-static const cJSON *value_shown(struct arena *a, const struct status_rule *r, const cJSON *value)
-{
-    if (!value)
-        return r->shown == COUNTER ? json_new_i64(a, 0) : json_new_null(a);
-    return r->with & UNCOUNTED ? uncounted_shown(a, value) : value;
-}
-
 static void check_rules(const struct change *c, const struct status_rule *rules, size_t n)
 {
     for (const struct status_rule *r = rules; r < rules + n; r++) {
         const struct field_path *p = FIELD(&STATUS, r->field);
+        const cJSON *value = json_get(c->status, r->field);
 
         if (!(c->changes & r->when) || (c->facts & r->with) != r->with ||
             (r->among && !(c->facts & r->among)) || c->facts & r->without)
@@ -375,8 +369,12 @@ static void check_rules(const struct change *c, const struct status_rule *rules,
             field_invalid_bare(c->e, p, r->words);
         else if (r->shown == MISSING)
             field_required(c->e, p, r->words);
+        else if (!value)
+            field_invalid(c->e, p, r->shown == COUNTER ? json_new_i64(c->e->arena, 0) : NULL,
+                          r->words);
         else
-            field_invalid(c->e, p, value_shown(c->e->arena, r, json_get(c->status, r->field)),
+            field_invalid(c->e, p,
+                          r->with & UNCOUNTED ? uncounted_shown(c->e->arena, value) : value,
                           r->words);
     }
 }

@@ -31,13 +31,6 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct str trim_end(struct str s)
-{
-    while (s.n && is_blank(s.p[s.n - 1]))
-        s.n--;
-    return s;
-}
-
 /* *rest without its first line, which is returned without blanks at its end. */
 static struct str take_line(struct str *rest)
 {
@@ -45,7 +38,9 @@ static struct str take_line(struct str *rest)
     struct str line = str_sub(*rest, 0, n);
 
     *rest = str_from(*rest, n < rest->n ? n + 1 : n);
-    return trim_end(line);
+    while (line.n && is_blank(line.p[line.n - 1]))
+        line.n--;
+    return line;
 }
 
 static bool take_type(struct str *rest, struct str *ret)

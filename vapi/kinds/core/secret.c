@@ -51,12 +51,6 @@ static const struct secret_type {
     {"kubernetes.io/tls", {"tls.crt", "tls.key"}, ALL_KEYS},
 };
 
-/* Without what the parser adds to upstream's words. */
-static const char *plain(struct arena *a, struct str message)
-{
-    return arena_cstr(a, str_sub(message, 0, str_rfind(message, '(') - 1));
-}
-
 static void check_json(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
     struct str text;
@@ -66,8 +60,10 @@ static void check_json(struct field_errors *e, const struct field_path *p, const
     if (!base64_decode(e->arena, json_str(value), &text))
         return;
     err_init(&err, e->arena);
-    if (json_parse(e->arena, text, &tree, &err))
-        field_invalid_str(e, p, STR("<secret contents redacted>"), plain(e->arena, err.message));
+    if (json_parse(e->arena, text, &tree, &err)) /* in upstream's words: no place in brackets */
+        field_invalid_str(
+            e, p, STR("<secret contents redacted>"),
+            arena_cstr(e->arena, str_sub(err.message, 0, str_rfind(err.message, '(') - 1)));
     else if (!json_is_object(tree) && !json_is_null(tree))
         field_invalid_str_printf(e, p, STR("<secret contents redacted>"),
                                  "json: cannot unmarshal %s into Go value of type "

@@ -38,11 +38,6 @@ static struct amount amount_of(const cJSON *container, const char *list, const c
     return amount;
 }
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
-}
-
 /* What the containers need together: the sum of those that run, or what starting takes if more. */
 static struct amount effective(const cJSON *spec, const char *list, const char *name)
 {
@@ -53,7 +48,7 @@ static struct amount effective(const cJSON *spec, const char *list, const char *
     {
         struct amount one = amount_of(c, list, name);
 
-        if (is_sidecar(c)) {
+        if (text_is(c, "restartPolicy", "Always")) {
             amount_add(&total, one);
             amount_add(&sidecars, one);
             one = sidecars;

@@ -23,17 +23,12 @@ static bool has_fixed_tag(struct str image)
 }
 
 /* What upstream's parser makes of it; a reference it cannot read has no tag at all. */
-static const char *pull_policy(struct str image)
-{
-    if (!image_reference_ok(image) || has_fixed_tag(image))
-        return "IfNotPresent";
-    return "Always";
-}
-
 static void set_pull_policy(struct arena *a, cJSON *object, const char *key, struct str image)
 {
+    bool fixed = !image_reference_ok(image) || has_fixed_tag(image);
+
     if (!json_str(json_get(object, key)).n)
-        json_set_str(a, object, key, str_c(pull_policy(image)));
+        json_set_str(a, object, key, fixed ? STR("IfNotPresent") : STR("Always"));
 }
 
 /* ---- containers ---- */

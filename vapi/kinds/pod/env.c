@@ -128,12 +128,6 @@ static const struct {
      "only divisor's values " BYTES " are supported with the hugepages resource"},
 };
 
-static bool names_huge_pages(struct str name)
-{
-    return str_has_prefix(name, STR("limits.hugepages-")) ||
-           str_has_prefix(name, STR("requests.hugepages-"));
-}
-
 static void check_divisor(struct field_errors *e, const struct field_path *p, struct str name,
                           struct str divisor)
 {
@@ -156,7 +150,8 @@ void validate_resource_field_ref(struct field_errors *e, const struct field_path
         field_required(e, FIELD(p, "containerName"), "");
     else if (!name.n)
         field_required(e, FIELD(p, "resource"), "");
-    else if (!one_of(name, RESOURCES) && !names_huge_pages(name))
+    else if (!one_of(name, RESOURCES) && !str_has_prefix(name, STR("limits.hugepages-")) &&
+             !str_has_prefix(name, STR("requests.hugepages-")))
         field_not_supported(e, FIELD(p, "resource"), name, RESOURCES);
     check_divisor(e, p, name, json_str(json_get(ref, "divisor")));
 }

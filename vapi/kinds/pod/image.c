@@ -5,11 +5,6 @@
 
 #include <ctype.h>
 
-static bool is_lower_alnum(char c)
-{
-    return islower((unsigned char)c) || isdigit((unsigned char)c);
-}
-
 static bool all_of(struct str s, int (*is)(int))
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -38,7 +33,7 @@ static bool is_component(struct str s)
     while (s.n) {
         size_t n = 0;
 
-        while (n < s.n && is_lower_alnum(s.p[n]))
+        while (n < s.n && (islower((unsigned char)s.p[n]) || isdigit((unsigned char)s.p[n])))
             n++;
         if (!n)
             return false;

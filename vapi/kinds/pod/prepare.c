@@ -48,14 +48,6 @@ static bool add_containers(struct compute *requests, struct compute *limits,
     return all;
 }
 
-static bool add_pod(struct compute *requests, struct compute *limits, const cJSON *resources)
-{
-    const cJSON *list = json_get(resources, "limits");
-
-    add_list(requests, json_get(resources, "requests"));
-    return !json_count(list) || add_list(limits, list);
-}
-
 static bool same_amounts(const struct compute *requests, const struct compute *limits)
 {
     for (size_t i = 0; i < N_COMPUTE; i++) {
@@ -73,7 +65,10 @@ struct str pod_qos(const cJSON *pod)
     bool all;
 
     if (resources) {
-        all = add_pod(&requests, &limits, resources);
+        const cJSON *list = json_get(resources, "limits");
+
+        add_list(&requests, json_get(resources, "requests"));
+        all = !json_count(list) || add_list(&limits, list);
     } else {
         all = add_containers(&requests, &limits, json_get(spec, "containers"));
         all &= add_containers(&requests, &limits, json_get(spec, "initContainers"));

@@ -12,30 +12,15 @@ struct list_check {
     bool of_pod, compute, huge;
 };
 
-static bool is_container_resource(struct str name)
-{
-    static const char *const names[] = {"cpu", "memory", "ephemeral-storage", NULL};
-
-    return one_of(name, names) || is_huge_pages(name);
-}
-
 void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name)
 {
     check_resource_name(e, p, name);
     if (str_find(name, '/') == name.n) {
-        if (!is_container_resource(name))
+        if (!one_of(name, NAMES("cpu", "memory", "ephemeral-storage")) && !is_huge_pages(name))
             field_invalid_str(e, p, name, "must be a standard resource for containers");
     } else if (!is_native_resource(name) && !is_extended_resource(name)) {
         field_invalid_str(e, p, name, "doesn't follow extended resource name standard");
     }
-}
-
-static void check_pod_name(struct field_errors *e, const struct field_path *p, struct str name)
-{
-    static const char *const supported[] = {"cpu", "hugepages-", "memory", NULL};
-
-    if (check_resource_name(e, p, name) && !one_of(name, supported) && !is_huge_pages(name))
-        field_not_supported(e, p, name, supported);
 }
 
 static void check_huge_pages(struct list_check *c, const struct field_path *p, struct str name,
@@ -56,12 +41,13 @@ static void check_huge_pages(struct list_check *c, const struct field_path *p, s
 
 static void check_amount(struct list_check *c, const struct field_path *p, const cJSON *value)
 {
+    static const char *const supported[] = {"cpu", "hugepages-", "memory", NULL};
     struct str name = str_c(value->string);
 
-    if (c->of_pod)
-        check_pod_name(c->e, p, name);
-    else
+    if (!c->of_pod)
         check_container_resource(c->e, p, name);
+    else if (check_resource_name(c->e, p, name) && !one_of(name, supported) && !is_huge_pages(name))
+        field_not_supported(c->e, p, name, supported);
     check_resource_value(c->e, p, name, value);
     check_huge_pages(c, p, name, value);
     c->compute |= str_eqc(name, "cpu") || str_eqc(name, "memory");

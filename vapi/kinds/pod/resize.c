@@ -291,22 +291,16 @@ static bool is_resizable(struct field_errors *e, const cJSON *old)
     return false;
 }
 
-static struct str class_of(const cJSON *pod)
-{
-    struct str told = json_str_at(pod, "status.qosClass");
-
-    return told.n ? told : pod_qos(pod);
-}
-
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
     const cJSON *now = given(pod, "spec.resources"), *before = given(old, "spec.resources");
+    struct str told = json_str_at(old, "status.qosClass");
     size_t n = e->n;
 
     if (!is_resizable(e, old))
         return;
     validate_whole_pod(e, pod);
-    if (!str_eq(class_of(old), pod_qos(pod)))
+    if (!str_eq(told.n ? told : pod_qos(old), pod_qos(pod)))
         field_invalid_str(e, &SPEC, json_str_at(pod, "status.qosClass"),
                           "Pod QOS Class may not change as a result of resizing");
     if (!node_resizes(old))

@@ -60,11 +60,6 @@ static void check_app_armor_file(const struct check *c)
 
 /* ---- containers ---- */
 
-static bool adds_capability(const cJSON *context, const char *name)
-{
-    return json_list_has(json_path(context, "capabilities.add"), str_c(name));
-}
-
 static void check_escalation(struct field_errors *e, const struct field_path *p,
                              const cJSON *context)
 {
@@ -75,7 +70,7 @@ static void check_escalation(struct field_errors *e, const struct field_path *p,
     if (json_true(json_get(context, "privileged")))
         field_invalid(e, p, context,
                       "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
-    if (adds_capability(context, "CAP_SYS_ADMIN"))
+    if (json_list_has(json_path(context, "capabilities.add"), STR("CAP_SYS_ADMIN")))
         field_invalid(e, p, context,
                       "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
                       "CAP_SYS_ADMIN");

@@ -60,11 +60,6 @@ static const struct rule KEY[] = {
     FILE_MODE("mode"),
 };
 
-static void check_key(struct field_errors *e, const struct field_path *p, const cJSON *item)
-{
-    rules_check_value(e, p, item, NULL, KEY, COUNT(KEY));
-}
-
 static void check_origin(const struct check *c)
 {
     const cJSON *field = json_get(c->value, "fieldRef");
@@ -115,14 +110,12 @@ static void claim_path(struct projection *j, struct str path, struct str shown)
 
 static void project_object(struct projection *j, const struct field_path *p, const cJSON *source)
 {
-    const struct field_path *items = FIELD(p, "items");
     struct str name = json_str(json_get(source, "name"));
-    size_t i = 0;
 
     check_given(j->e, FIELD(p, "name"), name);
-    json_each(item, json_get(source, "items"))
+    member_each(item, at, p, source, "items")
     {
-        check_key(j->e, FIELD_INDEX(items, i++), item);
+        rules_check_value(j->e, at, item, NULL, KEY, COUNT(KEY));
         claim_path(j, json_str(json_get(item, "path")), name);
     }
 }
@@ -247,22 +240,10 @@ static void check_made_claim(struct field_errors *e, const struct field_path *p,
                                  STR_F(go_quote(e->arena, claim)), messages[i]);
 }
 
-/* What the pod around a source requires of it. */
-static void check_in_pod(struct field_errors *e, const struct field_path *p, const cJSON *volume,
-                         const char *source, const struct pod_rules *rules)
-{
-    struct str name = json_str(json_get(volume, "name"));
-
-    if (str_eqc(str_c(source), "image") && rules->is_pod)
-        check_given(e, FIELD(FIELD(p, "image"), "reference"),
-                    json_str_at(volume, "image.reference"));
-    if (str_eqc(str_c(source), "ephemeral") && rules->name.n && name.n)
-        check_made_claim(e, p, name, rules);
-}
-
 static void check_source(struct field_errors *e, const struct field_path *p, const cJSON *volume,
                          const struct pod_rules *rules)
 {
+    struct str name = json_str(json_get(volume, "name"));
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(SOURCES); i++) {
@@ -276,10 +257,14 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
         else if (r->check)
             rules_check_value(e, p, volume, NULL, r, 1);
         else
-            validate_legacy_volume(e, p, r->path, source, false,
-                                   json_str(json_get(volume, "name")));
-        if (n == 1)
-            check_in_pod(e, p, volume, r->path, rules);
+            validate_legacy_volume(e, p, r->path, source, false, name);
+        if (n > 1)
+            continue;
+        if (str_eqc(str_c(r->path), "image") && rules->is_pod)
+            check_given(e, FIELD(FIELD(p, "image"), "reference"),
+                        json_str_at(volume, "image.reference"));
+        if (str_eqc(str_c(r->path), "ephemeral") && rules->name.n && name.n)
+            check_made_claim(e, p, name, rules);
     }
     if (!n)
         field_required(e, p, "must specify a volume type");

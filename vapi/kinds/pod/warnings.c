@@ -99,25 +99,20 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
 /* ---- volumes ---- */
 
 static const struct {
-    const char *name, *text;
+    const char *name, *shown, *text; /* shown: as the Go field */
     bool of_pod, of_volume;
 } OLD_VOLUMES[] = {
-    {"photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+", true, true},
-    {"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+", true, false},
-    {"scaleIO", "deprecated in v1.16, non-functional in v1.22+", true, true},
-    {"flocker", "deprecated in v1.22, non-functional in v1.25+", true, false},
-    {"storageos", "deprecated in v1.22, non-functional in v1.25+", true, true},
-    {"quobyte", "deprecated in v1.22, non-functional in v1.25+", true, false},
-    {"glusterfs", "deprecated in v1.25, non-functional in v1.26+", true, true},
-    {"cephfs", "deprecated in v1.28, non-functional in v1.31+", true, true},
-    {"rbd", "deprecated in v1.28, non-functional in v1.31+", true, true},
+    {"photonPersistentDisk", "photonPersistentDisk",
+     "deprecated in v1.11, non-functional in v1.16+", true, true},
+    {"gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+", true, false},
+    {"scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+", true, true},
+    {"flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+", true, false},
+    {"storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+", true, true},
+    {"quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+", true, false},
+    {"glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+", true, true},
+    {"cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+", true, true},
+    {"rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+", true, true},
 };
-
-/* "storageos" is spelt as the Go field in warnings. */
-static const char *shown_volume(const char *name)
-{
-    return strcmp(name, "storageos") == 0 ? "storageOS" : name;
-}
 
 void warn_volume_source(const struct warner *w, const struct field_path *p, const cJSON *source,
                         bool of_pod)
@@ -125,7 +120,7 @@ void warn_volume_source(const struct warner *w, const struct field_path *p, cons
     for (size_t i = 0; i < COUNT(OLD_VOLUMES); i++) {
         if ((of_pod ? OLD_VOLUMES[i].of_pod : OLD_VOLUMES[i].of_volume) &&
             given(source, OLD_VOLUMES[i].name))
-            warn_at(w, FIELD(p, shown_volume(OLD_VOLUMES[i].name)), OLD_VOLUMES[i].text);
+            warn_at(w, FIELD(p, OLD_VOLUMES[i].shown), OLD_VOLUMES[i].text);
     }
 }
 
@@ -210,12 +205,6 @@ struct port_warner {
     struct names ports, names;
 };
 
-static struct str port_key(struct arena *a, const cJSON *port)
-{
-    return arena_printf(a, "%lld/%.*s", (long long)json_i64_at(port, "containerPort", 0),
-                        STR_F(json_str(json_get(port, "protocol"))));
-}
-
 /* Against the first port of that number: upstream compares with all, which costs a square. */
 static void warn_port_pair(struct port_warner *s, const struct field_path *at, const cJSON *port,
                            const cJSON *other, struct str other_path)
@@ -255,7 +244,10 @@ static void warn_ports(struct port_warner *s, const struct field_path *p, const 
 
     field_each(port, at, p, list)
     {
-        struct str name = json_str(json_get(port, "name")), key = port_key(a, port);
+        struct str name = json_str(json_get(port, "name"));
+        struct str key =
+            arena_printf(a, "%lld/%.*s", (long long)json_i64_at(port, "containerPort", 0),
+                         STR_F(json_str(json_get(port, "protocol"))));
         const cJSON *other = names_get(&s->ports, key), *named = names_get(&s->names, name);
         cJSON *met = json_new_array(a);
 

@@ -114,13 +114,6 @@ void defaults_merge(struct arena *a, cJSON *to, const cJSON *from)
     }
 }
 
-static bool has_sub_milli(const cJSON *value, struct quantity *ret)
-{
-    const __int128 milli = 1000000;
-
-    return quantity_parse(json_str(value), ret) && ret->nano % milli != 0;
-}
-
 void defaults_resource_list(struct arena *a, cJSON *list)
 {
     struct quantity q;
@@ -129,7 +122,7 @@ void defaults_resource_list(struct arena *a, cJSON *list)
     {
         const __int128 milli = 1000000;
 
-        if (!has_sub_milli(item, &q))
+        if (!quantity_parse(json_str(item), &q) || q.nano % milli == 0)
             continue;
         /* Away from zero, as Quantity.RoundUp. */
         q.nano += q.nano < 0 ? -milli - q.nano % milli : milli - q.nano % milli;

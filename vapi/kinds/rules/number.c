@@ -10,11 +10,6 @@
 
 #include <ctype.h>
 
-static const char *range_text(struct arena *a, long long low, long long high)
-{
-    return problem_printf(a, "must be between %lld and %lld, inclusive", low, high);
-}
-
 bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number)
 {
     int64_t value;
@@ -42,7 +37,7 @@ bool check_range(struct field_errors *e, const struct field_path *p, const cJSON
 
     if (!json_i64(number, &value) || (value >= low && value <= high))
         return true;
-    field_invalid(e, p, number, range_text(e->arena, low, high));
+    field_invalid_printf(e, p, number, "must be between %lld and %lld, inclusive", low, high);
     return false;
 }
 
