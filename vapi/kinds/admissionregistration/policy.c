@@ -180,12 +180,11 @@ void cell_param_kind(const struct row *r, const struct column *c)
     cell_pair(r, json_path(r->object, "spec.paramKind"), "apiVersion", "kind", "<unset>");
 }
 
-void cell_param_ref(const struct row *r, const struct column *c)
+CELL(cell_param_ref)
 {
     const cJSON *ref = json_path(r->object, "spec.paramRef");
     struct str name = json_str(json_get(ref, "name")), ns = json_str(json_get(ref, "namespace"));
 
-    (void)c;
     if (name.n)
         cell_printf(r, "%.*s/%.*s", STR_F(ns.n ? ns : STR("*")), STR_F(name));
     else if (json_get(ref, "selector"))
@@ -193,3 +192,10 @@ void cell_param_ref(const struct row *r, const struct column *c)
     else
         cell_text(r, STR("<unset>"));
 }
+
+const struct column POLICY_BINDING_COLUMNS[] = {
+    {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
+    {"ParamRef", "string", .cell = cell_param_ref},
+    {"Age", "string", .cell = show_age},
+    {NULL},
+};

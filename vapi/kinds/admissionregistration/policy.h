@@ -15,4 +15,4 @@ void validate_admission_rule(struct field_errors *e, const struct field_path *p,
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
 void cell_param_kind(const struct row *r, const struct column *c);
-void cell_param_ref(const struct row *r, const struct column *c);
+extern const struct column POLICY_BINDING_COLUMNS[];

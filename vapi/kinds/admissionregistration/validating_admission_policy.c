@@ -92,13 +92,6 @@ static const struct rule BINDING_RULES[] = {
 
 /* ---- the kinds ---- */
 
-static const struct column BINDING_COLUMNS[] = {
-    {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
-    {"ParamRef", "string", .cell = cell_param_ref},
-    {"Age", "string", .cell = show_age},
-    {NULL},
-};
-
 static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY[] = {
     {NULL, "ValidatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
 
@@ -127,7 +120,7 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags =
         RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = BINDING_COLUMNS,
+    .resource.columns = POLICY_BINDING_COLUMNS,
     .defaults = policy_binding_defaults,
     .rules = RULES(BINDING_RULES),
     .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING,

@@ -394,7 +394,7 @@ CELL(cell_min_replicas)
 
 /* ---- the kinds ---- */
 
-static const struct column COLUMNS[] = {
+static const struct column COLUMNS_OF_BOTH[] = {
     {"Reference", "string", .cell = cell_reference},
     {"Targets", "string", .cell = cell_metrics},
     {"MinPods", "string", .cell = cell_min_replicas},
@@ -404,35 +404,21 @@ static const struct column COLUMNS[] = {
     {NULL},
 };
 
-const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {
-    RESOURCE("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-             "horizontalpodautoscaler"),
-    .resource.short_names = NAMES("hpa"),
-    .resource.categories = NAMES("all"),
-    .resource.flags = RES_NAMESPACED | RES_STATUS,
-    .resource.columns = COLUMNS,
-    SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
-    .default_rules = DEFAULTS(DEFAULT_RULES),
-    .defaults = autoscaler_defaults,
-    .prepare_create = autoscaler_prepare_create,
-    .rules = RULES(AUTOSCALER_RULES),
-    .status_rules = RULES(STATUS_RULES),
-};
+#define AUTOSCALER(version)                                                                        \
+    RESOURCE("autoscaling", version, "HorizontalPodAutoscaler", "horizontalpodautoscalers",        \
+             "horizontalpodautoscaler"),                                                           \
+        .resource.short_names = NAMES("hpa"), .resource.categories = NAMES("all"),                 \
+        .resource.flags = RES_NAMESPACED | RES_STATUS, .resource.columns = COLUMNS_OF_BOTH,        \
+        SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),                                        \
+        .default_rules = DEFAULTS(DEFAULT_RULES), .defaults = autoscaler_defaults,                 \
+        .prepare_create = autoscaler_prepare_create, .rules = RULES(AUTOSCALER_RULES),             \
+        .status_rules = RULES(STATUS_RULES)
+
+const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {AUTOSCALER("v2")};
 
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
-    RESOURCE("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
-             "horizontalpodautoscaler"),
-    .resource.short_names = NAMES("hpa"),
-    .resource.categories = NAMES("all"),
-    .resource.flags = RES_NAMESPACED | RES_STATUS,
+    AUTOSCALER("v1"),
     .resource.storage_version = KIND_STR("autoscaling/v2"),
-    .resource.columns = COLUMNS,
-    SUBRESOURCES(STATUS_OF("HorizontalPodAutoscaler")),
-    .default_rules = DEFAULTS(DEFAULT_RULES),
-    .defaults = autoscaler_defaults,
-    .prepare_create = autoscaler_prepare_create,
-    .rules = RULES(AUTOSCALER_RULES),
-    .status_rules = RULES(STATUS_RULES),
     .from_storage = autoscaler_from_storage,
     .to_storage = autoscaler_to_storage,
 };

@@ -15,53 +15,39 @@
 
 static const char *const NOTES[] = {METRICS_NOTE, STATUSES_NOTE, CONDITIONS_NOTE, BEHAVIOR_NOTE};
 
-/* ---- metrics: one row a field, `zero` is what v1 prints when there is none ---- */
+/* ---- metrics: one row a field ---- */
 
-struct metric_field {
-    const char *source, *v1, *v2, *zero;
+/* `*` is "target" in a spec and "current" in a status; zero is what v1 prints in one of them when
+ * there is none. */
+static const struct metric_field {
+    const char *source, *v1, *v2;
+    bool zero_in_spec, zero_in_status;
+} FIELDS_OF[] = {
+    {"object", "target", "describedObject", false, false},
+    {"object", "metricName", "metric.name", false, false},
+    {"object", "*Value", "*.value", true, true},
+    {"object", "selector", "metric.selector", false, false},
+    {"object", "averageValue", "*.averageValue", false, false},
+    {"pods", "metricName", "metric.name", false, false},
+    {"pods", "*AverageValue", "*.averageValue", true, true},
+    {"pods", "selector", "metric.selector", false, false},
+    {"resource", "name", "name", false, false},
+    {"resource", "*AverageUtilization", "*.averageUtilization", false, false},
+    {"resource", "*AverageValue", "*.averageValue", false, true},
+    {"containerResource", "name", "name", false, false},
+    {"containerResource", "*AverageUtilization", "*.averageUtilization", false, false},
+    {"containerResource", "*AverageValue", "*.averageValue", false, true},
+    {"containerResource", "container", "container", false, false},
+    {"external", "metricName", "metric.name", false, false},
+    {"external", "metricSelector", "metric.selector", false, false},
+    {"external", "*Value", "*.value", false, true},
+    {"external", "*AverageValue", "*.averageValue", false, false},
 };
-static const struct metric_field SPEC_FIELDS[] = {
-    {"object", "target", "describedObject", NULL},
-    {"object", "metricName", "metric.name", NULL},
-    {"object", "targetValue", "target.value", "0"},
-    {"object", "selector", "metric.selector", NULL},
-    {"object", "averageValue", "target.averageValue", NULL},
-    {"pods", "metricName", "metric.name", NULL},
-    {"pods", "targetAverageValue", "target.averageValue", "0"},
-    {"pods", "selector", "metric.selector", NULL},
-    {"resource", "name", "name", NULL},
-    {"resource", "targetAverageUtilization", "target.averageUtilization", NULL},
-    {"resource", "targetAverageValue", "target.averageValue", NULL},
-    {"containerResource", "name", "name", NULL},
-    {"containerResource", "targetAverageUtilization", "target.averageUtilization", NULL},
-    {"containerResource", "targetAverageValue", "target.averageValue", NULL},
-    {"containerResource", "container", "container", NULL},
-    {"external", "metricName", "metric.name", NULL},
-    {"external", "metricSelector", "metric.selector", NULL},
-    {"external", "targetValue", "target.value", NULL},
-    {"external", "targetAverageValue", "target.averageValue", NULL},
-};
-static const struct metric_field STATUS_FIELDS[] = {
-    {"object", "target", "describedObject", NULL},
-    {"object", "metricName", "metric.name", NULL},
-    {"object", "currentValue", "current.value", "0"},
-    {"object", "selector", "metric.selector", NULL},
-    {"object", "averageValue", "current.averageValue", NULL},
-    {"pods", "metricName", "metric.name", NULL},
-    {"pods", "currentAverageValue", "current.averageValue", "0"},
-    {"pods", "selector", "metric.selector", NULL},
-    {"resource", "name", "name", NULL},
-    {"resource", "currentAverageUtilization", "current.averageUtilization", NULL},
-    {"resource", "currentAverageValue", "current.averageValue", "0"},
-    {"containerResource", "name", "name", NULL},
-    {"containerResource", "currentAverageUtilization", "current.averageUtilization", NULL},
-    {"containerResource", "currentAverageValue", "current.averageValue", "0"},
-    {"containerResource", "container", "container", NULL},
-    {"external", "metricName", "metric.name", NULL},
-    {"external", "metricSelector", "metric.selector", NULL},
-    {"external", "currentValue", "current.value", "0"},
-    {"external", "currentAverageValue", "current.averageValue", NULL},
-};
+
+static const char *field_name(struct arena *a, const char *name, bool spec)
+{
+    return *name == '*' ? problem_printf(a, "%s%s", spec ? "target" : "current", name + 1) : name;
+}
 
 static void set_path(struct arena *a, cJSON *object, const char *path, const cJSON *value)
 {
@@ -74,23 +60,22 @@ static void set_path(struct arena *a, cJSON *object, const char *path, const cJS
         json_set(a, object, path, json_copy(a, value));
 }
 
-static cJSON *metric_to_v1(struct arena *a, const cJSON *metric, const struct metric_field *fields,
-                           size_t n)
+static cJSON *metric_to_v1(struct arena *a, const cJSON *metric, bool spec)
 {
     cJSON *made = json_new_object(a);
 
     json_set_str(a, made, "type", json_str(json_get(metric, "type")));
-    for (size_t i = 0; i < n; i++) {
-        const cJSON *source = json_get(metric, fields[i].source), *value;
+    for (const struct metric_field *f = FIELDS_OF; f < FIELDS_OF + COUNT(FIELDS_OF); f++) {
+        const cJSON *source = json_get(metric, f->source), *value;
+        const char *name = field_name(a, f->v1, spec);
 
         if (!json_is_object(source))
             continue;
-        value = json_path(source, fields[i].v2);
+        value = json_path(source, field_name(a, f->v2, spec));
         if (value)
-            set_path(a, json_ensure_object(a, made, fields[i].source), fields[i].v1, value);
-        else if (fields[i].zero)
-            json_set_str(a, json_ensure_object(a, made, fields[i].source), fields[i].v1,
-                         str_c(fields[i].zero));
+            set_path(a, json_ensure_object(a, made, f->source), name, value);
+        else if (spec ? f->zero_in_spec : f->zero_in_status)
+            json_set_str(a, json_ensure_object(a, made, f->source), name, STR("0"));
     }
     return made;
 }
@@ -113,20 +98,19 @@ static void set_target_type(struct arena *a, cJSON *source, const char *name)
     json_set_str(a, target, "type", type);
 }
 
-static cJSON *metric_to_v2(struct arena *a, const cJSON *metric, const struct metric_field *fields,
-                           size_t n, bool spec)
+static cJSON *metric_to_v2(struct arena *a, const cJSON *metric, bool spec)
 {
     cJSON *made = json_new_object(a);
 
     json_set_str(a, made, "type", json_str(json_get(metric, "type")));
-    for (size_t i = 0; i < n; i++) {
-        const cJSON *source = json_get(metric, fields[i].source), *value;
+    for (const struct metric_field *f = FIELDS_OF; f < FIELDS_OF + COUNT(FIELDS_OF); f++) {
+        const cJSON *source = json_get(metric, f->source), *value;
 
         if (!json_is_object(source))
             continue;
-        value = json_get(source, fields[i].v1);
+        value = json_get(source, field_name(a, f->v1, spec));
         if (value && !json_is_null(value))
-            set_path(a, json_ensure_object(a, made, fields[i].source), fields[i].v2, value);
+            set_path(a, json_ensure_object(a, made, f->source), field_name(a, f->v2, spec), value);
     }
     if (spec) {
         json_each(source, made)
@@ -239,7 +223,7 @@ static void spec_to_v1(struct arena *a, cJSON *object, cJSON *spec)
     json_each(metric, json_get(spec, "metrics"))
     {
         if (!is_cpu_share(metric, "target")) {
-            json_append(others, metric_to_v1(a, metric, SPEC_FIELDS, COUNT(SPEC_FIELDS)));
+            json_append(others, metric_to_v1(a, metric, true));
         } else if (!found) {
             found = true;
             json_set(a, spec, "targetCPUUtilizationPercentage",
@@ -261,7 +245,7 @@ static void status_to_v1(struct arena *a, cJSON *object, cJSON *status)
 
     json_each(metric, json_get(status, "currentMetrics"))
     {
-        json_append(all, metric_to_v1(a, metric, STATUS_FIELDS, COUNT(STATUS_FIELDS)));
+        json_append(all, metric_to_v1(a, metric, false));
         if (is_cpu_share(metric, "current"))
             json_set(a, status, "currentCPUUtilizationPercentage",
                      json_copy(a, json_path(metric, "resource.current.averageUtilization")));
@@ -313,8 +297,7 @@ static void spec_to_v2(struct arena *a, cJSON *object, cJSON *spec)
     cJSON *metrics = json_new_array(a);
 
     if (json_is_array(others)) {
-        json_each(metric, others)
-            json_append(metrics, metric_to_v2(a, metric, SPEC_FIELDS, COUNT(SPEC_FIELDS), true));
+        json_each(metric, others) json_append(metrics, metric_to_v2(a, metric, true));
     }
     if (cpu)
         json_append(metrics, autoscaler_cpu_metric(a, "target", cpu));
@@ -334,8 +317,7 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
     cJSON *metrics = json_new_array(a);
 
     if (json_is_array(current)) {
-        json_each(metric, current) json_append(
-            metrics, metric_to_v2(a, metric, STATUS_FIELDS, COUNT(STATUS_FIELDS), false));
+        json_each(metric, current) json_append(metrics, metric_to_v2(a, metric, false));
     } else if (cpu) {
         json_append(metrics, autoscaler_cpu_metric(a, "current", cpu));
     }

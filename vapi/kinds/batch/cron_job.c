@@ -4,7 +4,7 @@
 #include "../pod/pod.h"
 #include "job.h"
 
-#include <string.h>
+#include <ctype.h>
 
 static const struct default_rule CRON_JOB[] = {
     SET_TEXT_Z("spec.concurrencyPolicy", "Allow"),
@@ -19,16 +19,7 @@ static const struct default_rule CRON_JOB[] = {
 /* Names of IANA begin with a letter and know no dots; files beside the zones do not count. */
 static bool is_zone_part(struct str part)
 {
-    if (!part.n || part.n > 14 || (part.p[0] | 0x20) < 'a' || (part.p[0] | 0x20) > 'z')
-        return false;
-    for (size_t i = 0; i < part.n; i++) {
-        char c = part.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-        if (!alnum && !strchr("-_+", c))
-            return false;
-    }
-    return true;
+    return part.n <= 14 && is_made_of(part, "-_+") && isalpha((unsigned char)part.p[0]);
 }
 
 /* Only the form: which zones exist is not checked. */

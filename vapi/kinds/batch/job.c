@@ -84,48 +84,37 @@ static void job_prepare_create(struct arena *a, cJSON *job)
     labels_from_template(a, job);
 }
 
-static void check_label(struct field_errors *e, const cJSON *labels, const char *key,
-                        struct str want)
-{
-    AT(p, &SPEC, "template.metadata.labels");
-    const cJSON *value = json_get(labels, key);
-
-    if (!value)
-        field_required_printf(e, FIELD_KEY(p, str_c(key)), "must be '%.*s'", STR_F(want));
-    else if (!str_eq(json_str(value), want))
-        field_invalid_printf(e, FIELD_KEY(p, str_c(key)), labels, "must be '%.*s'", STR_F(want));
-}
-
-static cJSON *generated_labels(struct arena *a, struct str uid, struct str name)
-{
-    cJSON *labels = json_new_object(a);
-
-    json_set_str(a, labels, "controller-uid", uid);
-    json_set_str(a, labels, "job-name", name);
-    json_set_str(a, labels, "batch.kubernetes.io/controller-uid", uid);
-    json_set_str(a, labels, "batch.kubernetes.io/job-name", name);
-    return labels;
-}
-
 static void check_generated(const struct check *c)
 {
     struct field_errors *e = c->e;
     const cJSON *job = c->value;
     const cJSON *labels = json_path(job, "spec.template.metadata.labels");
+    static const char *const keys[] = {"controller-uid", "job-name",
+                                       "batch.kubernetes.io/controller-uid",
+                                       "batch.kubernetes.io/job-name"}; /* a uid, a name */
     const cJSON *selector = given(job, "spec.selector");
+    cJSON *generated = json_new_object(e->arena);
+    AT(p, &SPEC, "template.metadata.labels");
     struct str uid = json_str_at(job, "metadata.uid"), name = json_str_at(job, "metadata.name");
     struct selector s;
     struct err err;
 
     if (!selector || json_true(json_path(job, "spec.manualSelector")))
         return;
-    check_label(e, labels, "controller-uid", uid);
-    check_label(e, labels, "job-name", name);
-    check_label(e, labels, "batch.kubernetes.io/controller-uid", uid);
-    check_label(e, labels, "batch.kubernetes.io/job-name", name);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const cJSON *value = json_get(labels, keys[i]);
+        struct str want = i % 2 ? name : uid;
+
+        json_set_str(e->arena, generated, keys[i], want);
+        if (!value)
+            field_required_printf(e, FIELD_KEY(p, str_c(keys[i])), "must be '%.*s'", STR_F(want));
+        else if (!str_eq(json_str(value), want))
+            field_invalid_printf(e, FIELD_KEY(p, str_c(keys[i])), labels, "must be '%.*s'",
+                                 STR_F(want));
+    }
     err_init(&err, e->arena);
     if (selector_from_json(e->arena, selector, &s, &err) == 0 &&
-        !selector_match(&s, labels_flatten(e->arena, generated_labels(e->arena, uid, name))))
+        !selector_match(&s, labels_flatten(e->arena, generated)))
         field_invalid(e, FIELD(&SPEC, "selector"), selector, "`selector` not auto-generated");
 }
 

@@ -237,14 +237,11 @@ struct file_check {
 static void on_container_files(void *ctx, const struct field_path *p, const cJSON *container)
 {
     const struct file_check *f = ctx;
-    const struct field_path *list = FIELD(p, "env");
-    size_t i = 0;
 
-    json_each(variable, json_get(container, "env"))
+    member_each(variable, item, p, container, "env")
     {
         const cJSON *ref = given(variable, "valueFrom.fileKeyRef");
-        const struct field_path *from = FIELD(FIELD_INDEX(list, i++), "valueFrom");
-        const struct field_path *at = FIELD(FIELD(from, "fileKeyRef"), "volumeName");
+        AT(at, item, "valueFrom.fileKeyRef.volumeName");
         struct str name = json_str(json_get(ref, "volumeName"));
         const cJSON *volume = names_get(&f->volumes, name);
 

@@ -71,27 +71,15 @@ static bool is_domain(struct str domain)
     do {
         struct str label = str_cut(&host, '.');
 
-        if (!label.n || label.p[0] == '-' || label.p[label.n - 1] == '-')
+        if (!is_made_of(label, "-") || label.p[0] == '-' || label.p[label.n - 1] == '-')
             return false;
-        for (size_t i = 0; i < label.n; i++) {
-            if (!isalnum((unsigned char)label.p[i]) && label.p[i] != '-')
-                return false;
-        }
     } while (host.p);
     return true;
 }
 
 static bool is_tag(struct str tag)
 {
-    if (!tag.n || tag.n > 128 || tag.p[0] == '.' || tag.p[0] == '-')
-        return false;
-    for (size_t i = 0; i < tag.n; i++) {
-        char c = tag.p[i];
-
-        if (!isalnum((unsigned char)c) && c != '_' && c != '.' && c != '-')
-            return false;
-    }
-    return true;
+    return tag.n <= 128 && is_made_of(tag, "_.-") && tag.p[0] != '.' && tag.p[0] != '-';
 }
 
 static bool is_digest(struct str digest)

@@ -41,14 +41,6 @@ static void check_partition(struct field_errors *e, const struct field_path *p,
 
 /* ---- iscsi ---- */
 
-static bool all_alnum(struct str s, size_t n)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!isalnum((unsigned char)s.p[i]))
-            return false;
-    return s.n == n;
-}
-
 /* NNNN-NN.<domain>:<anything without separators>, what follows "iqn." */
 static bool is_iqn_rest(struct str s)
 {
@@ -87,8 +79,9 @@ static void check_initiator(const struct check *c, const struct field_path *p, s
         field_invalid_str(c->e, p, name,
                           is_persistent(c) ? "must be valid format"
                                            : "must be valid format starting with iqn, eui, or naa");
-    else if ((iqn && !is_iqn(name)) || (eui && !all_alnum(str_from(name, 4), 16)) ||
-             (naa && !all_alnum(str_from(name, 4), 32)))
+    else if ((iqn && !is_iqn(name)) ||
+             (eui && (name.n != 20 || !is_made_of(str_from(name, 4), ""))) ||
+             (naa && (name.n != 36 || !is_made_of(str_from(name, 4), ""))))
         field_invalid_str(c->e, p, name, "must be valid format");
 }
 

@@ -3,18 +3,7 @@
  * pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 
-#include <ctype.h>
-
 /* ---- handlers ---- */
-
-static bool is_header_name(struct str name)
-{
-    for (size_t i = 0; i < name.n; i++) {
-        if (!isalnum((unsigned char)name.p[i]) && name.p[i] != '-')
-            return false;
-    }
-    return name.n > 0;
-}
 
 static void check_headers(const struct check *c)
 {
@@ -22,7 +11,7 @@ static void check_headers(const struct check *c)
     {
         struct str name = json_str(json_get(header, "name"));
 
-        if (!is_header_name(name))
+        if (!is_made_of(name, "-"))
             field_invalid_str(c->e, c->at, name,
                               "a valid HTTP header must consist of alphanumeric characters or '-' "
                               "(e.g. 'X-Header-Name', regex used for validation is "

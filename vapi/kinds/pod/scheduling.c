@@ -219,14 +219,13 @@ void validate_spread(struct field_errors *e, const struct field_path *p, const c
 {
     struct names last = {.arena = e->arena};
     const cJSON *first = json_first(constraints);
-    size_t i = 0;
 
     for (const cJSON *c = first ? first->prev : NULL; c; c = c == first ? NULL : c->prev)
         names_add(&last, constraint_key(e->arena, c), c);
-    json_each(c, constraints)
+    field_each(c, at, p, constraints)
     {
-        rules_check_value(e, FIELD_INDEX(p, i++), c, names_get(&last, constraint_key(e->arena, c)),
-                          CONSTRAINT, COUNT(CONSTRAINT));
+        rules_check_value(e, at, c, names_get(&last, constraint_key(e->arena, c)), CONSTRAINT,
+                          COUNT(CONSTRAINT));
     }
 }
 

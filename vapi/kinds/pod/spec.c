@@ -103,16 +103,11 @@ static const struct rule CLAIMS[] = {
 static void check_host_network(struct field_errors *e, const struct field_path *p,
                                const cJSON *spec, const struct pod_rules *rules)
 {
-    const struct field_path *list = FIELD(p, "containers");
-    size_t i = 0;
-
     if (!json_true(json_get(spec, "hostNetwork")))
         return;
-    json_each(container, json_get(spec, "containers"))
+    member_each(container, at, p, spec, "containers")
     {
-        const struct field_path *at = FIELD_INDEX(list, i++), *ports = FIELD(at, "ports");
-
-        field_each(port, here, ports, json_get(container, "ports"))
+        member_each(port, here, at, container, "ports")
         {
             const cJSON *host = json_get(port, "hostPort");
             int64_t number = json_i64_at(port, "hostPort", 0);

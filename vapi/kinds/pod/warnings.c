@@ -46,25 +46,17 @@ const char *deprecated_label(struct str label)
     return NULL;
 }
 
-static void warn_expressions(const struct warner *w, const struct field_path *p, const cJSON *list)
-{
-    size_t i = 0;
-
-    json_each(expression, list)
-    {
-        struct str key = json_str(json_get(expression, "key"));
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), "key");
-        const char *text = deprecated_label(key);
-
-        if (text)
-            warn_printf(w, at, "%.*s is %s", STR_F(key), text);
-    }
-}
-
 void warn_node_terms(const struct warner *w, const struct field_path *p, const cJSON *selector)
 {
     member_each(term, at, p, selector, "nodeSelectorTerms")
-        warn_expressions(w, FIELD(at, "matchExpressions"), json_get(term, "matchExpressions"));
+        member_each(expression, item, at, term, "matchExpressions")
+    {
+        struct str key = json_str(json_get(expression, "key"));
+        const char *text = deprecated_label(key);
+
+        if (text)
+            warn_printf(w, FIELD(item, "key"), "%.*s is %s", STR_F(key), text);
+    }
 }
 
 /* ---- pods: scheduling ---- */
@@ -164,11 +156,10 @@ static void warn_duplicates(const struct warner *w, const struct field_path *p, 
                             const char *key, bool empty_is_odd)
 {
     struct names seen = {.arena = w->arena};
-    size_t i = 0;
 
-    json_each(item, list)
+    field_each(item, item_at, p, list)
     {
-        const struct field_path *at = FIELD(FIELD_INDEX(p, i++), key);
+        AT(at, item_at, key);
         struct str value = json_str(json_get(item, key));
 
         if (!names_add(&seen, value, item))
@@ -292,11 +283,9 @@ static void warn_container(struct port_warner *s, const struct field_path *p,
 static void warn_affinity_terms(const struct warner *w, const struct field_path *p,
                                 const cJSON *terms, const char *inner)
 {
-    size_t i = 0;
-
-    json_each(item, terms)
+    field_each(item, at, p, terms)
     {
-        const struct field_path *at = FIELD_INDEX(p, i++), *within = FIELD(at, inner);
+        const struct field_path *within = FIELD(at, inner);
         const cJSON *term = inner ? json_get(item, inner) : item;
 
         if (!given(term, "labelSelector"))

@@ -5,7 +5,6 @@
  * it in pkg/apis/core/validation/validation.go. */
 #include "parts.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #define MAX_CREDENTIAL_SPEC (64 * 1024)
@@ -66,15 +65,7 @@ static bool is_netbios(struct str domain)
 
 static bool is_label(struct str s)
 {
-    if (!s.n || s.n > 63 || s.p[0] == '-' || s.p[s.n - 1] == '-')
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-
-        if (c >= 0x80 || (!isalnum(c) && c != '-'))
-            return false;
-    }
-    return true;
+    return s.n <= 63 && is_made_of(s, "-") && s.p[0] != '-' && s.p[s.n - 1] != '-';
 }
 
 static bool is_dns_domain(struct str domain)

@@ -21,14 +21,9 @@
 
 static void check_identifier(struct field_errors *e, const struct field_path *p, struct str id)
 {
-    bool ok = id.n > 0;
-
-    for (size_t i = 0; i < id.n; i++)
-        ok &= id.p[i] == '_' || isalpha((unsigned char)id.p[i]) ||
-              (i && isdigit((unsigned char)id.p[i]));
     if (id.n > 32)
         field_too_long(e, p, 32);
-    if (!ok)
+    if (!is_made_of(id, "_") || isdigit((unsigned char)id.p[0]))
         field_invalid_str(e, p, id,
                           "a valid C identifier must start with alphabetic character or '_', "
                           "followed by a string of alphanumeric characters or '_' (e.g. 'my_name', "

@@ -81,14 +81,10 @@ static bool are_identifiers(struct str rest, bool strict)
 {
     do {
         struct str part = str_cut(&rest, '.');
-        bool number = part.n > 0;
+        struct str left = part;
 
-        for (size_t i = 0; i < part.n; i++) {
-            if (!isalnum((unsigned char)part.p[i]) && part.p[i] != '-')
-                return false;
-            number &= isdigit((unsigned char)part.p[i]) != 0;
-        }
-        if (!part.n || (strict && number && !is_plain_number(part)))
+        if (!is_made_of(part, "-") ||
+            (strict && cut_number(&left).n == part.n && !is_plain_number(part)))
             return false;
     } while (rest.p);
     return true;

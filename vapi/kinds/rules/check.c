@@ -76,6 +76,15 @@ bool check_list_size(struct field_errors *e, const struct field_path *p, const c
 
 /* ---- strings ---- */
 
+bool is_made_of(struct str s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!s.p[i] || (!isalnum((unsigned char)s.p[i]) && !strchr(others, s.p[i])))
+            return false;
+    }
+    return s.n > 0;
+}
+
 struct str lower_case(struct arena *a, struct str s)
 {
     char *copy = arena_cstr(a, s);
@@ -168,13 +177,11 @@ static bool no_upward_prefix(struct field_errors *e, const struct field_path *p,
 
 bool check_config_key(struct field_errors *e, const struct field_path *p, struct str key)
 {
-    size_t before = e->n, i = 0;
+    size_t before = e->n;
 
-    while (i < key.n && (isalnum((unsigned char)key.p[i]) || strchr("-_.", key.p[i])))
-        i++;
     if (key.n > 253)
         field_invalid_str(e, p, key, "must be no more than 253 characters");
-    if (!key.n || i < key.n)
+    if (!is_made_of(key, "-_."))
         field_invalid_str(
             e, p, key,
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
@@ -307,15 +314,6 @@ void check_local_path(struct field_errors *e, const struct field_path *p, struct
         field_invalid_str(e, p, path, "must not start with '..'");
 }
 
-static bool is_http_path(struct str path)
-{
-    for (size_t i = 0; i < path.n; i++) {
-        if (!isalnum((unsigned char)path.p[i]) && !strchr("/-._~%!$&'()*+,;=:", path.p[i]))
-            return false;
-    }
-    return path.n > 0;
-}
-
 bool check_domain_prefixed_path(struct field_errors *e, const struct field_path *p, struct str text)
 {
     struct str rest = text, domain = str_cut(&rest, '/');
@@ -328,7 +326,7 @@ bool check_domain_prefixed_path(struct field_errors *e, const struct field_path 
         return false;
     }
     check_rule(e, p, NAME_DNS1123_SUBDOMAIN, domain);
-    if (!is_http_path(rest))
+    if (!is_made_of(rest, "/-._~%!$&'()*+,;=:"))
         field_invalid_str(
             e, p, rest,
             "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
@@ -382,11 +380,9 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
 
 static void check_reason(struct field_errors *e, const struct field_path *p, struct str reason)
 {
-    bool ok = reason.n && isalpha((unsigned char)reason.p[0]) &&
-              (isalnum((unsigned char)reason.p[reason.n - 1]) || reason.p[reason.n - 1] == '_');
+    bool ok = is_made_of(reason, "_,:") && isalpha((unsigned char)reason.p[0]) &&
+              !strchr(",:", reason.p[reason.n - 1]);
 
-    for (size_t i = 0; i < reason.n; i++)
-        ok &= isalnum((unsigned char)reason.p[i]) || strchr("_,:", reason.p[i]);
     if (!check_given(e, p, reason))
         return;
     if (!ok)

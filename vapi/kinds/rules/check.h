@@ -38,6 +38,8 @@ extern const struct field_path SPEC, STATUS;
 
 /* ---- strings ---- */
 bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
+/* Not empty, of letters and digits of ASCII and of these characters. */
+bool is_made_of(struct str s, const char *others);
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */

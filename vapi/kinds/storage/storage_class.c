@@ -106,22 +106,16 @@ static const struct rule CLASS_RULES[] = {
 
 static WARNS(warn_storage_class)
 {
-    AT(list, NULL, "allowedTopologies");
     WARNER(w);
-    size_t i = 0;
 
-    json_each(topology, json_get(object, "allowedTopologies"))
+    member_each(topology, at, NULL, object, "allowedTopologies")
     {
-        const struct field_path *at = FIELD(FIELD_INDEX(list, i++), "matchLabelExpressions");
-        size_t k = 0;
-
-        json_each(expression, json_get(topology, "matchLabelExpressions"))
+        member_each(expression, item, at, topology, "matchLabelExpressions")
         {
-            const struct field_path *item = FIELD(FIELD_INDEX(at, k++), "key");
             const char *text = deprecated_label(json_str(json_get(expression, "key")));
 
             if (text)
-                warn_at(&w, item, text);
+                warn_at(&w, FIELD(item, "key"), text);
         }
     }
 }
