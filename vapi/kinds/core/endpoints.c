@@ -20,27 +20,12 @@ static void check_some(const struct check *c)
         field_required(c->e, c->at, "must specify `addresses` or `notReadyAddresses`");
 }
 
-static const struct rule PORT_RULES[] = {
-    PORT("port"),
-    ENUM("protocol", ENUM_PROTOCOL),
-    NAME_IF_GIVEN("appProtocol", QUALIFIED),
-};
-
-/* Several ports need names. */
-static void check_names(const struct check *c)
-{
-    field_each(port, at, c->at, c->value)
-    {
-        check_named_port(c->e, at, port, json_count(c->value) > 1);
-        rules_check_value(c->e, at, port, NULL, PORT_RULES, COUNT(PORT_RULES));
-    }
-}
-
 static const struct rule SUBSET[] = {
     CALL(NULL, check_some),
     EACH("addresses", ALL(ADDRESS)),
     EACH("notReadyAddresses", ALL(ADDRESS)),
-    CALL("ports", check_names),
+    EACH("ports", CALL("name", check_named_port), PORT("port"), ENUM("protocol", ENUM_PROTOCOL),
+         NAME_IF_GIVEN("appProtocol", QUALIFIED)),
 };
 static const struct rule SUBSETS[] = {EACH(NULL, ALL(SUBSET))};
 static const struct rule ENDPOINTS_RULES[] = {CHANGED("subsets", ALL(SUBSETS))};

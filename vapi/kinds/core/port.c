@@ -3,13 +3,10 @@
 #include "../rules/kind.h"
 #include "port.h"
 
-void check_named_port(struct field_errors *e, const struct field_path *p, const cJSON *port,
-                      bool name_needed)
+void check_named_port(const struct check *c)
 {
-    struct str name = json_str(json_get(port, "name"));
-
-    if (name.n)
-        check_rule(e, FIELD(p, "name"), NAME_DNS1123_LABEL, name);
-    else if (name_needed)
-        field_required(e, FIELD(p, "name"), "");
+    if (json_str(c->value).n)
+        check_rule(c->e, c->at, NAME_DNS1123_LABEL, json_str(c->value));
+    else if (json_count(c->list) > 1)
+        field_required(c->e, c->at, "");
 }

@@ -4,5 +4,4 @@
 
 #include "../rules/kind.h"
 
-void check_named_port(struct field_errors *e, const struct field_path *p, const cJSON *port,
-                      bool name_needed);
+void check_named_port(const struct check *c); /* at its name: several ports need names */

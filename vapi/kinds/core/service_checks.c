@@ -12,29 +12,6 @@ static bool is_headless(const cJSON *spec)
     return json_count(ips) == 1 && str_eqc(json_str(json_first(ips)), "None");
 }
 
-static const struct rule PORT_RULES[] = {
-    PORT("port"),
-    ENUM("protocol", ENUM_PROTOCOL),
-    PORT_OR_NAME("targetPort"),
-    NAME_IF_GIVEN("appProtocol", QUALIFIED),
-};
-
-static void check_ports(const struct check *c)
-{
-    struct names names = {.arena = c->e->arena};
-    bool several = json_count(c->value) > 1;
-
-    field_each(port, at, c->at, c->value)
-    {
-        struct str name = json_str(json_get(port, "name"));
-
-        check_named_port(c->e, at, port, several);
-        if (name.n && !names_add(&names, name, port))
-            field_duplicate(c->e, FIELD(at, "name"), json_get(port, "name"));
-        rules_check_value(c->e, at, port, NULL, PORT_RULES, COUNT(PORT_RULES));
-    }
-}
-
 /* The pairs of a protocol and a number must be unique. */
 static void check_pairs(struct field_errors *e, const struct field_path *p, const cJSON *ports,
                         bool of_node)
@@ -79,32 +56,6 @@ static void check_by_type(struct field_errors *e, const struct field_path *p, co
         field_invalid_str(e, FIELD_INDEX(FIELD(p, "clusterIPs"), 0), STR("None"), why);
 }
 
-static void check_affinity(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
-    const cJSON *config = given(spec, "sessionAffinityConfig");
-    const cJSON *seconds = given(config, "clientIP.timeoutSeconds");
-    AT(at, p, "sessionAffinityConfig");
-    AT(client, at, "clientIP");
-    int64_t n;
-
-    check_enum(e, FIELD(p, "sessionAffinity"), affinity, ENUM_SERVICE_AFFINITY);
-    if (str_eqc(affinity, "None") && config)
-        field_forbidden(e, at, "must not be set when session affinity is None");
-    if (!str_eqc(affinity, "ClientIP"))
-        return;
-    if (!config)
-        field_required(e, at, "when session affinity type is ClientIP");
-    else if (!given(config, "clientIP"))
-        field_required(e, client, "when session affinity type is ClientIP");
-    else if (!seconds)
-        field_required(e, FIELD(client, "timeoutSeconds"),
-                       "when session affinity type is ClientIP");
-    else if (json_i64(seconds, &n) && (n <= 0 || n > 86400))
-        field_invalid(e, FIELD(client, "timeoutSeconds"), seconds,
-                      "must be greater than 0 and less than 86400");
-}
-
 /* ---- addresses ---- */
 
 static void check_both_ips(struct field_errors *e, const struct field_path *p, const cJSON *spec)
@@ -120,21 +71,10 @@ static void check_both_ips(struct field_errors *e, const struct field_path *p, c
         field_invalid(e, p, ips, "must be empty when `clusterIP` is not specified");
 }
 
-static void check_families(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    static const char *const families[] = {"IPv4", "IPv6", NULL};
-    struct names seen = {.arena = e->arena};
-
-    member_each(family, at, p, spec, "ipFamilies")
-    {
-        if (!one_of(json_str(family), families))
-            field_not_supported(e, at, json_str(family), families);
-        if (!names_add(&seen, json_str(family), family))
-            field_duplicate(e, at, family);
-    }
-    check_enum_if(e, FIELD(p, "ipFamilyPolicy"), given(spec, "ipFamilyPolicy"),
-                  ENUM_IP_FAMILY_POLICY);
-}
+static const struct rule FAMILIES[] = {
+    EACH("ipFamilies", ENUM_ALWAYS(NULL, NAMES("IPv4", "IPv6")), ONCE(NULL)),
+    ENUM_IF_GIVEN("ipFamilyPolicy", ENUM_IP_FAMILY_POLICY),
+};
 
 static bool check_each_ip(struct field_errors *e, const struct field_path *p, const cJSON *ips,
                           const cJSON *accepted)
@@ -186,7 +126,7 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *p
     bool ok;
 
     check_both_ips(e, at, spec);
-    check_families(e, p, spec);
+    rules_check_value(e, p, spec, NULL, FAMILIES, COUNT(FAMILIES));
     ok = check_each_ip(e, at, ips, json_get(old, "clusterIPs"));
     if (json_count(ips) > 2)
         field_invalid(e, at, ips, "may only hold up to 2 values");
@@ -357,6 +297,19 @@ static void check_source_ranges(const struct check *c)
         c->e, at, str_trim(json_str(range)), json_get(c->old, "loadBalancerSourceRanges"));
 }
 
+#define FOR_CLIENT_IP "when session affinity type is ClientIP"
+
+static const struct rule AFFINITY[] = {
+    ENUM("sessionAffinity", ENUM_SERVICE_AFFINITY),
+    WHEN(NULL, "sessionAffinity", "None",
+         FORBIDDEN("sessionAffinityConfig", "must not be set when session affinity is None")),
+    WHEN(NULL, "sessionAffinity", "ClientIP", REQUIRED("sessionAffinityConfig", FOR_CLIENT_IP),
+         WITHIN("sessionAffinityConfig", REQUIRED("clientIP", FOR_CLIENT_IP)),
+         WITHIN(
+             "sessionAffinityConfig.clientIP", REQUIRED("timeoutSeconds", FOR_CLIENT_IP),
+             RANGE_ELSE("timeoutSeconds", 1, 86400, "must be greater than 0 and less than 86400"))),
+};
+
 #define NOT_EXTERNAL "may not be set for ExternalName services"
 
 const struct rule SERVICE_RULES[13] = {
@@ -365,9 +318,11 @@ const struct rule SERVICE_RULES[13] = {
     WHEN("spec", "type", "ExternalName", FORBIDDEN("clusterIPs", NOT_EXTERNAL),
          FORBIDDEN("ipFamilies", NOT_EXTERNAL), FORBIDDEN("ipFamilyPolicy", NOT_EXTERNAL),
          CHECK_STR("externalName", check_external_name)),
-    CALL("spec.ports", check_ports),
+    EACH("spec.ports", CALL("name", check_named_port), ONCE_IF_SET("name"), PORT("port"),
+         ENUM("protocol", ENUM_PROTOCOL), PORT_OR_NAME("targetPort"),
+         NAME_IF_GIVEN("appProtocol", QUALIFIED)),
     LABELS("spec.selector"),
-    CHECK_ALWAYS("spec", check_affinity),
+    INSIDE("spec", ALL(AFFINITY)),
     EACH("spec.externalIPs", CALL(NULL, check_external_ip)),
     ENUM("spec.type", ENUM_SERVICE_TYPE),
     EACH("spec.ports", CALL(NULL, check_node_port)),

@@ -11,20 +11,6 @@
 #define LOCALHOST         "localhost/"
 #define MAX_PROFILE       4095
 
-struct teller {
-    struct arena *arena;
-    const struct field_path *annotations;
-    void (*warn)(void *ctx, struct str text);
-    void *ctx;
-};
-
-static void tell(const struct teller *t, struct str key, const char *text)
-{
-    struct str path = field_path_text(t->arena, FIELD_KEY(t->annotations, key));
-
-    t->warn(t->ctx, arena_printf(t->arena, "%.*s: %s", STR_F(path), text));
-}
-
 static struct str key_of(struct arena *a, const char *prefix, const cJSON *container)
 {
     return arena_concat(a, 2, (struct str[]){str_c(prefix), json_str_at(container, "name")});
@@ -100,31 +86,31 @@ void pod_sync_app_armor(struct arena *a, cJSON *pod)
     }
 }
 
-static void tell_app_armor(const struct teller *t, const cJSON *annotations, const cJSON *spec,
-                           bool skip_invalid)
+static void warn_app_armor(const struct warner *w, const struct field_path *p,
+                           const cJSON *annotations, const cJSON *spec, bool skip_invalid)
 {
     each_container(container, spec)
     {
-        const cJSON *annotation = lone_annotation(t->arena, annotations, container);
-        cJSON *profile = annotation ? profile_of(t->arena, json_str(annotation)) : NULL;
+        const cJSON *annotation = lone_annotation(w->arena, annotations, container);
+        cJSON *profile = annotation ? profile_of(w->arena, json_str(annotation)) : NULL;
 
         if (!annotation || (json_equal(profile, pod_profile(spec)) && profile &&
                             (skip_invalid || is_valid(profile))))
             continue;
-        tell(t, key_of(t->arena, APPARMOR, container),
-             "deprecated since v1.30; use the \"appArmorProfile\" field instead");
+        warn_at(w, FIELD_KEY(p, key_of(w->arena, APPARMOR, container)),
+                "deprecated since v1.30; use the \"appArmorProfile\" field instead");
     }
 }
 
 /* Before prepare_pod_create, which removes what was there. */
 WARNS(warn_pod_app_armor)
 {
-    const struct field_path *annotations = FIELD(FIELD(NULL, "metadata"), "annotations");
-    const struct teller t = {a, annotations, warn, ctx};
     const cJSON *spec = json_get(object, "spec");
+    AT(p, NULL, "metadata.annotations");
+    WARNER(w);
 
     if (!is_windows(spec))
-        tell_app_armor(&t, json_path(object, "metadata.annotations"), spec, false);
+        warn_app_armor(&w, p, json_path(object, "metadata.annotations"), spec, false);
 }
 
 /* ---- what has no effect any more ---- */
@@ -140,35 +126,35 @@ static const struct {
      "non-functional in v1.11+; use the \"sysctls\" field instead"},
 };
 
-static void tell_seccomp(const struct teller *t, const cJSON *annotations, const cJSON *spec)
+static void warn_seccomp(const struct warner *w, const struct field_path *p,
+                         const cJSON *annotations, const cJSON *spec)
 {
     static const char text[] = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 
     if (!json_path(spec, "securityContext.seccompProfile") && json_get(annotations, SECCOMP))
-        tell(t, STR(SECCOMP), text);
+        warn_at(w, FIELD_KEY(p, STR(SECCOMP)), text);
     each_container(container, spec)
     {
-        struct str key = key_of(t->arena, SECCOMP_CONTAINER, container);
+        struct str key = key_of(w->arena, SECCOMP_CONTAINER, container);
 
         if (!json_path(container, "securityContext.seccompProfile") &&
             json_get_str(annotations, key))
-            tell(t, key, text);
+            warn_at(w, FIELD_KEY(p, key), text);
     }
 }
 
-void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJSON *template,
-                          void (*warn)(void *ctx, struct str text), void *ctx)
+void warn_pod_annotations(const struct warner *w, const struct field_path *p, const cJSON *template)
 {
-    const struct teller t = {a, FIELD(FIELD(p, "metadata"), "annotations"), warn, ctx};
     const cJSON *annotations = json_path(template, "metadata.annotations");
     const cJSON *spec = json_get(template, "spec");
+    AT(at, p, "metadata.annotations");
 
     if (!json_count(annotations))
         return;
     for (size_t i = 0; i < COUNT(DEAD); i++)
         if (json_get(annotations, DEAD[i].key))
-            tell(&t, str_c(DEAD[i].key), DEAD[i].text);
-    tell_seccomp(&t, annotations, spec);
+            warn_at(w, FIELD_KEY(at, str_c(DEAD[i].key)), DEAD[i].text);
+    warn_seccomp(w, at, annotations, spec);
     if (p)
-        tell_app_armor(&t, annotations, spec, true);
+        warn_app_armor(w, at, annotations, spec, true);
 }

@@ -67,8 +67,7 @@ void pod_each_container(const struct field_path *p, const cJSON *spec, pod_conta
 
 /* ---- pod specs ---- */
 /* windows.c: options of Windows; host process containers; fields of the other system. */
-void validate_windows_options(struct field_errors *e, const struct field_path *p,
-                              const cJSON *options);
+extern const struct rule WINDOWS_OPTIONS[3];
 void validate_host_process(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,
@@ -81,5 +80,5 @@ void validate_whole_pod(struct field_errors *e, const cJSON *pod); /* whoever wr
 /* Of a pod spec: files of one volume that hide one another. */
 WARNS(warn_volume_paths);
 /* Of a pod (p NULL) or of the template at p. */
-void warn_pod_annotations(struct arena *a, const struct field_path *p, const cJSON *template,
-                          void (*warn)(void *ctx, struct str text), void *ctx);
+void warn_pod_annotations(const struct warner *w, const struct field_path *p,
+                          const cJSON *template);

@@ -92,7 +92,7 @@ static const struct rule CONTAINER_CONTEXT[] = {
     CALL("procMount", check_proc_mount),
     SECCOMP_PROFILE,
     CHECK(NULL, check_escalation),
-    CHECK("windowsOptions", validate_windows_options),
+    INSIDE("windowsOptions", ALL(WINDOWS_OPTIONS)),
     APP_ARMOR_PROFILE,
 };
 
@@ -184,7 +184,7 @@ static const struct rule POD_CONTEXT[] = {
     EACH("sysctls", CALL("name", check_sysctl)),
     ENUM_IF_GIVEN("fsGroupChangePolicy", ENUM_POD_FS_GROUP_CHANGE_POLICY),
     SECCOMP_PROFILE,
-    CHECK("windowsOptions", validate_windows_options),
+    INSIDE("windowsOptions", ALL(WINDOWS_OPTIONS)),
     APP_ARMOR_PROFILE,
     ENUM_IF_GIVEN("supplementalGroupsPolicy", ENUM_SUPPLEMENTAL_GROUPS_POLICY),
     /* The other value belongs to a feature that is off upstream. */

@@ -335,7 +335,7 @@ static void warn_spec(const struct warner *w, const struct field_path *p, const 
 /* p: where the pod is; NULL for one that is no template. */
 void warn_pod_at(const struct warner *w, const struct field_path *p, const cJSON *pod)
 {
-    warn_pod_annotations(w->arena, p, pod, w->warn, w->ctx);
+    warn_pod_annotations(w, p, pod);
     warn_spec(w, FIELD(p, "spec"), json_get(pod, "spec"));
 }
 

@@ -119,24 +119,20 @@ static void check_user_name(struct field_errors *e, const struct field_path *p, 
     }
 }
 
-void validate_windows_options(struct field_errors *e, const struct field_path *p,
-                              const cJSON *options)
+static void check_credential_spec(struct field_errors *e, const struct field_path *p,
+                                  const cJSON *spec)
 {
-    const cJSON *name = given(options, "gmsaCredentialSpecName");
-    const cJSON *spec = given(options, "gmsaCredentialSpec");
-    const cJSON *user = given(options, "runAsUserName");
-
-    if (name)
-        check_rule(e, FIELD(p, "gmsaCredentialSpecName"), NAME_DNS1123_SUBDOMAIN, json_str(name));
-    if (spec && !json_str(spec).n)
-        field_invalid(e, FIELD(p, "gmsaCredentialSpec"), spec,
-                      "gmsaCredentialSpec cannot be an empty string");
+    if (!json_str(spec).n)
+        field_invalid(e, p, spec, "gmsaCredentialSpec cannot be an empty string");
     else if (json_str(spec).n > MAX_CREDENTIAL_SPEC)
-        field_invalid(e, FIELD(p, "gmsaCredentialSpec"), spec,
-                      "gmsaCredentialSpec size must be under 64 KiB");
-    if (user)
-        check_user_name(e, FIELD(p, "runAsUserName"), user);
+        field_invalid(e, p, spec, "gmsaCredentialSpec size must be under 64 KiB");
 }
+
+const struct rule WINDOWS_OPTIONS[3] = {
+    NAME_IF_GIVEN("gmsaCredentialSpecName", DNS1123_SUBDOMAIN),
+    CHECK("gmsaCredentialSpec", check_credential_spec),
+    CHECK("runAsUserName", check_user_name),
+};
 
 /* ---- processes of the host ---- */
 
@@ -184,100 +180,70 @@ void validate_host_process(struct field_errors *e, const struct field_path *p, c
 
 /* ---- what one system has and the other has not ---- */
 
-/* What Windows lacks, in upstream's order: of the spec, or of its securityContext. */
-static const struct {
-    const char *name;
-    bool of_spec, pointer; /* pointer, in Go: false is something, too */
-} POD_OF_LINUX[] = {
-    {"appArmorProfile", false, true},
-    {"seLinuxOptions", false, true},
-    {"hostUsers", true, true},
-    {"hostPID", true, false},
-    {"hostIPC", true, false},
-    {"seccompProfile", false, true},
-    {"fsGroup", false, true},
-    {"fsGroupChangePolicy", false, true},
-    {"sysctls", false, true},
-    {"shareProcessNamespace", true, true},
-    {"runAsUser", false, true},
-    {"runAsGroup", false, true},
-    {"supplementalGroups", false, true},
-    {"supplementalGroupsPolicy", false, true},
-    {"seLinuxChangePolicy", false, true},
-};
-static const char *const CONTAINER_OF_LINUX[] = {
-    "appArmorProfile",
-    "seLinuxOptions",
-    "seccompProfile",
-    "capabilities",
-    "readOnlyRootFilesystem",
-    "privileged",
-    "allowPrivilegeEscalation",
-    "procMount",
-    "runAsUser",
-    "runAsGroup",
-    NULL,
-};
+#define NOT_WINDOWS(path) FORBIDDEN(path, "cannot be set for a windows pod")
 
-static void refuse(struct field_errors *e, const struct field_path *p, const cJSON *object,
-                   const char *name, bool pointer)
-{
-    const cJSON *member = given(object, name);
-
-    if (member && (!json_is_array(member) || json_count(member)) && (pointer || json_true(member)))
-        field_forbidden(e, FIELD(p, name), "cannot be set for a windows pod");
-}
+/* What Windows lacks, in upstream's order. */
+static const struct rule POD_OF_WINDOWS[] = {
+    NOT_WINDOWS("securityContext.appArmorProfile"),
+    NOT_WINDOWS("securityContext.seLinuxOptions"),
+    NOT_WINDOWS("hostUsers"),
+    NOT_WINDOWS("hostPID"),
+    NOT_WINDOWS("hostIPC"),
+    NOT_WINDOWS("securityContext.seccompProfile"),
+    NOT_WINDOWS("securityContext.fsGroup"),
+    NOT_WINDOWS("securityContext.fsGroupChangePolicy"),
+    NOT_WINDOWS("securityContext.sysctls"),
+    NOT_WINDOWS("shareProcessNamespace"),
+    NOT_WINDOWS("securityContext.runAsUser"),
+    NOT_WINDOWS("securityContext.runAsGroup"),
+    NOT_WINDOWS("securityContext.supplementalGroups"),
+    NOT_WINDOWS("securityContext.supplementalGroupsPolicy"),
+    NOT_WINDOWS("securityContext.seLinuxChangePolicy"),
+};
+static const struct rule CONTAINER_OF_WINDOWS[] = {
+    NOT_WINDOWS("securityContext.appArmorProfile"),
+    NOT_WINDOWS("securityContext.seLinuxOptions"),
+    NOT_WINDOWS("securityContext.seccompProfile"),
+    NOT_WINDOWS("securityContext.capabilities"),
+    NOT_WINDOWS("securityContext.readOnlyRootFilesystem"),
+    NOT_WINDOWS("securityContext.privileged"),
+    NOT_WINDOWS("securityContext.allowPrivilegeEscalation"),
+    NOT_WINDOWS("securityContext.procMount"),
+    NOT_WINDOWS("securityContext.runAsUser"),
+    NOT_WINDOWS("securityContext.runAsGroup"),
+};
+/* Of a pod and of a container. */
+static const struct rule OF_LINUX[] = {
+    FORBIDDEN("securityContext.windowsOptions", "windows options cannot be set for a linux pod"),
+};
 
 static void on_windows_container(void *ctx, const struct field_path *p, const cJSON *container)
 {
-    for (size_t i = 0; CONTAINER_OF_LINUX[i]; i++)
-        refuse(ctx, FIELD(p, "securityContext"), json_get(container, "securityContext"),
-               CONTAINER_OF_LINUX[i], true);
-}
-
-static void check_windows(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    AT(context, p, "securityContext");
-
-    for (size_t i = 0; i < COUNT(POD_OF_LINUX); i++) {
-        bool of_spec = POD_OF_LINUX[i].of_spec;
-
-        refuse(e, of_spec ? p : context, of_spec ? spec : json_get(spec, "securityContext"),
-               POD_OF_LINUX[i].name, POD_OF_LINUX[i].pointer);
-    }
-    pod_each_container(p, spec, on_windows_container, e);
+    rules_check_value(ctx, p, container, NULL, CONTAINER_OF_WINDOWS, COUNT(CONTAINER_OF_WINDOWS));
 }
 
 static void on_linux_container(void *ctx, const struct field_path *p, const cJSON *container)
 {
-    if (given(container, "securityContext.windowsOptions"))
-        field_forbidden(ctx, FIELD(FIELD(p, "securityContext"), "windowsOptions"),
-                        "windows options cannot be set for a linux pod");
-}
-
-static void check_linux(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    if (given(spec, "securityContext.windowsOptions"))
-        field_forbidden(e, FIELD(FIELD(p, "securityContext"), "windowsOptions"),
-                        "windows options cannot be set for a linux pod");
-    pod_each_container(p, spec, on_linux_container, e);
+    rules_check_value(ctx, p, container, NULL, OF_LINUX, COUNT(OF_LINUX));
 }
 
 void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     static const char *const known[] = {"linux", "windows", NULL};
-    const cJSON *os = given(spec, "os");
-    const struct field_path *at = FIELD(p, "os");
-    struct str name = json_str(json_get(os, "name"));
+    struct str name = json_str_at(spec, "os.name");
+    AT(at, p, "os");
 
-    if (!os)
+    if (!given(spec, "os"))
         return;
-    if (!name.n)
+    if (!name.n) {
         field_required(e, FIELD(at, "name"), "");
-    else if (!one_of(name, known))
+    } else if (!one_of(name, known)) {
         field_not_supported(e, at, name, known);
-    else if (str_eqc(name, "linux"))
-        check_linux(e, p, spec);
-    else
-        check_windows(e, p, spec);
+    } else if (str_eqc(name, "linux")) {
+        rules_check_value(e, p, spec, NULL, OF_LINUX, COUNT(OF_LINUX));
+        pod_each_container(p, spec, on_linux_container, e);
+    } else {
+        rules_check_value(e, p, spec, NULL, POD_OF_WINDOWS, COUNT(POD_OF_WINDOWS));
+        pod_each_container(p, spec, on_windows_container, e);
+    }
 }

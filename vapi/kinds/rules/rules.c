@@ -51,6 +51,7 @@ RULE_FUNCTION(each)
     struct check item = *c;
 
     item.old = NULL;
+    item.list = c->value;
     item.seen = &seen;
     field_each(value, at, c->at, c->value)
     {

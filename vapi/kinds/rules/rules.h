@@ -16,6 +16,7 @@ struct check {
     const struct field_path *at;
     const cJSON *value, *old;     /* old: the same place of the object that an update replaces */
     const cJSON *object, *before; /* the whole object; what an update replaces, or NULL */
+    const cJSON *list;            /* of rows of EACH: what the item is in */
     struct names *seen;           /* of ONCE: what earlier items of the list have */
     const void *context;          /* of the caller of rules_check() */
 };
