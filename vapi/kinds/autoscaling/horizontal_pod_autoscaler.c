@@ -51,7 +51,7 @@ static void autoscaler_defaults(struct arena *a, cJSON *object)
         autoscaler_default_v1(a, object, spec);
         return;
     }
-    if (!json_count(json_get(spec, "metrics")))
+    if (!json_count(json_get(spec, "metrics"))) /* 80 % of the requested CPU */
         json_append(json_set(a, spec, "metrics", json_new_array(a)),
                     autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
     behavior = json_get(spec, "behavior");

@@ -67,14 +67,6 @@ static const cJSON *annotation(const cJSON *object, const char *key)
     return json_get(json_path(object, "metadata.annotations"), key);
 }
 
-static void copy_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
-{
-    if (json_get(from, key))
-        json_set(a, to, key, json_copy(a, json_get(from, key)));
-    else
-        json_remove(to, key);
-}
-
 /* The storage class may be named later when there was none, or only the legacy annotation. */
 static void allow_class(struct field_errors *e, cJSON *spec, const cJSON *claim, const cJSON *old)
 {
@@ -103,13 +95,13 @@ static void check_claim_unchanged(struct field_errors *e, const cJSON *claim, co
     cJSON *before = json_copy(a, json_get(old, "spec"));
 
     if (!json_str(json_get(before, "volumeName")).n)
-        copy_member(a, before, spec, "volumeName");
+        keep_old(a, before, spec, "volumeName");
     allow_class(e, spec, claim, old);
     if (text_is(claim, "status.phase", "Bound")) {
         if (json_path(spec, "resources.requests"))
-            copy_member(a, json_path(spec, "resources.requests"),
-                        json_path(before, "resources.requests"), "storage");
-        copy_member(a, spec, before, "volumeAttributesClassName");
+            keep_old(a, json_path(spec, "resources.requests"),
+                     json_path(before, "resources.requests"), "storage");
+        keep_old(a, spec, before, "volumeAttributesClassName");
     }
     if (!same_value(spec, before))
         field_forbidden(e, FIELD(NULL, "spec"),
