@@ -82,29 +82,24 @@ static void check_texts(struct field_errors *e, const cJSON *event, const char *
     }
 }
 
-/* Events of both versions are checked as those of v1 always were. */
-static void check_event(struct field_errors *e, const cJSON *object, const char *shown)
+/* Events of both versions are checked as those of v1 always were. words: the reporter, as shown. */
+static void check_event(const struct check *c, const struct rule *r)
 {
-    struct str ns = json_str_at(object, "metadata.namespace");
-    struct str about = json_str_at(object, "involvedObject.namespace");
-    bool timed = given(object, "eventTime") != NULL, fits = str_eq(ns, about);
+    struct str ns = json_str_at(c->object, "metadata.namespace");
+    struct str about = json_str_at(c->object, "involvedObject.namespace");
+    bool timed = given(c->object, "eventTime") != NULL, fits = str_eq(ns, about);
 
     if (!about.n)
         fits = str_eqc(ns, "default") || (timed && str_eqc(ns, "kube-system"));
     if (!fits && (!timed || !about.n))
-        field_invalid_str(e, FIELD(FIELD(NULL, "involvedObject"), "namespace"), about,
+        field_invalid_str(c->e, FIELD(FIELD(NULL, "involvedObject"), "namespace"), about,
                           "does not match event.namespace");
     if (timed)
-        check_texts(e, object, shown);
-    check_rule(e, FIELD(NULL, "namespace"), NAME_DNS1123_SUBDOMAIN, ns);
+        check_texts(c->e, c->object, r->words);
+    check_rule(c->e, FIELD(NULL, "namespace"), NAME_DNS1123_SUBDOMAIN, ns);
 }
 
-static void check_core_event(const struct check *c)
-{
-    check_event(c->e, c->object, "reportingComponent");
-}
-
-static const struct rule EVENT_RULES[] = {CALL(NULL, check_core_event)};
+static const struct rule EVENT_RULES[] = {ROW(NULL, check_event, .words = "reportingComponent")};
 
 /* ---- events.k8s.io/v1: more is required, and little may change ---- */
 
@@ -148,14 +143,9 @@ static void check_same_reporter(const struct check *c)
     check_immutable_text(c->e, FIELD(NULL, "reportingController"), c->value, c->old);
 }
 
-static void check_strictly(const struct check *c)
-{
-    check_event(c->e, c->object, "reportingController");
-}
-
 /* Names of the stored version. */
 static const struct rule STRICT_RULES[] = {
-    CALL(NULL, check_strictly),
+    ROW(NULL, check_event, .words = "reportingController"),
     CHANGED("series", WITHIN(NULL, CALL(NULL, check_series))),
     ON_CREATE(REQUIRED("eventTime", ""), CALL("type", check_type),
               CHECK("firstTimestamp", check_unset), CHECK("lastTimestamp", check_unset),

@@ -7,17 +7,12 @@
 static void check_tolerations(struct field_errors *e, const struct field_path *p,
                               const cJSON *tolerations)
 {
-    static const char *const parts[] = {"key", "operator", "value", "effect"};
     struct names seen = {.arena = e->arena};
 
     validate_tolerations(e, p, tolerations);
     field_each(toleration, at, p, tolerations)
     {
-        cJSON *key = json_new_array(e->arena);
-
-        for (size_t k = 0; k < COUNT(parts); k++)
-            json_append(key, json_new_string(e->arena, json_str(json_get(toleration, parts[k]))));
-        if (!names_add(&seen, json_text(e->arena, key), toleration))
+        if (!names_add(&seen, toleration_key(e->arena, toleration), toleration))
             field_duplicate(e, at, toleration);
     }
 }

@@ -29,15 +29,8 @@ static void check_namespace(const struct check *c)
 
 #define SECRET_REF WITHIN("secretRef", GIVEN("name"), CALL("namespace", check_namespace))
 
-static void check_partition(struct field_errors *e, const struct field_path *p,
-                            const cJSON *partition)
-{
-    int64_t n;
-
-    /* 0 is none; the words of upstream leave it out. */
-    if (json_i64(partition, &n) && (n < 0 || n > 255))
-        field_invalid(e, p, partition, "must be between 1 and 255, inclusive");
-}
+/* 0 is none; the words of upstream leave it out. */
+#define PARTITION RANGE_ELSE("partition", 0, 255, "must be between 1 and 255, inclusive")
 
 /* ---- iscsi ---- */
 
@@ -235,12 +228,6 @@ static void check_options(struct field_errors *e, const struct field_path *p, co
     }
 }
 
-static void check_secret_namespace(const struct check *c)
-{
-    if (c->value)
-        check_namespace(c);
-}
-
 static void check_disk_uri(const struct check *c)
 {
     static const char *const managed[] = {
@@ -264,10 +251,8 @@ static const struct plugin {
     const struct rule *rows;
     size_t n;
 } PLUGINS[] = {
-    {"gcePersistentDisk", "persistentDisk",
-     ROWS_INSIDE(GIVEN("pdName"), CHECK("partition", check_partition))},
-    {"awsElasticBlockStore", NULL,
-     ROWS_INSIDE(GIVEN("volumeID"), CHECK("partition", check_partition))},
+    {"gcePersistentDisk", "persistentDisk", ROWS_INSIDE(GIVEN("pdName"), PARTITION)},
+    {"awsElasticBlockStore", NULL, ROWS_INSIDE(GIVEN("volumeID"), PARTITION)},
     {"iscsi", NULL,
      ROWS_INSIDE(CALL(NULL, check_portal_of_persistent), GIVEN("targetPortal"),
                  CALL("iqn", check_iqn), RANGE("lun", 0, 255), CALL("secretRef", check_chap_secret),
@@ -284,7 +269,7 @@ static const struct plugin {
     {"flexVolume", NULL, ROWS_INSIDE(GIVEN("driver"), CHECK("options", check_options))},
     {"azureFile", NULL,
      ROWS_INSIDE(ALL_GIVEN(NULL, "secretName", "shareName"),
-                 CALL("secretNamespace", check_secret_namespace))},
+                 WITHIN("secretNamespace", CALL(NULL, check_namespace)))},
     {"vsphereVolume", NULL, ROWS_INSIDE(GIVEN("volumePath"))},
     {"photonPersistentDisk", NULL, ROWS_INSIDE(GIVEN("pdID"))},
     {"portworxVolume", NULL, ROWS_INSIDE(GIVEN("volumeID"))},

@@ -90,18 +90,14 @@ static cJSON *without_seconds(struct arena *a, const cJSON *toleration)
     return copy;
 }
 
-static struct str toleration_key(struct arena *a, const cJSON *toleration)
+struct str toleration_key(struct arena *a, const cJSON *toleration)
 {
     static const char *const parts[] = {"key", "operator", "value", "effect"};
-    struct buf b = BUF_INIT(0);
+    cJSON *key = json_new_array(a);
 
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        buf_add(&b, json_str(json_get(toleration, parts[i])));
-        buf_char(&b, '\n');
-    }
-    struct str key = arena_str(a, buf_str(&b));
-    buf_fini(&b);
-    return key;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        json_append(key, json_new_string(a, json_str(json_get(toleration, parts[i]))));
+    return json_text(a, key);
 }
 
 static void check_tolerations(struct field_errors *e, const cJSON *now, const cJSON *before)

@@ -378,7 +378,7 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
 
 /* ---- conditions ---- */
 
-static void check_reason(struct field_errors *e, const struct field_path *p, struct str reason)
+void check_reason(struct field_errors *e, const struct field_path *p, struct str reason)
 {
     bool ok = is_made_of(reason, "_,:") && isalpha((unsigned char)reason.p[0]) &&
               !strchr(",:", reason.p[reason.n - 1]);
@@ -395,37 +395,4 @@ static void check_reason(struct field_errors *e, const struct field_path *p, str
             "'[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
     if (reason.n > 1024)
         field_too_long(e, p, 1024);
-}
-
-static void check_condition(struct field_errors *e, const struct field_path *p,
-                            const cJSON *condition)
-{
-    static const char *const states[] = {"False", "True", "Unknown", NULL};
-    struct str status = json_str(json_get(condition, "status"));
-    const cJSON *observed = json_get(condition, "observedGeneration");
-
-    check_rule(e, FIELD(p, "type"), NAME_QUALIFIED, json_str(json_get(condition, "type")));
-    if (!one_of(status, states))
-        field_not_supported(e, FIELD(p, "status"), status, states);
-    if (json_i64_at(condition, "observedGeneration", 0) < 0)
-        field_invalid(e, FIELD(p, "observedGeneration"), observed,
-                      "must be greater than or equal to zero");
-    if (!given(condition, "lastTransitionTime"))
-        field_required(e, FIELD(p, "lastTransitionTime"), "");
-    check_reason(e, FIELD(p, "reason"), json_str(json_get(condition, "reason")));
-    if (json_str(json_get(condition, "message")).n > 32 * 1024)
-        field_too_long(e, FIELD(p, "message"), 32 * 1024);
-}
-
-void validate_conditions(struct field_errors *e, const struct field_path *p,
-                         const cJSON *conditions)
-{
-    struct names types = {.arena = e->arena};
-
-    field_each(condition, at, p, conditions)
-    {
-        if (!names_add(&types, json_str(json_get(condition, "type")), condition))
-            field_duplicate(e, FIELD(at, "type"), json_get(condition, "type"));
-        check_condition(e, at, condition);
-    }
 }

@@ -130,9 +130,7 @@ void check_immutable_text(struct field_errors *e, const struct field_path *p, co
 /* Of a requirement at p: whether its operator takes as many values. */
 void check_selector_values(struct field_errors *e, const struct field_path *p, struct str op,
                            const cJSON *values);
-/* metav1.Conditions. */
-void validate_conditions(struct field_errors *e, const struct field_path *p,
-                         const cJSON *conditions);
+void check_reason(struct field_errors *e, const struct field_path *p, struct str reason);
 bool same_at(const cJSON *a, const cJSON *b, const char *path);
 /* Whether a string of object has this value. */
 bool text_is(const cJSON *object, const char *path, const char *text);

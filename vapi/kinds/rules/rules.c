@@ -336,3 +336,15 @@ RULE_FUNCTION(fixed_else_forbidden)
     if (c->before && !same_value(c->value, c->old))
         field_forbidden(c->e, c->at, r->words);
 }
+
+/* ---- common parts ---- */
+
+const struct rule CONDITION[7] = {
+    ONCE("type"),
+    NAME_ALWAYS("type", QUALIFIED),
+    ENUM_ALWAYS("status", NAMES("False", "True", "Unknown")),
+    AT_LEAST("observedGeneration", 0, "must be greater than or equal to zero"),
+    REQUIRED("lastTransitionTime", ""),
+    CHECK_STR("reason", check_reason),
+    MAX_LENGTH("message", 32 * 1024),
+};

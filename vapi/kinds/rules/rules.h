@@ -150,7 +150,7 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 
 #define LABELS(path)         CHECK_ALWAYS(path, validate_labels)
 #define LABEL_SELECTOR(path) CHECK_ALWAYS(path, validate_label_selector)
-#define CONDITIONS(path)     CHECK_ALWAYS(path, validate_conditions)
+#define CONDITIONS(path)     EACH(path, ALL(CONDITION)) /* metav1.Conditions */
 #define DRIVER_NAME(path)    CHECK_STR(path, check_driver_name)
 
 /* Rows about a member that is there; about each item of a list; of a create or an update only. */
@@ -188,8 +188,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CHECK(path, function) RULE(path, call_value, .call_value = (function))
 #define CHECK_ALWAYS(path, function)                                                               \
     RULE(path, call_always, .call_value = (function)) /* absent: NULL */
-#define TEST(path, function)      RULE(path, test_value, .test_value = (function)) /* absent: NULL */
-#define CHECK_STR(path, function) RULE(path, call_str, .call_str = (function))     /* absent: "" */
+#define TEST(path, function)      RULE(path, test_value, .test_value = (function))
+#define CHECK_STR(path, function) RULE(path, call_str, .call_str = (function)) /* absent: "" */
 #define TEST_STR(path, function)  RULE(path, test_str, .test_str = (function))
 
 /* Required; then the function. */
@@ -198,6 +198,7 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CHECK_EACH(path, function)     EACH(path, CHECK_ALWAYS(NULL, function))
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
 
+extern const struct rule CONDITION[7];
 rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_invalid,
     rule_not_blank, rule_enum, rule_each_enum_list, rule_name, rule_nonnegatives, rule_range,
     rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
