@@ -53,7 +53,7 @@ static void check_resources(struct field_errors *e, const struct field_path *p, 
                       "if '*' is present, must not specify other resources without subresources");
 }
 
-static const struct rule ADMISSION_RULE[] = {
+const struct rule ADMISSION_RULE[10] = {
     SOME("operations", ""),
     STAR_ALONE("operations", "operations"),
     EACH_ENUM("operations", ENUM_OPERATION_TYPE),
@@ -65,11 +65,6 @@ static const struct rule ADMISSION_RULE[] = {
     CHECK_ALWAYS("resources", check_resources),
     ENUM_IF_GIVEN("scope", ENUM_SCOPE_TYPE),
 };
-
-void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule)
-{
-    rules_check_value(e, p, rule, NULL, ADMISSION_RULE, COUNT(ADMISSION_RULE));
-}
 
 /* ---- conditions ---- */
 

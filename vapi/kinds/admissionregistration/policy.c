@@ -38,7 +38,7 @@ static void check_operations(const struct check *c)
 
 static const struct rule NAMED_RULE[] = {
     EACH("resourceNames", NAME_ALWAYS(NULL, PATH_SEGMENT), ONCE(NULL)),
-    CHECK(NULL, validate_admission_rule),
+    ALL(ADMISSION_RULE),
 };
 
 static const struct rule MATCH_RULES[] = {

@@ -11,7 +11,7 @@ void policy_binding_defaults(struct arena *a, cJSON *binding);
 /* Of a policy: what it matches; then, of a mutating one, that this can be changed; conditions. */
 extern const struct rule POLICY_MATCH[4], MUTABLE_MATCH[1], POLICY_CONDITIONS[2];
 extern const struct rule POLICY_BINDING[3];
-void validate_admission_rule(struct field_errors *e, const struct field_path *p, const cJSON *rule);
+extern const struct rule ADMISSION_RULE[10];
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
 void cell_param_kind(const struct row *r, const struct column *c);

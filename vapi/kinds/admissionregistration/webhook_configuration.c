@@ -260,7 +260,7 @@ static void check_conditions(const struct check *c)
 
 static const struct rule HOOK[] = {
     CHECK_STR("name", check_full_name),
-    CHECK_EACH("rules", validate_admission_rule),
+    EACH("rules", ALL(ADMISSION_RULE)),
     ENUM_IF_GIVEN("failurePolicy", ENUM_FAILURE_POLICY_TYPE),
     ENUM_IF_GIVEN("matchPolicy", ENUM_MATCH_POLICY_TYPE),
     CALL("sideEffects", check_side_effects),

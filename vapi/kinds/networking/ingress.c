@@ -53,6 +53,8 @@ static void check_service(struct field_errors *e, const struct field_path *p, co
         field_required(e, p, "port name or number is required");
 }
 
+static const struct rule RESOURCE_BACKEND[] = {WITHIN("resource", TYPED_REFERENCE)};
+
 static void check_backend(struct field_errors *e, const struct field_path *p, const cJSON *backend)
 {
     const cJSON *resource = given(backend, "resource"), *service = given(backend, "service");
@@ -60,7 +62,7 @@ static void check_backend(struct field_errors *e, const struct field_path *p, co
     if (resource && service)
         field_invalid_str(e, p, STR(""), "cannot set both resource and service backends");
     else if (resource)
-        check_typed_reference(e, FIELD(p, "resource"), resource);
+        rules_check_value(e, p, backend, NULL, RESOURCE_BACKEND, COUNT(RESOURCE_BACKEND));
     else if (service)
         check_service(e, p, service);
     else

@@ -9,7 +9,7 @@ static const struct rule CLASS_RULES[] = {
     FIXED_TEXT("spec.controller"),
     MAX_LENGTH("spec.controller", 250),
     TEST_STR("spec.controller", check_domain_prefixed_path),
-    WITHIN("spec.parameters", CHECK(NULL, check_typed_reference), REQUIRED("scope", ""),
+    WITHIN("spec.parameters", TYPED_REFERENCE, REQUIRED("scope", ""),
            ENUM_IF_GIVEN("scope", NAMES("Cluster", "Namespace")),
            WHEN(NULL, "scope", "Cluster",
                 FORBIDDEN("namespace", "`parameters.scope` is set to 'Cluster'")),

@@ -4,4 +4,6 @@
 
 #include "../rules/kind.h"
 
-void check_typed_reference(struct field_errors *e, const struct field_path *p, const cJSON *ref);
+#define TYPED_REFERENCE                                                                            \
+    NAME_IF_GIVEN("apiGroup", DNS1123_SUBDOMAIN), NAME("kind", PATH_SEGMENT),                      \
+        NAME("name", PATH_SEGMENT)

@@ -28,7 +28,7 @@ void validate_volumes(struct field_errors *e, const struct field_path *p, const 
         .path = (name)                                                                             \
     }
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
-void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source);
+extern const struct rule NFS[2];
 /* p is where the source is, name the volume's. */
 void validate_legacy_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
                             const cJSON *source, bool persistent, struct str name);

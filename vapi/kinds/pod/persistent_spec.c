@@ -14,7 +14,7 @@ static const struct rule SOURCES[] = {
     LEGACY("awsElasticBlockStore"),
     LEGACY("glusterfs"),
     LEGACY("flocker"),
-    CHECK("nfs", validate_nfs),
+    WITHIN("nfs", ALL(NFS)),
     LEGACY("rbd"),
     LEGACY("quobyte"),
     LEGACY("cephfs"),

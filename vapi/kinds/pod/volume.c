@@ -27,15 +27,10 @@ static void check_absolute(struct field_errors *e, const struct field_path *p, s
         field_invalid_str(e, p, path, "must be an absolute path");
 }
 
-static const struct rule NFS[] = {
+const struct rule NFS[2] = {
     ALL_GIVEN(NULL, "server", "path"),
     CHECK_STR("path", check_absolute),
 };
-
-void validate_nfs(struct field_errors *e, const struct field_path *p, const cJSON *source)
-{
-    rules_check_value(e, p, source, NULL, NFS, COUNT(NFS));
-}
 
 static void check_csi_secret(struct field_errors *e, const struct field_path *p, const cJSON *csi)
 {
@@ -187,7 +182,7 @@ static const struct rule SOURCES[] = {
     LEGACY("gcePersistentDisk"),
     LEGACY("awsElasticBlockStore"),
     WITHIN("secret", KEYS("secretName")),
-    CHECK("nfs", validate_nfs),
+    WITHIN("nfs", ALL(NFS)),
     LEGACY("iscsi"),
     LEGACY("glusterfs"),
     LEGACY("flocker"),

@@ -66,13 +66,8 @@ void check_pool_name(struct field_errors *e, const struct field_path *p, struct 
 
 /* ---- what requests, classes and claims share ---- */
 
-static const struct rule SELECTORS[] = {EACH_OF_AT_MOST(
-    NULL, MAX_SELECTORS, REQUIRED("cel", ""), MAX_LENGTH("cel.expression", MAX_EXPRESSION))};
-
-void check_device_selectors(const struct check *c)
-{
-    rules_check(c, SELECTORS, COUNT(SELECTORS));
-}
+const struct rule DEVICE_SELECTORS[1] = {EACH_OF_AT_MOST(
+    "selectors", MAX_SELECTORS, REQUIRED("cel", ""), MAX_LENGTH("cel.expression", MAX_EXPRESSION))};
 
 /* Any JSON object. */
 void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value)
@@ -85,15 +80,10 @@ void check_raw_object(struct field_errors *e, const struct field_path *p, const 
         field_too_long(e, p, MAX_PARAMETERS);
 }
 
-static const struct rule CONFIG[] = {
+const struct rule DEVICE_CONFIG[2] = {
     REQUIRED("opaque", ""),
     WITHIN("opaque", DRIVER_NAME("driver"), CHECK_ALWAYS("parameters", check_raw_object)),
 };
-
-void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config)
-{
-    rules_check_value(e, p, config, NULL, CONFIG, COUNT(CONFIG));
-}
 
 static void check_no_value(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
@@ -123,7 +113,7 @@ static void check_mode(const struct check *c)
 
 static const struct rule EXACT[] = {
     NAME("deviceClassName", DNS1123_SUBDOMAIN),
-    CALL("selectors", check_device_selectors),
+    ALL(DEVICE_SELECTORS),
     CALL(NULL, check_mode),
     EACH_OF_AT_MOST("tolerations", MAX_TOLERATIONS, NAME_IF_SET("key", QUALIFIED),
                     WHEN(NULL, "operator", "Exists", CHECK("value", check_no_value)),
@@ -227,7 +217,7 @@ static const struct rule CLAIM_DEVICES[] = {
                     CALL(NULL, check_ways)),
     UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, "name"),
     EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(REQUEST_REFS), CALL(NULL, check_attribute)),
-    EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(REQUEST_REFS), CHECK(NULL, check_device_config)),
+    EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(REQUEST_REFS), ALL(DEVICE_CONFIG)),
 };
 
 void check_claim_devices(struct field_errors *e, const struct field_path *p, const cJSON *devices)

@@ -11,8 +11,7 @@ void check_device_key(struct field_errors *e, const struct field_path *p, struct
 void check_pool_name(struct field_errors *e, const struct field_path *p, struct str name);
 /* Any JSON object. */
 void check_raw_object(struct field_errors *e, const struct field_path *p, const cJSON *value);
-void check_device_selectors(const struct check *c);
-void check_device_config(struct field_errors *e, const struct field_path *p, const cJSON *config);
+extern const struct rule DEVICE_SELECTORS[1], DEVICE_CONFIG[2];
 extern const struct rule BINDING_CONDITIONS[4]; /* of a device */
 
 /* ---- requests of a claim ---- */

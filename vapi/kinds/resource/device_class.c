@@ -12,8 +12,8 @@ static void check_extended_name(struct field_errors *e, const struct field_path 
 }
 
 static const struct rule CLASS_RULES[] = {
-    CALL("spec.selectors", check_device_selectors),
-    EACH_OF_AT_MOST("spec.config", MAX_CONFIG, CHECK(NULL, check_device_config)),
+    INSIDE("spec", ALL(DEVICE_SELECTORS)),
+    EACH_OF_AT_MOST("spec.config", MAX_CONFIG, ALL(DEVICE_CONFIG)),
     CHECK("spec.extendedResourceName", check_extended_name),
 };
 

@@ -66,7 +66,7 @@ static const struct rule RESULT[] = {
 static const struct rule ALLOCATION[] = {
     EACH_OF_AT_MOST("devices.results", MAX_REQUESTS, ALL(RESULT)),
     EACH_OF_AT_MOST("devices.config", 2 * MAX_CONFIG, ENUM("source", ENUM_ALLOCATION_CONFIG_SOURCE),
-                    ALL(REQUEST_REFS), CHECK(NULL, check_device_config)),
+                    ALL(REQUEST_REFS), ALL(DEVICE_CONFIG)),
     CHECK("nodeSelector", validate_node_selector),
 };
 
