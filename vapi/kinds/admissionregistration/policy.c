@@ -91,22 +91,6 @@ static void check_param_kind(struct field_errors *e, const struct field_path *p,
                                  "may have mixed case, but should otherwise match: %s", why);
 }
 
-static void check_one_reference(const struct check *c)
-{
-    bool name = json_str(json_get(c->value, "name")).n, selector = given(c->value, "selector");
-
-    if (selector && name)
-        field_forbidden(c->e, FIELD(c->at, "selector"), TWO_REFERENCES);
-    if (!selector && !name)
-        field_required(c->e, c->at, "one of name or selector must be specified");
-}
-
-static void check_name_alone(const struct check *c)
-{
-    if (json_str(json_get(c->value, "name")).n && given(c->value, "selector"))
-        field_forbidden(c->e, FIELD(c->at, "name"), TWO_REFERENCES);
-}
-
 /* ---- expressions ---- */
 
 static bool is_identifier(struct str s)
@@ -166,8 +150,13 @@ const struct rule POLICY_CONDITIONS[2] = {
 };
 const struct rule POLICY_BINDING[3] = {
     NAME("spec.policyName", DNS1123_SUBDOMAIN),
-    WITHIN("spec.paramRef", NAME_IF_SET("name", PATH_SEGMENT), CALL(NULL, check_name_alone),
-           LABEL_SELECTOR("selector"), CALL(NULL, check_one_reference),
+    WITHIN("spec.paramRef", NAME_IF_SET("name", PATH_SEGMENT),
+           WHEN_GIVEN(NULL, "selector", FORBIDDEN("name", TWO_REFERENCES)),
+           LABEL_SELECTOR("selector"),
+           WHEN_GIVEN(NULL, "name", FORBIDDEN("selector", TWO_REFERENCES)),
+           UNLESS_GIVEN(NULL, "name",
+                        UNLESS_GIVEN(NULL, "selector",
+                                     MISSING(NULL, "one of name or selector must be specified"))),
            ENUM("parameterNotFoundAction", NAMES("Deny", "Allow"))),
     WITHIN("spec.matchResources", ALL(MATCH_RULES)),
 };

@@ -57,14 +57,6 @@ static const struct rule LOCAL[] = {
     CHECK("insecureSkipTLSVerify", check_secure),
 };
 
-static void check_place(const struct check *c)
-{
-    if (given(c->value, "service"))
-        rules_check(c, REMOTE, COUNT(REMOTE));
-    else
-        rules_check(c, LOCAL, COUNT(LOCAL));
-}
-
 static void check_service_name(const struct check *c)
 {
     struct arena *a = c->e->arena;
@@ -105,7 +97,8 @@ static const struct rule SERVICE_RULES[] = {
     NAME_ALWAYS("spec.version", DNS1035_LABEL),
     ROW("spec.groupPriorityMinimum", check_priority, .high = 20000),
     ROW("spec.versionPriority", check_priority, .high = 1000),
-    CALL("spec", check_place),
+    WHEN_GIVEN("spec", "service", ALL(REMOTE)),
+    UNLESS_GIVEN("spec", "service", ALL(LOCAL)),
 };
 
 static const struct rule STATUS_RULES[] = {

@@ -236,13 +236,6 @@ static void check_mode(const struct check *c)
         rules_check(c, NOT_INDEXED, COUNT(NOT_INDEXED));
 }
 
-static void check_failed_indexes(const struct check *c)
-{
-    if (json_get(c->value, "maxFailedIndexes") && !json_get(c->value, "backoffLimitPerIndex"))
-        field_required(c->e, FIELD(c->at, "backoffLimitPerIndex"),
-                       "when maxFailedIndexes is specified");
-}
-
 static void check_template(const struct check *c)
 {
     AT(template_, c->at, "template");
@@ -254,7 +247,8 @@ static void check_template(const struct check *c)
 static const struct rule SPEC_RULES[] = {
     NONNEGATIVES(NULL, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
                  "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"),
-    CALL(NULL, check_failed_indexes),
+    WHEN_GIVEN(NULL, "maxFailedIndexes",
+               REQUIRED("backoffLimitPerIndex", "when maxFailedIndexes is specified")),
     CHECK("managedBy", check_managed_by),
     ENUM_IF_GIVEN("completionMode", NAMES("NonIndexed", "Indexed")),
     CALL(NULL, check_mode),

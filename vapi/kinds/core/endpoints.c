@@ -13,15 +13,9 @@ static const struct rule ADDRESS[] = {
     CHECK_STR("ip", check_endpoint_ip),
 };
 
-static void check_some(const struct check *c)
-{
-    if (!json_count(json_get(c->value, "addresses")) &&
-        !json_count(json_get(c->value, "notReadyAddresses")))
-        field_required(c->e, c->at, "must specify `addresses` or `notReadyAddresses`");
-}
-
 static const struct rule SUBSET[] = {
-    CALL(NULL, check_some),
+    SOME_OF(NULL, "must specify `addresses` or `notReadyAddresses`", "addresses",
+            "notReadyAddresses"),
     EACH("addresses", ALL(ADDRESS)),
     EACH("notReadyAddresses", ALL(ADDRESS)),
     EACH("ports", CALL("name", check_named_port), PORT("port"), ENUM("protocol", ENUM_PROTOCOL),

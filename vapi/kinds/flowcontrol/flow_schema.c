@@ -114,9 +114,11 @@ static void check_url_rule(struct field_errors *e, const struct field_path *p, c
     }
 }
 
-static void check_namespaces(struct field_errors *e, const struct field_path *p, const cJSON *rule)
+static void check_namespaces(const struct check *c)
 {
-    const cJSON *list = json_get(rule, "namespaces");
+    const cJSON *rule = c->value, *list = json_get(rule, "namespaces");
+    struct field_errors *e = c->e;
+    AT(p, c->at, "namespaces");
     const char *messages[NAME_MESSAGES_MAX];
 
     if (!json_count(list) && !json_true(json_get(rule, "clusterScope"))) {
@@ -137,19 +139,6 @@ static void check_namespaces(struct field_errors *e, const struct field_path *p,
                                  "%s",
                                  messages[k]);
     }
-}
-
-static void check_rule_namespaces(const struct check *c)
-{
-    check_namespaces(c->e, FIELD(c->at, "namespaces"), c->value);
-}
-
-static void check_some_rule(const struct check *c)
-{
-    if (!json_count(json_get(c->value, "resourceRules")) &&
-        !json_count(json_get(c->value, "nonResourceRules")))
-        field_required(c->e, c->at,
-                       "at least one of resourceRules and nonResourceRules has to be non-empty");
 }
 
 /* ---- FlowSchema ---- */
@@ -182,12 +171,14 @@ static const struct rule SCHEMA_RULES[] = {
     NAME_IF_SET("spec.priorityLevelConfiguration.name", DNS1123_SUBDOMAIN),
     GIVEN_ELSE("spec.priorityLevelConfiguration.name", "must reference a priority level"),
     EACH("spec.rules", SOME("subjects", "subjects must contain at least one value"),
-         EACH("subjects", ALL(SUBJECT)), CALL(NULL, check_some_rule),
+         EACH("subjects", ALL(SUBJECT)),
+         SOME_OF(NULL, "at least one of resourceRules and nonResourceRules has to be non-empty",
+                 "resourceRules", "nonResourceRules"),
          EACH("resourceRules", CHECK_ALWAYS("verbs", check_verbs),
               SOME("apiGroups", "resource rules must supply at least one api group"),
               STAR_ALONE("apiGroups", "api groups"),
               SOME("resources", "resource rules must supply at least one resource"),
-              STAR_ALONE("resources", "resources"), CALL(NULL, check_rule_namespaces)),
+              STAR_ALONE("resources", "resources"), CALL(NULL, check_namespaces)),
          CHECK_EACH("nonResourceRules", check_url_rule)),
     ALL(FLOW_STATUS_RULES),
 };

@@ -223,14 +223,8 @@ static void check_common(struct pod_check *c, const struct field_path *p, const 
 
 #define RULES_NEED_POLICY "must specify restartPolicy when restart rules are used"
 
-static void check_has_policy(const struct check *c)
-{
-    if (!c->value && json_count(json_get(c->object, "restartPolicyRules")))
-        field_required(c->e, c->at, RULES_NEED_POLICY);
-}
-
 static const struct rule RESTART_RULES[] = {
-    CALL("restartPolicy", check_has_policy),
+    WHEN_GIVEN(NULL, "restartPolicyRules", REQUIRED("restartPolicy", RULES_NEED_POLICY)),
     ENUM_IF_GIVEN("restartPolicy", ENUM_RESTART_POLICY),
     MAX_ITEMS("restartPolicyRules", 20),
     EACH("restartPolicyRules", ENUM_ALWAYS("action", NAMES("Restart", "RestartAllContainers")),

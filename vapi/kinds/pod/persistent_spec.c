@@ -102,20 +102,14 @@ static void check_recycled(const struct check *c)
                         "may not be 'recycle' for a hostPath mount of '/'");
 }
 
-static void check_attributes_class(const struct check *c)
-{
-    if (given(c->value, "volumeAttributesClassName") && !json_get(c->value, "csi"))
-        field_required(c->e, FIELD(c->at, "csi"),
-                       "has to be specified when using volumeAttributesClassName");
-}
-
 /* context of these and the tables below: the name of the volume. */
 #define MODES  SOME("accessModes", ""), CHECK("accessModes", check_access_modes)
 #define ORIGIN CALL(NULL, check_source), CALL(NULL, check_recycled)
 #define ATTRIBUTES_CLASS                                                                           \
     WITHIN("volumeAttributesClassName",                                                            \
            NAME_SAID(NULL, DNS1123_SUBDOMAIN, "an empty string is disallowed")),                   \
-        CALL(NULL, check_attributes_class)
+        WHEN_GIVEN(NULL, "volumeAttributesClassName",                                              \
+                   REQUIRED("csi", "has to be specified when using volumeAttributesClassName"))
 
 static const struct rule SPEC_RULES[] = {
     MODES,

@@ -2,14 +2,10 @@
 /* PodDisruptionBudgets. Source: pkg/apis/policy/validation. */
 #include "../rules/kind.h"
 
-static void check_one(const struct check *c)
-{
-    if (given(c->value, "minAvailable") && given(c->value, "maxUnavailable"))
-        field_invalid(c->e, c->at, c->value, "minAvailable and maxUnavailable cannot be both set");
-}
-
 static const struct rule BUDGET_RULES[] = {
-    CALL("spec", check_one),
+    WHEN_GIVEN("spec", "minAvailable",
+               WHEN_GIVEN(NULL, "maxUnavailable",
+                          INVALID(NULL, "minAvailable and maxUnavailable cannot be both set"))),
     INT_OR_PERCENT("spec.minAvailable"),
     AT_MOST_100_PERCENT("spec.minAvailable"),
     INT_OR_PERCENT("spec.maxUnavailable"),

@@ -17,22 +17,15 @@ static void check_urls(const struct check *c)
                       "rules cannot apply to both regular resources and non-resource URLs");
 }
 
-static const struct rule RESOURCES[] = {
-    SOME("apiGroups", "resource rules must supply at least one api group"),
-    SOME("resources", "resource rules must supply at least one resource"),
-};
-
-static void check_resources(const struct check *c)
-{
-    if (!json_count(json_get(c->value, "nonResourceURLs")))
-        rules_check(c, RESOURCES, COUNT(RESOURCES));
-}
-
+#define OF_RESOURCES                                                                               \
+    UNLESS_GIVEN(NULL, "nonResourceURLs",                                                          \
+                 SOME("apiGroups", "resource rules must supply at least one api group"),           \
+                 SOME("resources", "resource rules must supply at least one resource"))
 #define VERBS_OF_RULE SOME("verbs", "verbs must contain at least one value")
 static const struct rule ROLE_RULES[] = {
     EACH("rules", VERBS_OF_RULE,
          INVALID("nonResourceURLs", "namespaced rules cannot apply to non-resource URLs"),
-         CALL(NULL, check_urls), CALL(NULL, check_resources))};
+         CALL(NULL, check_urls), OF_RESOURCES)};
 
 static void check_selector(struct field_errors *e, const struct field_path *p,
                            const cJSON *selector)
@@ -45,7 +38,7 @@ static void check_selector(struct field_errors *e, const struct field_path *p,
 }
 
 static const struct rule CLUSTER_ROLE_RULES[] = {
-    EACH("rules", VERBS_OF_RULE, CALL(NULL, check_urls), CALL(NULL, check_resources)),
+    EACH("rules", VERBS_OF_RULE, CALL(NULL, check_urls), OF_RESOURCES),
     WITHIN("aggregationRule",
            SOME("clusterRoleSelectors",
                 "at least one clusterRoleSelector required if aggregationRule is non-nil"),

@@ -73,6 +73,18 @@ RULE_FUNCTION(when)
         rules_check(c, r->rows, r->n);
 }
 
+RULE_FUNCTION(when_given)
+{
+    if (given(c->value, r->other))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(unless_given)
+{
+    if (!given(c->value, r->other))
+        rules_check(c, r->rows, r->n);
+}
+
 RULE_FUNCTION(on_create)
 {
     if (!c->before)
@@ -136,6 +148,11 @@ RULE_FUNCTION(required)
         field_required(c->e, c->at, r->words);
 }
 
+RULE_FUNCTION(missing)
+{
+    field_required(c->e, c->at, r->words);
+}
+
 RULE_FUNCTION(given)
 {
     if (!json_str(c->value).n)
@@ -152,6 +169,15 @@ RULE_FUNCTION(some)
 {
     if (!json_count(c->value))
         field_required(c->e, c->at, r->words);
+}
+
+RULE_FUNCTION(some_of)
+{
+    for (const char *const *name = r->values; *name; name++) {
+        if (json_count(json_get(c->value, *name)))
+            return;
+    }
+    field_required(c->e, c->at, r->words);
 }
 
 RULE_FUNCTION(forbidden)

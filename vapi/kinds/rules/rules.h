@@ -70,15 +70,18 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
     .rows = (const struct rule[]){__VA_ARGS__},                                                    \
     .n = sizeof((const struct rule[]){__VA_ARGS__}) / sizeof(struct rule)
 
-/* Something must be there; words may be "". */
-#define REQUIRED(path, words_)   RULE(path, required, .words = (words_))             /* any value */
+/* Something must be there; words may be "". MISSING: in rows of a condition. */
+#define REQUIRED(path, words_)   RULE(path, required, .words = (words_)) /* any value */
+#define MISSING(path, words_)    RULE(path, missing, .words = (words_))
 #define ALL_GIVEN(path, ...)     RULE(path, all_given, .values = NAMES(__VA_ARGS__)) /* members */
 #define GIVEN(path)              RULE(path, given, .words = "") /* a string, not empty */
 #define GIVEN_ELSE(path, words_) RULE(path, given, .words = (words_))
 #define SOME(path, words_)       RULE(path, some, .words = (words_)) /* items or members */
-#define FORBIDDEN(path, words_)  RULE(path, forbidden, .words = (words_))
-#define INVALID(path, words_)    RULE(path, invalid, .words = (words_))   /* whatever it is */
-#define NOT_BLANK(path, words_)  RULE(path, not_blank, .words = (words_)) /* more than space */
+#define SOME_OF(path, words_, ...)                                                                 \
+    RULE(path, some_of, .words = (words_), .values = NAMES(__VA_ARGS__)) /* in one of the members */
+#define FORBIDDEN(path, words_) RULE(path, forbidden, .words = (words_))
+#define INVALID(path, words_)   RULE(path, invalid, .words = (words_))   /* whatever it is */
+#define NOT_BLANK(path, words_) RULE(path, not_blank, .words = (words_)) /* more than space */
 
 /* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
  * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. _GIVEN: required, and
@@ -165,6 +168,11 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* When a member of the value is this string. */
 #define WHEN(path, member, is_, ...)                                                               \
     RULE(path, when, .other = (member), .words = (is_), ROWS_INSIDE(__VA_ARGS__))
+/* When a member of the value is there, or is not. */
+#define WHEN_GIVEN(path, member, ...)                                                              \
+    RULE(path, when_given, .other = (member), ROWS_INSIDE(__VA_ARGS__))
+#define UNLESS_GIVEN(path, member, ...)                                                            \
+    RULE(path, unless_given, .other = (member), ROWS_INSIDE(__VA_ARGS__))
 #define ON_CREATE(...) RULE(NULL, on_create, ROWS_INSIDE(__VA_ARGS__))
 #define ON_UPDATE(...) RULE(NULL, on_update, ROWS_INSIDE(__VA_ARGS__))
 /* Of a create, or of an update that changes the value: what was accepted once stays so. */
@@ -199,11 +207,12 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
 
 extern const struct rule CONDITION[7];
-rule_cb rule_required, rule_given, rule_all_given, rule_some, rule_forbidden, rule_invalid,
-    rule_not_blank, rule_enum, rule_each_enum_list, rule_name, rule_nonnegatives, rule_range,
-    rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
-    rule_max_items, rule_star_alone, rule_fixed, rule_all_fixed, rule_fixed_text,
-    rule_fixed_else_forbidden, rule_fixed_once_set, rule_within, rule_inside, rule_each,
-    rule_each_of_at_most, rule_when, rule_on_create, rule_on_update, rule_changed, rule_unique,
-    rule_unique_of_at_most, rule_once, rule_call, rule_call_value, rule_call_always,
-    rule_test_value, rule_call_str, rule_test_str, rule_given_str;
+rule_cb rule_required, rule_missing, rule_given, rule_all_given, rule_some, rule_some_of,
+    rule_forbidden, rule_invalid, rule_not_blank, rule_enum, rule_each_enum_list, rule_name,
+    rule_nonnegatives, rule_range, rule_range_else, rule_all_at_most, rule_at_most,
+    rule_not_decreased, rule_max_length, rule_max_items, rule_star_alone, rule_fixed,
+    rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden, rule_fixed_once_set, rule_within,
+    rule_inside, rule_each, rule_each_of_at_most, rule_when, rule_when_given, rule_unless_given,
+    rule_on_create, rule_on_update, rule_changed, rule_unique, rule_unique_of_at_most, rule_once,
+    rule_call, rule_call_value, rule_call_always, rule_test_value, rule_call_str, rule_test_str,
+    rule_given_str;

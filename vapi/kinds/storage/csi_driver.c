@@ -47,13 +47,6 @@ static void check_audience(const struct check *c)
     }
 }
 
-static void check_token_source(const struct check *c)
-{
-    if (c->value && !json_count(json_path(c->object, "spec.tokenRequests")))
-        field_invalid(c->e, c->at, c->value,
-                      "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
-}
-
 static void check_kept(const struct check *c)
 {
     check_immutable(c->e, FIELD(c->at, "attachedRequired"), json_get(c->value, "attachRequired"),
@@ -66,7 +59,9 @@ static const struct rule DRIVER_RULES[] = {
     EACH_ENUM_LIST("spec.volumeLifecycleModes", NAMES("Persistent", "Ephemeral")),
     AT_LEAST("spec.nodeAllocatableUpdatePeriodSeconds", 10,
              "must be greater than or equal to 10 seconds"),
-    CALL("spec.serviceAccountTokenInSecrets", check_token_source),
+    UNLESS_GIVEN("spec", "tokenRequests",
+                 INVALID("serviceAccountTokenInSecrets",
+                         "serviceAccountTokenInSecrets is set but no tokenRequests are specified")),
     ON_UPDATE(CALL("spec", check_kept), FIXED("spec.volumeLifecycleModes")),
 };
 
