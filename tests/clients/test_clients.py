@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each client runs its scenario against kube-apiserver, then against a virtual cluster, and must see the same."""
+import os
+import subprocess
+
+import pytest
+
+from testenv.wait import PATIENCE, crowd
+
+from compare import steps, verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT = 600  # seconds, of a whole scenario
+WAIT = 60      # seconds, of whatever a step waits for
+
+# client -> its command, of what build.sh made
+COMMANDS = {
+    "kubernetes": lambda built: [built("python"), os.path.join(HERE, "python", "client.py")],
+    "kr8s": lambda built: [built("python"), os.path.join(HERE, "python", "kr8s_client.py")],
+    "kopf": lambda built: [built("python"), os.path.join(HERE, "python", "kopf_operator.py")],
+}
+# Enough history for a scenario's own watches, and not for one from the first revision.
+CONFIG = {"store": {"historyEvents": 256}}
+
+
+def play(argv, kubeconfig, client, directory):
+    """The steps a scenario printed; its complaints are kept beside."""
+    os.makedirs(directory, exist_ok=True)
+    env = {**os.environ, "KUBECONFIG": kubeconfig, "CLIENT_NAMESPACE": f"clients-{client}", "HOME": directory,
+           "CLIENT_WAIT": str(WAIT * PATIENCE * crowd()), "NO_PROXY": "*", "no_proxy": "*", "PYTHONDONTWRITEBYTECODE": "1"}
+    with open(os.path.join(directory, "stderr"), "w+", encoding="utf-8") as err:
+        r = subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=err, text=True, timeout=TIMEOUT * PATIENCE * crowd(), check=False)
+        with open(os.path.join(directory, "stdout"), "w", encoding="utf-8") as out:
+            out.write(r.stdout)
+        err.seek(0)
+        assert r.returncode == 0, f"{client} ended with {r.returncode}:\n{err.read()[-4000:]}"
+    return steps(r.stdout)
+
+
+@pytest.mark.parametrize("client", COMMANDS)
+def test_sees_the_same(client, built, host, tenant, workdir):
+    argv = COMMANDS[client](built)
+    host.clear_log()
+    host.write_log("one\ntwo")
+    seen = {}
+    seen["real"] = play(argv, host.kubeconfig, client, os.path.join(workdir, client, "real"))
+    seen["ours"] = play(argv, tenant(client, CONFIG).kubeconfig, client, os.path.join(workdir, client, "ours"))
+    findings = verdict(client, seen["real"], seen["ours"])
+    assert not findings, "\n".join(findings)
