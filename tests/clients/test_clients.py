@@ -18,6 +18,7 @@ COMMANDS = {
     "kubernetes": lambda built: [built("python"), os.path.join(HERE, "python", "client.py")],
     "kr8s": lambda built: [built("python"), os.path.join(HERE, "python", "kr8s_client.py")],
     "kopf": lambda built: [built("python"), os.path.join(HERE, "python", "kopf_operator.py")],
+    "client-node": lambda built: ["node", os.path.join(built("node"), "client.mjs")],
 }
 # Enough history for a scenario's own watches, and not for one from the first revision.
 CONFIG = {"store": {"historyEvents": 256}}
