@@ -2,9 +2,11 @@
 """Each client runs its scenario against kube-apiserver, then against a virtual cluster, and must see the same."""
 import os
 import subprocess
+import sys
 
 import pytest
 
+from testenv import binaries
 from testenv.wait import PATIENCE, crowd
 
 from compare import steps, verdict
@@ -19,6 +21,8 @@ COMMANDS = {
     "kr8s": lambda built: [built("python"), os.path.join(HERE, "python", "kr8s_client.py")],
     "kopf": lambda built: [built("python"), os.path.join(HERE, "python", "kopf_operator.py")],
     "client-node": lambda built: ["node", os.path.join(built("node"), "client.mjs")],
+    "helm3": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.client_program("helm3")],
+    "helm4": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.host_program("helm")],
 }
 # Enough history for a scenario's own watches, and not for one from the first revision.
 CONFIG = {"store": {"historyEvents": 256}}

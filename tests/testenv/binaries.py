@@ -29,12 +29,21 @@ def _names(option):
 
 def node_program(name):
     """A program of a real node: `name` as build-host.sh has it, less its version."""
-    return host_program(next(n for n in _names("--node") if n == name or n.rpartition("-")[0] == name))
+    return _listed_program("--node", name)
 
 
 def bench_program(name):
-    """A program that only tests/bench compares with."""
-    return host_program(next(n for n in _names("--bench") if n.rpartition("-")[0] == name))
+    """A program that only tests/bench compares with; the same."""
+    return _listed_program("--bench", name)
+
+
+def client_program(name):
+    """A program that only the suite of clients runs; the same."""
+    return _listed_program("--clients", name)
+
+
+def _listed_program(option, name):
+    return host_program(next(n for n in _names(option) if n == name or n.rpartition("-")[0] == name))
 
 
 def operator():

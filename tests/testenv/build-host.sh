@@ -11,6 +11,7 @@
 #   build-host.sh --go           print a Go that is recent enough, fetched if the machine has none
 #   build-host.sh --node         print the names of what a real node runs beside that
 #   build-host.sh --bench        print the names of what only tests/bench compares with
+#   build-host.sh --clients      print the names of what the suite of clients runs beside that
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -26,6 +27,7 @@ ETCD=3.6.8
 KWOK=0.8.0
 HELM=4.3.1
 # In the name of their program, not in the key below: a newer one leaves the others as they are.
+HELM3=3.22.0
 H2SPEC=2.2.1 # the newest the module proxy has
 CONTAINERD=2.4.2
 RUNC=1.4.0
@@ -47,6 +49,7 @@ read -ra WRAP <<<"${SUBLET_BUILD_WRAP:-}"
 DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok stages.yaml helm h2spec-$H2SPEC "$OPERATOR")
 NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
 BENCH=("coredns-bind-$COREDNS")
+CLIENTS=("helm3-$HELM3")
 recipe_of()
 {
     case $1 in
@@ -60,6 +63,7 @@ recipe_of()
     etcd) echo "module go.etcd.io/etcd/server/v3 v$ETCD go.etcd.io/etcd/server/v3" ;;
     kwok) echo "module sigs.k8s.io/kwok v$KWOK sigs.k8s.io/kwok/cmd/kwok" ;;
     helm) echo "module helm.sh/helm/v4 v$HELM helm.sh/helm/v4/cmd/helm" ;;
+    helm3-*) echo "module helm.sh/helm/v3 v$HELM3 helm.sh/helm/v3/cmd/helm" ;;
     h2spec-*) echo "h2spec v$H2SPEC+incompatible" ;;
     operator-*) echo "operator" ;;
     stages.yaml) echo "stages" ;;
@@ -260,6 +264,10 @@ main()
         ;;
     --bench)
         printf '%s\n' "${BENCH[@]}"
+        return
+        ;;
+    --clients)
+        printf '%s\n' "${CLIENTS[@]}"
         return
         ;;
     --go)
