@@ -63,7 +63,7 @@ def differences(real, ours):
 
 
 def apart(text, other, around=60):
-    """The part of a text between what it has in common with the other at both ends, and a little of that."""
+    """The part of a string between what it has in common with the other at both ends, and a little of that."""
     first = len(os.path.commonprefix([text, other]))
     last = len(os.path.commonprefix([text[first:][::-1], other[first:][::-1]]))
     return text[max(0, first - around):len(text) - last + min(last, around)]
