@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from testenv import binaries
-from testenv.wait import PATIENCE, crowd
+from testenv.wait import PATIENCE, crowd, eventually
 
 from compare import steps, verdict
 
@@ -24,8 +24,24 @@ COMMANDS = {
     "helm3": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.client_program("helm3")],
     "helm4": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.host_program("helm")],
 }
-# Enough history for a scenario's own watches, and not for one from the first revision.
-CONFIG = {"store": {"historyEvents": 256}}
+# Enough history for a scenario's own watches, and soon not for one from the first revision.
+CONFIG = {"store": {"historyEvents": 128}}
+
+
+def aged(vc):
+    """The virtual cluster, with so many changes behind it that its first revision is too old for a watch."""
+    path = "/api/v1/namespaces/default/configmaps"
+    vc.api.post(path, {"metadata": {"name": "changes"}})
+
+    def forgotten():
+        for i in range(100):
+            vc.api.patch(f"{path}/changes", {"data": {"i": str(i)}})
+        first = next(vc.api.watch(f"{path}?resourceVersion=1&timeoutSeconds=5"))
+        return first["type"] == "ERROR" and first["object"]["code"] == 410
+
+    eventually(forgotten, 60, "the first revision to be too old")
+    vc.api.delete(f"{path}/changes")
+    return vc
 
 
 def play(argv, kubeconfig, client, directory):
@@ -49,6 +65,6 @@ def test_sees_the_same(client, built, host, tenant, workdir):
     host.write_log("one\ntwo")
     seen = {}
     seen["real"] = play(argv, host.kubeconfig, client, os.path.join(workdir, client, "real"))
-    seen["ours"] = play(argv, tenant(client, CONFIG).kubeconfig, client, os.path.join(workdir, client, "ours"))
+    seen["ours"] = play(argv, aged(tenant(client, CONFIG)).kubeconfig, client, os.path.join(workdir, client, "ours"))
     findings = verdict(client, seen["real"], seen["ours"])
     assert not findings, "\n".join(findings)

@@ -116,8 +116,6 @@ step('watch', async () => {
 step('watch-with-bookmarks', () =>
     watched({ sendInitialEvents: true, allowWatchBookmarks: true, resourceVersionMatch: 'NotOlderThan', fieldSelector: 'metadata.name=one' }, 2));
 
-step('watch-from-an-old-revision', () => watched({ resourceVersion: '1' }, 1));
-
 step('informer', async () => {
     const labelSelector = 'cached=1';
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
@@ -227,6 +225,8 @@ step('custom-objects', async () => {
         await refused(() => objects.create(gadget('bad', {}))),
     ];
 });
+
+step('watch-from-an-old-revision', () => watched({ resourceVersion: '1' }, 1));
 
 step('invalid', async () => {
     const bad = deployment('bad', -1);

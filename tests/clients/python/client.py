@@ -190,16 +190,6 @@ def watch_ends_in_time(w):
 
 
 @step
-def watch_from_an_old_revision(w):
-    try:
-        for e in watch.Watch().stream(w.core.list_namespaced_config_map, NAMESPACE, resource_version="1", timeout_seconds=5):
-            return e["type"]
-    except exceptions.ApiException as e:
-        return [e.status, e.reason]
-    return "ended"
-
-
-@step
 def watch_from_the_future(w):
     return refused(w.core.list_namespaced_config_map, NAMESPACE, resource_version="999999999", resource_version_match="Exact",
                    limit=1)["code"]
@@ -397,6 +387,16 @@ def create_served(w, body):
         return w.custom.create_namespaced_custom_object(*GADGETS, body)
     except exceptions.NotFoundException:
         return None
+
+
+@step
+def watch_from_an_old_revision(w):
+    try:
+        for e in watch.Watch().stream(w.core.list_namespaced_config_map, NAMESPACE, resource_version="1", timeout_seconds=5):
+            return e["type"]
+    except exceptions.ApiException as e:
+        return [e.status, e.reason]
+    return "ended"
 
 
 @step

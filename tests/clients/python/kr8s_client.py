@@ -151,6 +151,7 @@ def scale(w):
 def custom_objects(w):
     made = CustomResourceDefinition(crd("Gadget"), api=w.api)
     made.create()
+    eventually(lambda: made.refresh() or made.status.get("conditions"), "the first conditions")
     made.wait("condition=Established", timeout=WAIT)
     g = Gadget({"metadata": {"name": "g", "namespace": NAMESPACE}, "spec": {"size": 3, "unknown": 1}}, api=w.api)
     def served():
