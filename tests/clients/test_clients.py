@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from testenv import binaries
+from testenv.pki import sec1_kubeconfig
 from testenv.wait import PATIENCE, crowd, eventually
 
 from compare import steps, verdict
@@ -21,6 +22,7 @@ COMMANDS = {
     "kr8s": lambda built: [built("python"), os.path.join(HERE, "python", "kr8s_client.py")],
     "kopf": lambda built: [built("python"), os.path.join(HERE, "python", "kopf_operator.py")],
     "client-node": lambda built: ["node", os.path.join(built("node"), "client.mjs")],
+    "fabric8": lambda built: ["java", "-cp", f"{built('java')}/client.jar:{built('java')}/lib/*", "Client"],
     "helm3": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.client_program("helm3")],
     "helm4": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.host_program("helm")],
 }
@@ -64,7 +66,10 @@ def test_sees_the_same(client, built, host, tenant, workdir):
     host.clear_log()
     host.write_log("one\ntwo")
     seen = {}
-    seen["real"] = play(argv, host.kubeconfig, client, os.path.join(workdir, client, "real"))
+    kubeconfig = host.kubeconfig
+    if client == "fabric8":  # reads the SEC 1 keys that a tenant's kubeconfig has, not PKCS #8, which openssl writes
+        kubeconfig = sec1_kubeconfig(os.path.join(workdir, "sec1.kubeconfig"), kubeconfig)
+    seen["real"] = play(argv, kubeconfig, client, os.path.join(workdir, client, "real"))
     seen["ours"] = play(argv, aged(tenant(client, CONFIG)).kubeconfig, client, os.path.join(workdir, client, "ours"))
     findings = verdict(client, seen["real"], seen["ours"])
     assert not findings, "\n".join(findings)

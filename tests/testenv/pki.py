@@ -65,6 +65,15 @@ def derive_kubeconfig(path, admin, *, cert=None, key=None, token=None):
     return _write(path, cluster, cert, key, token)
 
 
+def sec1_kubeconfig(path, admin):
+    """The same kubeconfig with its EC key as SEC 1 has it, where a client reads no PKCS #8; returns its path."""
+    with open(admin, encoding="utf-8") as f:
+        config = yaml.safe_load(f)
+    user = config["users"][0]["user"]
+    user["client-key-data"] = base64.b64encode(_openssl("ec", stdin=base64.b64decode(user["client-key-data"]))).decode()
+    return _save(path, config)
+
+
 def _write(path, cluster, cert, key, token):
     user = {"token": token} if token else {"client-certificate-data": _b64(cert),
                                            "client-key-data": _b64(key)}
@@ -74,6 +83,10 @@ def _write(path, cluster, cert, key, token):
         "users": [{"name": "default", "user": user}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
     }
+    return _save(path, config)
+
+
+def _save(path, config):
     with open(path, "w", encoding="utf-8") as f:
         yaml.safe_dump(config, f)
     os.chmod(path, 0o600)
