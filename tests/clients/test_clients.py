@@ -22,6 +22,7 @@ COMMANDS = {
     "kr8s": lambda built: [built("python"), os.path.join(HERE, "python", "kr8s_client.py")],
     "kopf": lambda built: [built("python"), os.path.join(HERE, "python", "kopf_operator.py")],
     "client-node": lambda built: ["node", os.path.join(built("node"), "client.mjs")],
+    "kube-rs": lambda built: [built("rust")],
     "fabric8": lambda built: ["java", "-cp", f"{built('java')}/client.jar:{built('java')}/lib/*", "Client"],
     "helm3": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.client_program("helm3")],
     "helm4": lambda _: [sys.executable, os.path.join(HERE, "helm", "scenario.py"), binaries.host_program("helm")],
