@@ -154,7 +154,7 @@ static const struct place_key CIDR_KEYS[] = {
     {0},
 };
 
-static const struct place_key INGRESS_KEYS[] = {
+static const struct place_key CLASS_KEYS[] = {
     {"enabled", kind_enabled},
     {"classes", kind_classes},
     {"hosts", kind_hosts},
@@ -173,29 +173,41 @@ static int read_network_policies(const struct place *at, const cJSON *value, voi
     return 0;
 }
 
+/* Gateways are made of the same keys as Ingresses: they say which addresses of the host they serve. */
+static int read_classed(const struct place *at, const cJSON *value, const char *kind,
+                        struct kind_draft *ret)
+{
+    if (place_object(at, value, CLASS_KEYS, ret))
+        return -1;
+    if (ret->enabled && (!ret->classes.n || !ret->hosts.n))
+        return place_error(at, "classes and hosts are needed: without them no %s could go down",
+                           kind);
+    return 0;
+}
+
 static int read_ingresses(const struct place *at, const cJSON *value, void *into)
 {
     struct config_to_host *to = into;
     struct kind_draft d = {0};
 
-    if (place_object(at, value, INGRESS_KEYS, &d))
+    if (read_classed(at, value, "Ingress", &d))
         return -1;
-    if (d.enabled && (!d.classes.n || !d.hosts.n))
-        return place_error(at, "classes and hosts are needed: without them no Ingress could go "
-                               "down");
     to->enabled[DOWN_INGRESSES] = d.enabled;
     to->ingress_classes = d.classes;
     to->ingress_hosts = d.hosts;
     return 0;
 }
 
-static int read_disruption_budgets(const struct place *at, const cJSON *value, void *into)
+static int read_gateways(const struct place *at, const cJSON *value, void *into)
 {
+    struct config_to_host *to = into;
     struct kind_draft d = {0};
 
-    if (place_object(at, value, PLAIN_KEYS, &d))
+    if (read_classed(at, value, "Gateway", &d))
         return -1;
-    ((struct config_to_host *)into)->enabled[DOWN_DISRUPTION_BUDGETS] = d.enabled;
+    to->enabled[DOWN_GATEWAYS] = d.enabled;
+    to->gateway_classes = d.classes;
+    to->gateway_hosts = d.hosts;
     return 0;
 }
 
@@ -212,6 +224,22 @@ static int read_endpoint_slices(const struct place *at, const cJSON *value, void
     to->slice_cidrs = d.cidrs;
     return 0;
 }
+
+/* A kind with nothing to say but whether it goes down. */
+#define PLAIN(name, id)                                                                            \
+    static int name(const struct place *at, const cJSON *value, void *into)                        \
+    {                                                                                              \
+        struct kind_draft d = {0};                                                                 \
+                                                                                                   \
+        if (place_object(at, value, PLAIN_KEYS, &d))                                               \
+            return -1;                                                                             \
+        ((struct config_to_host *)into)->enabled[DOWN_##id] = d.enabled;                           \
+        return 0;                                                                                  \
+    }
+PLAIN(read_disruption_budgets, DISRUPTION_BUDGETS)
+PLAIN(read_http_routes, HTTP_ROUTES)
+PLAIN(read_grpc_routes, GRPC_ROUTES)
+PLAIN(read_tls_routes, TLS_ROUTES)
 
 /* ---- patches of a custom resource ---- */
 
@@ -452,9 +480,29 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"ingresses", read_ingresses},
     {"podDisruptionBudgets", read_disruption_budgets},
     {"endpointSlices", read_endpoint_slices},
+    {"gateways", read_gateways},
+    {"httpRoutes", read_http_routes},
+    {"grpcRoutes", read_grpc_routes},
+    {"tlsRoutes", read_tls_routes},
     {"customResources", read_custom},
     {0},
 };
+
+/* A kind with a key of its own is not translated by patches as well. */
+static int check_keys(const struct place *at, const struct config_to_host *to)
+{
+    for (size_t i = 0; i < to->n_custom; i++) {
+        for (int k = 0; k < N_SYNC_DOWN; k++)
+            if (to->enabled[k] && !strcmp(to->custom[i].plural, CONFIG_DOWN_KINDS[k].plural) &&
+                !strcmp(to->custom[i].group, CONFIG_DOWN_KINDS[k].group))
+                return place_error(at,
+                                   "%s is enabled already, and goes down by its own rules: "
+                                   "customResources must not name %s.%s",
+                                   CONFIG_DOWN_KINDS[k].key, to->custom[i].plural,
+                                   to->custom[i].group);
+    }
+    return 0;
+}
 
 int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config, struct err *err)
 {
@@ -465,5 +513,5 @@ int config_load_to_host(struct arena *a, const cJSON *tree, struct config *confi
     config->to_host = to;
     if (!value || json_is_null(value))
         return 0;
-    return place_object(&at, value, TO_HOST_KEYS, to);
+    return place_object(&at, value, TO_HOST_KEYS, to) || check_keys(&at, to) ? -1 : 0;
 }

@@ -31,6 +31,12 @@ static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, st
     return object_add(a, object, str_c(key), json_new_string(a, value));
 }
 
+/* ---- name.c ---- */
+
+/* The host name of what the tenant's object must not reach: no object ever has it. */
+void translate_denied_name(const struct translate_tenant *t, struct str ns, struct str name,
+                           char out[64]);
+
 /* ---- labels.c: whose pods a selector may see ---- */
 
 size_t namespaces_count(const struct translate_tenant *t); /* of those that are known */

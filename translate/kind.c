@@ -5,12 +5,13 @@
 
 #include "kind_impl.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include <sublet/encode.h>
 
-enum { MOST_ROWS = 96 };
+enum { MOST_ROWS = 128 };
 
 /* A row, and what of its path is still below the present value. */
 struct cursor {
@@ -22,6 +23,7 @@ struct frame {
     const struct frame *outer;
     const char *key; /* NULL: an item */
     size_t index;
+    const cJSON *parent;
 };
 
 struct walk {
@@ -101,29 +103,40 @@ bool kind_leaves_out(const struct kind_call *c)
     return true;
 }
 
-static struct kind_call call_of(struct walk *w, const struct frame *f)
+static struct kind_call call_of(struct walk *w, const struct frame *f, const struct kind_rule *row)
 {
-    return (struct kind_call){w->arena, w->tenant,  w->object,
-                              w->ns,    w->name,    path_of(w->arena, f).p,
-                              w->err,   w->left_out};
+    return (struct kind_call){.arena = w->arena,
+                              .tenant = w->tenant,
+                              .object = w->object,
+                              .ns = w->ns,
+                              .name = w->name,
+                              .path = path_of(w->arena, f).p,
+                              .err = w->err,
+                              .left_out = w->left_out,
+                              .parent = f->parent,
+                              .what = row->what,
+                              .ref = w->ref,
+                              .ref_ctx = w->ref_ctx};
 }
 
-static cJSON *reference_down(struct walk *w, const struct kind_rule *rule, const cJSON *value)
+cJSON *kind_reference(const struct kind_call *c, const char *kind, struct str ns, struct str name)
 {
     static const struct {
         const char *kind;
         enum translate_ref_kind ref;
     } copied[] = {{"Secret", REF_SECRET}, {"ConfigMap", REF_CONFIG_MAP}};
-    struct str name = json_str(value);
     char host_name[64];
 
     if (!name.n)
         return NULL;
-    for (size_t i = 0; w->ref && i < COUNT(copied); i++)
-        if (!strcmp(rule->what, copied[i].kind))
-            w->ref(w->ref_ctx, copied[i].ref, name, true);
-    translate_name(w->tenant, w->ns, name, host_name);
-    return json_new_string(w->arena, str_c(host_name));
+    for (size_t i = 0; c->ref && str_find(name, '/') == name.n && i < COUNT(copied); i++)
+        if (!strcmp(kind, copied[i].kind))
+            c->ref(c->ref_ctx, copied[i].ref,
+                   str_eq(ns, c->ns) ? name
+                                     : arena_printf(c->arena, "%.*s/%.*s", STR_F(ns), STR_F(name)),
+                   true);
+    translate_name(c->tenant, ns, name, host_name);
+    return json_new_string(c->arena, str_c(host_name));
 }
 
 /* A LabelSelector must not pass for a map of labels: what narrows the map would be unknown fields
@@ -139,30 +152,28 @@ static int labels_down(struct walk *w, const struct kind_call *c, const cJSON *v
 static int act(struct walk *w, const struct frame *f, const struct kind_rule *rule,
                const cJSON *value, cJSON **ret)
 {
-    struct kind_call c;
+    struct kind_call c = {0};
 
+    if (rule->action != KIND_KEEP)
+        c = call_of(w, f, rule);
     switch (rule->action) {
     case KIND_KEEP:
         *ret = json_copy(w->arena, value);
         return 0;
     case KIND_REFERENCE:
-        *ret = reference_down(w, rule, value);
+        *ret = kind_reference(&c, rule->what, w->ns, json_str(value));
         return 0;
     case KIND_SELECTOR:
-        c = call_of(w, f);
         *ret = translate_label_selector(w->arena, w->tenant, w->ns, value);
         return *ret ? 0 : kind_refuse(&c, "is no LabelSelector");
     case KIND_LABELS:
-        c = call_of(w, f);
         return labels_down(w, &c, value, ret);
     case KIND_VALUE:
         *ret = json_copy(w->arena, rule->value);
         return 0;
     case KIND_REFUSE:
-        c = call_of(w, f);
         return kind_refuse(&c, "%s", rule->what);
     case KIND_CALL:
-        c = call_of(w, f);
         return rule->call(&c, value, ret);
     case KIND_DROP:
     case KIND_CHECK:
@@ -189,7 +200,7 @@ static int check_here(struct walk *w, const struct frame *f, const cJSON *value,
             *ret_end = *ret_end ? *ret_end : at[i].rule;
             continue;
         }
-        c = call_of(w, f);
+        c = call_of(w, f, at[i].rule);
         if (at[i].rule->call(&c, value, NULL))
             return -1;
     }
@@ -204,7 +215,7 @@ static int copy_children(struct walk *w, const struct frame *f, const cJSON *val
 
     json_each(item, value)
     {
-        struct frame inner = {f, json_is_object(value) ? item->string : NULL, i++};
+        struct frame inner = {f, json_is_object(value) ? item->string : NULL, i++, value};
         size_t m = descend(at, n, inner.key, below);
         cJSON *made = NULL;
 
@@ -259,11 +270,13 @@ static int walk(struct walk *w, const struct kind_rule *rows, bool status, const
     struct cursor at[MOST_ROWS], below[MOST_ROWS];
     size_t n = 0;
 
-    for (; rows->path && n < MOST_ROWS; rows++)
+    for (; rows->path; rows++) {
+        assert(n < MOST_ROWS); /* a row that is left out would let a value pass */
         at[n++] = (struct cursor){rows, rows->path};
+    }
     json_each(member, from)
     {
-        struct frame f = {NULL, member->string, 0};
+        struct frame f = {NULL, member->string, 0, from};
         cJSON *made = NULL;
         size_t m = 0;
 
@@ -335,7 +348,14 @@ int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
                             struct err *left_out, struct err *err)
 {
     struct walk w = walk_of(a, t, rules, v, err);
-    struct kind_call c = {a, t, v, w.ns, w.name, "", err, left_out};
+    struct kind_call c = {.arena = a,
+                          .tenant = t,
+                          .object = v,
+                          .ns = w.ns,
+                          .name = w.name,
+                          .path = "",
+                          .err = err,
+                          .left_out = left_out};
     cJSON *object = json_new_object(a);
     char name[64];
 
@@ -403,6 +423,11 @@ cJSON *kind_body(struct arena *a, const cJSON *object)
 bool translate_kind_reads_namespaces(const struct kind_rules *rules)
 {
     return rules->reads_namespaces;
+}
+
+bool translate_kind_reads_gateways(const struct kind_rules *rules)
+{
+    return rules->reads_gateways;
 }
 
 bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v)

@@ -21,10 +21,11 @@ static struct str label_of(const cJSON *v, const char *key)
 
 static bool goes_down(const struct kind_call *c)
 {
+    const struct translate_related *related = c->tenant->related;
     struct str service = label_of(c->object, LABEL_SERVICE);
 
-    return service.n && c->tenant->bare_service &&
-           c->tenant->bare_service(c->tenant->bare_service_ctx, c->ns, service);
+    return service.n && related && related->bare_service &&
+           related->bare_service(related->ctx, c->ns, service);
 }
 
 static bool is_made(const cJSON *v)

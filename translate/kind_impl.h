@@ -16,6 +16,10 @@ struct kind_call {
     struct str ns, name;
     const char *path; /* of the value: "spec.rules[0].host" */
     struct err *err;
+    const cJSON *parent;  /* what the value is a member or an item of */
+    const char *what;     /* of the row */
+    translate_ref_cb ref; /* NULL: not wanted */
+    void *ref_ctx;
     struct err *left_out; /* set by what is left out; NULL: it is refused */
 };
 
@@ -34,7 +38,7 @@ enum kind_action {
 struct kind_rule {
     const char *path; /* "spec.tls[*].secretName", "spec.*.name"; NULL ends a table */
     enum kind_action action;
-    const char *what;
+    const char *what; /* KIND_CALL: for the function */
     /* KIND_CALL, KIND_CHECK (ret is NULL there). -1: err is set. */
     int (*call)(const struct kind_call *c, const cJSON *value, cJSON **ret);
     const cJSON *value;
@@ -47,7 +51,7 @@ struct kind_rules {
     const struct kind_rule *down;
     const struct kind_rule *up; /* below status; NULL: nothing comes up */
     bool whole;                 /* what no row names goes down, and the whole status up */
-    bool reads_namespaces, is_fence;
+    bool reads_namespaces, reads_gateways, is_fence;
     const char *hidden; /* an annotation that never goes down, whatever the admin lists; or NULL */
     /* Does this object go down at all? NULL: each does. */
     bool (*goes_down)(const struct kind_call *c);
@@ -56,6 +60,8 @@ struct kind_rules {
     void (*finish)(const struct kind_call *c, cJSON *host);
 };
 
+/* The host name of an object that a row refers to; reports Secrets and ConfigMaps to c->ref. */
+cJSON *kind_reference(const struct kind_call *c, const char *kind, struct str ns, struct str name);
 /* FORBIDDEN with the path of the value; returns -1. */
 int kind_refuse(const struct kind_call *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -70,5 +76,18 @@ cJSON *kind_body(struct arena *a, const cJSON *object);
 cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
                         const struct kind_rules *rules, const cJSON *host, const cJSON *v);
 
+/* status.conditions of the host: the members that every condition has. */
+cJSON *kind_conditions(struct arena *a, const cJSON *conditions);
+
 extern const struct kind_rules RULES_ENDPOINT_SLICE, RULES_NETWORK_POLICY, RULES_INGRESS,
-    RULES_DISRUPTION_BUDGET;
+    RULES_DISRUPTION_BUDGET, RULES_GATEWAY, RULES_HTTP_ROUTE, RULES_GRPC_ROUTE, RULES_TLS_ROUTE;
+
+/* ---- kind_reference.c: references of the Gateway API, within the virtual cluster ---- */
+
+#define GATEWAY_GROUP "gateway.networking.k8s.io"
+
+/* KIND_CALL of the `name` of a reference; row.what: the kind where it names none. */
+int gateway_reference_down(const struct kind_call *c, const cJSON *value, cJSON **ret);
+/* KIND_CALL of the spec.parentRefs and the status.parents of a route. */
+int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **ret);
+int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **ret);

@@ -26,6 +26,10 @@ const struct kind_rules *translate_kind_rules(enum sync_down kind)
         [DOWN_INGRESSES] = &RULES_INGRESS,
         [DOWN_DISRUPTION_BUDGETS] = &RULES_DISRUPTION_BUDGET,
         [DOWN_ENDPOINT_SLICES] = &RULES_ENDPOINT_SLICE,
+        [DOWN_GATEWAYS] = &RULES_GATEWAY,
+        [DOWN_HTTP_ROUTES] = &RULES_HTTP_ROUTE,
+        [DOWN_GRPC_ROUTES] = &RULES_GRPC_ROUTE,
+        [DOWN_TLS_ROUTES] = &RULES_TLS_ROUTE,
     };
 
     return rules[kind];

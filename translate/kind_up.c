@@ -147,14 +147,46 @@ struct up {
     struct arena *arena;
     const struct translate_tenant *tenant;
     struct str host_name, ns, name;
+    int64_t host_generation, generation;
+    bool whole; /* no row has chosen what comes up: any string may have a name of the host */
 };
+
+cJSON *kind_conditions(struct arena *a, const cJSON *conditions)
+{
+    static const char *const kept[] = {"type",   "status",  "observedGeneration",
+                                       "reason", "message", "lastTransitionTime"};
+    cJSON *ret = json_new_array(a);
+
+    json_each(condition, conditions)
+    {
+        cJSON *one = json_append(ret, json_new_object(a));
+
+        for (size_t i = 0; i < COUNT(kept); i++)
+            if (json_is_scalar(json_get(condition, kept[i])))
+                object_add(a, one, str_c(kept[i]), json_copy(a, json_get(condition, kept[i])));
+    }
+    return ret;
+}
+
+/* Generations count on each side. This runs only while the host object is as the tenant's is, so
+ * what was seen of its generation was seen of the tenant's. */
+static cJSON *generation_up(const struct up *u, const cJSON *observed)
+{
+    int64_t seen = 0;
+
+    if (!json_i64(observed, &seen) || !u->generation || !u->host_generation)
+        return json_copy(u->arena, observed);
+    return json_new_i64(u->arena, seen >= u->host_generation ? u->generation : u->generation - 1);
+}
 
 static struct str text_up(const struct up *u, struct str key, struct str text)
 {
-    if (str_eq(text, u->tenant->host_namespace)) /* a reference's namespace */
-        return u->ns;
     if (str_eqc(key, "message"))
         return translate_text_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);
+    if (!u->whole)
+        return text;
+    if (str_eq(text, u->tenant->host_namespace)) /* a reference's namespace */
+        return u->ns;
     return translate_names_up(u->arena, u->tenant, text, u->host_name, u->ns, u->name);
 }
 
@@ -165,6 +197,8 @@ static cJSON *value_up(const struct up *u, struct str key, const cJSON *value)
 
     if (json_is_string(value))
         return json_new_string(u->arena, text_up(u, key, json_str(value)));
+    if (str_eqc(key, "observedGeneration"))
+        return generation_up(u, value);
     if (!json_is_object(value) && !json_is_array(value))
         return json_copy(u->arena, value);
     ret = json_is_object(value) ? json_new_object(u->arena) : json_new_array(u->arena);
@@ -181,8 +215,14 @@ static cJSON *value_up(const struct up *u, struct str key, const cJSON *value)
 cJSON *translate_kind_status_up(struct arena *a, const struct translate_tenant *t,
                                 const struct kind_rules *rules, const cJSON *host, const cJSON *v)
 {
-    struct up u = {a, t, json_str_at(host, "metadata.name"), json_str_at(v, "metadata.namespace"),
-                   json_str_at(v, "metadata.name")};
+    struct up u = {a,
+                   t,
+                   json_str_at(host, "metadata.name"),
+                   json_str_at(v, "metadata.namespace"),
+                   json_str_at(v, "metadata.name"),
+                   json_i64_at(host, "metadata.generation", 0),
+                   json_i64_at(v, "metadata.generation", 0),
+                   rules->whole};
     cJSON *status = json_get(host, "status");
 
     if (!rules->whole && !rules->up)

@@ -67,6 +67,14 @@ void translate_token_secret_name(const struct translate_tenant *t, struct str ns
     with_hash(pod_name, 4, parts, out);
 }
 
+void translate_denied_name(const struct translate_tenant *t, struct str ns, struct str name,
+                           char out[64])
+{
+    struct str parts[] = {t->cluster_uid, ns, name, STR("denied")};
+
+    with_hash(STR("not-permitted"), 4, parts, out);
+}
+
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid)
 {

@@ -40,6 +40,8 @@ struct config_to_host {
     struct str_list slice_cidrs;     /* endpointSlices.allowedCIDRs */
     struct str_list ingress_classes; /* the first one is that of an Ingress that names none */
     struct str_list ingress_hosts;   /* "a.team.example", "*.team.example" */
+    struct str_list gateway_classes;
+    struct str_list gateway_hosts; /* of listeners */
     const struct config_custom *custom; /* the enabled ones */
     size_t n_custom;
 };

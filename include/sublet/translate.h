@@ -40,9 +40,7 @@ struct translate_tenant {
     bool host_class_known;
     size_t nodes_shown; /* how many nodes the tenant sees, for messages that count them */
     const struct translate_namespaces *namespaces; /* NULL: only {} (all of them) selects any */
-    /* Has the tenant a Service of this name that goes down without a selector? NULL: none. */
-    bool (*bare_service)(void *ctx, struct str ns, struct str name);
-    void *bare_service_ctx;
+    const struct translate_related *related;       /* translate_kind.h; NULL: there are none */
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
     enum translate_node (*node)(void *ctx, struct str name);
     void *node_ctx;

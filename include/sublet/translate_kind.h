@@ -11,12 +11,29 @@
 
 struct kind_rules; /* kind_impl.h */
 
+/* What the translation of one object reads of others in the virtual cluster. Members may be NULL:
+ * nothing is there. Results are in the arena. */
+struct translate_related {
+    void *ctx;
+    /* Has the tenant a Service of this name that goes down without a selector? */
+    bool (*bare_service)(void *ctx, struct str ns, struct str name);
+    /* ns empty: of a cluster-scoped kind. */
+    const cJSON *(*object)(void *ctx, struct arena *a, const char *group, const char *plural,
+                           struct str ns, struct str name);
+    const cJSON *(*list)(void *ctx, struct arena *a, const char *group, const char *plural,
+                         struct str ns);
+    /* A reference that the tenant's own objects do not permit: it leads nowhere on the host. */
+    void (*denied)(void *ctx, struct str why);
+};
+
 const struct kind_rules *translate_kind_rules(enum sync_down kind);
 /* In the arena; config must outlive it. */
 const struct kind_rules *translate_custom_rules(struct arena *a,
                                                 const struct config_custom *custom);
 /* Does the translation depend on the tenant's Namespaces (t->namespaces)? */
 bool translate_kind_reads_namespaces(const struct kind_rules *rules);
+/* Does it depend on the Gateways, ReferenceGrants and Namespaces of t->related? */
+bool translate_kind_reads_gateways(const struct kind_rules *rules);
 /* Must its host object stay when it may no longer go down as it is, because its absence would permit
  * more? */
 bool translate_kind_is_fence(const struct kind_rules *rules);
@@ -35,7 +52,7 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
 int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
                             const struct kind_rules *rules, const cJSON *v, cJSON **ret,
                             struct err *left_out, struct err *err) MUST_CHECK;
-/* The objects of its namespace that must be on the host for it. */
+/* The objects that must be on the host for it: "name" in its namespace, else "namespace/name". */
 void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
                          const struct kind_rules *rules, const cJSON *v, translate_ref_cb each,
                          void *ctx);

@@ -6,22 +6,58 @@
 #include "objects/down.h"
 #include "objects/objects.h"
 
+#include <string.h>
+
 #include <sublet/translate_kind.h>
+
+#define MOST_SEEN   32
+#define MOST_DENIED 8 /* Events of one write */
 
 struct sync_rules {
     const struct kind_rules *kind;
     struct controller_def controller;
-    struct controller_source sources[3];
+    struct controller_source sources[5];
     struct sync_handlers handlers;
     bool again; /* a rescan is deferred */
 };
 
 /* --- translation --- */
 
+/* A look-up of one translation: many references lead to the same namespace, or the same Gateway. */
+struct looked_up {
+    const char *plural;
+    struct str ns, name; /* name.p NULL: the list of a namespace */
+    const cJSON *found;
+};
+
+/* What one translation reads, and what it found not to be permitted. */
+struct related {
+    struct looked_up seen[MOST_SEEN];
+    size_t n_seen;
+    struct syncer *syncer;
+    struct translate_related calls;
+    struct translate_tenant tenant;
+    struct arena *arena;
+    cJSON *denied; /* sentences; NULL: not wanted */
+};
+
+struct gather {
+    struct arena *arena;
+    cJSON *list;
+};
+
+static bool on_object(void *ctx, const struct store_object *o)
+{
+    struct gather *gather = ctx;
+
+    json_append(gather->list, vapi_tree(gather->arena, o));
+    return true;
+}
+
 /* Its endpoints are the tenant's to write, and its host Service has none of its own. */
 static bool is_bare_service(void *ctx, struct str ns, struct str name)
 {
-    struct syncer *s = ctx;
+    struct syncer *s = ((struct related *)ctx)->syncer;
     struct arena *a = arena_new(0);
     const cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, ns, name);
     bool bare = sync_service_wants_host(service) &&
@@ -32,20 +68,114 @@ static bool is_bare_service(void *ctx, struct str ns, struct str name)
     return bare;
 }
 
-/* left_out NULL: at admission. */
-static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
-                     const cJSON *object, cJSON **ret, struct err *left_out, struct err *err)
+static const struct resource *find(const struct syncer *s, const char *group, const char *plural)
 {
-    struct translate_tenant tenant = s->tenant;
+    return registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
+}
 
-    tenant.bare_service = is_bare_service;
-    tenant.bare_service_ctx = s;
+static const struct looked_up *seen(const struct related *r, const char *plural, struct str ns,
+                                    struct str name)
+{
+    for (size_t i = 0; i < r->n_seen; i++) {
+        const struct looked_up *one = &r->seen[i];
+
+        if (!strcmp(one->plural, plural) && str_eq(one->ns, ns) && !one->name.p == !name.p &&
+            str_eq(one->name, name))
+            return one;
+    }
+    return NULL;
+}
+
+static const cJSON *remember(struct related *r, const char *plural, struct str ns, struct str name,
+                             const cJSON *found)
+{
+    if (r->n_seen < MOST_SEEN)
+        r->seen[r->n_seen++] = (struct looked_up){plural, ns, name, found};
+    return found;
+}
+
+static const cJSON *find_object(void *ctx, struct arena *a, const char *group, const char *plural,
+                                struct str ns, struct str name)
+{
+    struct related *related = ctx;
+    struct syncer *s = related->syncer;
+    const struct looked_up *known = seen(related, plural, ns, name);
+    const struct resource *r = find(s, group, plural);
+    const struct store_object *o;
+
+    if (known)
+        return known->found;
+    o = r ? store_get(s->store, r->storage, ns, name) : NULL;
+    return remember(related, plural, ns, name, o ? vapi_tree(a, o) : NULL);
+}
+
+static const cJSON *list_objects(void *ctx, struct arena *a, const char *group, const char *plural,
+                                 struct str ns)
+{
+    struct related *related = ctx;
+    struct syncer *s = related->syncer;
+    const struct looked_up *known = seen(related, plural, ns, STR_NULL);
+    const struct resource *r = find(s, group, plural);
+    struct gather g = {a, json_new_array(a)};
+    struct err err;
+
+    if (known)
+        return known->found;
+    err_init(&err, a);
+    if (r && store_scan(s->store, r->storage, ns, STR_NULL, STR_NULL, 0, on_object, &g, &err))
+        return NULL; /* what cannot be read permits nothing */
+    return remember(related, plural, ns, STR_NULL, g.list);
+}
+
+static void on_denied(void *ctx, struct str why)
+{
+    struct related *related = ctx;
+
+    if (json_count(related->denied) < MOST_DENIED)
+        json_append(related->denied, json_new_string(related->arena, why));
+}
+
+/* denied: where the sentences are put; or NULL. */
+static void related_init(struct related *related, struct syncer *s, struct arena *a, cJSON *denied)
+{
+    *related = (struct related){.syncer = s,
+                                .arena = a,
+                                .calls = {.ctx = related,
+                                          .bare_service = is_bare_service,
+                                          .object = find_object,
+                                          .list = list_objects,
+                                          .denied = denied ? on_denied : NULL},
+                                .tenant = s->tenant,
+                                .denied = denied};
+    related->tenant.related = &related->calls;
+}
+
+/* What of an object that is stored already does not go down, and why. */
+struct reasons {
+    struct err left_out;
+    cJSON *denied; /* sentences */
+};
+
+static void reasons_init(struct reasons *r, struct arena *a)
+{
+    err_init(&r->left_out, a);
+    r->denied = json_new_array(a);
+}
+
+/* reasons NULL: at admission. */
+static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
+                     const cJSON *object, struct reasons *reasons, cJSON **ret, struct err *err)
+{
+    struct related related;
+
+    related_init(&related, s, a, reasons ? reasons->denied : NULL);
     if (translate_kind_reads_namespaces(rules)) {
-        tenant.namespaces = syncer_namespaces(s, a, err);
-        if (!tenant.namespaces)
+        related.tenant.namespaces = syncer_namespaces(s, a, err);
+        if (!related.tenant.namespaces)
             return -1;
     }
-    return translate_kind_narrowed(a, &tenant, rules, object, ret, left_out, err);
+    return translate_kind_narrowed(a, &related.tenant, rules, object, ret,
+                                   reasons ? &reasons->left_out : NULL, err);
 }
 
 static const struct kind_rules *rules_of(const struct sync_run *run)
@@ -69,10 +199,11 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
     cJSON *now = NULL, *wanted = NULL;
-    struct err why, left_out;
+    struct reasons reasons;
+    struct err why;
 
     err_init(&why, run->arena);
-    err_init(&left_out, run->arena);
+    reasons_init(&reasons, run->arena);
     if (err && (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT)) {
         reconcile_again_after(run->reconcile, 200); /* deleted or replaced concurrently */
         return;
@@ -82,8 +213,7 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     if (json_parse(run->arena, answer->body, &now, NULL) ||
-        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &wanted, &left_out,
-                  &why) ||
+        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &reasons, &wanted, &why) ||
         !translate_kind_update(run->arena, rules_of(run), now, wanted)) {
         reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
         syncer_add(run->syncer, run->id, run->ns, run->name);
@@ -121,24 +251,34 @@ static void status_up(struct sync_run *run)
         reconcile_update(run->reconcile, r, run->virtual_);
 }
 
-static void present(struct sync_run *run, const cJSON *wanted)
+static void report_denied(struct sync_run *run, const cJSON *denied)
+{
+    json_each(why, denied) reconcile_event(run->reconcile, run->virtual_, "Warning",
+                                           "RefNotPermitted", "%.*s", STR_F(json_str(why)));
+}
+
+static void present(struct sync_run *run, const cJSON *wanted, const cJSON *denied)
 {
     cJSON *body;
 
     if (sync_settle_owner(run))
         return;
     if (!run->host) {
-        if (!object_is_terminating(run->virtual_))
-            sync_create(run, wanted);
+        if (object_is_terminating(run->virtual_))
+            return;
+        report_denied(run, denied);
+        sync_create(run, wanted);
         return;
     }
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
     body = translate_kind_update(run->arena, rules_of(run), run->host, wanted);
-    if (body)
-        patch(run, body);
-    else
+    if (!body) {
         status_up(run);
+        return;
+    }
+    report_denied(run, denied);
+    patch(run, body);
 }
 
 static void reconcile_down(struct reconcile *r)
@@ -146,7 +286,8 @@ static void reconcile_down(struct reconcile *r)
     struct syncer *s = syncer_of(r);
     enum sync_id id = sync_id_of(r);
     struct sync_run run;
-    struct err err, left_out;
+    struct reasons reasons;
+    struct err err;
     cJSON *wanted;
 
     if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
@@ -161,18 +302,21 @@ static void reconcile_down(struct reconcile *r)
     if (!sync_run_init(&run, r, id))
         return;
     err_init(&err, run.arena);
-    err_init(&left_out, run.arena);
+    reasons_init(&reasons, run.arena);
+    if (run.virtual_ && translate_kind_reads_gateways(rules_of(&run)))
+        sync_refs_object(s->refs, id, reconcile_key(r),
+                         run.virtual_); /* a grant may have changed */
     if (!run.virtual_)
         sync_finish_gone(&run, -1);
-    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &wanted, &left_out, &err))
+    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &reasons, &wanted, &err))
         refused(&run, &err);
     else if (!wanted)
         sync_finish_gone(&run, -1);
     else
-        present(&run, wanted);
-    if (left_out.kind)
+        present(&run, wanted, reasons.denied);
+    if (reasons.left_out.kind)
         reconcile_event(r, run.virtual_, "Warning", "SyncError", "left out on the host: %.*s",
-                        STR_F(left_out.message));
+                        STR_F(reasons.left_out.message));
 }
 
 /* --- events of the virtual cluster --- */
@@ -180,7 +324,10 @@ static void reconcile_down(struct reconcile *r)
 static void refs_of(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                     translate_ref_cb each, void *ctx)
 {
-    translate_kind_refs(a, &s->tenant, s->kinds[id].rules->kind, object, each, ctx);
+    struct related related;
+
+    related_init(&related, s, a, NULL);
+    translate_kind_refs(a, &related.tenant, s->kinds[id].rules->kind, object, each, ctx);
 }
 
 static void map_object(struct controller *c, const struct store_event *e)
@@ -231,17 +378,35 @@ static void map_service(struct controller *c, const struct store_event *e)
         rescan_later(controller_state(c));
 }
 
+/* What of a Gateway decides whose routes it takes is in its spec; its status changes often. */
+static void map_gateway(struct controller *c, const struct store_event *e)
+{
+    struct arena *a = arena_new(0);
+
+    if (!e->previous || !json_equal(json_get(vapi_tree(a, e->previous), "spec"),
+                                    json_get(vapi_tree(a, e->object), "spec")))
+        rescan_later(controller_state(c));
+    arena_free(a);
+}
+
+static void map_grant(struct controller *c, const struct store_event *e)
+{
+    (void)e;
+    rescan_later(controller_state(c));
+}
+
 /* --- both sides compared --- */
 
 /* What is refused stays with the tenant, and its Events say why. */
 static bool wants_host(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
 {
     cJSON *wanted = NULL;
-    struct err err, left_out;
+    struct reasons reasons;
+    struct err err;
 
     err_init(&err, a);
-    err_init(&left_out, a);
-    return !translate(s, a, s->kinds[id].rules->kind, object, &wanted, &left_out, &err) && wanted;
+    reasons_init(&reasons, a);
+    return !translate(s, a, s->kinds[id].rules->kind, object, &reasons, &wanted, &err) && wanted;
 }
 
 static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
@@ -249,11 +414,12 @@ static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, con
 {
     const struct kind_rules *rules = s->kinds[id].rules->kind;
     cJSON *wanted = NULL;
-    struct err err, left_out;
+    struct reasons reasons;
+    struct err err;
 
     err_init(&err, a);
-    err_init(&left_out, a);
-    if (translate(s, a, rules, object, &wanted, &left_out, &err) || !wanted)
+    reasons_init(&reasons, a);
+    if (translate(s, a, rules, object, &reasons, &wanted, &err) || !wanted)
         return NULL;
     return translate_kind_update(a, rules, host, wanted);
 }
@@ -306,7 +472,7 @@ int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
 
     if (!rules || translate_kind_is_made(rules->kind, object) || (old && is_unchanged(object, old)))
         return 0;
-    return translate(s, a, rules->kind, object, &wanted, NULL, err);
+    return translate(s, a, rules->kind, object, NULL, &wanted, err);
 }
 
 /* --- the rows --- */
@@ -316,6 +482,23 @@ struct adding {
     void (*changed)(struct syncer *s, enum sync_id id, const struct host_object *now,
                     const struct host_object *before);
 };
+
+static void set_sources(struct controller_source *to, const char *group, const char *plural,
+                        const struct kind_rules *kind)
+{
+    static const char gateway[] = "gateway.networking.k8s.io";
+    bool gateways = translate_kind_reads_gateways(kind);
+
+    *to++ = (struct controller_source){group, plural, map_object};
+    if (translate_kind_reads_namespaces(kind) || gateways)
+        *to++ = (struct controller_source){"", "namespaces", map_namespace};
+    if (kind == translate_kind_rules(DOWN_ENDPOINT_SLICES))
+        *to++ = (struct controller_source){"", "services", map_service};
+    if (gateways)
+        *to++ = (struct controller_source){gateway, "referencegrants", map_grant};
+    if (gateways && kind != translate_kind_rules(DOWN_GATEWAYS))
+        *to++ = (struct controller_source){gateway, "gateways", map_gateway};
+}
 
 static void add_kind(const struct adding *x, const char *group, const char *version,
                      const char *plural, const struct kind_rules *kind)
@@ -334,11 +517,7 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
                             .handlers = &rules->handlers};
 
     rules->kind = kind;
-    rules->sources[0] = (struct controller_source){group, plural, map_object};
-    if (translate_kind_reads_namespaces(kind))
-        rules->sources[1] = (struct controller_source){"", "namespaces", map_namespace};
-    if (kind == translate_kind_rules(DOWN_ENDPOINT_SLICES))
-        rules->sources[1] = (struct controller_source){"", "services", map_service};
+    set_sources(rules->sources, group, plural, kind);
     rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
                                                 .sources = rules->sources,
                                                 .reconcile = reconcile_down};

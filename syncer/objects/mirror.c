@@ -470,7 +470,9 @@ static int check_class(struct syncer *s, const struct class_user *user, const cJ
     /* The tenant's own class is for a controller of its own, and sync.toHost has a list. */
     if (!name.n || !r || store_latest(s->store, r->storage, STR(""), name) ||
         (user->kind == FROM_INGRESS_CLASSES &&
-         str_list_has(s->config->to_host->ingress_classes, name)))
+         str_list_has(s->config->to_host->ingress_classes, name)) ||
+        (user->kind == FROM_GATEWAY_CLASSES &&
+         str_list_has(s->config->to_host->gateway_classes, name)))
         return 0;
     return err_forbidden(err, str_c(user->group), str_c(user->plural), meta_name(object),
                          "%s: \"%.*s\" is not offered to this virtual cluster", field, STR_F(name));

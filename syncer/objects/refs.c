@@ -82,6 +82,7 @@ struct gather {
     struct syncer *syncer;
     struct arena *arena;
     struct str ns;
+    bool by_rules; /* the referrer is of a configured kind: see translate_kind_refs() */
     struct str *keys;
     size_t n;
 };
@@ -95,8 +96,11 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     (void)optional;
     if (id == SYNC_NONE || g->n == MAX_REFS)
         return;
-    key = arena_printf(g->arena, "%s/%.*s/%.*s", g->syncer->kinds[id].plural, STR_F(g->ns),
-                       STR_F(name));
+    if (g->by_rules && str_find(name, '/') < name.n) /* of another namespace */
+        key = arena_printf(g->arena, "%s/%.*s", g->syncer->kinds[id].plural, STR_F(name));
+    else
+        key = arena_printf(g->arena, "%s/%.*s/%.*s", g->syncer->kinds[id].plural, STR_F(g->ns),
+                           STR_F(name));
     for (size_t i = 0; i < g->n; i++)
         if (str_eq(g->keys[i], key))
             return;
@@ -108,7 +112,7 @@ static void gather_refs(struct gather *g, struct syncer *s, struct arena *a, enu
 {
     struct str name;
 
-    *g = (struct gather){.syncer = s, .arena = a};
+    *g = (struct gather){.syncer = s, .arena = a, .by_rules = s->kinds[id].rules != NULL};
     g->keys = arena_alloc(a, MAX_REFS * sizeof(*g->keys));
     if (key_split(key, &g->ns, &name))
         s->kinds[id].handlers->refs(s, a, id, object, on_ref, g);

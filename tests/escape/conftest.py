@@ -3,11 +3,37 @@
 import os
 
 import pytest
+import yaml
 
+from testenv import binaries
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
+from testenv.fixtures import install_crds
 from testenv.virtual import VirtualCluster
 
 from escape import Field, TALLY
+
+LOOSE = {"gateways": "Gateway", "httproutes": "HTTPRoute", "referencegrants": "ReferenceGrant"}
+
+
+def gateway_api():
+    """The real definitions, as the host has them."""
+    out = []
+    for path in binaries.crds("gateway-api"):
+        with open(path, encoding="utf-8") as f:
+            out += [d for d in yaml.safe_load_all(f) if d]
+    return out
+
+
+def loose(plural, kind):
+    """The tenant's own definition, which permits everything."""
+    group = "gateway.networking.k8s.io"
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
+            "spec": {"group": group, "scope": "Namespaced",
+                     "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+                     "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                         "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
 
 HOSTS = {"embedded": "embedded_host", "real": "real_host"}
 
@@ -32,12 +58,16 @@ def field(request, workdir, pools):
     further = {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.synced.example"]},
                "podDisruptionBudgets": {"enabled": True},
-               "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]}}
+               "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
+               "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.synced.example"]},
+               "httpRoutes": {"enabled": True}}
+    install_crds(host.api, [crd for crd in gateway_api() if crd["spec"]["names"]["plural"] in LOOSE])
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
                     "sync": {"toHost": further}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),
                 "victim": _cluster(host, workdir, "victim", pools)}
+    install_crds(clusters["synced"].api, [loose(plural, kind) for plural, kind in LOOSE.items()])
     try:
         yield Field(host, clusters)
     finally:

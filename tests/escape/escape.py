@@ -30,7 +30,8 @@ TEMPLATES = {  # kind -> (path, how a pod template stands in its spec)
     "ReplicationController": ("/api/v1", "replicationcontrollers")}
 # Where kinds are that sync.toHost adds; all others are in the core group.
 ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1",
-         "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1"}
+         "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
+         "gateways": "/apis/gateway.networking.k8s.io/v1", "httproutes": "/apis/gateway.networking.k8s.io/v1"}
 
 
 class LetThrough(AssertionError):
@@ -495,6 +496,16 @@ def sweep(field, cluster):
                 raise LetThrough(f"the host's {name} has {wrong}")
 
 
+def named(value, key):
+    """Every object that is, or is an item of, a member of that name, at any depth."""
+    if isinstance(value, list):
+        return [found for item in value for found in named(item, key)]
+    if not isinstance(value, dict):
+        return []
+    here = value.get(key, [])
+    return (here if isinstance(here, list) else [here]) + [f for inner in value.values() for f in named(inner, key)]
+
+
 def sweep_synced(vc):
     """The same of the kinds that sync.toHost sends down: all that they name is this tenant's, or on the lists."""
     uid = None
@@ -527,6 +538,13 @@ def sweep_synced(vc):
             if resource == "endpointslices":
                 wrong += [e for e in o["endpoints"] or [] if set(e) - {"addresses", "conditions"}
                           or not all(a.startswith("10.30.") for a in e["addresses"])]
+            if resource in ("gateways", "httproutes"):
+                wrong += re.findall(r'"namespace": "[^"]*"', json.dumps(spec))
+                wrong += [r for key in ("parentRefs", "certificateRefs", "backendRefs", "backendRef", "extensionRef")
+                          for r in named(spec, key) if not re.search(r"-[a-z2-7]{16}$", r["name"])]
+            if resource == "gateways":
+                wrong += [c for c in [spec["gatewayClassName"]] if c != "shared"]
+                wrong += [x for x in spec["listeners"] if not re.fullmatch(r"[^.]+\.synced\.example", x.get("hostname", ""))]
             if resource == "poddisruptionbudgets" and spec.get("selector") is not None and not own(spec["selector"]):
                 wrong.append("a budget of others' pods")
             if wrong:

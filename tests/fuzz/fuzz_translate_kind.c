@@ -15,7 +15,9 @@ static const char CONFIG[] =
     "sync: {toHost: {networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16]}, ingresses: "
     "{enabled: true, classes: [nginx], hosts: ['*.team.example', fixed.example]}, "
     "podDisruptionBudgets: {enabled: true}, endpointSlices: {enabled: true, allowedCIDRs: "
-    "[10.30.0.0/16]}, customResources: {things.team.example: {enabled: true, "
+    "[10.30.0.0/16]}, gateways: {enabled: true, classes: [shared], hosts: ['*.team.example', "
+    "fixed.example]}, httpRoutes: {enabled: true}, grpcRoutes: {enabled: true}, tlsRoutes: "
+    "{enabled: true}, customResources: {things.team.example: {enabled: true, "
     "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
     "reference: {kind: Service}}, {path: spec.selector, selector: {}}, {path: spec.labels, labels: "
     "{}}, {path: 'spec.a[*][*].b', "
@@ -103,6 +105,76 @@ static void check_budget(const struct translate_tenant *t, const cJSON *host)
     assert(!selector || selects_own(t, selector));
 }
 
+static bool is_translated(struct str name)
+{
+    return name.n > 17 && name.p[name.n - 17] == '-';
+}
+
+/* Nothing names a namespace, and every reference has a name of ours. */
+static void check_references(const cJSON *value, bool in_reference)
+{
+    json_each(member, value)
+    {
+        struct str key = json_is_object(value) ? json_key(member) : STR("");
+        bool reference = str_has_suffix(key, STR("Ref")) || str_has_suffix(key, STR("Refs"));
+
+        assert(!str_eqc(key, "namespace"));
+        assert(!in_reference || !str_eqc(key, "name") || is_translated(json_str(member)));
+        if (json_is_object(value))
+            check_references(member, reference);
+        else
+            check_references(member, in_reference);
+    }
+}
+
+static void check_route(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    check_references(json_get(host, "spec"), false);
+}
+
+static void check_gateway(const struct translate_tenant *t, const cJSON *host)
+{
+    const cJSON *class = json_path(host, "spec.gatewayClassName");
+
+    check_route(t, host);
+    assert(!class || str_eqc(json_str(class), "shared"));
+    assert(!json_path(host, "spec.infrastructure") &&
+           !json_count(json_path(host, "spec.addresses")));
+    json_each(listener, json_path(host, "spec.listeners"))
+    {
+        const cJSON *from = json_path(listener, "allowedRoutes.namespaces.from");
+
+        assert(is_listed(json_str(json_get(listener, "hostname"))));
+        assert(!json_path(listener, "tls.options"));
+        assert(!json_get(listener, "allowedRoutes") || str_eqc(json_str(from), "Same"));
+    }
+}
+
+/* The tenant's other objects are part of the input. */
+static const cJSON *related_object(void *ctx, struct arena *a, const char *group,
+                                   const char *plural, struct str ns, struct str name)
+{
+    (void)a;
+    (void)group;
+    (void)ns;
+    json_each(one, json_get(*(cJSON **)ctx, plural))
+    {
+        if (str_eq(json_str_at(one, "metadata.name"), name))
+            return one;
+    }
+    return NULL;
+}
+
+static const cJSON *related_list(void *ctx, struct arena *a, const char *group, const char *plural,
+                                 struct str ns)
+{
+    (void)a;
+    (void)group;
+    (void)ns;
+    return json_get(*(cJSON **)ctx, plural);
+}
+
 /* Whole; only its metadata is ours to judge. */
 static void check_custom(const struct translate_tenant *t, const cJSON *host)
 {
@@ -175,17 +247,18 @@ static void translate_one(struct arena *a, const struct translate_tenant *t,
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     static void (*const checks[N_SYNC_DOWN])(const struct translate_tenant *, const cJSON *) = {
-        [DOWN_NETWORK_POLICIES] = check_policy,
-        [DOWN_INGRESSES] = check_ingress,
-        [DOWN_DISRUPTION_BUDGETS] = check_budget,
-        [DOWN_ENDPOINT_SLICES] = check_slice};
+        [DOWN_NETWORK_POLICIES] = check_policy,   [DOWN_INGRESSES] = check_ingress,
+        [DOWN_DISRUPTION_BUDGETS] = check_budget, [DOWN_ENDPOINT_SLICES] = check_slice,
+        [DOWN_GATEWAYS] = check_gateway,          [DOWN_HTTP_ROUTES] = check_route,
+        [DOWN_GRPC_ROUTES] = check_route,         [DOWN_TLS_ROUTES] = check_route};
     struct arena *a = arena_new(0);
     struct config config;
+    cJSON *v = NULL;
+    struct translate_related related = {&v, is_bare, related_object, related_list, NULL};
     struct translate_tenant t = {.config = &config,
                                  .cluster_uid = STR("11111111-2222-3333-4444-555555555555"),
                                  .host_namespace = STR("team"),
-                                 .bare_service = is_bare};
-    cJSON *v = NULL;
+                                 .related = &related};
     struct err err;
 
     err_init(&err, a);

@@ -61,6 +61,7 @@ def to_host():
     assert len(rows) >= 3
     config = {key: {"enabled": True} for key, _, _ in rows}
     config["ingresses"].update({"classes": ["nginx"], "hosts": ["*.team.example"]})
+    config["gateways"].update({"classes": ["shared"], "hosts": ["*.team.example"]})
     config["endpointSlices"]["allowedCIDRs"] = ["10.30.0.0/16"]
     config["customResources"] = {"things.team.example/v1": {"enabled": True}, "others.team.example": {"enabled": False}}
     return config, {(group, plural) for _, group, plural in rows} | {("team.example", "things")}

@@ -31,7 +31,9 @@ VALUES = {
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
                                    "podDisruptionBudgets": {"enabled": True},
-                                   "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]}}}}}
+                                   "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
+                                   "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
+                                   "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True}}}}}
 
 
 class Side:
@@ -62,7 +64,7 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(real_host, tmp_path_factory):
+def sides(real_host, gateway_api, tmp_path_factory):
     """(with the fence, without it)"""
     helm = Helm(tmp_path_factory.mktemp("fence"), real_host.kubeconfig)
     made = [("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": n}, "value": 5})
@@ -452,7 +454,59 @@ def endpoint_slice(address="10.30.0.7", service=f"db-{HASH}", **endpoint):
         "metadata": meta, "addressType": "IPv4", "endpoints": [{"addresses": [address], **endpoint}]}
 
 
+GATEWAY = "/apis/gateway.networking.k8s.io/v1"
+
+
+def of_gateway_api(kind, name, spec):
+    return GATEWAY, f"{kind.lower()}s", {"apiVersion": GATEWAY[len("/apis/"):], "kind": kind, "metadata": metadata(name),
+                                         "spec": spec}
+
+
+def gateway(listener=None, without=(), **spec):
+    whole = {"name": "l", "hostname": "a.team.example", "port": 443, "protocol": "HTTPS",
+             "tls": {"certificateRefs": [{"name": f"cert-{HASH}"}]}, **(listener or {})}
+    return of_gateway_api("Gateway", "g", {"gatewayClassName": "shared", "listeners": [
+        {k: v for k, v in whole.items() if k not in without}], **spec})
+
+
+def route(kind="HTTPRoute", parent=None, backend=None, **rule):
+    return of_gateway_api(kind, "r", {
+        "hostnames": ["a.team.example"], "parentRefs": [{"name": f"gw-{HASH}", **(parent or {})}],
+        "rules": [{"backendRefs": [{"name": f"svc-{HASH}", "port": 80, **(backend or {})}], **rule}]})
+
+
+def mirror(**backend):
+    return [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": f"m-{HASH}", "port": 80, **backend}}}]
+
+
+def frontend(**ref):
+    return {"frontend": {"default": {"validation": {"caCertificateRefs": [
+        {"group": "", "kind": "ConfigMap", "name": f"ca-{HASH}", **ref}]}}}}
+
+
 SYNCED = {
+    "a Gateway": (gateway(tls=frontend()), None),
+    "another class of Gateway": (gateway(gatewayClassName="other"), "spec.gatewayClassName"),
+    "a listener of others": (gateway({"hostname": "bank.example"}), "spec.listeners: a host"),
+    "a listener for all": (gateway(without=["hostname"]), "spec.listeners: a host"),
+    "a certificate of others": (gateway({"tls": {"certificateRefs": [{"name": "cert"}]}}), "spec.listeners: names"),
+    "a certificate elsewhere": (gateway({"tls": {"certificateRefs": [{"name": f"c-{HASH}", "namespace": "other"}]}}),
+                                "spec.listeners: names"),
+    "an authority of others": (gateway(tls=frontend(name="ca")), "spec.tls: names"),
+    "routes of all": (gateway({"allowedRoutes": {"namespaces": {"from": "All"}}}), "spec.listeners: only routes"),
+    "an address": (gateway(addresses=[{"value": "192.0.2.1"}]), "spec: addresses"),
+    "infrastructure": (gateway(infrastructure={"annotations": {"a": "b"}}), "spec: addresses and infra"),
+    "a route": (route(filters=mirror()), None),
+    "a route of TLS": (route("TLSRoute"), None),
+    "a route to a Gateway of others": (route(parent={"name": "gw"}), "spec.parentRefs"),
+    "a route to a Gateway elsewhere": (route(parent={"namespace": "other"}), "spec.parentRefs"),
+    "a route to a Service": (route(parent={"group": "", "kind": "Service"}), "spec.parentRefs"),
+    "a backend of others": (route(backend={"name": "svc"}), "spec.rules: names a backend"),
+    "a backend elsewhere": (route("TLSRoute", backend={"namespace": "other"}), "spec.rules: names a backend"),
+    "a mirror to others": (route(filters=mirror(name="svc")), "spec.rules: a filter"),
+    "a backend's mirror elsewhere": (route(backend={"filters": mirror(namespace="other")}), "spec.rules: a filter"),
+    "an extension of others": (route(filters=[{"type": "ExtensionRef", "extensionRef": {
+        "group": "g.example", "kind": "K", "name": "k"}}]), "spec.rules: a filter"),
     "a slice": (endpoint_slice(), None),
     "a slice of another Service": (endpoint_slice(service="kubernetes"), "service-name"),
     "a slice of another address": (endpoint_slice("10.96.0.1"), "endpoints: an address"),
@@ -603,7 +657,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 9 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 12 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

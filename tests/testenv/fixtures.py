@@ -10,15 +10,18 @@ import shutil
 import tempfile
 
 import pytest
+import yaml
 
+from . import binaries
 from .embedded import EmbeddedHost
 from .host import HostCluster
 from .node import NodeHost
 from .nodes import pool_config
 from .process import REGISTRY
 from .virtual import VirtualCluster
+from .wait import eventually
 
-__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools",
+__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools", "gateway_api",
            "pytest_runtest_makereport", "pytest_sessionfinish"]
 
 _session = {"dir": None, "failed": False}
@@ -70,6 +73,34 @@ def node_host(workdir):
 def host(real_host):
     """The host of a suite; the integration suite overrides it."""
     return real_host
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install_crds(api, definitions):
+    """Creates them and waits until they are served."""
+    for crd in definitions:
+        spec = crd["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        api.post(CRDS, crd)
+        eventually(lambda path=f"/apis/{spec['group']}/{version}/{spec['names']['plural']}": api.get(path), 60,
+                   f"{crd['metadata']['name']} to be served", also=[429])
+
+
+@pytest.fixture(scope="module")
+def gateway_api(real_host):
+    """The definitions of the Gateway API, which the real host has."""
+    definitions = []
+    for path in binaries.crds("gateway-api"):
+        with open(path, encoding="utf-8") as f:
+            definitions += [d for d in yaml.safe_load_all(f) if d]
+    install_crds(real_host.api, definitions)
+    yield definitions
+    for crd in definitions:
+        real_host.api.delete(f"{CRDS}/{crd['metadata']['name']}")
+    eventually(lambda: not [c for c in real_host.api.get(CRDS)["items"]
+                            if c["spec"]["group"] == "gateway.networking.k8s.io"], 60, "the definitions gone")
 
 
 @pytest.fixture(scope="session")

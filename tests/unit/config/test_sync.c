@@ -35,6 +35,9 @@ static void all_of_it(void **state)
            "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00:1::/32']}\n"
            "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example']}\n"
            "    podDisruptionBudgets: {enabled: true}\n"
+           "    gateways: {enabled: true, classes: [shared], hosts: ['*.team.example']}\n"
+           "    httpRoutes: {enabled: false}\n"
+           "    grpcRoutes: {enabled: true}\n"
            "    customResources:\n"
            "      certificates.cert-manager.io:\n"
            "        enabled: true\n"
@@ -48,6 +51,10 @@ static void all_of_it(void **state)
     to = f->config.to_host;
     assert_true(to->enabled[DOWN_NETWORK_POLICIES] && to->enabled[DOWN_INGRESSES]);
     assert_true(to->enabled[DOWN_DISRUPTION_BUDGETS]);
+    assert_true(to->enabled[DOWN_GATEWAYS] && to->enabled[DOWN_GRPC_ROUTES]);
+    assert_false(to->enabled[DOWN_HTTP_ROUTES] || to->enabled[DOWN_TLS_ROUTES]);
+    assert_str(to->gateway_classes.items[0], "shared");
+    assert_int_equal(to->gateway_hosts.n, 1);
     assert_int_equal(to->network_cidrs.n, 2);
     assert_str(to->ingress_classes.items[0], "nginx");
     assert_int_equal(to->n_custom, 2);
@@ -75,7 +82,7 @@ static void mistakes(void **state)
     static const char *const cases[][2] = {
         {"sync: {toHost: {pods: {enabled: true}}}",
          TO ".pods: unknown key: known here are networkPolicies, ingresses, podDisruptionBudgets, "
-            "endpointSlices, customResources"},
+            "endpointSlices, gateways, httpRoutes, grpcRoutes, tlsRoutes, customResources"},
         {"sync: {toHost: [1]}", TO ": want an object, got array"},
         {"sync: {toHost: {ingresses: true}}", TO ".ingresses: want an object, got bool"},
         {"sync: {toHost: {ingresses: {enabled: yes please}}}",
@@ -90,6 +97,17 @@ static void mistakes(void **state)
         {"sync: {toHost: {ingresses: {hosts: ['example']}}}",
          TO ".ingresses.hosts[0]: \"example\": want a name such as a.team.example or "
             "*.team.example"},
+        {"sync: {toHost: {gateways: {enabled: true, hosts: [a.example]}}}",
+         TO ".gateways: classes and hosts are needed: without them no Gateway could go down"},
+        {"sync: {toHost: {gateways: {enabled: true, classes: [a b], hosts: [a.example]}}}",
+         TO ".gateways.classes[0]: \"a b\": a lowercase RFC 1123 subdomain must consist of lower "
+            "case alphanumeric characters, '-' or '.', and must start and end with an "
+            "alphanumeric character (e.g. 'example.com', regex used for validation is "
+            "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"},
+        {"sync: {toHost: {tlsRoutes: {enabled: true}, customResources: "
+         "{tlsroutes.gateway.networking.k8s.io: {enabled: true}}}}",
+         TO ": tlsRoutes is enabled already, and goes down by its own rules: customResources must "
+            "not name tlsroutes.gateway.networking.k8s.io"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.1]}}}",
          TO ".networkPolicies.allowedCIDRs[0]: \"10.0.0.1\": want a range such as 10.20.0.0/16"},
         {"sync: {toHost: {endpointSlices: {enabled: true}}}",

@@ -3,7 +3,7 @@
  * and a tenant. Must never hold state between tests. */
 #pragma once
 
-#include <sublet/translate.h>
+#include <sublet/translate_kind.h>
 #include <sublet/yaml.h>
 
 #include "../config/test.h"
@@ -23,6 +23,7 @@ struct fixture {
     struct arena *a;
     struct config config;
     struct translate_tenant tenant;
+    struct translate_related related;
     struct err err;
     struct str warnings;
 };

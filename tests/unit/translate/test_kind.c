@@ -371,7 +371,8 @@ static void slices_of_bare_services(void **state)
     cJSON *ret = NULL, *labels;
     char name[64];
 
-    f->tenant.bare_service = is_bare;
+    f->related.bare_service = is_bare;
+    f->tenant.related = &f->related;
     assert_ok(down(f, rules,
                    SLICE("db", "ports: [{name: '', port: 5432, more: 1}], endpoints: [{addresses: "
                                "[10.30.0.7], conditions: {ready: true}, nodeName: n, zone: z, "
@@ -389,7 +390,7 @@ static void slices_of_bare_services(void **state)
                              object_of(f, SLICE("web", "endpoints: [{addresses: [8.8.8.8]}]")),
                              &ret, &f->err));
     assert_null(ret);
-    f->tenant.bare_service = NULL;
+    f->related.bare_service = NULL;
     assert_ok(translate_kind(f->a, &f->tenant, rules, object_of(f, SLICE("db", "endpoints: []")),
                              &ret, &f->err));
     assert_null(ret);
@@ -405,7 +406,8 @@ static void slices_refused(void **state)
     const struct kind_rules *rules = translate_kind_rules(DOWN_ENDPOINT_SLICES);
     cJSON *ret = NULL;
 
-    f->tenant.bare_service = is_bare;
+    f->related.bare_service = is_bare;
+    f->tenant.related = &f->related;
     for (size_t i = 0; i < COUNT(addresses); i++)
         assert_error(
             down(f, rules,

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Gateway API by sync.toHost, with its real definitions: Gateways and routes down, their status up, and ReferenceGrants
+and allowedRoutes of the virtual cluster in force although all its namespaces are one on the host."""
+import copy
+
+import pytest
+
+from testenv import ApiError, eventually
+from testenv.fixtures import install_crds
+
+GATEWAY = "/apis/gateway.networking.k8s.io/v1"
+CONFIG = {"sync": {"toHost": {
+    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
+    "httpRoutes": {"enabled": True}, "grpcRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True}}}}
+NEEDED = ("gateways", "httproutes", "grpcroutes", "tlsroutes", "referencegrants")
+LISTENER = {"name": "web", "hostname": "a.team.example", "port": 443, "protocol": "HTTPS",
+            "tls": {"certificateRefs": [{"name": "cert"}]}}
+NOW = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def vc(tenant, gateway_api):
+    made = tenant("research", config=CONFIG)
+    install_crds(made.api, [c for c in gateway_api if c["spec"]["names"]["plural"] in NEEDED])
+    return made
+
+
+def create(vc, plural, name, spec, namespace="default", kind=None):
+    kinds = {"gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "tlsroutes": "TLSRoute",
+             "referencegrants": "ReferenceGrant"}
+    return vc.api.post(f"{GATEWAY}/namespaces/{namespace}/{plural}", {
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind or kinds[plural], "metadata": {"name": name},
+        "spec": spec})
+
+
+def on_host(vc, plural, name, root=GATEWAY):
+    found = [o for o in vc.host_objects(root, plural) if o["metadata"]["annotations"]["sublet.dev/name"] == name]
+    return found[0] if found else None
+
+
+def arrives(vc, plural, name, root=GATEWAY):
+    return eventually(lambda: on_host(vc, plural, name, root), 60, f"{plural} {name} on the host")
+
+
+def host_path(vc, plural, name):
+    return f"{GATEWAY}/namespaces/{vc.namespace}/{plural}/{on_host(vc, plural, name)['metadata']['name']}"
+
+
+def refused(call, *parts):
+    with pytest.raises(ApiError) as e:
+        call()
+    assert e.value.code == 403, e.value
+    for part in parts:
+        assert part in str(e.value), e.value
+
+
+def events(vc, name, reason, namespace="default"):
+    return [e["message"] for e in vc.api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+            if e["involvedObject"]["name"] == name and e["reason"] == reason]
+
+
+def namespace(vc, name, **labels):
+    vc.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+
+
+def condition(of, generation, status="True"):
+    return {"type": of, "status": status, "reason": of, "message": "", "lastTransitionTime": NOW,
+            "observedGeneration": generation}
+
+
+def life(vc, host, plural, name, changed, drift):
+    """A change here, one on the host while this process is away, a deletion there, a kill, and the end."""
+    path, first = f"{GATEWAY}/namespaces/default/{plural}/{name}", arrives(vc, plural, name)
+    vc.api.put(path, {**vc.api.get(path), "spec": changed})
+    wanted = eventually(lambda: on_host(vc, plural, name)["spec"] != first["spec"] and on_host(vc, plural, name)["spec"],
+                        60, "the change")
+    vc.stop()
+    host.api.patch(host_path(vc, plural, name), {"spec": drift})
+    assert on_host(vc, plural, name)["spec"] != wanted
+    vc.start()
+    eventually(lambda: on_host(vc, plural, name)["spec"] == wanted, 60, "the host's change to be put right")
+    uid = on_host(vc, plural, name)["metadata"]["uid"]
+    host.api.delete(host_path(vc, plural, name))
+    eventually(lambda: on_host(vc, plural, name) and on_host(vc, plural, name)["metadata"]["uid"] != uid, 60,
+               "it again on the host")
+    vc.kill()
+    vc.start()
+    vc.api.delete(path)
+    eventually(lambda: not on_host(vc, plural, name), 60, f"no {plural} on the host")
+
+
+def test_a_gateway(vc, host):
+    vc.kubectl("create", "secret", "generic", "cert", "--from-literal=tls.crt=x")
+    spec = {"gatewayClassName": "shared", "listeners": [{**LISTENER, "allowedRoutes": {"namespaces": {"from": "All"}}}]}
+    create(vc, "gateways", "gw", spec)
+    first = arrives(vc, "gateways", "gw")
+    listener = first["spec"]["listeners"][0]
+    secret = arrives(vc, "secrets", "cert", "/api/v1")
+    assert listener["tls"]["certificateRefs"][0]["name"] == secret["metadata"]["name"]
+    assert listener["allowedRoutes"]["namespaces"] == {"from": "Same"} and listener["hostname"] == "a.team.example"
+
+    host.api.patch(f"{host_path(vc, 'gateways', 'gw')}/status", {"status": {
+        "addresses": [{"type": "IPAddress", "value": "192.0.2.7"}],
+        "conditions": [condition("Programmed", first["metadata"]["generation"])],
+        "listeners": [{"name": "web", "attachedRoutes": 1, "supportedKinds": [], "conditions": [
+            condition("ResolvedRefs", first["metadata"]["generation"])]}]}})
+
+    def programmed():
+        gateway = vc.api.get(f"{GATEWAY}/namespaces/default/gateways/gw")
+        return [c for c in gateway["status"].get("conditions", []) if c["type"] == "Programmed" and c["status"] == "True"
+                and c["observedGeneration"] == gateway["metadata"]["generation"]] and gateway["status"]
+
+    status = eventually(programmed, 60, "the status")
+    assert status["addresses"] == [{"type": "IPAddress", "value": "192.0.2.7"}]
+    assert status["listeners"][0]["attachedRoutes"] == 1
+
+    changed = copy.deepcopy(spec)
+    changed["listeners"].append({"name": "other", "hostname": "*.team.example", "port": 80, "protocol": "HTTP"})
+    life(vc, host, "gateways", "gw", changed, {"listeners": [{**LISTENER, "hostname": "stolen.example"}]})
+    eventually(lambda: not on_host(vc, "secrets", "cert", "/api/v1"), 60, "no Secret without its Gateway")
+
+
+ROUTES = {
+    "httproutes": {"matches": [{"path": {"type": "PathPrefix", "value": "/a"}}], "filters": [
+        {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "svc", "port": 80}}},
+        {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"set": [{"name": "a", "value": "b"}]}}]},
+    "grpcroutes": {"matches": [{"method": {"service": "s", "method": "m"}}]},
+    "tlsroutes": {},
+}
+
+
+@pytest.mark.parametrize("plural", ROUTES)
+def test_a_route(vc, host, plural):
+    create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": [
+        {"name": "web", "hostname": "a.team.example", "port": 443, "protocol": "TLS", "tls": {"mode": "Passthrough"}}]})
+    vc.api.post("/api/v1/namespaces/default/services", {"metadata": {"name": "svc"}, "spec": {
+        "ports": [{"port": 80}], "selector": {"app": "web"}}})
+    spec = {"parentRefs": [{"name": "gw"}], "hostnames": ["a.team.example"],
+            "rules": [{**ROUTES[plural], "backendRefs": [{"name": "svc", "port": 80}]}]}
+    create(vc, plural, "r", spec)
+    first, service = arrives(vc, plural, "r"), arrives(vc, "services", "svc", "/api/v1")["metadata"]["name"]
+    gateway = arrives(vc, "gateways", "gw")["metadata"]["name"]
+    rule = first["spec"]["rules"][0]
+    assert first["spec"]["parentRefs"][0]["name"] == gateway and rule["backendRefs"][0]["name"] == service
+    if plural == "httproutes":
+        assert rule["filters"][0]["requestMirror"]["backendRef"]["name"] == service
+        assert rule["filters"][1] == ROUTES[plural]["filters"][1] and rule["matches"] == ROUTES[plural]["matches"]
+
+    host.api.patch(f"{host_path(vc, plural, 'r')}/status", {"status": {"parents": [
+        {"parentRef": {"name": gateway, "namespace": vc.namespace}, "controllerName": "example.com/c",
+         "conditions": [condition("Accepted", first["metadata"]["generation"])]}]}})
+
+    def parents():
+        return vc.api.get(f"{GATEWAY}/namespaces/default/{plural}/r").get("status", {}).get("parents")
+
+    parent = eventually(parents, 60, "the status")[0]
+    assert parent["parentRef"]["name"] == "gw" and "namespace" not in parent["parentRef"]
+    assert parent["conditions"][0]["observedGeneration"] == 1
+
+    changed = copy.deepcopy(spec)
+    changed["rules"][0]["backendRefs"][0]["port"] = 81
+    life(vc, host, plural, "r", changed, {"rules": [{"backendRefs": [{"name": "victim", "port": 80}]}]})
+
+
+def backend(vc, name="r"):
+    found = on_host(vc, "httproutes", name)
+    return found and found["spec"]["rules"][0]["backendRefs"][0]["name"]
+
+
+def test_a_backend_of_another_namespace_needs_a_grant(vc):
+    namespace(vc, "other")
+    vc.api.post("/api/v1/namespaces/other/services", {"metadata": {"name": "svc"}, "spec": {
+        "ports": [{"port": 80}], "selector": {"app": "web"}}})
+    service = arrives(vc, "services", "svc", "/api/v1")["metadata"]["name"]
+    create(vc, "httproutes", "r", {"rules": [{"backendRefs": [{"name": "svc", "namespace": "other", "port": 80}]}]})
+    eventually(lambda: (backend(vc) or "").startswith("not-permitted-"), 60, "the route, without its backend")
+    said = eventually(lambda: events(vc, "r", "RefNotPermitted"), 60, "an Event")
+    assert 'namespace "other" has no ReferenceGrant for Service "svc"' in said[0]
+
+    create(vc, "referencegrants", "g", {"from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute",
+                                                  "namespace": "default"}], "to": [{"group": "", "kind": "Service"}]},
+           "other")
+    eventually(lambda: backend(vc) == service, 60, "the backend that is granted")
+    vc.restart()
+    assert backend(vc) == service
+    vc.stop()  # the grant is no part of the route: what follows it does so after a restart as well
+    vc.start()
+    vc.api.delete(f"{GATEWAY}/namespaces/other/referencegrants/g")
+    eventually(lambda: backend(vc).startswith("not-permitted-"), 60, "no backend without the grant")
+    assert not vc.host_objects(GATEWAY, "referencegrants")
+
+
+def test_a_certificate_of_another_namespace_needs_a_grant(vc):
+    namespace(vc, "other")
+    vc.kubectl("create", "secret", "generic", "cert", "-n", "other", "--from-literal=tls.crt=x")
+    listener = {**LISTENER, "tls": {"certificateRefs": [{"name": "cert", "namespace": "other"}]}}
+    create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": [listener]})
+
+    def certificate():
+        found = on_host(vc, "gateways", "gw")
+        return found["spec"]["listeners"][0]["tls"]["certificateRefs"][0]["name"] if found else ""
+
+    eventually(lambda: certificate().startswith("not-permitted-"), 60, "the Gateway, without its certificate")
+    assert not on_host(vc, "secrets", "cert", "/api/v1")
+    create(vc, "referencegrants", "g", {"from": [{"group": "gateway.networking.k8s.io", "kind": "Gateway",
+                                                  "namespace": "default"}], "to": [{"group": "", "kind": "Secret"}]},
+           "other")
+    secret = arrives(vc, "secrets", "cert", "/api/v1")["metadata"]["name"]
+    eventually(lambda: certificate() == secret, 60, "the certificate that is granted")
+    vc.api.delete(f"{GATEWAY}/namespaces/other/referencegrants/g")
+    eventually(lambda: certificate().startswith("not-permitted-") and not on_host(vc, "secrets", "cert", "/api/v1"), 60,
+               "neither without the grant")
+
+
+def test_a_gateway_takes_routes_of_the_namespaces_it_allows(vc):
+    namespace(vc, "infra")
+    create(vc, "httproutes", "r", {"parentRefs": [{"name": "gw", "namespace": "infra"}]})
+
+    def parents():
+        found = on_host(vc, "httproutes", "r")
+        return [(p["name"], p.get("sectionName")) for p in found["spec"]["parentRefs"]] if found else []
+
+    def is_denied():
+        return len(parents()) == 1 and parents()[0][0].startswith("not-permitted-")
+
+    eventually(is_denied, 60, "a route to a Gateway that is not there")
+    said = eventually(lambda: events(vc, "r", "RefNotPermitted"), 60, "an Event")
+    assert 'namespace "infra" has no Gateway "gw" with a listener that allows routes of this namespace' in said[0]
+    listeners = [{"name": n, "hostname": f"{n}.team.example", "port": 80, "protocol": "HTTP"} for n in ("a", "b")]
+    create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": listeners}, "infra")
+    gateway = arrives(vc, "gateways", "gw")["metadata"]["name"]
+    assert is_denied()
+    path = f"{GATEWAY}/namespaces/infra/gateways/gw"
+    listeners[0]["allowedRoutes"] = {"namespaces": {"from": "All"}}
+    vc.api.patch(path, {"spec": {"listeners": listeners}})
+    eventually(lambda: parents() == [(gateway, "a")], 60, "the listener that allows it")
+    listeners[1]["allowedRoutes"] = {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"tier": "web"}}}}
+    listeners[0]["allowedRoutes"] = {"namespaces": {"from": "Same"}}
+    vc.api.patch(path, {"spec": {"listeners": listeners}})
+    eventually(is_denied, 60, "no listener that allows it")
+    vc.kubectl("label", "namespace", "default", "tier=web")
+    eventually(lambda: parents() == [(gateway, "b")], 60, "the listener that selects its namespace")
+    vc.kubectl("label", "namespace", "default", "tier-")
+    eventually(is_denied, 60, "a namespace that is not selected any more")
+
+
+def test_what_may_not_go_down_is_refused(vc):
+    def gateway(**spec):
+        return lambda: create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": [LISTENER], **spec})
+
+    refused(gateway(gatewayClassName="other"), "spec.gatewayClassName", "sync.toHost.gateways.classes")
+    refused(gateway(listeners=[{**LISTENER, "hostname": "bank.example"}]), "spec.listeners[0].hostname",
+            "sync.toHost.gateways.hosts")
+    refused(gateway(listeners=[{k: v for k, v in LISTENER.items() if k != "hostname"}]), "without a hostname")
+    refused(gateway(addresses=[{"value": "192.0.2.1"}]), "spec.addresses")
+    refused(gateway(infrastructure={"annotations": {"a": "b"}}), "spec.infrastructure")
+    refused(lambda: create(vc, "httproutes", "r", {"parentRefs": [{"group": "", "kind": "Service", "name": "s"}]}),
+            "only Gateways")
+    gateway()()
+    arrives(vc, "gateways", "gw")
+    refused(lambda: vc.api.patch(f"{GATEWAY}/namespaces/default/gateways/gw", {
+        "spec": {"listeners": [{**LISTENER, "hostname": "*.example"}]}}), "sync.toHost.gateways.hosts")
+    assert on_host(vc, "gateways", "gw")["spec"]["listeners"][0]["hostname"] == "a.team.example"

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* References between objects of the Gateway API. Why: on the host all of a tenant's objects share one
+ * namespace, and what keeps its namespaces apart there upstream, ReferenceGrants and allowedRoutes,
+ * would permit everything. So both are applied here, and a reference that they do not permit gets a
+ * name on the host that no object has. Must never emit a namespace, nor a name that is not
+ * translated. */
+
+#include "kind_impl.h"
+
+enum { MOST_PARENTS = 32 }; /* as in the API's own definition */
+
+/* ---- what the tenant's other objects say ---- */
+
+static const cJSON *object_of(const struct kind_call *c, const char *group, const char *plural,
+                              struct str ns, struct str name)
+{
+    const struct translate_related *related = c->tenant->related;
+
+    return related && related->object
+               ? related->object(related->ctx, c->arena, group, plural, ns, name)
+               : NULL;
+}
+
+static struct str denied_name(struct arena *a, const struct translate_tenant *t, struct str ns,
+                              struct str name)
+{
+    char ret[64];
+
+    translate_denied_name(t, ns, name, ret);
+    return arena_str(a, str_c(ret));
+}
+
+static struct str deny(const struct kind_call *c, struct str ns, struct str name, const char *why)
+{
+    const struct translate_related *related = c->tenant->related;
+
+    if (related && related->denied)
+        related->denied(related->ctx,
+                        arena_printf(c->arena, "%s: %s: the reference leads nowhere on the host",
+                                     c->path, why));
+    return denied_name(c->arena, c->tenant, ns, name);
+}
+
+/* An empty namespace is none. */
+static struct str namespace_of(const struct kind_call *c, const cJSON *ref)
+{
+    struct str ns = json_str(json_get(ref, "namespace"));
+
+    return ns.n ? ns : c->ns;
+}
+
+static struct str value_or(const cJSON *object, const char *key, struct str otherwise)
+{
+    const cJSON *value = json_get(object, key);
+
+    return value && !json_is_null(value) ? json_str(value) : otherwise;
+}
+
+/* ---- ReferenceGrants ---- */
+
+struct target {
+    struct str group, kind, ns, name;
+};
+
+static bool grants_from(const struct kind_call *c, const cJSON *grant)
+{
+    struct str kind = json_str(json_get(c->object, "kind"));
+
+    json_each(from, json_path(grant, "spec.from"))
+    {
+        if (str_eqc(json_str(json_get(from, "group")), GATEWAY_GROUP) &&
+            str_eq(json_str(json_get(from, "kind")), kind) &&
+            str_eq(json_str(json_get(from, "namespace")), c->ns))
+            return true;
+    }
+    return false;
+}
+
+static bool grants_to(const struct target *target, const cJSON *grant)
+{
+    json_each(to, json_path(grant, "spec.to"))
+    {
+        struct str name = json_str(json_get(to, "name"));
+
+        if (str_eq(json_str(json_get(to, "group")), target->group) &&
+            str_eq(json_str(json_get(to, "kind")), target->kind) &&
+            (!name.n || str_eq(name, target->name)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_granted(const struct kind_call *c, const struct target *target)
+{
+    const struct translate_related *related = c->tenant->related;
+    const cJSON *grants;
+
+    if (!related || !related->list)
+        return false;
+    grants = related->list(related->ctx, c->arena, GATEWAY_GROUP, "referencegrants", target->ns);
+    json_each(grant, grants)
+    {
+        if (grants_from(c, grant) && grants_to(target, grant))
+            return true;
+    }
+    return false;
+}
+
+int gateway_reference_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    struct target to = {value_or(c->parent, "group", STR("")),
+                        value_or(c->parent, "kind", str_c(c->what)), namespace_of(c, c->parent),
+                        json_str(value)};
+
+    if (!to.name.n)
+        return kind_refuse(c, "is no name");
+    if (str_eq(to.ns, c->ns) || is_granted(c, &to)) {
+        *ret = kind_reference(c, to.group.n ? "" : arena_cstr(c->arena, to.kind), to.ns, to.name);
+        return 0;
+    }
+    *ret = json_new_string(
+        c->arena,
+        deny(c, to.ns, to.name,
+             arena_printf(c->arena, "namespace \"%.*s\" has no ReferenceGrant for %.*s \"%.*s\"",
+                          STR_F(to.ns), STR_F(to.kind), STR_F(to.name))
+                 .p));
+    return 0;
+}
+
+/* ---- routes to Gateways ---- */
+
+static bool selects_own(const struct kind_call *c, const cJSON *selector)
+{
+    const cJSON *ns = object_of(c, "", "namespaces", STR(""), c->ns);
+    struct selector parsed;
+
+    return ns && json_is_object(selector) &&
+           !selector_from_json(c->arena, selector, &parsed, NULL) &&
+           selector_match(&parsed, labels_flatten(c->arena, json_path(ns, "metadata.labels")));
+}
+
+/* Does the listener take routes of the route's namespace? */
+static bool listener_admits(const struct kind_call *c, const cJSON *listener, struct str gateway_ns)
+{
+    const cJSON *namespaces = json_path(listener, "allowedRoutes.namespaces");
+    struct str from = value_or(namespaces, "from", STR("Same"));
+
+    if (str_eqc(from, "Selector"))
+        return selects_own(c, json_get(namespaces, "selector"));
+    return str_eqc(from, "All") || (str_eqc(from, "Same") && str_eq(gateway_ns, c->ns));
+}
+
+static bool is_meant(const cJSON *ref, const cJSON *listener)
+{
+    struct str section = json_str(json_get(ref, "sectionName"));
+    const cJSON *port = json_get(ref, "port");
+
+    return (!section.n || str_eq(section, json_str(json_get(listener, "name")))) &&
+           (!port || json_is_null(port) || json_equal(port, json_get(listener, "port")));
+}
+
+static cJSON *add_parent(const struct kind_call *c, const cJSON *ref, struct str host_name,
+                         cJSON *to)
+{
+    static const char *const kept[] = {"group", "kind", "sectionName", "port"};
+    cJSON *made = json_append(to, json_new_object(c->arena));
+
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (json_is_scalar(json_get(ref, kept[i])) && !json_is_null(json_get(ref, kept[i])))
+            object_add(c->arena, made, str_c(kept[i]), json_copy(c->arena, json_get(ref, kept[i])));
+    add_str(c->arena, made, "name", host_name);
+    return made;
+}
+
+static struct str translated(const struct kind_call *c, struct str ns, struct str name)
+{
+    char ret[64];
+
+    translate_name(c->tenant, ns, name, ret);
+    return arena_str(c->arena, str_c(ret));
+}
+
+/* The same message for a Gateway that does not exist: a route must not reveal what other namespaces
+ * have. */
+static struct str deny_parent(const struct kind_call *c, struct str ns, struct str name)
+{
+    return deny(c, ns, name,
+                arena_printf(c->arena,
+                             "namespace \"%.*s\" has no Gateway \"%.*s\" with a listener "
+                             "that allows routes of this namespace",
+                             STR_F(ns), STR_F(name))
+                    .p);
+}
+
+/* Where some of the meant listeners admit it and others do not, each that does is named. */
+static void attach(const struct kind_call *c, const cJSON *ref, const cJSON *gateway, struct str ns,
+                   struct str name, cJSON *to)
+{
+    struct str host_name = translated(c, ns, name);
+    size_t meant = 0, admitted = 0;
+
+    json_each(listener, json_path(gateway, "spec.listeners"))
+    {
+        meant += is_meant(ref, listener);
+        admitted += is_meant(ref, listener) && listener_admits(c, listener, ns);
+    }
+    if (admitted == meant && (meant || str_eq(ns, c->ns))) {
+        add_parent(c, ref, host_name, to);
+        return;
+    }
+    json_each(listener, json_path(gateway, "spec.listeners"))
+    {
+        if (is_meant(ref, listener) && listener_admits(c, listener, ns))
+            json_set_str(c->arena, add_parent(c, ref, host_name, to), "sectionName",
+                         json_str(json_get(listener, "name")));
+    }
+    if (!admitted)
+        add_parent(c, ref, deny_parent(c, ns, name), to);
+}
+
+static int parent_down(const struct kind_call *c, const cJSON *ref, cJSON *to)
+{
+    struct str ns = namespace_of(c, ref), name = json_str(json_get(ref, "name"));
+    const cJSON *gateway;
+
+    if (!str_eqc(value_or(ref, "group", STR(GATEWAY_GROUP)), GATEWAY_GROUP) ||
+        !str_eqc(value_or(ref, "kind", STR("Gateway")), "Gateway"))
+        return kind_refuse(c, "only Gateways go down as parents");
+    if (!name.n)
+        return kind_refuse(c, "a parent needs a name");
+    gateway = object_of(c, GATEWAY_GROUP, "gateways", ns, name);
+    if (gateway)
+        attach(c, ref, gateway, ns, name, to);
+    else if (str_eq(ns, c->ns))
+        add_parent(c, ref, translated(c, ns, name), to);
+    else
+        add_parent(c, ref, deny_parent(c, ns, name), to);
+    return 0;
+}
+
+int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    if (json_count(value) > MOST_PARENTS)
+        return kind_refuse(c, "at most %d parents go down", MOST_PARENTS);
+    *ret = json_new_array(c->arena);
+    json_each(ref, value)
+    {
+        if (json_is_array(value) && parent_down(c, ref, *ret))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- status.parents ---- */
+
+/* The tenant's reference that went down as this one; NULL: none did. */
+static const cJSON *origin_of(const struct kind_call *c, const cJSON *host_ref)
+{
+    struct str host_name = json_str(json_get(host_ref, "name"));
+
+    json_each(ref, json_path(c->object, "spec.parentRefs"))
+    {
+        struct str ns = namespace_of(c, ref), name = json_str(json_get(ref, "name"));
+        struct str section = json_str(json_get(ref, "sectionName"));
+        const cJSON *port = json_get(ref, "port");
+
+        if ((str_eq(host_name, translated(c, ns, name)) ||
+             str_eq(host_name, denied_name(c->arena, c->tenant, ns, name))) &&
+            (!section.n || str_eq(section, json_str(json_get(host_ref, "sectionName")))) &&
+            (!port || json_is_null(port) || json_equal(port, json_get(host_ref, "port"))))
+            return ref;
+    }
+    return NULL;
+}
+
+static bool has_parent(const cJSON *list, const cJSON *ref, struct str controller)
+{
+    json_each(one, list)
+    {
+        if (json_equal(json_get(one, "parentRef"), ref) &&
+            str_eq(json_str(json_get(one, "controllerName")), controller))
+            return true;
+    }
+    return false;
+}
+
+static cJSON *reference_up(struct arena *a, const cJSON *ref)
+{
+    static const char *const kept[] = {"group", "kind", "namespace", "name", "sectionName", "port"};
+    cJSON *ret = json_new_object(a);
+
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (json_is_scalar(json_get(ref, kept[i])) && !json_is_null(json_get(ref, kept[i])))
+            object_add(a, ret, str_c(kept[i]), json_copy(a, json_get(ref, kept[i])));
+    return ret;
+}
+
+/* A reference that went down as several has the conditions of the first. */
+int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    *ret = json_new_array(c->arena);
+    json_each(parent, value)
+    {
+        const cJSON *origin = origin_of(c, json_get(parent, "parentRef"));
+        struct str controller = json_str(json_get(parent, "controllerName"));
+        cJSON *ref = reference_up(c->arena, origin), *one;
+
+        if (!origin || !json_is_array(value) || has_parent(*ret, ref, controller))
+            continue;
+        one = json_append(*ret, json_new_object(c->arena));
+        object_add(c->arena, one, STR("parentRef"), ref);
+        add_str(c->arena, one, "controllerName", controller);
+        object_add(c->arena, one, STR("conditions"),
+                   kind_conditions(c->arena, json_get(parent, "conditions")));
+    }
+    return 0;
+}
