@@ -30,6 +30,13 @@ static cJSON *make_node_id(struct down *d, const cJSON *value)
     return json_new_string(d->arena, d->name);
 }
 
+/* What a controller of the host says of a class may name what its parameters refer to. */
+static cJSON *make_message(struct down *d, const cJSON *value)
+{
+    (void)value;
+    return json_new_string(d->arena, STR("reported by the host cluster"));
+}
+
 /* The zone and the region, and the name of a node that the tenant is shown. */
 static bool topology_shown(struct down *d, const cJSON *label)
 {
@@ -82,8 +89,26 @@ static const struct field GATEWAY_SPEC[] = {
     {"description", FIELD_SCALAR},
     {0},
 };
+static const struct field GATEWAY_CONDITION[] = {
+    {"type", FIELD_SCALAR},
+    {"status", FIELD_SCALAR},
+    {"reason", FIELD_SCALAR},
+    {"message", FIELD_MAKE, .make = make_message},
+    {"lastTransitionTime", FIELD_SCALAR},
+    {0},
+};
+static const struct field GATEWAY_FEATURE[] = {
+    {"name", FIELD_SCALAR},
+    {0},
+};
+static const struct field GATEWAY_STATUS[] = {
+    {"conditions", FIELD_LIST, .fields = GATEWAY_CONDITION},
+    {"supportedFeatures", FIELD_LIST, .fields = GATEWAY_FEATURE},
+    {0},
+};
 static const struct field GATEWAY_CLASS[] = {
     {"spec", FIELD_OBJECT, .fields = GATEWAY_SPEC},
+    {"status", FIELD_OBJECT, .fields = GATEWAY_STATUS},
     {0},
 };
 static const struct field DRIVER_SPEC[] = {

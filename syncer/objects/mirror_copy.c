@@ -272,12 +272,36 @@ static void on_updated(struct reconcile *r, void *ctx, const struct err *err,
         reconcile_take(r, err);
 }
 
+/* A status with a subresource of its own is written there, after everything else is right. */
+static cJSON *take_status(struct copy *c)
+{
+    cJSON *ret = json_get(c->wanted, "status");
+
+    if (!ret || !resource_sub(c->resource, STR("status")))
+        return NULL;
+    ret = json_copy(c->arena, ret);
+    json_remove(c->wanted, "status");
+    return ret;
+}
+
+static void update_status(struct copy *c, cJSON *status)
+{
+    if (!status || has_all(json_get(c->virtual_, "status"), status))
+        return;
+    json_set(c->arena, c->virtual_, "status", status);
+    reconcile_update_status(c->run, c->resource, c->virtual_);
+}
+
 static void update_copy(struct copy *c)
 {
+    cJSON *status = take_status(c);
+
     if (str_eqc(c->record, MIRROR_CREATING))
         record_put(c->arena, c->mirror, c->ns, c->name, meta_uid(c->virtual_));
-    if (is_right(c))
+    if (is_right(c)) {
+        update_status(c, status);
         return;
+    }
     reconcile_update(c->run, c->resource, put_right(c));
     reconcile_then(c->run, on_updated, c);
 }

@@ -261,3 +261,33 @@ def test_what_may_not_go_down_is_refused(vc):
     refused(lambda: vc.api.patch(f"{GATEWAY}/namespaces/default/gateways/gw", {
         "spec": {"listeners": [{**LISTENER, "hostname": "*.example"}]}}), "sync.toHost.gateways.hosts")
     assert on_host(vc, "gateways", "gw")["spec"]["listeners"][0]["hostname"] == "a.team.example"
+
+
+def test_the_status_of_a_gateway_class_follows(tenant, host, gateway_api):
+    definitions = [c for c in gateway_api if c["spec"]["names"]["plural"] == "gatewayclasses"]
+    classes = f"{GATEWAY}/gatewayclasses"
+    host.api.post(classes, {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+                            "metadata": {"name": "shown"}, "spec": {"controllerName": "example.com/c"}})
+    vc = tenant("research", config={"sync": {"fromHost": {"gatewayClasses": {"enabled": True}}}})
+    install_crds(vc.api, definitions)
+    eventually(lambda: vc.api.get(f"{classes}/shown"), 60, "the class")
+
+    def report(status):
+        accepted = {**condition("Accepted", 1, status), "message": "by parameters infra/secret-of-the-host"}
+        host.api.patch(f"{classes}/shown/status", {"status": {"conditions": [accepted],
+                                                              "supportedFeatures": [{"name": "HTTPRoute"}]}})
+
+    def is_shown(status):
+        now = vc.api.get(f"{classes}/shown").get("status", {})
+        return [c["status"] for c in now.get("conditions", [])] == [status] and now
+
+    report("True")
+    now = eventually(lambda: is_shown("True"), 60, "the status")
+    assert now["supportedFeatures"] == [{"name": "HTTPRoute"}] and "secret-of-the-host" not in str(now)
+    vc.api.patch(f"{classes}/shown/status", {"status": {"conditions": [condition("Accepted", 1, "False")]}})
+    eventually(lambda: is_shown("True"), 60, "the tenant's change to be put right")
+    vc.stop()
+    report("False")
+    vc.start()
+    eventually(lambda: is_shown("False"), 60, "the status after a restart")
+    host.api.delete(f"{classes}/shown")

@@ -90,8 +90,12 @@ static const struct {
      "{metadata: {name: gpu, " NOTES "}, spec: {extendedResourceName: e.com/gpu}}"},
     {FROM_GATEWAY_CLASSES, "", "lb",
      "{metadata: {name: lb}, spec: {controllerName: e.com/lb, parametersRef: {name: s}}, status:"
-     " {conditions: []}}",
-     "{metadata: {name: lb, " NOTES "}, spec: {controllerName: e.com/lb}}"},
+     " {more: 1, supportedFeatures: [{name: HTTPRoute, more: 1}], conditions: [{type: Accepted,"
+     " status: 'True', reason: Accepted, message: by the Secret s, observedGeneration: 3,"
+     " lastTransitionTime: t}]}}",
+     "{metadata: {name: lb, " NOTES "}, spec: {controllerName: e.com/lb}, status: {conditions:"
+     " [{type: Accepted, status: 'True', reason: Accepted, message: reported by the host cluster,"
+     " lastTransitionTime: t}], supportedFeatures: [{name: HTTPRoute}]}}"},
     {FROM_CSI_DRIVERS, "", "d",
      "{metadata: {name: d}, spec: {attachRequired: true, tokenRequests: [{audience: a}],"
      " volumeLifecycleModes: [Persistent], nodeAllocatableUpdatePeriodSeconds: 9}}",
