@@ -69,6 +69,8 @@ int config_load_bindings(const struct place *at, const cJSON *list,
 /* `authentication:` of the tree. It reads options: they must be loaded. */
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;
+/* `sync.toHost.priorityClasses`; into: a config_to_host. sync_priority.c */
+int config_read_priority_classes(const struct place *at, const cJSON *value, void *into);
 /* `sync.toHost:` of the tree. */
 int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config,
                         struct err *err) MUST_CHECK;

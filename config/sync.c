@@ -484,6 +484,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"httpRoutes", read_http_routes},
     {"grpcRoutes", read_grpc_routes},
     {"tlsRoutes", read_tls_routes},
+    {"priorityClasses", config_read_priority_classes},
     {"customResources", read_custom},
     {0},
 };

@@ -4,6 +4,7 @@
  * what was not requested, nor map two sources onto one target: which of them is shown would depend
  * on chance. */
 
+#include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 
 #include "impl.h"
@@ -337,6 +338,14 @@ static const struct place_key FROM_KEYS[] = {
     {0},
 };
 
+const struct config_from *config_from_row(const struct config *config, enum config_from_kind kind)
+{
+    for (size_t i = 0; i < config->n_from; i++)
+        if (config->from[i].kind == kind)
+            return &config->from[i];
+    return NULL;
+}
+
 int config_load_sync_from(struct arena *a, const cJSON *tree, struct config *config,
                           struct err *err)
 {
@@ -348,13 +357,10 @@ int config_load_sync_from(struct arena *a, const cJSON *tree, struct config *con
     config->n_from = 0;
     if (!from || json_is_null(from))
         return 0;
-    return place_object(&at, from, FROM_KEYS, &r);
-}
-
-const struct config_from *config_from_row(const struct config *config, enum config_from_kind kind)
-{
-    for (size_t i = 0; i < config->n_from; i++)
-        if (config->from[i].kind == kind)
-            return &config->from[i];
-    return NULL;
+    if (place_object(&at, from, FROM_KEYS, &r))
+        return -1;
+    if (config->to_host->priorities && config_from_row(config, FROM_PRIORITY_CLASSES))
+        return place_error(&at, "priorityClasses: either the host's classes are shown, or "
+                                "sync.toHost.priorityClasses maps the tenant's own");
+    return 0;
 }

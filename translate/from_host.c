@@ -349,6 +349,10 @@ int translate_check_pod_classes(const struct translate_tenant *t, const cJSON *p
 
     if (json_str_at(pod, "metadata.resourceVersion").n)
         return 0; /* stored: its classes cannot change */
+    if (!is_of_a_pool(t->config, FROM_PRIORITY_CLASSES,
+                      json_str_at(pod, "spec.priorityClassName")) &&
+        priority_check(t->config, pod, err))
+        return -1;
     for (size_t i = 0; i < COUNT(classes); i++) {
         struct str name = json_str(json_get(json_get(pod, "spec"), classes[i].field));
 

@@ -31,6 +31,13 @@ static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, st
     return object_add(a, object, str_c(key), json_new_string(a, value));
 }
 
+/* ---- priority.c ---- */
+
+/* The host's PriorityClass of a pod with this spec, by sync.toHost.priorityClasses; empty: none.
+ * False: its class is not granted. */
+bool priority_map(const struct config *config, const cJSON *spec, struct str *ret);
+int priority_check(const struct config *config, const cJSON *pod, struct err *err) MUST_CHECK;
+
 /* ---- name.c ---- */
 
 /* The host name of what the tenant's object must not reach: no object ever has it. */

@@ -124,11 +124,16 @@ static void add_deadline(struct down *d, cJSON *spec)
         json_set_i64(d->arena, spec, "activeDeadlineSeconds", seconds);
 }
 
-/* By the tiers of the pool, if it has any; else a class that is shown. */
+/* By the tiers of the pool, if it has any; else the class that the tenant's is mapped to, or one that
+ * is shown. */
 static struct str priority_down(const struct down *d, struct str class)
 {
+    struct str mapped;
+
     if (d->pool && json_count(d->pool->priority_tiers))
         return json_str(json_get_str(d->pool->priority_tiers, class));
+    if (priority_map(d->tenant->config, d->spec, &mapped) && mapped.n)
+        return mapped;
     return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class) ? class : STR("");
 }
 

@@ -34,6 +34,12 @@ struct config_custom {
     size_t n_patches;
 };
 
+/* priorityClasses.ranges: tenants' classes up to this value become that class of the host. */
+struct config_priority_range {
+    int64_t up_to;
+    struct str host_class;
+};
+
 struct config_to_host {
     bool enabled[N_SYNC_DOWN];
     struct str_list network_cidrs;   /* networkPolicies.allowedCIDRs: ipBlocks only inside these */
@@ -42,6 +48,10 @@ struct config_to_host {
     struct str_list ingress_hosts;   /* "a.team.example", "*.team.example" */
     struct str_list gateway_classes;
     struct str_list gateway_hosts; /* of listeners */
+    bool priorities;               /* priorityClasses.enabled */
+    const cJSON *priority_names;   /* a tenant's class: that of the host; may be NULL */
+    const struct config_priority_range *ranges; /* ascending */
+    size_t n_ranges;
     const struct config_custom *custom; /* the enabled ones */
     size_t n_custom;
 };

@@ -33,7 +33,9 @@ VALUES = {
                                    "podDisruptionBudgets": {"enabled": True},
                                    "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                                    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
-                                   "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True}}}}}
+                                   "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
+                                   "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
+                                                       "ranges": [{"upTo": 5, "class": "fence-ranged"}]}}}}}
 
 
 class Side:
@@ -68,7 +70,7 @@ def sides(real_host, gateway_api, tmp_path_factory):
     """(with the fence, without it)"""
     helm = Helm(tmp_path_factory.mktemp("fence"), real_host.kubeconfig)
     made = [("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": n}, "value": 5})
-            for n in ("fence-bound", "fence-unbound")]
+            for n in ("fence-bound", "fence-unbound", "fence-named", "fence-ranged")]
     made += [("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": n}, "handler": "runc"})
              for n in ("fence-bound", "fence-unbound")]
     for path, body in made:
@@ -350,6 +352,8 @@ def test_what_bound_pools_have_passes(sides):
                          "priorityClassName": "fence-bound"})
     body["spec"]["initContainers"] = [{"name": "i", "image": "busybox:1", "env": VOID}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
+    for mapped in ("fence-named", "fence-ranged"):  # of config.sync.toHost.priorityClasses
+        assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.priorityClassName", mapped), dryRun="All")
     copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
     assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")

@@ -71,6 +71,14 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $schedulers := concat (list "default-scheduler") $allow.schedulerNames -}}
 {{- $runtimes := $allow.runtimeClasses -}}
 {{- $priorities := $allow.priorityClasses -}}
+{{- with ((((.Values.config).sync).toHost).priorityClasses) -}}
+{{- if .enabled -}}
+{{- $priorities = concat $priorities (values ((.mappings).byName | default dict)) -}}
+{{- range .ranges -}}
+{{- $priorities = append $priorities .class -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}

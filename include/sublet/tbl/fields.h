@@ -95,7 +95,8 @@ FIELD_SAID("PodSpec", "overhead", DROP, "the host's own runtime class has its ov
 FIELD("PodSpec", "preemptionPolicy", DROP, "follows from the host's priority class")
 FIELD("PodSpec", "priority", DROP, "follows from the host's priority class")
 FIELD_SAID("PodSpec", "priorityClassName", REWRITE,
-           "the host class that the pool's priorityTiers give; none without")
+           "the host class that the pool's priorityTiers or sync.toHost.priorityClasses give; none "
+           "without")
 FIELD("PodSpec", "readinessGates", INSIDE, "PodReadinessGate")
 FIELD("PodSpec", "resourceClaims", REFUSE, "resource claims are not supported by this version")
 FIELD("PodSpec", "resources", INSIDE, "ResourceRequirements")

@@ -82,7 +82,8 @@ static void mistakes(void **state)
     static const char *const cases[][2] = {
         {"sync: {toHost: {pods: {enabled: true}}}",
          TO ".pods: unknown key: known here are networkPolicies, ingresses, podDisruptionBudgets, "
-            "endpointSlices, gateways, httpRoutes, grpcRoutes, tlsRoutes, customResources"},
+            "endpointSlices, gateways, httpRoutes, grpcRoutes, tlsRoutes, priorityClasses, "
+            "customResources"},
         {"sync: {toHost: [1]}", TO ": want an object, got array"},
         {"sync: {toHost: {ingresses: true}}", TO ".ingresses: want an object, got bool"},
         {"sync: {toHost: {ingresses: {enabled: yes please}}}",
@@ -108,6 +109,25 @@ static void mistakes(void **state)
          "{tlsroutes.gateway.networking.k8s.io: {enabled: true}}}}",
          TO ": tlsRoutes is enabled already, and goes down by its own rules: customResources must "
             "not name tlsroutes.gateway.networking.k8s.io"},
+        {"sync: {toHost: {priorityClasses: {enabled: true}}}",
+         TO ".priorityClasses: mappings.byName or ranges is needed: without them no PriorityClass "
+            "of the host is granted"},
+        {"sync: {toHost: {priorityClasses: {mappings: {byName: {a: system-node-critical}}}}}",
+         TO ".priorityClasses.mappings.byName.a: \"system-node-critical\": a class of the host's "
+            "system is never a tenant's"},
+        {"sync: {toHost: {priorityClasses: {ranges: [{upTo: 1, class: system-x}]}}}",
+         TO ".priorityClasses.ranges[0].class: \"system-x\": a class of the host's system is never "
+            "a tenant's"},
+        {"sync: {toHost: {priorityClasses: {ranges: [{upTo: 1, class: a}, {upTo: 1, class: b}]}}}",
+         TO ".priorityClasses.ranges[1]: upTo must be more than that of the range before"},
+        {"sync: {toHost: {priorityClasses: {ranges: [{class: a}]}}}",
+         TO ".priorityClasses.ranges[0]: want upTo and class"},
+        {"sync: {toHost: {priorityClasses: {ranges: [{upTo: 2000000000, class: a}]}}}",
+         TO ".priorityClasses.ranges[0].upTo: want a number up to 1000000000"},
+        {"sync: {toHost: {priorityClasses: {enabled: true, ranges: [{upTo: 1, class: a}]}}, "
+         "fromHost: {priorityClasses: {enabled: true}}}",
+         "config: sync.fromHost: priorityClasses: either the host's classes are shown, or "
+         "sync.toHost.priorityClasses maps the tenant's own"},
         {"sync: {toHost: {networkPolicies: {allowedCIDRs: [10.0.0.1]}}}",
          TO ".networkPolicies.allowedCIDRs[0]: \"10.0.0.1\": want a range such as 10.20.0.0/16"},
         {"sync: {toHost: {endpointSlices: {enabled: true}}}",

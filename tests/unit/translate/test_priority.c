@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PriorityClasses of a tenant on the host: by name, by value, and never above the admin's cap. */
+
+#include "test.h"
+
+#include <string.h>
+
+static const char CONFIG[] =
+    "sync: {toHost: {priorityClasses: {enabled: true, mappings: {byName: {urgent: gold}}, ranges: "
+    "[{upTo: -5, class: idle}, {upTo: 0, class: low}, {upTo: 1000, class: high}]}}}\n";
+
+static int setup(void **state)
+{
+    *state = fixture_new(CONFIG);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static cJSON *pod_of(struct fixture *f, const char *more)
+{
+    return doc(f,
+               arena_printf(f->a,
+                            "{metadata: {name: p, namespace: ml, uid: u}, spec: {%s, containers: "
+                            "[{name: c, image: i}]}}",
+                            more)
+                   .p);
+}
+
+static struct str class_on_host(struct fixture *f, const char *more)
+{
+    struct pool_choice choice = {0};
+    cJSON *host = NULL;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, pod_of(f, more), NULL, &host, &f->err));
+    assert_null(json_path(host, "spec.priority"));
+    return json_str_at(host, "spec.priorityClassName");
+}
+
+static void classes_are_mapped(void **state)
+{
+    static const char *const cases[][2] = {
+        {"priorityClassName: urgent, priority: 2000000", "gold"},
+        {"priorityClassName: urgent", "gold"},
+        {"priorityClassName: gold, priority: -2000", "idle"},
+        {"priorityClassName: a, priority: -5", "idle"},
+        {"priorityClassName: a, priority: -4", "low"},
+        {"priorityClassName: a, priority: 0", "low"},
+        {"priorityClassName: a, priority: 1", "high"},
+        {"priorityClassName: a, priority: 1000", "high"},
+        /* never checked, or stored before the list was shorter: none rather than a higher one */
+        {"priorityClassName: a, priority: 1001", ""},
+        {"priorityClassName: a", ""},
+        {"priorityClassName: system-cluster-critical, priority: 2000000000", ""},
+        {"priority: 5", ""},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str(class_on_host(f, cases[i][0]), cases[i][1]);
+}
+
+static void what_is_above_the_cap_is_refused(void **state)
+{
+    static const char *const accepted[] = {
+        "priorityClassName: urgent, priority: 2000000",
+        "priorityClassName: a, priority: 1000",
+        "priorityClassName: a",
+        "priorityClassName: system-node-critical, priority: 2000001000",
+        "priority: 0",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(accepted); i++)
+        assert_ok(translate_check_pod_classes(&f->tenant, pod_of(f, accepted[i]), &f->err));
+    assert_error(translate_check_pod_classes(
+                     &f->tenant, pod_of(f, "priorityClassName: a, priority: 1001"), &f->err),
+                 "pods \"p\" is forbidden: spec.priorityClassName: \"a\" has the value 1001; the "
+                 "most that sync.toHost.priorityClasses grants is 1000");
+}
+
+static void names_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, "sync: {toHost: {priorityClasses: {enabled: true, mappings: {byName: {urgent: "
+                  "gold}}}}}");
+    assert_str(class_on_host(f, "priorityClassName: urgent, priority: 7"), "gold");
+    assert_error(translate_check_pod_classes(
+                     &f->tenant, pod_of(f, "priorityClassName: a, priority: 1"), &f->err),
+                 "pods \"p\" is forbidden: spec.priorityClassName: \"a\" is not one of "
+                 "sync.toHost.priorityClasses.mappings.byName");
+    use_config(f, "sync: {toHost: {priorityClasses: {enabled: false, mappings: {byName: {urgent: "
+                  "gold}}}}}");
+    assert_str(class_on_host(f, "priorityClassName: urgent, priority: 7"), "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(classes_are_mapped),
+        TEST(what_is_above_the_cap_is_refused),
+        TEST(names_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

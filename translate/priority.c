@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PriorityClasses of a tenant as classes of the host, by the admin's names and ranges of values. The
+ * value is the one that admission put into the pod. Must never give a class that the configuration
+ * does not name. */
+
+#include <sublet/config_sync.h>
+
+#include "impl.h"
+
+bool priority_map(const struct config *config, const cJSON *spec, struct str *ret)
+{
+    const struct config_to_host *to = config->to_host;
+    struct str name = json_str(json_get(spec, "priorityClassName")), class;
+    int64_t value;
+
+    *ret = STR("");
+    if (!to->priorities || !name.n || str_has_prefix(name, STR("system-")))
+        return true;
+    class = json_str(json_get_str(to->priority_names, name));
+    if (class.n) {
+        *ret = class;
+        return true;
+    }
+    if (!json_i64(json_get(spec, "priority"), &value))
+        return true; /* a template: its pods are judged */
+    for (size_t i = 0; i < to->n_ranges; i++) {
+        if (value > to->ranges[i].up_to)
+            continue;
+        *ret = to->ranges[i].host_class;
+        return true;
+    }
+    return false;
+}
+
+int priority_check(const struct config *config, const cJSON *pod, struct err *err)
+{
+    const struct config_to_host *to = config->to_host;
+    const cJSON *spec = json_get(pod, "spec");
+    struct str class, name = json_str(json_get(spec, "priorityClassName"));
+
+    if (priority_map(config, spec, &class))
+        return 0;
+    if (!to->n_ranges)
+        return err_forbidden(err, STR_NULL, STR("pods"), json_str_at(pod, "metadata.name"),
+                             "spec.priorityClassName: \"%.*s\" is not one of "
+                             "sync.toHost.priorityClasses.mappings.byName",
+                             STR_F(name));
+    return err_forbidden(err, STR_NULL, STR("pods"), json_str_at(pod, "metadata.name"),
+                         "spec.priorityClassName: \"%.*s\" has the value %lld; the most that "
+                         "sync.toHost.priorityClasses grants is %lld",
+                         STR_F(name), (long long)json_i64_at(spec, "priority", 0),
+                         (long long)to->ranges[to->n_ranges - 1].up_to);
+}
