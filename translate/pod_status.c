@@ -29,7 +29,8 @@ cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *ho
 struct up {
     struct arena *arena;
     const struct translate_tenant *tenant;
-    const cJSON *vpod;
+    const cJSON *vpod, *host_pod;
+    bool applied;
     const struct config_pool *pool;
     struct message_names names;
 };
@@ -168,10 +169,35 @@ static bool is_virtual(struct up *u, const cJSON *condition, const cJSON *host)
     return false;
 }
 
+/* The host counts the changes of its own pod. Its number is the virtual pod's present one once the
+ * host pod has all changes and the number is the host pod's present one. */
+static bool is_present_generation(const struct up *u, const cJSON *host_number)
+{
+    int64_t number;
+
+    return u->applied && json_i64(host_number, &number) &&
+           number >= json_i64_at(u->host_pod, "metadata.generation", 1);
+}
+
+static void observed_up(struct up *u, cJSON *condition, const cJSON *old)
+{
+    static const char key[] = "observedGeneration";
+    const cJSON *present = json_path(u->vpod, "metadata.generation");
+    const cJSON *before = json_get(condition_find(old, json_str_at(condition, "type")), key);
+
+    if (!json_get(condition, key) || !present)
+        return;
+    if (is_present_generation(u, json_get(condition, key)))
+        before = present;
+    if (!before)
+        before = json_path(u->vpod, "status.observedGeneration");
+    json_set(u->arena, condition, key,
+             before ? json_copy(u->arena, before) : json_new_i64(u->arena, 1));
+}
+
 static cJSON *conditions_up(struct up *u, const cJSON *host)
 {
     const cJSON *old = json_path(u->vpod, "status.conditions");
-    const cJSON *generation = json_path(u->vpod, "metadata.generation");
     cJSON *ret = json_new_array(u->arena);
 
     json_each(condition, host)
@@ -181,8 +207,7 @@ static cJSON *conditions_up(struct up *u, const cJSON *host)
         if (!json_is_object(condition) || is_gate(u, json_str(json_get(condition, "type"))))
             continue;
         copy = json_append(ret, json_copy(u->arena, condition));
-        if (json_get(copy, "observedGeneration") && generation)
-            json_set(u->arena, copy, "observedGeneration", json_copy(u->arena, generation));
+        observed_up(u, copy, old);
         message_member_up(u, copy);
     }
     json_each(condition, old)
@@ -246,10 +271,23 @@ static const struct config_pool *pool_of(const struct translate_tenant *t, const
     return NULL;
 }
 
+/* Kubelets before 1.33 report no generation: they have seen what the host pod has once it left
+ * Pending. A number that is not the present one leaves what was observed before. */
+static const cJSON *observed_generation(const struct up *u)
+{
+    const cJSON *number = json_path(u->host_pod, "status.observedGeneration");
+    struct str phase = json_str_at(u->host_pod, "status.phase");
+    bool legacy = !number && u->applied && phase.n && !str_eqc(phase, "Pending");
+
+    return json_path(u->vpod, legacy || is_present_generation(u, number)
+                                  ? "metadata.generation"
+                                  : "status.observedGeneration");
+}
+
 static void add_own(struct up *u, cJSON *status)
 {
     const cJSON *qos = json_path(u->vpod, "status.qosClass");
-    const cJSON *generation = json_path(u->vpod, "metadata.generation");
+    const cJSON *generation = observed_generation(u);
 
     if (qos)
         object_add(u->arena, status, STR("qosClass"), json_copy(u->arena, qos));
@@ -258,10 +296,15 @@ static void add_own(struct up *u, cJSON *status)
 }
 
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
-                               const cJSON *host_pod, const cJSON *vpod)
+                               const cJSON *host_pod, const cJSON *vpod, bool applied)
 {
     const cJSON *host = json_get(host_pod, "status");
-    struct up u = {.arena = a, .tenant = t, .vpod = vpod, .pool = pool_of(t, host_pod)};
+    struct up u = {.arena = a,
+                   .tenant = t,
+                   .vpod = vpod,
+                   .host_pod = host_pod,
+                   .applied = applied,
+                   .pool = pool_of(t, host_pod)};
     struct known *known = ARENA_NEW(a, struct known);
     cJSON *ret = json_new_object(a);
 

@@ -84,12 +84,13 @@ static const struct {
     {"tolerations", tolerations_patch, true},
 };
 
-cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+/* *lists: the patch has a list. */
+static cJSON *spec_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                         bool *lists)
 {
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
-    struct str version = json_str_at(host_now, "metadata.resourceVersion");
-    cJSON *spec = NULL, *ret, *metadata;
-    bool lists = false, same = json_equal(now, wanted);
+    cJSON *spec = NULL;
+    bool same = json_equal(now, wanted);
 
     for (size_t i = 0; !same && i < COUNT(FIELDS); i++) {
         cJSON *value =
@@ -99,8 +100,17 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
             continue;
         spec = spec ? spec : json_new_object(a);
         object_add(a, spec, str_c(FIELDS[i].key), value);
-        lists |= FIELDS[i].list;
+        *lists |= FIELDS[i].list;
     }
+    return spec;
+}
+
+cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    struct str version = json_str_at(host_now, "metadata.resourceVersion");
+    bool lists = false;
+    cJSON *spec = spec_patch(a, host_now, host_wanted, &lists), *ret, *metadata;
+
     ret = service_update_patch(a, host_now, host_wanted, spec);
     if (!lists || !version.n)
         return ret;
@@ -238,4 +248,12 @@ cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON 
         return NULL;
     json_set(a, ret, "spec", spec);
     return ret;
+}
+
+bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+{
+    bool lists = false;
+
+    return !spec_patch(a, host_now, host_wanted, &lists) &&
+           !translate_pod_resize(a, host_now, host_wanted);
 }

@@ -13,9 +13,11 @@ struct config;
 struct translate_tenant;
 
 /* Status up: the virtual status that follows from the host's, field by field; the virtual object's
- * own readiness-gate conditions stay. Returns NULL when it would not change. */
+ * own readiness-gate conditions stay. applied: the host pod has all that the virtual pod's present
+ * generation changed (translate_pod_is_applied), else that generation is not yet observed. Returns
+ * NULL when it would not change. */
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
-                               const cJSON *host_pod, const cJSON *vpod);
+                               const cJSON *host_pod, const cJSON *vpod, bool applied);
 /* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
  * merge patch of the host pod's status with the gate conditions that differ; NULL when none does.
  */

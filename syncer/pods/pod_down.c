@@ -109,7 +109,7 @@ static bool refs_present(struct sync_run *run)
 
 /* --- create --- */
 
-bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
+const cJSON *sync_pod_on_host(struct syncer *s, struct arena *a, const cJSON *pod)
 {
     const struct host_object *o;
     struct str ns, name, uid;
@@ -119,9 +119,17 @@ bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct 
     translate_name(&s->tenant, json_str_at(pod, "metadata.namespace"),
                    json_str_at(pod, "metadata.name"), host_name);
     o = reflector_get(s->watches[SYNC_PODS].reflector, str_c(host_name));
-    return o && !json_parse(a, o->bytes, &host, NULL) &&
-           translate_owner(&s->tenant, host, &ns, &name, &uid) && str_eq(uid, sync_uid(pod)) &&
-           str_eq(json_str_at(host, "spec.nodeName"), node);
+    if (!o || json_parse(a, o->bytes, &host, NULL) ||
+        !translate_owner(&s->tenant, host, &ns, &name, &uid) || !str_eq(uid, sync_uid(pod)))
+        return NULL;
+    return host;
+}
+
+bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node)
+{
+    const cJSON *host = sync_pod_on_host(s, a, pod);
+
+    return host && str_eq(json_str_at(host, "spec.nodeName"), node);
 }
 
 static bool names_nodes(const cJSON *pod)
@@ -196,6 +204,24 @@ bool sync_pod_fits_host(struct sync_run *run)
 }
 
 /* --- changes of a running pod --- */
+
+bool sync_pod_is_applied(struct sync_run *run)
+{
+    struct pool_choice choice;
+    struct err err;
+    cJSON *pod, *ephemeral = NULL;
+
+    err_init(&err, run->arena);
+    if (object_is_terminating(run->virtual_) && !object_is_terminating(run->host))
+        return false;
+    return !sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
+           !sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod,
+                               &err) &&
+           translate_pod_is_applied(run->arena, run->host, pod) &&
+           !translate_ephemeral(run->arena, &run->syncer->tenant, &choice, run->virtual_, run->host,
+                                &ephemeral, &err) &&
+           !ephemeral;
+}
 
 static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice)
 {

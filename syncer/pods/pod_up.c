@@ -127,6 +127,16 @@ static void write_status(struct sync_run *run, cJSON *status)
                 up_begin(run));
 }
 
+/* Only a generation that is not observed yet is worth a translation; the first one is what the host
+ * pod was created from. */
+static bool is_applied(struct sync_run *run)
+{
+    int64_t present = json_i64_at(run->virtual_, "metadata.generation", 1);
+
+    return present <= json_i64_at(run->virtual_, "status.observedGeneration", 1) ||
+           sync_pod_is_applied(run);
+}
+
 bool sync_pod_update_up(struct sync_run *run)
 {
     struct str key = reconcile_key(run->reconcile);
@@ -144,7 +154,8 @@ bool sync_pod_update_up(struct sync_run *run)
         return true;
     }
     sync_nodes_count(run->syncer);
-    status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
+    status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_,
+                                     is_applied(run));
     if (!status)
         return false;
     write_status(run, status);

@@ -13,8 +13,12 @@ int sync_pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
                        const struct pool_choice *choice, bool with_services, cJSON **ret,
                        struct err *err) MUST_CHECK;
 void sync_pod_create(struct sync_run *run);
-/* Is this pod's host pod, as cached, on the node? */
+/* This pod's host pod, as cached; NULL: it has none. */
+const cJSON *sync_pod_on_host(struct syncer *s, struct arena *a, const cJSON *pod);
+/* ... is on the node? */
 bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node);
+/* Has the host pod all that the virtual pod's present generation changed? */
+bool sync_pod_is_applied(struct sync_run *run);
 /* True: a request is pending. */
 bool sync_pod_update_down(struct sync_run *run);
 /* True: a write is pending; if it turns out to change nothing, sync_pod_settled() follows. */

@@ -10,16 +10,16 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 /* Taking over what came up leaves nothing more to take over. */
 static void status_settles(struct arena *a, const struct translate_tenant *t, const cJSON *host,
-                           const cJSON *v)
+                           const cJSON *v, bool applied)
 {
-    cJSON *status = translate_pod_status_up(a, t, host, v), *next;
+    cJSON *status = translate_pod_status_up(a, t, host, v, applied), *next;
 
     if (!status || !json_is_object(v))
         return;
     assert(!json_get(status, "nominatedNodeName") && !json_get(status, "resourceClaimStatuses"));
     next = json_copy(a, v);
     json_set(a, next, "status", status);
-    assert(!translate_pod_status_up(a, t, host, next));
+    assert(!translate_pod_status_up(a, t, host, next, applied));
 }
 
 static void spec_settles(struct arena *a, const struct translate_tenant *t, const cJSON *host,
@@ -68,9 +68,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
         host = json_get(input, "host");
         v = json_get(input, "virtual");
-        status_settles(a, &t, host, v);
+        status_settles(a, &t, host, v, json_true(json_get(input, "applied")));
         spec_settles(a, &t, host, v);
         check_node(a, &t, host);
+        assert(translate_pod_is_applied(a, host, host));
         assert(!translate_pod_update(a, host, host) && !translate_data_update(a, host, host));
         assert(!translate_service_update(a, host, host) && !translate_pvc_update(a, host, host));
         translate_pod_update(a, host, v);

@@ -385,7 +385,7 @@ static cJSON *status_up(struct walk *w, const cJSON *host, const cJSON *v)
     cJSON *status;
 
     if (is_pod(w))
-        status = translate_pod_status_up(f->a, &f->tenant, host, v);
+        status = translate_pod_status_up(f->a, &f->tenant, host, v, true);
     else if (!strcmp(w->kind, "Service"))
         status = translate_service_status_up(f->a, host, v);
     else
@@ -398,7 +398,7 @@ static void check_up(struct walk *w, const struct translate_field *row, uint32_t
     cJSON *value = value_at(w, row, node);
     cJSON *host = yaml(w, "{metadata: {name: p-aaaaaaaaaaaaaaaa}, status: {}}"), *up;
     const cJSON *v =
-        yaml(w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own},\n"
+        yaml(w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own, old: x},\n"
                 " spec: {containers: [{name: c}], initContainers: [{name: c}],\n"
                 "  ephemeralContainers: [{name: c}]}}");
     bool same, there;

@@ -254,7 +254,7 @@ static void programs_speak_for_themselves(void **state)
                  "{metadata: {name: x}, status: {containerStatuses: [{name: c, state: {terminated: "
                  "{reason: %s, message: \"%s\"}}}]}}",
                  program ? "Error" : "ContainerCannotRun", words);
-        got = translate_pod_status_up(f->a, &f->tenant, doc(f, host), v);
+        got = translate_pod_status_up(f->a, &f->tenant, doc(f, host), v, true);
         got = json_path(json_at(json_get(got, "containerStatuses"), 0), "state.terminated");
         assert_int_equal(str_contains(json_str(json_get(got, "message")), STR("0/5 nodes")),
                          program);

@@ -50,7 +50,8 @@ static cJSON *vpod(struct fixture *f, const char *status)
 
 static cJSON *up(struct fixture *f, const char *host, const char *virtual_status)
 {
-    return translate_pod_status_up(f->a, &f->tenant, host_pod(f, host), vpod(f, virtual_status));
+    return translate_pod_status_up(f->a, &f->tenant, host_pod(f, host), vpod(f, virtual_status),
+                                   true);
 }
 
 static void fields_by_list(void **state)
@@ -88,7 +89,7 @@ static void injected_containers_are_hidden(void **state)
         "{nvidia.com/gpu: "
         "'1'}, resources: {limits: {nvidia.com/gpu: '1', cpu: '1'}}}], initContainerStatuses: "
         "[{name: "
-        "init}], ephemeralContainerStatuses: [{name: debug}], observedGeneration: 3}");
+        "init}], ephemeralContainerStatuses: [{name: debug}]}");
 }
 
 static void conditions(void **state)
@@ -108,7 +109,46 @@ static void conditions(void **state)
                 "DisruptionTarget, status: "
                 "'True', reason: host}, {type: gate.example/a, status: 'True'}, {type: "
                 "own.example/b, status: "
-                "'True'}], observedGeneration: 3}");
+                "'True'}]}");
+}
+
+/* A host pod of generation 5, as its kubelet and a virtual status of generation 2 leave it. */
+static cJSON *observed(struct fixture *f, const char *host_status, bool applied)
+{
+    cJSON *host = host_pod(f, host_status);
+
+    json_set_i64(f->a, json_get(host, "metadata"), "generation", 5);
+    return translate_pod_status_up(f->a, &f->tenant, host,
+                                   vpod(f, "{observedGeneration: 2, conditions: [{type: Ready, "
+                                           "status: 'True', observedGeneration: 1}]}"),
+                                   applied);
+}
+
+static void generations(void **state)
+{
+    struct fixture *f = *state;
+    static const char caught_up[] =
+        "{phase: Running, observedGeneration: 5, conditions: [{type: Ready, status: 'True', "
+        "observedGeneration: 4}, {type: PodResizePending, status: 'True', observedGeneration: 5}]}";
+    static const char behind[] = "{phase: Running, observedGeneration: 4, conditions: [{type: "
+                                 "PodResizePending, status: 'True', observedGeneration: 4}]}";
+
+    assert_json(observed(f, caught_up, true),
+                "{phase: Running, conditions: [{type: Ready, status: 'True', observedGeneration: "
+                "1}, {type: PodResizePending, status: 'True', observedGeneration: 3}], "
+                "observedGeneration: 3}");
+    /* The kubelet has seen all of the host pod, which lacks the last change. */
+    assert_json(observed(f, caught_up, false),
+                "{phase: Running, conditions: [{type: Ready, status: 'True', observedGeneration: "
+                "1}, {type: PodResizePending, status: 'True', observedGeneration: 2}], "
+                "observedGeneration: 2}");
+    assert_json(observed(f, behind, true),
+                "{phase: Running, conditions: [{type: PodResizePending, status: 'True', "
+                "observedGeneration: 2}], observedGeneration: 2}");
+    /* A kubelet that reports no generation. */
+    assert_json(observed(f, "{phase: Running}", true), "{phase: Running, observedGeneration: 3}");
+    assert_json(observed(f, "{phase: Running}", false), "{phase: Running, observedGeneration: 2}");
+    assert_json(observed(f, "{phase: Pending}", true), "{phase: Pending, observedGeneration: 2}");
 }
 
 static void nothing_to_say(void **state)
@@ -117,7 +157,7 @@ static void nothing_to_say(void **state)
 
     assert_null(up(f, "{phase: Running}", "{observedGeneration: 3, phase: Running}"));
     assert_null(up(f, "{}", "{}"));
-    assert_null(translate_pod_status_up(f->a, &f->tenant, NULL, vpod(f, "{}")));
+    assert_null(translate_pod_status_up(f->a, &f->tenant, NULL, vpod(f, "{}"), true));
 }
 
 static void gates_go_down(void **state)
@@ -196,7 +236,7 @@ static void names_a_pod_refers_to(void **state)
     json_set_str(f->a, json_get(host, "status"), "message",
                  arena_printf(f->a, text, host_name(f, "kube-root-ca.crt")));
 #pragma GCC diagnostic pop
-    got = translate_pod_status_up(f->a, &f->tenant, host, v);
+    got = translate_pod_status_up(f->a, &f->tenant, host, v, true);
     assert_str(json_str(json_get(got, "message")), "configmap \"kube-root-ca.crt\" not found");
 }
 
@@ -288,6 +328,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fields_by_list, setup, teardown),
         cmocka_unit_test_setup_teardown(injected_containers_are_hidden, setup, teardown),
         cmocka_unit_test_setup_teardown(conditions, setup, teardown),
+        cmocka_unit_test_setup_teardown(generations, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_to_say, setup, teardown),
         cmocka_unit_test_setup_teardown(gates_go_down, setup, teardown),
         cmocka_unit_test_setup_teardown(messages, setup, teardown),

@@ -40,6 +40,7 @@ static void pods(void **state)
                 "new}]}}");
     assert_json(translate_pod_resize(f->a, now, wanted),
                 "{spec: {containers: [{name: main, resources: {limits: {cpu: '2'}}}]}}");
+    assert_false(translate_pod_is_applied(f->a, now, wanted));
 }
 
 static void resizes(void **state)
@@ -59,6 +60,7 @@ static void resizes(void **state)
                 "containers: [{name: main, resources: {requests: {cpu: 1}}}], resources: {limits: "
                 "{memory: 9Gi}}}}");
     assert_null(translate_pod_resize(f->a, now, NULL));
+    assert_false(translate_pod_is_applied(f->a, now, wanted));
 }
 
 static void pods_at_rest(void **state)
@@ -76,6 +78,7 @@ static void pods_at_rest(void **state)
     /* A deadline never grows, a toleration never goes, a device is not resized, 1000m is 1. */
     assert_null(translate_pod_update(f->a, now, wanted));
     assert_null(translate_pod_resize(f->a, now, wanted));
+    assert_true(translate_pod_is_applied(f->a, now, wanted));
     assert_null(translate_pod_update(f->a, now, now));
     assert_null(translate_pod_update(f->a, NULL, NULL));
 }
