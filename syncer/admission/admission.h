@@ -10,7 +10,7 @@
 bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
                          const cJSON *old);
 void sync_verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
-                          const cJSON *object, bool dry_run,
+                          const cJSON *object, const cJSON *old, bool dry_run,
                           void (*done)(void *ctx, const struct err *err), void *ctx);
 
 /* The pod, or the pod of a workload's template, under its name; NULL: it has none. */

@@ -234,7 +234,7 @@ static void admit(void *ctx, struct arena *a, const struct resource *r, cJSON *o
     else if (is_core(r, "nodes"))
         sync_node_notice(s, a, done, done_ctx);
     else
-        sync_verdict_request(s, a, r, object, dry_run, done, done_ctx);
+        sync_verdict_request(s, a, r, object, old, dry_run, done, done_ctx);
 }
 
 static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's verdict: what a tenant is about to create is translated and sent to the host as a dry
- * run, and the host's refusal becomes the tenant's own, at apply time. A deadline decides: a host
+/* The host's verdict: what a tenant is about to create, and a resize of a pod, is translated and
+ * sent to the host as a dry run, and the host's refusal becomes the tenant's own, at apply time. A deadline decides: a host
  * that is slow or unreachable never delays a request for longer, nor does an exhausted rate of dry
  * runs (dry_run.c): the host checks the real create anyway. Must never refuse a request because
  * this process or the network failed. */
@@ -56,6 +56,19 @@ static bool is_made_by_controller(const cJSON *object)
     return owner_controller(object) != NULL;
 }
 
+/* Only pods/resize changes the resources of a pod; other changes of its containers need no verdict
+ * either (translate_pod_resize). */
+static bool may_be_resize(const cJSON *object, const cJSON *old)
+{
+    static const char *const keys[] = {"spec.containers", "spec.initContainers", "spec.resources"};
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (!json_equal(json_path(object, keys[i]), json_path(old, keys[i])))
+            return true;
+    }
+    return false;
+}
+
 bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const cJSON *object,
                          const cJSON *old)
 {
@@ -63,8 +76,10 @@ bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const
 
     if (s->config->verdict == VERDICT_OFF || !s->started || !host_is_up(s->host))
         return false;
+    if (is_pod(r) && old)
+        return may_be_resize(object, old);
     if (is_pod(r))
-        return !old && (s->config->verdict == VERDICT_ENFORCE || !is_made_by_controller(object));
+        return (s->config->verdict == VERDICT_ENFORCE || !is_made_by_controller(object));
     template_ = template_of(r, object);
     if (!template_ || is_made_by_controller(object))
         return false;
@@ -200,10 +215,12 @@ static enum dry_run_patience patience_of(const struct verdict *v)
     return v->syncer->config->verdict == VERDICT_ENFORCE ? DRY_RUN_URGENT : DRY_RUN_NOW;
 }
 
-static void send_dry_run(struct verdict *v, const cJSON *pod)
+/* resizes: the host pod that the patch `pod` resizes; empty: it is to be created. */
+static void send_dry_run(struct verdict *v, const cJSON *pod, struct str resizes)
 {
     struct dry_run q = {.id = SYNC_PODS,
                         .object = pod,
+                        .resizes = resizes,
                         .patience = patience_of(v),
                         .timeout_ms = v->syncer->config->verdict_timeout_ms};
     char tokens[64];
@@ -213,12 +230,38 @@ static void send_dry_run(struct verdict *v, const cJSON *pod)
     sync_dry_run_send(v->syncer, v->arena, &q, on_answer, v);
 }
 
+/* False: nothing to ask; a pod that is not on the host yet is judged when it is created there. */
+static bool ask_of_resize(struct verdict *v, const cJSON *pod)
+{
+    const cJSON *now = sync_pod_on_host(v->syncer, v->arena, pod);
+    cJSON *wanted = NULL, *patch;
+
+    if (!now || object_is_terminating(now) || !translate(v, pod, &wanted))
+        return false;
+    patch = translate_pod_resize(v->arena, now, wanted);
+    if (!patch)
+        return false;
+    json_set_str(v->arena, json_ensure_object(v->arena, patch, "metadata"), "uid", sync_uid(now));
+    send_dry_run(v, patch, json_str_at(now, "metadata.name"));
+    return true;
+}
+
+static bool ask_of_pod(struct verdict *v, const cJSON *pod)
+{
+    cJSON *host = NULL;
+
+    if (!translate(v, pod, &host))
+        return false;
+    send_dry_run(v, host, STR(""));
+    return true;
+}
+
 void sync_verdict_request(struct syncer *s, struct arena *a, const struct resource *r,
-                          const cJSON *object, bool dry_run,
+                          const cJSON *object, const cJSON *old, bool dry_run,
                           void (*done)(void *ctx, const struct err *err), void *ctx)
 {
     struct verdict *v = ARENA_NEW(a, struct verdict);
-    cJSON *pod = pod_of(a, r, object), *host = NULL;
+    cJSON *pod = pod_of(a, r, object);
 
     *v = (struct verdict){.magic = VERDICT_MAGIC,
                           .syncer = s,
@@ -229,8 +272,6 @@ void sync_verdict_request(struct syncer *s, struct arena *a, const struct resour
                           .name = json_str_at(pod, "metadata.name"),
                           .done = done,
                           .done_ctx = ctx};
-    if (translate(v, pod, &host))
-        send_dry_run(v, host);
-    else
+    if (!(is_pod(r) && old ? ask_of_resize(v, pod) : ask_of_pod(v, pod)))
         syncer_defer(s, on_deferred, v);
 }

@@ -124,13 +124,14 @@ static struct str without(struct arena *a, struct str text, struct str word, siz
 }
 
 /* Of the object without its names, wherever they occur, its owner annotations, and the random name
- * of its token volume. */
+ * of its token volume. A patch belongs to the one pod whose uid it has. */
 static void digest_of(struct arena *a, const struct syncer *s, const struct dry_run *q,
                       char out[DIGEST])
 {
     static const char *const own[] = {ANNOTATION_NAME, ANNOTATION_UID};
     cJSON *shape = json_copy(a, q->object), *metadata = json_get(shape, "metadata");
     struct str name = json_str_at(q->object, "metadata.name"), text;
+    const char *verb = q->resizes.n ? "resize" : "create";
     unsigned char digest[32];
 
     for (size_t i = 0; i < COUNT(own); i++)
@@ -139,7 +140,7 @@ static void digest_of(struct arena *a, const struct syncer *s, const struct dry_
     json_remove(json_get(shape, "spec"), "hostname");
     text = without(a, without(a, json_text(a, shape), name, 0), q->also_named, 0);
     text = without(a, text, STR(TOKEN_VOLUME), TOKEN_SUFFIX);
-    sha256(arena_printf(a, "%s %.*s", s->kinds[q->id].record, STR_F(text)), digest);
+    sha256(arena_printf(a, "%s %s %.*s", verb, s->kinds[q->id].record, STR_F(text)), digest);
     base32_lower(digest, sizeof(digest), out, DIGEST - 1);
     out[DIGEST - 1] = 0;
 }
@@ -228,7 +229,8 @@ static void wait_with(struct entry *e, dry_run_cb done, void *ctx)
     e->waiters = w;
 }
 
-static struct entry *entry_new(struct dry_runs *d, const char *digest)
+/* A create goes under a random name: the real one may still belong to a terminating predecessor. */
+static struct entry *entry_new(struct dry_runs *d, const struct dry_run *q, const char *digest)
 {
     struct entry *e = NEW(struct entry);
     char suffix[11];
@@ -237,13 +239,15 @@ static struct entry *entry_new(struct dry_runs *d, const char *digest)
     for (size_t i = 0; i < DIGEST; i++)
         e->digest[i] = digest[i];
     rng_suffix(vapi_rng(d->syncer->api), suffix, sizeof(suffix) - 1);
-    snprintf(e->answer.host_name, sizeof(e->answer.host_name), "verdict-%s", suffix);
+    if (q->resizes.n)
+        snprintf(e->answer.host_name, sizeof(e->answer.host_name), "%.*s", STR_F(q->resizes));
+    else
+        snprintf(e->answer.host_name, sizeof(e->answer.host_name), "verdict-%s", suffix);
     TAILQ_INSERT_TAIL(&d->entries, e, place);
     d->n++;
     return e;
 }
 
-/* Under a random name: the real one may still belong to a terminating predecessor. */
 static void send(struct entry *e, struct arena *a, const struct dry_run *q)
 {
     struct syncer *s = e->all->syncer;
@@ -253,8 +257,15 @@ static void send(struct entry *e, struct arena *a, const struct dry_run *q)
                                    .dry_run = true};
     cJSON *object = json_copy(a, q->object);
 
-    json_set_str(a, json_ensure_object(a, object, "metadata"), "name", str_c(e->answer.host_name));
-    request.path = sync_path(a, s, q->id, STR(""), "?dryRun=All");
+    if (q->resizes.n) {
+        request.method = "PATCH";
+        request.content_type = "application/strategic-merge-patch+json";
+        request.path = sync_path(a, s, q->id, q->resizes, "/resize?dryRun=All");
+    } else {
+        json_set_str(a, json_ensure_object(a, object, "metadata"), "name",
+                     str_c(e->answer.host_name));
+        request.path = sync_path(a, s, q->id, STR(""), "?dryRun=All");
+    }
     request.body = json_text(a, object);
     host_send(s->host, &request, on_answer, e);
 }
@@ -278,7 +289,7 @@ void sync_dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *
     } else if (q->patience == DRY_RUN_NOW && !host_has_dry_turn(s->host)) {
         answer_later(s, a, &none, done, ctx);
     } else {
-        e = entry_new(d, digest);
+        e = entry_new(d, q, digest);
         e->patience = q->patience;
         wait_with(e, done, ctx);
         send(e, a, q);

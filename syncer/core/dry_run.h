@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * Dry runs: would the host accept this object? */
+ * Dry runs: would the host accept this object, or this resize of a pod? */
 #pragma once
 
 #include "core/core.h"
@@ -17,12 +17,13 @@ enum dry_run_patience {
 };
 struct dry_run {
     enum sync_id id;
-    const cJSON *object;   /* of the host, under its real name */
+    const cJSON *object;   /* of the host, under its real name; or a patch of `resizes` */
+    struct str resizes;    /* the host pod to be resized; empty: the object is to be created */
     struct str also_named; /* another name in it that is unique to the object; may be empty */
     enum dry_run_patience patience;
     int64_t timeout_ms;
 };
-/* host_name: metadata.name of the dry run. err NULL: admitted; body is the answer, empty where it
+/* host_name: metadata.name in the dry run. err NULL: admitted; body is the answer, empty where it
  * was too long. TOO_MANY_REQUESTS: not sent, for lack of rate. Refused: see sync_dry_run_refused().
  * Other errors: no answer. */
 typedef void (*dry_run_cb)(void *ctx, struct str host_name, struct str body, const struct err *err);

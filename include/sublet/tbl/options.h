@@ -97,8 +97,8 @@ OPTION(ENUM, pod_security, "policy.podSecurity", "--pod-security", "SUBLET_POLIC
        "baseline", "privileged|baseline|restricted", "Pod Security Standard every pod must meet")
 OPTION(ENUM, verdict, "policy.verdict", "--verdict", "SUBLET_POLICY_VERDICT", "warn",
        "off|warn|enforce",
-       "dry run of pods on the host: none, one whose refusal is a Warning, or one that refuses the "
-       "write")
+       "dry run of pods and resizes on the host: none, one whose refusal is a Warning, or one that "
+       "refuses the write")
 OPTION(DURATION, verdict_timeout_ms, "policy.verdictTimeout", NULL, "SUBLET_POLICY_VERDICT_TIMEOUT",
        "2s", "10ms..1m", "how long a write waits for the host's dry run")
 OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_ALLOW", "", "",
