@@ -110,8 +110,8 @@ static enum socket_next talk(struct str bytes, size_t piece, struct buf *ret_sen
     enum socket_next next = SOCKET_GO_ON;
     struct watch_socket *socket;
 
-    assert(!watch_socket_refused(&call));
-    socket = watch_socket_open(&call, on_received);
+    assert(!watch_socket_refused(&call, NULL));
+    socket = watch_socket_open(&call, NULL, on_received);
     assert(socket && RECEIVED == on_received);
     while (bytes.n && next == SOCKET_GO_ON) {
         next = watch_socket_receive(socket, &call, str_sub(bytes, 0, piece));

@@ -4,7 +4,9 @@
 The host is real up to its kube-apiserver; the simulated kubelet behind it reads logs from a file, runs
 commands on this machine and echoes what is sent to a port.
 """
+import base64
 import contextlib
+import json
 import os
 import socket
 
@@ -14,6 +16,8 @@ from testenv.api import ApiError
 from testenv.kubectl import echoed, end
 from testenv.wait import eventually
 
+from test_tenant import host_pod
+from test_watch_socket import DONE, Socket, frame
 
 STANDS = 8  # looks in a row, of a second at most each, that find the same
 
@@ -59,6 +63,67 @@ def test_logs(host, running):
     assert kubectl("logs", "web", "-c", "main", "--limit-bytes=5")[:5] == "one\nt"
     status, headers, body = raw_get(running, log_path(query="container=main&tailLines=1"))
     assert status == 200 and headers["content-type"] == "text/plain" and body == b"three\n"
+
+
+# --- logs over a WebSocket: scripts in browsers read them so ---
+
+SOCKETS = {
+    "none": {}, "binary": {"Sec_WebSocket_Protocol": "binary.k8s.io"}, "base64": {"Sec_WebSocket_Protocol": "base64.binary.k8s.io"},
+    "second": {"Sec_WebSocket_Protocol": "x, base64.binary.k8s.io, binary.k8s.io"}, "unknown": {"Sec_WebSocket_Protocol": "x"},
+    "no origin": {"Origin": None}, "bad origin": {"Origin": "%zz"}, "no key": {"Sec_WebSocket_Key": None},
+    "version": {"Sec_WebSocket_Version": "8"}, "upper case": {"Upgrade": "WebSocket", "Connection": "UPGRADE"},
+}
+
+
+def sides(host, vc, query):
+    """The same log, of the tenant and of the host's own API server."""
+    name = host_pod(vc, "web")["metadata"]["name"]
+    return (vc.api, log_path(query=query)), (host.api, f"/api/v1/namespaces/{vc.namespace}/pods/{name}/log?{query}")
+
+
+def messages(s):
+    """(operations, the bytes of all messages, and the end) of a log that ends."""
+    first, got = s.message(), [s.message()]
+    assert first[1] == b""
+    while got[-1][0] != DONE[0]:
+        got.append(s.message())
+    assert got.pop() == DONE and s.ended()
+    text = b"".join(base64.b64decode(m[1]) if m[0] == 1 else m[1] for m in got)
+    return {first[0], *(m[0] for m in got)}, text
+
+
+def test_logs_over_a_websocket(host, running):
+    text = "\n".join([*(f"line {i} " + "x" * 90 for i in range(200)), "the end"])
+    host.write_log(text)
+    for name, headers in SOCKETS.items():
+        got = []
+        for api, path in sides(host, running, "container=main"):
+            s = Socket(api, path, **headers)
+            shown = [s.headers.get(h) for h in ("upgrade", "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-version")]
+            got.append((s.status, shown, messages(s) if s.status == 101 else s.text))
+            s.socket.close()
+        assert got[0] == got[1], name
+        if name in ("none", "binary", "base64", "second"):
+            assert got[0][2] == ({1 if name in ("base64", "second") else 2}, text.encode() + b"\n"), name
+    for query in ("container=none", "container=main&tailLines=x"):
+        got = [(s.status, json.loads(s.text).get("reason")) for s in (Socket(*side) for side in sides(host, running, query))]
+        assert got[0] == got[1], query
+
+
+def test_a_followed_log_over_a_websocket(host, running):
+    host.write_log("first")
+    for api, path in sides(host, running, "container=main&follow=true&tailLines=1"):
+        s = Socket(api, path, Sec_WebSocket_Protocol="base64.binary.k8s.io")
+        assert s.message() == (1, b"") and base64.b64decode(s.message()[1]) == b"first\n"
+        s.send(frame(9, b"ping"))
+        assert s.message() == (10, b"ping")
+        host.write_log("second")
+        assert base64.b64decode(s.message()[1]) == b"second\n"
+        s.send(frame(1, b"ignored") + frame(8, b"\x03\xe8"))
+        assert s.message() == DONE and s.ended()
+        host.clear_log()
+        host.write_log("first")
+    assert raw_get(running, log_path())[0] == 200
 
 
 def test_log_refusals(host, running):

@@ -16,7 +16,18 @@ struct proxy {
     const struct proxy_events *events;
     void *ctx;
     bool begun;
+    struct watch_socket *socket; /* the log goes as messages */
+    bool base64;
 };
+
+/* log_socket.c: a log over a WebSocket, as apiserver's StreamObject sends one. */
+bool proxy_socket_requested(const struct proxy *p);
+bool proxy_socket_refused(struct call *c); /* it is answered */
+/* False: the connection cannot become one. */
+bool proxy_socket_open(struct proxy *p, void (*received)(void *ctx, struct str bytes)) MUST_CHECK;
+size_t proxy_socket_write(struct proxy *p, struct str bytes); /* as proxy_write() */
+/* True: the client closed it, or violated the protocol. */
+bool proxy_socket_received(struct proxy *p, struct str bytes);
 
 /* target.c: the object in the URL. Fills kind, ns, name, scheme, port and path. */
 int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err) MUST_CHECK;

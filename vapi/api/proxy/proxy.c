@@ -11,6 +11,8 @@
  * It must never forward a request its user has no permission for, nor touch p after it is over. */
 #include "impl.h"
 
+#include "../watch/watch.h"
+
 #include <assert.h>
 
 static struct proxy *proxy_of(struct call *c)
@@ -61,6 +63,21 @@ static void on_received(void *ctx, struct str bytes)
         p->events->received(p->ctx, bytes);
 }
 
+/* The log's client has nothing to say: only its close counts. It may have ended meanwhile. */
+static void on_log_received(void *ctx, struct str bytes)
+{
+    struct call *c = ctx;
+    struct proxy *p = c->state;
+
+    if (!p || p->magic != PROXY_MAGIC || !proxy_socket_received(p, bytes))
+        return;
+    watch_socket_goodbye(c);
+    c->cancel = NULL;
+    c->drained = NULL;
+    on_gone(c);
+    call_end(c);
+}
+
 /* ---- answers ---- */
 
 /* p is invalid from here on; its memory is the call's. */
@@ -88,6 +105,8 @@ void proxy_begin(struct proxy *p, int status, const struct net_header *headers, 
 
     assert(p->magic == PROXY_MAGIC && !p->begun);
     p->begun = true;
+    if (proxy_socket_requested(p) && proxy_socket_open(p, on_log_received))
+        return;
     list = proxy_answer_headers(p->call, headers, n_headers, false, &n);
     call_streams(p->call, status);
     net_begin(p->call->exchange, status, list, n);
@@ -120,6 +139,8 @@ size_t proxy_write(struct proxy *p, struct str bytes)
     assert(p->magic == PROXY_MAGIC && p->begun);
     if (!bytes.n)
         return net_backlog(p->call->exchange);
+    if (p->socket)
+        return proxy_socket_write(p, bytes);
     copy = mem_strdup(bytes);
     return net_write(p->call->exchange, &(struct net_slice){{copy, bytes.n}, on_sent, copy}, 1);
 }
@@ -127,6 +148,8 @@ size_t proxy_write(struct proxy *p, struct str bytes)
 void proxy_end(struct proxy *p)
 {
     assert(p->begun);
+    if (p->socket)
+        watch_socket_goodbye(p->call);
     call_end(take_call(p));
 }
 
@@ -221,6 +244,8 @@ void sub_proxy(struct call *c)
         call_error(c, &err);
         return;
     }
+    if (proxy_socket_requested(p) && proxy_socket_refused(c))
+        return;
     c->state = p;
     c->cancel = on_gone;
     c->drained = on_drained;

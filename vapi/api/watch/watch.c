@@ -125,7 +125,7 @@ static size_t head_slice(struct watch *w, size_t n, struct net_slice *ret)
 
     if (!w->socket)
         return 0;
-    buf_add(&b, (struct str){(const char *)head, watch_socket_head(w->call, n, head)});
+    buf_add(&b, (struct str){(const char *)head, watch_socket_head(w->call->protobuf, n, head)});
     *ret = text_slice(&b);
     return 1;
 }
@@ -557,7 +557,7 @@ static void on_received(void *ctx, struct str bytes)
 
 static void watch_begin(struct watch *w)
 {
-    w->socket = watch_socket_open(w->call, on_received);
+    w->socket = watch_socket_open(w->call, NULL, on_received);
     if (!w->socket)
         call_begin(w->call, 200, stream_type(w->call));
     /* Thousands of watches live for an hour: their headers are not needed again. */
@@ -606,7 +606,7 @@ void call_watch(struct call *c)
         call_error(c, &err);
         return;
     }
-    if (watch_socket_refused(c))
+    if (watch_socket_refused(c, NULL))
         return;
     if (c->options.timeout_s < 0) {
         err_set(&err, &ERR_INTERNAL, "context deadline exceeded");

@@ -25,20 +25,25 @@ void read_past(struct call *c, int64_t revision, void (*next)(struct call *c));
 /* 504 as clients recognise it. */
 int read_too_large(struct err *err, int64_t wanted, int64_t current);
 
-/* watch_socket.c: one event a message */
+/* watch_socket.c: what a server sends as messages; what the client sends is ignored */
 #define WATCH_SOCKET_HEAD 10 /* maximal length of the bytes before a message */
 
 enum socket_next { SOCKET_GO_ON, SOCKET_CLOSE };
 
 struct watch_socket;
-/* True when the request for a WebSocket is invalid: it is answered. */
-bool watch_socket_refused(struct call *c);
-/* In place of call_begin(). NULL when none is requested, or it is not possible (HTTP/2). received()
- * gets the call_entry. */
-struct watch_socket *watch_socket_open(struct call *c,
+/* Is a WebSocket requested, and can the connection become one? */
+bool watch_socket_requested(const struct call *c);
+/* True when the request for a WebSocket is invalid: it is answered. protocols: the subprotocols
+ * that may be chosen, ending in NULL, for any origin; NULL: as for a watch, at most one. */
+bool watch_socket_refused(struct call *c, const char *const *protocols);
+/* In place of call_begin(), after watch_socket_refused() with the same protocols. NULL when none is
+ * requested, or it is not possible (HTTP/2). received() gets the call_entry. */
+struct watch_socket *watch_socket_open(struct call *c, const char *const *protocols,
                                        void (*received)(void *ctx, struct str bytes));
+/* The chosen subprotocol; empty when the client named none. */
+struct str watch_socket_protocol(const struct call *c, const char *const *protocols);
 /* The bytes before a message of n bytes; returns their length. */
-size_t watch_socket_head(const struct call *c, size_t n, unsigned char ret[WATCH_SOCKET_HEAD]);
+size_t watch_socket_head(bool binary, size_t n, unsigned char ret[WATCH_SOCKET_HEAD]);
 /* Bytes from the client. The socket must be closed when it is done or violated the protocol. */
 enum socket_next watch_socket_receive(struct watch_socket *s, struct call *c, struct str bytes);
 /* The closing frame, before call_end(). */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshake and the frames of a watch over a WebSocket. Why: scripts in browsers cannot read a
- * stream of HTTP, so consoles watch with this, with a token among the subprotocols. Frames from the
- * client are skipped, except for pings and its close. Must never keep more of them than one ping,
- * nor answer pings faster than they are read. Source: apiserver pkg/endpoints/handlers/watch.go,
- * golang.org/x/net/websocket. */
+/* The handshake and the frames of a watch, or a log, over a WebSocket. Why: scripts in browsers
+ * cannot read a stream of HTTP, so consoles read with this, with a token among the subprotocols.
+ * Frames from the client are skipped, except for pings and its close. Must never keep more of them
+ * than one ping, nor answer pings faster than they are read. Source: apiserver
+ * pkg/endpoints/handlers/watch.go, streaming pkg/httpstream/wsstream, golang.org/x/net/websocket. */
 #include "watch.h"
 
 #include "../respond/respond.h"
@@ -36,7 +36,7 @@ struct watch_socket {
 
 /* ---- the handshake ---- */
 
-static bool is_requested(const struct call *c)
+bool watch_socket_requested(const struct call *c)
 {
     const struct net_request *r = c->request;
 
@@ -76,22 +76,64 @@ static bool is_origin(struct arena *a, struct str origin)
     return scheme.n && scheme.n < origin.n && isalpha((unsigned char)scheme.p[0]);
 }
 
-bool watch_socket_refused(struct call *c)
+static bool is_one_of(struct str text, const char *const *list)
 {
-    struct str protocol;
+    while (*list && !str_eqc(text, *list))
+        list++;
+    return *list;
+}
+
+/* The first subprotocol of the client that is supported; STR_NULL when it named others only. */
+static struct str supported(const struct call *c, const char *const *list)
+{
+    struct str rest = net_header(c->request, "sec-websocket-protocol"), first;
+
+    if (!protocols(c, &first))
+        return STR("");
+    while (rest.p) {
+        struct str one = str_trim(str_cut(&rest, ','));
+
+        if (is_one_of(one, list))
+            return one;
+    }
+    return STR_NULL;
+}
+
+struct str watch_socket_protocol(const struct call *c, const char *const *list)
+{
+    struct str first;
+
+    if (list)
+        return supported(c, list);
+    protocols(c, &first);
+    return first;
+}
+
+/* Does the handshake of this endpoint agree? */
+static bool agrees(struct call *c, const char *const *list)
+{
+    struct str first;
+
+    if (list)
+        return supported(c, list).p;
+    return is_origin(c->arena, net_header(c->request, "origin")) && protocols(c, &first) <= 1;
+}
+
+bool watch_socket_refused(struct call *c, const char *const *list)
+{
     int status = 400;
     const char *why = "";
 
-    if (!is_requested(c))
+    if (!watch_socket_requested(c))
         return false;
     if (!net_header(c->request, "sec-websocket-key").n)
         why = "mismatch challenge/response";
     else if (!str_eqc(net_header(c->request, "sec-websocket-version"), "13"))
         why = "missing or bad WebSocket Version";
-    else if (!is_origin(c->arena, net_header(c->request, "origin")))
-        status = 403;
-    else if (protocols(c, &protocol) <= 1)
+    else if (agrees(c, list))
         return false;
+    else if (list || !is_origin(c->arena, net_header(c->request, "origin")))
+        status = 403;
     if (str_has_suffix(str_c(why), STR("Version")))
         call_header(c, "sec-websocket-version", STR("13"));
     respond_text(c, status, why);
@@ -108,7 +150,7 @@ static struct str accept_key(struct arena *a, struct str key)
     return base64_encode(a, (struct str){(const char *)digest, sizeof(digest)});
 }
 
-struct watch_socket *watch_socket_open(struct call *c,
+struct watch_socket *watch_socket_open(struct call *c, const char *const *list,
                                        void (*received)(void *ctx, struct str bytes))
 {
     struct str key = net_header(c->request, "sec-websocket-key"), protocol;
@@ -118,10 +160,11 @@ struct watch_socket *watch_socket_open(struct call *c,
     };
     size_t n = 2;
 
-    if (!is_requested(c))
+    if (!watch_socket_requested(c))
         return NULL;
     headers[n++] = (struct net_header){STR("sec-websocket-accept"), accept_key(c->arena, key)};
-    if (protocols(c, &protocol))
+    protocol = watch_socket_protocol(c, list);
+    if (protocol.n || (list && protocol.p)) /* wsstream names the empty one, too */
         headers[n++] = (struct net_header){STR("sec-websocket-protocol"), protocol};
     if (!net_upgrade(c->exchange, headers, n, received))
         return NULL;
@@ -142,9 +185,9 @@ static size_t frame_head(unsigned op, size_t n, unsigned char *ret)
     return 2 + bytes;
 }
 
-size_t watch_socket_head(const struct call *c, size_t n, unsigned char ret[WATCH_SOCKET_HEAD])
+size_t watch_socket_head(bool binary, size_t n, unsigned char ret[WATCH_SOCKET_HEAD])
 {
-    return frame_head(c->protobuf ? OP_BINARY : OP_TEXT, n, ret);
+    return frame_head(binary ? OP_BINARY : OP_TEXT, n, ret);
 }
 
 static void on_control_sent(void *ctx)
