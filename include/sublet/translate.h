@@ -142,8 +142,6 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
 bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted);
 /* Changed cpu and memory, as a strategic merge patch for pods/resize; NULL for none. */
 cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-/* Has the host pod all of what these two would change in its spec? */
-bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
 /* data, labels, annotations of ConfigMaps and Secrets. */

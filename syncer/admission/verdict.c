@@ -230,8 +230,8 @@ static void send_dry_run(struct verdict *v, const cJSON *pod, struct str resizes
     sync_dry_run_send(v->syncer, v->arena, &q, on_answer, v);
 }
 
-/* False: nothing to ask; a pod that is not on the host yet is judged when it is created there. */
-static bool ask_of_resize(struct verdict *v, const cJSON *pod)
+/* False: no dry run; a pod that is not on the host yet is judged when it is created there. */
+static bool dry_run_resize(struct verdict *v, const cJSON *pod)
 {
     const cJSON *now = sync_pod_on_host(v->syncer, v->arena, pod);
     cJSON *wanted = NULL, *patch;
@@ -246,7 +246,7 @@ static bool ask_of_resize(struct verdict *v, const cJSON *pod)
     return true;
 }
 
-static bool ask_of_pod(struct verdict *v, const cJSON *pod)
+static bool dry_run_create(struct verdict *v, const cJSON *pod)
 {
     cJSON *host = NULL;
 
@@ -272,6 +272,6 @@ void sync_verdict_request(struct syncer *s, struct arena *a, const struct resour
                           .name = json_str_at(pod, "metadata.name"),
                           .done = done,
                           .done_ctx = ctx};
-    if (!(is_pod(r) && old ? ask_of_resize(v, pod) : ask_of_pod(v, pod)))
+    if (!(is_pod(r) && old ? dry_run_resize(v, pod) : dry_run_create(v, pod)))
         syncer_defer(s, on_deferred, v);
 }

@@ -397,10 +397,10 @@ static void check_up(struct walk *w, const struct translate_field *row, uint32_t
 {
     cJSON *value = value_at(w, row, node);
     cJSON *host = yaml(w, "{metadata: {name: p-aaaaaaaaaaaaaaaa}, status: {}}"), *up;
-    const cJSON *v =
-        yaml(w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own, old: x},\n"
-                " spec: {containers: [{name: c}], initContainers: [{name: c}],\n"
-                "  ephemeralContainers: [{name: c}]}}");
+    const cJSON *v = yaml(
+        w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own, old: x},\n"
+           " spec: {containers: [{name: c}], initContainers: [{name: c}],\n"
+           "  ephemeralContainers: [{name: c}]}}");
     bool same, there;
 
     json_set(w->f->a, parent_in(w, host), row->field, value);
