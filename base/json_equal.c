@@ -174,13 +174,6 @@ static bool large_equal(const cJSON *a, const cJSON *b, size_t n, unsigned depth
     return equal;
 }
 
-static const cJSON *find(const cJSON *from, const char *key)
-{
-    while (from && strcmp(from->string, key) != 0)
-        from = from->next;
-    return from;
-}
-
 static bool object_equal(const cJSON *a, const cJSON *b, unsigned depth)
 {
     size_t n = json_count(a);
@@ -195,8 +188,10 @@ static bool object_equal(const cJSON *a, const cJSON *b, unsigned depth)
     if (n > JSON_SMALL)
         return large_equal(a, b, n, depth);
     for (; a; a = a->next) {
-        const cJSON *other = find(b, a->string);
+        const cJSON *other = b;
 
+        while (other && strcmp(other->string, a->string) != 0)
+            other = other->next;
         if (!other || !equal_at(a, other, depth))
             return false;
     }

@@ -347,8 +347,12 @@ static bool read_word(struct reader *r, cJSON *node, struct str word, int type)
 
 /* Duplicate keys */
 
-static void add_segment(struct buf *b, const struct frame *f)
+/* Outermost first; a path that gets too long loses its end. */
+static void add_path(struct buf *b, const struct frame *f)
 {
+    if (f->up)
+        add_path(b, f->up);
+
     if (!f->key) {
         buf_printf(b, "[%zu]", f->index);
         return;
@@ -356,14 +360,6 @@ static void add_segment(struct buf *b, const struct frame *f)
     if (b->n)
         buf_char(b, '.');
     buf_add(b, (struct str){f->key, strnlen(f->key, PATH_MAX_BYTES)});
-}
-
-/* Outermost first; a path that gets too long loses its end. */
-static void add_path(struct buf *b, const struct frame *f)
-{
-    if (f->up)
-        add_path(b, f->up);
-    add_segment(b, f);
 }
 
 static void report_duplicate(struct reader *r, const cJSON *node)

@@ -43,19 +43,6 @@ static int64_t now_ms(const struct worker *w)
 static void on_idle(uv_idle_t *handle);
 static void on_timer(uv_timer_t *handle);
 
-static void start_idle(struct worker *w)
-{
-    int rc = uv_idle_start(&w->idle, on_idle);
-    assert(rc == 0);
-}
-
-static void start_timer(struct worker *w, int64_t delay_ms)
-{
-    uv_update_time(w->timer.loop); /* the loop's time is as old as its last tick */
-    int rc = uv_timer_start(&w->timer, on_timer, (uint64_t)delay_ms, 0);
-    assert(rc == 0);
-}
-
 /* Puts the two handles into the state that the queue calls for. */
 static void arm(struct worker *w)
 {
@@ -64,14 +51,19 @@ static void arm(struct worker *w)
 
     if (w->in_batch)
         return; /* on_idle() arms when its batch is through */
-    if (room && due <= now)
-        start_idle(w);
-    else
+    if (room && due <= now) {
+        int rc = uv_idle_start(&w->idle, on_idle);
+        assert(rc == 0);
+    } else {
         uv_idle_stop(&w->idle);
-    if (room && due > now)
-        start_timer(w, due - now);
-    else
+    }
+    if (room && due > now) {
+        uv_update_time(w->timer.loop); /* the loop's time is as old as its last tick */
+        int rc = uv_timer_start(&w->timer, on_timer, (uint64_t)(due - now), 0);
+        assert(rc == 0);
+    } else {
         uv_timer_stop(&w->timer);
+    }
 }
 
 static void run_batch(struct worker *w)

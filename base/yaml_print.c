@@ -157,16 +157,6 @@ static void put_literal(struct buf *b, struct str s, size_t indent)
     }
 }
 
-static void put_string(struct buf *b, struct str s, size_t indent)
-{
-    if (is_plain(s))
-        buf_add(b, s);
-    else if (is_literal(s))
-        put_literal(b, s, indent ? indent : INDENT);
-    else
-        put_quoted(b, s);
-}
-
 /* Collections */
 
 static bool is_block(const cJSON *node)
@@ -176,10 +166,18 @@ static bool is_block(const cJSON *node)
 
 static void put_scalar(struct printer *p, const cJSON *node, size_t indent)
 {
-    if (json_is_string(node))
-        put_string(p->b, json_str(node), indent);
-    else
+    if (json_is_string(node)) {
+        struct str s = json_str(node);
+
+        if (is_plain(s))
+            buf_add(p->b, s);
+        else if (is_literal(s))
+            put_literal(p->b, s, indent ? indent : INDENT);
+        else
+            put_quoted(p->b, s);
+    } else {
         json_print(p->b, node); /* also [] and {} */
+    }
 }
 
 /* Key and colon. A key that a reader would not take on one line is written with `?`. */

@@ -172,11 +172,6 @@ static struct str server_url(struct serve *s, struct arena *a)
     return arena_printf(a, "https://%.*s:%u", STR_F(host), vapi_port(s->api));
 }
 
-static struct str kubeconfig_path(struct serve *s)
-{
-    return arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
-}
-
 /* Writes a new client certificate at each start: the previous kubeconfig stays valid until its own
  * expires. */
 static int write_kubeconfig(void *ctx, struct err *err)
@@ -234,7 +229,7 @@ static void on_ready(void *ctx, const struct err *err)
     if (s->embedded)
         embedded_start(s->embedded);
     err_init(&failure, s->arena);
-    s->kubeconfig = kubeconfig_path(s);
+    s->kubeconfig = arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
     if (write_kubeconfig(s, &failure) && !has_kubeconfig(s, &failure)) {
         serve_fail(s, &failure);
         serve_close(s);

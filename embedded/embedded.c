@@ -44,19 +44,6 @@ static void connect_pod(void *ctx, struct proxy *p)
     logs_connect(e->logs, p);
 }
 
-static void register_hooks(struct embedded *e)
-{
-    struct vapi_hooks hooks = {
-        .ctx = e,
-        .admit = admit,
-        .wants_admit = wants_admit,
-        .admit_undo = admit_undo,
-        .connect = connect_pod,
-    };
-
-    vapi_set_hooks(e->api, &hooks);
-}
-
 /* --- life --- */
 
 int embedded_check_nodes(struct str text, struct err *err)
@@ -86,7 +73,14 @@ int embedded_new(struct vapi *api, const struct embedded_options *options, struc
     e->evictions = evictions_new();
     e->services = services_new(e);
     e->logs = logs_new(e);
-    register_hooks(e);
+
+    vapi_set_hooks(e->api, &(struct vapi_hooks){
+                               .ctx = e,
+                               .admit = admit,
+                               .wants_admit = wants_admit,
+                               .admit_undo = admit_undo,
+                               .connect = connect_pod,
+                           });
     *ret = e;
     return 0;
 }

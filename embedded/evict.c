@@ -124,12 +124,6 @@ static int64_t eviction_due(const cJSON *node, const cJSON *pod, int64_t now_s)
     return due;
 }
 
-static bool disrupt(struct arena *a, cJSON *pod, const char *reason, const char *message,
-                    int64_t now_s)
-{
-    return condition_set(a, pod, "DisruptionTarget", "True", reason, str_c(message), now_s);
-}
-
 struct removal {
     const struct resource *res;
     struct str ns, name, uid;
@@ -171,10 +165,11 @@ static void evict(struct reconcile *r, const struct resource *res, cJSON *pod, b
 {
     struct arena *a = reconcile_arena(r);
     struct removal *w = ARENA_NEW(a, struct removal);
-    bool said = !disrupt(a, pod, orphan ? "DeletionByPodGC" : "DeletionByTaintManager",
-                         orphan ? "PodGC: node no longer exists"
-                                : "Taint manager: deleting due to NoExecute taint",
-                         reconcile_now_s(r));
+    bool said = !condition_set(a, pod, "DisruptionTarget", "True",
+                               orphan ? "DeletionByPodGC" : "DeletionByTaintManager",
+                               str_c(orphan ? "PodGC: node no longer exists"
+                                            : "Taint manager: deleting due to NoExecute taint"),
+                               reconcile_now_s(r));
 
     *w = (struct removal){res, meta_ns(pod), meta_name(pod), meta_uid(pod), orphan};
     if (orphan && !pod_is_finished(pod)) {

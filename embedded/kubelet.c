@@ -234,12 +234,6 @@ static void end_pod(struct visit *v, struct pod_view *view)
     } /* else: only finalizers hold it */
 }
 
-static void say_blocked(struct visit *v, const struct blockage *b)
-{
-    if (b->event)
-        reconcile_event(v->run, v->pod, "Warning", b->event, "%.*s", STR_F(b->event_message));
-}
-
 static void run_pod(struct visit *v, struct pod_view *view)
 {
     struct reconcile *r = v->run;
@@ -252,8 +246,10 @@ static void run_pod(struct visit *v, struct pod_view *view)
     if (!view->blockage.reason)
         view->pod_ip = pod_address(v->kubelet, a, v->pod, view->host_ip);
     cJSON *status = pod_status_next(a, view, &due);
-    if (view->blockage.reason && !json_equal(status, json_get(v->pod, "status")))
-        say_blocked(v, &view->blockage);
+    if (view->blockage.reason && view->blockage.event &&
+        !json_equal(status, json_get(v->pod, "status")))
+        reconcile_event(r, v->pod, "Warning", view->blockage.event, "%.*s",
+                        STR_F(view->blockage.event_message));
     write_status(v, status);
     if (due != FOREVER)
         reconcile_again_after(r, due > view->now_s ? (due - view->now_s) * 1000 : 0);

@@ -355,11 +355,6 @@ static void set_conditions(struct arena *a, const struct pod_view *v, cJSON *obj
     set_condition(a, object, "PodScheduled", true, "", STR_NULL, v);
 }
 
-static bool was_started(const cJSON *status)
-{
-    return !json_path(status, "state.waiting") || json_path(status, "lastState.terminated");
-}
-
 /* Ended only when all containers ended for good. */
 static const char *phase_of(const struct life *l, const cJSON *statuses, enum init_state init)
 {
@@ -371,7 +366,7 @@ static const char *phase_of(const struct life *l, const cJSON *statuses, enum in
     {
         const cJSON *t = json_path(s, "state.terminated");
 
-        started |= was_started(s);
+        started |= !json_path(s, "state.waiting") || json_path(s, "lastState.terminated");
         lives |= !t || restarts(l, t);
         failed |= json_i64_at(t, "exitCode", 0) != 0;
     }

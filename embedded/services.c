@@ -204,11 +204,6 @@ struct allocation {
     struct field_errors errors;
 };
 
-static uint32_t random_start(const struct services *s)
-{
-    return (uint32_t)rng_u64(vapi_rng(s->embedded->api));
-}
-
 /* The API's own address is reserved. */
 static bool is_api_service(const cJSON *service)
 {
@@ -232,7 +227,7 @@ static bool find_free(struct allocation *w, struct numbers *from, uint32_t *ret)
     struct services *s = w->services;
     bool reserve = from == s->ips && !is_api_service(w->service) &&
                    numbers_take(from, API_SERVICE, STR("the API"));
-    bool found = numbers_find(from, random_start(s), ret);
+    bool found = numbers_find(from, (uint32_t)rng_u64(vapi_rng(s->embedded->api)), ret);
 
     if (reserve)
         numbers_drop(from, API_SERVICE, STR("the API"));
@@ -412,12 +407,6 @@ void services_undo(struct services *s, const cJSON *object)
     arena_free(a);
 }
 
-static void answer_later(struct services *s, struct answer *w)
-{
-    STAILQ_INSERT_TAIL(&s->answers, w, place);
-    uv_timer_start(&s->timer, on_timer, 0, 0);
-}
-
 void services_admit(struct services *s, struct arena *a, cJSON *object, const cJSON *old,
                     bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx)
 {
@@ -436,7 +425,8 @@ void services_admit(struct services *s, struct arena *a, cJSON *object, const cJ
                                          &answer->err) != 0;
     if (answer->failed && !dry_run)
         services_undo(s, object);
-    answer_later(s, answer);
+    STAILQ_INSERT_TAIL(&s->answers, answer, place);
+    uv_timer_start(&s->timer, on_timer, 0, 0);
 }
 
 /* --- what events give back --- */

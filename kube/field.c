@@ -15,8 +15,9 @@
 
 /* --- paths --- */
 
-static void path_write(struct buf *b, const struct field_path *p)
+struct str field_path_text(struct arena *a, const struct field_path *p)
 {
+    struct buf b = BUF_INIT(0);
     const struct field_path *chain[128];
     size_t n = 0;
 
@@ -26,24 +27,18 @@ static void path_write(struct buf *b, const struct field_path *p)
         const struct field_path *part = chain[n];
 
         if (part->is_index) {
-            buf_printf(b, "[%zu]", part->index);
+            buf_printf(&b, "[%zu]", part->index);
         } else if (part->name) {
-            if (b->n)
-                buf_char(b, '.');
-            buf_addc(b, part->name);
+            if (b.n)
+                buf_char(&b, '.');
+            buf_addc(&b, part->name);
         } else {
-            buf_char(b, '[');
-            buf_add(b, part->key);
-            buf_char(b, ']');
+            buf_char(&b, '[');
+            buf_add(&b, part->key);
+            buf_char(&b, ']');
         }
     }
-}
 
-struct str field_path_text(struct arena *a, const struct field_path *p)
-{
-    struct buf b = BUF_INIT(0);
-
-    path_write(&b, p);
     struct str text = arena_str(a, buf_str(&b));
     buf_fini(&b);
     return text;

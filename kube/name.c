@@ -123,16 +123,6 @@ static void check_path_segment(struct str s, struct messages *m)
     add(m, str_find(s, '%') < s.n, "may not contain '%'");
 }
 
-static void check_key_prefix(struct str prefix, struct messages *m)
-{
-    if (prefix.n == 0) {
-        add(m, true, "prefix part must be non-empty");
-        return;
-    }
-    add(m, prefix.n > SUBDOMAIN_MAX, "prefix part must be no more than 253 bytes");
-    add(m, !matches_subdomain(prefix), "prefix part " MSG_SUBDOMAIN);
-}
-
 static void check_key(struct str s, struct messages *m)
 {
     size_t slash = str_find(s, '/');
@@ -145,7 +135,11 @@ static void check_key(struct str s, struct messages *m)
         return;
     }
     if (slash < s.n) {
-        check_key_prefix(str_sub(s, 0, slash), m);
+        struct str prefix = str_sub(s, 0, slash);
+
+        add(m, prefix.n == 0, "prefix part must be non-empty");
+        add(m, prefix.n > SUBDOMAIN_MAX, "prefix part must be no more than 253 bytes");
+        add(m, prefix.n > 0 && !matches_subdomain(prefix), "prefix part " MSG_SUBDOMAIN);
         name = str_from(s, slash + 1);
     }
     add(m, name.n == 0, "name part must be non-empty");

@@ -166,23 +166,19 @@ void batch_commit(struct store *s, struct batch *b)
     s->waiting_bytes -= b->bytes;
 }
 
-static void undo_version(struct store *s, struct op *op)
-{
-    struct table *t = table_get(s, op->version.object->resource);
-
-    table_entry_pop(t, op->version.entry);
-    store_object_unref(op->version.object);
-    table_settle(s, t);
-}
-
 static void undo(struct store *s, struct batch *b)
 {
     for (size_t i = b->n_ops; i-- > 0;) {
         struct op *op = &b->ops[i];
         switch (op->kind) {
-        case OP_VERSION:
-            undo_version(s, op);
+        case OP_VERSION: {
+            struct table *t = table_get(s, op->version.object->resource);
+
+            table_entry_pop(t, op->version.entry);
+            store_object_unref(op->version.object);
+            table_settle(s, t);
             break;
+        }
         case OP_RESOURCE:
             op->resource.table->saving = false;
             table_settle(s, op->resource.table);

@@ -233,14 +233,6 @@ static bool vacuum_due(struct db *db)
     return free_pages > DB_FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
 }
 
-static int put_records(struct db *db, int64_t added)
-{
-    if (!added)
-        return 0;
-    sqlite3_bind_int64(db_statement(db, SQL_RECORDS), 1, added);
-    return db_run(db, SQL_RECORDS);
-}
-
 static int run_ops(struct db *db, const struct op *ops, size_t n)
 {
     int64_t floor = 0, records = 0;
@@ -253,8 +245,11 @@ static int run_ops(struct db *db, const struct op *ops, size_t n)
         if (ops[i].kind == OP_RECORD_PUT || ops[i].kind == OP_RECORD_DELETE)
             records += ops[i].record.added;
     }
-    if (put_records(db, records))
-        return -1;
+    if (records) {
+        sqlite3_bind_int64(db_statement(db, SQL_RECORDS), 1, records);
+        if (db_run(db, SQL_RECORDS))
+            return -1;
+    }
     if (!floor)
         return 0;
 

@@ -231,20 +231,14 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
     return rc;
 }
 
-static bool exists(const char *path)
-{
-    struct stat st;
-
-    return !stat(path, &st);
-}
-
 int db_log_inspect(struct db *db, struct err *err)
 {
     char *lost = db_path_join(db->dir, LOST);
     bool *state = &db->state.log_lost;
     int rc = 0, result = 0;
+    struct stat st;
 
-    *state = exists(lost);
+    *state = !stat(lost, &st);
     if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
     mem_free(lost);

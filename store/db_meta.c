@@ -98,11 +98,6 @@ static int read_meta(struct db *db, struct meta *ret, struct err *err)
     return sqlite3_finalize(q) ? db_error(db, "open", err) : 0;
 }
 
-static bool is_whole(const struct meta *m)
-{
-    return m->there == (1u << N_NUMBERS) - 1;
-}
-
 static void print_epoch(const struct meta *m, enum number high, char ret[STORE_EPOCH_LEN + 1])
 {
     if (m->values[high])
@@ -170,7 +165,7 @@ int db_meta_settle(struct db *db, struct err *err)
 
     if (read_meta(db, &m, err))
         return -1;
-    state->meta_damaged = !is_whole(&m);
+    state->meta_damaged = m.there != (1u << N_NUMBERS) - 1;
     if (state->meta_damaged || state->log_lost || m.values[COPY]) {
         if (begin_life(db, &m, err) || save(db, &m, err))
             return -1;

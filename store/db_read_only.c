@@ -12,16 +12,6 @@
 
 static const char NEWEST[] = "SELECT coalesce(max(revision), 0) FROM version";
 
-static bool has_log(const struct db *db)
-{
-    char *log = db_path_join(db->dir, DB_LOG_FILE);
-    struct stat st;
-    bool has = !stat(log, &st) && st.st_size > 0;
-
-    mem_free(log);
-    return has;
-}
-
 /* With the index of the log on the heap SQLite wants an exclusive lock of the file, which a
  * descriptor for reading cannot have, and nolock=1 rules out a log. <dir>/lock keeps others out. */
 static const char *without_locks(void)
@@ -35,12 +25,16 @@ static int connect(struct db *db, struct err *err)
 {
     struct arena *a = arena_new(0);
     struct str path = url_encode(a, str_c(db->file));
-    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !has_log(db));
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
+    struct stat st;
+    bool has_log = !stat(log, &st) && st.st_size > 0;
+    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !has_log);
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     int result = db_connect(db, uri.p, flags, without_locks(), err);
 
     if (!result)
         sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    mem_free(log);
     arena_free(a);
     return result;
 }

@@ -5,11 +5,6 @@
 
 #include <assert.h>
 
-static struct watch_list *list_of(struct store *s, struct table *t)
-{
-    return t ? &t->watches : &s->watches;
-}
-
 int store_watch_open(struct store *s, unsigned resource, int64_t revision, void (*wake)(void *ctx),
                      void *ctx, struct store_watch **ret, struct err *err)
 {
@@ -31,7 +26,7 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
         .wake = wake,
         .ctx = ctx,
     };
-    LIST_INSERT_HEAD(list_of(s, t), w, other);
+    LIST_INSERT_HEAD(t ? &t->watches : &s->watches, w, other);
     s->stats.watches++;
     *ret = w;
     return 0;

@@ -29,17 +29,12 @@ struct str metadata_hashed_key(struct arena *a, struct str key)
     return arena_printf(a, ANNOTATION_HASHED "%s", hash);
 }
 
-static bool is_ours(struct str key)
-{
-    return str_has_prefix(key, STR("sublet.dev/"));
-}
-
 /* Keys under their own name are recorded: seen on the host, they could be another component's. */
 static void note_owned(struct buf *owned, char what, const cJSON *map)
 {
     json_each(member, map)
     {
-        if (is_ours(json_key(member)))
+        if (str_has_prefix(json_key(member), STR("sublet.dev/")))
             continue;
         if (owned->n)
             buf_char(owned, ',');

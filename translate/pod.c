@@ -207,17 +207,6 @@ static void down_init(struct down *d, struct arena *a, const struct translate_te
     translate_token_secret_name(t, d->ns, d->name, d->token_secret);
 }
 
-static cJSON *labels_add_pool(struct down *d, cJSON *metadata)
-{
-    cJSON *labels = json_get(metadata, "labels");
-
-    if (d->pool) {
-        add_str(d->arena, labels, LABEL_POOL, d->pool->name);
-        add_str(d->arena, labels, LABEL_MODE, config_mode_name(d->pool->mode));
-    }
-    return metadata;
-}
-
 int translate_pod(struct arena *a, const struct translate_tenant *t,
                   const struct pool_choice *choice, const cJSON *vpod, const cJSON *services,
                   cJSON **ret, struct err *err)
@@ -234,7 +223,13 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
         return -1;
 
     translate_name(t, d.ns, d.name, name);
-    metadata = labels_add_pool(&d, translate_metadata(a, t, vpod, str_c(name)));
+    metadata = translate_metadata(a, t, vpod, str_c(name));
+    if (d.pool) {
+        cJSON *labels = json_get(metadata, "labels");
+
+        add_str(a, labels, LABEL_POOL, d.pool->name);
+        add_str(a, labels, LABEL_MODE, config_mode_name(d.pool->mode));
+    }
     d.notes = json_get(metadata, "annotations");
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
                        JSON("spec", spec_down(&d)));

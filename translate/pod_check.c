@@ -51,26 +51,6 @@ static int check_node_name(const struct check *c)
     return refuse(c, "spec.nodeName: \"%.*s\": this virtual cluster has no such node", STR_F(node));
 }
 
-static int check_fields(const struct check *c, const cJSON *term)
-{
-    json_each(field, json_get(term, "matchFields"))
-    {
-        if (!str_eqc(json_str(json_get(field, "key")), "metadata.name"))
-            return refuse(c, "spec.affinity.nodeAffinity: matchFields are allowed on "
-                             "metadata.name only");
-        json_each(value, json_get(field, "values"))
-        {
-            if (pod_node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
-                return refuse(
-                    c,
-                    "spec.affinity.nodeAffinity: matchFields metadata.name \"%.*s\": this "
-                    "virtual cluster has no such node",
-                    STR_F(json_str(value)));
-        }
-    }
-    return 0;
-}
-
 static int check_key(const struct check *c, const char *where, struct str key)
 {
     if (!str_has_prefix(key, STR("sublet.dev/")))
@@ -88,7 +68,23 @@ static int check_term(const struct check *c, const cJSON *term)
         if (check_key(c, "spec.affinity.nodeAffinity", json_str(json_get(one, "key"))))
             return -1;
     }
-    return check_fields(c, term);
+
+    json_each(field, json_get(term, "matchFields"))
+    {
+        if (!str_eqc(json_str(json_get(field, "key")), "metadata.name"))
+            return refuse(c, "spec.affinity.nodeAffinity: matchFields are allowed on "
+                             "metadata.name only");
+        json_each(value, json_get(field, "values"))
+        {
+            if (pod_node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
+                return refuse(
+                    c,
+                    "spec.affinity.nodeAffinity: matchFields metadata.name \"%.*s\": this "
+                    "virtual cluster has no such node",
+                    STR_F(json_str(value)));
+        }
+    }
+    return 0;
 }
 
 static int check_node_terms(const struct check *c, const cJSON *affinity)

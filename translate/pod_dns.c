@@ -59,27 +59,12 @@ static size_t joined_length(const cJSON *list)
     return n ? n - 1 : 0;
 }
 
-/* First at most 32, then only valid ones, then the limit of the line. */
-static void fit_searches(cJSON *list)
-{
-    cJSON *next;
-
-    cut_to(list, SEARCHES_MAX);
-    for (cJSON *one = json_first(list); one; one = next) {
-        next = one->next;
-        if (json_str(one).n > SEARCH_MAX)
-            json_detach(list, one);
-    }
-    while (joined_length(list) > SEARCHES_CHARS_MAX)
-        cut_to(list, json_count(list) - 1);
-}
-
 static cJSON *searches(struct down *d, const cJSON *config)
 {
     struct arena *a = d->arena;
     struct str domain = d->tenant->config->cluster_domain;
     struct str_list host = d->tenant->config->dns_searches;
-    cJSON *ret = json_new_array(a);
+    cJSON *ret = json_new_array(a), *next;
 
     append_new(a, ret, arena_printf(a, "%.*s.svc.%.*s", STR_F(d->ns), STR_F(domain)));
     append_new(a, ret, arena_printf(a, "svc.%.*s", STR_F(domain)));
@@ -90,7 +75,16 @@ static cJSON *searches(struct down *d, const cJSON *config)
     {
         append_new(a, ret, json_str(one));
     }
-    fit_searches(ret);
+
+    /* First at most 32, then only valid ones, then the limit of the line. */
+    cut_to(ret, SEARCHES_MAX);
+    for (cJSON *one = json_first(ret); one; one = next) {
+        next = one->next;
+        if (json_str(one).n > SEARCH_MAX)
+            json_detach(ret, one);
+    }
+    while (joined_length(ret) > SEARCHES_CHARS_MAX)
+        cut_to(ret, json_count(ret) - 1);
     return ret;
 }
 

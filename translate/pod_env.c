@@ -167,14 +167,6 @@ static void add_api(struct env_list *e)
         add_port(&first, STR("KUBERNETES"), HOST_API_PORT, t->api_ip, json_first(ports));
 }
 
-/* About what a Service's variables weigh in the object. */
-static size_t links_weight(const cJSON *service)
-{
-    size_t name = json_str_at(service, "metadata.name").n + 64;
-
-    return name * (3 + 5 * json_count(json_path(service, "spec.ports")));
-}
-
 static void add_links(struct env_list *e)
 {
     if (json_get(e->d->spec, "enableServiceLinks") &&
@@ -185,7 +177,8 @@ static void add_links(struct env_list *e)
         struct str name = json_str_at(service, "metadata.name");
         struct str ip = json_str_at(service, "spec.clusterIP");
         const cJSON *ports = json_path(service, "spec.ports");
-        size_t weight = links_weight(service);
+        /* About what a Service's variables weigh in the object. */
+        size_t weight = (name.n + 64) * (3 + 5 * json_count(ports));
 
         if (!name.n || !ip.n || str_eqc(ip, "None") || !json_count(ports) ||
             str_eqc(name, "kubernetes"))

@@ -223,20 +223,6 @@ static int check_renames(const struct resolve *r)
     return 0;
 }
 
-static int check_quantities(const struct resolve *r)
-{
-    if (check_renames(r))
-        return -1;
-    for (size_t i = 0; i < 2; i++) {
-        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
-        {
-            if (check_container(r, container))
-                return -1;
-        }
-    }
-    return check_resource_caps(r) ? -1 : check_pod_cap(r);
-}
-
 /* ---- guardrails: everything else ---- */
 
 static int check_scheduler(const struct resolve *r)
@@ -290,18 +276,6 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
     return 0;
 }
 
-static int check_reach(const struct resolve *r)
-{
-    for (size_t i = 0; i < 3; i++) {
-        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
-        {
-            if (check_container_reach(r, container))
-                return -1;
-        }
-    }
-    return 0;
-}
-
 /* Devices where no scheduler counts them: for the pod as a whole, or in a debug container. */
 int pool_guard_side_doors(const struct resolve *r)
 {
@@ -333,14 +307,28 @@ int pool_guard_side_doors(const struct resolve *r)
 
 int pool_guard_pool(const struct resolve *r)
 {
-    if (check_node_selector(r) || check_affinity(r))
+    if (check_node_selector(r) || check_affinity(r) || check_renames(r))
         return -1;
-    return check_quantities(r);
+    for (size_t i = 0; i < 2; i++) {
+        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
+        {
+            if (check_container(r, container))
+                return -1;
+        }
+    }
+    return check_resource_caps(r) ? -1 : check_pod_cap(r);
 }
 
 int pool_guard_pod(const struct resolve *r)
 {
     if (check_cpu_nodes(r) || pool_guard_tolerations(r) || check_scheduler(r))
         return -1;
-    return check_reach(r);
+    for (size_t i = 0; i < 3; i++) {
+        json_each(container, json_get(r->spec, POD_CONTAINER_LISTS[i]))
+        {
+            if (check_container_reach(r, container))
+                return -1;
+        }
+    }
+    return 0;
 }

@@ -10,13 +10,6 @@
 
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 
-static struct str pod_name(const cJSON *pod)
-{
-    struct str name = json_str_at(pod, "metadata.name");
-
-    return name.n ? name : json_str_at(pod, "metadata.generateName");
-}
-
 /* ---- pools ---- */
 
 static bool offers_all(const struct config_pool *pool, const struct device_counts *counts)
@@ -188,10 +181,11 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
 {
     struct resolve r = {.arena = a, .config = config, .pod = pod, .err = err};
     struct pool_choice choice = {NULL, RATIONAL_ZERO, RATIONAL_ZERO};
+    struct str name = json_str_at(pod, "metadata.name");
 
     (void)ns; /* one model for all namespaces; their labels distinguish them */
     r.spec = json_get(pod, "spec");
-    r.name = pod_name(pod);
+    r.name = name.n ? name : json_str_at(pod, "metadata.generateName");
     if (gpu_count_pod(a, pod, &r.counts, err))
         return pool_refuse(&r, "%.*s", STR_F(arena_str(a, err->message)));
     if (pool_guard_side_doors(&r))

@@ -189,9 +189,16 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
 
 /* ---- up ---- */
 
-static void messages_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
-                        const cJSON *v, cJSON *status)
+cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                               const cJSON *v)
 {
+    static const char *const keys[] = {
+        "phase",      "accessModes",        "capacity",
+        "conditions", "allocatedResources", "allocatedResourceStatuses",
+        NULL};
+    cJSON *status = json_get(host, "status");
+
+    status = status ? json_copy(a, status) : NULL;
     json_each(condition, json_get(status, "conditions"))
     {
         struct str text = json_str(json_get(condition, "message"));
@@ -202,20 +209,6 @@ static void messages_up(struct arena *a, const struct translate_tenant *t, const
                                            json_str_at(v, "metadata.namespace"),
                                            json_str_at(v, "metadata.name")));
     }
-}
-
-cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
-                               const cJSON *v)
-{
-    static const char *const keys[] = {
-        "phase",      "accessModes",        "capacity",
-        "conditions", "allocatedResources", "allocatedResourceStatuses",
-        NULL};
-
-    cJSON *status = json_get(host, "status");
-
-    status = status ? json_copy(a, status) : NULL;
-    messages_up(a, t, host, v, status);
     return pod_status_copy(a, keys, status, json_get(v, "status"));
 }
 

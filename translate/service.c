@@ -142,13 +142,6 @@ static int check_given(const cJSON *service, const cJSON *value, struct str befo
     return refuse(err, service, field, why);
 }
 
-static bool same_member(const cJSON *a, const cJSON *b, const char *key)
-{
-    const cJSON *x = json_get(a, key), *y = json_get(b, key);
-
-    return x && y && json_equal(x, y);
-}
-
 /* Stored by an earlier version that did not check: it stays readable and can be corrected. */
 static int check_new_addresses(struct arena *a, const cJSON *service, const cJSON *old,
                                struct err *err)
@@ -157,7 +150,9 @@ static int check_new_addresses(struct arena *a, const cJSON *service, const cJSO
     cJSON *spec = json_copy(a, json_get(service, "spec"));
 
     for (size_t i = 0; i < COUNT(keys); i++) {
-        if (same_member(spec, json_get(old, "spec"), keys[i]))
+        const cJSON *x = json_get(spec, keys[i]), *y = json_get(json_get(old, "spec"), keys[i]);
+
+        if (x && y && json_equal(x, y))
             json_remove(spec, keys[i]);
     }
     return check_addresses(service, spec, err);

@@ -71,11 +71,6 @@ static const struct feature {
     {"InPlacePodVerticalScalingInitContainers", init_changed},
 };
 
-static bool declares(const cJSON *node, const char *feature)
-{
-    return json_list_has(json_path(node, "status.declaredFeatures"), str_c(feature));
-}
-
 /* The next plug-in refuses an unknown node. */
 int node_features_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                            struct err *err)
@@ -90,7 +85,8 @@ int node_features_validate(const struct admission_call *c, cJSON *object, const 
     o = plugin_stored(c, "", "nodes", STR(""), name);
     node = o ? vapi_tree(c->arena, o) : NULL;
     for (size_t i = 0; node && i < COUNT(FEATURES); i++) {
-        if (FEATURES[i].needed(object, old) && !declares(node, FEATURES[i].name))
+        if (FEATURES[i].needed(object, old) &&
+            !json_list_has(json_path(node, "status.declaredFeatures"), str_c(FEATURES[i].name)))
             missing = arena_printf(c->arena, "%.*s%s%s", STR_F(missing), missing.n ? ", " : "",
                                    FEATURES[i].name);
     }

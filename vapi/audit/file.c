@@ -140,20 +140,6 @@ static int newest_first(const void *a, const void *b)
     return strcmp(*(char *const *)b, *(char *const *)a);
 }
 
-static void list_backups(const struct audit_file *f, DIR *dir, struct backups *ret)
-{
-    struct dirent *entry;
-
-    while ((entry = readdir(dir)) != NULL) {
-        if (!is_backup(f, str_c(entry->d_name)))
-            continue;
-        GROW(ret->names, ret->n, ret->cap);
-        ret->names[ret->n++] = mem_strdup(str_c(entry->d_name));
-    }
-    if (ret->n)
-        qsort(ret->names, ret->n, sizeof(*ret->names), newest_first);
-}
-
 /* Compares the date in the name, as days of the same calendar. */
 static bool too_old(const struct audit_file *f, const char *name)
 {
@@ -172,6 +158,7 @@ static void remove_old(const struct audit_file *f)
 {
     struct buf path = BUF_INIT(0);
     struct backups b = {NULL, 0, 0};
+    struct dirent *entry;
     DIR *dir;
 
     buf_printf(&path, "%.*s", STR_F(f->directory));
@@ -180,7 +167,14 @@ static void remove_old(const struct audit_file *f)
     buf_fini(&path);
     if (!dir)
         return;
-    list_backups(f, dir, &b);
+    while ((entry = readdir(dir)) != NULL) {
+        if (!is_backup(f, str_c(entry->d_name)))
+            continue;
+        GROW(b.names, b.n, b.cap);
+        b.names[b.n++] = mem_strdup(str_c(entry->d_name));
+    }
+    if (b.n)
+        qsort(b.names, b.n, sizeof(*b.names), newest_first);
     for (size_t i = 0; i < b.n; i++) {
         if ((f->max_backups && i >= (size_t)f->max_backups) || too_old(f, b.names[i]))
             unlinkat(dirfd(dir), b.names[i], 0);

@@ -8,11 +8,6 @@
 #include <sublet/encode.h>
 #include <sublet/err.h>
 
-static struct str with_reason(struct arena *a, struct str reason)
-{
-    return reason.n ? arena_concat(a, 2, (struct str[]){STR(": "), reason}) : STR("");
-}
-
 static struct str where(struct arena *a, struct str ns)
 {
     return ns.n ? arena_printf(a, "in the namespace %.*s", STR_F(go_quote(a, ns)))
@@ -23,7 +18,7 @@ int auth_forbidden(struct err *err, struct arena *a, const struct user *u,
                    const struct attributes *what, struct str reason)
 {
     struct str name = go_quote(a, u->name), resource = what->resource;
-    struct str because = with_reason(a, reason);
+    struct str because = reason.n ? arena_concat(a, 2, (struct str[]){STR(": "), reason}) : STR("");
 
     if (!what->resource.p)
         return err_set(err, &ERR_FORBIDDEN, "forbidden: User %.*s cannot %s path %.*s%.*s",

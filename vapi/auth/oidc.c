@@ -216,17 +216,12 @@ static bool may_fetch(const struct oidc *o, const struct issuer *issuer)
 
 /* ---- tokens ---- */
 
-/* Google's tokens once came without the scheme (go-oidc, oidc.go of apiserver). */
-static struct str issuer_name(const cJSON *claims)
-{
-    struct str name = json_str(json_get(claims, "iss"));
-
-    return str_eqc(name, "accounts.google.com") ? STR("https://accounts.google.com") : name;
-}
-
 static struct issuer *find_issuer(const struct oidc *o, const struct jws *jws)
 {
-    struct str name = issuer_name(jws->claims);
+    /* Google's tokens once came without the scheme (go-oidc, oidc.go of apiserver). */
+    struct str issuer = json_str(json_get(jws->claims, "iss"));
+    struct str name =
+        str_eqc(issuer, "accounts.google.com") ? STR("https://accounts.google.com") : issuer;
 
     for (size_t i = 0; o && i < o->o.n_issuers; i++) {
         if (str_eq(o->issuers[i].config->url, name))

@@ -322,20 +322,13 @@ static bool read_samples(struct calculation *c)
     return !c->why.n;
 }
 
-static struct str quantity_of(struct arena *a, struct str resource, int64_t milli)
-{
-    struct quantity q = {(__int128)milli * NANO_PER_MILLI, QUANTITY_DECIMAL_SI};
-
-    if (str_eqc(resource, "memory"))
-        q.format = QUANTITY_BINARY_SI;
-    return quantity_format(a, q);
-}
-
 static cJSON *status_of(const struct calculation *c, const struct ratio *seen)
 {
     struct arena *a = c->arena;
-    cJSON *current =
-        json_object(a, JSON("averageValue", quantity_of(a, c->resource, seen->average)));
+    bool memory = str_eqc(c->resource, "memory");
+    struct quantity average = {(__int128)seen->average * NANO_PER_MILLI,
+                               memory ? QUANTITY_BINARY_SI : QUANTITY_DECIMAL_SI};
+    cJSON *current = json_object(a, JSON("averageValue", quantity_format(a, average)));
     cJSON *source = json_object(a, JSON("name", c->resource));
 
     if (c->utilization)

@@ -42,11 +42,11 @@ static bool on_object(void *ctx, const struct store_object *o)
     cJSON *object = vapi_tree(reconcile_arena(c->run), o);
     const cJSON *controller = owner_controller(object);
     bool owned = str_eq(json_str_at(controller, "uid"), c->uid);
-    if (owned && matches)
+    if (owned && matches) {
         json_append(c->mine, object);
-    else if (owned && !c->terminating && !object_is_terminating(object))
+    } else if (owned && !c->terminating && !object_is_terminating(object)) {
         release(c, object);
-    else if (!controller && matches && !c->terminating && !object_is_terminating(object)) {
+    } else if (!controller && matches && !c->terminating && !object_is_terminating(object)) {
         adopt(c, object);
         json_append(c->mine, object);
     }

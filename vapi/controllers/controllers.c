@@ -29,13 +29,6 @@ struct controllers {
 static const enum metric QUEUE_METRICS[] = {METRIC_WORKQUEUE_DEPTH, METRIC_WORKQUEUE_ADDS,
                                             METRIC_WORKQUEUE_RETRIES, METRIC_WORKQUEUE_WORKING};
 
-static uint64_t queue_value(const struct worker_stats *s, size_t which)
-{
-    const uint64_t values[COUNT(QUEUE_METRICS)] = {s->waiting, s->adds, s->retries, s->working};
-
-    return values[which];
-}
-
 static void on_metrics(void *ctx, struct buf *out)
 {
     const struct controllers *cs = ctx;
@@ -50,7 +43,9 @@ static void on_metrics(void *ctx, struct buf *out)
 
             buf_clear(&labels);
             metrics_label(&labels, "name", str_c(name));
-            metrics_sample_u64(out, QUEUE_METRICS[t], buf_str(&labels), queue_value(&stats, t));
+            const uint64_t values[COUNT(QUEUE_METRICS)] = {stats.waiting, stats.adds, stats.retries,
+                                                           stats.working};
+            metrics_sample_u64(out, QUEUE_METRICS[t], buf_str(&labels), values[t]);
         }
     }
     buf_fini(&labels);

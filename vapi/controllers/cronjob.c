@@ -73,15 +73,6 @@ static struct str job_name(struct cron_run *c, int64_t at)
                         (long long)(at / 60));
 }
 
-static void note_success(struct cron_run *c, const cJSON *job)
-{
-    struct str at = json_str_at(job, "status.completionTime");
-
-    if (object_time_s(job, "status.completionTime") >
-        object_time_s(c->status, "lastSuccessfulTime"))
-        json_set_str(reconcile_arena(c->run), c->status, "lastSuccessfulTime", at);
-}
-
 static void see_job(struct cron_run *c, const cJSON *job)
 {
     cJSON *active = active_of(c), *ref = find_by(active, "uid", meta_uid(job));
@@ -99,8 +90,13 @@ static void see_job(struct cron_run *c, const cJSON *job)
         reconcile_event(c->run, c->cron, "Normal", "SawCompletedJob",
                         "Saw completed job: %.*s, condition: %s", STR_F(meta_name(job)), how);
     }
-    if (str_eqc(str_c(how), "Complete"))
-        note_success(c, job);
+    if (str_eqc(str_c(how), "Complete")) {
+        struct str at = json_str_at(job, "status.completionTime");
+
+        if (object_time_s(job, "status.completionTime") >
+            object_time_s(c->status, "lastSuccessfulTime"))
+            json_set_str(reconcile_arena(c->run), c->status, "lastSuccessfulTime", at);
+    }
 }
 
 static void drop_missing(struct cron_run *c)

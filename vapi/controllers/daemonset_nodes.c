@@ -152,14 +152,6 @@ void ds_tolerate(struct arena *a, cJSON *pod)
     }
 }
 
-static cJSON *fields_for(struct arena *a, struct str node)
-{
-    cJSON *values = json_array(a, json_new_string(a, node));
-
-    return json_array(a, json_object(a, JSON("key", "metadata.name"), JSON("operator", "In"),
-                                     JSON("values", values)));
-}
-
 void ds_bind(struct arena *a, cJSON *pod, struct str node)
 {
     cJSON *required = json_ensure_path(a, pod,
@@ -171,7 +163,14 @@ void ds_bind(struct arena *a, cJSON *pod, struct str node)
         terms = json_set(a, required, "nodeSelectorTerms", json_new_array(a));
     if (!json_count(terms))
         json_append(terms, json_new_object(a));
-    json_each(term, terms) json_set(a, term, "matchFields", fields_for(a, node));
+    json_each(term, terms)
+    {
+        cJSON *values = json_array(a, json_new_string(a, node));
+
+        json_set(a, term, "matchFields",
+                 json_array(a, json_object(a, JSON("key", "metadata.name"), JSON("operator", "In"),
+                                           JSON("values", values))));
+    }
 }
 
 struct str ds_node_of(const cJSON *pod)

@@ -116,11 +116,6 @@ void ds_tend(struct ds *s, struct ds_node *node)
 
 /* --- rolling without surge --- */
 
-static const cJSON *only_pod(const struct ds_node *node)
-{
-    return node->n == 1 ? node->pods[0] : NULL;
-}
-
 /* Old unavailable pods are deleted at once, available ones only as far as allowed. */
 static void replace(struct ds *s)
 {
@@ -129,7 +124,7 @@ static void replace(struct ds *s)
     int64_t away = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        const cJSON *pod = only_pod(&s->nodes[i]);
+        const cJSON *pod = s->nodes[i].n == 1 ? s->nodes[i].pods[0] : NULL;
 
         if (!s->nodes[i].run)
             continue;
@@ -137,8 +132,9 @@ static void replace(struct ds *s)
             away++;
             if (pod && pod_is_active(pod) && !ds_is_new(s, pod))
                 ds_drop(s, pod);
-        } else if (!ds_is_new(s, pod))
+        } else if (!ds_is_new(s, pod)) {
             old[n_old++] = pod;
+        }
     }
     for (size_t i = 0; i < n_old && away < s->unavailable; i++, away++)
         ds_drop(s, old[i]);

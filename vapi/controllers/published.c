@@ -72,11 +72,6 @@ static const struct published PUBLISHED[] = {
 };
 #define N_PUBLISHED COUNT(PUBLISHED)
 
-static bool is_published(struct str name)
-{
-    return str_eqc(name, TRUST) || str_eqc(name, TRACKING);
-}
-
 /* Sets missing or wrong keys; true when there were any. */
 static bool set_keys(struct reconcile *r, cJSON *map, struct str name)
 {
@@ -97,7 +92,8 @@ static bool set_keys(struct reconcile *r, cJSON *map, struct str name)
 
 static void map_config(struct controller *c, const struct store_event *e)
 {
-    if (str_eq(e->object->ns, NAMESPACE) && is_published(e->object->name))
+    if (str_eq(e->object->ns, NAMESPACE) &&
+        (str_eqc(e->object->name, TRUST) || str_eqc(e->object->name, TRACKING)))
         controller_add_name(c, NAMESPACE, e->object->name);
 }
 

@@ -67,21 +67,6 @@ static size_t crowd_of(const cJSON *pod, cJSON *const *crowd, size_t n_crowd)
     return n;
 }
 
-static void fill(struct ranked *r, cJSON *pod, int64_t now_s)
-{
-    int64_t ready_s = object_time_s(condition_of(pod, "Ready"), "lastTransitionTime");
-    bool ready = pod_is_ready(pod);
-
-    r->pod = pod;
-    r->key[0] = json_str_at(pod, "spec.nodeName").n > 0;
-    r->key[1] = phase_rank(pod);
-    r->key[2] = ready;
-    r->key[3] = deletion_cost(pod);
-    r->key[5] = ready ? age_rank(ready_s, now_s) : 0;
-    r->key[6] = -restarts_of(pod);
-    r->key[7] = age_rank(meta_created_s(pod), now_s);
-}
-
 static int compare(const void *pa, const void *pb)
 {
     const struct ranked *a = pa, *b = pb;
@@ -99,8 +84,20 @@ void pods_rank(struct arena *a, cJSON **pods, size_t n, cJSON *const *crowd, siz
     struct ranked *ranked = arena_alloc(a, (n + 1) * sizeof(*ranked));
 
     for (size_t i = 0; i < n; i++) {
-        fill(&ranked[i], pods[i], now_s);
-        ranked[i].key[4] = -(int64_t)crowd_of(pods[i], crowd, n_crowd);
+        cJSON *pod = pods[i];
+        int64_t ready_s = object_time_s(condition_of(pod, "Ready"), "lastTransitionTime");
+        bool ready = pod_is_ready(pod);
+        struct ranked *r = &ranked[i];
+
+        r->pod = pod;
+        r->key[0] = json_str_at(pod, "spec.nodeName").n > 0;
+        r->key[1] = phase_rank(pod);
+        r->key[2] = ready;
+        r->key[3] = deletion_cost(pod);
+        r->key[4] = -(int64_t)crowd_of(pod, crowd, n_crowd);
+        r->key[5] = ready ? age_rank(ready_s, now_s) : 0;
+        r->key[6] = -restarts_of(pod);
+        r->key[7] = age_rank(meta_created_s(pod), now_s);
     }
     qsort(ranked, n, sizeof(*ranked), compare);
     for (size_t i = 0; i < n; i++)

@@ -105,15 +105,6 @@ static void make(struct revisions *v, cJSON *data, int64_t number)
     reconcile_then(v->run, on_created, v);
 }
 
-/* An older template is current again: it becomes the newest. */
-static void renumber(struct revisions *v, const cJSON *revision, int64_t number)
-{
-    struct arena *a = reconcile_arena(v->run);
-
-    reconcile_patch(v->run, v->res, STR_NULL, meta_ns(revision), meta_name(revision),
-                    json_object(a, JSON_I64("revision", number)));
-}
-
 static bool find_update(struct revisions *v, const struct selector *selector)
 {
     struct arena *a = reconcile_arena(v->run);
@@ -131,8 +122,10 @@ static bool find_update(struct revisions *v, const struct selector *selector)
         if (!json_equal(json_get(v->all[i], "data"), data))
             continue;
         v->update = v->all[i];
+        /* An older template is current again: it becomes the newest. */
         if (number_of(v->update) < last)
-            renumber(v, v->update, last + 1);
+            reconcile_patch(v->run, v->res, STR_NULL, meta_ns(v->update), meta_name(v->update),
+                            json_object(a, JSON_I64("revision", last + 1)));
         return true;
     }
     make(v, data, last + 1);

@@ -39,20 +39,6 @@ static cJSON *make_endpoint(struct mirror *m, const cJSON *address, bool ready)
                        JSON("targetRef", json_copy(a, json_get(address, "targetRef"))));
 }
 
-static cJSON *make_ports(struct mirror *m, const cJSON *subset)
-{
-    cJSON *ports = json_new_array(m->arena);
-
-    json_each(port, json_get(subset, "ports"))
-    {
-        cJSON *copy = json_append(ports, json_copy(m->arena, port));
-
-        if (!json_get(copy, "name"))
-            json_set_str(m->arena, copy, "name", STR(""));
-    }
-    return ports;
-}
-
 static void add_addresses(struct mirror *m, const cJSON *list, const cJSON *ports, bool ready,
                           size_t *added)
 {
@@ -74,9 +60,16 @@ static void add_addresses(struct mirror *m, const cJSON *list, const cJSON *port
 
 static void add_subset(struct mirror *m, const cJSON *subset)
 {
-    const cJSON *ports = make_ports(m, subset);
+    cJSON *ports = json_new_array(m->arena);
     size_t added = 0;
 
+    json_each(port, json_get(subset, "ports"))
+    {
+        cJSON *copy = json_append(ports, json_copy(m->arena, port));
+
+        if (!json_get(copy, "name"))
+            json_set_str(m->arena, copy, "name", STR(""));
+    }
     add_addresses(m, json_get(subset, "addresses"), ports, true, &added);
     add_addresses(m, json_get(subset, "notReadyAddresses"), ports, false, &added);
 }

@@ -154,8 +154,9 @@ static bool ensure_claims(struct sts *s, int64_t ordinal)
             reconcile_create(s->run, s->claims_res, meta_ns(s->owner),
                              make_claim(s, template_, ordinal, name));
             reconcile_then(s->run, on_claim, s);
-        } else if (object_is_terminating(claim))
+        } else if (object_is_terminating(claim)) {
             usable = false;
+        }
     }
     return usable;
 }
@@ -235,18 +236,13 @@ static void mount_claims(struct sts *s, cJSON *spec, struct str pod)
     json_set(a, spec, "volumes", volumes);
 }
 
-static const cJSON *revision_for(const struct sts *s, int64_t ordinal)
-{
-    const cJSON *rolling = json_path(s->owner, "spec.updateStrategy.rollingUpdate");
-    int64_t below = rolling ? s->partition : json_i64_at(s->owner, "status.currentReplicas", 0);
-
-    return !s->on_delete && ordinal < s->start + below ? s->current : s->revisions.update;
-}
-
 static cJSON *make_pod(struct sts *s, int64_t ordinal)
 {
     struct arena *a = reconcile_arena(s->run);
-    const cJSON *revision = revision_for(s, ordinal);
+    const cJSON *rolling = json_path(s->owner, "spec.updateStrategy.rollingUpdate");
+    int64_t below = rolling ? s->partition : json_i64_at(s->owner, "status.currentReplicas", 0);
+    const cJSON *revision =
+        !s->on_delete && ordinal < s->start + below ? s->current : s->revisions.update;
     cJSON *pod = pod_from_template(a, s->res, s->owner, revision_template(revision));
     cJSON *meta = json_get(pod, "metadata"), *spec = json_get(pod, "spec");
     cJSON *labels = json_ensure_object(a, meta, "labels");

@@ -136,11 +136,6 @@ static cJSON *make_event(struct arena *a, const struct occurrence *o)
         JSON("reportingInstance", ""));
 }
 
-static cJSON *make_count(struct arena *a, int64_t count, int64_t now_s)
-{
-    return json_object(a, JSON_I64("count", count), JSON("lastTimestamp", time_format_s(a, now_s)));
-}
-
 /* ---- recording ---- */
 
 /* No caller waits for an event: it may be refused (its namespace is terminating) or deleted. */
@@ -165,8 +160,9 @@ static void record(struct events *e, struct arena *a, uint64_t key, const struct
         store_latest(api->o.store, r->storage, str_c(s->ns), str_c(s->name))) {
         s->at_ms = now_ms;
         s->count++;
-        vapi_patch(api, r, STR_NULL, str_c(s->ns), str_c(s->name),
-                   make_count(a, s->count, o->now_us / 1000000), on_recorded, NULL);
+        cJSON *count = json_object(a, JSON_I64("count", s->count),
+                                   JSON("lastTimestamp", time_format_s(a, o->now_us / 1000000)));
+        vapi_patch(api, r, STR_NULL, str_c(s->ns), str_c(s->name), count, on_recorded, NULL);
         return;
     }
     event = make_event(a, o);

@@ -28,31 +28,26 @@ struct place {
     size_t index;
 };
 
-static void place_write(struct buf *b, const struct place *at)
+static void note_unknown(struct pruner *p, const struct place *at)
 {
+    struct buf b = BUF_INIT(16 * 1024);
     const struct place *chain[256];
     size_t n = 0;
 
+    if (!p->strict)
+        return;
     for (; at && n < 256; at = at->up)
         chain[n++] = at;
     while (n--) {
         if (!chain[n]->key) {
-            buf_printf(b, "[%zu]", chain[n]->index);
+            buf_printf(&b, "[%zu]", chain[n]->index);
             continue;
         }
-        if (b->n)
-            buf_char(b, '.');
-        buf_addc(b, chain[n]->key);
+        if (b.n)
+            buf_char(&b, '.');
+        buf_addc(&b, chain[n]->key);
     }
-}
 
-static void note_unknown(struct pruner *p, const struct place *at)
-{
-    struct buf b = BUF_INIT(16 * 1024);
-
-    if (!p->strict)
-        return;
-    place_write(&b, at);
     strict_add(p->strict, "unknown field", arena_str(p->arena, buf_str(&b)));
     buf_fini(&b);
 }

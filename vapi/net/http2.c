@@ -44,12 +44,6 @@ static void end_session(struct net_conn *c, uint32_t error)
     nghttp2_session_terminate_session(c->http2->session, error);
 }
 
-static void charge(struct net_conn *c)
-{
-    if (!guard_charge(&c->http2->guard, conn_now(c)))
-        end_session(c, NGHTTP2_ENHANCE_YOUR_CALM);
-}
-
 /* Requests. */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
@@ -69,7 +63,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-static bool take_pseudo(struct net_exchange *x, struct str name, struct str value)
+static void take_pseudo(struct net_exchange *x, struct str name, struct str value)
 {
     if (str_eqc(name, ":method"))
         exchange_set_method(x, value);
@@ -78,7 +72,6 @@ static bool take_pseudo(struct net_exchange *x, struct str name, struct str valu
     else if (str_eqc(name, ":authority") && exchange_hold_head(x, value.n))
         x->request.authority = arena_str(x->arena, value);
     x->header_bytes += name.n + value.n + NET_HEADER_COST;
-    return x->header_bytes <= x->conn->server->options.max_header_bytes;
 }
 
 /* A header block that is too large is read to its end, since the HPACK state is shared, but kept
@@ -189,10 +182,13 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
                             void *ctx)
 {
+    struct net_conn *c = ctx;
+
     (void)session;
     (void)frame;
     (void)error;
-    charge(ctx);
+    if (!guard_charge(&c->http2->guard, conn_now(c)))
+        end_session(c, NGHTTP2_ENHANCE_YOUR_CALM);
     return 0;
 }
 
@@ -291,34 +287,12 @@ static uint8_t *bytes_of(struct str s)
     return p.out;
 }
 
-/* A value that never repeats must not evict reusable ones from the peer's table. */
-static bool comes_once(struct str name)
-{
-    return str_eqc(name, "audit-id");
-}
-
 static nghttp2_nv pair(struct str name, struct str value)
 {
-    uint8_t flags = comes_once(name) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+    /* A value that never repeats must not evict reusable ones from the peer's table. */
+    uint8_t flags = str_eqc(name, "audit-id") ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 
     return (nghttp2_nv){bytes_of(name), bytes_of(value), name.n, value.n, flags};
-}
-
-static size_t make_head(struct net_exchange *x, nghttp2_nv *ret, const struct net_header *headers,
-                        size_t n, int64_t length)
-{
-    size_t used = 0;
-
-    ret[used++] = pair(STR(":status"), arena_printf(x->arena, "%d", x->status));
-    ret[used++] = pair(STR("date"), net_server_date(x->conn->server));
-    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
-        ret[used++] =
-            pair(STR("content-length"), arena_printf(x->arena, "%lld", (long long)length));
-    for (size_t i = 0; i < n && used < MAX_ANSWER_HEADERS; i++) {
-        if (!exchange_owns_header(headers[i].name))
-            ret[used++] = pair(headers[i].name, exchange_clean(x, headers[i].value));
-    }
-    return used;
 }
 
 static void answer(struct net_exchange *x, const struct net_header *headers, size_t n,
@@ -327,7 +301,17 @@ static void answer(struct net_exchange *x, const struct net_header *headers, siz
     nghttp2_nv head[MAX_ANSWER_HEADERS];
     nghttp2_data_provider body = {.source = {.ptr = x}, .read_callback = on_read_slices};
     bool empty = x->bodyless || (x->ended && !x->slices.bytes);
-    size_t used = make_head(x, head, headers, n, length);
+    size_t used = 0;
+
+    head[used++] = pair(STR(":status"), arena_printf(x->arena, "%d", x->status));
+    head[used++] = pair(STR("date"), net_server_date(x->conn->server));
+    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
+        head[used++] =
+            pair(STR("content-length"), arena_printf(x->arena, "%lld", (long long)length));
+    for (size_t i = 0; i < n && used < MAX_ANSWER_HEADERS; i++) {
+        if (!exchange_owns_header(headers[i].name))
+            head[used++] = pair(headers[i].name, exchange_clean(x, headers[i].value));
+    }
 
     /* Fails only for a stream that is closed already; on_stream_close() runs or ran. */
     (void)nghttp2_submit_response(x->conn->http2->session, x->stream, head, used,

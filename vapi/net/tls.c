@@ -248,15 +248,6 @@ static const char *verify(SSL *ssl, X509 *cert)
     return why;
 }
 
-static int64_t not_after(const X509 *cert)
-{
-    struct tm tm;
-
-    if (ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) != 1)
-        return 1;
-    return (int64_t)timegm(&tm);
-}
-
 static void read_fingerprint(struct arena *a, X509 *cert, struct net_peer *peer)
 {
     unsigned char hash[EVP_MAX_MD_SIZE];
@@ -298,6 +289,7 @@ static void tls_verify_peer(struct net_conn *c)
     X509 *cert = SSL_get1_peer_certificate(c->ssl);
     struct net_peer *peer;
     const char *why;
+    struct tm tm;
 
     c->tls_peer = &NO_PEER;
     if (!cert)
@@ -311,7 +303,8 @@ static void tls_verify_peer(struct net_conn *c)
         peer->rejected = arena_str(c->peer_arena, str_c(why));
     else
         read_subject(c->peer_arena, cert, peer);
-    c->peer_expires = not_after(cert);
+    c->peer_expires =
+        ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? (int64_t)timegm(&tm) : 1;
     X509_free(cert);
 }
 

@@ -126,11 +126,6 @@ static const char *value_name(struct walk *w, const cJSON *value, bool numeric)
     return arena_printf(w->arena, "number %.*s", STR_F(json_text(w->arena, value))).p;
 }
 
-static bool is_numeric(uint8_t kind)
-{
-    return (kind >= SCHEMA_INT32 && kind <= SCHEMA_DOUBLE) || kind == SCHEMA_INT_OR_STRING;
-}
-
 void walk_note_mismatch(struct walk *w, const struct frame *at, const cJSON *value, bool numeric,
                         struct str type)
 {
@@ -140,7 +135,8 @@ void walk_note_mismatch(struct walk *w, const struct frame *at, const cJSON *val
 
 int walk_mismatch(struct walk *w, const struct frame *at, uint32_t node, const cJSON *value)
 {
-    bool numeric = is_numeric(schema_node(w->schema, node)->kind);
+    uint8_t kind = schema_node(w->schema, node)->kind;
+    bool numeric = (kind >= SCHEMA_INT32 && kind <= SCHEMA_DOUBLE) || kind == SCHEMA_INT_OR_STRING;
 
     if (w->converting)
         return walk_fail(w, convert_text(w, node, value));

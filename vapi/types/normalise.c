@@ -87,14 +87,6 @@ static bool is_zero(const struct schema_node *n, bool pointer, const cJSON *valu
     return n->kind == SCHEMA_OBJECT ? !value->child : is_empty(n, false, value);
 }
 
-static bool is_dropped(const struct schema_node *n, uint8_t flags, const cJSON *value)
-{
-    bool pointer = flags & FIELD_POINTER;
-
-    return ((flags & FIELD_OMITEMPTY) && is_empty(n, pointer, value)) ||
-           ((flags & FIELD_OMITZERO) && is_zero(n, pointer, value));
-}
-
 /* Adds the absent fields that Go would print. seen: bit per row of the node. */
 static void fill_absent(struct walk *w, uint32_t node, cJSON *object, const uint64_t *seen,
                         unsigned depth)
@@ -166,17 +158,19 @@ static int normalise_member(struct walk *w, uint32_t node, const struct schema_f
     const struct schema_node *type = node_at(w->schema, field->node);
     struct frame here = {
         .up = at, .kind = FRAME_FIELD, .node = node, .name = str_c(member->string)};
+    bool pointer = field->flags & FIELD_POINTER;
 
     *ret_drop = false;
-    if (w->decoded && json_is_null(member) && (field->flags & FIELD_POINTER))
+    if (w->decoded && json_is_null(member) && pointer)
         return 0; /* a message that was present but empty: the pointer is not nil */
     if (json_is_null(member))
-        make_zero(w, field->node, field->flags & FIELD_POINTER, member, depth);
+        make_zero(w, field->node, pointer, member, depth);
     else if (normalise_value(w, field->node, member, &here, depth))
         return -1;
-    else if (field->flags & FIELD_POINTER)
+    else if (pointer)
         return 0; /* also when it became null, like a zero time */
-    *ret_drop = is_dropped(type, field->flags, member);
+    *ret_drop = ((field->flags & FIELD_OMITEMPTY) && is_empty(type, pointer, member)) ||
+                ((field->flags & FIELD_OMITZERO) && is_zero(type, pointer, member));
     return 0;
 }
 

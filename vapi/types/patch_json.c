@@ -42,13 +42,6 @@ static int refuse(struct json_patch *p)
                    "the server rejected our request due to an error in our request");
 }
 
-static int too_large(struct json_patch *p)
-{
-    return err_set(p->err, &ERR_TOO_LARGE,
-                   "Request entity is too large: the JSON patch takes too many "
-                   "steps");
-}
-
 /* Pointers */
 
 /* ~1 is '/', ~0 is '~' (RFC 6901), in one pass. */
@@ -389,7 +382,9 @@ int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret, 
         if (read_operation(op, &o, err) || run_operation(&p, &o))
             return -1;
         if (p.steps > STEPS_MAX || arena_over(a))
-            return too_large(&p);
+            return err_set(err, &ERR_TOO_LARGE,
+                           "Request entity is too large: the JSON patch takes too many "
+                           "steps");
     }
     if (json_deeper(p.root, JSON_LIMITS.depth))
         return refuse(&p);

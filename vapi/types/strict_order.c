@@ -55,16 +55,6 @@ static bool is_skipped(const struct strict_errors *e, size_t at)
     return false;
 }
 
-static void list_them(const struct strict_errors *e, struct scan *s)
-{
-    for (size_t i = e->lines; i < e->n; i++)
-        if (!is_skipped(e, i))
-            s->list[s->n++] = (struct placed){.text = e->text[i],
-                                              .path = e->path[i],
-                                              .unknown = is_unknown(e->text[i]),
-                                              .index = i};
-}
-
 /* ---- the scanner ---- */
 
 static char peek(const struct scan *s)
@@ -198,7 +188,13 @@ void strict_order(struct strict_errors *e, struct str json)
     if (e->n < 2)
         return;
     s.list = arena_alloc(e->arena, e->n * sizeof *s.list);
-    list_them(e, &s);
+    for (size_t i = e->lines; i < e->n; i++)
+        if (!is_skipped(e, i))
+            s.list[s.n++] = (struct placed){.text = e->text[i],
+                                            .path = e->path[i],
+                                            .unknown = is_unknown(e->text[i]),
+                                            .index = i};
+
     skip_space(&s);
     scan_value(&s, 0);
     buf_fini(&s.path);

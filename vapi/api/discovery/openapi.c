@@ -166,18 +166,6 @@ static struct str key_of(const struct document_request *q)
     return arena_printf(q->c->arena, "%.*s%s", STR_F(q->etag), q->protobuf ? "+" : "");
 }
 
-static struct blob *made(const struct document_request *q, const cJSON *text)
-{
-    struct openapi_request request = {q->v2, q->protobuf, q->root, text};
-    struct blob *kept = openapi_cache_get(q->o->cache, key_of(q));
-    struct str bytes;
-
-    if (kept)
-        return kept;
-    bytes = openapi_document(q->c->api, &request);
-    return bytes.n ? openapi_cache_put(q->o->cache, key_of(q), bytes) : NULL;
-}
-
 static void answer_document(const struct document_request *q, const cJSON *text)
 {
     struct blob *b;
@@ -186,7 +174,13 @@ static void answer_document(const struct document_request *q, const cJSON *text)
         call_raw(q->c, 200, content_type(q), STR(""));
         return;
     }
-    b = made(q, text);
+    b = openapi_cache_get(q->o->cache, key_of(q));
+    if (!b) {
+        struct openapi_request request = {q->v2, q->protobuf, q->root, text};
+        struct str bytes = openapi_document(q->c->api, &request);
+
+        b = bytes.n ? openapi_cache_put(q->o->cache, key_of(q), bytes) : NULL;
+    }
     if (!b) {
         answer_not_found(q->c);
         return;

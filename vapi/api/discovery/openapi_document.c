@@ -162,14 +162,6 @@ static bool is_group(struct vapi *api, struct str group)
 
 /* ---- members around the parts ---- */
 
-static void add_info(struct arena *a, cJSON *head, bool custom)
-{
-    cJSON *info = json_ensure_object(a, head, "info");
-
-    json_set_str(a, info, "title", custom ? STR(CRD_TITLE) : STR("Kubernetes"));
-    json_set_str(a, info, "version", custom ? STR(CRD_VERSION) : STR("1.36"));
-}
-
 static cJSON *security(struct arena *a)
 {
     cJSON *schemes = json_new_object(a), *token = json_ensure_object(a, schemes, "BearerToken");
@@ -183,10 +175,13 @@ static cJSON *security(struct arena *a)
 /* All members but paths and schemas. */
 static cJSON *head_of(struct arena *a, bool v2, bool custom)
 {
-    cJSON *head = json_new_object(a), *list;
+    cJSON *head = json_new_object(a), *info, *list;
+    bool crds_only = custom && !v2;
 
     json_set_str(a, head, v2 ? "swagger" : "openapi", v2 ? STR("2.0") : STR("3.0.0"));
-    add_info(a, head, custom && !v2);
+    info = json_ensure_object(a, head, "info");
+    json_set_str(a, info, "title", crds_only ? STR(CRD_TITLE) : STR("Kubernetes"));
+    json_set_str(a, info, "version", crds_only ? STR(CRD_VERSION) : STR("1.36"));
     if (v2) {
         json_set(a, head, "parameters", openapi_parameters(a));
         list = json_set(a, head, "security", json_new_array(a));

@@ -138,11 +138,6 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
     (void)object;
 }
 
-static const struct resource *resource_of(const struct flow_keep *k, const struct seed *s)
-{
-    return str_eqc(str_c(s->resource), LEVELS) ? k->levels : k->schemas;
-}
-
 static bool is_ours(const struct seed *s, const cJSON *tree)
 {
     return s->mandatory ||
@@ -151,7 +146,7 @@ static bool is_ours(const struct seed *s, const cJSON *tree)
 
 static void keep_seed(struct flow_keep *k, struct arena *a, const struct seed *s)
 {
-    const struct resource *r = resource_of(k, s);
+    const struct resource *r = str_eqc(str_c(s->resource), LEVELS) ? k->levels : k->schemas;
     const struct store_object *o =
         store_latest(k->api->o.store, r->storage, STR(""), str_c(s->name));
     cJSON *wanted = seed_object(a, s), *tree;

@@ -44,11 +44,6 @@ static bool split_name(struct str text, struct proxy_request *r)
     return !r->scheme.n || str_eqc(r->scheme, "http") || str_eqc(r->scheme, "https");
 }
 
-static bool is_dots(struct str part)
-{
-    return str_eqc(part, ".") || str_eqc(part, "..");
-}
-
 /* Decoded once, as the next server may do. Some servers treat a backslash as a slash. */
 static bool path_ok(struct arena *a, struct str path)
 {
@@ -61,7 +56,7 @@ static bool path_ok(struct arena *a, struct str path)
             return false;
     while (text.p) {
         part = str_cut(&text, '/');
-        if (is_dots(part))
+        if (str_eqc(part, ".") || str_eqc(part, ".."))
             return false;
     }
     return true;

@@ -305,11 +305,6 @@ static int decode_as(struct call *c, enum body_format format, struct str body, c
     }
 }
 
-static int too_large(struct err *err)
-{
-    return err_set(err, &ERR_TOO_LARGE, "Request entity too large: limit is %u", API_MAX_BODY);
-}
-
 #define NO_KIND "couldn't get version/kind; json parse error: "
 #define NOT_AN_OBJECT                                                                              \
     "%sjson: cannot unmarshal %s into Go value of type struct { APIVersion string "                \
@@ -516,7 +511,7 @@ int body_decode(struct call *c, struct err *err)
     struct str body = c->request->body;
 
     if (body.n > API_MAX_BODY)
-        return too_large(err);
+        return err_set(err, &ERR_TOO_LARGE, "Request entity too large: limit is %u", API_MAX_BODY);
     switch (c->verb) {
     case CALL_CREATE:
     case CALL_UPDATE:

@@ -28,17 +28,6 @@ static void take_bool(const struct query *q, const char *name, bool *ret, bool *
         *ret_set = true;
 }
 
-static int bad_number(const char *how, struct str value, struct err *err)
-{
-    struct str digits = value.n && value.p[0] == '-' ? str_from(value, 1) : value;
-    bool number = digits.n > 0;
-
-    for (size_t i = 0; i < digits.n; i++)
-        number = number && digits.p[i] >= '0' && digits.p[i] <= '9';
-    return err_set(err, &ERR_BAD_REQUEST, "strconv.%s: parsing \"%.*s\": %s", how, STR_F(value),
-                   number ? "value out of range" : "invalid syntax");
-}
-
 static int take_int(const struct query *q, const char *name, int64_t *ret, struct err *err)
 {
     struct str value = query_get(q, name);
@@ -47,7 +36,17 @@ static int take_int(const struct query *q, const char *name, int64_t *ret, struc
         return 0;
     if (value.n && value.p[0] == '+')
         value = str_from(value, 1);
-    return str_to_i64(value, ret) ? 0 : bad_number("ParseInt", value, err);
+
+    if (str_to_i64(value, ret))
+        return 0;
+
+    struct str digits = value.n && value.p[0] == '-' ? str_from(value, 1) : value;
+    bool number = digits.n > 0;
+
+    for (size_t i = 0; i < digits.n; i++)
+        number = number && digits.p[i] >= '0' && digits.p[i] <= '9';
+    return err_set(err, &ERR_BAD_REQUEST, "strconv.ParseInt: parsing \"%.*s\": %s", STR_F(value),
+                   number ? "value out of range" : "invalid syntax");
 }
 
 static struct str take_text(struct arena *a, const struct query *q, const char *name)

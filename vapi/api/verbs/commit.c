@@ -87,16 +87,6 @@ static cJSON *removed_tree(struct call *c, const cJSON *before, int64_t revision
     return tree;
 }
 
-static int print_object(const cJSON *tree, struct buf *b, struct err *err)
-{
-    json_print(b, tree);
-    if (b->n <= MAX_OBJECT)
-        return 0;
-    return err_set(err, &ERR_TOO_LARGE,
-                   "Request entity too large: the object has %zu bytes, limit is %u", b->n,
-                   MAX_OBJECT);
-}
-
 /* ---- the store ---- */
 
 /* Adds the object's name to an error of the store. */
@@ -159,9 +149,14 @@ static int write_bytes(struct call *c, enum store_op op, const cJSON *tree,
         .fields = index_fields(c->arena, kept ? kept : r, tree),
         .ending = json_get(metadata, "deletionTimestamp") != NULL,
     };
-    int failed = print_object(tree, &bytes, err);
+    int failed = 0;
 
+    json_print(&bytes, tree);
     w.bytes = buf_str(&bytes);
+    if (bytes.n > MAX_OBJECT)
+        failed = err_set(err, &ERR_TOO_LARGE,
+                         "Request entity too large: the object has %zu bytes, limit is %u", bytes.n,
+                         MAX_OBJECT);
     if (!failed && store_write(vapi_store(c->api), &w, err))
         failed = explain(c, w.name, err);
     buf_fini(&bytes);

@@ -116,12 +116,6 @@ void call_get(struct call *c)
 
 /* --- LIST --- */
 
-static void list_keep(struct list *l, const struct store_object *o)
-{
-    ARENA_GROW(l->call->arena, l->objects, l->n, l->cap);
-    l->objects[l->n++] = store_object_ref(o);
-}
-
 static bool on_row(void *ctx, const struct store_object *o)
 {
     struct list *l = ctx;
@@ -134,7 +128,8 @@ static bool on_row(void *ctx, const struct store_object *o)
         l->rest++;
         return !selective; /* the remaining count is only reported without selectors */
     }
-    list_keep(l, o);
+    ARENA_GROW(l->call->arena, l->objects, l->n, l->cap);
+    l->objects[l->n++] = store_object_ref(o);
     return true;
 }
 

@@ -76,11 +76,6 @@ static int find_budget(struct eviction *v, const struct store_object **ret)
 
 /* ---- evictable pods ---- */
 
-static bool pod_ready(const cJSON *pod)
-{
-    return condition_is_true(json_path(pod, "status.conditions"), "Ready");
-}
-
 /* Pending, finished and terminating pods need no disruption budget. */
 static bool needs_no_budget(const cJSON *pod)
 {
@@ -95,7 +90,7 @@ static bool unhealthy_may_go(const cJSON *pod, const cJSON *budget)
     int64_t healthy = json_i64_at(budget, "status.currentHealthy", 0);
     int64_t desired = json_i64_at(budget, "status.desiredHealthy", 0);
 
-    if (pod_ready(pod))
+    if (condition_is_true(json_path(pod, "status.conditions"), "Ready"))
         return false;
     if (str_eqc(json_str_at(budget, "spec.unhealthyPodEvictionPolicy"), "AlwaysAllow"))
         return true;

@@ -326,11 +326,6 @@ static enum outcome step_make(struct write *w, struct err *err)
 
 /* ---- META ---- */
 
-static int check_url_name(struct write *w, struct err *err)
-{
-    return w->call->verb == CALL_CREATE ? 0 : check_name(w->call, w->object, err);
-}
-
 static enum outcome meta_create(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -403,7 +398,8 @@ static enum outcome step_meta(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    if (meta_check_namespace(c, c->arena, w->object, err) || check_url_name(w, err))
+    if (meta_check_namespace(c, c->arena, w->object, err) ||
+        (c->verb != CALL_CREATE && check_name(c, w->object, err)))
         return FAILED;
     if (check_uid(w, err))
         return FAILED;
