@@ -315,16 +315,19 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* While a create waited for the rate or the Lease, an earlier one of lost outcome may have shown up
- * on the host, and may have been deleted there since. */
+/* While a create waited for the rate or the Lease, the tenant may have deleted the object; or an
+ * earlier create of lost outcome may have shown up on the host, and have been deleted there. */
 static bool create_is_outdated(void *ctx)
 {
     const struct exchange *x = ctx;
     const struct sync_run *run = &x->run;
-    struct reflector *watch = run->syncer->watches[run->id].reflector;
+    struct syncer *s = run->syncer;
     struct arena *a = arena_new(0);
-    struct mapping m = sync_mapping_get(run->syncer, a, run->id, run->ns, run->name);
-    bool outdated = reflector_get(watch, str_c(run->host_name)) ||
+    const cJSON *now = syncer_virtual(s, a, run->id, run->ns, run->name);
+    struct mapping m = sync_mapping_get(s, a, run->id, run->ns, run->name);
+    bool outdated = !str_eq(sync_uid(now), run->uid) ||
+                    object_is_terminating(now) != object_is_terminating(run->virtual_) ||
+                    reflector_get(s->watches[run->id].reflector, str_c(run->host_name)) ||
                     m.exists != run->mapping.exists || !str_eq(m.uid, run->mapping.uid) ||
                     !str_eq(m.host_uid, run->mapping.host_uid);
 

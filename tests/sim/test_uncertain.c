@@ -98,12 +98,38 @@ static void test_successor_of_an_uncertain_create_runs(void **state)
     sim_free(s);
 }
 
+static bool token_is_there(struct sim *s)
+{
+    return fake_host_count(s->host, "secrets") > 0;
+}
+
+/* While a create waits, for the answer to a look-up here, its pod is deleted: it is not sent. */
+static void test_deleted_while_its_create_waits(void **state)
+{
+    struct sim *s = sim_new_ready(8, POOLS);
+    struct mapping m = {.exists = true, .tried = 1};
+
+    (void)state;
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    fake_host_faults(s->host)->max_delay_ms = 5000;
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, token_is_there, "its token");
+    sim_run_ms(s, 50);
+    sim_delete(s, "pods", "default", "a", -1);
+    sim_writes_done(s);
+    fake_host_faults(s->host)->max_delay_ms = 0;
+    sim_run_ms(s, 5500);
+    assert_int_equal(fake_host_asked(s->host, "POST", "pods", false), 0);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_create_comes_late),
         cmocka_unit_test(test_uncertain_token_secret_is_on_record),
         cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
+        cmocka_unit_test(test_deleted_while_its_create_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
