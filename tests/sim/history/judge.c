@@ -62,6 +62,7 @@ static void note_put(struct map *m, struct str key, uint64_t value)
         n->key = mem_strdup(key);
         map_put(m, &n->entry, str_c(n->key));
     }
+    n->recorded = n->recorded && n->value == value;
     n->value = value;
     n->at_us = WORLD->moment.now_us;
 }

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { LEAST_US = 200 }; /* from sending a request to its execution */
+
 static const char *const COUNTED = "fault";
 
 bool wire_fault(struct wires *w, unsigned of_thousand, enum wire_count which)
@@ -22,7 +24,8 @@ bool wire_fault(struct wires *w, unsigned of_thousand, enum wire_count which)
 
 static int64_t delay_us(struct wires *w)
 {
-    return 200 + (int64_t)dice_below(w->o.moment, DICE_WIRE, w->faults.max_delay_ms * 1000u + 1);
+    return LEAST_US +
+           (int64_t)dice_below(w->o.moment, DICE_WIRE, w->faults.max_delay_ms * 1000u + 1);
 }
 
 /* --- ends --- */
@@ -203,10 +206,10 @@ static void send(struct wires *w, struct request *q, bool is_stream)
     if (q->is_late)
         us += (int64_t)dice_below(w->o.moment, DICE_WIRE, 60000) * 1000;
     execute_after(q, us);
-    /* A proxy that repeats does so at once: what was answered and undone is not done again later.
-     */
+    /* A proxy repeats what had no answer yet: nothing that the sender does on the answer to the
+     * first is executed before the second. */
     if (wire_fault(w, f->duplicate, COUNT_DUPLICATED))
-        execute_after(q, us + 1 + (int64_t)dice_below(w->o.moment, DICE_WIRE, 5000));
+        execute_after(q, us + 1 + (int64_t)dice_below(w->o.moment, DICE_WIRE, LEAST_US - 1));
 }
 
 /* --- the transport --- */
