@@ -153,7 +153,7 @@ static void add_metrics(struct right *rights, struct check *c)
 
 static size_t count_shown(const struct config *config)
 {
-    size_t n = 2; /* metrics */
+    size_t n = 3; /* metrics, kubelets */
 
     for (size_t i = 0; i < config->n_from; i++)
         n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
@@ -171,6 +171,8 @@ static void gather_shown(struct right *rights, struct check *c)
             add_shown(rights, c, row, &row->mappings[k]);
     }
     add_metrics(rights, c);
+    if (c->config->kubelets)
+        rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, "", "nodes/proxy", "get", ""};
 }
 
 static void gather_rights(struct check *c)

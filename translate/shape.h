@@ -89,6 +89,9 @@ cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
 cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
                             cJSON *spec);
 
+/* ---- kubelet.c ---- */
+bool kubelet_has_container(const cJSON *pod, struct str name); /* of any of its lists */
+
 /* ---- pod_status.c ---- */
 /* The listed members of a host status, whole, as the new virtual status; NULL when it equals the
  * present one. Subtrees are copied, so that fields of another version of the host come through. */

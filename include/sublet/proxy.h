@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/api/proxy
  *
- * Requests that only nodes can serve: logs, exec, attach, port-forward and the HTTP proxies of pods
- * and services. vapi/api/proxy parses and checks them as kube-apiserver does and passes them to
+ * Requests that only nodes can serve: logs, exec, attach, port-forward and the HTTP proxies of pods,
+ * services and nodes. vapi/api/proxy parses and checks them as kube-apiserver does and passes them to
  * `connect` of struct vapi_hooks; its registrar answers through the functions below, at any pace.
  * Everything runs on the loop thread. */
 #pragma once
@@ -17,8 +17,9 @@ enum proxy_kind {
     PROXY_EXEC,
     PROXY_ATTACH,
     PROXY_PORT_FORWARD,
-    PROXY_POD,    /* pods/{name}/proxy */
-    PROXY_SERVICE /* services/{name}/proxy */
+    PROXY_POD,     /* pods/{name}/proxy */
+    PROXY_SERVICE, /* services/{name}/proxy */
+    PROXY_NODE     /* nodes/{name}/proxy: its kubelet, read; hooks.kubelets */
 };
 
 /* PodLogOptions; numbers are -1 when not given. */
@@ -34,8 +35,8 @@ struct proxy_log {
 struct proxy_request {
     struct arena *arena;
     enum proxy_kind kind;
-    struct str ns, name;  /* of the virtual pod or service */
-    const cJSON *object;  /* the pod or service, as stored */
+    struct str ns, name;  /* of the virtual pod, service or node */
+    const cJSON *object;  /* the pod, service or node, as stored */
     struct str container; /* log, exec, attach: one of the pod's; never empty for these */
     struct proxy_log log; /* PROXY_LOG */
     struct str scheme;    /* proxies: "", "http" or "https" */

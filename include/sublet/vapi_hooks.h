@@ -58,8 +58,9 @@ struct vapi_hooks {
     /* The write for which admit() reserved something will not be stored. */
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
     /* Logs, exec, attach, port-forward and proxies (proxy.h): authorized, checked, of an existing
-     * pod or service. Answers now or later. NULL: 501. */
+     * pod or service, with `kubelets` of a node. Answers now or later. NULL: 501. */
     void (*connect)(void *ctx, struct proxy *p);
+    bool kubelets;
     /* A document of the host's own OpenAPI v3 ("/openapi/v3", "/openapi/v3/apis/apps/v1?hash=..."),
      * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is
      * valid until done() returned. NULL: built-in types have no descriptions. */

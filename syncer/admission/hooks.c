@@ -276,6 +276,7 @@ void sync_hooks_register(struct syncer *s)
                                .connect = connect_host,
                                .openapi = fetch_openapi};
 
+    hooks.kubelets = s->config->kubelets;
     if (s->config->metrics_from_host)
         hooks.measure = measure;
     vapi_set_hooks(s->api, &hooks);

@@ -2,10 +2,12 @@
 /* Logs, exec, attach, port-forward and proxies, forwarded to the host: the tenant's own API has
  * authorised the request; here its names become the host's, and it goes out under this process's
  * identity. Must never reach a host object that is not the virtual one's, as its uid proves, buffer
- * more than the slower side is behind, or let a host name into a refusal.
+ * more than the slower side is behind (a kubelet's document: kubelet.c), or let a host name into a
+ * refusal.
  *
  *   connect() -> pipe opened -+- 101 ----------> TUNNEL: bytes both ways
  *                             |- answer -------> PASSING: piece by piece
+ *                             |- a kubelet's --> FILTERING: cut to the tenant's own pods
  *                             '- refusal ------> GATHERING: read whole, names translated back
  *   either side ends: the other one is closed, and the stream is freed */
 
@@ -20,7 +22,13 @@
 #define STREAM_MAGIC  0x7374726du
 #define REFUSAL_LIMIT 65536
 
-enum stream_state { STREAM_OPENING, STREAM_GATHERING, STREAM_PASSING, STREAM_TUNNEL };
+enum stream_state {
+    STREAM_OPENING,
+    STREAM_GATHERING,
+    STREAM_PASSING,
+    STREAM_FILTERING,
+    STREAM_TUNNEL
+};
 
 struct stream {
     unsigned magic;
@@ -30,7 +38,9 @@ struct stream {
     struct proxy *proxy;
     struct host_pipe *pipe;
     char host_name[64];
-    struct buf refusal; /* GATHERING: the body, and the head it came with */
+    struct kubelet *kubelet; /* PROXY_NODE */
+    bool begun;              /* FILTERING: the answer */
+    struct buf refusal;      /* GATHERING: the body, and the head it came with */
     int status;
     const struct net_header *headers;
     size_t n_headers;
@@ -45,6 +55,7 @@ struct streams {
 static void stream_free(struct stream *t)
 {
     LIST_REMOVE(t, place);
+    sync_kubelet_free(t->kubelet);
     buf_fini(&t->refusal);
     t->magic = 0;
     mem_free(t);
@@ -107,6 +118,9 @@ static void pass_refusal(struct stream *t, const cJSON *status)
     if (t->status == 401 || t->status == 403) {
         err_clear(&err);
         err_set(&err, &ERR_UNAVAILABLE, TRANSLATE_NO_RIGHT);
+    } else if (t->kubelet) {
+        err_clear(&err);
+        (void)!sync_kubelet_refuse(t->kubelet, &err);
     } else if (!read) {
         err_clear(&err);
         err_set(&err, kind_of(t->status), "%.*s", STR_F(text));
@@ -203,6 +217,68 @@ static void begin_tunnel(struct stream *t, const struct net_header *headers, siz
     refuse(t, &err);
 }
 
+/* --- from a kubelet --- */
+
+static void filter_begin(struct stream *t)
+{
+    struct net_header type = {STR("content-type"), sync_kubelet_type(t->kubelet)};
+
+    t->begun = true;
+    note_right(t, NULL);
+    proxy_begin(t->proxy, t->status, &type, 1);
+}
+
+/* In place of the answer, or of what is left of it. */
+static void filter_fail(struct stream *t)
+{
+    struct err err;
+
+    err_init(&err, proxy_request(t->proxy)->arena);
+    if (t->begun) {
+        proxy_abort(t->proxy);
+        stream_free(t);
+    } else if (sync_kubelet_refuse(t->kubelet, &err)) {
+        refuse(t, &err);
+    }
+}
+
+static void filter_head(struct stream *t, int status)
+{
+    t->state = STREAM_FILTERING;
+    t->status = status;
+    if (!sync_kubelet_is_document(t->kubelet))
+        filter_begin(t);
+}
+
+static void filter_data(struct stream *t, struct str bytes)
+{
+    struct buf out = BUF_INIT(0);
+
+    if (!sync_kubelet_data(t->kubelet, bytes, &out)) {
+        host_pipe_close(t->pipe);
+        filter_fail(t);
+    } else if (out.n && proxy_write(t->proxy, buf_str(&out)) > PROXY_HIGH) {
+        host_pipe_pause(t->pipe, true);
+    }
+    buf_fini(&out);
+}
+
+static void filter_end(struct stream *t, const struct err *err)
+{
+    struct buf out = BUF_INIT(0);
+
+    if (err || !sync_kubelet_end(t->kubelet, &out)) {
+        filter_fail(t);
+    } else {
+        if (!t->begun)
+            filter_begin(t);
+        proxy_write(t->proxy, buf_str(&out));
+        proxy_end(t->proxy);
+        stream_free(t);
+    }
+    buf_fini(&out);
+}
+
 static void on_head(void *ctx, int status, const struct net_header *headers, size_t n)
 {
     struct stream *t = ctx;
@@ -210,6 +286,8 @@ static void on_head(void *ctx, int status, const struct net_header *headers, siz
     assert(t->magic == STREAM_MAGIC && t->state == STREAM_OPENING);
     if (status == 101) {
         begin_tunnel(t, headers, n);
+    } else if (t->kubelet && sync_kubelet_accepts(t->kubelet, status)) {
+        filter_head(t, status);
     } else if (is_refusal(t, status, headers, n)) {
         gather(t, status, headers, n);
     } else {
@@ -230,6 +308,10 @@ static void on_data(void *ctx, struct str bytes)
     struct stream *t = ctx;
 
     assert(t->magic == STREAM_MAGIC);
+    if (t->state == STREAM_FILTERING) {
+        filter_data(t, bytes);
+        return;
+    }
     if (t->state == STREAM_GATHERING && is_proxy(t) && t->refusal.n + bytes.n > REFUSAL_LIMIT)
         pass_gathered(t);
     if (t->state == STREAM_GATHERING)
@@ -256,6 +338,10 @@ static void on_host_end(void *ctx, const struct err *err)
     if (t->state == STREAM_OPENING) {
         assert(err);
         refuse(t, err);
+        return;
+    }
+    if (t->state == STREAM_FILTERING) {
+        filter_end(t, err);
         return;
     }
     if (t->state == STREAM_GATHERING) {
@@ -318,11 +404,16 @@ static int find_host(struct stream *t, struct err *err)
 {
     const struct proxy_request *r = proxy_request(t->proxy);
     struct syncer *s = t->syncer;
-    struct reflector *f = syncer_watch(s, kind_id(r));
+    struct reflector *f;
     const struct host_object *o;
     struct str ns, name, uid;
     cJSON *tree = NULL;
 
+    if (r->kind == PROXY_NODE) {
+        t->kubelet = sync_kubelet_new(s, r, err);
+        return t->kubelet ? 0 : -1;
+    }
+    f = syncer_watch(s, kind_id(r));
     /* A pod without a node has not started, whatever the host holds. */
     if (!reflector_synced(f) &&
         (r->kind == PROXY_SERVICE || json_str_at(r->object, "spec.nodeName").n))
@@ -350,6 +441,9 @@ static struct str path_of(const struct stream *t)
     struct arena *a = r->arena;
     struct str name = str_c(t->host_name), tail;
 
+    if (t->kubelet)
+        return sync_kubelet_path(t->kubelet);
+
     if (r->scheme.n)
         name = arena_printf(a, "%.*s:%.*s:%.*s", STR_F(r->scheme), STR_F(name), STR_F(r->port));
     else if (r->port.n)
@@ -357,6 +451,11 @@ static struct str path_of(const struct stream *t)
     tail = arena_printf(a, "/%s%.*s%s%.*s", tails[r->kind], STR_F(r->path), r->query.n ? "?" : "",
                         STR_F(r->query));
     return sync_path(a, t->syncer, kind_id(r), name, tail.p);
+}
+
+static bool only_reads(const struct proxy_request *r)
+{
+    return r->kind == PROXY_LOG || r->kind == PROXY_NODE;
 }
 
 static int open_pipe(struct stream *t, struct err *err)
@@ -370,7 +469,7 @@ static int open_pipe(struct stream *t, struct err *err)
                                   .n_headers = r->n_headers,
                                   .body = r->body,
                                   .upgrade = r->upgrade,
-                                  .reads = r->kind == PROXY_LOG};
+                                  .reads = only_reads(r)};
 
     t->pipe = host_pipe_open(t->syncer->host, &q, &handler, t, err);
     return t->pipe ? 0 : -1;
@@ -408,7 +507,7 @@ static void stop(struct stream *t, const char *why)
     struct err err;
 
     host_pipe_close(t->pipe);
-    if (t->state == STREAM_PASSING || t->state == STREAM_TUNNEL) {
+    if (t->state == STREAM_PASSING || t->state == STREAM_TUNNEL || t->begun) {
         proxy_abort(t->proxy);
         stream_free(t);
         return;
@@ -430,7 +529,7 @@ void sync_streams_bar(struct streams *all)
 
     for (struct stream *t = LIST_FIRST(&all->list); t; t = next) {
         next = LIST_NEXT(t, place);
-        if (proxy_request(t->proxy)->kind != PROXY_LOG)
+        if (!only_reads(proxy_request(t->proxy)))
             stop(t, "this process no longer holds the Lease");
     }
 }

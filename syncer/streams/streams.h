@@ -14,6 +14,21 @@ void sync_streams_stop(struct streams *all);                  /* ends all of the
 void sync_streams_bar(struct streams *all);             /* ... but logs, which change nothing */
 struct streams *sync_streams_free(struct streams *all); /* takes NULL */
 
+/* --- kubelet.c: what is shown of a node's kubelet, with sync.kubelets --- */
+struct proxy_request;
+struct kubelet;
+/* NULL: the path is not served, or the tenant is not shown the node. */
+struct kubelet *sync_kubelet_new(struct syncer *s, const struct proxy_request *r, struct err *err);
+struct kubelet *sync_kubelet_free(struct kubelet *k);  /* takes NULL */
+struct str sync_kubelet_path(const struct kubelet *k); /* on the host */
+bool sync_kubelet_accepts(const struct kubelet *k, int status);
+int sync_kubelet_refuse(const struct kubelet *k, struct err *err); /* in place of its answer */
+bool sync_kubelet_is_document(const struct kubelet *k); /* nothing is shown before it is whole */
+struct str sync_kubelet_type(const struct kubelet *k);  /* content-type of what is shown */
+/* Appends what may be shown. False: the answer is too long, or unreadable. */
+bool sync_kubelet_data(struct kubelet *k, struct str bytes, struct buf *out) MUST_CHECK;
+bool sync_kubelet_end(struct kubelet *k, struct buf *out) MUST_CHECK;
+
 /* --- descriptions.c: one of the host's OpenAPI documents; the hook --- */
 void sync_descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
                              void (*done)(void *ctx, struct str body, const struct err *err),

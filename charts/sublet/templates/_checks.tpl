@@ -26,6 +26,9 @@ only the program can tell, `sublet check` says. */}}
 {{- range $group, $plurals := (include "sublet.shown" . | fromJson).cluster -}}
 {{- fail (printf "config.sync.fromHost, config.metrics: %s of %s are read in the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" (join ", " $plurals) $group) -}}
 {{- end -}}
+{{- if eq (toString ($config.sync).kubelets) "own" -}}
+{{- fail "config.sync.kubelets: kubelets are reached by nodes/proxy, a right of the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" -}}
+{{- end -}}
 {{- end -}}
 {{- include "sublet.checkBindings" $config -}}
 {{- include "sublet.checkQuota" .Values.quota -}}

@@ -117,6 +117,10 @@ OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STOR
        "alone")
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",
        "further labels of host nodes that are shown")
+OPTION(
+    BOOL, kubelets, "sync.kubelets", NULL, "SUBLET_SYNC_KUBELETS", "off", "off|own",
+    "nodes/NAME/proxy: refused, or the kubelet's statistics, metrics and pods, cut to the tenant's "
+    "own pods")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
        "0..100000", "failed pods kept on the host; beyond it the oldest are deleted")
 OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", "100", "0..100000",

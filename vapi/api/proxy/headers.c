@@ -83,10 +83,11 @@ void proxy_read_headers(struct call *c, struct proxy_request *r)
     struct str connection = net_header(q, "connection");
     bool whole = r->kind == PROXY_POD || r->kind == PROXY_SERVICE;
 
-    /* A log's WebSocket ends here. */
-    if (r->kind != PROXY_LOG && q->http_major == 1 && str_lists_word(connection, STR("upgrade")))
+    /* A log's WebSocket ends here, and a kubelet is only read: an upgrade could act in any pod. */
+    if (r->kind != PROXY_LOG && r->kind != PROXY_NODE && q->http_major == 1 &&
+        str_lists_word(connection, STR("upgrade")))
         r->upgrade = net_header(q, "upgrade");
-    for (size_t i = 0; i < q->n_headers && r->kind != PROXY_LOG; i++) {
+    for (size_t i = 0; i < q->n_headers && r->kind != PROXY_LOG && r->kind != PROXY_NODE; i++) {
         struct net_header h = q->headers[i];
 
         if (whole ? listed(h.name, NOT_ON, N(NOT_ON)) || str_lists_word(connection, h.name)

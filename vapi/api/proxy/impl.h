@@ -29,6 +29,11 @@ size_t proxy_socket_write(struct proxy *p, struct str bytes); /* as proxy_write(
 /* True: the client closed it, or violated the protocol. */
 bool proxy_socket_received(struct proxy *p, struct str bytes);
 
+static inline bool proxy_is_http(enum proxy_kind kind)
+{
+    return kind == PROXY_POD || kind == PROXY_SERVICE || kind == PROXY_NODE;
+}
+
 /* target.c: the object in the URL. Fills kind, ns, name, scheme, port and path. */
 int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err) MUST_CHECK;
 

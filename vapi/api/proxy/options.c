@@ -250,6 +250,7 @@ static int read_options(struct options *o, struct err *err)
         return pass_all(o, "ports", err);
     case PROXY_POD:
     case PROXY_SERVICE:
+    case PROXY_NODE:
         buf_add(&o->out, o->request->query);
         return 0;
     }

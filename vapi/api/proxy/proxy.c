@@ -219,6 +219,9 @@ static int prepare(struct proxy *p, struct err *err)
 
     if (proxy_read_target(c, r, err) || authorize_stream(c, r, err))
         return -1;
+    if (r->kind == PROXY_NODE && !vapi_get_hooks(c->api)->kubelets)
+        return err_forbidden(err, c->resource->group, c->resource->plural, c->name,
+                             "proxy of nodes belongs to the host cluster");
     if (!vapi_get_hooks(c->api)->connect)
         return err_set(err, &ERR_NOT_IMPLEMENTED, "%s of %.*s is not served here", c->sub->name,
                        STR_F(c->resource->group_resource));
@@ -227,7 +230,7 @@ static int prepare(struct proxy *p, struct err *err)
     proxy_read_headers(c, r);
 
     /* Exec, attach and port-forward require an upgrade. */
-    if (r->kind == PROXY_LOG || r->kind == PROXY_POD || r->kind == PROXY_SERVICE || r->upgrade.n)
+    if (r->kind == PROXY_LOG || proxy_is_http(r->kind) || r->upgrade.n)
         return 0;
     return err_set(err, &ERR_BAD_REQUEST, "Upgrade request required");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The target in the URL of a proxied request. It must never forward a path that another server
- * could read as leaving the pod or service, nor anything of a node: the host and every tenant are
- * behind a node. */
+ * could read as leaving the pod, service or node. */
 #include "impl.h"
 
 #include <string.h>
@@ -16,6 +15,7 @@ static const struct {
     {"pods", "log", PROXY_LOG},       {"pods", "exec", PROXY_EXEC},
     {"pods", "attach", PROXY_ATTACH}, {"pods", "portforward", PROXY_PORT_FORWARD},
     {"pods", "proxy", PROXY_POD},     {"services", "proxy", PROXY_SERVICE},
+    {"nodes", "proxy", PROXY_NODE},
 };
 
 /* A port name or number: DNS-1123 letters. */
@@ -87,10 +87,10 @@ static int read_path(struct call *c, struct proxy_request *r, struct err *err)
     const struct str head[] = {STR(""), STR("api"),          STR("v1"), STR("namespaces"),
                                c->ns,   c->resource->plural, c->name,   STR("proxy")};
     struct str rest = c->request->path;
-    bool same = true;
+    bool same = true, in_namespace = r->kind != PROXY_NODE;
 
     for (size_t i = 0; i < COUNT(head) && same; i++)
-        same = is_part(c->arena, &rest, head[i]);
+        same = (!in_namespace && (i == 3 || i == 4)) || is_part(c->arena, &rest, head[i]);
     if (rest.p)
         rest = (struct str){rest.p - 1, rest.n + 1}; /* with its slash */
     if (!same || !is_plain(rest) || !path_ok(c->arena, rest))
@@ -122,11 +122,14 @@ int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
     r->name = c->name;
     r->method = arena_cstr(c->arena, c->request->method_text);
     r->body = c->request->body;
-    if (r->kind != PROXY_POD && r->kind != PROXY_SERVICE)
+    if (!proxy_is_http(r->kind))
         return 0;
     if (!split_name(c->name, r))
         return err_set(err, &ERR_BAD_REQUEST, "invalid %s request \"%.*s\"",
-                       r->kind == PROXY_POD ? "pod" : "service", STR_F(c->name));
+                       r->kind == PROXY_POD    ? "pod"
+                       : r->kind == PROXY_NODE ? "node"
+                                               : "service",
+                       STR_F(c->name));
     r->query = c->request->query;
     return read_path(c, r, err);
 }
