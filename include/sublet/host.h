@@ -84,6 +84,7 @@ struct host_pipe_request {
     struct str body;
     struct str upgrade; /* "websocket": a pipe in both directions; may be empty */
     bool reads;         /* a log: passes the gate */
+    int64_t timeout_ms; /* until its end, pauses included; 0: it may last */
 };
 /* Called from the loop, never inside a call of the functions below. Each may close the pipe. */
 struct host_pipe_handler {

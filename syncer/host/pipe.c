@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <llhttp.h>
+#include <uv.h>
 
 #include "host_impl.h"
 #include "transport.h"
@@ -38,7 +39,8 @@ struct host_pipe {
     void *ctx;
     struct buf out;     /* not passed to TLS yet */
     struct buf sending; /* before it; stays as it is until all of it is sent */
-    size_t sent;        /* of `sending` */
+    uv_timer_t *deadline;
+    size_t sent; /* of `sending` */
     bool paused, owes_drained, bodyless, whole, broken;
     bool busy, closed; /* busy: inside a callback, which may close the pipe */
     llhttp_t parser;
@@ -49,8 +51,15 @@ struct host_pipe {
     size_t n_headers, head_bytes;
 };
 
+static void on_deadline_closed(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
 static void pipe_free(struct host_pipe *p)
 {
+    if (p->deadline)
+        uv_close((uv_handle_t *)p->deadline, on_deadline_closed);
     p->transport->ops->raw->close(p->raw);
     host_pipe_left(p->host);
     buf_fini(&p->sending);
@@ -301,7 +310,28 @@ static void on_opened(void *ctx, const char *failure)
     settle(p);
 }
 
+static void on_deadline(uv_timer_t *timer)
+{
+    struct host_pipe *p = timer->data;
+
+    assert(p->magic == PIPE_MAGIC && !p->busy && !p->closed);
+    p->busy = true;
+    finish(p, &ERR_UNAVAILABLE, "no answer within the deadline");
+    p->busy = false;
+    settle(p);
+}
+
 /* --- interface --- */
+
+static void set_deadline(struct host_pipe *p, int64_t timeout_ms)
+{
+    if (!timeout_ms)
+        return;
+    p->deadline = NEW(uv_timer_t);
+    uv_timer_init(host_get_options(p->host)->loop, p->deadline);
+    p->deadline->data = p;
+    uv_timer_start(p->deadline, on_deadline, (uint64_t)timeout_ms, 0);
+}
 
 static void write_request(struct host_pipe *p, const struct host_pipe_request *q)
 {
@@ -344,6 +374,7 @@ struct host_pipe *host_pipe_open(struct host *h, const struct host_pipe_request 
     p->parser.data = p;
     p->bodyless = !strcmp(q->method, "HEAD");
     write_request(p, q);
+    set_deadline(p, q->timeout_ms);
     raw.ctx = p;
     p->raw = t->ops->raw->open(t, &raw);
     return p;

@@ -378,6 +378,46 @@ static void test_limits(void **state)
     fake_close(&s);
 }
 
+/* Neither a host that says nothing nor one that never ends keeps a pipe open. */
+static void test_deadline(void **state)
+{
+    static const char *const paths[] = {"/silent", "/follow", "/tunnel"};
+    struct fake_server s;
+
+    (void)state;
+    fake_open(&s, answer, NULL);
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        struct host_pipe_request q = tunnel_request();
+        struct seen seen = {0};
+
+        q.path = str_c(paths[i]);
+        q.timeout_ms = 200;
+        if (i < 2)
+            q.upgrade = STR("");
+        open_pipe(&s, &seen, q);
+        fake_run_until(&s, &seen.over);
+        assert_true(seen.head);
+        assert_ptr_equal(seen.failure, &ERR_UNAVAILABLE);
+        fake_run_until(&s, &OPEN_CLOSED);
+    }
+    /* One that ends in time, and one that is left, are not ended again. */
+    for (size_t i = 0; i < 2; i++) {
+        struct seen seen = {0};
+
+        open_pipe(&s, &seen,
+                  (struct host_pipe_request){.path = i ? STR("/silent") : STR("/text"),
+                                             .timeout_ms = 200});
+        while (!seen.head)
+            fake_run_ms(&s, 1);
+        if (i)
+            host_pipe_close(seen.pipe);
+        fake_run_ms(&s, 400);
+        assert_int_equal(seen.over, !i);
+        assert_null(seen.failure);
+    }
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_leave_inside), cmocka_unit_test(test_backpressure_in),
         cmocka_unit_test(test_tunnel),       cmocka_unit_test(test_backpressure_out),
         cmocka_unit_test(test_broken),       cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
