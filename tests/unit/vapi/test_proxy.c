@@ -126,6 +126,8 @@ static void test_nodes(void **state)
     open_one(&w, "nodes", "proxy", "n1");
     w.call.ns = STR("");
     w.request.path = STR("/api/v1/nodes/n1/proxy/stats/summary");
+    w.request.query = STR("x=1&only_cpu_and_memory=true&command=id&only_cpu_and_memory=x");
+    w.request.body = STR("{}");
     w.request.headers = headers;
     w.request.n_headers = COUNT(headers);
     assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
@@ -134,6 +136,12 @@ static void test_nodes(void **state)
     proxy_read_headers(&w.call, &w.r);
     assert_int_equal(w.r.n_headers, 0);
     assert_int_equal(w.r.upgrade.n, 0);
+    assert_int_equal(w.r.body.n, 0);
+    assert_int_equal(proxy_read_options(&w.call, &w.r, &w.err), 0);
+    assert_str(w.r.query, "only_cpu_and_memory=true");
+    w.request.query = STR("only_cpu_and_memory=true%26command=id&only_cpu_and_memory");
+    assert_int_equal(proxy_read_options(&w.call, &w.r, &w.err), 0);
+    assert_int_equal(w.r.query.n, 0);
     w.request.path = STR("/api/v1/nodes/n2/proxy/stats/summary");
     assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), -1);
     close_one(&w);

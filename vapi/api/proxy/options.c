@@ -250,8 +250,11 @@ static int read_options(struct options *o, struct err *err)
         return pass_all(o, "ports", err);
     case PROXY_POD:
     case PROXY_SERVICE:
-    case PROXY_NODE:
         buf_add(&o->out, o->request->query);
+        return 0;
+    case PROXY_NODE: /* of stats/summary; the kubelet takes this word alone for truth */
+        if (str_eqc(option(o, "only_cpu_and_memory"), "true"))
+            pass_on(o, "only_cpu_and_memory", STR("true"));
         return 0;
     }
     return 0;

@@ -121,7 +121,8 @@ int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
     r->ns = c->ns;
     r->name = c->name;
     r->method = arena_cstr(c->arena, c->request->method_text);
-    r->body = c->request->body;
+    if (r->kind != PROXY_NODE) /* a kubelet is only read */
+        r->body = c->request->body;
     if (!proxy_is_http(r->kind))
         return 0;
     if (!split_name(c->name, r))
@@ -130,6 +131,7 @@ int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
                        : r->kind == PROXY_NODE ? "node"
                                                : "service",
                        STR_F(c->name));
-    r->query = c->request->query;
+    if (r->kind != PROXY_NODE)
+        r->query = c->request->query;
     return read_path(c, r, err);
 }
