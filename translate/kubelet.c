@@ -33,6 +33,18 @@ static cJSON *new_list(struct arena *a, cJSON *items)
                        JSON("metadata", json_new_object(a)), JSON("items", items));
 }
 
+/* A pod is shown once, however often a kubelet names it: what is shown may be longer. */
+static bool is_shown(const cJSON *list, const char *reference, const cJSON *pod)
+{
+    json_each(one, list)
+    {
+        if (str_eq(json_str(json_get(json_get(one, reference), "uid")),
+                   json_str_at(pod, "metadata.uid")))
+            return true;
+    }
+    return false;
+}
+
 cJSON *translate_kubelet_pods(struct arena *a, const struct kubelet_view *v, const cJSON *list)
 {
     const cJSON *items = json_get(list, "items"), *own;
@@ -43,7 +55,7 @@ cJSON *translate_kubelet_pods(struct arena *a, const struct kubelet_view *v, con
     json_each(item, items)
     {
         own = own_pod(v, json_get(item, "metadata"));
-        if (own)
+        if (own && !is_shown(ret, "metadata", own))
             json_append(ret, json_copy(a, own));
     }
     return new_list(a, ret);
@@ -98,7 +110,7 @@ cJSON *translate_kubelet_running(struct arena *a, const struct kubelet_view *v, 
     json_each(item, items)
     {
         own = own_pod(v, json_get(item, "metadata"));
-        if (!own)
+        if (!own || is_shown(ret, "metadata", own))
             continue;
         containers = running_containers(a, own, json_path(item, "spec.containers"));
         json_append(ret, json_object(a, JSON("metadata", reference_of(a, own)),
@@ -269,7 +281,7 @@ cJSON *translate_kubelet_summary(struct arena *a, const struct kubelet_view *v,
     json_each(one, json_get(summary, "pods"))
     {
         own = own_pod(v, json_get(one, "podRef"));
-        if (own)
+        if (own && !is_shown(pods, "podRef", own))
             json_append(pods, pod_stats(a, v, own, one));
     }
     return json_object(a, JSON("node", node), JSON("pods", pods));

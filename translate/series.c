@@ -15,7 +15,7 @@
 #define SERIES_MAGIC    0x73657269u
 #define LABELS_MAX      32
 #define SERIES_NAME_MAX 256
-#define VALUE_MAX       64
+#define NUMBER_MAX      64
 #define HEAD_MAX        8192 /* HELP and TYPE of one family */
 
 struct series_filter {
@@ -72,14 +72,14 @@ static bool cut_value(struct str *rest, struct str *ret)
     if (!cut_char(rest, '"'))
         return false;
     for (; i < rest->n && rest->p[i] != '"'; i++) {
-        if ((unsigned char)rest->p[i] < 0x20)
+        if ((unsigned char)rest->p[i] < 0x20 || rest->p[i] == 0x7f)
             return false;
         if (rest->p[i] == '\\' && (++i == rest->n || !memchr("\\\"n", rest->p[i], 3)))
             return false;
     }
     *ret = str_sub(*rest, 0, i);
     *rest = str_from(*rest, i);
-    return cut_char(rest, '"');
+    return cut_char(rest, '"') && str_is_utf8(*ret);
 }
 
 static struct str label(const struct series *s, const char *key)
@@ -110,13 +110,50 @@ static bool read_labels(struct str *rest, struct series *s)
     return true;
 }
 
+static size_t cut_digits(struct str *rest)
+{
+    size_t n = 0;
+
+    while (n < rest->n && rest->p[n] >= '0' && rest->p[n] <= '9')
+        n++;
+    *rest = str_from(*rest, n);
+    return n;
+}
+
+static bool cut_sign(struct str *rest)
+{
+    return cut_char(rest, '-') || cut_char(rest, '+');
+}
+
+/* As Go's strconv.FormatFloat writes one: 1, -0.5, 2.5e-05, NaN, +Inf, -Inf. */
+static bool is_number(struct str text)
+{
+    size_t n;
+
+    if (text.n > NUMBER_MAX)
+        return false;
+    if (str_eqc(text, "NaN"))
+        return true;
+    cut_sign(&text);
+    if (str_eqc(text, "Inf"))
+        return true;
+    n = cut_digits(&text);
+    if (cut_char(&text, '.'))
+        n += cut_digits(&text);
+    if (n && (cut_char(&text, 'e') || cut_char(&text, 'E'))) {
+        cut_sign(&text);
+        n = cut_digits(&text);
+    }
+    return n && !text.n;
+}
+
+/* A number, and perhaps its time: milliseconds. */
 static bool is_value(struct str text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        if (!memchr("0123456789+-.eEinfINFaN ", text.p[i], 24))
-            return false;
-    }
-    return text.n && text.n <= VALUE_MAX;
+    struct str number = str_cut(&text, ' ');
+    int64_t time;
+
+    return is_number(number) && (!text.p || str_to_i64(text, &time));
 }
 
 static bool read_series(struct str line, struct series *s)
@@ -148,6 +185,19 @@ static bool is_shown(struct str key)
     return false;
 }
 
+/* Sizes of a disk that all pods of the node share, as in the summary. */
+static bool is_of_the_disk(struct str name)
+{
+    static const char *const families[] = {"container_fs_limit_bytes", "container_fs_inodes_free",
+                                           "container_fs_inodes_total"};
+
+    for (size_t i = 0; i < COUNT(families); i++) {
+        if (str_eqc(name, families[i]))
+            return true;
+    }
+    return false;
+}
+
 struct owner {
     const cJSON *pod, *claim; /* virtual; neither: the node's own */
 };
@@ -161,7 +211,8 @@ static bool find_owner(const struct kubelet_view *v, const struct series *s, str
     *ret = (struct owner){NULL, NULL};
     if (!ns.n && !pod.n && !claim.n)
         return v->whole;
-    if (!str_eq(ns, v->tenant->host_namespace) || (!pod.n && !claim.n))
+    if (!str_eq(ns, v->tenant->host_namespace) || (!pod.n && !claim.n) ||
+        (is_of_the_disk(s->name) && !v->whole))
         return false;
     if (pod.n)
         ret->pod = v->own(v->ctx, KUBELET_POD, pod, uid.n ? uid : label(s, "uid"));
@@ -242,14 +293,27 @@ static void write_series(const struct series *s, const struct owner *o, struct b
 
 /* ---- lines ---- */
 
+static bool is_plain(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+            return false;
+    }
+    return str_is_utf8(text);
+}
+
 /* "# HELP family ..." and "# TYPE family ..." wait for the first series that is shown. */
 static void take_head(struct series_filter *f, struct str line)
 {
+    bool is_type = str_has_prefix(line, STR("# TYPE "));
     struct str rest = str_from(line, 7), family;
 
-    if (!str_has_prefix(line, STR("# HELP ")) && !str_has_prefix(line, STR("# TYPE ")))
+    if (!is_type && !str_has_prefix(line, STR("# HELP ")))
         return;
     family = cut_name(&rest, true);
+    if (!family.n || !cut_char(&rest, ' ') || !is_plain(rest) ||
+        (is_type && str_word_index("counter|gauge|histogram|summary|untyped", rest) < 0))
+        return;
     if (!str_eq(family, f->family)) {
         buf_clear(&f->head);
         mem_free(f->family.p);
@@ -259,6 +323,20 @@ static void take_head(struct series_filter *f, struct str line)
         return;
     buf_add(&f->head, line);
     buf_char(&f->head, '\n');
+}
+
+/* The series of a histogram and of a summary have longer names than it has. */
+static bool is_of_family(struct str name, struct str family)
+{
+    static const char *const endings[] = {"", "_bucket", "_sum", "_count"};
+
+    if (!family.n || !str_has_prefix(name, family))
+        return false;
+    for (size_t i = 0; i < COUNT(endings); i++) {
+        if (str_eqc(str_from(name, family.n), endings[i]))
+            return true;
+    }
+    return false;
 }
 
 static void take_line(struct series_filter *f, struct str line, struct buf *out)
@@ -273,8 +351,7 @@ static void take_line(struct series_filter *f, struct str line, struct buf *out)
     if (!read_series(line, &s) || !find_owner(&f->view, &s, &owner) ||
         (!owner.pod && !owner.claim && !is_of_the_node(&s)))
         return;
-    /* The series of a histogram have longer names than it has. */
-    if (f->family.n && str_has_prefix(s.name, f->family))
+    if (is_of_family(s.name, f->family))
         buf_add(out, buf_str(&f->head));
     buf_clear(&f->head);
     write_series(&s, &owner, out);

@@ -42,6 +42,7 @@ static void check_lines(struct str text)
     while (text.n) {
         struct str line = str_cut(&text, '\n');
 
+        assert(str_is_utf8(line) && !str_contains(line, STR("\r")));
         assert(str_has_prefix(line, STR("# ")) || (str_contains(line, STR("namespace=\"ml\"")) &&
                                                    str_contains(line, STR("pod=\"web\""))));
     }
@@ -71,6 +72,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     view.whole = true;
     buf_fini(&in_pieces);
     in_pieces = filtered(&view, bytes, 7);
+    assert(str_is_utf8(buf_str(&in_pieces)));
     buf_fini(&at_once);
     buf_fini(&in_pieces);
     buf_fini(&again);

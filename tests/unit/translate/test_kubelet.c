@@ -80,6 +80,26 @@ static void pods(void **state)
     assert_null(translate_kubelet_running(f->a, &v.view, doc(f, "{items: {}}")));
 }
 
+/* A short item stands for a whole pod: a kubelet that repeats it would fill the memory. */
+static void a_pod_is_shown_once(void **state)
+{
+    struct fixture *f = *state;
+    static const char item[] = "{metadata: {name: h-web, namespace: " HOST_NS ", uid: '11'}}";
+    static const char stats[] = "{podRef: {name: h-web, namespace: " HOST_NS ", uid: '11'}}";
+    struct view v;
+    const cJSON *twice, *summary;
+
+    view_of(&v, f, false);
+    twice = doc(f, arena_printf(f->a, "{items: [%s, %s]}", item, item).p);
+    summary = doc(f, arena_printf(f->a, "{node: {}, pods: [%s, %s]}", stats, stats).p);
+    assert_int_equal(json_count(json_get(translate_kubelet_pods(f->a, &v.view, twice), "items")),
+                     1);
+    assert_int_equal(json_count(json_get(translate_kubelet_running(f->a, &v.view, twice), "items")),
+                     1);
+    assert_int_equal(
+        json_count(json_get(translate_kubelet_summary(f->a, &v.view, summary), "pods")), 1);
+}
+
 static const char SUMMARY[] =
     "{node: {nodeName: n1, startTime: t0, secret: 1, cpu: {time: t, usageNanoCores: 9000}, fs: "
     "{availableBytes: 7}, systemContainers: [{name: kubelet, cpu: {usageNanoCores: 5}}]}, pods: "
@@ -226,6 +246,32 @@ static void lines_that_do_not_fit(void **state)
         "m{pod=\"h-web\"} 1",
         "m 1",
         "",
+        "m{" NS ",pod=\"h-web\"} 1 2 3",
+        "m{" NS ",pod=\"h-web\"} 1 1.5",
+        "m{" NS ",pod=\"h-web\"} 1  2",
+        "m{" NS ",pod=\"h-web\"} 1 99999999999999999999",
+        "m{" NS ",pod=\"h-web\"} 1-2",
+        "m{" NS ",pod=\"h-web\"} NaNNaN",
+        "m{" NS ",pod=\"h-web\"} -",
+        "m{" NS ",pod=\"h-web\"} 1e",
+        "m{" NS ",pod=\"h-web\"} .",
+        "m{" NS ",pod=\"h-web\"} 0x1",
+        "m{" NS ",pod=\"h-web\"}1",
+        "m{" NS ",pod=\"h-web\",pod=\"h-web\"} 1",
+        "m{pod=\"h-web\"," NS ",pod=\"h-db\"} 1",
+        "m{" NS ",pod=\"h-web\",container=\"main\",container=\"x\"} 1",
+        "m{" NS ",pod=\"h-web\\n\"} 1",
+        "m{" NS ",pod=\"h-web\\\"\"} 1",
+        "m{" NS "\\\",pod=\"h-web\"} 1",
+        "m{" NS ",x=\"\",pod=\"h-db\"} 1",
+        "m{" NS ",x=\"\\\",pod=\\\"h-web\"} 1",
+        "m{" NS ",pod =\"h-web\"} 1",
+        "m{" NS ", pod=\"h-web\"} 1",
+        "m{" NS ",pod=\"h-web\",image=\"a\x01\"} 1",
+        "m{" NS ",pod=\"h-web\",image=\"a\x7f\"} 1",
+        "m{" NS ",pod=\"h-web\",image=\"a\xff\"} 1",
+        "m{" NS ",pod=\"h-web\",image=\"\xc0\xaf\"} 1",
+        "container_fs_limit_bytes{" NS ",pod=\"h-web\",device=\"/dev/sda\"} 1",
     };
     struct str parts[3] = {STR("m{" NS ",pod=\"h-web\",image=\""),
                            {NULL, 0},
@@ -237,6 +283,11 @@ static void lines_that_do_not_fit(void **state)
     assert_string_equal(
         filtered(f, "m{" NS ",pod=\"h-web\",image=\"a\\\"\\\\\\n}\"} +Inf", false, 9),
         "m{" OWN_ ",image=\"a\\\"\\\\\\n}\"} +Inf\n");
+    assert_string_equal(
+        filtered(f, "m{pod=\"h-web\",container=\"\"," NS "} -1e+06 -5\r\n", false, 9),
+        "m{pod=\"web\",container=\"\",namespace=\"ml\"} -1e+06 -5\n");
+    assert_string_equal(filtered(f, "container_fs_limit_bytes{" NS ",pod=\"h-web\"} 1", true, 9),
+                        "container_fs_limit_bytes{" OWN_ "} 1\n");
     for (size_t i = 0; i < SERIES_LINE_MAX; i++)
         image[i] = 'x';
     parts[1] = (struct str){image, SERIES_LINE_MAX};
@@ -244,13 +295,55 @@ static void lines_that_do_not_fit(void **state)
                         "m{" OWN_ "} 2\n");
 }
 
+/* HELP and TYPE are shown with a series of their own family, and not of one that is left out. */
+static void heads(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const none[] = {
+        "# TYPE container_cpu counter\ncontainer_cpu_usage",
+        "# TYPE a gauge\n# HELP a of h-db\na{" NS ",pod=\"h-db\"} 1\nb",
+        "# HELP a of h-db\n# HELP b\nb",
+        "# TYPE a secret\na",
+        "# TYPE a counter x\na",
+        "# TYPE  counter\na",
+        "# HELP a x\x01\na",
+        "# HELP a x\xff\na",
+        "# EOF\n# UNIT a bytes\n#HELP a x\n#\n# HELP\n# TYPE a\na",
+        "# TYPE a histogram\na_bucketed",
+    };
+    static const char histogram[] = "# HELP a x \\\\ \\n y\n# TYPE a histogram\na_bucket{" NS
+                                    ",pod=\"h-web\",le=\"+Inf\"} 1\na_sum{" NS
+                                    ",pod=\"h-web\"} 2\na_count{" NS ",pod=\"h-web\"} 3\n";
+    struct buf many = BUF_INIT(0);
+    const char *out;
+
+    for (size_t i = 0; i < COUNT(none); i++) {
+        struct str name = str_c(strrchr(none[i], '\n') + 1);
+
+        assert_string_equal(
+            filtered(f, arena_printf(f->a, "%s{" NS ",pod=\"h-web\"} 1", none[i]).p, false, 11),
+            arena_printf(f->a, "%.*s{" OWN_ "} 1\n", STR_F(name)).p);
+    }
+    assert_string_equal(filtered(f, histogram, false, 11),
+                        "# HELP a x \\\\ \\n y\n# TYPE a histogram\na_bucket{" OWN_
+                        ",le=\"+Inf\"} 1\na_sum{" OWN_ "} 2\na_count{" OWN_ "} 3\n");
+    for (size_t i = 0; i < 4096; i++)
+        buf_addc(&many, "# HELP a again\n");
+    buf_addc(&many, "a{" NS ",pod=\"h-web\"} 1");
+    out = filtered(f, arena_cstr(f->a, buf_str(&many)), false, 4096);
+    buf_fini(&many);
+    assert_true(strlen(out) < 8192 + 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pod_is_shown_once, setup, teardown),
         cmocka_unit_test_setup_teardown(summary, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics, setup, teardown),
         cmocka_unit_test_setup_teardown(lines_that_do_not_fit, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
