@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include <sublet/encode.h>
+#include <sublet/hash.h>
 #include <sublet/proxy.h>
 #include <sublet/translate_kubelet.h>
 
@@ -18,7 +19,8 @@
 #define DOCUMENT_MAX  (16u * 1024 * 1024) /* bytes read of JSON */
 #define METRICS_MAX   (128u * 1024 * 1024)
 #define HEALTH_MAX    4096
-#define NAMES_MAX     1024 /* of pods and claims, per request */
+#define NAMES_MAX     4096 /* of pods and claims, per request */
+#define MEMORY_MAX    ((size_t)256 * 1024 * 1024)
 
 typedef cJSON *(*translate_cb)(struct arena *a, const struct kubelet_view *v, const cJSON *from);
 
@@ -26,16 +28,17 @@ static const struct endpoint {
     const char *path; /* as it is forwarded */
     size_t limit;
     translate_cb translate; /* of a document; NULL: a stream */
-    bool health;            /* its words and its status are shown as they are */
+    bool health;            /* of its answer only the status counts */
+    bool query;             /* options that vapi let through are for it */
 } ENDPOINTS[] = {
-    {"/stats/summary", DOCUMENT_MAX, translate_kubelet_summary, false},
-    {"/pods", DOCUMENT_MAX, translate_kubelet_pods, false},
-    {"/runningpods/", DOCUMENT_MAX, translate_kubelet_running, false},
-    {"/metrics", METRICS_MAX, NULL, false},
-    {"/metrics/cadvisor", METRICS_MAX, NULL, false},
-    {"/metrics/probes", METRICS_MAX, NULL, false},
-    {"/metrics/resource", METRICS_MAX, NULL, false},
-    {"/healthz", HEALTH_MAX, NULL, true},
+    {"/stats/summary", DOCUMENT_MAX, translate_kubelet_summary, false, true},
+    {"/pods", DOCUMENT_MAX, translate_kubelet_pods, false, false},
+    {"/runningpods/", DOCUMENT_MAX, translate_kubelet_running, false, false},
+    {"/metrics", METRICS_MAX, NULL, false, false},
+    {"/metrics/cadvisor", METRICS_MAX, NULL, false, false},
+    {"/metrics/probes", METRICS_MAX, NULL, false, false},
+    {"/metrics/resource", METRICS_MAX, NULL, false, false},
+    {"/healthz", HEALTH_MAX, NULL, true, false},
 };
 
 /* A reason for those that clients know; all others are refused without one. */
@@ -55,24 +58,26 @@ struct kubelet {
     unsigned magic;
     struct syncer *syncer;
     const struct endpoint *endpoint;
-    struct str node;
+    struct str node, query;
     struct arena *arena; /* own: it holds the virtual objects and the document */
     struct kubelet_view view;
     struct series_filter *series;
     struct buf document;
     size_t n_bytes;
-    struct seen {
-        struct seen *next;
-        enum kubelet_kind kind;
-        struct str host_name, host_uid;
-        const cJSON *own;
-    } *seen;
-    size_t n_seen;
+    struct map seen[2]; /* struct seen by host name, of each kind */
+    bool over;          /* more names than are proved, or more memory than a request has */
+};
+
+struct seen {
+    struct map_entry entry;
+    struct str host_uid;
+    const cJSON *own;
 };
 
 /* --- whose host object it is --- */
 
-static const cJSON *prove(struct kubelet *k, enum sync_id id, struct str host_name, struct str *uid)
+static const cJSON *prove(struct kubelet *k, struct arena *scratch, enum sync_id id,
+                          struct str host_name, struct str *uid)
 {
     struct syncer *s = k->syncer;
     const struct host_object *o = reflector_get(s->watches[id].reflector, host_name);
@@ -80,15 +85,27 @@ static const cJSON *prove(struct kubelet *k, enum sync_id id, struct str host_na
     struct mapping m;
     cJSON *tree = NULL, *own;
 
-    if (!o || json_parse(k->arena, o->bytes, &tree, NULL) ||
+    if (!o || json_parse(scratch, o->bytes, &tree, NULL) ||
         !translate_owner(&s->tenant, tree, &ns, &name, &owner))
         return NULL;
-    *uid = sync_uid(tree);
-    m = sync_mapping_get(s, k->arena, id, ns, name);
+    *uid = arena_str(k->arena, sync_uid(tree));
+    m = sync_mapping_get(s, scratch, id, ns, name);
     if (!m.exists || !str_eq(m.uid, owner) || !str_eq(m.host_uid, *uid))
         return NULL;
     own = syncer_virtual(s, k->arena, id, ns, name);
     return own && str_eq(sync_uid(own), owner) ? own : NULL;
+}
+
+static struct seen *see(struct kubelet *k, enum kubelet_kind kind, struct str host_name)
+{
+    struct seen *one = ARENA_NEW(k->arena, struct seen);
+    struct arena *scratch = arena_new(0);
+
+    one->own =
+        prove(k, scratch, kind == KUBELET_POD ? SYNC_PODS : SYNC_CLAIMS, host_name, &one->host_uid);
+    arena_free(scratch);
+    map_put(&k->seen[kind], &one->entry, arena_str(k->arena, host_name));
+    return one;
 }
 
 /* Each name is proved once per request. Names of others are not in the cache of host objects. */
@@ -96,23 +113,14 @@ static const cJSON *own(void *ctx, enum kubelet_kind kind, struct str host_name,
                         struct str host_uid)
 {
     struct kubelet *k = ctx;
-    struct seen *one = k->seen;
+    struct map_entry *e = map_get(&k->seen[kind], host_name);
+    struct seen *one;
 
-    while (one && (one->kind != kind || !str_eq(one->host_name, host_name)))
-        one = one->next;
-    if (!one) {
-        if (k->n_seen++ >= NAMES_MAX)
-            return NULL;
-        one = ARENA_NEW(k->arena, struct seen);
-        *one = (struct seen){.next = k->seen, .kind = kind};
-        one->host_name = arena_str(k->arena, host_name);
-        one->own =
-            prove(k, kind == KUBELET_POD ? SYNC_PODS : SYNC_CLAIMS, host_name, &one->host_uid);
-        k->seen = one;
-    }
-    if (host_uid.n && !str_eq(one->host_uid, host_uid))
+    k->over |= (!e && map_count(&k->seen[kind]) >= NAMES_MAX) || arena_over(k->arena);
+    if (k->over)
         return NULL;
-    return one->own;
+    one = e ? CONTAINER(e, struct seen, entry) : see(k, kind, host_name);
+    return !host_uid.n || str_eq(one->host_uid, host_uid) ? one->own : NULL;
 }
 
 /* --- which endpoint --- */
@@ -169,13 +177,19 @@ struct kubelet *sync_kubelet_new(struct syncer *s, const struct proxy_request *r
         (void)!err_not_found(err, STR(""), STR("nodes"), r->name);
         return NULL;
     }
+    /* Without the host's pods no pod is proved, and none would look like an answer. */
+    if (!endpoint->health && !reflector_synced(syncer_watch(s, SYNC_PODS))) {
+        (void)!err_set(err, &ERR_UNAVAILABLE, "the host cluster has not been read yet");
+        return NULL;
+    }
     k = NEW(struct kubelet);
     *k = (struct kubelet){.magic = KUBELET_MAGIC,
                           .syncer = s,
                           .endpoint = endpoint,
-                          .arena = arena_new(0),
+                          .arena = arena_new(MEMORY_MAX),
                           .document = BUF_INIT(DOCUMENT_MAX)};
     k->node = arena_str(k->arena, r->name);
+    k->query = arena_str(k->arena, r->query);
     k->view = (struct kubelet_view){&s->tenant, own, k, s->config->metrics_whole_nodes};
     if (!endpoint->translate && !endpoint->health)
         k->series = series_filter_new(&k->view);
@@ -188,6 +202,8 @@ struct kubelet *sync_kubelet_free(struct kubelet *k)
         return NULL;
     assert(k->magic == KUBELET_MAGIC);
     series_filter_free(k->series);
+    map_clear(&k->seen[KUBELET_POD]);
+    map_clear(&k->seen[KUBELET_CLAIM]);
     buf_fini(&k->document);
     arena_free(k->arena);
     k->magic = 0;
@@ -196,15 +212,32 @@ struct kubelet *sync_kubelet_free(struct kubelet *k)
 
 struct str sync_kubelet_path(const struct kubelet *k)
 {
-    return arena_printf(k->arena, "/api/v1/nodes/%.*s/proxy%s",
-                        STR_F(url_encode(k->arena, k->node)), k->endpoint->path);
+    bool query = k->endpoint->query && k->query.n;
+
+    return arena_printf(k->arena, "/api/v1/nodes/%.*s/proxy%s%s%.*s",
+                        STR_F(url_encode(k->arena, k->node)), k->endpoint->path, query ? "?" : "",
+                        STR_F(query ? k->query : STR("")));
 }
 
 /* --- its answer --- */
 
-bool sync_kubelet_accepts(const struct kubelet *k, int status)
+/* A failing check is a 500 of plain text; one of JSON is the host's own, about the node. */
+bool sync_kubelet_accepts(const struct kubelet *k, int status, const struct net_header *headers,
+                          size_t n)
 {
-    return status == 200 || (k->endpoint->health && status == 500);
+    struct str wanted = k->endpoint->translate ? STR("application/json") : STR("text/plain"), type;
+    bool typed = false;
+
+    if (status != 200 && !(k->endpoint->health && status == 500))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        type = headers[i].value;
+        if (str_eqc(headers[i].name, "content-encoding"))
+            return false;
+        if (str_eqc(headers[i].name, "content-type"))
+            typed = str_eq_nocase(str_trim(str_cut(&type, ';')), wanted);
+    }
+    return typed;
 }
 
 int sync_kubelet_refuse(const struct kubelet *k, struct err *err)
@@ -215,9 +248,9 @@ int sync_kubelet_refuse(const struct kubelet *k, struct err *err)
                    STR_F(k->node));
 }
 
-bool sync_kubelet_is_document(const struct kubelet *k)
+bool sync_kubelet_is_stream(const struct kubelet *k)
 {
-    return k->endpoint->translate;
+    return k->series;
 }
 
 struct str sync_kubelet_type(const struct kubelet *k)
@@ -236,23 +269,26 @@ bool sync_kubelet_data(struct kubelet *k, struct str bytes, struct buf *out)
         return false;
     if (k->series)
         series_filter_add(k->series, bytes, out);
-    else
-        buf_add(k->endpoint->translate ? &k->document : out, bytes);
-    return true;
+    else if (k->endpoint->translate)
+        buf_add(&k->document, bytes);
+    return !k->over;
 }
 
-bool sync_kubelet_end(struct kubelet *k, struct buf *out)
+bool sync_kubelet_end(struct kubelet *k, int status, struct buf *out)
 {
     cJSON *tree = NULL, *shown;
 
     if (k->series)
         series_filter_end(k->series, out);
+    if (k->endpoint->health)
+        buf_addc(out, status == 200 ? "ok" : "healthz check failed\n");
     if (!k->endpoint->translate)
-        return true;
+        return !k->over;
     if (json_parse(k->arena, buf_str(&k->document), &tree, NULL))
         return false;
     shown = k->endpoint->translate(k->arena, &k->view, tree);
-    if (shown)
-        buf_add(out, json_text(k->arena, shown));
-    return shown;
+    if (!shown || k->over || arena_over(k->arena))
+        return false;
+    json_print(out, shown);
+    return true;
 }

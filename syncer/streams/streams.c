@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <sys/queue.h>
 
+#include <sublet/log.h>
 #include <sublet/proxy.h>
 
 #define STREAM_MAGIC  0x7374726du
@@ -119,6 +120,9 @@ static void pass_refusal(struct stream *t, const cJSON *status)
         err_clear(&err);
         err_set(&err, &ERR_UNAVAILABLE, TRANSLATE_NO_RIGHT);
     } else if (t->kubelet) {
+        /* Addresses of the host may be in it: it is for the admin alone. */
+        log_warn("a kubelet is not shown path=%.*s status=%d answer=\"%.*s\"", STR_F(path_of(t)),
+                 t->status, STR_F(str_sub(text, 0, 256)));
         err_clear(&err);
         (void)!sync_kubelet_refuse(t->kubelet, &err);
     } else if (!read) {
@@ -234,6 +238,8 @@ static void filter_fail(struct stream *t)
     struct err err;
 
     err_init(&err, proxy_request(t->proxy)->arena);
+    log_warn("a kubelet is not shown path=%.*s: its answer is cut off, too long or unreadable",
+             STR_F(path_of(t)));
     if (t->begun) {
         proxy_abort(t->proxy);
         stream_free(t);
@@ -246,7 +252,7 @@ static void filter_head(struct stream *t, int status)
 {
     t->state = STREAM_FILTERING;
     t->status = status;
-    if (!sync_kubelet_is_document(t->kubelet))
+    if (sync_kubelet_is_stream(t->kubelet))
         filter_begin(t);
 }
 
@@ -267,7 +273,7 @@ static void filter_end(struct stream *t, const struct err *err)
 {
     struct buf out = BUF_INIT(0);
 
-    if (err || !sync_kubelet_end(t->kubelet, &out)) {
+    if (err || !sync_kubelet_end(t->kubelet, t->status, &out)) {
         filter_fail(t);
     } else {
         if (!t->begun)
@@ -286,9 +292,9 @@ static void on_head(void *ctx, int status, const struct net_header *headers, siz
     assert(t->magic == STREAM_MAGIC && t->state == STREAM_OPENING);
     if (status == 101) {
         begin_tunnel(t, headers, n);
-    } else if (t->kubelet && sync_kubelet_accepts(t->kubelet, status)) {
+    } else if (t->kubelet && sync_kubelet_accepts(t->kubelet, status, headers, n)) {
         filter_head(t, status);
-    } else if (is_refusal(t, status, headers, n)) {
+    } else if (t->kubelet || is_refusal(t, status, headers, n)) {
         gather(t, status, headers, n);
     } else {
         begin(t, status, headers, n);
@@ -399,6 +405,21 @@ static enum sync_id kind_id(const struct proxy_request *r)
     return r->kind == PROXY_SERVICE ? SYNC_SERVICES : SYNC_PODS;
 }
 
+static int find_kubelet(struct stream *t, struct err *err)
+{
+    size_t n = 0;
+
+    for (struct stream *o = LIST_FIRST(&t->syncer->streams->list); o; o = LIST_NEXT(o, place))
+        n += o->kubelet ? 1 : 0;
+    if (n >= KUBELETS_MAX) {
+        err_set(err, &ERR_TOO_MANY_REQUESTS, "too many kubelets are read at once");
+        err->retry_after = 1;
+        return -1;
+    }
+    t->kubelet = sync_kubelet_new(t->syncer, proxy_request(t->proxy), err);
+    return t->kubelet ? 0 : -1;
+}
+
 /* Fails unless the host object of this name is the virtual object's. */
 static int find_host(struct stream *t, struct err *err)
 {
@@ -409,10 +430,8 @@ static int find_host(struct stream *t, struct err *err)
     struct str ns, name, uid;
     cJSON *tree = NULL;
 
-    if (r->kind == PROXY_NODE) {
-        t->kubelet = sync_kubelet_new(s, r, err);
-        return t->kubelet ? 0 : -1;
-    }
+    if (r->kind == PROXY_NODE)
+        return find_kubelet(t, err);
     f = syncer_watch(s, kind_id(r));
     /* A pod without a node has not started, whatever the host holds. */
     if (!reflector_synced(f) &&
@@ -443,7 +462,6 @@ static struct str path_of(const struct stream *t)
 
     if (t->kubelet)
         return sync_kubelet_path(t->kubelet);
-
     if (r->scheme.n)
         name = arena_printf(a, "%.*s:%.*s:%.*s", STR_F(r->scheme), STR_F(name), STR_F(r->port));
     else if (r->port.n)
@@ -469,7 +487,8 @@ static int open_pipe(struct stream *t, struct err *err)
                                   .n_headers = r->n_headers,
                                   .body = r->body,
                                   .upgrade = r->upgrade,
-                                  .reads = only_reads(r)};
+                                  .reads = only_reads(r),
+                                  .timeout_ms = t->kubelet ? KUBELET_TIMEOUT_MS : 0};
 
     t->pipe = host_pipe_open(t->syncer->host, &q, &handler, t, err);
     return t->pipe ? 0 : -1;

@@ -16,18 +16,23 @@ struct streams *sync_streams_free(struct streams *all); /* takes NULL */
 
 /* --- kubelet.c: what is shown of a node's kubelet, with sync.kubelets --- */
 struct proxy_request;
+struct net_header;
 struct kubelet;
+#define KUBELET_TIMEOUT_MS 30000 /* of a whole answer */
+#define KUBELETS_MAX       32    /* open at once: each may hold a document */
 /* NULL: the path is not served, or the tenant is not shown the node. */
 struct kubelet *sync_kubelet_new(struct syncer *s, const struct proxy_request *r, struct err *err);
 struct kubelet *sync_kubelet_free(struct kubelet *k);  /* takes NULL */
 struct str sync_kubelet_path(const struct kubelet *k); /* on the host */
-bool sync_kubelet_accepts(const struct kubelet *k, int status);
+/* Is it an answer of the status, type and encoding that this path has? */
+bool sync_kubelet_accepts(const struct kubelet *k, int status, const struct net_header *headers,
+                          size_t n);
 int sync_kubelet_refuse(const struct kubelet *k, struct err *err); /* in place of its answer */
-bool sync_kubelet_is_document(const struct kubelet *k); /* nothing is shown before it is whole */
-struct str sync_kubelet_type(const struct kubelet *k);  /* content-type of what is shown */
-/* Appends what may be shown. False: the answer is too long, or unreadable. */
+bool sync_kubelet_is_stream(const struct kubelet *k); /* else nothing is shown before it is whole */
+struct str sync_kubelet_type(const struct kubelet *k); /* content-type of what is shown */
+/* Appends what may be shown. False: the answer is too long, names too much, or is unreadable. */
 bool sync_kubelet_data(struct kubelet *k, struct str bytes, struct buf *out) MUST_CHECK;
-bool sync_kubelet_end(struct kubelet *k, struct buf *out) MUST_CHECK;
+bool sync_kubelet_end(struct kubelet *k, int status, struct buf *out) MUST_CHECK;
 
 /* --- descriptions.c: one of the host's OpenAPI documents; the hook --- */
 void sync_descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,

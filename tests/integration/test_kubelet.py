@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sync.kubelets: own`: what a tenant reads of a node's kubelet is of its own pods; without it nothing is."""
+import concurrent.futures
+import gzip
+import http.client
 import json
 import os
+import time
 
 import pytest
 
 from testenv import eventually
-from testenv.api import ApiError
 from testenv.kubelet import Kubelet
 
 from test_tenant import host_pod, pod, running
@@ -18,7 +21,11 @@ REFUSED = {"configz": "the configuration of a node", "logs/": "the logs of a nod
            "containerLogs/default/web/main": "pods/log", "exec/default/web/main?command=id": "pods/exec",
            "run/default/web/main?cmd=id": "pods/exec", "attach/x": "pods/attach", "portForward/x": "pods/portforward",
            "debug/pprof/": "only its statistics", "": "only its statistics", "stats/summary/x": "only its statistics",
-           "checkpoint/default/web/main": "only its statistics", "metrics/../configz": "dot segments", "podsx": "only its"}
+           "checkpoint/default/web/main": "only its statistics", "metrics/../configz": "dot segments", "podsx": "only its",
+           "metrics/%2e%2e/configz": "dot segments", "%2e%2e%2fpods": "dot segments", "metrics%2f..%2fconfigz": "dot segments",
+           "pods%5c": "dot segments", "pods%00": "dot segments", "%70ods": "only its", "stats%2fsummary": "only its", "pods%2f": "only its",
+           "pods//": "only its", "/pods": "only its", "PODS": "only its", "exec%2fdefault/web/main": "only its",
+           "pods%3fx": "only its", "pods;x=y": "only its"}
 
 
 @pytest.fixture
@@ -92,30 +99,93 @@ def test_what_is_refused(teams, kubelet):
     for rest, why in REFUSED.items():
         code, _, data = alpha.api.raw("GET", path(alpha, rest))
         assert code in (400, 403) and why in json.loads(data)["message"], (rest, data)
-    for method in ("POST", "PUT", "DELETE", "PATCH"):
-        assert alpha.api.raw(method, path(alpha, "stats/summary"), {})[0] in (403, 415), method
-    code, _, _ = alpha.api.raw("GET", path(alpha, "pods"), headers={"Connection": "Upgrade", "Upgrade": "websocket"})
-    assert code == 200 and kubelet.requests == ["GET /pods"]
+    for method in ("POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"):
+        assert alpha.api.raw(method, path(alpha, "stats/summary"), {})[0] in (403, 405, 415), method
+    assert kubelet.requests == []
+    code, _, _ = alpha.api.raw("GET", path(alpha, "pods"), b"a body", headers={
+        "Connection": "Upgrade", "Upgrade": "websocket", "X-Mine": "1", "Accept-Encoding": "br"}, query={
+            "command": "id", "only_cpu_and_memory": "true"})
+    assert code == 200 and kubelet.headers.keys().isdisjoint({"x-mine", "upgrade", "content-length", "transfer-encoding", "cookie"})
+    assert kubelet.headers.get("accept-encoding") != "br"
+    assert alpha.api.raw("GET", path(alpha, "stats/summary"), query={"x": "1", "only_cpu_and_memory": "true"})[0] == 200
+    assert kubelet.requests[-2:] == ["GET /pods", "GET /stats/summary?only_cpu_and_memory=true"]
     node = alpha.api.get("/api/v1/namespaces/default/pods/web")["spec"]["nodeName"]
     for name in (f"https:{node}:10250", f"{node}:10250"):
         assert alpha.api.raw("GET", f"/api/v1/nodes/{name}/proxy/healthz")[0] in (403, 404)
     assert alpha.api.raw("GET", "/api/v1/nodes/no-such/proxy/healthz")[0] == 404
 
 
+def not_shown(vc, rest, *hidden):
+    code, _, data = vc.api.raw("GET", path(vc, rest))
+    assert code == 503 and b"gave no answer that can be shown" in data, (rest, code, data)
+    assert not any(h in data for h in hidden), data
+
+
+def drip(handler):
+    """Bytes without end, each in time."""
+    handler.send_response(200)
+    handler.send_header("content-type", "text/plain")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b"m 1\n")
+        time.sleep(0.2)
+
+
+def hang(handler):
+    handler.rfile.read()
+
+
 def test_a_kubelet_that_misbehaves(teams, kubelet):
     alpha, _ = teams
-    for body, kind in ((b"{", "application/json"), (b"[]", "application/json"), (b"x" * (17 << 20), "application/json")):
-        kubelet.answers["/stats/summary"] = (200, kind, body)
-        with pytest.raises(ApiError) as e:
-            alpha.api.get(path(alpha, "stats/summary"))
-        assert e.value.code == 503 and "gave no answer that can be shown" in str(e.value)
-    kubelet.answers["/pods"] = (500, "text/plain", b"dial tcp 10.1.2.3: refused")
-    code, _, data = alpha.api.raw("GET", path(alpha, "pods"))
-    assert code == 503 and b"10.1.2.3" not in data
-    kubelet.answers["/healthz"] = (500, "text/plain", b"syncloop failed")
-    assert alpha.api.raw("GET", path(alpha, "healthz"))[::2] == (500, b"syncloop failed")
+    secret, json_type = b"secret-of-beta", "application/json"
+    deep, wide = b'{"node":' + b"[" * 1000 + b"]" * 1000 + b"}", b'{"items":[' + b"1," * (2 << 20) + b"1]}"
+    for rest, body in (("stats/summary", b"{"), ("stats/summary", b"[]"), ("stats/summary", b"x" * (17 << 20)), ("stats/summary", deep),
+                       ("pods", wide), ("pods", b"\xff"), ("runningpods/", b'{"items":{}}'), ("healthz", b"x" * 5000)):
+        kubelet.answers["/" + rest] = (200, json_type if rest != "healthz" else "text/plain", body)
+        not_shown(alpha, rest)
+    whole = json.dumps({"items": [], "x": secret.decode()}).encode()
+    for answer in ((500, "text/plain", b"dial tcp 10.1.2.3: refused"), (201, json_type, secret), (203, "text/plain", secret),
+                   (204, json_type, b""), (206, json_type, whole), (404, "text/plain", secret), (401, "text/plain", secret),
+                   (200, "text/html", whole), (200, "application/jsonx", whole), (200, json_type, gzip.compress(whole), ("content-encoding", "gzip")),
+                   (200, json_type, whole, ("content-encoding", "br")),
+                   *((code, json_type, secret, ("location", f"https://{kubelet.address}:1/configz")) for code in (301, 302, 307, 308))):
+        kubelet.answers["/pods"] = answer
+        code, headers, data = alpha.api.raw("GET", path(alpha, "pods"))
+        assert (code == 503 or answer[0] == 200) and secret not in data and b"10.1.2.3" not in data, (answer, code, data)
+        assert "location" not in headers and "content-encoding" not in headers, (answer, headers.items())
+    assert not any("configz" in r for r in kubelet.requests)
+    for answer in ((500, "text/plain", b"[-]syncloop on secret-of-beta failed"), (200, "text/plain", secret)):
+        kubelet.answers["/healthz"] = answer
+        code, _, data = alpha.api.raw("GET", path(alpha, "healthz"))
+        assert (code, data) == (answer[0], b"ok" if answer[0] == 200 else b"healthz check failed\n")
+    kubelet.answers["/healthz"] = (500, json_type, b'{"kind":"Status","message":"no address of secret-of-beta"}')
+    not_shown(alpha, "healthz", secret)
+    log = alpha.process.tail(400)  # the admin's
+    assert 'proxy/pods status=500 answer="dial tcp 10.1.2.3: refused"' in log and "proxy/stats/summary: its answer is cut off" in log
     kubelet.answers["/metrics/cadvisor"] = (200, "text/plain", b"m{" + b"x" * 100000 + b"\n" + b"\xff\x00{}\n" * 1000)
     assert read(alpha, "metrics/cadvisor")[1] == ""
+
+
+def test_a_kubelet_without_an_end(teams, kubelet):
+    """A deadline for the whole answer, and a limit of how many are open: a kubelet that says nothing, and one that never ends."""
+    alpha, _ = teams
+    kubelet.answers = {"/pods": hang, "/stats/summary": hang, "/metrics": drip}
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        def ask(rest):
+            return pool.submit(alpha.api.clone().raw, "GET", path(alpha, rest))
+
+        metrics, summary = ask("metrics"), ask("stats/summary")
+        eventually(lambda: {"GET /metrics", "GET /stats/summary"} <= set(kubelet.requests), 20, "both to be open")
+        answers = [f.result() for f in [ask("pods") for _ in range(48)]]
+        with pytest.raises((OSError, http.client.HTTPException)):
+            metrics.result()
+        answers.append(summary.result())
+    late = [data for code, _, data in answers if code == 503 and b"no answer within the deadline" in data]
+    refused = [h["retry-after"] for code, h, data in answers if code == 429 and b"too many kubelets are read at once" in data]
+    assert len(late) <= 31 and late and len(refused) >= 8 and set(refused) == {"1"}, [a[0] for a in answers]
+    assert 25 < time.monotonic() - began < 60
+    assert read(alpha, "healthz")[1] == "ok"
 
 
 def test_off_by_default(tenant, kubelet):

@@ -1,31 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for the kubelets of some nodes of a host: kube-apiserver's proxy of those nodes leads to it.
 
+kube-apiserver refuses to proxy to a loopback address ("address not allowed"), as simulated nodes have: these get one of this
+machine's other addresses, whose packets stay within it all the same, and any other client is refused.
+
 Simulated nodes have no statistics. This one reports what a kubelet would of all pods on the host, so a reader who gets more
 than its own has been shown too much.
 """
 import http.server
 import json
 import os
+import socket
 import ssl
 import threading
 
 from .pki import Pki
-from .process import Port
 
 WHEN = "2026-01-01T00:00:00Z"
 
 
+def own_address():
+    """One of this machine's that is not loopback. Connecting a datagram socket sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.connect(("192.0.2.254", 9))
+        address = s.getsockname()[0]
+    assert not address.startswith("127."), "this machine has a loopback address only, and kube-apiserver proxies to none"
+    return address
+
+
 class Kubelet:
-    """start(), stop(). `requests` are the paths that arrived; `answers` may replace one: path -> (code, type, bytes)."""
+    """start(), stop(). `requests` are the requests that arrived, `headers` those of the last; `answers` may replace the answer
+    of a path: (code, type, bytes, *headers), or a function that writes it to the handler."""
 
     def __init__(self, host, nodes, directory):
         os.makedirs(directory, exist_ok=True)
         self.host, self.api, self.nodes = host, host.api.clone(), nodes
         self.cert = Pki(os.path.join(directory, "pki")).issue("kubelet", "/CN=kubelet", hosts=("localhost",))
-        self.port = Port()
-        self.requests, self.answers = [], {}
-        self._ports, self._server, self._lock = {}, None, threading.Lock()
+        self.address = own_address()
+        self.requests, self.headers, self.answers = [], {}, {}
+        self._before, self._server, self._lock = {}, None, threading.Lock()
 
     def start(self):
         outer = self
@@ -34,49 +47,58 @@ class Kubelet:
             def do_GET(self):
                 outer._answer(self)
 
-            do_POST = do_PUT = do_DELETE = do_GET
+            do_POST = do_PUT = do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = do_GET
 
             def log_message(self, *args):
                 pass
 
         class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
             daemon_threads = True
+
+            def verify_request(self, request, client_address):
+                return client_address[0] == outer.address
+
+            def handle_error(self, request, client_address):
+                pass  # clients may leave
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self.cert)
-        self._server = Server(("127.0.0.1", self.port.number), Handler)
+        self._server = Server((self.address, 0), Handler)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         for node in self.nodes:
-            self._ports[node] = self._port_of(node)
-            self._point(node, self.port.number)
+            status = self.host.api.get(f"/api/v1/nodes/{node}")["status"]
+            self._before[node] = {k: status[k] for k in ("addresses", "daemonEndpoints")}
+            self._point(node, {"addresses": [{"type": "InternalIP", "address": self.address}],
+                               "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_address[1]}}})
         return self
 
     def stop(self):
-        for node, port in self._ports.items():
-            self._point(node, port)
+        for node, status in self._before.items():
+            self._point(node, status)
         if self._server:
             self._server.shutdown()
             self._server.server_close()
-        self.port.close()
         self.api.close()
 
-    def _port_of(self, node):
-        return self.host.api.get(f"/api/v1/nodes/{node}")["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-
-    def _point(self, node, port):
-        self.host.api.patch(f"/api/v1/nodes/{node}/status", {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}})
+    def _point(self, node, status):
+        self.host.api.patch(f"/api/v1/nodes/{node}/status", {"status": status})
 
     # --- answers --------------------------------------------------------------------------------
 
     def _answer(self, handler):
         self.requests.append(handler.command + " " + handler.path)
+        self.headers = {k.lower(): v for k, v in handler.headers.items()}
+        path = handler.path.split("?")[0]
+        answer = self.answers.get(path)
+        if callable(answer):
+            answer(handler)
+            return
         with self._lock:
-            code, kind, body = self.answers.get(handler.path) or self._usual(handler.path)
+            code, kind, body, *headers = answer or self._usual(path)
         handler.send_response(code)
-        handler.send_header("content-type", kind)
-        handler.send_header("content-length", str(len(body)))
+        for name, value in [("content-type", kind), ("content-length", str(len(body))), *headers]:
+            handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(body)
 
