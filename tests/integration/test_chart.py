@@ -146,6 +146,20 @@ def test_cluster_roles_are_asked_for(helm):
     assert "ClusterRole" not in {o["kind"] for o in objects}
 
 
+def test_kubelets_are_reached_only_when_they_are_served(helm):
+    """nodes/proxy lets its holder act in any pod of a node: no chart without sync.kubelets grants it."""
+    def granted(values):
+        return [(o["kind"], r["verbs"], r["resources"]) for o in helm.template("research", "t", values) if "rules" in o
+                for r in o["rules"] if {"nodes/proxy", "nodes/*", "*/proxy", "*"} & set(r["resources"])]
+
+    on = {"rbac": {"clusterRole": {"enabled": True}}, "config": {"sync": {"kubelets": "own"}}}
+    assert granted(on) == [("ClusterRole", ["get"], ["nodes/proxy"])]
+    for off in (*VALUES.values(), merge(on, {"config": {"sync": {"kubelets": "off"}}}), merge(on, {"config": {"sync": {"kubelets": False}}})):
+        assert granted(off) == []
+    assert "nodes/proxy" in helm.fails("template", "research", CHART, values={"config": {"sync": {"kubelets": "own"}}})
+    assert "kubelets" in helm.fails("template", "research", CHART, values=merge(on, {"config": {"sync": {"kubelets": "whole"}}}))
+
+
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 def test_the_pod_is_restricted(helm, values):
     pod = by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"]
