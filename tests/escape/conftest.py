@@ -8,6 +8,7 @@ import yaml
 from testenv import binaries
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
 from testenv.fixtures import install_crds
+from testenv.kubelet import Kubelet
 from testenv.virtual import VirtualCluster
 
 from escape import Field, TALLY
@@ -65,13 +66,18 @@ def field(request, workdir, pools):
     install_crds(host.api, [crd for crd in gateway_api() if crd["spec"]["names"]["plural"] in LOOSE])
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
-                    "sync": {"toHost": further}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
+                    "sync": {"toHost": further, "kubelets": "own"}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),
                 "victim": _cluster(host, workdir, "victim", pools)}
+    # The embedded host proxies to no kubelet.
+    kubelet = Kubelet(host, ["cpu-1"], os.path.join(workdir, "escape-kubelet")).start() if host.api.raw(
+        "GET", "/api/v1/nodes/cpu-1/proxy/healthz")[0] != 403 else None
     install_crds(clusters["synced"].api, [loose(plural, kind) for plural, kind in LOOSE.items()])
     try:
         yield Field(host, clusters)
     finally:
+        if kubelet:
+            kubelet.stop()
         for cluster in clusters.values():
             cluster.close()
             host.delete_namespace(cluster.namespace)
