@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for the kubelets of some nodes of a host: kube-apiserver's proxy of those nodes leads to it.
 
-kube-apiserver refuses to proxy to a loopback address ("address not allowed"), as simulated nodes have: these get one of this
-machine's other addresses, whose packets stay within it all the same, and any other client is refused.
+kube-apiserver refuses to proxy to 127.0.0.0/8 ("address not allowed"), which simulated nodes have: these get another address
+of this machine, and clients from elsewhere are refused.
 
 Simulated nodes have no statistics. This one reports what a kubelet would of all pods on the host, so a reader who gets more
 than its own has been shown too much.
@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import threading
 
 from .pki import Pki
@@ -19,13 +20,24 @@ from .pki import Pki
 WHEN = "2026-01-01T00:00:00Z"
 
 
-def own_address():
-    """One of this machine's that is not loopback. Connecting a datagram socket sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.connect(("192.0.2.254", 9))
-        address = s.getsockname()[0]
-    assert not address.startswith("127."), "this machine has a loopback address only, and kube-apiserver proxies to none"
-    return address
+class Address:
+    """One that is not 127.0.0.0/8, on this machine alone: on the loopback interface where root may put one there (of
+    198.18.0.0/15, which is for tests), else the machine's own."""
+
+    def __init__(self):
+        self.added = None
+        if os.geteuid() == 0:
+            self.text = self.added = f"198.18.{os.getpid() >> 8 & 255}.{os.getpid() & 255 or 1}"
+            subprocess.run(["ip", "address", "replace", f"{self.added}/32", "dev", "lo"], check=True)
+            return
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:  # connecting a datagram socket sends nothing
+            s.connect(("192.0.2.254", 9))
+            self.text = s.getsockname()[0]
+
+    def close(self):
+        if self.added:
+            subprocess.run(["ip", "address", "delete", f"{self.added}/32", "dev", "lo"], check=True)
+        self.added = None
 
 
 class Kubelet:
@@ -36,7 +48,8 @@ class Kubelet:
         os.makedirs(directory, exist_ok=True)
         self.host, self.api, self.nodes = host, host.api.clone(), nodes
         self.cert = Pki(os.path.join(directory, "pki")).issue("kubelet", "/CN=kubelet", hosts=("localhost",))
-        self.address = own_address()
+        self._own = Address()
+        self.address = self._own.text
         self.requests, self.headers, self.answers = [], {}, {}
         self._before, self._server, self._lock = {}, None, threading.Lock()
 
@@ -80,6 +93,7 @@ class Kubelet:
             self._server.shutdown()
             self._server.server_close()
         self.api.close()
+        self._own.close()
 
     def _point(self, node, status):
         self.host.api.patch(f"/api/v1/nodes/{node}/status", {"status": status})

@@ -110,7 +110,7 @@ static const struct {
      "priorityClasses, storageClasses, deviceClasses, gatewayClasses, csiDrivers, csiNodes, "
      "csiStorageCapacities, configMaps, secrets, customResources"},
     {"sync: {fromHosts: {}}", "config: sync.fromHosts: unknown key: known here are toHost, "
-                              "fromHost, nodeLabels, maxFailedPods, maxServices"},
+                              "fromHost, nodeLabels, kubelets, maxFailedPods, maxServices"},
     {"sync: {fromHost: true}", "config: sync.fromHost: want an object, got bool"},
     {FROM("ingressClasses: {enabled: yes please}"),
      "config: sync.fromHost.ingressClasses.enabled: want true or false, got string"},
