@@ -22,10 +22,7 @@ static int check_class(const struct place *at, struct str class)
 
 static int priorities_enabled(const struct place *at, const cJSON *value, void *into)
 {
-    if (!json_is_bool(value))
-        return config_wrong_type(at->err, at->path, "true or false", value);
-    ((struct config_to_host *)into)->priorities = json_true(value);
-    return 0;
+    return place_bool(at, value, &((struct config_to_host *)into)->priorities);
 }
 
 /* --- by name --- */

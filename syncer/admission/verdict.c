@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's verdict: what a tenant is about to create, and a resize of a pod, is translated and
- * sent to the host as a dry run, and the host's refusal becomes the tenant's own, at apply time. A deadline decides: a host
- * that is slow or unreachable never delays a request for longer, nor does an exhausted rate of dry
- * runs (dry_run.c): the host checks the real create anyway. Must never refuse a request because
- * this process or the network failed. */
+ * sent to the host as a dry run, and the host's refusal becomes the tenant's own, at apply time. A
+ * deadline decides: a host that is slow or unreachable never delays a request for longer, nor does
+ * an exhausted rate of dry runs (dry_run.c): the host checks the real create anyway. Must never
+ * refuse a request because this process or the network failed. */
 
 #include "admission/admission.h"
 #include "core/dry_run.h"
