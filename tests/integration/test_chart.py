@@ -586,7 +586,8 @@ def test_a_namespace_apart_from_the_control_plane(release, host, team):
         api = r.object("/api/v1", "services", "research")["spec"]["clusterIP"]
         assert k("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}") == api
         eventually(lambda: host.api.get(f"/api/v1/namespaces/{apart}/secrets/research-kubeconfig"), 30, "the kubeconfig")
-        assert host.api.get(f"/api/v1/namespaces/{apart}/resourcequotas/research")["status"]["used"]["pods"] == "1"
+        quota = f"/api/v1/namespaces/{apart}/resourcequotas/research"
+        eventually(lambda: host.api.get(quota)["status"]["used"]["pods"] == "1", 60, "the host's quota to count the pod")
         account = r.vc.kubectl_as(r.token_kubeconfig())
         for verb, what in (("list", "secrets"), ("get", "secrets"), ("create", "secrets"), ("create", "pods"),
                            ("get", "configmaps"), ("list", "services")):
