@@ -180,12 +180,16 @@ def running(api, path):
     return len(json.loads(text)["items"])
 
 
-def pods_to_running(api, namespace, n):
-    """Seconds from the first create to all Running, one client creating as fast as it is answered."""
+def pods_to_running(api, namespace, n, number):
+    """Seconds from the first create to all Running, one client creating as fast as it is answered.
+
+    Names are those of one round: the simulated kubelet deletes by name, without the uid, a second time and late
+    when many pods terminate at once; it would delete the next pod of that name.
+    """
     path = f"/api/v1/namespaces/{namespace}/pods"
     begin = time.monotonic()
     for i in range(n):
-        api.post(path, pod(f"pod-{i}"))  # with its token mounted, as pods are
+        api.post(path, pod(f"pod-{number}-{i}"))  # with its token mounted, as pods are
 
     deadline = begin + 300
     while running(api, path) < n:
@@ -216,8 +220,8 @@ def measure_pods(host, directory, rounds, n):
     vc = VirtualCluster("pods", directory, host, "team").start()
     try:
         eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 30, "account")
-        pairs = [in_turn(i, lambda: pods_to_running(vc.api, "default", n),
-                         lambda: pods_to_running(host.api, "direct", n))
+        pairs = [in_turn(i, lambda: pods_to_running(vc.api, "default", n, i),
+                         lambda: pods_to_running(host.api, "direct", n, i))
                  for i in range(rounds)]
     finally:
         vc.stop()
