@@ -118,28 +118,31 @@ static void check_kind(struct field_errors *e, const struct field_path *p, struc
 
 static void check_names(struct field_errors *e, const struct field_path *p, const cJSON *names)
 {
-    static const char *const texts[] = {"plural", "singular"}, *const kinds[] = {"kind",
-                                                                                 "listKind"};
+    static const struct {
+        const char *key;
+        void (*check)(struct field_errors *, const struct field_path *, struct str);
+    } fields[] = {{"plural", check_label},
+                  {"singular", check_label},
+                  {"kind", check_kind},
+                  {"listKind", check_kind}};
+    struct str kind = json_str_at(names, "kind"), list_kind = json_str_at(names, "listKind");
     size_t i = 0;
 
-    if (!json_str_at(names, "plural").n)
-        field_required(e, FIELD(p, "plural"), "");
-    if (!json_str_at(names, "kind").n)
-        field_required(e, FIELD(p, "kind"), "");
-    for (size_t k = 0; k < 2; k++) {
-        struct str s = json_str_at(names, texts[k]);
-
-        if (s.n)
-            check_label(e, FIELD(p, texts[k]), s);
-        if (json_str_at(names, kinds[k]).n)
-            check_kind(e, FIELD(p, kinds[k]), json_str_at(names, kinds[k]));
+    for (size_t k = 0; k < COUNT(fields); k++) {
+        if (!json_str_at(names, fields[k].key).n)
+            field_required(e, FIELD(p, fields[k].key), "");
     }
-    if (json_str_at(names, "kind").n &&
-        str_eq(json_str_at(names, "kind"), json_str_at(names, "listKind")))
-        field_invalid_str(e, FIELD(p, "listKind"), json_str_at(names, "listKind"),
-                          "kind and listKind may not be the same");
+    for (size_t k = 0; k < COUNT(fields); k++) {
+        struct str name = json_str_at(names, fields[k].key);
+
+        if (name.n)
+            fields[k].check(e, FIELD(p, fields[k].key), name);
+    }
     json_each(name, json_get(names, "shortNames"))
         check_label(e, FIELD_INDEX(FIELD(p, "shortNames"), i++), json_str(name));
+    if (kind.n && str_eq(kind, list_kind))
+        field_invalid_str(e, FIELD(p, "listKind"), list_kind,
+                          "kind and listKind may not be the same");
     i = 0;
     json_each(name, json_get(names, "categories"))
         check_label(e, FIELD_INDEX(FIELD(p, "categories"), i++), json_str(name));
@@ -326,38 +329,63 @@ static void check_deprecation(struct field_errors *e, const struct field_path *p
     }
 }
 
-/* Values shared by all versions are checked once, because upstream's internal type holds them
- * once. */
+/* Upstream's internal type holds a value that all versions share once, at the top of the spec, and
+ * judges it there, after the versions. */
 struct commons {
     bool schema, subresources, columns, fields;
-    bool first; /* this is the first version, which stands for all */
 };
 
-static void check_version(struct field_errors *e, const struct field_path *spec,
-                          const struct field_path *own, const cJSON *version,
-                          const struct commons *common)
+static void check_schema(struct field_errors *e, const struct field_path *p, const cJSON *version)
 {
     const cJSON *schema = json_path(version, "schema.openAPIV3Schema");
-    const cJSON *subresources = json_get(version, "subresources");
-    const cJSON *scale = json_get(subresources, "scale");
-    const struct field_path *at = common->schema ? FIELD(spec, "validation") : FIELD(own, "schema");
 
-    if (!schema)
-        field_required(e, FIELD(FIELD(own, "schema"), "openAPIV3Schema"), "");
-    check_label(e, FIELD(own, "name"), json_str_at(version, "name"));
-    check_deprecation(e, own, version);
-    if (schema && (common->first || !common->schema))
-        crd_check_schema(e, FIELD(at, "openAPIV3Schema"), schema,
-                         json_get(subresources, "status") != NULL);
-    at = common->subresources ? spec : own;
-    if (scale && (common->first || !common->subresources))
-        check_scale(e, FIELD(FIELD(at, "subresources"), "scale"), scale);
-    if (common->first || !common->columns)
-        check_columns(e, common->columns ? spec : own,
-                      json_get(version, "additionalPrinterColumns"));
-    if (common->first || !common->fields)
-        check_selectables(e, common->fields ? spec : own, json_get(version, "selectableFields"),
-                          schema);
+    if (schema)
+        crd_check_schema(e, FIELD(p, "openAPIV3Schema"), schema,
+                         json_path(version, "subresources.status") != NULL);
+}
+
+static void check_subresources(struct field_errors *e, const struct field_path *p,
+                               const cJSON *version)
+{
+    const cJSON *scale = json_path(version, "subresources.scale");
+
+    if (scale)
+        check_scale(e, FIELD(FIELD(p, "subresources"), "scale"), scale);
+}
+
+static void check_fields(struct field_errors *e, const struct field_path *p, const cJSON *version)
+{
+    check_selectables(e, p, json_get(version, "selectableFields"),
+                      json_path(version, "schema.openAPIV3Schema"));
+}
+
+static void check_version(struct field_errors *e, const struct field_path *p, const cJSON *version,
+                          const struct commons *common)
+{
+    check_label(e, FIELD(p, "name"), json_str_at(version, "name"));
+    check_deprecation(e, p, version);
+    if (!common->schema)
+        check_schema(e, FIELD(p, "schema"), version);
+    if (!common->subresources)
+        check_subresources(e, p, version);
+    if (!common->columns)
+        check_columns(e, p, json_get(version, "additionalPrinterColumns"));
+    if (!common->fields)
+        check_fields(e, p, version);
+}
+
+/* first: any version, which stands for all. */
+static void check_common(struct field_errors *e, const struct field_path *spec, const cJSON *first,
+                         const struct commons *common)
+{
+    if (common->schema)
+        check_schema(e, FIELD(spec, "validation"), first);
+    if (common->subresources)
+        check_subresources(e, spec, first);
+    if (common->columns)
+        check_columns(e, spec, json_get(first, "additionalPrinterColumns"));
+    if (common->fields)
+        check_fields(e, spec, first);
 }
 
 static bool name_seen(const cJSON *list, const cJSON *version)
@@ -369,25 +397,24 @@ static bool name_seen(const cJSON *list, const cJSON *version)
     return false;
 }
 
-static void check_versions(struct field_errors *e, const struct field_path *spec, const cJSON *list)
+static void check_versions(struct field_errors *e, const struct field_path *p, const cJSON *list,
+                           const struct commons *common)
 {
-    const struct field_path *p = FIELD(spec, "versions");
-    struct commons common = {in_common(list, "schema"), in_common(list, "subresources"),
-                             in_common(list, "additionalPrinterColumns"),
-                             in_common(list, "selectableFields"), true};
     size_t i = 0, storage = 0;
     bool unique = true;
 
-    if (json_count(list) > MAX_VERSIONS) {
-        field_too_many(e, p, json_count(list), MAX_VERSIONS);
-        return;
+    json_each(version, list)
+    {
+        if (!json_path(version, "schema.openAPIV3Schema"))
+            field_required(e, FIELD(FIELD(FIELD_INDEX(p, i), "schema"), "openAPIV3Schema"), "");
+        i++;
     }
+    i = 0;
     json_each(version, list)
     {
         unique = unique && !name_seen(list, version);
         storage += json_true(json_get(version, "storage"));
-        check_version(e, spec, FIELD_INDEX(p, i++), version, &common);
-        common.first = false;
+        check_version(e, FIELD_INDEX(p, i++), version, common);
     }
     if (!unique)
         field_invalid(e, p, list, "must contain unique version names");
@@ -395,14 +422,9 @@ static void check_versions(struct field_errors *e, const struct field_path *spec
         field_invalid(e, p, list, "must have exactly one version marked as storage version");
 }
 
-static void check_group(struct field_errors *e, const cJSON *crd, struct str group)
+static void check_group(struct field_errors *e, const struct field_path *p, struct str group)
 {
-    struct str approved = json_str(json_get(json_path(crd, "metadata.annotations"), APPROVED));
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "group");
     const char *wrong = group.n ? name_check_dns1123_subdomain(group) : NULL;
-    bool guarded = str_has_suffix(group, STR(".k8s.io")) ||
-                   str_has_suffix(group, STR(".kubernetes.io")) || str_eqc(group, "k8s.io") ||
-                   str_eqc(group, "kubernetes.io");
 
     if (!group.n)
         field_required(e, p, "");
@@ -410,112 +432,210 @@ static void check_group(struct field_errors *e, const cJSON *crd, struct str gro
         field_invalid_str(e, p, group, wrong);
     else if (str_find(group, '.') == group.n)
         field_invalid_str(e, p, group, "should be a domain with at least one dot");
-    if (!guarded)
+}
+
+#define APPROVAL_WANTED "protected groups must have approval annotation \"" APPROVED "\""
+
+static struct str approval_of(const cJSON *crd)
+{
+    return json_str(json_get(json_path(crd, "metadata.annotations"), APPROVED));
+}
+
+static bool is_approval(struct str approval)
+{
+    return str_has_prefix(approval, STR("unapproved")) || str_contains(approval, STR("://"));
+}
+
+static void check_approval(struct field_errors *e, const cJSON *crd, const cJSON *old)
+{
+    struct str group = json_str_at(crd, "spec.group"), approval = approval_of(crd);
+    const struct field_path *p =
+        FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(APPROVED));
+    bool guarded = str_has_suffix(group, STR(".k8s.io")) ||
+                   str_has_suffix(group, STR(".kubernetes.io")) || str_eqc(group, "k8s.io") ||
+                   str_eqc(group, "kubernetes.io");
+
+    /* An update may leave what it found. */
+    if (!guarded || is_approval(approval) ||
+        (old && !is_approval(approval_of(old)) && !approval_of(old).n == !approval.n))
         return;
-    p = FIELD_KEY(FIELD(FIELD(NULL, "metadata"), "annotations"), STR(APPROVED));
-    if (!approved.n)
-        field_required(e, p,
-                       "protected groups must have approval annotation "
-                       "\"api-approved.kubernetes.io\", see "
-                       "https://github.com/kubernetes/enhancements/pull/1111");
-    else if (!str_has_prefix(approved, STR("unapproved")) && !str_contains(approved, STR("://")))
-        field_invalid_str(e, p, approved,
-                          "protected groups must have approval annotation "
-                          "\"api-approved.kubernetes.io\" with either a URL or a reason starting "
-                          "with \"unapproved\", see "
+    if (!approval.n)
+        field_required(
+            e, p, APPROVAL_WANTED ", see https://github.com/kubernetes/enhancements/pull/1111");
+    else
+        field_invalid_str(e, p, approval,
+                          APPROVAL_WANTED
+                          " with either a URL or a reason starting with \"unapproved\", see "
                           "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
-static void check_conversion(struct field_errors *e, const cJSON *conversion)
+static bool has_known_review(const cJSON *versions)
+{
+    return json_list_has(versions, STR("v1")) || json_list_has(versions, STR("v1beta1"));
+}
+
+/* old: the list of the CRD before the update, which may be kept without a version we know. */
+static void check_reviews(struct field_errors *e, const struct field_path *p, const cJSON *versions,
+                          const cJSON *old)
+{
+    size_t i = 0;
+
+    if (!json_count(versions)) {
+        field_required(e, p, "");
+        return;
+    }
+    json_each(version, versions)
+    {
+        const struct field_path *at = FIELD_INDEX(p, i);
+        bool seen = false;
+
+        for (const cJSON *before = json_first(versions); before != version; before = before->next)
+            seen = seen || json_equal(before, version);
+        if (seen)
+            field_invalid(e, at, version, "duplicate version");
+        else
+            check_label(e, at, json_str(version));
+        if (++i == MAX_VERSIONS)
+            break;
+    }
+    if (!has_known_review(versions) && (!json_count(old) || has_known_review(old)))
+        field_invalid(e, p, versions, "must include at least one of v1, v1beta1");
+}
+
+static void check_conversion(struct field_errors *e, const cJSON *conversion, const cJSON *old)
 {
     static const char *const strategies[] = {"None", "Webhook", NULL};
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "conversion");
+    static const char idle[] = "should not be set when strategy is not set to Webhook";
+    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "conversion"),
+                            *at_client = FIELD(p, "webhookClientConfig"),
+                            *at_versions = FIELD(p, "conversionReviewVersions");
     struct str strategy = json_str_at(conversion, "strategy");
-
-    if (!str_eqc(strategy, "None") && !str_eqc(strategy, "Webhook"))
-        field_not_supported(e, FIELD(p, "strategy"), strategy, strategies);
     const cJSON *webhook = json_get(conversion, "webhook"),
                 *client = json_get(webhook, "clientConfig"),
                 *versions = json_get(webhook, "conversionReviewVersions");
+
+    if (!str_eqc(strategy, "None") && !str_eqc(strategy, "Webhook"))
+        field_not_supported(e, FIELD(p, "strategy"), strategy, strategies);
     if (!str_eqc(strategy, "Webhook")) {
-        if (json_count(versions))
-            field_forbidden(e, FIELD(p, "conversionReviewVersions"),
-                            "should not be set when strategy is not set to Webhook");
         if (client)
-            field_forbidden(e, FIELD(p, "webhookClientConfig"),
-                            "should not be set when strategy is not set to Webhook");
+            field_forbidden(e, at_client, idle);
+        if (json_count(versions))
+            field_forbidden(e, at_versions, idle);
         return;
     }
     if (!client)
-        field_required(e, FIELD(p, "webhookClientConfig"),
-                       "required when strategy is set to Webhook");
+        field_required(e, at_client, "required when strategy is set to Webhook");
     else if (!json_get(client, "url") == !json_get(client, "service"))
-        field_required(e, FIELD(p, "webhookClientConfig"),
-                       "exactly one of url or service is required");
-    if (!json_count(versions))
-        field_required(e, FIELD(p, "conversionReviewVersions"), "");
+        field_required(e, at_client, "exactly one of url or service is required");
+    check_reviews(e, at_versions, versions,
+                  json_path(old, "spec.conversion.webhook.conversionReviewVersions"));
+}
+
+static bool is_established(const cJSON *crd)
+{
+    const cJSON *condition = condition_get(json_path(crd, "status.conditions"), "Established");
+
+    return condition && str_eqc(json_str_at(condition, "status"), "True");
 }
 
 static void check_immutable(struct field_errors *e, const cJSON *crd, const cJSON *old)
 {
-    static const char *const fields[] = {"group", "scope"};
-    bool established = false;
+    static const struct {
+        const char *parent, *key; /* parent NULL: of spec itself */
+        bool established;         /* only once it is */
+    } fields[] = {{NULL, "scope", true},
+                  {"names", "kind", true},
+                  {NULL, "group", false},
+                  {"names", "plural", false}};
+    const struct field_path *spec = FIELD(NULL, "spec");
+    const cJSON *now = json_get(crd, "spec"), *before = json_get(old, "spec");
+    bool established = is_established(old);
 
-    json_each(c, json_path(old, "status.conditions")) established =
-        established || (str_eqc(json_str_at(c, "type"), "Established") &&
-                        str_eqc(json_str_at(c, "status"), "True"));
-    for (size_t i = 0; i < 2; i++) {
-        struct str now = json_str_at(json_get(crd, "spec"), fields[i]);
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        const char *up = fields[i].parent, *key = fields[i].key;
+        struct str value = json_str_at(up ? json_get(now, up) : now, key);
 
-        if (!str_eq(now, json_str_at(json_get(old, "spec"), fields[i])) && (established || i == 0))
-            field_invalid_str(e, FIELD(FIELD(NULL, "spec"), fields[i]), now, "field is immutable");
+        if ((established || !fields[i].established) &&
+            !str_eq(value, json_str_at(up ? json_get(before, up) : before, key)))
+            field_invalid_str(e, FIELD(up ? FIELD(spec, up) : spec, key), value,
+                              "field is immutable");
     }
-    /* A version with stored objects cannot be removed. */
+}
+
+/* A version with stored objects cannot be removed. */
+static void check_stored(struct field_errors *e, const cJSON *crd, const cJSON *old)
+{
+    const struct field_path *p = FIELD(FIELD(NULL, "status"), "storedVersions");
     size_t n = 0;
+
     json_each(stored, json_path(old, "status.storedVersions"))
     {
+        struct str name = json_str(stored);
         bool there = false;
 
         json_each(version, json_path(crd, "spec.versions")) there =
-            there || str_eq(json_str_at(version, "name"), json_str(stored));
+            there || str_eq(json_str_at(version, "name"), name);
         if (!there)
-            field_invalid_str(e, FIELD_INDEX(FIELD(FIELD(NULL, "status"), "storedVersions"), n),
-                              json_str(stored),
-                              "missing from spec.versions; it was previously a storage "
-                              "version, and must remain in spec.versions until a storage "
-                              "migration ensures no data remains persisted");
+            field_invalid_str(
+                e, FIELD_INDEX(p, n), name,
+                arena_printf(e->arena,
+                             "missing from spec.versions; %.*s was previously a storage version, "
+                             "and must remain in spec.versions until a storage migration ensures "
+                             "no data remains persisted in %.*s and removes %.*s from "
+                             "status.storedVersions",
+                             STR_F(name), STR_F(name), STR_F(name))
+                    .p);
         n++;
     }
 }
 
-static void crd_check(struct field_errors *e, const cJSON *crd, const cJSON *old)
+static void check_spec(struct field_errors *e, const cJSON *spec, const cJSON *old)
 {
     static const char *const scopes[] = {"Cluster", "Namespaced", NULL};
-    const struct field_path *spec = FIELD(NULL, "spec");
-    const cJSON *s = json_get(crd, "spec"), *names = json_get(s, "names");
-    struct str group = json_str_at(s, "group"), scope = json_str_at(s, "scope");
-    struct str wanted =
-        arena_concat(e->arena, 3, (struct str[]){json_str_at(names, "plural"), STR("."), group});
+    const struct field_path *p = FIELD(NULL, "spec");
+    const cJSON *versions = json_get(spec, "versions");
+    struct str scope = json_str_at(spec, "scope");
+    const struct commons common = {
+        in_common(versions, "schema"), in_common(versions, "subresources"),
+        in_common(versions, "additionalPrinterColumns"), in_common(versions, "selectableFields")};
 
-    if (!str_eq(json_str_at(crd, "metadata.name"), wanted))
-        field_invalid_str(e, FIELD(FIELD(NULL, "metadata"), "name"),
-                          json_str_at(crd, "metadata.name"),
-                          "must be spec.names.plural+\".\"+spec.group");
-    check_group(e, crd, group);
+    check_group(e, FIELD(p, "group"), json_str_at(spec, "group"));
     if (!scope.n)
-        field_required(e, FIELD(spec, "scope"), "");
+        field_required(e, FIELD(p, "scope"), "");
     else if (!str_eqc(scope, "Cluster") && !str_eqc(scope, "Namespaced"))
-        field_not_supported(e, FIELD(spec, "scope"), scope, scopes);
-    check_names(e, FIELD(spec, "names"), names);
-    check_versions(e, spec, json_get(s, "versions"));
-    check_conversion(e, json_get(s, "conversion"));
-    if (json_true(json_get(s, "preserveUnknownFields")) &&
-        !(old && json_true(json_path(old, "spec.preserveUnknownFields"))))
-        field_invalid(e, FIELD(spec, "preserveUnknownFields"), json_get(s, "preserveUnknownFields"),
+        field_not_supported(e, FIELD(p, "scope"), scope, scopes);
+    if (json_count(versions) > MAX_VERSIONS) {
+        field_too_many(e, FIELD(p, "versions"), json_count(versions), MAX_VERSIONS);
+        return;
+    }
+    check_versions(e, FIELD(p, "versions"), versions, &common);
+    check_names(e, FIELD(p, "names"), json_get(spec, "names"));
+    check_common(e, p, json_first(versions), &common);
+    check_conversion(e, json_get(spec, "conversion"), old);
+}
+
+/* In upstream's order: ValidateCustomResourceDefinition(). */
+static void crd_check(struct field_errors *e, const cJSON *crd, const cJSON *old)
+{
+    const cJSON *spec = json_get(crd, "spec"), *preserve = json_get(spec, "preserveUnknownFields");
+    struct str name = json_str_at(crd, "metadata.name");
+    struct str wanted = arena_concat(
+        e->arena, 3,
+        (struct str[]){json_str_at(spec, "names.plural"), STR("."), json_str_at(spec, "group")});
+
+    if (!old && !str_eq(name, wanted))
+        field_invalid_str(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
+                          "must be spec.names.plural+\".\"+spec.group");
+    check_spec(e, spec, old);
+    if (old) {
+        check_immutable(e, crd, old);
+        check_stored(e, crd, old);
+    }
+    check_approval(e, crd, old);
+    if (json_true(preserve) && !json_true(json_path(old, "spec.preserveUnknownFields")))
+        field_invalid(e, FIELD(FIELD(NULL, "spec"), "preserveUnknownFields"), preserve,
                       "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
                       "spec.versions[*].schema instead");
-    if (old)
-        check_immutable(e, crd, old);
 }
 
 /* --- the kind --- */

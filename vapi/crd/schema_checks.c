@@ -7,10 +7,14 @@
 
 #include <string.h>
 
+#include <utlist.h>
+
 #include "version.h"
 
+/* Upstream walks a schema twice: first for its structure, whose errors it sorts because it walks
+ * Go's maps, then for everything else. */
 struct checker {
-    struct field_errors *e;
+    struct field_errors *structure, *e;
     size_t nodes;
     size_t pattern_bytes;
 };
@@ -60,16 +64,16 @@ static void check_type(struct checker *c, const struct field_path *p, const cJSO
 
     if (extension(s, EMBEDDED) && !str_eqc(type, "object")) {
         if (type.n)
-            field_invalid_str(c->e, FIELD(p, "type"), type, embedded);
+            field_invalid_str(c->structure, FIELD(p, "type"), type, embedded);
         else
-            field_required(c->e, FIELD(p, "type"), embedded);
+            field_required(c->structure, FIELD(p, "type"), embedded);
     } else if (!type.n && !extension(s, INT_OR_STRING) && !extension(s, PRESERVE)) {
-        field_required(c->e, FIELD(p, "type"), whys[level]);
+        field_required(c->structure, FIELD(p, "type"), whys[level]);
     }
     if (level == LEVEL_ROOT && type.n && !str_eqc(type, "object"))
-        field_invalid_str(c->e, FIELD(p, "type"), type, "must be object at the root");
+        field_invalid_str(c->structure, FIELD(p, "type"), type, "must be object at the root");
     if (str_eqc(type, "array") && !json_get(s, "items"))
-        field_required(c->e, FIELD(p, "items"), "must be specified");
+        field_required(c->structure, FIELD(p, "items"), "must be specified");
 }
 
 static void check_extensions(struct checker *c, const struct field_path *p, const cJSON *s,
@@ -79,16 +83,17 @@ static void check_extensions(struct checker *c, const struct field_path *p, cons
     const cJSON *more = json_get(s, "additionalProperties");
 
     if (extension(s, INT_OR_STRING) && extension(s, PRESERVE))
-        field_invalid(c->e, FIELD(p, PRESERVE), json_get(s, PRESERVE), either);
+        field_invalid(c->structure, FIELD(p, PRESERVE), json_get(s, PRESERVE), either);
     if (extension(s, INT_OR_STRING) && extension(s, EMBEDDED))
-        field_invalid(c->e, FIELD(p, EMBEDDED), json_get(s, EMBEDDED), either);
+        field_invalid(c->structure, FIELD(p, EMBEDDED), json_get(s, EMBEDDED), either);
     if (level == LEVEL_ROOT && more)
-        field_forbidden(c->e, FIELD(p, "additionalProperties"), "must not be used at the root");
+        field_forbidden(c->structure, FIELD(p, "additionalProperties"),
+                        "must not be used at the root");
     if (extension(s, EMBEDDED) && more)
-        field_forbidden(c->e, FIELD(p, "additionalProperties"),
+        field_forbidden(c->structure, FIELD(p, "additionalProperties"),
                         "must not be used if x-kubernetes-embedded-resource is set");
     if (extension(s, EMBEDDED) && !extension(s, PRESERVE) && !json_count(json_get(s, "properties")))
-        field_required(c->e, FIELD(p, "properties"),
+        field_required(c->structure, FIELD(p, "properties"),
                        "must not be empty if x-kubernetes-embedded-resource is true without "
                        "x-kubernetes-preserve-unknown-fields");
 }
@@ -129,16 +134,17 @@ static void check_meta(struct checker *c, const struct field_path *p, const cJSO
         struct str type = json_str_at(property, "type");
 
         if (property && !str_eqc(type, "string"))
-            field_invalid_str(c->e, FIELD(FIELD_KEY(at, str_c(strings[i])), "type"), type,
+            field_invalid_str(c->structure, FIELD(FIELD_KEY(at, str_c(strings[i])), "type"), type,
                               "must be string");
     }
     if (!metadata)
         return;
     at = FIELD_KEY(at, STR("metadata"));
     if (!str_eqc(json_str_at(metadata, "type"), "object"))
-        field_invalid_str(c->e, FIELD(at, "type"), json_str_at(metadata, "type"), "must be object");
+        field_invalid_str(c->structure, FIELD(at, "type"), json_str_at(metadata, "type"),
+                          "must be object");
     if (level == LEVEL_ROOT && !only_names(metadata))
-        field_forbidden(c->e, at,
+        field_forbidden(c->structure, at,
                         "must not specify anything other than name and generateName, but metadata "
                         "is implicitly specified");
 }
@@ -170,10 +176,10 @@ static void check_nested(struct checker *c, const struct field_path *p, const cJ
 
     for (size_t i = either ? 1 : 0; i < COUNT(forbidden); i++) {
         if (!is_zero(json_get(s, forbidden[i].key)))
-            field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
+            field_forbidden(c->structure, FIELD(p, forbidden[i].key), forbidden[i].why);
     }
     if (json_get(json_get(s, "properties"), "metadata"))
-        field_forbidden(c->e, FIELD_KEY(FIELD(p, "properties"), STR("metadata")),
+        field_forbidden(c->structure, FIELD_KEY(FIELD(p, "properties"), STR("metadata")),
                         "must not be specified in a nested context");
 }
 
@@ -189,6 +195,18 @@ static bool is_either(const cJSON *any_of)
 
 /* --- everywhere --- */
 
+static void check_type_name(struct checker *c, const struct field_path *p, struct str type)
+{
+    static const char *const types[] = {"array",  "boolean", "integer", "number",
+                                        "object", "string",  NULL};
+    bool known = !type.n;
+
+    for (size_t i = 0; types[i]; i++)
+        known = known || str_eqc(type, types[i]);
+    if (!known)
+        field_not_supported(c->e, FIELD(p, "type"), type, types);
+}
+
 static void check_forbidden(struct checker *c, const struct field_path *p, const cJSON *s)
 {
     static const struct {
@@ -200,38 +218,36 @@ static void check_forbidden(struct checker *c, const struct field_path *p, const
         {"definitions", "definitions is not supported"},
         {"dependencies", "dependencies is not supported"},
         {"$ref", "$ref is not supported"},
-        {"uniqueItems",
-         "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"},
     };
-    const cJSON *more = json_get(s, "additionalProperties"), *keep = json_get(s, PRESERVE);
 
     for (size_t i = 0; i < COUNT(forbidden); i++) {
         if (!is_zero(json_get(s, forbidden[i].key)))
             field_forbidden(c->e, FIELD(p, forbidden[i].key), forbidden[i].why);
     }
+    if (str_eqc(json_str_at(s, "type"), "null"))
+        field_forbidden(c->e, FIELD(p, "type"),
+                        "type cannot be set to null, use nullable as an alternative");
+    if (json_is_array(json_get(s, "items")))
+        field_forbidden(c->e, FIELD(p, "items"), "items must be a schema object and not an array");
+}
+
+static void check_unsupported(struct checker *c, const struct field_path *p, const cJSON *s)
+{
+    const cJSON *more = json_get(s, "additionalProperties");
+
+    if (!is_zero(json_get(s, "uniqueItems")))
+        field_forbidden(c->e, FIELD(p, "uniqueItems"),
+                        "uniqueItems cannot be set to true since the runtime complexity becomes "
+                        "quadratic");
     if (more && !json_true(more) && json_count(json_get(s, "properties")))
         field_forbidden(c->e, FIELD(p, "additionalProperties"),
                         "additionalProperties and properties are mutual exclusive");
-    if (json_is_array(json_get(s, "items")))
-        field_forbidden(c->e, FIELD(p, "items"), "items must be a schema object and not an array");
-    if (json_is_bool(keep) && !json_true(keep))
-        field_invalid(c->e, FIELD(p, PRESERVE), keep, "must be true or undefined");
 }
 
-static void check_type_name(struct checker *c, const struct field_path *p, const cJSON *s)
+static void check_preserve(struct checker *c, const struct field_path *p, const cJSON *keep)
 {
-    static const char *const types[] = {"array",  "boolean", "integer", "number",
-                                        "object", "string",  NULL};
-    struct str type = json_str_at(s, "type");
-    bool known = !type.n;
-
-    for (size_t i = 0; types[i]; i++)
-        known = known || str_eqc(type, types[i]);
-    if (!known)
-        field_not_supported(c->e, FIELD(p, "type"), type, types);
-    if (str_eqc(type, "null"))
-        field_forbidden(c->e, FIELD(p, "type"),
-                        "type cannot be set to null, use nullable as an alternative");
+    if (json_is_bool(keep) && !json_true(keep))
+        field_invalid(c->e, FIELD(p, PRESERVE), keep, "must be true or undefined");
 }
 
 static void check_pattern(struct checker *c, const struct field_path *p, const cJSON *s)
@@ -260,10 +276,12 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
 static void check_junctors(struct checker *c, const struct field_path *p, const cJSON *s,
                            const struct place *at)
 {
-    static const char *const keys[] = {"allOf", "anyOf", "oneOf"};
+    static const char *const keys[] = {"allOf", "oneOf", "anyOf"};
     const cJSON *first = json_at(json_get(s, "allOf"), 0);
     struct place below = {.level = LEVEL_FIELD, .depth = at->depth + 1};
 
+    if (json_get(s, "not"))
+        check(c, FIELD(p, "not"), json_get(s, "not"), &below);
     for (size_t k = 0; k < 3; k++) {
         const cJSON *list = json_get(s, keys[k]);
         size_t i = 0;
@@ -272,7 +290,7 @@ static void check_junctors(struct checker *c, const struct field_path *p, const 
         {
             const struct field_path *here = FIELD_INDEX(FIELD(p, keys[k]), i);
 
-            below.either = k == 1 && (at->structural || at->either) && is_either(list);
+            below.either = k == 2 && (at->structural || at->either) && is_either(list);
             /* allOf: [{anyOf: [...]}, ...] means the same. */
             if (k == 0 && i == 0 && at->structural && is_either(json_get(first, "anyOf")))
                 below.either = true;
@@ -281,19 +299,24 @@ static void check_junctors(struct checker *c, const struct field_path *p, const 
         }
         below.either = false;
     }
-    if (json_get(s, "not"))
-        check(c, FIELD(p, "not"), json_get(s, "not"), &below);
 }
 
-static void check_parts(struct checker *c, const struct field_path *p, const cJSON *s,
-                        const struct place *at)
+static struct place place_below(const struct place *at, enum level level)
 {
-    const cJSON *more = json_get(s, "additionalProperties"), *items = json_get(s, "items");
-    struct place below = {.level = LEVEL_FIELD,
+    return (struct place){.level = level,
                           .depth = at->depth + 1,
                           .structural = at->structural,
                           .no_default = at->no_default};
+}
 
+static void check_members(struct checker *c, const struct field_path *p, const cJSON *s,
+                          const struct place *at)
+{
+    const cJSON *more = json_get(s, "additionalProperties");
+    struct place below = place_below(at, LEVEL_FIELD);
+
+    if (json_is_object(more) && at->structural)
+        check(c, FIELD(p, "additionalProperties"), more, &below);
     json_each(property, json_get(s, "properties"))
     {
         const char *name = property->string;
@@ -305,10 +328,13 @@ static void check_parts(struct checker *c, const struct field_path *p, const cJS
             below.no_default = arena_printf(c->e->arena, "in top-level %s", name).p;
         check(c, FIELD_KEY(FIELD(p, "properties"), str_c(name)), property, &below);
     }
-    below.no_default = at->no_default;
-    if (json_is_object(more) && at->structural)
-        check(c, FIELD(p, "additionalProperties"), more, &below);
-    below.level = LEVEL_ITEM;
+}
+
+static void check_items(struct checker *c, const struct field_path *p, const cJSON *items,
+                        const struct place *at)
+{
+    const struct place below = place_below(at, LEVEL_ITEM);
+
     if (json_is_object(items))
         check(c, FIELD(p, "items"), items, &below);
 }
@@ -338,8 +364,10 @@ static bool has_shape(struct checker *c, const struct field_path *p, const cJSON
 static void check(struct checker *c, const struct field_path *p, const cJSON *s,
                   const struct place *at)
 {
-    if (at->depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || c->e->n > MAX_ERRORS) {
-        if (c->e->n <= MAX_ERRORS)
+    size_t n = c->structure->n + c->e->n;
+
+    if (at->depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || n > MAX_ERRORS) {
+        if (n <= MAX_ERRORS)
             field_forbidden(c->e, p, "the schema is too deep or too large");
         return;
     }
@@ -353,17 +381,18 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
     } else {
         check_nested(c, p, s, at->either && json_get(s, "type"));
     }
-    check_type_name(c, p, s);
-
+    check_type_name(c, p, json_str_at(s, "type"));
     if (at->no_default && json_get(s, "default") && !json_is_null(json_get(s, "default")))
         field_forbidden(c->e, FIELD(p, "default"),
                         arena_printf(c->e->arena, "must not be set %s", at->no_default).p);
-
     check_forbidden(c, p, s);
     check_pattern(c, p, s);
-    crd_check_lists(c->e, p, s);
-    check_parts(c, p, s, at);
+    check_unsupported(c, p, s);
+    check_members(c, p, s, at);
     check_junctors(c, p, s, at);
+    check_items(c, p, json_get(s, "items"), at);
+    check_preserve(c, p, json_get(s, PRESERVE));
+    crd_check_lists(c->e, p, s);
 }
 
 /* --- the root --- */
@@ -442,25 +471,50 @@ static void check_status_root(struct field_errors *e, const struct field_path *p
     }
 }
 
+static int by_place(const struct err_cause *a, const struct err_cause *b)
+{
+    int order = str_cmp(a->field, b->field);
+
+    return order ? order : str_cmp(a->message, b->message);
+}
+
+static void sort_errors(struct field_errors *e)
+{
+    LL_SORT(e->first, by_place);
+    e->last = &e->first;
+    while (*e->last)
+        e->last = &(*e->last)->next;
+}
+
+static void append_errors(struct field_errors *e, const struct field_errors *more)
+{
+    *e->last = more->first;
+    if (more->first)
+        e->last = more->last;
+    e->n += more->n;
+}
+
 void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
                       bool has_status)
 {
-    struct field_errors own; /* the limits apply to this schema, not to the whole CRD */
-    struct checker c = {.e = &own};
-    const struct place root = {.level = LEVEL_ROOT, .structural = true};
+    struct field_errors root, structure, own; /* limits are of this schema, not of the whole CRD */
+    struct checker c = {.structure = &structure, .e = &own};
+    const struct place top = {.level = LEVEL_ROOT, .structural = true};
 
+    field_errors_init(&root, e->arena);
+    field_errors_init(&structure, e->arena);
     field_errors_init(&own, e->arena);
     if (has_status)
-        check_status_root(&own, path, schema);
+        check_status_root(&root, path, schema);
     if (extension(schema, "nullable"))
-        field_forbidden(&own, FIELD(path, "nullable"), "nullable cannot be true at the root");
-    check(&c, path, schema, &root);
-    if (!own.n)
-        check_complete(&own, path, schema, path, schema, 0);
-    if (!own.n)
+        field_forbidden(&root, FIELD(path, "nullable"), "nullable cannot be true at the root");
+    check(&c, path, schema, &top);
+    if (!root.n && !structure.n && !own.n)
+        check_complete(&structure, path, schema, path, schema, 0);
+    if (!root.n && !structure.n && !own.n)
         crd_check_defaults(&own, path, schema);
-    *e->last = own.first;
-    if (own.first)
-        e->last = own.last;
-    e->n += own.n;
+    sort_errors(&structure);
+    append_errors(e, &root);
+    append_errors(e, &structure);
+    append_errors(e, &own);
 }

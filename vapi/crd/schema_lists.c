@@ -46,11 +46,16 @@ static void check_set_items(struct field_errors *e, const struct field_path *p, 
                       why); /* upstream reports the wrong value, too */
 }
 
+static const cJSON *property_of(const cJSON *items, const cJSON *key)
+{
+    return json_get_str(json_get(items, "properties"), json_str(key));
+}
+
 static void check_key(struct field_errors *e, const struct field_path *p, const cJSON *schema,
                       const cJSON *key)
 {
     const cJSON *items = json_get(schema, "items"), *keys = json_get(schema, MAP_KEYS);
-    const cJSON *property = json_get_str(json_get(items, "properties"), json_str(key));
+    const cJSON *property = property_of(items, key);
     struct str type = json_str_at(property, "type");
     const struct field_path *at = FIELD_KEY(FIELD(FIELD(p, "items"), "properties"), json_str(key));
 
@@ -65,16 +70,6 @@ static void check_key(struct field_errors *e, const struct field_path *p, const 
             break;
         }
     }
-    if (!property)
-        return;
-    if (!json_list_has(json_get(items, "required"), json_str(key)) &&
-        !json_get(property, "default"))
-        field_required(e, FIELD(at, "default"),
-                       "this property is in x-kubernetes-list-map-keys, so it must have a default "
-                       "or be a required property");
-    if (json_true(json_get(property, "nullable")))
-        field_forbidden(e, FIELD(at, "nullable"),
-                        "this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
 }
 
 static void check_map_items(struct field_errors *e, const struct field_path *p, const cJSON *schema)
@@ -94,6 +89,37 @@ static void check_map_items(struct field_errors *e, const struct field_path *p, 
     json_each(key, keys) check_key(e, p, schema, key);
 }
 
+/* Items of sets and maps, and the keys of maps, are always there. */
+static void check_always_set(struct field_errors *e, const struct field_path *p,
+                             const cJSON *schema, bool map)
+{
+    const cJSON *items = json_get(schema, "items"), *required = json_get(items, "required");
+
+    p = FIELD(p, "items");
+    if (json_true(json_get(items, "nullable")))
+        field_forbidden(e, FIELD(p, "nullable"),
+                        map ? "cannot be nullable when x-kubernetes-list-type is map"
+                            : "cannot be nullable when x-kubernetes-list-type is set");
+    if (!map)
+        return;
+    json_each(key, json_get(schema, MAP_KEYS))
+    {
+        const cJSON *property = property_of(items, key);
+        const struct field_path *at = FIELD_KEY(FIELD(p, "properties"), json_str(key));
+
+        if (!property)
+            continue;
+        if (!json_list_has(required, json_str(key)) && !json_get(property, "default"))
+            field_required(e, FIELD(at, "default"),
+                           "this property is in x-kubernetes-list-map-keys, so it must have a "
+                           "default or be a required property");
+        if (json_true(json_get(property, "nullable")))
+            field_forbidden(e, FIELD(at, "nullable"),
+                            "this property is in x-kubernetes-list-map-keys, so it cannot be "
+                            "nullable");
+    }
+}
+
 static void check_map_keys(struct field_errors *e, const struct field_path *p, const cJSON *schema)
 {
     static const char why[] = "must be map if x-kubernetes-list-map-keys is non-empty";
@@ -110,23 +136,21 @@ static void check_map_keys(struct field_errors *e, const struct field_path *p, c
 void crd_check_lists(struct field_errors *e, const struct field_path *p, const cJSON *schema)
 {
     static const char *const types[] = {"atomic", "set", "map", NULL};
-    const cJSON *items = json_get(schema, "items");
     struct str type = json_str(json_get(schema, LIST_TYPE));
-    bool set = str_eqc(type, "set"), map = str_eqc(type, "map");
+    bool typed = json_get(schema, LIST_TYPE) != NULL,
+         array = str_eqc(json_str_at(schema, "type"), "array"), set = str_eqc(type, "set"),
+         map = str_eqc(type, "map");
 
     check_map_type(e, p, schema);
-    check_map_keys(e, p, schema);
-    if (!json_get(schema, LIST_TYPE))
-        return;
-    must_be(e, p, schema, "array", "must be array if x-kubernetes-list-type is specified");
-    if (!set && !map && !str_eqc(type, "atomic"))
+    if (typed && !array)
+        must_be(e, p, schema, "array", "must be array if x-kubernetes-list-type is specified");
+    else if (set)
+        check_set_items(e, p, json_get(schema, "items"));
+    if (typed && !set && !map && !str_eqc(type, "atomic"))
         field_not_supported(e, FIELD(p, LIST_TYPE), type, types);
-    if (set)
-        check_set_items(e, p, items);
+    check_map_keys(e, p, schema);
     if (map)
         check_map_items(e, p, schema);
-    if ((set || map) && json_true(json_get(items, "nullable")))
-        field_forbidden(e, FIELD(FIELD(p, "items"), "nullable"),
-                        set ? "cannot be nullable when x-kubernetes-list-type is set"
-                            : "cannot be nullable when x-kubernetes-list-type is map");
+    if (set || map)
+        check_always_set(e, p, schema, map);
 }

@@ -151,7 +151,14 @@ def schemas(t):
     c=crd(O({})); c['spec']['versions']*=2; t('dupver',c=c)
     c=crd(O({})); c['spec']['versions'][0]['storage']=False; t('nostor',c=c)
     c=crd(O({}),conversion={'strategy':'Foo'}); t('conv',c=c); c=crd(O({}),conversion={'strategy':'Webhook'}); t('conv2',c=c); c=crd(O({}),conversion={'strategy':'Webhook','webhook':{'conversionReviewVersions':['v1'],'clientConfig':{}}}); t('conv3',c=c); c=crd(O({}),conversion={'strategy':'None','webhook':{'conversionReviewVersions':['v1']}}); t('conv4',c=c)
-    
+    for n,names in {'nonames':{}, 'nokind':{'plural':'xprobes'}, 'noplural':{'kind':'XProbe'}, 'badkind':{'plural':'xprobes','kind':'X_'}, 'samekind':{'plural':'xprobes','kind':'XProbe','listKind':'XProbe','shortNames':['A'],'categories':['B']}}.items(): c=crd(O({}),scope='Foo'); c['spec']['names']=names; c['spec']['group']='' if n == 'nonames' else G; t(n,c=c)
+    for n,review in {'review-none':[],'review-unknown':['v2'],'review-twice':['v1','v1'],'review-bad':['V1','v1']}.items(): t(n,c=crd(O({}),conversion={'strategy':'Webhook','webhook':{'conversionReviewVersions':review,'clientConfig':{'url':'https://a.b'}}}))
+    for n,same in {'shared':True,'own':False}.items():
+        c=crd(O({'a':{}}),version={'additionalPrinterColumns':[{'name':'','type':'string','jsonPath':'.a'}],'subresources':{'scale':{'specReplicasPath':'','statusReplicasPath':'.status.a'}},'selectableFields':[{'jsonPath':''}]})
+        v=copy.deepcopy(c['spec']['versions'][0]); v.update(name='v2',storage=False)
+        if not same: v['schema']['openAPIV3Schema']['properties']={'b':{}}; v['additionalPrinterColumns'][0]['type']='date'; v['subresources']['scale']['statusReplicasPath']='.status.b'; v['selectableFields'].append({'jsonPath':''})
+        c['spec']['versions'].append(v); c['spec']['names']['kind']='K_'; t(n,c=c)
+
 # fmt: on
 
 
