@@ -19,6 +19,8 @@ void kinds_validate(const struct resource *r, struct field_errors *e, const cJSO
                     const cJSON *old);
 void kinds_validate_status(const struct resource *r, struct field_errors *e, const cJSON *object,
                            const cJSON *old);
+/* The columns of a Scale, which no resource of its own serves. */
+extern const struct resource KINDS_SCALE, KINDS_SCALE_OF_CUSTOM;
 /* All cells of a row of a Table. */
 void kinds_cells(const struct resource *r, const struct row *row);
 

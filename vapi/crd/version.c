@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <sublet/api_version.h>
+
 static const char *const *string_list(struct arena *a, const cJSON *list)
 {
     const char **texts = arena_alloc(a, (json_count(list) + 1) * sizeof(*texts));
@@ -166,6 +168,39 @@ static void read_stored(struct crd_version *v, const cJSON *crd, const cJSON *ve
     }
 }
 
+/* The best version to use instead: served, not deprecated, and preferred to this one. */
+static struct str successor(const cJSON *crd, struct str deprecated)
+{
+    struct str best = deprecated;
+
+    json_each(version, json_path(crd, "spec.versions"))
+    {
+        struct str name = json_str_at(version, "name");
+
+        if (json_true(json_get(version, "served")) && !json_true(json_get(version, "deprecated")) &&
+            api_version_compare(name, best) < 0)
+            best = name;
+    }
+    return best;
+}
+
+/* Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
+ * defaultDeprecationWarning(). */
+static struct str read_deprecation(struct crd_version *v, const cJSON *crd, const cJSON *version)
+{
+    const struct resource *r = v->resource;
+    struct str own = json_str_at(version, "deprecationWarning"), best = successor(crd, r->version);
+
+    if (own.n)
+        return arena_str(v->arena, own);
+    if (str_eq(best, r->version))
+        return arena_printf(v->arena, "%.*s %.*s is deprecated", STR_F(r->api_version),
+                            STR_F(r->kind));
+    return arena_printf(v->arena, "%.*s %.*s is deprecated; use %.*s/%.*s %.*s",
+                        STR_F(r->api_version), STR_F(r->kind), STR_F(r->group), STR_F(best),
+                        STR_F(r->kind));
+}
+
 struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
 {
     struct arena *a = arena_new(0);
@@ -191,13 +226,8 @@ struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
     /* Nothing of the built-in table applies: the CRD defines the fields. */
     r->schema = &SCHEMA_BUILTIN;
     r->node = 0;
-    if (json_true(json_get(version, "deprecated"))) {
-        struct str warning = json_str_at(version, "deprecationWarning");
-
-        v->deprecation = warning.n ? arena_str(a, warning)
-                                   : arena_printf(a, "%.*s %.*s is deprecated",
-                                                  STR_F(r->api_version), STR_F(r->kind));
-    }
+    if (json_true(json_get(version, "deprecated")))
+        v->deprecation = read_deprecation(v, crd, version);
     return v;
 }
 

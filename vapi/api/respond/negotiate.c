@@ -116,7 +116,7 @@ bool respond_forms(const struct call *c)
 {
     if (!c->resource || (c->resource->flags & RES_REVIEW))
         return false;
-    return !c->sub || c->sub->kind == SUB_STATUS;
+    return !c->sub || c->sub->kind == SUB_STATUS || c->sub->kind == SUB_SCALE;
 }
 
 static bool form_usable(const struct call *call, const struct clause *c, enum output_form *ret)

@@ -389,26 +389,31 @@ static void send_stored(struct call *c, int status, const struct store_object *o
     send_body(c, status, &h, body, 2);
 }
 
-static cJSON *one_row_table(struct call *c, const cJSON *tree)
+static cJSON *one_row_table(struct call *c, const struct resource *r, const cJSON *tree)
 {
     uint64_t revision = 0;
     cJSON *table;
 
     if (!str_to_u64(json_str_at(tree, "metadata.resourceVersion"), &revision))
         revision = 0;
-    table = table_head(c->arena, c->resource, (int64_t)revision, true);
-    json_append(json_get(table, "rows"), table_row(c->arena, c->resource, tree, c->include,
-                                                   clock_wall_s(vapi_clock(c->api))));
+    table = table_head(c->arena, r, (int64_t)revision, true);
+    json_append(json_get(table, "rows"),
+                table_row(c->arena, r, tree, c->include, clock_wall_s(vapi_clock(c->api))));
     return table;
+}
+
+void respond_object_as(struct call *c, const struct resource *r, int status, cJSON *object)
+{
+    if (c->output == OUTPUT_TABLE)
+        object = one_row_table(c, r, object);
+    else if (c->output == OUTPUT_PARTIAL)
+        object = table_partial_metadata(c->arena, object);
+    respond_tree(c, status, object);
 }
 
 void respond_object(struct call *c, int status, cJSON *object)
 {
-    if (c->output == OUTPUT_TABLE)
-        object = one_row_table(c, object);
-    else if (c->output == OUTPUT_PARTIAL)
-        object = table_partial_metadata(c->arena, object);
-    respond_tree(c, status, object);
+    respond_object_as(c, c->resource, status, object);
 }
 
 void call_stored(struct call *c, int status, const struct store_object *o)

@@ -62,6 +62,8 @@ void respond_slice(struct call *c, int status, struct str content_type, struct n
 void respond_text(struct call *c, int status, const char *text);
 /* An object that is not stored, a dry run's or a deleted one, in the requested form. */
 void respond_object(struct call *c, int status, cJSON *object);
+/* Likewise, with the columns of r in a Table: what a subresource makes is of another kind. */
+void respond_object_as(struct call *c, const struct resource *r, int status, cJSON *object);
 /* stream_answer() with the headers every answer has. */
 void respond_source(struct call *c, int status, struct str content_type,
                     const struct stream_source *source, int64_t length);

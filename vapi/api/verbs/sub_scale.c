@@ -7,6 +7,7 @@
 #include "managed.h"
 
 #include "../../core/meta.h"
+#include "../respond/respond.h"
 
 static const struct scale_paths *paths_of(const struct call *c)
 {
@@ -125,7 +126,8 @@ static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err
 
 static void answer_scale(struct call *c, int status, cJSON *object)
 {
-    call_tree(c, status, scale_of(c, object));
+    respond_object_as(c, c->resource->crd ? &KINDS_SCALE_OF_CUSTOM : &KINDS_SCALE, status,
+                      scale_of(c, object));
 }
 
 /* A custom resource without a replica count cannot be scaled. */
@@ -158,7 +160,7 @@ static void get_scale(struct call *c)
     if (no_replicas(c, object, &err))
         call_error(c, &err);
     else
-        call_tree(c, 200, scale_of(c, object));
+        answer_scale(c, 200, object);
 }
 
 void sub_scale(struct call *c)
