@@ -129,7 +129,7 @@ cJSON *convert_tree(struct arena *a, const struct resource *r, const struct stor
 cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
                  enum table_include include, int64_t now);
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
-cJSON *table_partial_metadata(struct arena *a, const cJSON *object);
+cJSON *table_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object);
 
 /* In-process only: stores the whole object, status included, where the kind's update rules would
  * refuse it: fields that the host assigns and reassigns. It carries the resourceVersion it was made

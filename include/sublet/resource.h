@@ -107,6 +107,7 @@ struct resource {
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
     const struct column *first_column; /* what kind->first_cell prints; NULL: Name */
+    const char *converted_annotation;  /* made from a field: not in metadata alone; or NULL */
 };
 
 bool resource_namespaced(const struct resource *r);

@@ -167,7 +167,7 @@ static cJSON *whole(struct harness *h, const struct form *form, const cJSON *pla
             json_set_first(a, object, "kind", json_new_string(a, STR("ConfigMap")));
         }
         row = form->shape == TABLE     ? table_row(a, r, object, form->include, 1800000000)
-              : form->shape == PARTIAL ? table_partial_metadata(a, object)
+              : form->shape == PARTIAL ? table_partial_metadata(a, r, object)
                                        : object;
         if (form->beta)
             json_set_str(a, json_get(row, "object"), "apiVersion", STR("meta.k8s.io/v1beta1"));

@@ -245,7 +245,7 @@ static cJSON *around_row(struct rows *r, const struct store_object *o)
     if (c->output == OUTPUT_TABLE) {
         object = table_row(a, c->resource, object, c->include, r->now);
     } else if (c->output == OUTPUT_PARTIAL) {
-        object = table_partial_metadata(a, object);
+        object = table_partial_metadata(a, c->resource, object);
     } else if (!(c->resource->flags & RES_ITEM_TYPE_META)) {
         json_remove(object, "kind");
         json_remove(object, "apiVersion");

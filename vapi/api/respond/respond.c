@@ -407,7 +407,7 @@ void respond_object_as(struct call *c, const struct resource *r, int status, cJS
     if (c->output == OUTPUT_TABLE)
         object = one_row_table(c, r, object);
     else if (c->output == OUTPUT_PARTIAL)
-        object = table_partial_metadata(c->arena, object);
+        object = table_partial_metadata(c->arena, r, object);
     respond_tree(c, status, object);
 }
 

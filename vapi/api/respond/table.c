@@ -45,14 +45,26 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
     return table;
 }
 
-cJSON *table_partial_metadata(struct arena *a, const cJSON *object)
+/* Upstream converts an annotation to a field before it takes the metadata of an object. */
+static void drop_converted(cJSON *meta, const char *name)
+{
+    cJSON *annotations = json_get(meta, "annotations");
+
+    json_remove(annotations, name);
+    if (annotations && !json_count(annotations))
+        json_remove(meta, "annotations");
+}
+
+cJSON *table_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object)
 {
     cJSON *partial = json_new_object(a);
     const cJSON *meta = json_get(object, "metadata");
 
     json_set_str(a, partial, "kind", STR("PartialObjectMetadata"));
     json_set_str(a, partial, "apiVersion", META_V1);
-    json_set(a, partial, "metadata", meta ? json_copy(a, meta) : json_new_object(a));
+    cJSON *copy = json_set(a, partial, "metadata", meta ? json_copy(a, meta) : json_new_object(a));
+    if (r->converted_annotation)
+        drop_converted(copy, r->converted_annotation);
     return partial;
 }
 
@@ -84,7 +96,7 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
         json_set(a, row, "object", json_copy(a, object));
     else
         json_set(a, row, "object",
-                 include == INCLUDE_METADATA ? table_partial_metadata(a, object)
+                 include == INCLUDE_METADATA ? table_partial_metadata(a, r, object)
                                              : json_new_null(a));
     return row;
 }

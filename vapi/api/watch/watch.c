@@ -179,7 +179,7 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
     struct call *c = w->call;
 
     if (c->output == OUTPUT_PARTIAL)
-        return table_partial_metadata(w->scratch, object);
+        return table_partial_metadata(w->scratch, c->resource, object);
     if (c->output != OUTPUT_TABLE)
         return object;
 

@@ -22,16 +22,6 @@ static const struct default_rule DAEMON_SET_OTHER[] = {
     SET_NUMBER("spec.updateStrategy.rollingUpdate.maxSurge", 0),
 };
 
-static void daemon_set_defaults(struct arena *a, cJSON *object)
-{
-    defaults_apply(a, object, DAEMON_SET, COUNT(DAEMON_SET));
-    if (text_is(object, "spec.updateStrategy.type", "RollingUpdate"))
-        defaults_apply(a, object, DAEMON_SET_ROLLING, COUNT(DAEMON_SET_ROLLING));
-    else
-        defaults_apply(a, object, DAEMON_SET_OTHER, COUNT(DAEMON_SET_OTHER));
-    defaults_pod_template(a, json_path(object, "spec.template"));
-}
-
 /* A field of the internal type that v1 shows as an annotation. */
 #define TEMPLATE_GENERATION "deprecated.daemonset.template.generation"
 
@@ -65,6 +55,19 @@ static void set_template_generation(struct arena *a, cJSON *object, int64_t gene
 {
     json_set_str(a, json_ensure_path(a, object, "metadata.annotations"), TEMPLATE_GENERATION,
                  arena_printf(a, "%lld", (long long)generation));
+}
+
+static void daemon_set_defaults(struct arena *a, cJSON *object)
+{
+    defaults_apply(a, object, DAEMON_SET, COUNT(DAEMON_SET));
+    if (text_is(object, "spec.updateStrategy.type", "RollingUpdate"))
+        defaults_apply(a, object, DAEMON_SET_ROLLING, COUNT(DAEMON_SET_ROLLING));
+    else
+        defaults_apply(a, object, DAEMON_SET_OTHER, COUNT(DAEMON_SET_OTHER));
+    defaults_pod_template(a, json_path(object, "spec.template"));
+    /* The zero of the field: its manager is who creates the object. */
+    if (!template_generation(object))
+        set_template_generation(a, object, 0);
 }
 
 static void daemon_set_prepare_create(struct arena *a, cJSON *object)
@@ -150,6 +153,7 @@ const struct kind KIND_DAEMON_SET = {
     RESOURCE("apps", "v1", "DaemonSet", "daemonsets", "daemonset"),
     .resource.short_names = NAMES("ds"),
     .resource.categories = NAMES("all"),
+    .resource.converted_annotation = TEMPLATE_GENERATION,
     .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
     COLUMNS(
         {"Desired", "integer", .cell = show_number, .path = "status.desiredNumberScheduled"},
