@@ -246,16 +246,33 @@ static int check_counts(const struct check *c)
     return n > CONTAINERS_MAX ? refuse(c, "more than %d containers", CONTAINERS_MAX) : 0;
 }
 
+/* Only the ephemeral containers are refused: kubectl debug adds capabilities by default. */
+static bool is_debugging(const struct check *c, enum pod_security_level level)
+{
+    cJSON *spec;
+    struct str violations;
+
+    if (!json_count(json_get(c->spec, "ephemeralContainers")))
+        return false;
+    spec = json_copy(c->arena, c->spec);
+    json_remove(spec, "ephemeralContainers");
+    return pod_security_fence(c->arena, level, spec, &violations);
+}
+
 static int check_security(const struct check *c)
 {
     enum pod_security_level level = c->tenant->config->pod_security;
-    struct str violations;
+    const char *name = level == POD_SECURITY_RESTRICTED ? "restricted" : "baseline";
+    struct str violations, hint = STR("");
 
     if (c->privileged || pod_security_fence(c->arena, level, c->spec, &violations))
         return 0;
-    return err_forbidden(
-        c->err, STR_NULL, STR("pods"), c->name, "violates policy.podSecurity \"%s\": %.*s",
-        level == POD_SECURITY_RESTRICTED ? "restricted" : "baseline", STR_F(violations));
+    if (is_debugging(c, level))
+        hint = arena_printf(c->arena, "; kubectl debug --profile=%s adds a container that complies",
+                            name);
+    return err_forbidden(c->err, STR_NULL, STR("pods"), c->name,
+                         "violates policy.podSecurity \"%s\": %.*s%.*s", name, STR_F(violations),
+                         STR_F(hint));
 }
 
 int translate_check_pod(struct arena *a, const struct translate_tenant *t, struct str ns,

@@ -532,6 +532,8 @@ def test_the_role_is_enough_for_the_main_job(release, host, fence):
     k("wait", "--for=condition=Ready", "pod/train", "--timeout=180s")
     k("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=180s")
     eventually(lambda: "Scheduled" in k("get", "events"), 30, "the scheduler's event")
+    refusal = k.fails("debug", "train", "--profile=general", "--image=busybox:1", "--container=no", "--", "true")
+    assert "SYS_PTRACE" in refusal and "kubectl debug --profile=baseline adds a container that complies" in refusal
     k("debug", "train", "--profile=baseline", "--image=busybox:1", "--container=look", "--", "true")
     eventually(lambda: any(c["name"] == "look" for p in r.vc.host_pods()
                            for c in p["spec"].get("ephemeralContainers", [])), 30, "the debug container")

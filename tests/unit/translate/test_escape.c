@@ -138,7 +138,8 @@ static void refused(void **state)
          "volumeMounts.mountPropagation to \"Bidirectional\")"},
         {"ephemeralContainers: [{name: debug, securityContext: {privileged: true}}], " C "}]",
          "violates policy.podSecurity \"baseline\": privileged (container \"debug\" must not set "
-         "securityContext.privileged=true)"},
+         "securityContext.privileged=true); kubectl debug --profile=baseline adds a container that "
+         "complies"},
         {"volumes: [{name: vol, nfs: {server: s, path: /}}], " C "}]",
          "volume \"vol\": type nfs needs policy.podSecurity privileged"},
         {"volumes: [{name: vol, csi: {driver: d}}], " C "}]",
