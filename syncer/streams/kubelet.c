@@ -47,7 +47,6 @@ static const struct {
 } REFUSED[] = {
     {"/configz", "the configuration of a node belongs to the host cluster"},
     {"/logs", "the logs of a node belong to the host cluster"},
-    {"/containerLogs", "logs are read by pods/log"},
     {"/exec", "commands are run by pods/exec"},
     {"/run", "commands are run by pods/exec"},
     {"/attach", "containers are attached to by pods/attach"},

@@ -18,7 +18,7 @@ ON = {"sync": {"kubelets": "own"}}
 SERVED = ["stats/summary", "pods", "pods/", "runningpods/", "runningpods", "metrics", "metrics/resource", "metrics/cadvisor",
           "metrics/probes", "healthz"]
 REFUSED = {"configz": "the configuration of a node", "logs/": "the logs of a node", "logs/syslog": "the logs of a node",
-           "containerLogs/default/web/main": "pods/log", "exec/default/web/main?command=id": "pods/exec",
+           "exec/default/web/main?command=id": "pods/exec",
            "run/default/web/main?cmd=id": "pods/exec", "attach/x": "pods/attach", "portForward/x": "pods/portforward",
            "debug/pprof/": "only its statistics", "": "only its statistics", "stats/summary/x": "only its statistics",
            "checkpoint/default/web/main": "only its statistics", "metrics/../configz": "dot segments", "podsx": "only its",
@@ -90,6 +90,28 @@ def test_only_own_pods_are_shown(teams, kubelet):
         f'prober_probe_total{{namespace="default",pod="web",pod_uid="{own["metadata"]["uid"]}",result="successful"}} 2\n'
     assert read(alpha, "metrics")[1] == "" and read(alpha, "healthz")[1] == "ok"
     assert len(json.loads(read(beta, "stats/summary")[1])["pods"]) == 2
+
+
+def test_the_log_of_a_container(teams, kubelet):
+    """/containerLogs of a node is the log of a pod of the tenant's on that node, and of nothing else."""
+    alpha, beta = teams
+    mine, theirs = host_pod(alpha, "web")["metadata"]["name"], host_pod(beta, "secret-of-beta")["metadata"]["name"]
+    kubelet.answers[f"/containerLogs/{alpha.namespace}/{mine}/main"] = 200, "text/plain", b"a line\n"
+    kubelet.requests.clear()
+    code, _, data = alpha.api.raw("GET", path(alpha, "containerLogs/default/web/main"), query={"tailLines": "1", "container": "x", "x": "y"})
+    assert (code, data) == (200, b"a line\n")
+    assert kubelet.requests == [f"GET /containerLogs/{alpha.namespace}/{mine}/main?tailLines=1"]
+    node = alpha.api.get("/api/v1/namespaces/default/pods/web")["spec"]["nodeName"]
+    other = next(n["metadata"]["name"] for n in alpha.api.get("/api/v1/nodes")["items"] if n["metadata"]["name"] != node)
+    refused = {"containerLogs/default/secret-of-beta/main": 404, f"containerLogs/{beta.namespace}/{theirs}/main": 404,
+               f"containerLogs/{alpha.namespace}/{mine}/main": 404, f"containerLogs/{alpha.namespace}/of-the-admin/main": 404,
+               "containerLogs/default/web/none": 400, "containerLogs/default/web": 404, "containerLogs/default/web/main/x": 403,
+               "containerLogs/default%2fweb/main/x": 404, "containerLogs": 403, "containerLogs/default/web/main?tailLines=x": 400}
+    for rest, wanted in refused.items():
+        assert alpha.api.raw("GET", path(alpha, rest))[0] == wanted, rest
+    assert alpha.api.raw("GET", path(alpha, "containerLogs/default/web/main", other))[0] == 404
+    assert alpha.api.raw("DELETE", path(alpha, "containerLogs/default/web/main"))[0] in (403, 405)
+    assert len(kubelet.requests) == 1
 
 
 def test_what_is_refused(teams, kubelet):

@@ -147,6 +147,42 @@ static void test_nodes(void **state)
     close_one(&w);
 }
 
+static void test_container_log(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "default",
+                                      "default/web",
+                                      "default/web/",
+                                      "default//a",
+                                      "default/web/a/",
+                                      "default/web/a/b",
+                                      "default/we%2fb/a",
+                                      "/default/web/a"};
+    struct world_of_one w;
+
+    (void)state;
+    open_one(&w, "nodes", "proxy", "n1");
+    w.call.ns = STR("");
+    w.request.path = STR("/api/v1/nodes/n1/proxy/containerLogs/default/web/a");
+    w.request.query = STR("tailLines=3&container=b");
+    assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
+    assert_true(proxy_is_container_log(&w.r));
+    assert_int_equal(proxy_read_container_log(&w.r, &w.err), 0);
+    assert_int_equal(w.r.kind, PROXY_LOG);
+    assert_str(w.r.ns, "default");
+    assert_str(w.r.name, "web");
+    assert_str(w.r.container, "a");
+    close_one(&w);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        open_one(&w, "nodes", "proxy", "n1");
+        w.call.ns = STR("");
+        w.request.path = arena_printf(w.arena, "/api/v1/nodes/n1/proxy/containerLogs/%s", bad[i]);
+        if (!proxy_read_target(&w.call, &w.r, &w.err) && !proxy_read_container_log(&w.r, &w.err))
+            fail_msg("%s went through", bad[i]);
+        close_one(&w);
+    }
+}
+
 /* ---- options ---- */
 
 #define TWO                                                                                        \
@@ -326,10 +362,11 @@ static void test_answer_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_nodes),        cmocka_unit_test(test_log_options),
-        cmocka_unit_test(test_log_refusals), cmocka_unit_test(test_stream_options),
-        cmocka_unit_test(test_headers),      cmocka_unit_test(test_answer_headers),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_nodes),          cmocka_unit_test(test_container_log),
+        cmocka_unit_test(test_log_options),    cmocka_unit_test(test_log_refusals),
+        cmocka_unit_test(test_stream_options), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_answer_headers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,11 @@ static inline bool proxy_is_http(enum proxy_kind kind)
 /* target.c: the object in the URL. Fills kind, ns, name, scheme, port and path. */
 int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err) MUST_CHECK;
 
+/* Of a node: its kubelet's /containerLogs/NAMESPACE/POD/CONTAINER. */
+bool proxy_is_container_log(const struct proxy_request *r);
+/* Makes it a PROXY_LOG: fills kind, ns, name and container. */
+int proxy_read_container_log(struct proxy_request *r, struct err *err) MUST_CHECK;
+
 /* options.c: the query's options, validated and re-encoded for forwarding. Needs r->object. */
 int proxy_read_options(struct call *c, struct proxy_request *r, struct err *err) MUST_CHECK;
 

@@ -192,7 +192,7 @@ static int read_container(struct options *o, struct err *err)
 {
     struct proxy_request *r = o->request;
     const cJSON *containers = json_path(r->object, "spec.containers");
-    struct str wanted = option(o, "container");
+    struct str wanted = r->container.n ? r->container : option(o, "container");
 
     if (wanted.n && !has_container(r->object, wanted))
         return err_set(err, &ERR_BAD_REQUEST, "container %.*s is not valid for pod %.*s",

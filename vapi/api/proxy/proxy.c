@@ -201,14 +201,32 @@ static int authorize_stream(struct call *c, const struct proxy_request *r, struc
     return auth_forbidden(err, c->arena, &c->user, &what, reason);
 }
 
-static int find_object(struct call *c, struct proxy_request *r, struct err *err)
+static int find_object(struct call *c, const struct resource *resource, struct proxy_request *r,
+                       struct err *err)
 {
-    const struct store_object *o =
-        store_get(vapi_store(c->api), c->resource->storage, r->ns, r->name);
+    const struct store_object *o = store_get(vapi_store(c->api), resource->storage, r->ns, r->name);
 
     if (!o)
-        return err_not_found(err, c->resource->group, c->resource->plural, r->name);
+        return err_not_found(err, resource->group, resource->plural, r->name);
     r->object = vapi_tree(c->arena, o);
+    return 0;
+}
+
+static int find_target(struct call *c, struct proxy_request *r, struct err *err)
+{
+    const struct registry *g = vapi_registry(c->api);
+    struct str node = r->name;
+
+    if (find_object(c, c->resource, r, err))
+        return -1;
+    if (r->kind != PROXY_NODE || !proxy_is_container_log(r))
+        return 0;
+    /* What a kubelet calls /containerLogs is the log of a pod of that node. */
+    if (proxy_read_container_log(r, err) ||
+        find_object(c, registry_find(g, STR(""), STR("v1"), STR("pods")), r, err))
+        return -1;
+    if (!str_eq(json_str_at(r->object, "spec.nodeName"), node))
+        return err_not_found(err, STR(""), STR("pods"), r->name);
     return 0;
 }
 
@@ -225,7 +243,7 @@ static int prepare(struct proxy *p, struct err *err)
     if (!vapi_get_hooks(c->api)->connect)
         return err_set(err, &ERR_NOT_IMPLEMENTED, "%s of %.*s is not served here", c->sub->name,
                        STR_F(c->resource->group_resource));
-    if (find_object(c, r, err) || proxy_read_options(c, r, err))
+    if (find_target(c, r, err) || proxy_read_options(c, r, err))
         return -1;
     proxy_read_headers(c, r);
 

@@ -135,3 +135,34 @@ int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
         r->query = c->request->query;
     return read_path(c, r, err);
 }
+
+/* --- a kubelet's logs of containers --- */
+
+#define CONTAINER_LOGS STR("/containerLogs/")
+
+bool proxy_is_container_log(const struct proxy_request *r)
+{
+    return str_has_prefix(r->path, CONTAINER_LOGS);
+}
+
+/* Source: k8s.io/kubernetes pkg/kubelet/server/server.go getContainerLogs(). */
+int proxy_read_container_log(struct proxy_request *r, struct err *err)
+{
+    struct str rest = str_from(r->path, CONTAINER_LOGS.n), parts[3];
+
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        if (!url_decode(r->arena, str_cut(&rest, '/'), false, &parts[i]) || !parts[i].n ||
+            str_find(parts[i], '/') < parts[i].n)
+            return err_not_found(err, STR(""), STR("nodes"), r->name);
+    }
+    if (rest.p || !str_eqc(str_c(r->method), "GET") || r->port.n || r->scheme.n)
+        return err_forbidden(err, STR(""), STR("nodes"), r->name,
+                             "containerLogs of its kubelet: only a GET of one container's log is "
+                             "served");
+    r->kind = PROXY_LOG;
+    r->ns = parts[0];
+    r->name = parts[1];
+    r->container = parts[2];
+    r->path = STR_NULL;
+    return 0;
+}
