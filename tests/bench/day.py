@@ -7,6 +7,7 @@ tests of ours on a real host: a team that lets kubectl explain, is scraped, make
 pods. Each step is followed by what private memory is then and RESTED seconds later, beside a tenant that was never used.
 Nothing is asserted: figures are for people.
 """
+import argparse
 import os
 import sys
 import tempfile
@@ -97,20 +98,23 @@ def private(pid):
     return memory_mb(pid)["private"]
 
 
-def steps_of(team, pid, rest):
-    """[(step, private MB at its end, `rest` seconds later)] of a day."""
+def steps_of(team, pid, rest, once=False):
+    """[(step, private MB at its end, `rest` seconds later)] of a day. once: there is one rest, when the day is over."""
     rows = []
 
     def after(step):
         at_end = private(pid)
-        time.sleep(rest)
+        time.sleep(0 if once else rest)
         rows.append((step, at_end, private(pid)))
 
     team.day(after)
+    if once:
+        time.sleep(rest)
+        rows.append(("all of it", rows[-1][1], private(pid)))
     return rows
 
 
-def on_a_real_host(directory, rest):
+def on_a_real_host(directory, rest, scale):
     host = HostCluster(os.path.join(directory, "host")).start()
     clusters = []
     try:
@@ -122,7 +126,7 @@ def on_a_real_host(directory, rest):
         never, day = clusters
         time.sleep(rest)
         rows = [("start", private(day.pid), private(day.pid))]
-        rows += steps_of(Team(day.kubeconfig, day.kubectl), day.pid, rest)
+        rows += steps_of(Team(day.kubeconfig, day.kubectl, scale), day.pid, rest)
         rows.append(("never used", private(never.pid), private(never.pid)))
         return rows
     finally:
@@ -131,17 +135,18 @@ def on_a_real_host(directory, rest):
         host.stop()
 
 
-def after_the_demo(directory, rest):
+def after_the_demo(directory, rest, once, scale):
     """The team `research` of tests/demo: its process has the demo's work behind it, and then the day."""
     demo = Demo(os.path.join(directory, "demo"))
     demo.run()
     try:
         with open(os.path.join(demo.dir, "research.pid"), encoding="ascii") as f:
             pid = int(f.read())
-        time.sleep(rest)
+        time.sleep(0 if once else rest)
         rows = [("demo", private(pid), private(pid))]
         kubeconfig = demo.kubeconfig("research")
-        return rows + steps_of(Team(kubeconfig, Kubectl(demo.kubectl_path, kubeconfig, demo.dir)), pid, rest)
+        team = Team(kubeconfig, Kubectl(demo.kubectl_path, kubeconfig, demo.dir), scale)
+        return rows + steps_of(team, pid, rest, once)
     finally:
         demo.run("stop")
 
@@ -153,10 +158,17 @@ def show(title, rows):
 
 
 def main():
-    rest = int(sys.argv[1]) if len(sys.argv) > 1 else RESTED
+    parser = argparse.ArgumentParser(description="Private memory of a process during a day's work, and at rest.")
+    parser.add_argument("rest", type=int, nargs="?", default=RESTED, help="seconds after each step")
+    parser.add_argument("--demo", action="store_true", help="only after the demo, with one rest, at the end of the day")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the day's work")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sublet-day-") as directory:
-        show("a day on a real host", on_a_real_host(directory, rest))
-        show("a day after the demo", after_the_demo(directory, rest))
+        if options.demo:
+            show("a day after the demo", after_the_demo(directory, options.rest, True, options.scale)[-1:])
+            return
+        show("a day on a real host", on_a_real_host(directory, options.rest, options.scale))
+        show("a day after the demo", after_the_demo(directory, options.rest, False, options.scale))
 
 
 if __name__ == "__main__":

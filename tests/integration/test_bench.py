@@ -12,10 +12,11 @@ import pytest
 from testenv.binaries import TREE
 
 PROGRAMS = {
-    "bench": (["tests/bench", "--rounds", "1", "--scale", "0.01"],
+    "bench": (["tests/bench", "--rounds", "2", "--scale", "0.01"],
               ("create/s", "pods to Running", "after a day's work", "CPU idle")),
     "density": (["tests/bench/density.py", "3", "--seconds", "1", "--scale", "0.01"],
                 ("a pod in the last to Running", "private memory of a used one", "CPU while idle")),
+    "day": (["tests/bench/day.py", "1", "--demo", "--scale", "0.01"], ("a day after the demo", "all of it")),
     "stored": (["tests/bench/stored.py", "200", "1"], ("1 KB as stored", "1 KB of data")),
 }
 
