@@ -12,6 +12,7 @@
 #include "core/dry_run.h"
 #include "core/life.h"
 #include <sublet/hash.h>
+#include <sublet/store_quarantine.h>
 #include "objects/objects.h"
 #include <assert.h>
 #include <stdio.h>
@@ -352,14 +353,24 @@ static void on_predecessor_deleted(void *ctx, const struct host_answer *a, const
         post(w);
 }
 
-/* Of a deleted Service of this name, according to the record. */
-static bool is_predecessor(struct admit *w, struct str uid)
+/* Was it made for a Service of this name, according to the record? */
+static bool is_on_record(struct admit *w, struct str uid)
 {
     struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
-    const struct resource *r = syncer_resource(w->syncer, "", "services");
-    const struct store_object *o = store_latest(w->syncer->store, r->storage, w->ns, w->name);
 
-    return sync_mapping_knows(&m, uid) && !(o && str_eq(o->uid, uid));
+    return sync_mapping_knows(&m, uid);
+}
+
+/* ... and is that one deleted? Another of its name is there, or it is no effect of damage that none
+ * is. */
+static bool is_predecessor(struct admit *w, const cJSON *host, struct str uid)
+{
+    struct store *store = w->syncer->store;
+    unsigned storage = syncer_resource(w->syncer, "", "services")->storage;
+    const struct store_object *o = store_latest(store, storage, w->ns, w->name);
+
+    return is_on_record(w, uid) && sync_life_owns(w->syncer, host) &&
+           (o ? !str_eq(o->uid, uid) : store_is_absent(store, storage, w->ns, w->name));
 }
 
 static void replace(struct admit *w, const cJSON *host)
@@ -398,11 +409,16 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
     } else if (!translate_owner(&w->syncer->tenant, host, &ns, &name, &uid)) {
         err_set(&w->err, &ERR_CONFLICT, "the name is taken on the host cluster");
         answer(w);
-    } else if (is_predecessor(w, uid)) {
+    } else if (is_predecessor(w, host, uid)) {
         replace(w, host);
     } else if (str_eqc(uid, w->uid) ||
                sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
         patch(w, host, a); /* adopts one from quarantine */
+    } else if (is_on_record(w, uid)) {
+        err_set(&w->err, &ERR_UNAVAILABLE,
+                "the host cluster has a Service of this name, and nothing proves that it was "
+                "deleted here");
+        answer(w);
     } else {
         err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being created");
         answer(w);

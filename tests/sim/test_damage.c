@@ -126,6 +126,92 @@ static void test_nothing_is_removed(void **state)
     }
 }
 
+/* --- other kinds --- */
+
+/* How a row is lost: its content; the row, so that only the hash of its name is left; and so that
+ * nothing says which object it was. */
+static const char *const WAYS[] = {
+    "UPDATE version SET bytes = '{}' WHERE %s",
+    "DELETE FROM version WHERE %s",
+    "DELETE FROM trail WHERE revision IN (SELECT revision FROM version WHERE %s);"
+    "UPDATE version SET name = 'q' WHERE %s",
+};
+enum { UNATTRIBUTED = 2 };
+
+static void lose(struct sim *s, size_t way, const char *resource, const char *name)
+{
+    const char *row = arena_printf(s->arena,
+                                   "name = '%s' AND resource = (SELECT id FROM resource "
+                                   "WHERE name = '%s')",
+                                   name, resource)
+                          .p;
+    struct buf sql = BUF_INIT(0);
+
+    for (const char *p = WAYS[way]; *p; p++) {
+        if (*p == '%')
+            buf_addc(&sql, row);
+        else if (p == WAYS[way] || p[-1] != '%')
+            buf_char(&sql, *p);
+    }
+    buf_char(&sql, '\0');
+    damage(s, sql.p);
+    buf_fini(&sql);
+}
+
+#define SERVICE "{'metadata':{'name':'a'},'spec':{'ports':[{'port':80}]}}"
+
+static cJSON *host_service(struct sim *s)
+{
+    return json_first(fake_host_list(s->host, s->arena, "services"));
+}
+
+static bool service_is_off_the_host(struct sim *s)
+{
+    return fake_host_count(s->host, "services") == 0;
+}
+
+static bool is_compared(struct sim *s)
+{
+    return s->syncer->compared && has_account(s);
+}
+
+/* The tenant may create it again, as a client does that finds it missing. */
+static void test_a_lost_service_keeps_its_address(void **state)
+{
+    (void)state;
+    for (size_t way = 0; way < COUNT(WAYS); way++) {
+        struct sim *s = sim_new(200 + way, NULL);
+        struct str address, uid;
+
+        sim_until(s, has_account, "the service account");
+        sim_create(s, "services", "default", SERVICE);
+        sim_writes_done(s);
+        address = json_str_at(host_service(s), "spec.clusterIP");
+        uid = json_str_at(host_service(s), "metadata.uid");
+        assert_true(address.n > 0);
+        lose(s, way, "services", "a");
+        sim_until(s, is_compared, "the start");
+        for (int i = 0; i < 8; i++) {
+            s->refusal[0] = '\0';
+            sim_create(s, "services", "default", SERVICE);
+            sim_writes_done(s);
+            sim_run_ms(s, 50);
+            if (!s->refusal[0])
+                fail_msg("%s: it was created again", WAYS[way]);
+            assert_int_equal(fake_host_asked(s->host, "DELETE", "services", false), 0);
+            assert_true(str_eq(json_str_at(host_service(s), "metadata.uid"), uid));
+            assert_true(str_eq(json_str_at(host_service(s), "spec.clusterIP"), address));
+        }
+        if (way != UNATTRIBUTED) {
+            assert_non_null(strstr(s->refusal, "already exists"));
+            sim_delete(s, "services", "default", "a", -1);
+            sim_writes_done(s);
+            sim_until(s, service_is_off_the_host, "the end of the host Service");
+        }
+        sim_free(s);
+    }
+}
+
 /* What is lost ends when the tenant deletes it, and then its host pod goes. */
 static void test_the_tenant_deletes_it(void **state)
 {
@@ -153,6 +239,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_removed),
         cmocka_unit_test(test_the_tenant_deletes_it),
+        cmocka_unit_test(test_a_lost_service_keeps_its_address),
     };
 
     if (argc > 1)

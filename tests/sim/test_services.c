@@ -239,6 +239,49 @@ static void test_successor_gets_its_own(void **state)
     sim_free(s);
 }
 
+static unsigned host_requests(struct sim *s)
+{
+    static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE"};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < COUNT(methods); i++)
+        n += fake_host_asked(s->host, methods[i], "services", false);
+    return n;
+}
+
+static struct str record_of(struct sim *s, const char *key)
+{
+    struct str value = STR("");
+
+    store_record_get(s->store, RECORD_MAPPING, str_c(key), &value);
+    return arena_str(s->arena, value);
+}
+
+static void test_duplicate_changes_nothing(void **state)
+{
+    struct sim *s = sim_new(9, NULL);
+    struct str record;
+    unsigned requests;
+
+    (void)state;
+    create(s, "a", PORTS);
+    write_done(s);
+    sim_run_ms(s, 200);
+    record = record_of(s, "services/default/a");
+    assert_true(str_contains(record, host_address(s, "a")));
+    requests = host_requests(s);
+    for (int i = 0; i < 3; i++) {
+        create(s, "a", PORTS);
+        write_done(s);
+        assert_true(refused(s, "services \"a\" already exists"));
+        assert_true(str_eq(record_of(s, "services/default/a"), record));
+    }
+    sim_run_ms(s, 200);
+    assert_int_equal(host_requests(s), requests);
+    assert_true(str_eq(record_of(s, "services/default/a"), record));
+    sim_free(s);
+}
+
 static void test_records_of_before_are_read(void **state)
 {
     struct sim *s = sim_new(6, NULL);
@@ -346,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_given_address_comes_back),
         cmocka_unit_test(test_address_without_a_record_is_not_sent),
         cmocka_unit_test(test_successor_gets_its_own),
+        cmocka_unit_test(test_duplicate_changes_nothing),
         cmocka_unit_test(test_records_of_before_are_read),
         cmocka_unit_test(test_services_are_bounded_exactly),
         cmocka_unit_test(test_room_comes_back),

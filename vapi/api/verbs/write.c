@@ -637,6 +637,23 @@ void vapi_admit_warn(void *done_ctx, struct str text)
     call_warn(w->call, text);
 }
 
+static bool base_moved(const struct write *w)
+{
+    const struct call *c = w->call;
+    const struct store_object *now =
+        store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+
+    return now != w->base && !(now && w->base && now->revision == w->base->revision);
+}
+
+/* By another object, readable or not. */
+static bool name_is_taken(const struct write *w)
+{
+    return w->creating && (base_moved(w) || quarantine_of(w->call));
+}
+
+/* COMMIT refuses a name that is taken. The hook is not called then: it would record the refused
+ * object in the other one's place, and take the other one's host object for a predecessor. */
 static enum outcome step_admit(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -648,7 +665,8 @@ static enum outcome step_admit(struct write *w, struct err *err)
         c->admitted(c->done_ctx, w->object);
     if (admit_shape(c, w->object, w->old, err))
         return FAILED;
-    if (!h->admit || !h->wants_admit || !h->wants_admit(h->ctx, c->resource, w->object, w->old))
+    if (name_is_taken(w) || !h->admit || !h->wants_admit ||
+        !h->wants_admit(h->ctx, c->resource, w->object, w->old))
         return GO_ON;
     w->admitted = true;
     h->admit(h->ctx, c->arena, c->resource, w->object, w->old, c->options.dry_run, on_admitted, w);
@@ -664,15 +682,6 @@ static enum outcome step_confirm(struct write *w, struct err *err)
 }
 
 /* ---- COMMIT ---- */
-
-static bool base_moved(const struct write *w)
-{
-    const struct call *c = w->call;
-    const struct store_object *now =
-        store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
-
-    return now != w->base && !(now && w->base && now->revision == w->base->revision);
-}
 
 static enum outcome refuse_existing(struct write *w, struct err *err)
 {
@@ -753,7 +762,7 @@ static enum outcome step_commit(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    if (base_moved(w) || (w->creating && quarantine_of(c))) {
+    if (base_moved(w) || name_is_taken(w)) {
         if (w->creating && c->verb == CALL_CREATE)
             return refuse_existing(w, err);
         undo_admission(w);
