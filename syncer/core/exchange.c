@@ -513,7 +513,8 @@ static void take_over(struct sync_run *run)
 
     sync_take_mapping(run);
     reconcile_event(run->reconcile, run->virtual_, "Normal", "Adopted",
-                    "the host cluster has it from before the restore; it is taken over");
+                    "the host cluster has it from before the restore, or from before damage to "
+                    "the store; it is taken over");
     json_set_str(a, notes, ANNOTATION_UID, run->uid);
     json_set_str(a, notes, ANNOTATION_EPOCH, run->syncer->tenant.epoch);
     sync_patch(run, patch, "application/merge-patch+json", "");
@@ -528,21 +529,29 @@ static void refuse_quarantined(struct sync_run *run)
     err_set(&err, &ERR_CONFLICT, "%s \"%s\" exists on the host and is in quarantine",
             run->syncer->kinds[run->id].plural, run->host_name);
     reconcile_event(run->reconcile, run->virtual_, "Warning", "Quarantined",
-                    "the host cluster has another object of this name, which is newer than the "
-                    "backup this virtual cluster was restored from and differs from this one; it "
-                    "is kept until the host's admin removes it");
+                    "the host cluster has another object of this name, which differs from this "
+                    "one: it is newer than the backup this virtual cluster was restored from, or "
+                    "the damaged store lost it; it is kept until the host's admin removes it");
     reconcile_fail(run->reconcile, &err);
 }
 
-/* The host object was made for another virtual uid of this name: deleted when that uid is on
- * record, else it comes from a life that this store does not know. */
+/* A uid on record is one that was deleted, since another object has its name; not where the store
+ * may have lost the object itself, so that its name was free for another. */
+static bool is_of_a_predecessor(const struct sync_run *run)
+{
+    return sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) &&
+           !store_is_damaged(run->syncer->store);
+}
+
+/* The host object was made for another virtual uid of this name: of a predecessor, of a life that
+ * this store does not know, or of an object that the store lost without a trace. */
 static void settle_other(struct sync_run *run)
 {
     bool (*fits)(struct sync_run *run) = run->syncer->kinds[run->id].handlers->fits_host;
 
     if (object_is_terminating(run->host))
         return;
-    if (sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid))
+    if (is_of_a_predecessor(run))
         sync_delete(run, -1);
     else if (!fits || fits(run))
         take_over(run);

@@ -5,7 +5,7 @@
  * kill. Must never leave a request without an answer.
  *
  *   BEGIN --record durable--> POST --created--> copy what was allocated --> done
- *                              | exists: GET -- ours: PATCH ---------------^
+ *                              | exists: GET -- ours, or adopted: PATCH ---^
  *                              |             '- a predecessor: DELETE, POST again (once)
  *   changes begin with GET                   '- not ours: refused */
 
@@ -353,24 +353,25 @@ static void on_predecessor_deleted(void *ctx, const struct host_answer *a, const
         post(w);
 }
 
-/* Was it made for a Service of this name, according to the record? */
-static bool is_on_record(struct admit *w, struct str uid)
-{
-    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
-
-    return sync_mapping_knows(&m, uid);
-}
-
-/* ... and is that one deleted? Another of its name is there, or it is no effect of damage that none
- * is. */
+/* Of a deleted Service of this name, according to the record: another of its name is there, or it
+ * is no effect of damage that none is. */
 static bool is_predecessor(struct admit *w, const cJSON *host, struct str uid)
 {
+    struct mapping m = sync_mapping_get(w->syncer, w->arena, SYNC_SERVICES, w->ns, w->name);
     struct store *store = w->syncer->store;
     unsigned storage = syncer_resource(w->syncer, "", "services")->storage;
     const struct store_object *o = store_latest(store, storage, w->ns, w->name);
 
-    return is_on_record(w, uid) && sync_life_owns(w->syncer, host) &&
+    return sync_mapping_knows(&m, uid) && sync_life_owns(w->syncer, host) &&
            (o ? !str_eq(o->uid, uid) : store_is_absent(store, storage, w->ns, w->name));
+}
+
+/* This very Service's; in quarantine; or of one that the store may have lost without a trace. */
+static bool may_adopt(struct admit *w, const cJSON *host, struct str uid)
+{
+    return str_eqc(uid, w->uid) ||
+           sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name)) ||
+           (store_is_damaged(w->syncer->store) && sync_life_owns(w->syncer, host));
 }
 
 static void replace(struct admit *w, const cJSON *host)
@@ -411,14 +412,8 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
         answer(w);
     } else if (is_predecessor(w, host, uid)) {
         replace(w, host);
-    } else if (str_eqc(uid, w->uid) ||
-               sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name))) {
-        patch(w, host, a); /* adopts one from quarantine */
-    } else if (is_on_record(w, uid)) {
-        err_set(&w->err, &ERR_UNAVAILABLE,
-                "the host cluster has a Service of this name, and nothing proves that it was "
-                "deleted here");
-        answer(w);
+    } else if (may_adopt(w, host, uid)) {
+        patch(w, host, a);
     } else {
         err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being created");
         answer(w);
