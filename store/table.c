@@ -321,6 +321,23 @@ void store_scan_quarantined(struct store *s, unsigned resource, struct str ns, s
     }
 }
 
+bool store_is_whole(const struct store *s, unsigned resource, struct str ns)
+{
+    struct table *t = table_get(s, resource);
+    struct object_entry *e;
+
+    if (store_is_damaged(s) || s->damage.n_lost)
+        return false;
+    if (!s->quarantined)
+        return true;
+    RB_FOREACH(e, object_tree, &t->objects)
+    {
+        if (e->quarantined && (!ns.p || str_eq(ns, table_entry_key(e)->ns)))
+            return false;
+    }
+    return true;
+}
+
 size_t store_count(const struct store *s, unsigned resource)
 {
     assert(s->magic == STORE_MAGIC);

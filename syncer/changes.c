@@ -151,13 +151,14 @@ static void storage_class_changed(struct syncer *s, enum sync_id id, const struc
     sync_classes_look(s);
 }
 
-static void pod_refs(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *pod,
+static bool pod_refs(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *pod,
                      translate_ref_cb each, void *ctx)
 {
     (void)s;
     (void)a;
     (void)id;
     translate_pod_refs(pod, each, ctx);
+    return true;
 }
 
 /* --- both sides compared --- */

@@ -57,6 +57,8 @@ struct vapi_hooks {
     bool (*wants_admit)(void *ctx, const struct resource *r, const cJSON *object, const cJSON *old);
     /* The write for which admit() reserved something will not be stored. */
     void (*admit_undo)(void *ctx, const struct resource *r, const cJSON *object);
+    /* A stored object that could not be read was deleted: nothing of it is hidden any more. */
+    void (*quarantine_over)(void *ctx);
     /* Logs, exec, attach, port-forward and proxies (proxy.h): authorized, checked, of an existing
      * pod or service, with `kubelets` of a node. Answers now or later. NULL: 501. */
     void (*connect)(void *ctx, struct proxy *p);

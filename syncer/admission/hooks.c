@@ -243,6 +243,11 @@ static void admit_undo(void *ctx, const struct resource *r, const cJSON *object)
         sync_service_admit_undo(ctx, object);
 }
 
+static void quarantine_over(void *ctx)
+{
+    syncer_quarantine_over(ctx);
+}
+
 static void connect_host(void *ctx, struct proxy *p)
 {
     sync_streams_connect(ctx, p);
@@ -273,6 +278,7 @@ void sync_hooks_register(struct syncer *s)
                                .admit = admit,
                                .wants_admit = wants_admit,
                                .admit_undo = admit_undo,
+                               .quarantine_over = quarantine_over,
                                .connect = connect_host,
                                .openapi = fetch_openapi};
 

@@ -277,6 +277,23 @@ void syncer_rescan_kinds(struct syncer *s)
         syncer_rescan(s, (enum sync_id)id);
 }
 
+static void on_quarantine_over(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    s->shown_due = false;
+    if (!s->closing)
+        syncer_rescan_kinds(s);
+}
+
+void syncer_quarantine_over(struct syncer *s)
+{
+    if (s->shown_due)
+        return;
+    s->shown_due = true;
+    syncer_defer(s, on_quarantine_over, s);
+}
+
 /* --- watches --- */
 
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id)

@@ -75,6 +75,7 @@ struct syncer {
     bool writes_held;          /* until the host answers who holds the Lease, or DECIDE_MS */
     struct departed *departed; /* removals on the host whose record is not committed yet */
     bool rescan_due;           /* a transaction failed: all keys are reconciled again */
+    bool shown_due;            /* a quarantine ended: the same */
     bool probing_class;        /* a dry run for the default StorageClass is in flight */
     char *host_class;          /* owns tenant.host_class */
     int64_t life;              /* see life.c */
@@ -107,6 +108,8 @@ void syncer_rescan_kinds(struct syncer *s);            /* ... of all kinds */
 /* Are these kinds' caches synced, and may this process change the host? Opens watches that are
  * missing. After false the key is added again as soon as that changes. */
 bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enum sync_id third);
+/* A stored object is hidden no more: what runs left alone because of it is due. */
+void syncer_quarantine_over(struct syncer *s);
 struct reflector *syncer_watch(struct syncer *s, enum sync_id id); /* opens it on first use */
 const struct resource *syncer_resource(const struct syncer *s, const char *group,
                                        const char *plural);

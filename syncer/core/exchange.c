@@ -491,6 +491,8 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s)
 {
     if (!run->mapping.exists)
         return true; /* nothing proves that a host object of this name is ours to delete */
+    if (reconcile_spares(run->reconcile))
+        return false;
     if (run->host && sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid)) {
         if (!object_is_terminating(run->host))
             sync_delete(run, grace_s);

@@ -40,8 +40,9 @@ struct sync_handlers {
     /* Does the host object, which carries another virtual uid, match the translation of this
      * virtual object? NULL: always. */
     bool (*fits_host)(struct sync_run *run);
-    /* ConfigMaps, Secrets and claims that must be on the host for this virtual object; or NULL. */
-    void (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+    /* ConfigMaps, Secrets and claims that must be on the host for this virtual object; or NULL.
+     * False: there may be more, since an object that decides it is hidden. */
+    bool (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                  translate_ref_cb each, void *ctx);
     /* Both, where objects have mapping records: must the host have this virtual object, and the patch
      * that the syncer would send to the host object; NULL: none. */

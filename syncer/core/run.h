@@ -62,8 +62,9 @@ void sync_fought(struct sync_run *run);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */
 bool sync_create_may_come(struct sync_run *run);
-/* The virtual object is deleted: deletes the host object that the record proves ours, then the
- * record. True: both are gone. */
+/* The virtual object is deleted, or need not be on the host: deletes the host object that the record
+ * proves ours, then the record. True: both are gone. False as well when the run must delete nothing
+ * (reconcile_spare()): the end of the quarantine adds the key again. */
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* Handles a host object that is not this virtual object's. True: it did, and the run is over. */
 bool sync_settle_owner(struct sync_run *run);

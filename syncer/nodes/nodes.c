@@ -11,6 +11,7 @@
 #include <sublet/hash.h>
 #include <sublet/notice.h>
 #include <sublet/object.h>
+#include <sublet/store_quarantine.h>
 
 /* Changes of host nodes within this time cause one check of the pools. */
 #define SETTLE_MS 500
@@ -166,13 +167,14 @@ static bool on_pod(void *ctx, const struct store_object *o)
     return !m->found;
 }
 
-/* Is it the nodeName of a virtual pod, such as a finished one? */
+/* Is it the nodeName of a virtual pod, such as a finished one, or of one that is hidden? */
 static bool is_mentioned(struct syncer *s, struct str node)
 {
     struct mention m = {.node = node};
     const struct resource *pods = syncer_resource(s, "", "pods");
 
-    return store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &m, NULL) ||
+    return !store_is_whole(s->store, pods->storage, STR_NULL) ||
+           store_scan(s->store, pods->storage, STR_NULL, STR_NULL, STR_NULL, 0, on_pod, &m, NULL) ||
            m.found;
 }
 

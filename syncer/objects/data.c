@@ -2,7 +2,8 @@
 /* ConfigMaps and Secrets: copies of those that pods refer to. The host is watched by metadata only;
  * an annotation carries the digest of what was written, so that their data is not kept in memory.
  * An object of another revision than the one that we wrote or compared is read and compared once.
- * Must never copy one that no pod refers to, nor a service account token. */
+ * Must never copy one that no pod refers to, nor a service account token, nor remove the copy
+ * of one that a hidden object may refer to. */
 
 #include "objects/objects.h"
 #include <sublet/encode.h>
@@ -139,6 +140,8 @@ static void reconcile(struct reconcile *r, enum sync_id id)
         return;
     if (!needed) {
         /* Unreferenced, treated as deleted: the record proves the copy ours. */
+        if (run.virtual_ && !sync_refs_are_whole(run.syncer->refs, run.ns))
+            reconcile_spare(r);
         sync_finish_gone(&run, -1);
         return;
     }

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include <sublet/store_quarantine.h>
 #include <sublet/translate_kind.h>
 
 #define MOST_SEEN   32
@@ -39,6 +40,7 @@ struct related {
     struct translate_tenant tenant;
     struct arena *arena;
     cJSON *denied; /* sentences; NULL: not wanted */
+    bool hidden;   /* what it did not find may be there, and hidden by damage */
 };
 
 struct gather {
@@ -54,23 +56,52 @@ static bool on_object(void *ctx, const struct store_object *o)
     return true;
 }
 
+static const struct resource *find(const struct syncer *s, const char *group, const char *plural)
+{
+    return registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
+}
+
+/* A resource that is not served may have a definition that is hidden. */
+static bool is_undefined(struct syncer *s, const char *group, const char *plural)
+{
+    const struct resource *crds = find(s, "apiextensions.k8s.io", "customresourcedefinitions");
+    struct arena *a = arena_new(0);
+    bool absent =
+        store_is_absent(s->store, crds->storage, STR(""), arena_printf(a, "%s.%s", plural, group));
+
+    arena_free(a);
+    return absent;
+}
+
+static bool is_absent(struct syncer *s, const char *group, const char *plural, struct str ns,
+                      struct str name)
+{
+    const struct resource *r = find(s, group, plural);
+
+    return r ? store_is_absent(s->store, r->storage, ns, name) : is_undefined(s, group, plural);
+}
+
+static bool is_whole(struct syncer *s, const char *group, const char *plural, struct str ns)
+{
+    const struct resource *r = find(s, group, plural);
+
+    return r ? store_is_whole(s->store, r->storage, ns) : is_undefined(s, group, plural);
+}
+
 /* Its endpoints are the tenant's to write, and its host Service has none of its own. */
 static bool is_bare_service(void *ctx, struct str ns, struct str name)
 {
-    struct syncer *s = ((struct related *)ctx)->syncer;
+    struct related *related = ctx;
+    struct syncer *s = related->syncer;
     struct arena *a = arena_new(0);
     const cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, ns, name);
     bool bare = sync_service_wants_host(service) &&
                 !json_count(json_path(service, "spec.selector")) &&
                 !sync_service_is_api(ns, name) && !sync_service_is_dns(s, service, ns, name);
 
+    related->hidden |= !service && !is_absent(s, "", "services", ns, name);
     arena_free(a);
     return bare;
-}
-
-static const struct resource *find(const struct syncer *s, const char *group, const char *plural)
-{
-    return registry_find_group_resource(vapi_registry(s->api), str_c(group), str_c(plural));
 }
 
 static const struct looked_up *seen(const struct related *r, const char *plural, struct str ns,
@@ -106,6 +137,7 @@ static const cJSON *find_object(void *ctx, struct arena *a, const char *group, c
     if (known)
         return known->found;
     o = r ? store_get(s->store, r->storage, ns, name) : NULL;
+    related->hidden |= !o && !is_absent(s, group, plural, ns, name);
     return remember(related, plural, ns, name, o ? vapi_tree(a, o) : NULL);
 }
 
@@ -124,6 +156,7 @@ static const cJSON *list_objects(void *ctx, struct arena *a, const char *group, 
     err_init(&err, a);
     if (r && store_scan(s->store, r->storage, ns, STR_NULL, STR_NULL, 0, on_object, &g, &err))
         return NULL; /* what cannot be read permits nothing */
+    related->hidden |= !is_whole(s, group, plural, ns);
     return remember(related, plural, ns, STR_NULL, g.list);
 }
 
@@ -154,12 +187,14 @@ static void related_init(struct related *related, struct syncer *s, struct arena
 struct reasons {
     struct err left_out;
     cJSON *denied; /* sentences */
+    bool hidden;   /* perhaps because of damage: see struct related */
 };
 
 static void reasons_init(struct reasons *r, struct arena *a)
 {
     err_init(&r->left_out, a);
     r->denied = json_new_array(a);
+    r->hidden = false;
 }
 
 /* reasons NULL: at admission. */
@@ -167,6 +202,7 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
                      const cJSON *object, struct reasons *reasons, cJSON **ret, struct err *err)
 {
     struct related related;
+    int failed;
 
     related_init(&related, s, a, reasons ? reasons->denied : NULL);
     if (translate_kind_reads_namespaces(rules)) {
@@ -174,8 +210,11 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
         if (!related.tenant.namespaces)
             return -1;
     }
-    return translate_kind_narrowed(a, &related.tenant, rules, object, ret,
-                                   reasons ? &reasons->left_out : NULL, err);
+    failed = translate_kind_narrowed(a, &related.tenant, rules, object, ret,
+                                     reasons ? &reasons->left_out : NULL, err);
+    if (reasons)
+        reasons->hidden = related.hidden;
+    return failed;
 }
 
 static const struct kind_rules *rules_of(const struct sync_run *run)
@@ -257,9 +296,10 @@ static void report_denied(struct sync_run *run, const cJSON *denied)
                                            "RefNotPermitted", "%.*s", STR_F(json_str(why)));
 }
 
+/* Where an object that the translation reads is hidden, what is on the host stays as it is. */
 static void present(struct sync_run *run, const cJSON *wanted, const cJSON *denied)
 {
-    cJSON *body;
+    cJSON *body = NULL;
 
     if (sync_settle_owner(run))
         return;
@@ -272,7 +312,8 @@ static void present(struct sync_run *run, const cJSON *wanted, const cJSON *deni
     }
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
-    body = translate_kind_update(run->arena, rules_of(run), run->host, wanted);
+    if (!reconcile_spares(run->reconcile))
+        body = translate_kind_update(run->arena, rules_of(run), run->host, wanted);
     if (!body) {
         status_up(run);
         return;
@@ -281,14 +322,36 @@ static void present(struct sync_run *run, const cJSON *wanted, const cJSON *deni
     patch(run, body);
 }
 
+/* With the virtual object. */
+static void translated(struct sync_run *run)
+{
+    struct reasons reasons;
+    struct err err;
+    cJSON *wanted;
+    int failed;
+
+    err_init(&err, run->arena);
+    reasons_init(&reasons, run->arena);
+    failed =
+        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &reasons, &wanted, &err);
+    if (reasons.hidden)
+        reconcile_spare(run->reconcile);
+    if (failed)
+        refused(run, &err);
+    else if (!wanted)
+        sync_finish_gone(run, -1);
+    else
+        present(run, wanted, reasons.denied);
+    if (reasons.left_out.kind)
+        reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                        "left out on the host: %.*s", STR_F(reasons.left_out.message));
+}
+
 static void reconcile_down(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
     enum sync_id id = sync_id_of(r);
     struct sync_run run;
-    struct reasons reasons;
-    struct err err;
-    cJSON *wanted;
 
     if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
         return;
@@ -301,33 +364,25 @@ static void reconcile_down(struct reconcile *r)
     }
     if (!sync_run_init(&run, r, id))
         return;
-    err_init(&err, run.arena);
-    reasons_init(&reasons, run.arena);
     if (run.virtual_ && translate_kind_reads_gateways(rules_of(&run)))
         sync_refs_object(s->refs, id, reconcile_key(r),
                          run.virtual_); /* a grant may have changed */
     if (!run.virtual_)
         sync_finish_gone(&run, -1);
-    else if (translate(s, run.arena, rules_of(&run), run.virtual_, &reasons, &wanted, &err))
-        refused(&run, &err);
-    else if (!wanted)
-        sync_finish_gone(&run, -1);
     else
-        present(&run, wanted, reasons.denied);
-    if (reasons.left_out.kind)
-        reconcile_event(r, run.virtual_, "Warning", "SyncError", "left out on the host: %.*s",
-                        STR_F(reasons.left_out.message));
+        translated(&run);
 }
 
 /* --- events of the virtual cluster --- */
 
-static void refs_of(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+static bool refs_of(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                     translate_ref_cb each, void *ctx)
 {
     struct related related;
 
     related_init(&related, s, a, NULL);
     translate_kind_refs(a, &related.tenant, s->kinds[id].rules->kind, object, each, ctx);
+    return !related.hidden;
 }
 
 static void map_object(struct controller *c, const struct store_event *e)

@@ -14,6 +14,9 @@ struct refs *sync_refs_free(struct refs *r);
  * unreferenced. */
 void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJSON *object);
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name);
+/* Is every object known that may refer to one in this namespace? If not, that none is known to
+ * proves nothing. */
+bool sync_refs_are_whole(const struct refs *r, struct str ns);
 /* What is known of the copy on the host of a referenced object; all zero at first. */
 struct ref_copy {
     uint64_t revision;    /* of the host object when its content was ours */

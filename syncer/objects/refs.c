@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <sublet/hash.h>
+#include <sublet/store_quarantine.h>
 
 #define MAX_REFS 1024 /* of one object; a pod's own limits are far lower */
 
@@ -26,11 +27,13 @@ struct referrer {
     enum sync_id id;
     struct ref **refs;
     size_t n;
+    bool partial; /* there may be more */
 };
 
 struct refs {
     struct syncer *syncer;
     struct map refs, referrers;
+    size_t n_partial;
 };
 
 /* --- refs --- */
@@ -83,6 +86,7 @@ struct gather {
     struct arena *arena;
     struct str ns;
     bool by_rules; /* the referrer is of a configured kind: see translate_kind_refs() */
+    bool partial;
     struct str *keys;
     size_t n;
 };
@@ -115,7 +119,7 @@ static void gather_refs(struct gather *g, struct syncer *s, struct arena *a, enu
     *g = (struct gather){.syncer = s, .arena = a, .by_rules = s->kinds[id].rules != NULL};
     g->keys = arena_alloc(a, MAX_REFS * sizeof(*g->keys));
     if (key_split(key, &g->ns, &name))
-        s->kinds[id].handlers->refs(s, a, id, object, on_ref, g);
+        g->partial = !s->kinds[id].handlers->refs(s, a, id, object, on_ref, g);
 }
 
 static bool same(const struct referrer *by, const struct gather *g)
@@ -135,8 +139,16 @@ static void drop_all(struct refs *r, struct referrer *by, struct ref **refs, siz
     mem_free(refs);
 }
 
+static void set_partial(struct refs *r, struct referrer *by, bool partial)
+{
+    r->n_partial -= by->partial;
+    by->partial = partial;
+    r->n_partial += partial;
+}
+
 static void referrer_free(struct refs *r, struct referrer *by)
 {
+    set_partial(r, by, false);
     drop_all(r, by, by->refs, by->n);
     map_remove(&r->referrers, &by->entry);
     mem_free(by->key);
@@ -189,8 +201,10 @@ void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJS
 
     if (object) {
         gather_refs(&g, r->syncer, a, id, key, object);
-        if (!known && g.n)
+        if (!known && (g.n || g.partial))
             known = referrer_get(r, id, full);
+        if (known)
+            set_partial(r, known, g.partial);
         if (known && !same(known, &g))
             set_refs(r, known, &g);
     } else if (known) {
@@ -213,6 +227,21 @@ static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, 
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     return lookup(r, id, ns, name) != NULL;
+}
+
+/* Pods refer to what their own namespace has, objects of configured kinds also to another's. */
+bool sync_refs_are_whole(const struct refs *r, struct str ns)
+{
+    const struct syncer *s = r->syncer;
+
+    for (size_t id = 0; id < s->n_kinds; id++) {
+        const struct sync_kind *k = &s->kinds[id];
+
+        if (k->handlers->refs && !store_is_whole(s->store, syncer_storage(s, (enum sync_id)id),
+                                                 k->rules ? STR_NULL : ns))
+            return false;
+    }
+    return !r->n_partial;
 }
 
 struct ref_copy *sync_refs_copy(const struct refs *r, enum sync_id id, struct str ns,

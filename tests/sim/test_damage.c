@@ -291,6 +291,236 @@ static void test_created_again_it_takes_the_hosts_over(void **state)
     }
 }
 
+/* --- what only a lost object refers to --- */
+
+#define KINDS                                                                                      \
+    "sync: {toHost: {ingresses: {enabled: true, classes: [nginx], hosts: ['*.example.com']},\n"    \
+    "  endpointSlices: {enabled: true, allowedCIDRs: [10.20.0.0/16]}}}\n"
+#define READER                                                                                     \
+    "{'metadata':{'name':'a'},'spec':{'containers':[{'name':'c','image':'i','envFrom':["           \
+    "{'configMapRef':{'name':'needed'}},{'secretRef':{'name':'needed'}}]}]}}"
+#define INGRESS                                                                                    \
+    "{'metadata':{'name':'a'},'spec':{'rules':[{'host':'x.example.com','http':{'paths':["          \
+    "{'path':'/','pathType':'Prefix','backend':{'service':{'name':'web','port':{'number':80}}}}"   \
+    "]}}],'tls':[{'hosts':['x.example.com'],'secretName':'needed'}]}}"
+#define SLICE                                                                                      \
+    "{'metadata':{'name':'needed','labels':{'kubernetes.io/service-name':'a'}},"                   \
+    "'addressType':'IPv4','endpoints':[{'addresses':['10.20.0.1']}],'ports':[{'port':80}]}"
+
+/* The host's copies of objects of the name "needed", but for a pod's token Secret. */
+static size_t n_needed(struct sim *s)
+{
+    static const char *const plurals[] = {"configmaps", "secrets", "endpointslices"};
+    struct arena *a = arena_new(0);
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT(plurals); i++)
+        json_each(o, fake_host_list(s->host, a, plurals[i])) n += str_eqc(
+            json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/name")), "needed");
+    arena_free(a);
+    return n;
+}
+
+static unsigned n_deletes(struct sim *s)
+{
+    static const char *const plurals[] = {"pods",     "configmaps", "secrets",
+                                          "services", "ingresses",  "endpointslices"};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < COUNT(plurals); i++)
+        n += fake_host_asked(s->host, "DELETE", plurals[i], false);
+    return n;
+}
+
+static const struct referrer {
+    const char *resource, *json; /* its name is a */
+    const char *needed[2][2];    /* what goes down because of it: resource, object */
+} REFERRERS[] = {
+    {"pods",
+     READER,
+     {{"configmaps", "{'metadata':{'name':'needed'},'data':{'k':'v'}}"},
+      {"secrets", "{'metadata':{'name':'needed'},'data':{'k':'dg=='}}"}}},
+    {"ingresses.networking.k8s.io",
+     INGRESS,
+     {{"secrets", "{'metadata':{'name':'needed'},'data':{'k':'dg=='}}"}}},
+    {"services", SERVICE, {{"endpointslices.discovery.k8s.io", SLICE}}},
+};
+
+static size_t n_wanted(const struct referrer *r)
+{
+    return r->needed[1][0] ? 2 : 1;
+}
+
+static size_t wanted;
+
+static bool needed_is_there(struct sim *s)
+{
+    return n_needed(s) == wanted;
+}
+
+static bool needed_has_left(struct sim *s)
+{
+    return n_needed(s) == 0;
+}
+
+static void lose_a_referrer(const struct referrer *r, size_t way)
+{
+    struct sim *s = sim_new(300 + way, KINDS);
+
+    sim_until(s, has_account, "the service account");
+    sim_create(s, r->resource, "default", r->json);
+    sim_writes_done(s);
+    for (size_t i = 0; i < n_wanted(r); i++)
+        sim_create(s, r->needed[i][0], "default", r->needed[i][1]);
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    wanted = n_wanted(r);
+    sim_until(s, needed_is_there, "the copies on the host");
+    sim_run_ms(s, 200);
+    lose(s, way, r->resource, "a");
+    sim_until(s, is_compared, "the start");
+    sim_jump(s, 600);
+    sim_run_ms(s, 300);
+    assert_int_equal(n_deletes(s), 0);
+    assert_true(needed_is_there(s));
+    if (way != UNATTRIBUTED) {
+        sim_delete(s, r->resource, "default", "a", 0);
+        sim_writes_done(s);
+        sim_until(s, needed_has_left, "the end of what only it referred to");
+    }
+    sim_free(s);
+}
+
+static void test_what_a_lost_object_needs_stays(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(REFERRERS); i++)
+        for (size_t way = 0; way < COUNT(WAYS); way++)
+            lose_a_referrer(&REFERRERS[i], way);
+}
+
+#define GATEWAY_GROUP "gateway.networking.k8s.io"
+#define GRANT                                                                                      \
+    "{'apiVersion':'" GATEWAY_GROUP "/v1','kind':'ReferenceGrant','metadata':{'name':'a'},"        \
+    "'spec':{'from':[{'group':'" GATEWAY_GROUP "','kind':'Gateway','namespace':'default'}],"       \
+    "'to':[{'group':'','kind':'Secret'}]}}"
+#define GATEWAY                                                                                    \
+    "{'apiVersion':'" GATEWAY_GROUP "/v1','kind':'Gateway','metadata':{'name':'gw'},'spec':{"      \
+    "'gatewayClassName':'shared','listeners':[{'name':'web','hostname':'x.example.com',"           \
+    "'port':443,'protocol':'HTTPS','tls':{'certificateRefs':[{'name':'needed',"                    \
+    "'namespace':'other'}]}}]}}"
+
+static void define(struct sim *s, const char *plural_name, const char *kind)
+{
+    const char *json =
+        arena_printf(s->arena,
+                     "{'metadata':{'name':'%s." GATEWAY_GROUP "','annotations':{"
+                     "'api-approved.kubernetes.io':'https://example.com'}},'spec':{'group':"
+                     "'" GATEWAY_GROUP "','scope':'Namespaced','names':{'plural':'%s','singular':"
+                     "'%s','kind':'%s','listKind':'%sList'},'versions':[{'name':'v1','served':true,"
+                     "'storage':true,'schema':{'openAPIV3Schema':{'type':'object','properties':{"
+                     "'spec':{'type':'object','x-kubernetes-preserve-unknown-fields':true}}}}}]}}",
+                     plural_name, plural_name, plural_name, kind, kind)
+            .p;
+
+    sim_create(s, "customresourcedefinitions.apiextensions.k8s.io", "", json);
+    sim_writes_done(s);
+}
+
+static bool grants_are_served(struct sim *s)
+{
+    return registry_find_group_resource(vapi_registry(s->api), STR(GATEWAY_GROUP),
+                                        STR("referencegrants")) &&
+           registry_find_group_resource(vapi_registry(s->api), STR(GATEWAY_GROUP), STR("gateways"));
+}
+
+/* The name that the host's Gateway has for the Secret. */
+static struct str certificate(struct sim *s)
+{
+    const cJSON *listener = json_first(
+        json_path(json_first(fake_host_list(s->host, s->arena, "gateways")), "spec.listeners"));
+
+    return json_str_at(json_first(json_path(listener, "tls.certificateRefs")), "name");
+}
+
+static bool certificate_is_there(struct sim *s)
+{
+    return n_needed(s) == 1 && certificate(s).n > 0;
+}
+
+/* What permits a reference is lost: what it leads to, and the reference itself, stay. */
+static void test_a_lost_grant_is_no_revoked_one(void **state)
+{
+    (void)state;
+    for (size_t way = 0; way < COUNT(WAYS); way++) {
+        struct sim *s = sim_new(320 + way, "sync: {toHost: {gateways: {enabled: true, classes: "
+                                           "[shared], hosts: ['*.example.com']}}}\n");
+        struct str name;
+
+        sim_until(s, has_account, "the service account");
+        define(s, "referencegrants", "ReferenceGrant");
+        define(s, "gateways", "Gateway");
+        sim_until(s, grants_are_served, "the definitions");
+        sim_create(s, "namespaces", "", "{'metadata':{'name':'other'}}");
+        sim_writes_done(s);
+        sim_create(s, "referencegrants." GATEWAY_GROUP, "other", GRANT);
+        sim_create(s, "secrets", "other", "{'metadata':{'name':'needed'},'data':{'k':'dg=='}}");
+        sim_writes_done(s);
+        sim_create(s, "gateways." GATEWAY_GROUP, "default", GATEWAY);
+        sim_writes_done(s);
+        assert_string_equal(s->refusal, "");
+        sim_until(s, certificate_is_there, "the Gateway and its certificate on the host");
+        sim_run_ms(s, 200);
+        name = certificate(s);
+        lose(s, way, "referencegrants." GATEWAY_GROUP, "a");
+        sim_until(s, is_compared, "the start");
+        sim_jump(s, 600);
+        sim_run_ms(s, 300);
+        assert_int_equal(n_deletes(s), 0);
+        assert_true(certificate_is_there(s) && str_eq(certificate(s), name));
+        if (way != UNATTRIBUTED) {
+            sim_delete(s, "referencegrants." GATEWAY_GROUP, "other", "a", 0);
+            sim_writes_done(s);
+            sim_until(s, needed_has_left, "the end of what it permitted");
+            assert_false(str_eq(certificate(s), name));
+        }
+        sim_free(s);
+    }
+}
+
+static bool finished(struct sim *s)
+{
+    return str_eqc(json_str_at(sim_get(s, s->arena, "pods", "default", "a"), "status.phase"),
+                   "Succeeded");
+}
+
+/* A finished pod names a node that no host pod uses any more. */
+static void test_the_node_of_a_lost_pod_stays(void **state)
+{
+    (void)state;
+    for (size_t way = 0; way < COUNT(WAYS); way++) {
+        struct sim *s = sim_new(340 + way, NULL);
+        struct str node;
+
+        sim_until(s, has_account, "the service account");
+        sim_create(s, "pods", "default", POD("a", ""));
+        sim_writes_done(s);
+        while (!fake_host_finish_pod(s->host, "Succeeded"))
+            sim_run_ms(s, 5);
+        sim_until(s, finished, "the end of the pod");
+        node = json_str_at(sim_get(s, s->arena, "pods", "default", "a"), "spec.nodeName");
+        fake_host_remove(s->host, "pods", NULL);
+        sim_run_ms(s, 300);
+        assert_non_null(sim_get(s, s->arena, "nodes", "", arena_cstr(s->arena, node)));
+        lose(s, way, "pods", "a");
+        sim_until(s, is_compared, "the start");
+        sim_jump(s, 600);
+        sim_run_ms(s, 300);
+        assert_non_null(sim_get(s, s->arena, "nodes", "", arena_cstr(s->arena, node)));
+        sim_free(s);
+    }
+}
+
 /* What is lost ends when the tenant deletes it, and then its host pod goes. */
 static void test_the_tenant_deletes_it(void **state)
 {
@@ -320,6 +550,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_tenant_deletes_it),
         cmocka_unit_test(test_a_lost_service_keeps_its_address),
         cmocka_unit_test(test_created_again_it_takes_the_hosts_over),
+        cmocka_unit_test(test_what_a_lost_object_needs_stays),
+        cmocka_unit_test(test_a_lost_grant_is_no_revoked_one),
+        cmocka_unit_test(test_the_node_of_a_lost_pod_stays),
     };
 
     if (argc > 1)

@@ -115,6 +115,16 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
     vapi_patch(r->controller->api, res, subresource, ns, name, patch, on_answer, op_new(r));
 }
 
+void reconcile_spare(struct reconcile *r)
+{
+    r->unreadable = true;
+}
+
+bool reconcile_spares(const struct reconcile *r)
+{
+    return r->unreadable;
+}
+
 static void issue_delete(struct reconcile *r, const struct resource *res, struct str ns,
                          struct str name, const struct vapi_delete *options)
 {

@@ -136,7 +136,10 @@ void quarantine_over(struct vapi *api, const struct resource *r, struct str ns, 
 {
     struct arena *a = arena_new(0);
     struct str resource = store_resource_name(vapi_store(api), r->storage);
+    const struct vapi_hooks *h = vapi_get_hooks(api);
 
     vapi_notice_over(api, NOTICE_STORED_OBJECT, subject_of(a, resource, ns, name));
     arena_free(a);
+    if (h->quarantine_over)
+        h->quarantine_over(h->ctx);
 }

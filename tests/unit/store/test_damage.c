@@ -106,6 +106,11 @@ static void expect_row(struct fixture *f, const struct row *row)
     assert_int_equal(committed(f, "a", "gone"), -1);
     assert_int_equal(store_is_absent(f->store, f->pods, STR("a"), STR("gone")), !row->blind);
     assert_int_equal(store_is_damaged(f->store), row->blind);
+    assert_int_equal(store_is_whole(f->store, f->pods, STR("a")),
+                     !row->blind && !row->x && !row->y);
+    assert_int_equal(store_is_whole(f->store, f->pods, STR_NULL),
+                     !row->blind && !row->x && !row->y);
+    assert_int_equal(store_is_whole(f->store, f->pods, STR("b")), !row->blind);
     store_damage(f->store, &d);
     assert_int_equal(d.objects + d.nameless, row->blind ? 0 : (row->x ? 1 : 0) + (row->y ? 1 : 0));
     assert_int_equal(store_record_get(f->store, RECORD_MAPPING, STR("k"), &value),
