@@ -13,6 +13,7 @@
 #include "core/life.h"
 #include "core/run.h"
 #include <sublet/store.h>
+#include <sublet/store_quarantine.h>
 
 static struct str key_of(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                          struct str name)
@@ -64,6 +65,15 @@ struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id 
     if (m.exists && s->departed)
         sync_departed_apply(s, a, id, ns, name, &m);
     return m;
+}
+
+bool sync_mapping_is_lost(struct syncer *s, enum sync_id id, struct str ns, struct str name)
+{
+    struct arena *a = arena_new(0);
+    bool lost = store_record_damaged(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name));
+
+    arena_free(a);
+    return lost;
 }
 
 static void add(struct buf *b, struct str text)

@@ -25,6 +25,8 @@ struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id 
 /* The record alone, without the deletions that departed.c keeps. */
 struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id,
                                       struct str ns, struct str name);
+/* There is no record, and that may be an effect of damage. */
+bool sync_mapping_is_lost(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                       const struct mapping *m);
 void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);

@@ -214,7 +214,8 @@ static void service_present(struct sync_run *run)
 
 /* --- the Service in front of the tenant's DNS --- */
 
-/* One that the tenant created while network.dns was off stays its own. */
+/* One that the tenant created while network.dns was off stays its own, as its record says; without a
+ * mark of ours also when the record may be lost. */
 bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
 {
     struct str note =
@@ -225,7 +226,8 @@ bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, s
     if (!str_eq(ns, STR(DNS_NAMESPACE)) || !str_eq(name, STR(DNS_NAME)))
         return false;
     a = arena_new(0);
-    free = !sync_mapping_get(s, a, SYNC_SERVICES, ns, name).exists;
+    free = !sync_mapping_get(s, a, SYNC_SERVICES, ns, name).exists &&
+           (!object || str_eqc(note, "true") || !sync_mapping_is_lost(s, SYNC_SERVICES, ns, name));
     arena_free(a);
     return free && (s->tenant.dns_ip.n || str_eqc(note, "true"));
 }

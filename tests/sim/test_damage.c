@@ -488,6 +488,47 @@ static void test_a_lost_grant_is_no_revoked_one(void **state)
     }
 }
 
+static struct str dns_uid(struct sim *s)
+{
+    return json_str_at(sim_get(s, s->arena, "services", "kube-system", "kube-dns"), "metadata.uid");
+}
+
+static bool has_dns_namespace(struct sim *s)
+{
+    return sim_get(s, s->arena, "namespaces", "", "kube-system") != NULL;
+}
+
+static bool dns_is_on_record(struct sim *s)
+{
+    struct mapping m =
+        sync_mapping_get(s->syncer, s->arena, SYNC_SERVICES, STR("kube-system"), STR("kube-dns"));
+
+    return m.host_uid.n > 0;
+}
+
+/* The tenant's own, from before network.dns: only its record says so. */
+static void test_a_lost_record_gives_no_service_away(void **state)
+{
+    struct sim *s = sim_new(330, NULL);
+    struct str uid;
+
+    (void)state;
+    sim_until(s, has_dns_namespace, "the namespace");
+    sim_create(s, "services", "kube-system",
+               "{'metadata':{'name':'kube-dns'},'spec':{'ports':[{'port':53}]}}");
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    uid = dns_uid(s);
+    s->config.dns_listen = STR("127.0.0.1:53");
+    s->config.dns_address = STR("10.0.0.53");
+    damage(s, "DELETE FROM record WHERE kind = 3");
+    sim_until(s, dns_is_on_record, "its record again");
+    sim_run_ms(s, 300);
+    assert_true(uid.n > 0 && str_eq(dns_uid(s), uid));
+    assert_int_equal(n_deletes(s), 0);
+    sim_free(s);
+}
+
 static bool finished(struct sim *s)
 {
     return str_eqc(json_str_at(sim_get(s, s->arena, "pods", "default", "a"), "status.phase"),
@@ -552,6 +593,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_created_again_it_takes_the_hosts_over),
         cmocka_unit_test(test_what_a_lost_object_needs_stays),
         cmocka_unit_test(test_a_lost_grant_is_no_revoked_one),
+        cmocka_unit_test(test_a_lost_record_gives_no_service_away),
         cmocka_unit_test(test_the_node_of_a_lost_pod_stays),
     };
 
