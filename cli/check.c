@@ -30,9 +30,9 @@ static const char HELP[] =
     "record here proves them are listed as well; they are no damage.\n\n"
     "With both it asks the process that serves DIR to compare the host's objects with its own: "
     "what\n"
-    "is missing, drifted, extra, foreign or quarantined, and what mends it. --repair does what is\n"
-    "safe: creates again, writes our fields back. Nothing that is not proven is changed or "
-    "deleted.\n"
+    "is missing, drifted, extra, foreign, quarantined or damaged, and what mends it. --repair\n"
+    "does what is safe: creates again, writes our fields back. Nothing that is not proven is\n"
+    "changed or deleted.\n"
     "Exit code 1 when there are findings, 2 when the sides cannot be compared.\n";
 
 static void print_finding(void *ctx, enum host_finding level, struct str what, struct str text)

@@ -15,6 +15,7 @@
 #include <sublet/encode.h>
 #include <sublet/hash.h>
 #include <sublet/json_build.h>
+#include <sublet/store_quarantine.h>
 
 #define COMPARE_MAGIC 0x636d7072u
 #define TIMEOUT_MS    20000
@@ -274,6 +275,12 @@ static bool is_token_secret(struct compare *c, const struct pair *p)
     return c->id == SYNC_SECRETS && str_eqc(p->host_name, tokens);
 }
 
+/* Its object may be there, and only not be readable. */
+static bool may_be_hidden(struct compare *c, const struct pair *p)
+{
+    return !store_is_absent(c->syncer->store, syncer_storage(c->syncer, c->id), p->ns, p->name);
+}
+
 static void judge_host_only(struct compare *c, const cJSON *host)
 {
     struct pair p = {.host = host, .host_name = json_str_at(host, "metadata.name")};
@@ -297,6 +304,9 @@ static void judge_host_only(struct compare *c, const cJSON *host)
     if (sync_quarantine_has(s, c->id, p.host_name)) {
         report(c, "quarantined", &p, STR("no object here, and no record proves it"),
                by_hand(c, &p));
+    } else if (sync_mapping_proves(s, c->id, &m, uid) && may_be_hidden(c, &p)) {
+        report(c, "damaged", &p, STR("its object here cannot be read, or was lost by damage"),
+               STR("delete the object in the virtual cluster, or restore a backup"));
     } else if (sync_mapping_proves(s, c->id, &m, uid)) {
         report(c, "extra", &p, STR("its object here was deleted, as the record proves"), by_us(c));
         add_key(c, &p);

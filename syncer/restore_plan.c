@@ -67,8 +67,11 @@ static void judge_object(struct plan *p, const struct store_object *o, const cJS
     else if (entry && (str_eq(part(entry, 2), o->uid)))
         report(p, RESTORE_KEEP, o->ns, o->name);
     else if (entry)
-        report(p, sync_mapping_knows(&m, part(entry, 2)) ? RESTORE_DELETE : RESTORE_ADOPT, o->ns,
-               o->name);
+        report(p,
+               sync_mapping_knows(&m, part(entry, 2)) && !store_is_damaged(p->syncer.store)
+                   ? RESTORE_DELETE
+                   : RESTORE_ADOPT,
+               o->ns, o->name);
     json_remove(p->host, host_name);
 }
 
@@ -87,17 +90,22 @@ static int judge(struct plan *p)
     const struct sync_kind *k = &p->syncer.kinds[p->id];
     struct str name =
         k->group[0] ? arena_printf(p->arena, "%s.%s", k->plural, k->group) : str_c(k->plural);
+    unsigned storage = store_resource(p->syncer.store, name);
 
-    if (store_scan(p->syncer.store, store_resource(p->syncer.store, name), STR_NULL, STR_NULL,
-                   STR_NULL, 0, on_object, p, p->err))
+    if (store_scan(p->syncer.store, storage, STR_NULL, STR_NULL, STR_NULL, 0, on_object, p, p->err))
         return -1;
     json_each(entry, p->host) /* those left belong to no object of the store */
     {
         struct str ns = part(entry, 0), plain = part(entry, 1);
         struct mapping m = sync_mapping_get(&p->syncer, p->arena, p->id, ns, plain);
         bool proven = sync_mapping_proves(&p->syncer, p->id, &m, part(entry, 2));
+        bool deleted = store_is_absent(p->syncer.store, storage, ns, plain);
 
-        report(p, proven ? RESTORE_DELETE : RESTORE_QUARANTINE, ns, plain);
+        report(p,
+               !proven   ? RESTORE_QUARANTINE
+               : deleted ? RESTORE_DELETE
+                         : RESTORE_KEEP,
+               ns, plain);
     }
     return 0;
 }

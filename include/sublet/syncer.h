@@ -30,9 +30,10 @@ typedef void (*syncer_answer_cb)(void *ctx, struct str json, const struct err *e
 void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, void *ctx);
 /* Lists what the host has of every kind and compares it with the virtual objects:
  *   {findings: [{state, resource, namespace, name, host, why, action}], checked, found, repaired}
- * state: missing, drifted, extra, foreign, quarantined; at most 1000 are listed. repair: what is
- * proven is created or written again, by the steps that reconciling takes; the others stay. What is
- * under way at the moment may be listed. done() as above; err: the host could not be read. */
+ * state: missing, drifted, extra, foreign, quarantined, damaged; at most 1000 are listed. repair:
+ * what is proven is created or written again, by the steps that reconciling takes; the others stay.
+ * What is under way at the moment may be listed. done() as above; err: the host could not be read.
+ */
 void syncer_compare_host(struct syncer *s, bool repair, syncer_answer_cb done, void *ctx);
 /* Keeps Secret `<name>-kubeconfig` (key `value`) on the host; retried until it is there. */
 void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig);

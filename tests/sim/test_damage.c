@@ -562,6 +562,22 @@ static void test_the_node_of_a_lost_pod_stays(void **state)
     }
 }
 
+static void on_compared(void *ctx, struct str json, const struct err *err)
+{
+    struct sim *s = ctx;
+
+    assert_null(err);
+    assert_true(str_contains(json, STR("\"state\":\"damaged\",\"resource\":\"pods\","
+                                       "\"namespace\":\"default\",\"name\":\"a\"")));
+    assert_false(str_contains(json, STR("\"state\":\"extra\"")));
+    snprintf(s->note, sizeof(s->note), "compared");
+}
+
+static bool both_sides_are_compared(struct sim *s)
+{
+    return !strcmp(s->note, "compared");
+}
+
 /* What is lost ends when the tenant deletes it, and then its host pod goes. */
 static void test_the_tenant_deletes_it(void **state)
 {
@@ -575,6 +591,8 @@ static void test_the_tenant_deletes_it(void **state)
     sim_until(s, both_run, "the pods");
     damage(s, ROWS[1].sql);
     sim_until(s, b_runs, "the other pod");
+    syncer_compare_host(s->syncer, false, on_compared, s);
+    sim_until(s, both_sides_are_compared, "the comparison");
     sim_delete(s, "pods", "default", "a", 0);
     sim_writes_done(s);
     sim_until(s, a_is_off_the_host, "the end of the host pod");
