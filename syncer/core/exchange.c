@@ -115,13 +115,6 @@ void sync_take_mapping(struct sync_run *run)
         put_mapping(run);
 }
 
-void sync_attempt(struct sync_run *run)
-{
-    sync_mapping_begin(&run->mapping, run->uid);
-    sync_mapping_try(&run->mapping);
-    put_mapping(run);
-}
-
 void sync_attempt_over(struct sync_run *run, const struct err *err)
 {
     if ((err && sync_is_uncertain(err)) || !refresh_mapping(run))
@@ -154,7 +147,7 @@ void sync_forget_old(struct sync_run *run)
 struct exchange {
     struct sync_run run;
     sync_then then;
-    struct host_request request; /* of a create, while its record is not committed */
+    struct host_request request; /* that creates, while its record is not committed */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -348,16 +341,28 @@ static void on_recorded(void *ctx, const struct err *err)
         sync_attempt_over(&x->run, NULL);
         reconcile_again_after(x->run.reconcile, 1000);
     } else {
-        exchange_send(x, &x->request, on_created);
+        exchange_send(x, &x->request, x->then);
     }
     reconcile_release(x->run.reconcile, NULL);
 }
 
-static void attempt(struct exchange *x)
+static void attempt(struct exchange *x, sync_then then)
 {
-    sync_attempt(&x->run);
+    x->then = then;
+    sync_mapping_begin(&x->run.mapping, x->run.uid);
+    sync_mapping_try(&x->run.mapping);
+    put_mapping(&x->run);
     reconcile_hold(x->run.reconcile);
     store_on_commit(x->run.syncer->store, on_recorded, x);
+}
+
+void sync_send_attempt(struct sync_run *run, const struct host_request *q, sync_then then)
+{
+    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
+
+    x->run = *run;
+    x->request = *q;
+    attempt(x, then);
 }
 
 /* An earlier create of unknown outcome did not make it, or it was deleted since, which the watch
@@ -372,7 +377,7 @@ static void on_looked_up(struct sync_run *run, const struct host_answer *answer,
     else if (create_is_outdated(x))
         run_again(run);
     else
-        attempt(x);
+        attempt(x, on_created);
 }
 
 void sync_create(struct sync_run *run, const cJSON *object)
@@ -387,7 +392,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
     x->request.body = json_text(run->arena, object);
     x->request.is_outdated = create_is_outdated;
     if (!run->mapping.tried) {
-        attempt(x);
+        attempt(x, on_created);
         return;
     }
     q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");

@@ -33,6 +33,9 @@ typedef void (*sync_then)(struct sync_run *run, const struct host_answer *answer
                           const struct err *err);
 /* The run stays open until the answer arrived and then() returned. */
 void sync_send(struct sync_run *run, const struct host_request *q, sync_then then);
+/* The same with a request that creates something for this virtual object: the attempt is recorded
+ * first, and the request sent once that is durable. then() calls sync_attempt_over(). */
+void sync_send_attempt(struct sync_run *run, const struct host_request *q, sync_then then);
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail);
 /* Creates the host object: records the attempt first, and caches the answer. After an attempt of
@@ -42,9 +45,9 @@ struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, s
 void sync_create(struct sync_run *run, const cJSON *object);
 /* Makes the record this virtual object's. */
 void sync_take_mapping(struct sync_run *run);
-/* Around any create under this key: records the attempt first, and its end once an answer settles
- * the outcome. Until then the record is kept for as long as the create may still be executed. */
-void sync_attempt(struct sync_run *run);
+/* After any create under this key, whose attempt was recorded first: records its end when the answer
+ * settles the outcome. Until then the record is kept for as long as the create may still be
+ * executed. */
 void sync_attempt_over(struct sync_run *run, const struct err *err);
 /* No answer, or one that leaves open whether the request was executed. */
 bool sync_is_uncertain(const struct err *err);

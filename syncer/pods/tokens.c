@@ -140,8 +140,8 @@ static void on_written(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* The record outlives a create without an answer, even if the pod itself is on the host: it proves
- * the Secret ours. */
+/* The record is durable before the request, and outlives one without an answer, even if the pod
+ * itself is on the host: it proves the Secret ours. */
 static void on_created(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
@@ -164,13 +164,14 @@ static void write_secret(struct sync_run *run, struct str name, bool exists)
         return;
     }
     secret = secret_of(run, &t, name);
-    if (!exists)
-        sync_attempt(run);
     q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, exists ? name : STR(""), "");
     q.body = json_text(run->arena, secret);
-    if (exists)
-        q.content_type = "application/merge-patch+json";
-    sync_send(run, &q, exists ? on_written : on_created);
+    if (!exists) {
+        sync_send_attempt(run, &q, on_created);
+        return;
+    }
+    q.content_type = "application/merge-patch+json";
+    sync_send(run, &q, on_written);
 }
 
 static void on_removed(struct sync_run *run, const struct host_answer *answer,

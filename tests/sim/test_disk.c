@@ -70,6 +70,64 @@ static void test_record_before_create(void **state)
     sim_free(s);
 }
 
+static unsigned secrets_posted(struct sim *s)
+{
+    return fake_host_asked(s->host, "POST", "secrets", false);
+}
+
+static bool has_secret(struct sim *s, const char *path, const char *value)
+{
+    struct arena *a = arena_new(0);
+    bool has = false;
+
+    json_each(o, fake_host_list(s->host, a, "secrets")) has |=
+        str_eqc(json_str(json_get(json_path(o, path), "sublet.dev/name")), value) ||
+        str_eqc(json_str(json_path(o, path)), value);
+    arena_free(a);
+    return has;
+}
+
+static bool first_is_there(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 1 &&
+           has_secret(s, "metadata.annotations", "first") &&
+           has_secret(s, "metadata.name", "sim-kubeconfig");
+}
+
+static bool both_are_there(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 2 && has_secret(s, "metadata.annotations", "p");
+}
+
+/* What a pod refers to is on the host with the one before it: its token Secret is its first object
+ * there. */
+static void test_record_before_tokens(void **state)
+{
+    struct sim *s = sim_new(2, NULL);
+    unsigned before;
+
+    (void)state;
+    sim_until(s, account_is_there, "the default service account");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'first'},'spec':{'containers':[{'name':'c','image':'i'}]}}");
+    sim_writes_done(s);
+    sim_until(s, first_is_there, "another pod");
+    sim_run_ms(s, 500);
+    before = secrets_posted(s);
+
+    /* The pod is stored, and nothing after it. */
+    fault_arm(FAULT_SYNC, FAULT_LOG, FAULT_IO, 1, -1);
+    sim_create(s, "pods", "default", POD);
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    sim_run_ms(s, 1500);
+    assert_int_equal(secrets_posted(s), before);
+    assert_true(fault_disarm() > 0);
+    sim_until(s, both_are_there, "the pod and its tokens on the host");
+    assert_int_equal(secrets_posted(s), before + 1);
+    sim_free(s);
+}
+
 static bool pod_is_gone_or_runs(struct sim *s)
 {
     const cJSON *pod = sim_get(s, s->arena, "pods", "default", "p");
@@ -113,6 +171,7 @@ static void test_removed_while_the_disk_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_record_before_create),
+                                       cmocka_unit_test(test_record_before_tokens),
                                        cmocka_unit_test(test_removed_while_the_disk_fails)};
 
     fault_install();
