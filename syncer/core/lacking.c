@@ -163,7 +163,7 @@ void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
         start(l);
     } else {
         sync_lacking_stop(s);
-        done(s, STR("what it lacks of this data is not known: it does not stem from it directly"));
+        done(s, STR("what it lacks of this data is not known: it does not descend from it"));
     }
     arena_free(a);
 }

@@ -6,7 +6,9 @@
  *   HELD, WITHOUT        writes are served, the host is changed
  *   UNKNOWN              writes wait, for DECIDE_MS at most
  *   AWAY                 writes are served (lease.hostAway: serve); nothing goes to the host
- *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here */
+ *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here
+ *
+ *   record RECORD_META "ancestry": "EPOCH PARENT@REVISION ...", of the epoch that wrote it */
 
 #include "core/leader.h"
 #include "core/life.h"
@@ -21,25 +23,64 @@
 
 #define DECIDE_MS 3000
 #define SUBJECT   STR("lease")
+#define ANCESTRY  "ancestry"
 
 #define AWAY_MESSAGE                                                                               \
     "the host cluster does not answer, and lease.hostAway is readOnly: only reads are served"
 
 /* --- the history of this data --- */
 
-/* Where this data branches off: "epoch@revision" of this epoch as it starts, and of the backup's
- * epoch if it was restored. */
-static struct str forks_of(struct syncer *s)
+/* Of this epoch, if it wrote the record. */
+static bool ancestry_on_record(struct syncer *s, struct str epoch, struct str *ret)
+{
+    struct str value;
+
+    if (!store_record_get(s->store, RECORD_META, STR(ANCESTRY), &value) ||
+        !str_eq(str_cut(&value, ' '), epoch))
+        return false;
+    *ret = arena_str(s->arena, value);
+    return true;
+}
+
+static struct str first_words(struct str list, int n)
+{
+    struct str rest = list;
+
+    for (; n && rest.n; n--)
+        str_cut(&rest, ' ');
+    return rest.n ? str_sub(list, 0, list.n - rest.n - 1) : list;
+}
+
+/* The epochs that this data descends from, the nearest first. A store knows its parent; the record
+ * that the backup brought along has the parent's own. */
+static struct str ancestry_of(struct syncer *s)
 {
     struct store_identity identity;
-    struct str own = arena_printf(s->arena, "%.*s@%lld", STR_F(s->tenant.epoch),
-                                  (long long)store_revision(s->store));
+    struct str older = STR(""), ret;
 
     store_identity(s->store, &identity);
-    if (!identity.restored)
-        return own;
-    return arena_printf(s->arena, "%.*s %s@%lld", STR_F(own), identity.from,
-                        (long long)identity.from_revision);
+    if (ancestry_on_record(s, s->tenant.epoch, &ret))
+        return ret;
+    if (!identity.restored || !identity.from[0])
+        return STR("");
+    (void)ancestry_on_record(s, str_c(identity.from), &older);
+    older = first_words(older, SYNC_MOST_ANCESTORS - 1);
+    ret = arena_printf(s->arena, "%s@%lld%s%.*s", identity.from, (long long)identity.from_revision,
+                       older.n ? " " : "", STR_F(older));
+    store_record_put(s->store, RECORD_META, STR(ANCESTRY),
+                     arena_printf(s->arena, "%.*s %.*s", STR_F(s->tenant.epoch), STR_F(ret)));
+    return ret;
+}
+
+/* Where this data branches off: "epoch@revision" of this epoch as it starts, and of those it
+ * descends from. */
+static struct str forks_of(struct syncer *s)
+{
+    struct str ancestry = ancestry_of(s);
+
+    return arena_printf(s->arena, "%.*s@%lld%s%.*s", STR_F(s->tenant.epoch),
+                        (long long)store_revision(s->store), ancestry.n ? " " : "",
+                        STR_F(ancestry));
 }
 
 /* --- notices and readiness --- */

@@ -13,6 +13,8 @@ void sync_leader_start(struct syncer *s);
 void sync_leader_stop(struct syncer *s); /* refuses the writes that wait for the first decision */
 
 /* --- lacking.c --- */
+/* Of so many lives before its own a process records on the host where it branched off. */
+#define SYNC_MOST_ANCESTORS 16
 /* Finds the writes that the life which took over lacks, lists them in `lacking.txt` of the data
  * directory, and calls done() with a summary: within this call, or once deletions were read from
  * disk. One at a time. */

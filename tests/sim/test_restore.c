@@ -580,6 +580,114 @@ static void test_a_removal_seen_without_the_lease(void **state)
     sim_free(s);
 }
 
+/* --- lives of one origin --- */
+
+static bool is_held(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
+}
+
+static char reported[512];
+
+static void on_report(struct syncer *s, struct str report)
+{
+    (void)s;
+    snprintf(reported, sizeof(reported), "%.*s", STR_F(report));
+}
+
+static bool has_report(struct sim *s)
+{
+    (void)s;
+    return reported[0];
+}
+
+static struct str fork_on_host(struct sim *s)
+{
+    json_each(lease, fake_host_list(s->host, s->arena, "leases"))
+    {
+        if (str_eqc(json_str_at(lease, "metadata.name"), "sim"))
+            return json_str(json_get(json_path(lease, "metadata.annotations"), "sublet.dev/fork"));
+    }
+    return STR("");
+}
+
+static struct str own_epoch(struct sim *s)
+{
+    return arena_str(s->arena, s->syncer->tenant.epoch);
+}
+
+/* This process's life, which goes on elsewhere, and the one that begins with its backup. */
+static struct str restore_one(struct sim *s, const char *file)
+{
+    struct str before = own_epoch(s);
+
+    sim_create(s, "configmaps", "default",
+               arena_printf(s->arena, "{'metadata':{'name':'%s'}}", file).p);
+    sim_writes_done(s);
+    sim_backup(s, file);
+    sim_stop_and_restore(s, file);
+    sim_open(s);
+    sim_until(s, is_held, "the Lease");
+    return before;
+}
+
+static void test_what_a_grandchild_lacks_is_known(void **state)
+{
+    struct sim *s = sim_new(13, NULL);
+    struct str first, second;
+    int64_t at;
+
+    (void)state;
+    sim_until(s, is_held, "the Lease");
+    first = restore_one(s, "one");
+    second = restore_one(s, "two");
+    at = store_revision(s->store);
+    assert_false(str_eq(first, second) || str_eq(second, own_epoch(s)));
+    assert_true(str_contains(fork_on_host(s), first) && str_contains(fork_on_host(s), second));
+    /* As the first one, should it still run, reads it. */
+    reported[0] = '\0';
+    sync_lacking_start(s->syncer, first, fork_on_host(s), on_report);
+    sim_until(s, has_report, "what the first lacks");
+    assert_null(strstr(reported, "not known"));
+    /* A restart knows as much, and the list is bounded. */
+    sim_close(s);
+    sim_open(s);
+    sim_until(s, is_held, "the Lease");
+    assert_true(str_contains(fork_on_host(s), first) && store_revision(s->store) >= at);
+    sim_free(s);
+}
+
+static size_t count_words(struct str list)
+{
+    size_t n = 0;
+
+    for (; list.n; n++)
+        str_cut(&list, ' ');
+    return n;
+}
+
+static void test_ancestors_are_bounded(void **state)
+{
+    struct sim *s = sim_new(14, NULL);
+    struct buf value = BUF_INIT(0);
+    struct str own, oldest = STR("00000000000000000000000000000abc");
+
+    (void)state;
+    sim_until(s, is_held, "the Lease");
+    own = own_epoch(s);
+    buf_add(&value, own);
+    for (int i = 0; i < SYNC_MOST_ANCESTORS - 1; i++)
+        buf_printf(&value, " %032d@%d", i, 100 - i);
+    buf_printf(&value, " %.*s@1", STR_F(oldest));
+    store_record_put(s->store, RECORD_META, STR("ancestry"), buf_str(&value));
+    buf_fini(&value);
+    restore_one(s, "deep");
+    assert_int_equal(count_words(fork_on_host(s)), 1 + SYNC_MOST_ANCESTORS);
+    assert_true(str_contains(fork_on_host(s), own));
+    assert_false(str_contains(fork_on_host(s), oldest));
+    sim_free(s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +704,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_deleted_pod_takes_nothing_over),
         cmocka_unit_test(test_a_pod_that_started_after_the_backup_holds_its_gpus),
         cmocka_unit_test(test_a_removal_seen_without_the_lease),
+        cmocka_unit_test(test_what_a_grandchild_lacks_is_known),
+        cmocka_unit_test(test_ancestors_are_bounded),
     };
 
     if (argc > 1)
