@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the invariants remember, and what their files share; see world.h. */
+#pragma once
+
+#include <sublet/hash.h>
+
+#include "world.h"
+
+/* --- notes: sets of strings with a number (judge.c) --- */
+struct note {
+    struct map_entry entry;
+    char *key;
+    uint64_t value;
+    int64_t at_us;
+    bool recorded; /* it outlived the process that received it */
+};
+
+struct notes {
+    struct map excused; /* virtual uids of pods that others removed */
+    struct map told;    /* process and virtual uid of pods on the host that it knows of */
+    struct map seen;    /* process and host uid of all pods of ours that it was shown */
+    struct map content; /* revision -> what was seen under it */
+    struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
+    int64_t position;   /* of that watcher */
+    char epoch[40];     /* of the store that the tenant's process serves */
+    int64_t failed_us;  /* when the disk of the tenant's process failed last */
+    unsigned generation;
+};
+struct notes *judge_notes(struct world *w);
+struct note *note_get(struct map *m, struct str key);
+void note_put(struct map *m, struct str key, uint64_t value);
+void note_drop(struct map *m, struct str key);
+
+/* How often the store or the host was put back, from 1 on. */
+uint64_t judge_age(const struct world *w);
+/* Is it in m, of this age and of the process whose request is executed? */
+bool judge_knows(struct world *w, struct map *m, struct str uid);
+/* The disk of a process that lives is looked at for failures. */
+void judge_look_at_disk(struct life *l);
+
+/* --- a watcher (judge_tenant.c) --- */
+bool judge_has_caught_up(const struct life *l);
+
+/* --- GPUs (judge_ledger.c) --- */
+enum { LIMIT = 4 }; /* of the GPUs, in world.c */
+int64_t judge_gpus_on_host(struct world *w, bool only_seen);
+void judge_trace_gpus(struct world *w);
+void judge_gpus(struct world *w, const cJSON *created);
+
+/* --- both worlds (judge_agree.c) --- */
+struct agreeing {
+    struct world *world;
+    struct arena *arena;
+    const char *plural;
+    size_t with_host;
+    const cJSON *waiting; /* the pod that is the first in line */
+    bool same;
+};
+/* The host object that was made from the virtual object of this uid, or NULL. */
+cJSON *judge_host_of(struct agreeing *g, struct str uid);
+__attribute__((format(printf, 1, 2))) bool judge_differ(const char *format, ...);
+bool judge_ledger_agrees(struct world *w, struct arena *a);
