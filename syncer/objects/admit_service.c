@@ -509,14 +509,17 @@ void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const 
 
 /* --- afterwards --- */
 
+/* Adds the key, whose runs ended early until now. A write without admission must not add it: one of
+ * the key's own run that is refused would run again without its backoff. */
 static void over(struct syncer *s, const cJSON *object)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
     struct str name = json_str_at(object, "metadata.name");
     struct admit *w = find(s, ns, name);
 
-    if (w && !w->object && str_eqc(sync_uid(object), w->uid))
-        admit_free(w);
+    if (!w || w->object || !str_eqc(sync_uid(object), w->uid))
+        return;
+    admit_free(w);
     syncer_add(s, SYNC_SERVICES, ns, name);
 }
 

@@ -93,6 +93,7 @@ int sync_service_before_store(struct syncer *s, struct arena *a, const cJSON *ob
         if (!dry_run && (sync_mapping_begin(&m, sync_uid(object)) || !m.headless)) {
             m.headless = true;
             sync_mapping_put(s, SYNC_SERVICES, ns, name, &m);
+            syncer_add(s, SYNC_SERVICES, ns, name);
         }
     }
     if (!dry_run)
