@@ -57,8 +57,20 @@ void note_drop(struct map *m, struct str key)
 
 void judge_left(void *ctx, const char *plural, struct str uid)
 {
+    struct notes *n = judge_notes(ctx);
+
     if (!strcmp(plural, "pods"))
-        note_put(&judge_notes(ctx)->excused, uid, 1);
+        note_put(&n->excused, uid, ((struct world *)ctx)->generation);
+    else if (!strcmp(plural, "persistentvolumeclaims"))
+        note_put(&n->lost, uid, judge_age(ctx));
+}
+
+/* A restored store must not know of removals that the backup does not have. */
+bool judge_is_excused(struct world *w, struct str uid)
+{
+    const struct note *n = note_get(&judge_notes(w)->excused, uid);
+
+    return n && n->value == w->generation;
 }
 
 uint64_t judge_age(const struct world *w)
@@ -144,6 +156,14 @@ static void forget_unrecorded(void *ctx, struct map_entry *e)
     else
         n->recorded = true;
 }
+
+void judge_begin(struct world *w)
+{
+    struct notes *n = judge_notes(w);
+
+    map_each(&n->told, forget_unrecorded, n);
+    snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
+}
 static void judge_created(struct world *w, const char *plural, const cJSON *after)
 {
     struct str uid = host_virtual_uid(after);
@@ -184,7 +204,7 @@ static bool is_promised(struct world *w, struct str uid)
         const struct slot *s = &w->model.slots[i];
 
         if (s->there && str_eqc(uid, s->uid))
-            return !s->deleting && !s->asked_deletion && !s->excused && !s->unsure;
+            return !s->deleting && !s->asked_deletion && !s->unsure;
     }
     return false;
 }
@@ -224,7 +244,7 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
 
     if (!is_pod && strcmp(plural, "persistentvolumeclaims") != 0)
         return;
-    if (is_pod && (note_get(&judge_notes(w)->excused, uid) || host_pod_is_finished(before)))
+    if (is_pod && (judge_is_excused(w, uid) || host_pod_is_finished(before)))
         return;
     /* A request of the life before, which no restore stops. */
     if (wires_is_of_earlier_age(w->wires) || is_deleted_in_earlier_epoch(w, plural, before)) {

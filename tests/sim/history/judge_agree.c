@@ -42,22 +42,40 @@ cJSON *judge_host_of(struct agreeing *g, struct str uid)
     return NULL;
 }
 
+static bool same_at(const cJSON *one, const cJSON *other, const char *path)
+{
+    return str_eq(json_str_at(one, path), json_str_at(other, path));
+}
+
 static bool pod_agrees(const cJSON *pod, const cJSON *host)
 {
     if (!host)
         return host_pod_is_finished(pod);
-    return str_eq(json_str_at(pod, "status.phase"), json_str_at(host, "status.phase")) &&
+    return same_at(pod, host, "status.phase") &&
            !str_eqc(json_str_at(pod, "status.phase"), "Pending") &&
-           str_eq(json_str_at(pod, "spec.nodeName"), json_str_at(host, "spec.nodeName")) &&
-           !object_is_terminating(pod);
+           same_at(pod, host, "spec.nodeName") && !object_is_terminating(pod);
+}
+
+/* One that others removed from the host is Lost and stays so, since an empty volume would hide the
+ * loss. One that the host lacks because the store or the host was put back is created again. */
+static bool claim_agrees(const struct agreeing *g, const cJSON *claim, const cJSON *host)
+{
+    const struct note *lost = note_get(&judge_notes(g->world)->lost, sync_uid(claim));
+
+    if (object_is_terminating(claim))
+        return false;
+    if (!host)
+        return lost && lost->value == judge_age(g->world) &&
+               str_eqc(json_str_at(claim, "status.phase"), "Lost");
+    return same_at(claim, host, "status.phase") && same_at(claim, host, "spec.volumeName");
 }
 
 static bool agrees(const struct agreeing *g, const cJSON *tree, const cJSON *host)
 {
     if (!strcmp(g->plural, "pods"))
         return pod_agrees(tree, host);
-    if (!strcmp(g->plural, "persistentvolumeclaims") && !host)
-        return str_eqc(json_str_at(tree, "status.phase"), "Lost");
+    if (!strcmp(g->plural, "persistentvolumeclaims"))
+        return claim_agrees(g, tree, host);
     return host != NULL;
 }
 

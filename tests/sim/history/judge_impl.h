@@ -16,7 +16,8 @@ struct note {
 };
 
 struct notes {
-    struct map excused; /* virtual uids of pods that others removed */
+    struct map excused; /* virtual uids of pods that others removed, and the generation */
+    struct map lost;    /* virtual uids of claims that others removed, and the age */
     struct map told;    /* process and virtual uid of pods on the host that it knows of */
     struct map seen;    /* process and host uid of all pods of ours that it was shown */
     struct map content; /* revision -> what was seen under it */
@@ -31,12 +32,16 @@ struct note *note_get(struct map *m, struct str key);
 void note_put(struct map *m, struct str key, uint64_t value);
 void note_drop(struct map *m, struct str key);
 
+/* Did others remove the pod of this virtual uid from the host, since the store was last restored? */
+bool judge_is_excused(struct world *w, struct str uid);
 /* How often the store or the host was put back, from 1 on. */
 uint64_t judge_age(const struct world *w);
 /* Is it in m, of this age and of the process whose request is executed? */
 bool judge_knows(struct world *w, struct map *m, struct str uid);
 /* The disk of a process that lives is looked at for failures. */
 void judge_look_at_disk(struct life *l);
+/* The tenant's process serves: it knows what those before it put on record. */
+void judge_begin(struct world *w);
 
 /* --- a watcher (judge_tenant.c) --- */
 bool judge_has_caught_up(const struct life *l);

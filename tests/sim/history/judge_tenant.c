@@ -24,15 +24,14 @@ static int64_t mark_of(const cJSON *tree)
 
 static bool may_be_gone(struct world *w, const struct slot *s)
 {
-    return s->deleting || s->asked_deletion ||
-           note_get(&judge_notes(w)->excused, str_c(s->uid)) != NULL;
+    return s->deleting || s->asked_deletion || judge_is_excused(w, str_c(s->uid));
 }
 
 static void judge_absent(struct world *w, struct slot *s)
 {
     if (s->there && !may_be_gone(w, s))
         world_fail("%s %s of uid %s was answered and is gone", s->resource, s->name, s->uid);
-    s->there = s->deleting = s->asked_deletion = s->excused = false;
+    s->there = s->deleting = s->asked_deletion = false;
 }
 
 static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
@@ -43,9 +42,18 @@ static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
     if (s->writing != WRITE_CREATE && !s->unsure)
         world_fail("%s %s is there, and was removed or never made", s->resource, s->name);
     s->there = true;
-    s->deleting = s->asked_deletion = s->excused = false;
+    s->deleting = s->asked_deletion = false;
     s->n = 0;
     snprintf(s->uid, sizeof(s->uid), "%.*s", STR_F(json_str_at(tree, "metadata.uid")));
+}
+
+/* Its data counts as lost from then on: only others can have removed it. */
+static void judge_claim(struct world *w, const struct slot *s, const cJSON *tree)
+{
+    if (str_eqc(json_str_at(tree, "status.phase"), "Lost") &&
+        !note_get(&judge_notes(w)->lost, str_c(s->uid)))
+        world_fail("%s %s of uid %s is Lost, and it was never removed from the host", s->resource,
+                   s->name, s->uid);
 }
 
 static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
@@ -62,6 +70,8 @@ static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
         world_fail("%s %s was deleted and is not", s->resource, s->name);
     if (deleting && !may_be_gone(w, s))
         world_fail("%s %s is being deleted, and nobody asked for it", s->resource, s->name);
+    if (!strcmp(s->resource, "persistentvolumeclaims"))
+        judge_claim(w, s, tree);
     s->n = n;
     s->deleting = deleting;
 }
@@ -86,7 +96,7 @@ static void judge_slot(struct life *l, struct slot *s, bool fresh)
     arena_free(a);
 }
 
-static void judge_slots(struct life *l, bool fresh)
+void judge_slots(struct life *l, bool fresh)
 {
     for (size_t i = 0; i < l->world->model.n_slots; i++)
         judge_slot(l, &l->world->model.slots[i], fresh);
@@ -255,8 +265,7 @@ void judge_life(struct life *l)
     if (n->generation != w->generation || !n->position || !watch_on(l, n))
         watch_anew(l, n);
     n->generation = w->generation;
-    map_each(&n->told, forget_unrecorded, n);
-    snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
+    judge_begin(w);
     judge_slots(l, true);
 }
 

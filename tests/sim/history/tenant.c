@@ -75,7 +75,7 @@ static void created(struct slot *s, struct arena *a, const struct write *write,
     cJSON *tree = vapi_tree(a, o);
 
     s->there = true;
-    s->deleting = s->excused = s->asked_deletion = false;
+    s->deleting = s->asked_deletion = false;
     s->n = write->n;
     snprintf(s->uid, sizeof(s->uid), "%.*s", STR_F(json_str_at(tree, "metadata.uid")));
 }
@@ -214,8 +214,8 @@ struct backing_up {
     struct backup *backup;
 };
 
-/* No job of the store runs between the last step of the copy and this: what was answered or seen
- * until now is in it, and nothing else. */
+/* No job of the store runs between the last step of the copy and this: what was answered, or can be
+ * seen now, is in it, and nothing else. */
 static void on_backed_up(void *ctx, const struct err *err)
 {
     struct backing_up *b = ctx;
@@ -223,8 +223,10 @@ static void on_backed_up(void *ctx, const struct err *err)
     if (!b->life->dead) {
         world_trace("backup: %d", err ? err->kind->code : 200);
         b->backup->done = !err;
-        if (!err)
+        if (!err) {
+            judge_slots(b->life, false);
             b->backup->model = b->life->world->model;
+        }
     }
     mem_free(b);
 }

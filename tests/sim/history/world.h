@@ -30,7 +30,6 @@ struct slot {
     const char *resource, *json; /* json: printf format of the name, ' for " */
     char name[16];
     bool there, deleting; /* answered, or seen */
-    bool excused;         /* it may be gone: others removed it */
     bool asked_deletion;  /* and got no answer (yet) */
     char uid[UID];
     int64_t n, last;         /* the mark that it carries, and the newest one that was written */
@@ -133,7 +132,9 @@ void judge_told(void *ctx, const char *plural, const cJSON *object);
 void judge_left(void *ctx, const char *plural, struct str virtual_uid);
 void judge_step(struct world *w); /* after every step */
 void judge_died(struct life *l);
-void judge_life(struct life *l);   /* a process serves: its watch begins */
+void judge_life(struct life *l); /* a process serves: its watch begins */
+/* What it has of the tenant's; fresh: what an earlier process had under way is decided. */
+void judge_slots(struct life *l, bool fresh);
 bool judge_agree(struct world *w); /* both worlds are the same */
 const char *judge_difference(struct world *w);
 
