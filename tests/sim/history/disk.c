@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SECTOR 512
+#define PAGE   4096
 
 struct image {
     char *bytes;
@@ -59,7 +60,7 @@ static struct {
     struct moment *moment;
     char path[PATH_MAX];
     struct disk *disks;
-    unsigned torn;
+    unsigned torn, unread;
     sqlite3_vfs vfs;
     sqlite3_vfs *system;
 } root;
@@ -261,6 +262,25 @@ static bool fails(struct handle *h, unsigned of_thousand)
     return h->disk && of_thousand && dice_chance(root.moment, DICE_DISK, of_thousand);
 }
 
+static bool is_bad(const struct handle *h, uint64_t page)
+{
+    const struct disk_faults *f = &h->disk->faults;
+
+    return str_hash(str_c(h->file->name), f->bad_sectors + page * 1000003) % 1000 < f->read_errors;
+}
+
+/* A disk that is tired reads at the next try; a bad sector stays bad. */
+static bool read_fails(struct handle *h, size_t from, size_t n)
+{
+    bool bad = false;
+
+    if (!h->disk || !h->disk->faults.bad_sectors)
+        return fails(h, h->disk ? h->disk->faults.read_errors : 0);
+    for (uint64_t page = from / PAGE; page * PAGE < from + n && !bad; page++)
+        bad = is_bad(h, page);
+    return bad;
+}
+
 /* --- SQLite's file --- */
 
 static struct handle *handle_of(sqlite3_file *file)
@@ -285,8 +305,11 @@ static int on_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 
     if (h->disk && (h->disk->frozen || h->generation != h->disk->generation))
         return SQLITE_IOERR_READ;
-    if (fails(h, h->disk ? h->disk->faults.read_errors : 0))
+    if (read_fails(h, from, (size_t)n)) {
+        root.unread++;
+        errno = EIO;
         return SQLITE_IOERR_READ;
+    }
     if (have > (size_t)n)
         have = (size_t)n;
     if (have)
@@ -656,6 +679,11 @@ struct disk_faults *disk_faults(struct disk *d)
 unsigned disk_torn(void)
 {
     return root.torn;
+}
+
+unsigned disk_unread(void)
+{
+    return root.unread;
 }
 
 uint64_t disk_hash(const struct disk *d)

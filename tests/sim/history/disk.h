@@ -12,7 +12,8 @@ struct disk;
 /* Of a thousand operations of a kind, how many fail. */
 struct disk_faults {
     unsigned write_errors, sync_errors, read_errors;
-    bool full; /* no file grows */
+    uint64_t bad_sectors; /* not 0: which reads fail depends on their place, by this seed */
+    bool full;            /* no file grows */
 };
 
 /* The default VFS of this process from here on: what is below `root` (a real directory, which holds
@@ -34,4 +35,5 @@ void disk_trap_off(struct disk *d);
 void disk_after_crash(struct disk *d, bool power);
 /* A hash of all files as they are now. */
 uint64_t disk_hash(const struct disk *d);
-unsigned disk_torn(void); /* sectors that were lost, on all disks */
+unsigned disk_torn(void);   /* sectors that were lost, on all disks */
+unsigned disk_unread(void); /* reads that failed, on all disks */

@@ -117,6 +117,17 @@ static void do_disk_error(struct world *w)
     f->sync_errors = healthy ? below(w, 100) : 0;
 }
 
+static void do_read_error(struct world *w)
+{
+    static const unsigned choices[] = {1, 3, 10, 100};
+    struct disk_faults *f = disk_faults(w->disk);
+    unsigned rate = choices[below(w, COUNT(choices))];
+    uint64_t sectors = below(w, 2) ? 1 + below(w, UINT32_MAX) : 0;
+
+    f->read_errors = f->read_errors ? 0 : rate;
+    f->bad_sectors = sectors;
+}
+
 static void do_clock(struct world *w)
 {
     w->moment.jump_us += ((int64_t)below(w, 4 * 3600) - 3600) * S;
@@ -185,8 +196,12 @@ static bool restore(struct world *w)
     set_clock_right(w);
     disk = next_disk(w, NULL);
     err_init(&err, w->arena);
-    if (store_restore(b->path, disk_path(disk), &err))
-        world_fail("a backup cannot be restored: %.*s", STR_F(err.message));
+    if (store_restore(b->path, disk_path(disk), &err)) {
+        if (!disk_faults(b->disk)->read_errors)
+            world_fail("a backup cannot be restored: %.*s", STR_F(err.message));
+        world_trace("%s cannot be read", strrchr(b->path, '/'));
+        return false;
+    }
     world_trace("restored %s", strrchr(b->path, '/'));
     w->disk = disk;
     w->model = b->model;
@@ -257,6 +272,7 @@ static const struct event {
     {CLASS_OTHER_HOST, do_other_host},
     {CLASS_ROLLBACK, do_roll_back},
     {CLASS_TWO, do_two},
+    {CLASS_DISK_READ, do_read_error},
 };
 
 static void befall(struct world *w)

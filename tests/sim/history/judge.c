@@ -119,7 +119,7 @@ static bool disk_fails(const struct life *l)
 {
     const struct disk_faults *f = disk_faults(l->disk);
 
-    if (f->full || f->write_errors || f->sync_errors)
+    if (f->full || f->write_errors || f->sync_errors || f->read_errors)
         return true;
     return l->store && !l->closing &&
            (store_disk(l->store) != STORE_DISK_WRITABLE || (l->syncer && l->syncer->rescan_due));

@@ -144,7 +144,7 @@ static size_t count_quarantined(struct agreeing *g, struct life *l)
  * a failing disk kept its record from being stored. */
 static bool may_have_orphans(const struct world *w, const struct life *l, const char *plural)
 {
-    if (!w->with[CLASS_DISK_FULL] && !w->with[CLASS_DISK_ERROR])
+    if (!w->with[CLASS_DISK_FULL] && !w->with[CLASS_DISK_ERROR] && !w->with[CLASS_DISK_READ])
         return false;
     for (size_t id = 0; id < l->syncer->n_kinds; id++)
         if (!strcmp(l->syncer->kinds[id].plural, plural))

@@ -208,7 +208,7 @@ static void shrink(struct script s, struct result *r, const char *kind)
 /* --- many --- */
 
 static struct {
-    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn;
+    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread;
     uint64_t done, failed;
     double virtual_s;
 } total;
@@ -220,6 +220,7 @@ static void add_up(const struct result *r)
     for (int i = 0; i < N_WIRE_COUNTS; i++)
         total.wire[i] += r->wire[i];
     total.torn += r->torn;
+    total.unread += r->unread;
     total.virtual_s += (double)r->virtual_us / 1e6;
     total.done++;
 }
@@ -237,7 +238,7 @@ static void print_totals(double seconds)
     for (int i = 0; i < N_CLASSES; i++)
         if (total.classes[i])
             printf(" %s %u", CLASSES[i], total.classes[i]);
-    printf(" torn sectors %u\nnetwork:", total.torn);
+    printf("\ndisk: torn sectors %u failed reads %u\nnetwork:", total.torn, total.unread);
     for (int i = 0; i < N_WIRE_COUNTS; i++)
         printf(" %s %u", names[i], total.wire[i]);
     printf("\n");

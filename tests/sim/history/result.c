@@ -29,6 +29,7 @@ void result_end(const struct world *w, const char *kind, const char *message)
     r->hash = w->trace;
     r->virtual_us = w->moment.now_us;
     r->torn = disk_torn();
+    r->unread = disk_unread();
     memcpy(r->classes, w->counts, sizeof(r->classes));
     memcpy(r->wire, wires_counts(w->wires), sizeof(r->wire));
     fflush(NULL);

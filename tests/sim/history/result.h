@@ -13,7 +13,7 @@ struct result {
     unsigned step;                /* of how many, or where it broke */
     uint64_t hash;
     int64_t virtual_us;
-    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn;
+    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread;
 };
 
 /* Where it goes; NULL: to the terminal, and the process ends. */
