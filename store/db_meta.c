@@ -11,6 +11,8 @@
 #define YEAR_2026_US (INT64_C(1767225600) * 1000000) /* 2026-01-01T00:00:00Z */
 #define LEAP         INT64_C(1000000000)
 #define MOST         ((INT64_C(1) << 53) - LEAP)
+#define SPREAD       (INT64_C(1) << 32) /* microseconds: 72 minutes */
+#define WIDE_SPREAD  (INT64_C(1) << 44)
 
 enum number {
     FLOOR,
@@ -129,10 +131,24 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A later life of one copy begins higher, because time passed: clients that survive a restore
+ * compare revisions. Where the clock does not show what passed (it stands at the same moment after
+ * each boot, or was set back), only chance keeps the revisions of two lives apart. A clock from
+ * before the life that was copied is certainly wrong, and the order is lost anyway. */
+static int64_t first_revision(const struct db *db, const struct meta *m, int64_t newest)
+{
+    int64_t now = db->options.wall_us(), wall = now - YEAR_2026_US;
+    bool plausible = now / 1000 >= m->values[EPOCH_HIGH] >> 16 && wall > 0 && wall < MOST;
+    int64_t base = plausible && wall > newest ? wall : newest + LEAP;
+    uint64_t chance = rng_u64(db->options.rng);
+
+    return base + (int64_t)(chance % (uint64_t)(plausible ? SPREAD : WIDE_SPREAD));
+}
+
 /* History goes with the floor: loading removes what is of no other use. */
 static int begin_life(struct db *db, struct meta *m, struct err *err)
 {
-    int64_t newest, wall = db->options.wall_us() - YEAR_2026_US, *values = m->values;
+    int64_t newest, *values = m->values;
 
     if (db_number(db, NEWEST, &newest, err))
         return -1;
@@ -140,7 +156,7 @@ static int begin_life(struct db *db, struct meta *m, struct err *err)
     if (!(m->there & 1u << RECORDS) &&
         db_number(db, "SELECT count(*) FROM record", &values[RECORDS], err))
         return -1;
-    values[FLOOR] = wall > newest && wall < MOST ? wall : newest + LEAP;
+    values[FLOOR] = first_revision(db, m, newest);
     values[REVISION] = values[FLOOR];
     values[COPY] = 0;
     values[RESTORED] = 1;

@@ -15,6 +15,10 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
     if (revision < floor)
         return err_set(err, &ERR_EXPIRED, "too old resource version: %lld (%lld)",
                        (long long)revision, (long long)floor);
+    /* Clients see a revision once it is committed, so this one is of another life. */
+    if (s->state.identity.restored && revision > s->revision)
+        return err_set(err, &ERR_EXPIRED, "resource version of before a restore: %lld (%lld)",
+                       (long long)revision, (long long)s->revision);
 
     struct store_watch *w = NEW(struct store_watch);
     *w = (struct store_watch){

@@ -135,8 +135,8 @@ struct store_event {
 };
 struct store_watch;
 #define STORE_ALL_RESOURCES 0u
-/* Events after `revision` (a future one waits silently). wake() is called when there may be some to
- * take: versions in memory or on disk. Error: EXPIRED "too old resource version: N (M)". */
+/* Events after `revision`; a future one waits silently, in a restored life it is EXPIRED, as one
+ * before the history is. wake() is called when there may be some to take, in memory or on disk. */
 int store_watch_open(struct store *s, unsigned resource, int64_t revision, void (*wake)(void *ctx),
                      void *ctx, struct store_watch **ret, struct err *err) MUST_CHECK;
 /* The next event; good until the next call for this watch. NULL: nothing for now, or, with
@@ -145,6 +145,6 @@ const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expi
 int64_t store_watch_position(const struct store_watch *w); /* all up to here is taken: a bookmark */
 struct store_watch *store_watch_close(struct store_watch *w); /* takes NULL, returns NULL */
 
-/* A consistent copy of the database at `path` while serving. Opened as a store, it goes on 10^9
- * revisions later and without history: no client ever sees a revision twice, all list again. */
+/* A consistent copy of the database at `path` while serving. Opened as a store, it begins another
+ * life (store_identity.h), above all its revisions and without history: all clients list again. */
 void store_backup(struct store *s, const char *path, store_done_cb done, void *ctx);
