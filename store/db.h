@@ -94,6 +94,7 @@ struct db_row {
 struct db_options {
     int64_t (*wall_us)(void); /* never NULL */
     const struct rng *rng;
+    struct store_predecessor after; /* epoch "": none */
 };
 
 /* Opens or creates <dir>/state.db and takes the lock on it. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the file says of itself: where its history begins, which revisions are used up, and whose
- * life it is. A copy begins a new life; so does a file whose account of itself is damaged, because
- * its revisions cannot be trusted to be the newest ones, and a revision must never be given twice.
- */
+ * life it is. A copy begins a new life, and so does data that another life overtook. So does a file
+ * whose account of itself is damaged, because its revisions cannot be trusted to be the newest ones,
+ * and a revision must never be given twice. */
 #include "db_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sublet/clock.h>
 
 #define YEAR_2026_US (INT64_C(1767225600) * 1000000) /* 2026-01-01T00:00:00Z */
@@ -109,11 +110,18 @@ static void print_epoch(const struct meta *m, enum number high, char ret[STORE_E
 
 /* ---- lives ---- */
 
-/* 48 bits of milliseconds, later than those of the life before, and 80 random ones. */
+static uint64_t ms_of(const struct store_predecessor *p)
+{
+    unsigned long long ms;
+
+    return sscanf(p->epoch, "%12llx", &ms) == 1 ? ms : 0;
+}
+
+/* 48 bits of milliseconds, later than those of the lives before, and 80 random ones. */
 static void make_epoch(const struct db *db, struct meta *m)
 {
-    const uint64_t most = (UINT64_C(1) << 48) - 1;
-    uint64_t least = ((uint64_t)m->values[EPOCH_HIGH] >> 16) + 1;
+    const uint64_t most = (UINT64_C(1) << 48) - 1, after = ms_of(&db->options.after);
+    uint64_t own = (uint64_t)m->values[EPOCH_HIGH] >> 16, least = (own > after ? own : after) + 1;
     int64_t now = db->options.wall_us() / 1000;
     uint64_t ms = now > 0 && (uint64_t)now > least ? (uint64_t)now : least;
     uint64_t high = rng_u64(db->options.rng) & 0xffff;
@@ -156,7 +164,7 @@ static int begin_life(struct db *db, struct meta *m, struct err *err)
     if (!(m->there & 1u << RECORDS) &&
         db_number(db, "SELECT count(*) FROM record", &values[RECORDS], err))
         return -1;
-    values[FLOOR] = first_revision(db, m, newest);
+    values[FLOOR] = first_revision(db, m, larger(newest, db->options.after.revision));
     values[REVISION] = values[FLOOR];
     values[COPY] = 0;
     values[RESTORED] = 1;
@@ -165,6 +173,14 @@ static int begin_life(struct db *db, struct meta *m, struct err *err)
     values[FROM_REVISION] = newest;
     make_epoch(db, m);
     return 0;
+}
+
+static bool is_overtaken(const struct db *db, const struct meta *m)
+{
+    char epoch[STORE_EPOCH_LEN + 1] = "";
+
+    print_epoch(m, EPOCH_HIGH, epoch);
+    return db->options.after.epoch[0] && strcmp(epoch, db->options.after.epoch) <= 0;
 }
 
 static int save(struct db *db, const struct meta *m, struct err *err)
@@ -182,7 +198,7 @@ int db_meta_settle(struct db *db, struct err *err)
     if (read_meta(db, &m, err))
         return -1;
     state->meta_damaged = m.there != (1u << N_NUMBERS) - 1;
-    if (state->meta_damaged || state->log_lost || m.values[COPY]) {
+    if (state->meta_damaged || state->log_lost || m.values[COPY] || is_overtaken(db, &m)) {
         if (begin_life(db, &m, err) || save(db, &m, err))
             return -1;
     } else if (!m.values[EPOCH_HIGH]) { /* the first life, or one from before epochs */

@@ -61,6 +61,7 @@ int db_read_only(struct db *db, struct err *err)
     memcpy(why, db->why, sizeof(why));
     db_disconnect(db);
     db->read_only = true;
+    db->options.after = (struct store_predecessor){0}; /* nor when it can be written again */
     if (connect(db, NULL) || check_format(db, NULL) || db_meta_settle(db, NULL) ||
         db_number(db, NEWEST, &db->newest, NULL) || db_prepare(db, NULL))
         return -1;

@@ -65,6 +65,8 @@ int store_open_db(const struct store_options *options, struct db **ret, struct e
     struct db_options db = {.wall_us = options->wall_us ? options->wall_us : system_wall_us,
                             .rng = options->rng ? options->rng : &RNG_SYSTEM};
 
+    if (options->after)
+        db.after = *options->after;
     return db_open(options->path, &db, ret, err);
 }
 

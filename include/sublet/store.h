@@ -12,8 +12,8 @@
  *   latest      with what is under way: what the next write must be based on: store_latest
  *
  * When a batch cannot be committed, it and everything under way after it fails, and `latest` falls
- * back to `committed`. Revisions never go back, and none is ever given to two versions that anybody
- * has seen. Writes of one turn of the loop land in one transaction. */
+ * back to `committed`. Revisions never go back, and no two versions that were seen have the same.
+ * Writes of one turn of the loop land in one transaction. */
 #pragma once
 
 #include <sublet/err.h>
@@ -33,6 +33,7 @@ struct store_options {
     size_t max_objects;       /* and growing updates an eighth later; 0: no limit */
     int64_t (*wall_us)(void); /* NULL: the system's */
     const struct rng *rng;    /* for epochs; NULL: the system's */
+    const struct store_predecessor *after; /* store_identity.h; NULL: the life goes on */
     bool (*readable)(struct str resource, const struct store_object *o); /* store_quarantine.h */
     const struct store_executor *executor; /* store_executor.h; NULL: a thread of its own */
 };
@@ -97,8 +98,7 @@ struct store_write {
                          built-in kind leaves out of an item (it writes `{` + bytes[skip..]) */
     int64_t expected; /* revision of `latest` this was computed from; 0 for create */
     struct str ns, name, uid;
-    struct str bytes; /* with resourceVersion = store_next_revision(); for a delete the last
-                         state, carrying the deletion's revision */
+    struct str bytes; /* of store_next_revision(); for a delete the last state, with that one */
     struct str labels, fields;
     bool ending; /* an update of what is being deleted: store_disk.h */
 };

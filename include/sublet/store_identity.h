@@ -30,3 +30,11 @@ struct store_identity {
     int64_t from_revision;          /* the newest of the copy; 0 without */
 };
 void store_identity(const struct store *s, struct store_identity *ret);
+
+/* For store_options.after: the data was overtaken by this life. Opening it begins another one, later
+ * than this, as with a copy, unless it is later already. Not on a disk that cannot be written: the
+ * life goes on there, as store_identity() says. */
+struct store_predecessor {
+    char epoch[STORE_EPOCH_LEN + 1];
+    int64_t revision; /* the newest that is known to be used up */
+};

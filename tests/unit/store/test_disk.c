@@ -8,6 +8,7 @@
 
 #include <sublet/store_admin.h>
 #include <sublet/store_failure.h>
+#include <sublet/store_identity.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -490,6 +491,31 @@ static void test_read_only_with_a_log(void **state)
     check_over(f);
 }
 
+/* A life cannot begin there: the previous one goes on, also once the disk takes writes. */
+static void test_no_other_life_on_a_read_only_disk(void **state)
+{
+    struct fixture *f = *state;
+    struct store_predecessor after = {.revision = 0};
+    struct store_identity before, now;
+
+    fill_store(f);
+    store_identity(f->store, &before);
+    memcpy(after.epoch, before.epoch, sizeof(after.epoch));
+    fixture_close(f);
+    set_writable(f->dir, false);
+    f->options.after = &after;
+    fixture_open(f);
+    store_identity(f->store, &now);
+    assert_memory_equal(&before, &now, sizeof(now));
+    set_writable(f->dir, true);
+    fixture_await(f, STORE_DISK_WRITABLE);
+    assert_int_equal(update(f, "grows", 1), 0);
+    f->options.after = NULL;
+    fixture_reopen(f);
+    store_identity(f->store, &now);
+    assert_memory_equal(&before, &now, sizeof(now));
+}
+
 /* Another store was put into the directory meanwhile: it is not written over. */
 static void test_another_store(void **state)
 {
@@ -548,6 +574,7 @@ int main(void)
         ON_DISK(fills_and_empties),
         ON_DISK(deletes_make_room),
         ON_DISK(read_only_with_a_log),
+        ON_DISK(no_other_life_on_a_read_only_disk),
         ON_DISK(another_store),
         ON_DISK(nothing_on_a_full_disk),
     };

@@ -292,6 +292,55 @@ static void test_a_revision_to_come(void **state)
     fixture_fini(&one);
 }
 
+static void reopen_after(struct fixture *f, const struct store_predecessor *p,
+                         struct store_identity *ret)
+{
+    f->options.after = p;
+    fixture_reopen(f);
+    store_identity(f->store, ret);
+}
+
+/* Data that a later life overtook goes on in one that is later than both. */
+static void test_after_another_life(void **state)
+{
+    struct fixture *f = *state, one;
+    struct store_identity old, of_one, new, again;
+    struct store_predecessor p = {0};
+    char path[128];
+
+    fixture_open(f);
+    store_identity(f->store, &old);
+    put(f, "a", "x", 1);
+    backup(f, path);
+    now_s += 5000;
+    restore(&one, path);
+    store_identity(one.store, &of_one);
+    p.revision = put(&one, "a", "x", 2);
+    assert_true(fixture_sync(&one));
+    fixture_fini(&one);
+
+    now_s -= 4000; /* set back */
+    int64_t last = put(f, "a", "only-here", 1);
+    assert_true(fixture_sync(f));
+    memcpy(p.epoch, of_one.epoch, sizeof(p.epoch));
+    reopen_after(f, &p, &new);
+    assert_true(strcmp(new.epoch, of_one.epoch) > 0 && new.restored);
+    assert_string_equal(new.from, old.epoch);
+    assert_int_equal(new.from_revision, last);
+    assert_true(store_oldest_revision(f->store) > p.revision);
+    assert_int_equal(committed(f, "a", "only-here"), 1);
+
+    reopen_after(f, &p, &again); /* it is later already */
+    assert_memory_equal(&again, &new, sizeof(new));
+    memcpy(p.epoch, new.epoch, sizeof(p.epoch)); /* an older copy of this very life led */
+    p.revision = 0;
+    reopen_after(f, &p, &again);
+    assert_true(strcmp(again.epoch, new.epoch) > 0);
+    assert_string_equal(again.from, new.epoch);
+    reopen_after(f, NULL, &new);
+    assert_memory_equal(&again, &new, sizeof(new));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
@@ -301,7 +350,8 @@ int main(void)
                                        TEST(two_restores_without_a_clock),
                                        TEST(restores_of_a_restore),
                                        TEST(restore_of_a_restore),
-                                       TEST(a_revision_to_come)};
+                                       TEST(a_revision_to_come),
+                                       TEST(after_another_life)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
