@@ -12,7 +12,9 @@
 #include "impl.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include <sublet/encode.h>
 #include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/object.h>
@@ -122,10 +124,13 @@ static struct str free_address(struct reconcile *r, const struct resource *res, 
 {
     struct arena *a = reconcile_arena(r);
     struct search s = {a, numbers_new(CONTROL_PLANE + 1, NODE_NET + (1u << NODE_BITS) - 2)};
-    uint32_t ip = 0;
+    unsigned char digest[32];
+    uint32_t from, ip = 0;
 
     store_scan_latest(vapi_store(reconcile_api(r)), res->storage, STR_NULL, on_node, &s);
-    bool found = numbers_find(s.taken, (uint32_t)str_hash(name, 0), &ip);
+    sha256(name, digest);
+    memcpy(&from, digest, sizeof from);
+    bool found = numbers_find(s.taken, from, &ip);
     numbers_free(s.taken);
     return found ? numbers_ip_format(a, ip) : STR_NULL;
 }

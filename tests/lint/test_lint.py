@@ -116,6 +116,10 @@ BANNED_WRONG = {
     "clock": ("syncer/x.c", "time(0);", "syncer/x.c:1: time: use struct clock, struct rng"),
     "in a test": ("tests/unit/base/x.c", "strcpy(a, b);",
                   "tests/unit/base/x.c:1: strcpy: use struct str and struct buf"),
+    "constant seed": ("vapi/x.c", "a = f(str_hash(g(b, c), 0x1f), d);",
+                      "vapi/x.c:1: a hash with a constant seed: hash_seed(), or sha256() for a stable one"),
+    "constant seed inside": ("vapi/x.c", "a = str_hash(b,\n  str_hash(c, 0));",
+                             "vapi/x.c:2: a hash with a constant seed: hash_seed(), or sha256() for a stable one"),
 }
 
 
@@ -127,7 +131,9 @@ def test_banned_finds(lint, path, text, finding):
 
 def test_banned_accepts(lint):
     text = '/* free(p) */ // sprintf()\nx->free(p); s = "strcpy(a)"; snprintf(a, 1, b); mem_free(p); t.time(1);\n'
-    assert lint("banned", {"vapi/x.c": text, "base/mem.c": "p = malloc(1);", "tests/sim/t.c": "free(p);"})[0] == 0
+    text += "h = str_hash(a, str_hash(f(b, 0), hash_seed())) + str_hash(c, x->seed ^ 1) + g(d, 0);\n"
+    free = "free(p); h = str_hash(a, 7);"
+    assert lint("banned", {"vapi/x.c": text, "base/mem.c": "p = malloc(1);", "tests/sim/t.c": free})[0] == 0
 
 
 def function(name, body):

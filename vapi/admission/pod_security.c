@@ -12,6 +12,7 @@
 
 #include <sublet/clock.h>
 #include <sublet/field.h>
+#include <sublet/hash.h>
 #include <sublet/object.h>
 #include <sublet/pod_security.h>
 
@@ -392,7 +393,7 @@ static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON
 static bool has_sibling(struct sweep *s, const cJSON *pod)
 {
     const cJSON *owner = owner_controller(pod);
-    uint64_t hash = str_hash(json_str_at(owner, "uid"), 0);
+    uint64_t hash = str_hash(json_str_at(owner, "uid"), hash_seed());
 
     if (!owner)
         return false;

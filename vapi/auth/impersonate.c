@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/hash.h>
 #include <sublet/selector.h>
 
 #include "auth_impl.h"
@@ -384,7 +385,7 @@ static void become(struct arena *a, const struct wanted *w, const struct mode *m
  * legacy mode receive the legacy message. */
 static size_t *last_mode(struct auth *auth, const struct user *user)
 {
-    uint64_t hash = str_hash(user->name, 0x1357);
+    uint64_t hash = str_hash(user->name, hash_seed());
     size_t at = hash % COUNT(auth->modes);
 
     if (auth->modes[at].user != hash) {

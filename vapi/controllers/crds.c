@@ -10,6 +10,7 @@
 #include "../crd/version_new.h"
 #include "crd_names.h"
 
+#include <sublet/encode.h>
 #include <sublet/hash.h>
 #include <sublet/notice.h>
 #include <sublet/object.h>
@@ -20,8 +21,8 @@
 
 struct served {
     UT_hash_handle hh;
-    char *name;      /* of the CRD */
-    uint64_t digest; /* of its spec */
+    char *name;               /* of the CRD */
+    unsigned char digest[32]; /* SHA-256 of its spec: an equal one means an equal spec */
     size_t n;
     struct crd_version **versions;
 };
@@ -87,15 +88,16 @@ static int put_up(struct crds *x, struct arena *a, const cJSON *stored, struct e
     const cJSON *crd = names_serving(a, stored), *versions = json_path(crd, "spec.versions");
     struct str name = json_str_at(crd, "metadata.name");
     struct served *s = served_find(x, name);
-    uint64_t digest = str_hash(json_text(a, json_get(crd, "spec")), 0);
+    unsigned char digest[sizeof s->digest];
 
-    if (s && s->digest == digest)
+    sha256(json_text(a, json_get(crd, "spec")), digest);
+    if (s && !memcmp(s->digest, digest, sizeof digest))
         return 0;
     if (s)
         take_down(x, s);
     s = NEW(struct served);
     s->name = mem_strdup(name);
-    s->digest = digest;
+    memcpy(s->digest, digest, sizeof digest);
     s->versions = mem_alloc((json_count(versions) + 1) * sizeof(struct crd_version *));
     json_each(version, versions)
     {

@@ -5,6 +5,8 @@
  * (update, manage) of Kubernetes 1.36. */
 #include "daemonset.h"
 
+#include <sublet/hash.h>
+
 #define FAILURE_DELAY_MOST_S 900
 
 void ds_bounds(struct ds *s)
@@ -36,7 +38,7 @@ static int64_t failure_delay(struct ds *s, const cJSON *pod)
 {
     struct ds_failures *all = controller_state(reconcile_controller(s->run));
     struct str node = ds_node_of(pod);
-    uint64_t key = str_hash(node, str_hash(meta_uid(s->owner), 0));
+    uint64_t key = str_hash(node, str_hash(meta_uid(s->owner), hash_seed()));
     struct ds_failure *f = &all->slots[key % DS_FAILURES];
     int64_t now = reconcile_now_s(s->run), delay, left;
 

@@ -6,22 +6,11 @@
 #include "index.h"
 #include "tree.h"
 
+#include <sublet/hash.h>
+
 #include <assert.h>
-#include <string.h>
-#include <sys/auxv.h>
 
 enum { SMALL_WORK = 1024 };
-
-/* The kernel gives every process 16 random bytes, see getauxval(3). */
-static uint64_t secret(void)
-{
-    const void *random = (const void *)getauxval(AT_RANDOM);
-    uint64_t seed = 0;
-
-    if (random)
-        memcpy(&seed, random, sizeof seed);
-    return seed;
-}
 
 void index_init(struct index *x, struct arena *a, size_t most)
 {
@@ -30,7 +19,7 @@ void index_init(struct index *x, struct arena *a, size_t most)
     while (cap < most * 2)
         cap *= 2;
     *x = (struct index){
-        .slots = arena_alloc(a, cap * sizeof *x->slots), .cap = cap, .seed = secret()};
+        .slots = arena_alloc(a, cap * sizeof *x->slots), .cap = cap, .seed = hash_seed()};
 }
 
 static struct index_slot *probe(const struct index *x, struct str key)

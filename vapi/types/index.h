@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hash look-ups by keys a tenant sent, for patches: members of large objects and items of keyed
- * lists. The hash uses a secret of the process, so that keys cannot be chosen to collide. */
+ * Hash look-ups by keys a tenant sent: members of large objects and items of keyed lists, for
+ * patches, and the sets of names of vapi/kinds. The hash uses a secret of the process, so that keys cannot be chosen to collide. */
 #pragma once
 
 #include <sublet/json.h>
@@ -9,7 +9,10 @@
 struct index_slot {
     struct str key; /* key.p is NULL in an empty slot */
     size_t at;      /* the caller's: a position */
-    cJSON *node;    /* the caller's: NULL once removed */
+    union {
+        cJSON *node;       /* the caller's: NULL once removed */
+        const cJSON *seen; /* the same of a tree that is only read */
+    };
 };
 
 struct index {

@@ -161,14 +161,11 @@ static void check_limit(struct field_errors *e, const struct field_path *p, cons
     struct names names = {.arena = e->arena};
 
     check_limit_names(e, p, item, type, &names);
-    for (size_t i = 0; i < names.cap; i++) {
-        const char *name = names.slots[i].used ? names.slots[i].node->string : NULL;
-
-        if (!name)
-            continue;
-        check_order(e, p, item, name);
-        check_ratio(e, p, item, name);
-        check_same_default(e, p, item, name);
+    names_each(name, &names)
+    {
+        check_order(e, p, item, name->seen->string);
+        check_ratio(e, p, item, name->seen->string);
+        check_same_default(e, p, item, name->seen->string);
     }
 }
 

@@ -90,14 +90,15 @@ static struct str names_joined(struct arena *a, const struct names *names)
     struct buf b = BUF_INIT(0);
     size_t n = 0;
 
-    for (size_t i = 0; i < names->cap && n < COUNT(sorted) - 1; i++) {
+    names_each(name, names)
+    {
         size_t at = n;
 
-        if (!names->slots[i].used)
-            continue;
-        for (; at && str_cmp(sorted[at - 1], names->slots[i].key) > 0; at--)
+        if (n == COUNT(sorted) - 1)
+            break;
+        for (; at && str_cmp(sorted[at - 1], name->key) > 0; at--)
             sorted[at] = sorted[at - 1];
-        sorted[at] = names->slots[i].key;
+        sorted[at] = name->key;
         n++;
     }
     for (size_t i = 0; i < n; i++) {

@@ -3,55 +3,47 @@
  * loops a hostile object would cost the square of its size. */
 #include "names.h"
 
-static uint64_t slot_of(const struct names *n, struct str key)
+/* The index knows empty slots by a key without bytes. */
+static struct str key_of(struct str s)
 {
-    return str_hash(key, (uint64_t)(uintptr_t)n->arena) & (n->cap - 1);
-}
-
-static struct name *find(const struct names *n, struct str key)
-{
-    uint64_t at = slot_of(n, key);
-
-    while (n->slots[at].used && !str_eq(n->slots[at].key, key))
-        at = (at + 1) & (n->cap - 1);
-    return &n->slots[at];
+    return s.p ? s : STR("");
 }
 
 static void grow(struct names *n)
 {
-    struct names bigger = {.arena = n->arena, .cap = n->cap ? n->cap * 2 : 16};
+    struct index bigger;
+    bool fresh;
 
-    bigger.slots = arena_alloc(n->arena, bigger.cap * sizeof(struct name));
-    for (size_t i = 0; i < n->cap; i++) {
-        if (n->slots[i].used)
-            *find(&bigger, n->slots[i].key) = n->slots[i];
-    }
-    bigger.n = n->n;
-    *n = bigger;
+    index_init(&bigger, n->arena, n->index.cap);
+    names_each(slot, n) index_put(&bigger, slot->key, &fresh)->seen = slot->seen;
+    n->index = bigger;
 }
 
 bool names_add(struct names *n, struct str key, const cJSON *node)
 {
-    struct name *slot;
+    struct index_slot *slot;
+    bool fresh;
 
-    if (n->n * 4 >= n->cap * 3)
+    if (n->n * 4 >= n->index.cap * 3)
         grow(n);
-    slot = find(n, key);
-    if (slot->used)
+    slot = index_put(&n->index, key_of(key), &fresh);
+    if (!fresh)
         return false;
-    *slot = (struct name){key, node, true};
+    slot->seen = node;
     n->n++;
     return true;
 }
 
 bool names_has(const struct names *n, struct str key)
 {
-    return n->n && find(n, key)->used;
+    return n->n && index_get(&n->index, key_of(key));
 }
 
 const cJSON *names_get(const struct names *n, struct str key)
 {
-    return n->n ? find(n, key)->node : NULL;
+    const struct index_slot *slot = n->n ? index_get(&n->index, key_of(key)) : NULL;
+
+    return slot ? slot->seen : NULL;
 }
 
 void names_add_keys(struct names *n, const cJSON *object)

@@ -3,19 +3,21 @@
  * Sets of strings in an arena, each with the node it came from. Internal to vapi/kinds. */
 #pragma once
 
-#include <sublet/json.h>
+#include "../../types/index.h"
 
-struct name {
-    struct str key;
-    const cJSON *node;
-    bool used;
-};
 /* {.arena = a} is an empty one; nothing is to be freed. */
 struct names {
     struct arena *arena;
-    struct name *slots;
-    size_t n, cap;
+    struct index index;
+    size_t n;
 };
+/* The slots of a set that hold a key, in no order. */
+#define names_each(slot, names)                                                                    \
+    for (const struct index_slot *slot = (names)->index.slots;                                     \
+         slot < (names)->index.slots + (names)->index.cap; slot++)                                 \
+        if (!slot->key.p)                                                                          \
+            ;                                                                                      \
+        else
 
 bool names_add(struct names *n, struct str key, const cJSON *node); /* false: it was there */
 bool names_has(const struct names *n, struct str key);
