@@ -183,7 +183,7 @@ static cJSON *pod_difference(struct syncer *s, struct arena *a, enum sync_id id,
     if (pod_is_finished(host) || sync_pod_choose(s, a, pod, &choice, &err) ||
         sync_pod_translate(s, a, pod, &choice, false, &wanted, &err))
         return NULL;
-    return translate_pod_update(a, host, wanted);
+    return translate_pod_update(a, host, wanted, sync_pod_is_changed(pod));
 }
 
 static bool wants_service(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *service)

@@ -6,10 +6,12 @@
 
 #include <sublet/translate.h>
 
-#define ANNOTATION_OWNED  "sublet.dev/owned"  /* keys of the allow-list that we wrote */
-#define ANNOTATION_LABELS "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
-#define ANNOTATION_ALL    "sublet.dev/annotations"
-#define ANNOTATION_DIGEST "sublet.dev/digest" /* of the object as it was written last */
+#define ANNOTATION_OWNED          "sublet.dev/owned" /* keys of the allow-list that we wrote */
+#define ANNOTATION_LABELS         "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
+#define ANNOTATION_ALL            "sublet.dev/annotations"
+#define ANNOTATION_DIGEST         "sublet.dev/digest" /* of the object as it was written last */
+#define ANNOTATION_SENT_IMAGES    "sublet.dev/sent-images"    /* {"main": "nginx:1"} */
+#define ANNOTATION_SENT_RESOURCES "sublet.dev/sent-resources" /* pod_sent.c, pvc.c */
 
 #define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label that is not allow-listed */
 #define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */

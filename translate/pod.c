@@ -212,7 +212,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
                   cJSON **ret, struct err *err)
 {
     struct down d;
-    cJSON *metadata;
+    cJSON *metadata, *spec;
     char name[64];
 
     down_init(&d, a, t, choice, vpod, services);
@@ -231,8 +231,10 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
         add_str(a, labels, LABEL_MODE, config_mode_name(d.pool->mode));
     }
     d.notes = json_get(metadata, "annotations");
+    spec = spec_down(&d);
+    pod_sent_note(a, d.notes, spec);
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
-                       JSON("spec", spec_down(&d)));
+                       JSON("spec", spec));
     return 0;
 }
 

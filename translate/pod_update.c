@@ -2,7 +2,8 @@
 /* What of a running host pod may change. Why: the API allows little, webhooks and schedulers have
  * added to the pod since, and a patch that fights them never ends. So a patch holds only fields
  * that we own and that differ, lists start from their present items, and a patch of a list carries
- * the resourceVersion at which it was read. */
+ * the resourceVersion at which it was read. An image or a quantity is sent only if the tenant changed
+ * it since it was sent last (pod_sent.c). */
 
 #include <string.h>
 
@@ -20,18 +21,21 @@ static const cJSON *named(const cJSON *list, struct str name)
     return NULL;
 }
 
-/* The present list with the wanted images; injected containers stay as they are. */
-static cJSON *images_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+/* The present list with the images that the tenant changed; injected containers, and images that the
+ * host rewrote, stay as they are. */
+static cJSON *images_patch(const struct sent *sent, const cJSON *now, const cJSON *wanted)
 {
+    struct arena *a = sent->arena;
     cJSON *ret = json_copy(a, now);
     bool differs = false;
 
     json_each(container, ret)
     {
-        const cJSON *other = named(wanted, json_str(json_get(container, "name")));
-        struct str image = json_str(json_get(other, "image"));
+        struct str name = json_str(json_get(container, "name"));
+        struct str image = json_str(json_get(named(wanted, name), "image"));
 
-        if (!image.n || str_eq(image, json_str(json_get(container, "image"))))
+        if (!image.n || str_eq(image, json_str(json_get(container, "image"))) ||
+            sent_same_image(sent, name, image))
             continue;
         json_set_str(a, container, "image", image);
         differs = true;
@@ -40,8 +44,9 @@ static cJSON *images_patch(struct arena *a, const cJSON *now, const cJSON *wante
 }
 
 /* A toleration may be added, never removed: the present tolerations and the added ones. */
-static cJSON *tolerations_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+static cJSON *tolerations_patch(const struct sent *sent, const cJSON *now, const cJSON *wanted)
 {
+    struct arena *a = sent->arena;
     cJSON *ret = json_is_array(now) ? json_copy(a, now) : json_new_array(a);
     bool differs = false;
 
@@ -62,16 +67,16 @@ static cJSON *tolerations_patch(struct arena *a, const cJSON *now, const cJSON *
 }
 
 /* A deadline may be set and shortened. */
-static cJSON *deadline_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+static cJSON *deadline_patch(const struct sent *sent, const cJSON *now, const cJSON *wanted)
 {
     int64_t have, want;
 
     if (!json_i64(wanted, &want))
         return NULL;
-    return !json_i64(now, &have) || want < have ? json_new_i64(a, want) : NULL;
+    return !json_i64(now, &have) || want < have ? json_new_i64(sent->arena, want) : NULL;
 }
 
-typedef cJSON *(*patch_cb)(struct arena *a, const cJSON *now, const cJSON *wanted);
+typedef cJSON *(*patch_cb)(const struct sent *sent, const cJSON *now, const cJSON *wanted);
 
 static const struct {
     const char *key;
@@ -84,17 +89,24 @@ static const struct {
     {"tolerations", tolerations_patch, true},
 };
 
+static struct sent sent_of(struct arena *a, const cJSON *host_now, bool changed)
+{
+    return (struct sent){a, sent_read(a, host_now, ANNOTATION_SENT_IMAGES),
+                         sent_read(a, host_now, ANNOTATION_SENT_RESOURCES), changed};
+}
+
 /* *lists: the patch has a list. */
-static cJSON *spec_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+static cJSON *spec_patch(const struct sent *sent, const cJSON *host_now, const cJSON *host_wanted,
                          bool *lists)
 {
+    struct arena *a = sent->arena;
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
     cJSON *spec = NULL;
     bool same = json_equal(now, wanted);
 
     for (size_t i = 0; !same && i < COUNT(FIELDS); i++) {
         cJSON *value =
-            FIELDS[i].patch(a, json_get(now, FIELDS[i].key), json_get(wanted, FIELDS[i].key));
+            FIELDS[i].patch(sent, json_get(now, FIELDS[i].key), json_get(wanted, FIELDS[i].key));
 
         if (!value)
             continue;
@@ -105,17 +117,51 @@ static cJSON *spec_patch(struct arena *a, const cJSON *host_now, const cJSON *ho
     return spec;
 }
 
-cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+/* The record of quantities is written once pods/resize has taken them: until then the present one
+ * stays. */
+static const cJSON *without_pending(struct arena *a, const cJSON *host_now,
+                                    const cJSON *host_wanted)
+{
+    const cJSON *now = json_path(host_now, "metadata.annotations");
+    cJSON *ret = json_new_object(a), *metadata, *notes;
+
+    metadata = json_set(a, ret, "metadata", json_copy(a, json_get(host_wanted, "metadata")));
+    notes = json_get(metadata, "annotations");
+    if (!json_get(notes, ANNOTATION_SENT_RESOURCES))
+        return ret;
+    now = json_get(now, ANNOTATION_SENT_RESOURCES);
+    if (now)
+        json_set(a, notes, ANNOTATION_SENT_RESOURCES, json_copy(a, now));
+    else
+        json_remove(notes, ANNOTATION_SENT_RESOURCES);
+    return ret;
+}
+
+cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                            bool changed)
 {
     struct str version = json_str_at(host_now, "metadata.resourceVersion");
+    struct sent sent = sent_of(a, host_now, changed);
     bool lists = false;
-    cJSON *spec = spec_patch(a, host_now, host_wanted, &lists), *ret, *metadata;
+    cJSON *spec = spec_patch(&sent, host_now, host_wanted, &lists), *ret, *metadata;
 
+    if (translate_pod_resize(a, host_now, host_wanted, changed))
+        host_wanted = without_pending(a, host_now, host_wanted);
     ret = service_update_patch(a, host_now, host_wanted, spec);
     if (!lists || !version.n)
         return ret;
     metadata = json_ensure_object(a, ret, "metadata");
     json_set_str(a, metadata, "resourceVersion", version);
+    return ret;
+}
+
+cJSON *translate_pod_resized(struct arena *a, const cJSON *host_wanted)
+{
+    cJSON *ret = json_new_object(a);
+
+    json_set_str(a, json_ensure_path(a, ret, "metadata.annotations"), ANNOTATION_SENT_RESOURCES,
+                 json_str(json_get(json_path(host_wanted, "metadata.annotations"),
+                                   ANNOTATION_SENT_RESOURCES)));
     return ret;
 }
 
@@ -163,20 +209,18 @@ bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted)
 
 /* ---- resize: its own subresource ---- */
 
-/* All that may change in a running pod (pkg/apis/core/validation, ValidatePodResize). */
-static bool is_resizable(struct str name)
+/* The quantities that the tenant changed; of: the name of their container. */
+static cJSON *quantities_patch(const struct sent *sent, struct str of, const char *map,
+                               const cJSON *now, const cJSON *wanted)
 {
-    return str_eqc(name, "cpu") || str_eqc(name, "memory");
-}
-
-static cJSON *quantities_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
-{
+    struct arena *a = sent->arena;
     cJSON *ret = NULL;
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (!is_resizable(json_key(member)) ||
-            quantity_equal(a, json_get(now, member->string), member))
+        if (!pod_is_resizable(json_key(member)) ||
+            quantity_equal(a, json_get(now, member->string), member) ||
+            sent_same_quantity(sent, of, map, member))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, json_key(member), json_copy(a, member));
@@ -184,35 +228,43 @@ static cJSON *quantities_patch(struct arena *a, const cJSON *now, const cJSON *w
     return ret;
 }
 
-/* Limits and requests that differ, of a container or of the pod as a whole. */
-static cJSON *resources_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
+/* Changed limits and requests, of a container or of the pod as a whole. */
+static cJSON *resources_patch(const struct sent *sent, struct str of, const cJSON *now,
+                              const cJSON *wanted)
 {
     static const char *const maps[] = {"limits", "requests"};
     cJSON *ret = NULL;
 
     for (size_t i = 0; i < 2; i++) {
-        cJSON *patch = quantities_patch(a, json_get(now, maps[i]), json_get(wanted, maps[i]));
+        cJSON *patch =
+            quantities_patch(sent, of, maps[i], json_get(now, maps[i]), json_get(wanted, maps[i]));
 
         if (!patch)
             continue;
-        ret = ret ? ret : json_new_object(a);
-        object_add(a, ret, str_c(maps[i]), patch);
+        ret = ret ? ret : json_new_object(sent->arena);
+        object_add(sent->arena, ret, str_c(maps[i]), patch);
     }
     return ret;
 }
 
-/* Of the containers both have, those that differ. */
-static cJSON *containers_resize(struct arena *a, const cJSON *now, const cJSON *wanted)
+static cJSON *whole_resize(const struct sent *sent, const cJSON *now, const cJSON *wanted)
 {
+    return resources_patch(sent, STR(SENT_WHOLE), now, wanted);
+}
+
+/* Of the containers both have, those that the tenant changed. */
+static cJSON *containers_resize(const struct sent *sent, const cJSON *now, const cJSON *wanted)
+{
+    struct arena *a = sent->arena;
     cJSON *list = NULL, *one;
 
     json_each(container, wanted)
     {
         struct str name = json_str(json_get(container, "name"));
         const cJSON *have = named(now, name);
-        cJSON *patch =
-            have ? resources_patch(a, json_get(have, "resources"), json_get(container, "resources"))
-                 : NULL;
+        cJSON *patch = have ? resources_patch(sent, name, json_get(have, "resources"),
+                                              json_get(container, "resources"))
+                            : NULL;
 
         if (!patch)
             continue;
@@ -224,22 +276,24 @@ static cJSON *containers_resize(struct arena *a, const cJSON *now, const cJSON *
     return list;
 }
 
-cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                            bool changed)
 {
     static const struct {
         const char *key;
-        cJSON *(*patch)(struct arena *a, const cJSON *now, const cJSON *wanted);
+        patch_cb patch;
     } parts[] = {
         {"initContainers", containers_resize},
         {"containers", containers_resize},
-        {"resources", resources_patch},
+        {"resources", whole_resize},
     };
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
+    struct sent sent = sent_of(a, host_now, changed);
     cJSON *spec = json_new_object(a), *ret = json_new_object(a);
 
     for (size_t i = 0; i < COUNT(parts); i++) {
         cJSON *patch =
-            parts[i].patch(a, json_get(now, parts[i].key), json_get(wanted, parts[i].key));
+            parts[i].patch(&sent, json_get(now, parts[i].key), json_get(wanted, parts[i].key));
 
         if (patch)
             object_add(a, spec, str_c(parts[i].key), patch);
@@ -250,10 +304,12 @@ cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON 
     return ret;
 }
 
-bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                              bool changed)
 {
+    struct sent sent = sent_of(a, host_now, changed);
     bool lists = false;
 
-    return !spec_patch(a, host_now, host_wanted, &lists) &&
-           !translate_pod_resize(a, host_now, host_wanted);
+    return !spec_patch(&sent, host_now, host_wanted, &lists) &&
+           !translate_pod_resize(a, host_now, host_wanted, changed);
 }

@@ -84,6 +84,23 @@ cJSON *pod_node_selector_down(struct down *d, const cJSON *selector);
 cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations);
 cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
 
+/* ---- pod_sent.c ---- */
+#define SENT_WHOLE "/" /* the pod as a whole, among names of containers */
+/* What a host pod was sent last. */
+struct sent {
+    struct arena *arena;
+    const cJSON *images, *resources; /* NULL: no record, an earlier version sent it */
+    bool changed; /* without a record: has the tenant changed the pod since it was created? */
+};
+bool pod_is_resizable(struct str name);
+/* Adds the record of this spec to the annotations of a host pod. */
+void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec);
+const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *annotation);
+/* Is it what was sent last? Then whatever the host has there now, the host put there. */
+bool sent_same_image(const struct sent *sent, struct str container, struct str image);
+bool sent_same_quantity(const struct sent *sent, struct str container, const char *map,
+                        const cJSON *wanted);
+
 /* ---- service.c ---- */
 /* A merge patch of our metadata and this spec; NULL when neither differs. */
 cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,

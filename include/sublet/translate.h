@@ -10,6 +10,7 @@
 #include <sublet/selector.h>
 #include <sublet/translate_namespaces.h>
 #include <sublet/translate_up.h>
+#include <sublet/translate_update.h>
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
 #define LABEL_NAMESPACE  "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
@@ -134,15 +135,3 @@ cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const
 /* host_now: the host object that is to be updated, whose class is settled; NULL: to be created. */
 int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v,
                   const cJSON *host_now, cJSON **ret, struct err *err) MUST_CHECK;
-
-/* Changes a living host object may get from us: a JSON merge patch of the fields we own that
- * differ, or NULL when nothing does. What others added stays. */
-cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-/* Has the host pod the wanted containers, but for what a patch can change? */
-bool translate_pod_is_made_of(const cJSON *host_now, const cJSON *host_wanted);
-/* Changed cpu and memory, as a strategic merge patch for pods/resize; NULL for none. */
-cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
-/* data, labels, annotations of ConfigMaps and Secrets. */
-cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);

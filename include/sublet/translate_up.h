@@ -14,7 +14,8 @@ struct translate_tenant;
 
 /* Has the host pod all of what translate_pod_update() and translate_pod_resize() would change in its
  * spec? */
-bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                              bool changed);
 
 /* Status up: the virtual status that follows from the host's, field by field; the virtual object's
  * own readiness-gate conditions stay. applied: the host pod has all that the virtual pod's present

@@ -238,7 +238,7 @@ static bool dry_run_resize(struct verdict *v, const cJSON *pod)
 
     if (!now || object_is_terminating(now) || !translate(v, pod, &wanted))
         return false;
-    patch = translate_pod_resize(v->arena, now, wanted);
+    patch = translate_pod_resize(v->arena, now, wanted, true);
     if (!patch)
         return false;
     json_set_str(v->arena, json_ensure_object(v->arena, patch, "metadata"), "uid", sync_uid(now));

@@ -35,6 +35,7 @@ struct refs;
 struct nodes;
 struct dry_runs;
 struct failed_pods;
+struct fights;
 struct events_up;
 struct publisher;
 struct fetch;
@@ -60,6 +61,7 @@ struct syncer {
     struct nodes *nodes;
     struct dry_runs *dry_runs;
     struct failed_pods *failed;
+    struct fights *fights;
     struct events_up *events;
     struct publisher *publisher;
     struct fetch *fetches; /* of metrics, under way; see streams/metrics.c */

@@ -147,7 +147,8 @@ void sync_forget_old(struct sync_run *run)
 struct exchange {
     struct sync_run run;
     sync_then then;
-    struct host_request request; /* that creates, while its record is not committed */
+    const struct sync_change *change; /* of a patch that is checked */
+    struct host_request request;      /* that creates, while its record is not committed */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -401,8 +402,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
 
 /* --- patch --- */
 
-static void on_patched(struct sync_run *run, const struct host_answer *answer,
-                       const struct err *err)
+void sync_patched(struct sync_run *run, const struct host_answer *answer, const struct err *err)
 {
     if (!err) {
         learn(run, answer);
@@ -415,15 +415,45 @@ static void on_patched(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource)
+/* A webhook of the host may have undone the patch before it was stored. */
+static void on_checked(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
 {
-    struct host_request q = {.method = "PATCH", .content_type = type};
-    cJSON *metadata = json_ensure_object(run->arena, patch, "metadata");
+    const struct sync_change *change = CONTAINER(run, struct exchange, run)->change;
+    cJSON *now = NULL;
 
+    if (err || json_parse(run->arena, answer->body, &now, NULL)) {
+        sync_patched(run, answer, err);
+        return;
+    }
+    run->host = now;
+    if (change->lacks(run, change->wanted)) {
+        learn(run, answer);
+        sync_fought_note(run, change);
+        return;
+    }
+    sync_fought_over(run, change);
+    sync_patched(run, answer, NULL);
+}
+
+bool sync_patch(struct sync_run *run, const struct sync_change *change)
+{
+    struct host_request q = {.method = "PATCH", .content_type = change->type};
+    cJSON *metadata = json_ensure_object(run->arena, change->patch, "metadata");
+    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
+    struct sync_change *kept = ARENA_NEW(run->arena, struct sync_change);
+
+    if (change->lacks && sync_fought_waits(run, change))
+        return false;
+    *kept = *change;
+    x->run = *run;
+    x->change = kept;
     json_set_str(run->arena, metadata, "uid", run->host_uid);
-    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), subresource);
-    q.body = json_text(run->arena, patch);
-    sync_send(run, &q, on_patched);
+    q.path =
+        sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), change->subresource);
+    q.body = json_text(run->arena, change->patch);
+    exchange_send(x, &q, change->then ? change->then : change->lacks ? on_checked : sync_patched);
+    return true;
 }
 
 /* --- delete --- */
@@ -524,7 +554,7 @@ static void take_over(struct sync_run *run)
                     "the store; it is taken over");
     json_set_str(a, notes, ANNOTATION_UID, run->uid);
     json_set_str(a, notes, ANNOTATION_EPOCH, run->syncer->tenant.epoch);
-    sync_patch(run, patch, "application/merge-patch+json", "");
+    sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", NULL, NULL, NULL});
 }
 
 static void refuse_quarantined(struct sync_run *run)

@@ -55,13 +55,36 @@ bool sync_is_uncertain(const struct err *err);
 void sync_forget_old(struct sync_run *run);
 /* With the cached object's uid as precondition; grace_s -1: the object's own grace period. */
 void sync_delete(struct sync_run *run, int64_t grace_s);
-/* Patches the host object, with its uid as precondition. */
-void sync_patch(struct sync_run *run, cJSON *patch, const char *type, const char *subresource);
+/* A change of the host object, of one of its subresources where that is not "". */
+struct sync_change {
+    cJSON *patch;
+    const char *type, *subresource;
+    const cJSON *wanted; /* the host object that the patch is to lead to */
+    /* What run->host lacks of it: not NULL for the answer to the patch if the host undid it. NULL: not
+     * checked. */
+    cJSON *(*lacks)(struct sync_run *run, const cJSON *wanted);
+    sync_then then; /* in place of sync_patched(), unless NULL */
+};
+#define PATCH_MERGE     "application/merge-patch+json"
+#define PATCH_STRATEGIC "application/strategic-merge-patch+json"
+/* Patches the host object, with its uid as precondition. False: nothing is sent, the host has undone the
+ * same lately. */
+bool sync_patch(struct sync_run *run, const struct sync_change *change);
+/* Takes the answer to a patch, and lets the next run continue. */
+void sync_patched(struct sync_run *run, const struct host_answer *answer, const struct err *err);
 /* The host refused a request: an Event on the virtual object, and a retry with backoff. */
 void sync_refused(struct sync_run *run, const struct err *err);
 /* The host undoes what is written to it: an Event on the virtual object, and not again at once. */
 #define SYNC_FOUGHT_MS 60000
 void sync_fought(struct sync_run *run);
+/* --- fought.c: patches whose own answers lack what they wrote --- */
+/* Has the host undone this lately? Then the key is added again once it may be sent. */
+bool sync_fought_waits(struct sync_run *run, const struct sync_change *change);
+/* Reports it, the first time. */
+void sync_fought_note(struct sync_run *run, const struct sync_change *change);
+void sync_fought_over(struct sync_run *run, const struct sync_change *change);
+struct fights *sync_fights_new(void);
+struct fights *sync_fights_free(struct fights *fights);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */
 bool sync_create_may_come(struct sync_run *run);

@@ -223,6 +223,11 @@ static void create(struct sync_run *run, struct err *err)
         err_clear(err); /* sync_classes_look() adds every claim again */
 }
 
+static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
+{
+    return translate_pvc_update(run->arena, run->host, wanted);
+}
+
 static void update(struct sync_run *run, struct err *err)
 {
     cJSON *object, *patch;
@@ -232,9 +237,9 @@ static void update(struct sync_run *run, struct err *err)
         return;
     if (translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, run->host, &object, err))
         return;
-    patch = translate_pvc_update(run->arena, run->host, object);
+    patch = lacks(run, object);
     if (patch)
-        sync_patch(run, patch, "application/merge-patch+json", "");
+        sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", object, lacks, NULL});
 }
 
 static void claim_present(struct sync_run *run)

@@ -98,7 +98,7 @@ static void on_current(struct sync_run *run, const struct host_answer *answer,
     }
     json_set_str(run->arena, json_ensure_object(run->arena, patch, "metadata"), "resourceVersion",
                  json_str_at(now, "metadata.resourceVersion"));
-    sync_patch(run, patch, "application/merge-patch+json", "");
+    sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", NULL, NULL, NULL});
 }
 
 /* The digest says what was written last; the revision, whether it is still there. */

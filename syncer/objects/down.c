@@ -234,42 +234,9 @@ static void refused(struct sync_run *run, const struct err *err)
         sync_finish_gone(run, -1);
 }
 
-static void on_patched(struct sync_run *run, const struct host_answer *answer,
-                       const struct err *err)
+static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
 {
-    cJSON *now = NULL, *wanted = NULL;
-    struct reasons reasons;
-    struct err why;
-
-    err_init(&why, run->arena);
-    reasons_init(&reasons, run->arena);
-    if (err && (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT)) {
-        reconcile_again_after(run->reconcile, 200); /* deleted or replaced concurrently */
-        return;
-    }
-    if (err) {
-        sync_refused(run, err);
-        return;
-    }
-    if (json_parse(run->arena, answer->body, &now, NULL) ||
-        translate(run->syncer, run->arena, rules_of(run), run->virtual_, &reasons, &wanted, &why) ||
-        !translate_kind_update(run->arena, rules_of(run), now, wanted)) {
-        reflector_learn(run->syncer->watches[run->id].reflector, answer->body);
-        syncer_add(run->syncer, run->id, run->ns, run->name);
-        return;
-    }
-    sync_fought(run); /* a webhook or a controller of the host undoes the patch */
-}
-
-static void patch(struct sync_run *run, cJSON *body)
-{
-    struct host_request q = {.method = "PATCH", .content_type = "application/merge-patch+json"};
-
-    json_set_str(run->arena, json_ensure_object(run->arena, body, "metadata"), "uid",
-                 run->host_uid);
-    q.path = sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), "");
-    q.body = json_text(run->arena, body);
-    sync_send(run, &q, on_patched);
+    return translate_kind_update(run->arena, rules_of(run), run->host, wanted);
 }
 
 static void status_up(struct sync_run *run)
@@ -313,13 +280,11 @@ static void present(struct sync_run *run, const cJSON *wanted, const cJSON *deni
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
     if (!reconcile_spares(run->reconcile))
-        body = translate_kind_update(run->arena, rules_of(run), run->host, wanted);
-    if (!body) {
+        body = lacks(run, wanted);
+    if (body && sync_patch(run, &(struct sync_change){body, PATCH_MERGE, "", wanted, lacks, NULL}))
+        report_denied(run, denied);
+    else
         status_up(run);
-        return;
-    }
-    report_denied(run, denied);
-    patch(run, body);
 }
 
 /* With the virtual object. */

@@ -186,6 +186,11 @@ static void create(struct sync_run *run, cJSON *object)
     sync_create(run, object);
 }
 
+static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
+{
+    return translate_service_update(run->arena, run->host, wanted);
+}
+
 static void service_present(struct sync_run *run)
 {
     struct err err;
@@ -206,10 +211,9 @@ static void service_present(struct sync_run *run)
     note_given(run);
     if (sync_relabel_service_waits(run, object))
         return;
-    patch = translate_service_update(run->arena, run->host, object);
-    if (patch)
-        sync_patch(run, patch, "application/merge-patch+json", "");
-    else
+    patch = lacks(run, object);
+    if (!patch ||
+        !sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", object, lacks, NULL}))
         update_up(run);
 }
 

@@ -205,6 +205,11 @@ bool sync_pod_fits_host(struct sync_run *run)
 
 /* --- changes of a running pod --- */
 
+bool sync_pod_is_changed(const cJSON *pod)
+{
+    return json_i64_at(pod, "metadata.generation", 1) > 1;
+}
+
 bool sync_pod_is_applied(struct sync_run *run)
 {
     struct pool_choice choice;
@@ -217,10 +222,26 @@ bool sync_pod_is_applied(struct sync_run *run)
     return !sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) &&
            !sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod,
                                &err) &&
-           translate_pod_is_applied(run->arena, run->host, pod) &&
+           translate_pod_is_applied(run->arena, run->host, pod,
+                                    sync_pod_is_changed(run->virtual_)) &&
            !translate_ephemeral(run->arena, &run->syncer->tenant, &choice, run->virtual_, run->host,
                                 &ephemeral, &err) &&
            !ephemeral;
+}
+
+static cJSON *lacks_ephemeral(struct sync_run *run, const cJSON *wanted)
+{
+    struct pool_choice choice;
+    cJSON *patch = NULL;
+    struct err err;
+
+    (void)wanted;
+    err_init(&err, run->arena);
+    if (sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err) ||
+        translate_ephemeral(run->arena, &run->syncer->tenant, &choice, run->virtual_, run->host,
+                            &patch, &err))
+        return NULL;
+    return patch;
 }
 
 static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice)
@@ -236,23 +257,50 @@ static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice
         refuse(run, &err);
         return true;
     }
-    if (!patch)
-        return false;
-    sync_patch(run, patch, "application/strategic-merge-patch+json", "/ephemeralcontainers");
-    return true;
+    return patch && sync_patch(run, &(struct sync_change){.patch = patch,
+                                                          .type = PATCH_STRATEGIC,
+                                                          .subresource = "/ephemeralcontainers",
+                                                          .wanted = json_copy(run->arena, patch),
+                                                          .lacks = lacks_ephemeral});
 }
 
-/* Generation 1: resources on the host differ only by what its admission set. */
+/* The host may have set other quantities than those sent: that is its decision, so they are on record
+ * whatever the answer has. */
+static void on_resized(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    struct pool_choice choice;
+    struct err why;
+    cJSON *pod;
+
+    err_init(&why, run->arena);
+    if (err || sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &why) ||
+        sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, false, &pod, &why)) {
+        sync_patched(run, answer, err);
+        return;
+    }
+    sync_patch(run, &(struct sync_change){.patch = translate_pod_resized(run->arena, pod),
+                                          .type = PATCH_MERGE,
+                                          .subresource = ""});
+}
+
 static bool resize(struct sync_run *run, const cJSON *wanted)
 {
-    cJSON *patch = NULL;
+    cJSON *patch =
+        translate_pod_resize(run->arena, run->host, wanted, sync_pod_is_changed(run->virtual_));
 
-    if (json_i64_at(run->virtual_, "metadata.generation", 1) > 1)
-        patch = translate_pod_resize(run->arena, run->host, wanted);
-    if (!patch)
-        return false;
-    sync_patch(run, patch, "application/strategic-merge-patch+json", "/resize");
-    return true;
+    return patch && sync_patch(run, &(struct sync_change){.patch = patch,
+                                                          .type = PATCH_STRATEGIC,
+                                                          .subresource = "/resize",
+                                                          .then = on_resized});
+}
+
+static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
+{
+    cJSON *patch =
+        translate_pod_update(run->arena, run->host, wanted, sync_pod_is_changed(run->virtual_));
+
+    return patch ? sync_relabel_pod_keep(run, wanted, patch) : NULL;
 }
 
 bool sync_pod_update_down(struct sync_run *run)
@@ -269,12 +317,8 @@ bool sync_pod_update_down(struct sync_run *run)
         return true;
     }
     sync_ledger_force(run->syncer->ledger, &choice, run->uid);
-    patch = translate_pod_update(run->arena, run->host, pod);
-    if (patch)
-        patch = sync_relabel_pod_keep(run, pod, patch);
-    if (patch) {
-        sync_patch(run, patch, "application/merge-patch+json", "");
+    patch = lacks(run, pod);
+    if (patch && sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", pod, lacks, NULL}))
         return true;
-    }
     return add_ephemeral(run, &choice) || resize(run, pod);
 }

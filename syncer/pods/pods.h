@@ -17,6 +17,8 @@ void sync_pod_create(struct sync_run *run);
 const cJSON *sync_pod_on_host(struct syncer *s, struct arena *a, const cJSON *pod);
 /* ... is on the node? */
 bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct str node);
+/* Has the tenant changed it since it was created? */
+bool sync_pod_is_changed(const cJSON *pod);
 /* Has the host pod all that the virtual pod's present generation changed? */
 bool sync_pod_is_applied(struct sync_run *run);
 /* True: a request is pending. */

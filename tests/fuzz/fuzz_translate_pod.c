@@ -83,7 +83,7 @@ static void translate_one(struct arena *a, const struct translate_tenant *t, con
     err_clear(&err);
     assert(translate_pod(a, t, &choice, pod, json_get(pod, "services"), &two, &err) == 0);
     assert(str_eq(json_text(a, one), json_text(a, two)));
-    assert(!translate_pod_update(a, one, two) && !translate_pod_resize(a, one, two));
+    assert(!translate_pod_update(a, one, two, true) && !translate_pod_resize(a, one, two, true));
     translate_pod_refs(pod, on_ref, NULL);
     translate_pod_tokens(a, pod, on_token, NULL);
 }

@@ -71,10 +71,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         status_settles(a, &t, host, v, json_true(json_get(input, "applied")));
         spec_settles(a, &t, host, v);
         check_node(a, &t, host);
-        assert(translate_pod_is_applied(a, host, host));
-        assert(!translate_pod_update(a, host, host) && !translate_data_update(a, host, host));
+        assert(translate_pod_is_applied(a, host, host, true));
+        assert(!translate_pod_update(a, host, host, true) && !translate_data_update(a, host, host));
         assert(!translate_service_update(a, host, host) && !translate_pvc_update(a, host, host));
-        translate_pod_update(a, host, v);
+        translate_pod_update(a, host, v, true);
         translate_pod_gates_down(a, host, v);
         translate_event_up(a, &t, host, json_str_at(v, "metadata.namespace"),
                            json_str_at(v, "metadata.name"), STR("u"));

@@ -116,7 +116,7 @@ static void ignore_data(void *ctx, struct str bytes)
 
 struct target {
     struct arena *arena;
-    char *plural, *name;
+    char *plural, *name, *sub;
     bool dry_run;
 };
 
@@ -125,8 +125,10 @@ static void read_path(struct wire *w, struct arena *a, struct target *t)
 {
     struct str rest = str_c(w->path), part, ns_word = STR("namespaces");
 
-    *t = (struct target){
-        .arena = a, .plural = arena_cstr(a, STR("")), .name = arena_cstr(a, STR(""))};
+    *t = (struct target){.arena = a,
+                         .plural = arena_cstr(a, STR("")),
+                         .name = arena_cstr(a, STR("")),
+                         .sub = arena_cstr(a, STR(""))};
     str_cut(&rest, '/');
     part = str_cut(&rest, '/'); /* api or apis */
     if (str_eqc(part, "apis"))
@@ -140,6 +142,8 @@ static void read_path(struct wire *w, struct arena *a, struct target *t)
     t->plural = arena_cstr(a, part);
     if (rest.p)
         t->name = arena_cstr(a, str_cut(&rest, '/'));
+    if (rest.p)
+        t->sub = arena_cstr(a, rest);
     t->dry_run = strstr(w->query, "dryRun=All") != NULL;
 }
 
@@ -211,6 +215,8 @@ static void do_create(struct fake_host *h, struct wire *w, struct target *t)
         return;
     }
     fake_fill(h, t->arena, t->plural, tree);
+    if (!strcmp(t->plural, "pods"))
+        fake_mutate_pod(h, t->arena, tree, NULL);
     if (t->dry_run) {
         answer(w, 201, json_text(t->arena, tree));
         return;
@@ -239,6 +245,28 @@ static void note_trespass(struct fake_host *h, const char *plural, const cJSON *
         h->trespasses++;
 }
 
+/* Those of subresources are strategic ones, and change no metadata. */
+static int apply_patch(const struct target *t, const cJSON *now, const cJSON *patch, cJSON **ret)
+{
+    uint32_t pod = schema_builtin_root(STR(""), STR("v1"), STR("Pod"));
+    cJSON *object = json_copy(t->arena, now), *only = json_copy(t->arena, patch);
+
+    if (!*t->sub)
+        return patch_merge(t->arena, object, patch, ret, NULL);
+    json_remove(only, "metadata");
+    return patch_strategic(t->arena, &SCHEMA_BUILTIN, pod, object, only, ret, NULL);
+}
+
+/* Such a write is none, and no event. */
+static bool is_same_but_for_revision(struct arena *a, const cJSON *before, const cJSON *now)
+{
+    cJSON *x = json_copy(a, before), *y = json_copy(a, now);
+
+    json_remove(json_get(x, "metadata"), "resourceVersion");
+    json_remove(json_get(y, "metadata"), "resourceVersion");
+    return json_equal(x, y);
+}
+
 static void do_patch(struct fake_host *h, struct wire *w, struct target *t)
 {
     struct object *o = *fake_find(h, t->plural, t->name);
@@ -254,11 +282,18 @@ static void do_patch(struct fake_host *h, struct wire *w, struct target *t)
         return;
     }
     note_trespass(h, t->plural, tree);
-    if (patch_merge(t->arena, tree, patch, &made, NULL)) {
+    if (apply_patch(t, tree, patch, &made)) {
         answer_status(w, 400, "BadRequest");
         return;
     }
-    fake_store(h, t->arena, t->plural, made);
+    if (!strcmp(t->plural, "pods"))
+        fake_mutate_pod(h, t->arena, made, tree);
+    if (t->dry_run) {
+        answer(w, 200, json_text(t->arena, made));
+        return;
+    }
+    if (!is_same_but_for_revision(t->arena, tree, made))
+        fake_store(h, t->arena, t->plural, made);
     answer(w, 200, o->bytes);
 }
 

@@ -45,6 +45,12 @@ void fake_host_put(struct fake_host *h, const char *plural, const char *json);
 /* A merge patch; the uid stays. */
 void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json);
 bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
+/* A policy of the host: images get this prefix (NULL: it is off), in pods that are created, updated, or
+ * both. */
+void fake_host_rewrite_images(struct fake_host *h, const char *prefix, bool on_create,
+                              bool on_update);
+/* A webhook of the host: a patch of a pod never sets this label. */
+void fake_host_undo_label(struct fake_host *h, const char *key);
 /* From here on, pods that name no node are placed on this one. */
 void fake_host_place(struct fake_host *h, const char *node);
 /* A pod that runs, by chance, becomes Failed or Succeeded. */

@@ -53,6 +53,8 @@ struct fake_host {
     size_t n_asked;
     unsigned trespasses, requests, uids;
     char place[64];
+    const char *image_prefix, *undone_label; /* of its policies; NULL: none */
+    bool rewrite_created, rewrite_updated;
     bool closed;
 };
 
@@ -74,5 +76,7 @@ void fake_note_told(struct fake_host *h, struct arena *a, const char *plural, st
 void fake_objects_roll_back(struct fake_host *h, struct fake_host_image *image); /* frees it */
 void fake_objects_fini(struct fake_host *h);
 
-/* --- fake_others.c: scheduler, kubelet, other clients of the host --- */
+/* --- fake_others.c: scheduler, kubelet, policies, other clients of the host --- */
+/* What its webhooks make of a pod that is to be stored; before NULL: it is created. */
+void fake_mutate_pod(struct fake_host *h, struct arena *a, cJSON *pod, const cJSON *before);
 void fake_advance(struct fake_host *h); /* one step of each pod, by chance */

@@ -54,6 +54,52 @@ void fake_advance(struct fake_host *h)
     }
 }
 
+/* --- policies --- */
+
+static void rewrite_images(struct fake_host *h, struct arena *a, cJSON *containers)
+{
+    struct str prefix = str_c(h->image_prefix);
+
+    json_each(container, containers)
+    {
+        struct str image = json_str(json_get(container, "image"));
+
+        if (image.n && !str_has_prefix(image, prefix))
+            json_set_str(a, container, "image",
+                         arena_printf(a, "%.*s%.*s", STR_F(prefix), STR_F(image)));
+    }
+}
+
+void fake_mutate_pod(struct fake_host *h, struct arena *a, cJSON *pod, const cJSON *before)
+{
+    const cJSON *label;
+
+    if (h->image_prefix && (before ? h->rewrite_updated : h->rewrite_created)) {
+        rewrite_images(h, a, json_path(pod, "spec.containers"));
+        rewrite_images(h, a, json_path(pod, "spec.initContainers"));
+    }
+    if (!before || !h->undone_label)
+        return;
+    label = json_get(json_path(before, "metadata.labels"), h->undone_label);
+    if (label)
+        json_set(a, json_path(pod, "metadata.labels"), h->undone_label, json_copy(a, label));
+    else
+        json_remove(json_path(pod, "metadata.labels"), h->undone_label);
+}
+
+void fake_host_rewrite_images(struct fake_host *h, const char *prefix, bool on_create,
+                              bool on_update)
+{
+    h->image_prefix = prefix;
+    h->rewrite_created = on_create;
+    h->rewrite_updated = on_update;
+}
+
+void fake_host_undo_label(struct fake_host *h, const char *key)
+{
+    h->undone_label = key;
+}
+
 /* --- others on the host --- */
 
 cJSON *fake_host_list(struct fake_host *h, struct arena *a, const char *plural)

@@ -311,10 +311,11 @@ void sim_patch(struct sim *s, const char *resource, const char *ns, const char *
                const char *json)
 {
     struct arena *a = arena_new(0);
+    struct str sub = str_c(resource), plural = str_cut(&sub, '/');
 
     s->writes++;
-    vapi_patch(s->api, find_resource(s, resource), STR_NULL, str_c(ns), str_c(name), parse(a, json),
-               on_written, s);
+    vapi_patch(s->api, find_resource(s, arena_cstr(a, plural)), sub.n ? sub : STR_NULL, str_c(ns),
+               str_c(name), parse(a, json), on_written, s);
     arena_free(a);
 }
 

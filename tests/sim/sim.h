@@ -62,6 +62,7 @@ void sim_set_clock(struct sim *s, int64_t seconds);
 
 /* JSON with ' for ". The write is under way afterwards; sim_writes_done() waits for it. */
 void sim_create(struct sim *s, const char *resource, const char *ns, const char *json);
+/* A merge patch; "pods/resize": of the subresource. */
 void sim_patch(struct sim *s, const char *resource, const char *ns, const char *name,
                const char *json);
 void sim_delete(struct sim *s, const char *resource, const char *ns, const char *name,

@@ -41,11 +41,11 @@ static void check_at_rest(struct fixture *f, const char *path, const cJSON *want
     if (access(path, R_OK) != 0)
         return;
     assert_ok(json_parse(f->a, read_file(f->a, path), &host, &f->err));
-    patch = str_eqc(kind, "Pod") ? translate_pod_update(f->a, host, wanted)
+    patch = str_eqc(kind, "Pod") ? translate_pod_update(f->a, host, wanted, true)
                                  : translate_service_update(f->a, host, wanted);
     if (patch)
         fail_msg("%s: would be updated for ever: %s", path, json_text(f->a, patch).p);
-    assert_null(translate_pod_resize(f->a, host, wanted));
+    assert_null(translate_pod_resize(f->a, host, wanted, true));
 }
 
 /* The result of one case: by the kind of its object. */

@@ -279,7 +279,7 @@ static void updates_touch_what_is_ours(void **state)
            "x.example/y: '1', scheduler.example/decision: node-1}}");
     cJSON *wanted = pod_with(f, "{labels: {tier: b}, annotations: {sublet.dev/owned: 'l:tier'}}");
 
-    assert_json(translate_pod_update(f->a, now, wanted),
+    assert_json(translate_pod_update(f->a, now, wanted, true),
                 "{metadata: {labels: {app: null, sublet.dev/l-aaaaaaaaaaaaaaaa: null, tier: b}, "
                 "annotations: {sublet.dev/owned: 'l:tier', x.example/y: null}}}");
 }
@@ -291,7 +291,7 @@ static void updates_end(void **state)
         pod_with(f, "{labels: {app: web, added: x}, annotations: {sublet.dev/owned: 'l:app'}}");
     cJSON *wanted = pod_with(f, "{labels: {app: web}, annotations: {sublet.dev/owned: 'l:app'}}");
 
-    assert_null(translate_pod_update(f->a, now, wanted));
+    assert_null(translate_pod_update(f->a, now, wanted, true));
     assert_null(translate_data_update(f->a, now, wanted));
     assert_null(translate_service_update(f->a, now, wanted));
     assert_null(translate_pvc_update(f->a, now, wanted));
@@ -341,7 +341,7 @@ static void labels_of_before_are_replaced(void **state)
     json_remove(labels, arena_cstr(f->a, key));
     json_set_str(f->a, labels, "app", STR("web"));
     json_set_str(f->a, json_path(now, "metadata.annotations"), "sublet.dev/owned", STR("l:app"));
-    assert_json(translate_pod_update(f->a, now, wanted), want.p);
+    assert_json(translate_pod_update(f->a, now, wanted, true), want.p);
 }
 
 int main(void)

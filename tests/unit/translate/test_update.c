@@ -32,15 +32,15 @@ static void pods(void **state)
            "initContainers: [{name: init, image: b:1}], tolerations: [{key: added}, {key: new}], "
            "activeDeadlineSeconds: 50}}");
 
-    assert_json(translate_pod_update(f->a, now, wanted),
+    assert_json(translate_pod_update(f->a, now, wanted, true),
                 "{metadata: {resourceVersion: '9'}, spec: {containers: [{name: main, image: a:2, "
                 "resources: {limits: {cpu: "
                 "'1'}}}, {name: istio-proxy, image: proxy}], activeDeadlineSeconds: 50, "
                 "tolerations: [{key: added}, {key: "
                 "new}]}}");
-    assert_json(translate_pod_resize(f->a, now, wanted),
+    assert_json(translate_pod_resize(f->a, now, wanted, true),
                 "{spec: {containers: [{name: main, resources: {limits: {cpu: '2'}}}]}}");
-    assert_false(translate_pod_is_applied(f->a, now, wanted));
+    assert_false(translate_pod_is_applied(f->a, now, wanted, true));
 }
 
 static void resizes(void **state)
@@ -55,12 +55,12 @@ static void resizes(void **state)
                "[{name: main, resources: {requests: {cpu: 1}}}, {name: gone, resources: {limits: "
                "{cpu: '1'}}}]}}");
 
-    assert_json(translate_pod_resize(f->a, now, wanted),
+    assert_json(translate_pod_resize(f->a, now, wanted, true),
                 "{spec: {initContainers: [{name: side, resources: {requests: {cpu: 200m}}}], "
                 "containers: [{name: main, resources: {requests: {cpu: 1}}}], resources: {limits: "
                 "{memory: 9Gi}}}}");
-    assert_null(translate_pod_resize(f->a, now, NULL));
-    assert_false(translate_pod_is_applied(f->a, now, wanted));
+    assert_null(translate_pod_resize(f->a, now, NULL, true));
+    assert_false(translate_pod_is_applied(f->a, now, wanted, true));
 }
 
 static void pods_at_rest(void **state)
@@ -76,11 +76,136 @@ static void pods_at_rest(void **state)
                            "2}}}], activeDeadlineSeconds: 60}}");
 
     /* A deadline never grows, a toleration never goes, a device is not resized, 1000m is 1. */
-    assert_null(translate_pod_update(f->a, now, wanted));
-    assert_null(translate_pod_resize(f->a, now, wanted));
-    assert_true(translate_pod_is_applied(f->a, now, wanted));
-    assert_null(translate_pod_update(f->a, now, now));
-    assert_null(translate_pod_update(f->a, NULL, NULL));
+    assert_null(translate_pod_update(f->a, now, wanted, true));
+    assert_null(translate_pod_resize(f->a, now, wanted, true));
+    assert_true(translate_pod_is_applied(f->a, now, wanted, true));
+    assert_null(translate_pod_update(f->a, now, now, true));
+    assert_null(translate_pod_update(f->a, NULL, NULL, true));
+}
+
+/* ---- what the host changes after it was sent ---- */
+
+#define SENT(images, resources)                                                                    \
+    "metadata: {annotations: {sublet.dev/sent-images: '" images                                    \
+    "', sublet.dev/sent-resources: '" resources "'}}"
+#define SENT_ONE SENT("{\"main\":\"a:1\",\"init\":\"b:1\"}", "{}")
+
+static void rewritten_images_stay(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(f, "{" SENT_ONE ", spec: {initContainers: [{name: init, image: mirror/b:1}], "
+                        "containers: [{name: main, image: mirror/a:1}, {name: proxy, image: p}]}}");
+    cJSON *same = doc(f, "{" SENT_ONE ", spec: {initContainers: [{name: init, image: b:1}], "
+                         "containers: [{name: main, image: a:1}]}}");
+    cJSON *other = doc(
+        f, "{" SENT("{\"main\":\"a:2\",\"init\":\"b:1\"}",
+                    "{}") ", spec: "
+                          "{initContainers: [{name: init, image: b:1}], containers: [{name: main, "
+                          "image: a:2}]}}");
+
+    assert_null(translate_pod_update(f->a, now, same, true));
+    assert_true(translate_pod_is_applied(f->a, now, same, true));
+    assert_false(translate_pod_is_applied(f->a, now, other, true));
+    assert_json(translate_pod_update(f->a, now, other, true),
+                "{metadata: {annotations: {sublet.dev/sent-images: "
+                "'{\"main\":\"a:2\",\"init\":\"b:1\"}'}}, spec: {containers: [{name: main, image: "
+                "a:2}, {name: proxy, image: p}]}}");
+    /* The host has what the tenant changed it to: only the record is written. */
+    now = doc(f, "{" SENT_ONE ", spec: {containers: [{name: main, image: a:2}]}}");
+    assert_true(translate_pod_is_applied(f->a, now, other, true));
+    assert_json(translate_pod_update(f->a, now, other, true),
+                "{metadata: {annotations: {sublet.dev/sent-images: "
+                "'{\"main\":\"a:2\",\"init\":\"b:1\"}'}}}");
+}
+
+/* Created by a version that kept no record: what the tenant never changed was not changed by it. */
+static void pods_without_a_record(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(f, "{spec: {containers: [{name: main, image: mirror/a:1, resources: {limits: "
+                        "{cpu: '2'}}}]}}");
+    cJSON *wanted = doc(f, "{" SENT("{}", "{}") ", spec: {containers: [{name: main, image: a:1, "
+                                                "resources: {limits: {cpu: '1'}}}]}}");
+
+    assert_json(translate_pod_update(f->a, now, wanted, false),
+                "{metadata: {annotations: {sublet.dev/sent-images: '{}', "
+                "sublet.dev/sent-resources: '{}'}}}");
+    assert_null(translate_pod_resize(f->a, now, wanted, false));
+    assert_true(translate_pod_is_applied(f->a, now, wanted, false));
+    assert_json(translate_pod_update(f->a, now, wanted, true),
+                "{metadata: {annotations: {sublet.dev/sent-images: '{}'}}, spec: {containers: "
+                "[{name: main, image: a:1, resources: {limits: {cpu: '2'}}}]}}");
+    assert_json(translate_pod_resize(f->a, now, wanted, true),
+                "{spec: {containers: [{name: main, resources: {limits: {cpu: '1'}}}]}}");
+}
+
+#define SENT_CPU                                                                                   \
+    "{\"main\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"1Gi\"}},\"/"                              \
+    "\":{\"limits\":{\"cpu\":\"4\"}}}"
+#define SENT_MEMORY                                                                                \
+    "{\"main\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}},\"/"                              \
+    "\":{\"limits\":{\"cpu\":\"4\"}}}"
+
+/* A vertical autoscaler of the host raised cpu; the tenant changes memory. */
+static void resized_quantities_stay(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *now = doc(
+        f, "{" SENT("{}",
+                    SENT_CPU) ", spec: {resources: {limits: {cpu: '8'}}, "
+                              "containers: [{name: main, resources: {requests: {cpu: '3', memory: "
+                              "1Gi}}}]}}");
+    cJSON *same = doc(
+        f,
+        "{" SENT("{}",
+                 SENT_CPU) ", spec: {resources: {limits: {cpu: 4000m}}, "
+                           "containers: [{name: main, resources: {requests: {cpu: 1000m, memory: "
+                           "1024Mi}}}]}}");
+    cJSON *other = doc(
+        f,
+        "{" SENT("{}",
+                 SENT_MEMORY) ", spec: {resources: {limits: {cpu: '4'}}, "
+                              "containers: [{name: main, resources: {requests: {cpu: '1', memory: "
+                              "2Gi}}}]}}");
+
+    assert_null(translate_pod_update(f->a, now, same, true));
+    assert_null(translate_pod_resize(f->a, now, same, true));
+    assert_true(translate_pod_is_applied(f->a, now, same, true));
+    assert_false(translate_pod_is_applied(f->a, now, other, true));
+    assert_json(translate_pod_resize(f->a, now, other, true),
+                "{spec: {containers: [{name: main, resources: {requests: {memory: 2Gi}}}]}}");
+    /* The record follows the resize, which is a request of its own. */
+    assert_null(translate_pod_update(f->a, now, other, true));
+    assert_json(translate_pod_resized(f->a, other),
+                "{metadata: {annotations: {sublet.dev/sent-resources: '" SENT_MEMORY "'}}}");
+    json_set_str(f->a,
+                 json_path(json_first(json_path(now, "spec.containers")), "resources.requests"),
+                 "memory", STR("2Gi"));
+    assert_null(translate_pod_resize(f->a, now, other, true));
+    assert_json(translate_pod_update(f->a, now, other, true),
+                "{metadata: {annotations: {sublet.dev/sent-resources: '" SENT_MEMORY "'}}}");
+}
+
+static void every_pod_has_a_record(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice none = {0};
+    cJSON *host;
+
+    assert_ok(translate_pod(
+        f->a, &f->tenant, &none,
+        doc(f, "{metadata: {name: p, namespace: ml}, spec: {resources: {limits: {cpu: '4'}}, "
+               "initContainers: [{name: init, image: b}], containers: [{name: main, image: a:1, "
+               "resources: {limits: {cpu: '2', ephemeral-storage: 1Gi}, requests: {memory: "
+               "1Gi}}}]}}"),
+        NULL, &host, &f->err));
+    assert_str(
+        json_str(json_get(json_path(host, "metadata.annotations"), "sublet.dev/sent-images")),
+        "{\"init\":\"b\",\"main\":\"a:1\"}");
+    assert_str(
+        json_str(json_get(json_path(host, "metadata.annotations"), "sublet.dev/sent-resources")),
+        "{\"main\":{\"limits\":{\"cpu\":\"2\"},\"requests\":{\"memory\":\"1Gi\"}},"
+        "\"/\":{\"limits\":{\"cpu\":\"4\"}}}");
 }
 
 static void services(void **state)
@@ -250,7 +375,7 @@ static void same_input_same_bytes(void **state)
     assert_ok(translate_pod(f->a, &f->tenant, &none, doc(f, NEEDY), NULL, &one, &f->err));
     assert_ok(translate_pod(f->a, &f->tenant, &none, doc(f, NEEDY), NULL, &two, &f->err));
     assert_true(str_eq(json_text(f->a, one), json_text(f->a, two)));
-    assert_null(translate_pod_update(f->a, one, two));
+    assert_null(translate_pod_update(f->a, one, two, true));
 }
 
 /* Which of the host's pods stands for another one of the same name. */
@@ -289,6 +414,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(pods, setup, teardown),
         cmocka_unit_test_setup_teardown(resizes, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_at_rest, setup, teardown),
+        cmocka_unit_test_setup_teardown(rewritten_images_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(pods_without_a_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(resized_quantities_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_pod_has_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
         cmocka_unit_test_setup_teardown(references, setup, teardown),
