@@ -80,6 +80,26 @@ static void add_owner(struct syncer *s, enum sync_id id, const struct host_objec
     arena_free(a);
 }
 
+/* It stays; the tenant learns of it. */
+static void report_resize(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *is,
+                          const cJSON *was)
+{
+    struct str ns, name, uid, text;
+    const cJSON *object;
+
+    if (!is || !was || json_equal(json_get(is, "spec"), json_get(was, "spec")) ||
+        !str_eq(sync_uid(is), sync_uid(was)) || !translate_owner(&s->tenant, is, &ns, &name, &uid))
+        return;
+    object = syncer_virtual(s, a, id, ns, name);
+    if (!object || !str_eq(sync_uid(object), uid))
+        return;
+    text = translate_resized_by_host(a, was, is, object);
+    if (text.n)
+        vapi_event(s->api, object, "Normal", "ResizedByHost",
+                   arena_printf(a, "the host cluster changed %.*s", STR_F(text)),
+                   s->kinds[id].handlers->controller->name);
+}
+
 static void pod_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                         const struct host_object *before)
 {
@@ -87,6 +107,7 @@ static void pod_changed(struct syncer *s, enum sync_id id, const struct host_obj
     const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
     sync_nodes_pod_changed(s->nodes, is, was);
+    report_resize(s, a, id, is, was);
     add_owner_of(s, id, now ? is : was, now, before);
     arena_free(a);
     sync_events_object_known(s, now);
@@ -125,6 +146,10 @@ static void service_changed(struct syncer *s, enum sync_id id, const struct host
 static void claim_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                           const struct host_object *before)
 {
+    struct arena *a = arena_new(0);
+
+    report_resize(s, a, id, tree_of(a, now), tree_of(a, before));
+    arena_free(a);
     add_owner(s, id, now, before);
     sync_events_object_known(s, now);
 }

@@ -144,7 +144,7 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
 {
     struct str class = json_str(class_node(v));
     struct down d = {.arena = a, .tenant = t, .object = v};
-    cJSON *claim, *spec;
+    cJSON *claim, *spec, *metadata, *requests;
     char name[64];
 
     d.spec = json_get(v, "spec");
@@ -156,8 +156,11 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
     add_str(a, claim, "apiVersion", STR("v1"));
     add_str(a, claim, "kind", STR("PersistentVolumeClaim"));
     translate_name(t, d.ns, d.name, name);
-    object_add(a, claim, STR("metadata"), translate_metadata(a, t, v, str_c(name)));
+    metadata = object_add(a, claim, STR("metadata"), translate_metadata(a, t, v, str_c(name)));
     spec = object_add(a, claim, STR("spec"), shape_copy(&d, SPEC_FIELDS, d.spec));
+    requests = json_path(spec, "resources.requests");
+    add_str(a, json_get(metadata, "annotations"), ANNOTATION_SENT_RESOURCES,
+            requests ? json_text(a, requests) : STR("{}"));
     if (!host_now)
         add_str(a, spec, "storageClassName", class.n ? class : translate_default_class(t));
     *ret = claim;
@@ -166,16 +169,37 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
 
 /* ---- updates ---- */
 
+static int compare(const cJSON *x, const cJSON *y)
+{
+    struct quantity a, b;
+
+    if (!quantity_parse(json_str(x), &a) || !quantity_parse(json_str(y), &b))
+        return 1;
+    return quantity_cmp(a, b);
+}
+
+/* A size that is less than the host has goes down only where the tenant lowered it: else the host has
+ * grown the claim. */
+static bool is_size_to_send(struct arena *a, const cJSON *now, const cJSON *sent,
+                            const cJSON *wanted)
+{
+    if (quantity_equal(a, now, wanted))
+        return false;
+    return !now || compare(wanted, now) > 0 || (sent && compare(sent, wanted) > 0);
+}
+
 /* Of a claim's spec only the size may change, and the host decides whether it may. */
 cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
 {
     const cJSON *now = json_path(host_now, "spec.resources.requests");
     const cJSON *wanted = json_path(host_wanted, "spec.resources.requests");
+    const cJSON *sent = sent_read(a, host_now, ANNOTATION_SENT_RESOURCES);
     cJSON *spec = NULL, *requests = NULL;
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (quantity_equal(a, json_get(now, member->string), member))
+        if (!is_size_to_send(a, json_get(now, member->string), json_get(sent, member->string),
+                             member))
             continue;
         requests = requests ? requests : json_new_object(a);
         object_add(a, requests, json_key(member), json_copy(a, member));

@@ -23,9 +23,14 @@ bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSO
  * NULL when it would not change. */
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
                                const cJSON *host_pod, const cJSON *vpod, bool applied);
+/* What the host changed of the quantities of a pod or a claim, other than to what the tenant wants:
+ * "requests.cpu of container main from 1 to 2"; STR_NULL: nothing. before, now: two versions of the host
+ * object, one after the other. */
+struct str translate_resized_by_host(struct arena *a, const cJSON *before, const cJSON *now,
+                                     const cJSON *v);
 /* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
- * merge patch of the host pod's status with the gate conditions that differ; NULL when none does.
- */
+ * merge patch of the host pod's status with the gate conditions that the virtual pod has and that
+ * differ; NULL when none does. Conditions of Kubernetes' own are never in it. */
 cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
 cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
 /* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim

@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         assert(!translate_pod_update(a, host, host, true) && !translate_data_update(a, host, host));
         assert(!translate_service_update(a, host, host) && !translate_pvc_update(a, host, host));
         translate_pod_update(a, host, v, true);
+        translate_resized_by_host(a, v, host, v);
         translate_pod_gates_down(a, host, v);
         translate_event_up(a, &t, host, json_str_at(v, "metadata.namespace"),
                            json_str_at(v, "metadata.name"), STR("u"));

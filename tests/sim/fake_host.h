@@ -51,6 +51,8 @@ void fake_host_rewrite_images(struct fake_host *h, const char *prefix, bool on_c
                               bool on_update);
 /* A webhook of the host: a patch of a pod never sets this label. */
 void fake_host_undo_label(struct fake_host *h, const char *key);
+/* ... and sets the CPU that its containers request, unless NULL. */
+void fake_host_fix_cpu(struct fake_host *h, const char *cpu);
 /* From here on, pods that name no node are placed on this one. */
 void fake_host_place(struct fake_host *h, const char *node);
 /* A pod that runs, by chance, becomes Failed or Succeeded. */

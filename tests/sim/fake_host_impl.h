@@ -53,7 +53,7 @@ struct fake_host {
     size_t n_asked;
     unsigned trespasses, requests, uids;
     char place[64];
-    const char *image_prefix, *undone_label; /* of its policies; NULL: none */
+    const char *image_prefix, *undone_label, *fixed_cpu; /* of its policies; NULL: none */
     bool rewrite_created, rewrite_updated;
     bool closed;
 };

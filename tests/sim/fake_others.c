@@ -78,6 +78,9 @@ void fake_mutate_pod(struct fake_host *h, struct arena *a, cJSON *pod, const cJS
         rewrite_images(h, a, json_path(pod, "spec.containers"));
         rewrite_images(h, a, json_path(pod, "spec.initContainers"));
     }
+    json_each(container, before && h->fixed_cpu ? json_path(pod, "spec.containers") : NULL)
+        json_set_str(a, json_ensure_path(a, container, "resources.requests"), "cpu",
+                     str_c(h->fixed_cpu));
     if (!before || !h->undone_label)
         return;
     label = json_get(json_path(before, "metadata.labels"), h->undone_label);
@@ -98,6 +101,11 @@ void fake_host_rewrite_images(struct fake_host *h, const char *prefix, bool on_c
 void fake_host_undo_label(struct fake_host *h, const char *key)
 {
     h->undone_label = key;
+}
+
+void fake_host_fix_cpu(struct fake_host *h, const char *cpu)
+{
+    h->fixed_cpu = cpu;
 }
 
 /* --- others on the host --- */

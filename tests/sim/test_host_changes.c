@@ -158,6 +158,157 @@ static void test_an_image_rewritten_always_stays(void **state)
     sim_free(s);
 }
 
+/* --- quantities --- */
+
+#define REQUESTS ",'resources':{'requests':{'cpu':'1','memory':'1Gi'}}"
+
+/* The tenant's API checks a resize against the node. */
+static struct sim *sim_with_a_large_node(uint64_t seed, const char *config)
+{
+    struct sim *s = sim_new_ready(seed, config);
+
+    fake_host_put(s->host, "nodes",
+                  "{\"metadata\":{\"name\":\"large\"},\"status\":{\"allocatable\":{"
+                  "\"cpu\":\"64\",\"memory\":\"64Gi\",\"pods\":\"110\"}}}");
+    fake_host_place(s->host, "large");
+    return s;
+}
+
+/* What the only host pod requests. */
+static void assert_requests(struct sim *s, const char *cpu, const char *memory)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *requests = json_path(host_container(s, a), "resources.requests");
+
+    if (!str_eqc(json_str(json_get(requests, "cpu")), cpu) ||
+        !str_eqc(json_str(json_get(requests, "memory")), memory))
+        fail_msg("the host's: %s", json_text(a, requests).p);
+    arena_free(a);
+}
+
+/* A vertical autoscaler on the host. */
+static void resize_on_host(struct sim *s, const char *cpu)
+{
+    struct arena *a = arena_new(0);
+    cJSON *container = json_copy(a, host_container(s, a)), *patch = json_new_object(a);
+    char name[64];
+
+    json_set_str(a, json_path(container, "resources.requests"), "cpu", str_c(cpu));
+    json_append(json_set(a, json_ensure_object(a, patch, "spec"), "containers", json_new_array(a)),
+                container);
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, "pods", name, json_text(a, patch).p);
+    arena_free(a);
+}
+
+static void resize(struct sim *s, const char *quantity, const char *value)
+{
+    struct arena *a = arena_new(0);
+    cJSON *list = json_copy(a, json_path(sim_get(s, a, "pods", "default", "a"), "spec.containers"));
+    cJSON *patch = json_new_object(a);
+
+    json_set_str(a, json_path(json_first(list), "resources.requests"), quantity, str_c(value));
+    json_set(a, json_ensure_object(a, patch, "spec"), "containers", list);
+    sim_patch(s, "pods/resize", "default", "a", json_text(a, patch).p);
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    arena_free(a);
+}
+
+static bool resize_is_reported(struct sim *s)
+{
+    return events(s, "ResizedByHost", "requests.cpu of container c from 1 to 3") == 1;
+}
+
+static void test_a_resize_by_the_host_stays(void **state)
+{
+    struct sim *s = sim_with_a_large_node(5, TEAM);
+
+    (void)state;
+    sim_create_pod(s, "a", REQUESTS, "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    resize_on_host(s, "3");
+    sim_until(s, resize_is_reported, "an Event");
+    expect_patches(s, 0, 0);
+    resize(s, "memory", "2Gi"); /* the tenant's own change goes down, and no other */
+    sim_until(s, observed_2, "the generation to be observed");
+    expect_patches(s, 2, 2); /* the resize, and its record */
+    assert_requests(s, "3", "2Gi");
+    set_label(s);
+    sim_until(s, label_is_down, "the label");
+    expect_patches(s, 3, 3);
+    assert_requests(s, "3", "2Gi");
+    assert_int_equal(events(s, "ResizedByHost", ""), 1);
+    sim_free(s);
+}
+
+/* The host's admission sets another quantity than the one sent. */
+static void test_a_resize_that_the_host_changes_ends(void **state)
+{
+    struct sim *s = sim_with_a_large_node(6, NULL);
+
+    (void)state;
+    fake_host_fix_cpu(s->host, "2");
+    sim_create_pod(s, "a", REQUESTS, "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    resize(s, "cpu", "4");
+    sim_until(s, observed_2, "the generation to be observed");
+    expect_patches(s, 2, 2);
+    assert_requests(s, "2", "1Gi");
+    sim_free(s);
+}
+
+#define CLAIM                                                                                      \
+    "{'metadata':{'name':'a'},'spec':{'accessModes':['ReadWriteOnce'],'resources':{"               \
+    "'requests':{'storage':'1Gi'}}}}"
+
+static bool claim_is(struct sim *s, const char *size)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *claim = json_first(fake_host_list(s->host, a, "persistentvolumeclaims"));
+    bool is = str_eqc(json_str_at(claim, "spec.resources.requests.storage"), size);
+
+    arena_free(a);
+    return is;
+}
+
+static bool claim_is_1(struct sim *s)
+{
+    return claim_is(s, "1Gi");
+}
+
+static bool claim_is_bound(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *claim = sim_get(s, a, "persistentvolumeclaims", "default", "a");
+    bool is = str_eqc(json_str_at(claim, "status.phase"), "Bound");
+
+    arena_free(a);
+    return is;
+}
+
+static void test_a_claim_that_the_host_grew_stays(void **state)
+{
+    struct sim *s = sim_new_ready(7, "policy: {storageClasses: [standard]}\n");
+    char name[64];
+
+    (void)state;
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM);
+    sim_until(s, claim_is_1, "the claim on the host");
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, "persistentvolumeclaims", name,
+                    "{\"spec\":{\"volumeName\":\"pv\"},\"status\":{\"phase\":\"Bound\","
+                    "\"capacity\":{\"storage\":\"1Gi\"}}}");
+    sim_until(s, claim_is_bound, "the claim to be bound");
+    fake_host_patch(s->host, "persistentvolumeclaims", name,
+                    "{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"5Gi\"}}}}");
+    sim_run_ms(s, QUIET_MS);
+    assert_true(claim_is(s, "5Gi"));
+    assert_int_equal(fake_host_asked(s->host, "PATCH", "persistentvolumeclaims", false), 0);
+    assert_int_equal(events(s, "ResizedByHost", "from 1Gi to 5Gi"), 1);
+    sim_free(s);
+}
+
 /* --- whatever undoes a patch --- */
 
 static bool fight_is_reported(struct sim *s)
@@ -206,6 +357,9 @@ int main(void)
         cmocka_unit_test(test_an_image_rewritten_at_create_stays),
         cmocka_unit_test(test_an_image_rewritten_at_update_stays),
         cmocka_unit_test(test_an_image_rewritten_always_stays),
+        cmocka_unit_test(test_a_resize_by_the_host_stays),
+        cmocka_unit_test(test_a_resize_that_the_host_changes_ends),
+        cmocka_unit_test(test_a_claim_that_the_host_grew_stays),
         cmocka_unit_test(test_a_patch_that_is_undone_is_not_repeated_at_once),
     };
 

@@ -539,7 +539,8 @@ FIELD("DataSource", "kind", PASS, "only a claim of the same namespace may be a s
 FIELD("DataSource", "name", REWRITE, "the host name of the claim")
 FIELD("DataSource", "namespace", REFUSE, "only a claim of the same namespace may be a source")
 FIELD("VolumeResources", "limits", PASS, "")
-FIELD("VolumeResources", "requests", PASS, "")
+FIELD("VolumeResources", "requests", PASS,
+      "a size that the host grew stays until the tenant changes it")
 FIELD("PersistentVolumeClaimStatus", "accessModes", UP, "")
 FIELD("PersistentVolumeClaimStatus", "allocatedResourceStatuses", UP, "")
 FIELD("PersistentVolumeClaimStatus", "allocatedResources", UP, "")

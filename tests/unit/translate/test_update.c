@@ -250,6 +250,57 @@ static void claims(void **state)
                 "{spec: {resources: {requests: {storage: 2Gi}}}}");
 }
 
+/* The host may have grown a claim: less than it has is the tenant's only if it lowered the size. */
+static void claims_grown_by_the_host(void **state)
+{
+    static const struct {
+        const char *sent, *now, *wanted;
+        bool goes_down;
+    } cases[] = {
+        {"2Gi", "5Gi", "2Gi", false}, {"2Gi", "5Gi", "3Gi", false},    {"2Gi", "5Gi", "6Gi", true},
+        {"2Gi", "2Gi", "1Gi", true},  {"2Gi", "5Gi", "1Gi", true},     {NULL, "5Gi", "2Gi", false},
+        {NULL, "5Gi", "6Gi", true},   {"2Gi", "2Gi", "2048Mi", false},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *now = json_new_object(f->a), *wanted = json_new_object(f->a), *patch;
+
+        json_set_str(f->a, json_ensure_path(f->a, now, "spec.resources.requests"), "storage",
+                     str_c(cases[i].now));
+        json_set_str(f->a, json_ensure_path(f->a, wanted, "spec.resources.requests"), "storage",
+                     str_c(cases[i].wanted));
+        if (cases[i].sent)
+            json_set_str(f->a, json_ensure_path(f->a, now, "metadata.annotations"),
+                         "sublet.dev/sent-resources",
+                         arena_printf(f->a, "{\"storage\":\"%s\"}", cases[i].sent));
+        patch = translate_pvc_update(f->a, now, wanted);
+        if ((json_get(patch, "spec") != NULL) != cases[i].goes_down)
+            fail_msg("case %zu: %s", i, json_text(f->a, patch).p);
+    }
+}
+
+static void resizes_by_the_host_are_named(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *v = doc(f, "{spec: {resources: {limits: {cpu: '4'}}, containers: [{name: main, "
+                      "resources: {requests: {cpu: '1', memory: 1Gi}}}]}}");
+    cJSON *was = doc(f, "{spec: {resources: {limits: {cpu: '4'}}, containers: [{name: main, "
+                        "resources: {requests: {cpu: '1', memory: 1Gi}}}]}}");
+    cJSON *is = doc(f, "{spec: {resources: {limits: {cpu: '8'}}, containers: [{name: main, "
+                       "resources: {limits: {memory: 4Gi, nvidia.com/gpu: 1}, requests: {cpu: "
+                       "1000m, memory: 2Gi}}}, {name: injected, resources: {limits: {cpu: "
+                       "'1'}}}]}}");
+
+    assert_str(translate_resized_by_host(f->a, was, is, v),
+               "limits.cpu from 4 to 8, limits.memory of container main from none to 4Gi, "
+               "requests.memory of container main from 1Gi to 2Gi");
+    assert_null(translate_resized_by_host(f->a, was, was, v).p);
+    assert_null(translate_resized_by_host(f->a, is, is, v).p);  /* seen before */
+    assert_null(translate_resized_by_host(f->a, is, was, v).p); /* the tenant's own */
+    assert_null(translate_resized_by_host(f->a, NULL, NULL, NULL).p);
+}
+
 /* ---- what a pod names ---- */
 
 struct seen {
@@ -420,6 +471,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_pod_has_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
+        cmocka_unit_test_setup_teardown(claims_grown_by_the_host, setup, teardown),
+        cmocka_unit_test_setup_teardown(resizes_by_the_host_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(references, setup, teardown),
         cmocka_unit_test_setup_teardown(references_agree_with_the_host_pod, setup, teardown),
         cmocka_unit_test_setup_teardown(ephemeral_containers, setup, teardown),
