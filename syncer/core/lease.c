@@ -46,7 +46,6 @@
 #define POLL_MAX_MS    5000
 #define RETRY_MS       250
 
-#define NOTE_CLUSTER  "sublet.dev/cluster-uid"
 #define NOTE_EPOCH    "sublet.dev/epoch"
 #define NOTE_SEQUENCE "sublet.dev/sequence"
 #define NOTE_FORK     "sublet.dev/fork"

@@ -11,6 +11,9 @@
 
 struct lease;
 
+/* The cluster's uid on what stands for no virtual object: the Lease, and the kubeconfig's Secret. */
+#define NOTE_CLUSTER "sublet.dev/cluster-uid"
+
 enum sync_lease_state {
     LEASE_UNKNOWN,    /* the host's first answer is outstanding */
     LEASE_HELD,       /* confirmed, and not too long ago */

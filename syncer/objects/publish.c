@@ -10,6 +10,7 @@
 
 #include "objects/objects.h"
 #include "core/leader.h"
+#include "core/life.h"
 #include <assert.h>
 
 #include <uv.h>
@@ -93,24 +94,40 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
     struct publisher *p = ctx;
 
     (void)answer;
-    if (err)
+    if (err && (err->kind == &ERR_CONFLICT || err->kind == &ERR_ALREADY_EXISTS))
+        retry(p); /* written concurrently: whose it is by now is to be read */
+    else if (err)
         failed(p, err);
     else
         published(p);
 }
 
-static void write_secret(struct publisher *p, bool exists)
+/* Only this version of one that exists: another may be of another owner. */
+static void name_version(struct arena *a, cJSON *metadata, const cJSON *existing)
 {
+    json_set_str(a, metadata, "uid", sync_uid(existing));
+    json_set_str(a, metadata, "resourceVersion", json_str_at(existing, "metadata.resourceVersion"));
+}
+
+/* existing: NULL for none. */
+static void write_secret(struct publisher *p, const cJSON *existing)
+{
+    bool exists = existing != NULL;
     struct arena *a = arena_new(0);
     struct host_request q = {.method = exists ? "PATCH" : "POST"};
     cJSON *secret = json_new_object(a), *metadata = json_ensure_object(a, secret, "metadata");
     cJSON *labels = json_ensure_object(a, metadata, "labels");
+    cJSON *notes = json_ensure_object(a, metadata, "annotations");
 
     json_set_str(a, secret, "apiVersion", STR("v1"));
     json_set_str(a, secret, "kind", STR("Secret"));
     json_set_str(a, metadata, "name", secret_name(p, a));
     json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
     json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
+    json_set_str(a, notes, NOTE_CLUSTER, p->syncer->tenant.cluster_uid);
+    json_set_str(a, notes, ANNOTATION_EPOCH, p->syncer->tenant.epoch);
+    if (exists)
+        name_version(a, metadata, existing);
     json_set_str(a, json_ensure_object(a, secret, "data"), "value",
                  base64_encode(a, p->kubeconfig));
     if (exists)
@@ -121,17 +138,31 @@ static void write_secret(struct publisher *p, bool exists)
     arena_free(a);
 }
 
+static struct str note_of(const cJSON *secret, const char *key)
+{
+    return json_str(json_get(json_path(secret, "metadata.annotations"), key));
+}
+
+/* A later epoch's is not. Another cluster's, of an earlier epoch, is from one that had this name
+ * before, if the Lease of the name is ours. Earlier versions wrote no annotations. */
 static bool is_ours(const struct publisher *p, const cJSON *secret)
 {
     const cJSON *labels = json_path(secret, "metadata.labels");
+    struct str cluster = note_of(secret, NOTE_CLUSTER);
 
-    return str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) &&
-           str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name);
+    if (!str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) ||
+        !str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name) ||
+        !sync_life_owns(p->syncer, secret))
+        return false;
+    return !cluster.n || str_eq(cluster, p->syncer->tenant.cluster_uid) ||
+           sync_lease_state(p->syncer->lease) == LEASE_HELD;
 }
 
 static bool is_current(const struct publisher *p, struct arena *a, const cJSON *secret)
 {
-    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->kubeconfig));
+    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->kubeconfig)) &&
+           str_eq(note_of(secret, NOTE_CLUSTER), p->syncer->tenant.cluster_uid) &&
+           str_eq(note_of(secret, ANNOTATION_EPOCH), p->syncer->tenant.epoch);
 }
 
 static void take_existing(struct publisher *p, struct str body)
@@ -150,7 +181,7 @@ static void take_existing(struct publisher *p, struct str body)
     } else if (is_current(p, a, secret)) {
         published(p);
     } else {
-        write_secret(p, true);
+        write_secret(p, secret);
     }
     arena_free(a);
 }
@@ -163,7 +194,7 @@ static void on_read(void *ctx, const struct host_answer *answer, const struct er
     if (!err)
         take_existing(p, answer->body);
     else if (err->kind == &ERR_NOT_FOUND)
-        write_secret(p, false);
+        write_secret(p, NULL);
     else
         failed(p, err);
 }

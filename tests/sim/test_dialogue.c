@@ -131,6 +131,103 @@ static void test_the_last_kubeconfig_is_published(void **state)
     sim_free(s);
 }
 
+/* --- whose kubeconfig it is --- */
+
+static struct str kubeconfig_note(struct sim *s, const char *key)
+{
+    json_each(secret, fake_host_list(s->host, s->arena, "secrets"))
+    {
+        if (str_eqc(json_str_at(secret, "metadata.name"), "sim-kubeconfig"))
+            return json_str(json_get(json_path(secret, "metadata.annotations"), key));
+    }
+    return STR("");
+}
+
+static bool is_marked(struct sim *s)
+{
+    return last_is_published(s) &&
+           str_eq(kubeconfig_note(s, "sublet.dev/cluster-uid"), s->syncer->tenant.cluster_uid) &&
+           str_eq(kubeconfig_note(s, "sublet.dev/epoch"), s->syncer->tenant.epoch);
+}
+
+static void publish(struct sim *s, const char *kubeconfig)
+{
+    snprintf(s->note, sizeof(s->note), "%s", kubeconfig);
+    syncer_publish_kubeconfig(s->syncer, str_c(kubeconfig));
+}
+
+/* One without marks is of an earlier version; the data may be right already. */
+static void test_a_kubeconfig_says_whose_it_is(void **state)
+{
+    struct sim *s = new_sim(33);
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the marks of a created one");
+    fake_host_patch(s->host, "secrets", "sim-kubeconfig", "{\"metadata\":{\"annotations\":null}}");
+    publish(s, "first");
+    sim_until(s, is_marked, "the marks of one that has none");
+    sim_free(s);
+}
+
+/* A later life of this cluster has the name; it serves its kubeconfig there. */
+static void test_a_later_kubeconfig_is_kept(void **state)
+{
+    struct sim *s = new_sim(34);
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the first");
+    fake_host_patch(s->host, "secrets", "sim-kubeconfig",
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":"
+                    "\"ffffffffffffffffffffffffffffffff\"}}}");
+    syncer_publish_kubeconfig(s->syncer, STR("second"));
+    expect(s, "KubeconfigSecretExists", "is not this virtual cluster's");
+    sim_run_ms(s, 50);
+    assert_true(last_is_published(s)); /* still the first */
+    sim_free(s);
+}
+
+/* Another cluster had the name before: with the Lease of the name it is ours. */
+static void test_a_name_that_was_anothers(void **state)
+{
+    struct sim *s = new_sim(35);
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the first");
+    fake_host_patch(s->host, "secrets", "sim-kubeconfig",
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/cluster-uid\":\"another\","
+                    "\"sublet.dev/epoch\":\"00000000000000000000000000000001\"}}}");
+    publish(s, "second");
+    sim_until(s, is_marked, "the second");
+    sim_free(s);
+}
+
+static bool is_without_the_lease(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_WITHOUT;
+}
+
+/* ... and without it nothing keeps the two apart. */
+static void test_anothers_kubeconfig_is_kept_without_a_lease(void **state)
+{
+    struct sim *s = new_sim(36);
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the first");
+    sim_close(s);
+    fake_host_deny(s->host, "get leases", true);
+    fake_host_patch(s->host, "secrets", "sim-kubeconfig",
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/cluster-uid\":\"another\"}}}");
+    sim_open(s);
+    sim_until(s, is_without_the_lease, "the refusal");
+    expect(s, "KubeconfigSecretExists", "is not this virtual cluster's");
+    assert_true(last_is_published(s));
+    sim_free(s);
+}
+
 static void test_unpublished_kubeconfig_is_reported(void **state)
 {
     struct sim *s = new_sim(32);
@@ -275,6 +372,10 @@ int main(void)
         cmocka_unit_test(test_every_trouble_has_its_reason),
         cmocka_unit_test(test_missing_right_is_reported),
         cmocka_unit_test(test_the_last_kubeconfig_is_published),
+        cmocka_unit_test(test_a_kubeconfig_says_whose_it_is),
+        cmocka_unit_test(test_a_later_kubeconfig_is_kept),
+        cmocka_unit_test(test_a_name_that_was_anothers),
+        cmocka_unit_test(test_anothers_kubeconfig_is_kept_without_a_lease),
         cmocka_unit_test(test_unpublished_kubeconfig_is_reported),
         cmocka_unit_test(test_verdicts_are_asked_for_once),
         cmocka_unit_test(test_answers_are_kept_and_failures_are_not),
