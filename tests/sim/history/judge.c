@@ -98,6 +98,26 @@ bool judge_knows(struct world *w, struct map *m, struct str uid)
     return n && n->value == judge_age(w);
 }
 
+static struct life *sender_of(struct world *w)
+{
+    for (int i = 0; i < MAX_LIVES; i++)
+        if (w->lives[i] && (i ? w->lives[i]->number : 0) == wires_sender(w->wires))
+            return w->lives[i];
+    return NULL;
+}
+
+static void show(struct world *w, const cJSON *pod)
+{
+    const struct life *l = sender_of(w);
+    struct arena *a = arena_new(0);
+
+    if (l)
+        note_put(&judge_notes(w)->shown,
+                 arena_printf(a, "%u/%.*s", l->number, STR_F(json_str_at(pod, "metadata.uid"))),
+                 judge_age(w));
+    arena_free(a);
+}
+
 /* A pod of the life that goes on, of which a process received an event, is known to have been there
  * until the store or the host is put back. What is of an earlier life may have been removed by its
  * order.
@@ -111,6 +131,7 @@ void judge_told(void *ctx, const char *plural, const cJSON *object)
     if (strcmp(plural, "pods") != 0 || !host_is_ours(object))
         return;
     knows_put(w, &judge_notes(w)->seen, json_str_at(object, "metadata.uid"));
+    show(w, object);
     if (str_eqc(epoch, w->epoch))
         knows_put(w, &judge_notes(w)->told, host_virtual_uid(object));
 }
@@ -134,6 +155,8 @@ void judge_look_at_disk(struct life *l)
 void judge_died(struct life *l)
 {
     judge_look_at_disk(l);
+    if (l->syncer && !l->closing)
+        judge_knows_host(l);
     l->world->died_us = l->world->moment.now_us;
 }
 
@@ -207,14 +230,6 @@ static bool is_promised(struct world *w, struct str uid)
             return !s->deleting && !s->asked_deletion && !s->unsure;
     }
     return false;
-}
-
-static struct life *sender_of(struct world *w)
-{
-    for (int i = 0; i < MAX_LIVES; i++)
-        if (w->lives[i] && (i ? w->lives[i]->number : 0) == wires_sender(w->wires))
-            return w->lives[i];
-    return NULL;
 }
 
 /* A copy of the data from before a restore leads while the restored process has not reached the

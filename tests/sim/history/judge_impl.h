@@ -20,6 +20,8 @@ struct notes {
     struct map lost;    /* virtual uids of claims that others removed, and the age */
     struct map told;    /* process and virtual uid of pods on the host that it knows of */
     struct map seen;    /* process and host uid of all pods of ours that it was shown */
+    struct map shown;   /* the same by the process's number: what it was shown itself */
+    struct map lives; /* epoch and number of a life (core/life.h) -> host generation it began in */
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
     int64_t position;   /* of that watcher */
@@ -51,6 +53,11 @@ enum { LIMIT = 4 }; /* of the GPUs, in world.c */
 int64_t judge_gpus_on_host(struct world *w, bool only_seen);
 void judge_trace_gpus(struct world *w);
 void judge_gpus(struct world *w, const cJSON *created);
+/* What the ledger of a process that serves must charge at any moment. */
+void judge_ledger(struct life *l);
+/* Notes the life that its records are in; false: it has not noticed yet that the host was put back.
+ */
+bool judge_knows_host(struct life *l);
 
 /* --- both worlds (judge_agree.c) --- */
 struct agreeing {

@@ -60,6 +60,130 @@ void judge_gpus(struct world *w, const cJSON *created)
     world_fail("%lld GPUs on the host, where the limit is %d", (long long)sum, LIMIT);
 }
 
+/* --- at every step --- */
+
+bool judge_knows_host(struct life *l)
+{
+    struct world *w = l->world;
+    struct arena *a = arena_new(0);
+    struct map *lives = &judge_notes(w)->lives;
+    struct str key =
+        arena_printf(a, "%.*s/%lld", STR_F(l->syncer->tenant.epoch), (long long)l->syncer->life);
+    const struct note *n = note_get(lives, key);
+    bool knows = !n || n->value == w->host_generation;
+
+    if (!n)
+        note_put(lives, key, w->host_generation);
+    arena_free(a);
+    return knows;
+}
+
+static int64_t charge_of(struct life *l, struct str uid)
+{
+    struct arena *a = arena_new(0);
+    struct str value;
+    int64_t n = 0;
+
+    if (store_record_get(l->store, RECORD_LEDGER, arena_printf(a, "gpu/p/%.*s", STR_F(uid)),
+                         &value) &&
+        !str_to_i64(value, &n))
+        world_fail("process %u charges %.*s for %.*s", l->number, STR_F(value), STR_F(uid));
+    arena_free(a);
+    return n;
+}
+
+static bool was_shown(struct life *l, struct arena *a, struct str host_uid)
+{
+    const struct note *n = note_get(&judge_notes(l->world)->shown,
+                                    arena_printf(a, "%u/%.*s", l->number, STR_F(host_uid)));
+
+    return n && n->value == judge_age(l->world);
+}
+
+/* A pod that the process was shown, and that holds GPUs, is charged, once and with what it holds:
+ * by its virtual uid, or in quarantine by its own. */
+static void judge_pod(struct life *l, struct arena *a, const cJSON *pod)
+{
+    struct str uid = json_str_at(pod, "metadata.uid");
+    int64_t by_virtual, by_host, gpus = host_pod_gpus(pod);
+
+    if (!host_is_ours(pod) || host_pod_is_finished(pod) || !gpus || !was_shown(l, a, uid))
+        return;
+    by_virtual = charge_of(l, host_virtual_uid(pod));
+    by_host = charge_of(l, arena_printf(a, "host:%.*s", STR_F(uid)));
+    if (by_virtual + by_host == gpus)
+        return;
+    judge_trace_gpus(l->world);
+    world_fail("pod %.*s holds %lld GPUs, and is charged %lld and %lld",
+               STR_F(json_str_at(pod, "metadata.name")), (long long)gpus, (long long)by_virtual,
+               (long long)by_host);
+}
+
+struct charges {
+    struct buf records; /* of pods: virtual uids, present and former, and uids in quarantine */
+    int64_t sum;
+};
+
+static bool on_mapping(void *ctx, struct str key, struct str value)
+{
+    struct charges *c = ctx;
+
+    (void)key;
+    buf_add(&c->records, value);
+    buf_char(&c->records, '\n');
+    return true;
+}
+
+/* Rows are "gpu/pool/uid". Nothing would release one of which no record says whose it is. */
+static bool on_charge(void *ctx, struct str key, struct str value)
+{
+    struct charges *c = ctx;
+    struct str uid = str_from(key, str_rfind(key, '/') + 1);
+    int64_t n = 0;
+
+    if (str_has_prefix(uid, STR("host:")))
+        uid = str_from(uid, 5);
+    if (!str_contains(buf_str(&c->records), uid))
+        world_fail("the ledger charges %.*s, which is not on record", STR_F(key));
+    str_to_i64(value, &n);
+    c->sum += n;
+    return true;
+}
+
+/* Before anything was put back, nothing is charged but what fits. */
+static void judge_rows(struct life *l)
+{
+    struct charges c = {.records = BUF_INIT(0)};
+
+    store_record_each(l->store, RECORD_MAPPING, STR("pods/"), on_mapping, &c);
+    store_record_each(l->store, RECORD_MAPPING, STR("quarantine/pods/"), on_mapping, &c);
+    store_record_each(l->store, RECORD_LEDGER, STR("gpu/"), on_charge, &c);
+    buf_fini(&c.records);
+    if (judge_age(l->world) > 1 || c.sum <= LIMIT)
+        return;
+    judge_trace_gpus(l->world);
+    world_fail("the ledger charges %lld GPUs, where the limit is %d", (long long)c.sum, LIMIT);
+}
+
+/* A failed transaction rolls charges back, until all keys are reconciled again. */
+void judge_ledger(struct life *l)
+{
+    struct arena *a;
+
+    if (!judge_knows_host(l) || l->syncer->rescan_due)
+        return;
+    judge_rows(l);
+    if (!reflector_synced(l->syncer->watches[SYNC_PODS].reflector))
+        return;
+    a = arena_new(0);
+    for (const struct host_object_model *o = host_model_first(l->world->host); o; o = o->next)
+        if (!strcmp(o->plural, "pods"))
+            judge_pod(l, a, host_parse(a, o->bytes));
+    arena_free(a);
+}
+
+/* --- at the end --- */
+
 /* What a row charges; a pod in quarantine is known by its uid on the host. */
 static const cJSON *charged_pod(struct agreeing *g, struct str uid)
 {

@@ -257,6 +257,7 @@ void judge_life(struct life *l)
     struct notes *n = judge_notes(w);
 
     judge_damage(l);
+    judge_knows_host(l);
     if (l->index)
         return;
     if (n->generation == w->generation && store_revision(l->store) < n->position)
@@ -283,4 +284,5 @@ void judge_step(struct world *w)
     if (judge_has_caught_up(l))
         map_each(&judge_notes(w)->mirror, compare_one, &c);
     judge_slots(l, false);
+    judge_ledger(l);
 }
