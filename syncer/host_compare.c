@@ -447,6 +447,8 @@ void syncer_compare_host(struct syncer *s, bool repair, syncer_answer_cb done, v
                           .done = done,
                           .ctx = ctx};
     err_init(&c->err, a);
+    if (repair)
+        sync_fights_clear(s->fights);
     syncer_hold(s);
     next_kind(c);
 }

@@ -237,6 +237,23 @@ static int check_claims(const struct check *c)
     return 0;
 }
 
+/* A condition that a gate names is the tenant's to set on the host pod; that of a stored pod stays
+ * there. */
+static int check_gates(const struct check *c)
+{
+    json_each(gate, is_stored(c) ? NULL : json_get(c->spec, "readinessGates"))
+    {
+        struct str type = json_str(json_get(gate, "conditionType"));
+
+        if (pod_condition_is_reserved(type))
+            return refuse(c,
+                          "spec.readinessGates: \"%.*s\": conditions of Kubernetes' own are not a "
+                          "tenant's to set; a gate has a domain",
+                          STR_F(type));
+    }
+    return 0;
+}
+
 static int check_counts(const struct check *c)
 {
     size_t n = 0;
@@ -288,7 +305,7 @@ int translate_check_pod(struct arena *a, const struct translate_tenant *t, struc
         c.name = json_str_at(pod, "metadata.generateName");
     if (check_counts(&c) || check_node_name(&c) || check_node_keys(&c) || check_affinity(&c))
         return -1;
-    if (check_security(&c) || check_volumes(&c))
+    if (check_security(&c) || check_volumes(&c) || check_gates(&c))
         return -1;
     return check_claims(&c);
 }

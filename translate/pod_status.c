@@ -331,6 +331,12 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
 
 /* ---- readiness gates, down ---- */
 
+/* Types of Kubernetes' own begin with a capital and have no domain. */
+bool pod_condition_is_reserved(struct str type)
+{
+    return type.n && type.p[0] >= 'A' && type.p[0] <= 'Z' && str_find(type, '/') == type.n;
+}
+
 cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod)
 {
     static const char *const keys[] = {
@@ -345,6 +351,7 @@ cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJ
         cJSON *copy;
 
         if (!is_gate(&u, json_str(json_get(condition, "type"))) ||
+            pod_condition_is_reserved(json_str(json_get(condition, "type"))) ||
             str_eq(json_str(json_get(other, "status")), json_str(json_get(condition, "status"))))
             continue;
         copy = pod_status_copy(a, keys, condition, NULL);

@@ -110,6 +110,8 @@ cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON 
 bool kubelet_has_container(const cJSON *pod, struct str name); /* of any of its lists */
 
 /* ---- pod_status.c ---- */
+/* Is it a type that Kubernetes keeps for itself ("Ready", and whatever a later version adds)? */
+bool pod_condition_is_reserved(struct str type);
 /* The listed members of a host status, whole, as the new virtual status; NULL when it equals the
  * present one. Subtrees are copied, so that fields of another version of the host come through. */
 cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);

@@ -147,8 +147,7 @@ void sync_forget_old(struct sync_run *run)
 struct exchange {
     struct sync_run run;
     sync_then then;
-    const struct sync_change *change; /* of a patch that is checked */
-    struct host_request request;      /* that creates, while its record is not committed */
+    struct host_request request; /* that creates, while its record is not committed */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -419,7 +418,7 @@ void sync_patched(struct sync_run *run, const struct host_answer *answer, const 
 static void on_checked(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
-    const struct sync_change *change = CONTAINER(run, struct exchange, run)->change;
+    const struct sync_change *change = run->change;
     cJSON *now = NULL;
 
     if (err || json_parse(run->arena, answer->body, &now, NULL)) {
@@ -447,7 +446,7 @@ bool sync_patch(struct sync_run *run, const struct sync_change *change)
         return false;
     *kept = *change;
     x->run = *run;
-    x->change = kept;
+    x->run.change = kept;
     json_set_str(run->arena, metadata, "uid", run->host_uid);
     q.path =
         sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), change->subresource);

@@ -73,7 +73,7 @@ bool sync_fought_waits(struct sync_run *run, const struct sync_change *change)
     return true;
 }
 
-void sync_fought_note(struct sync_run *run, const struct sync_change *change)
+bool sync_fought_hold(struct sync_run *run, const struct sync_change *change)
 {
     struct fought *f = find(run, change);
     uint64_t hash = hash_of(run, change);
@@ -82,11 +82,16 @@ void sync_fought_note(struct sync_run *run, const struct sync_change *change)
     f = f ? f : add(run, change);
     f->wanted = hash;
     f->until_ms = syncer_mono_ms(run->syncer) + SYNC_FOUGHT_MS;
-    if (known) {
+    return !known;
+}
+
+void sync_fought_note(struct sync_run *run, const struct sync_change *change)
+{
+    if (!sync_fought_hold(run, change)) {
         reconcile_again_after(run->reconcile, SYNC_FOUGHT_MS);
         return;
     }
-    log_warn("syncer: the host undoes what is written to it object=%s", f->key);
+    log_warn("syncer: the host undoes what is written to it object=%s", find(run, change)->key);
     sync_fought(run);
 }
 
@@ -103,11 +108,16 @@ struct fights *sync_fights_new(void)
     return NEW(struct fights);
 }
 
+void sync_fights_clear(struct fights *fights)
+{
+    map_each(&fights->map, forget, fights);
+}
+
 struct fights *sync_fights_free(struct fights *fights)
 {
     if (!fights)
         return NULL;
-    map_each(&fights->map, forget, fights);
+    sync_fights_clear(fights);
     mem_free(fights);
     return NULL;
 }

@@ -8,6 +8,7 @@
 #include "core/mapping.h"
 
 /* --- exchange.c: requests of a run to the host --- */
+struct sync_change;
 /* What a run sees of its key. */
 struct sync_run {
     struct syncer *syncer;
@@ -17,11 +18,12 @@ struct sync_run {
     struct str ns, name;
     char host_name[64];
     struct mapping mapping;
-    cJSON *virtual_;      /* committed; NULL: deleted */
-    cJSON *host;          /* from the cache; NULL: none, or its kind is not watched */
-    struct str uid;       /* metadata.uid of virtual_ */
-    struct str host_uid;  /* metadata.uid of host */
-    struct str owner_uid; /* the virtual uid that host carries */
+    cJSON *virtual_;                  /* committed; NULL: deleted */
+    cJSON *host;                      /* from the cache; NULL: none, or its kind is not watched */
+    struct str uid;                   /* metadata.uid of virtual_ */
+    struct str host_uid;              /* metadata.uid of host */
+    struct str owner_uid;             /* the virtual uid that host carries */
+    const struct sync_change *change; /* while a patch is answered */
     /* Called when the host refuses a create; NULL, or false: the refusal is reported. */
     bool (*on_refusal)(struct sync_run *run, const struct err *err);
 };
@@ -80,10 +82,13 @@ void sync_fought(struct sync_run *run);
 /* --- fought.c: patches whose own answers lack what they wrote --- */
 /* Has the host undone this lately? Then the key is added again once it may be sent. */
 bool sync_fought_waits(struct sync_run *run, const struct sync_change *change);
-/* Reports it, the first time. */
+/* Not again for a while; true: the first time. */
+bool sync_fought_hold(struct sync_run *run, const struct sync_change *change);
+/* ... and reports it, the first time. */
 void sync_fought_note(struct sync_run *run, const struct sync_change *change);
 void sync_fought_over(struct sync_run *run, const struct sync_change *change);
 struct fights *sync_fights_new(void);
+void sync_fights_clear(struct fights *fights); /* all may be sent again at once */
 struct fights *sync_fights_free(struct fights *fights);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */

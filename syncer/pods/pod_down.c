@@ -295,6 +295,48 @@ static bool resize(struct sync_run *run, const cJSON *wanted)
                                                           .then = on_resized});
 }
 
+static cJSON *lacks_gates(struct sync_run *run, const cJSON *wanted)
+{
+    (void)wanted;
+    return translate_pod_gates_down(run->arena, run->host, run->virtual_);
+}
+
+/* The right is optional, and a controller of the host may own the condition as well: neither is tried
+ * again at once, unless the tenant sets the condition to something else. */
+static void on_gates(struct sync_run *run, const struct host_answer *answer, const struct err *err)
+{
+    struct str text;
+
+    if (err && !host_err_is_permanent(err)) {
+        sync_patched(run, answer, err);
+        return;
+    }
+    if (!err) {
+        sync_fought_hold(run, run->change);
+        sync_patched(run, answer, NULL);
+        return;
+    }
+    reconcile_again_after(run->reconcile, SYNC_FOUGHT_MS);
+    if (!sync_fought_hold(run, run->change))
+        return;
+    text = translate_refusal_up(run->arena, &run->syncer->tenant, err, str_c(run->host_name),
+                                run->ns, run->name);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
+                    "its readiness gates stay closed on the host cluster: %.*s", STR_F(text));
+}
+
+static bool open_gates(struct sync_run *run)
+{
+    cJSON *patch = lacks_gates(run, NULL);
+
+    return patch && sync_patch(run, &(struct sync_change){.patch = patch,
+                                                          .type = PATCH_STRATEGIC,
+                                                          .subresource = "/status",
+                                                          .wanted = json_copy(run->arena, patch),
+                                                          .lacks = lacks_gates,
+                                                          .then = on_gates});
+}
+
 static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
 {
     cJSON *patch =
@@ -320,5 +362,5 @@ bool sync_pod_update_down(struct sync_run *run)
     patch = lacks(run, pod);
     if (patch && sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", pod, lacks, NULL}))
         return true;
-    return add_ephemeral(run, &choice) || resize(run, pod);
+    return add_ephemeral(run, &choice) || resize(run, pod) || open_gates(run);
 }

@@ -387,6 +387,11 @@ PATCHES = {
                           "container.securityContext: only "),
     "a debug container that sees GPUs": ("pods", "ephemeralcontainers", {"spec": {"ephemeralContainers": [
         {"name": "d", "image": "i"}]}}, "env: a container without devices"),
+    "an address": ("pods", "status", {"status": {"podIP": "10.0.0.9"}}, "status: only conditions of readiness gates"),
+    "a condition": ("pods", "status", {"status": {"conditions": [{"type": "a.example/b", "status": "True"}]}},
+                    "status.conditions: a type that is no readiness gate"),
+    "readiness": ("pods", "status", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+                  "status.conditions: a type that is no readiness gate"),
     "a toleration": ("pods", "", [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}],
                      "spec.tolerations: a toleration"),
     "no cluster": ("pods", "", {"metadata": {"labels": {"sublet.dev/cluster": None}}}, "metadata.labels: sublet.dev/cluster"),
@@ -569,7 +574,7 @@ NOT_OURS = {
     "a token": ("POST", "serviceaccounts/default/token", "", {"spec": {"expirationSeconds": 600}}, "only pods, services, "),
     "an eviction": ("POST", f"pods/there-{HASH}/eviction", "", {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": f"there-{HASH}"}}, "only pods, services, "),
-    "a status": ("PATCH", f"pods/there-{HASH}/status", "", {"status": {"message": "x"}}, "only pods, services, "),
+    "a status": ("PATCH", f"pods/there-{HASH}/status", "", {"status": {"message": "x"}}, "status: only conditions of readiness gates"),
     "the quota": ("PATCH", "resourcequotas", "research", {"spec": {"hard": {"pods": "9999"}}}, "only pods, services, "),
     "the account of pods": ("PATCH", "serviceaccounts", "research-pods", {"automountServiceAccountToken": True},
                             "only pods, services, "),
@@ -653,6 +658,12 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
     waits = fenced.make("pods", change(pod("waits"), "spec.nodeSelector", {"rack": "none"}))
     fenced.api.patch(fenced.path("pods", waits, "resize"), {  # simulated kubelets report no resources of running pods
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "150m"}}}]}}, kind="strategic-merge")
+    gates = [{"conditionType": "a.example/b"}, {"conditionType": "Initialized"}]
+    gated = fenced.path("pods", fenced.make("pods", change(pod("gated"), "spec.readinessGates", gates)), "status")
+    fenced.api.patch(gated, {"status": {"conditions": [{"type": "a.example/b", "status": "True"}]}}, kind="strategic-merge")
+    refused(fenced, "status.conditions: a type that", lambda s: s.api.patch(
+        gated, {"status": {"conditions": [{"type": "Initialized", "status": "Unknown"}]}}, kind="strategic-merge"))
+    refused(fenced, "status.conditions: ", lambda s: s.api.patch(gated, {"status": {"conditions": None}}))
     refused(fenced, "metadata.labels: a key", lambda s: s.api.patch(path, {"metadata": {"labels": {"admin.example/x": "z"}}}))
     real_host.api.patch(path, {"metadata": {"finalizers": None}})
     fenced.api.delete(path)
@@ -661,7 +672,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 12 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 13 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

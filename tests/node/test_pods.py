@@ -217,6 +217,38 @@ def test_a_job_completes(place):
     assert place.kubectl("logs", "job/sums") == "42\n"
 
 
+def test_a_readiness_gate(place):
+    """A controller of the tenant sets the condition; the host's kubelet finds the pod ready, and its Service has an endpoint."""
+    gate = "checks.example/passed"
+
+    def is_ready():
+        conditions = {c["type"]: c["status"] for c in place.get("pods", "gated")["status"].get("conditions", [])}
+        return conditions.get("Ready")
+
+    def endpoints():
+        slices = place.cluster.api.get(f"/apis/discovery.k8s.io/v1/namespaces/{place.namespace}/endpointslices",
+                                       labelSelector="kubernetes.io/service-name=gated")["items"]
+        return [e["conditions"]["ready"] for s in slices for e in s.get("endpoints") or []]
+
+    def set_gate(status):
+        place.cluster.api.patch(f"/api/v1/namespaces/{place.namespace}/pods/gated/status", {
+            "status": {"conditions": [{"type": gate, "status": status}]}}, kind="strategic-merge")
+
+    place.serve("gated", wait=False, readinessGates=[{"conditionType": gate}])
+    ip = place.service("gated")["spec"]["clusterIP"]
+    place.start("asks")
+    fetch = f"curl -sS -m 2 http://{ip}/hostname"
+    eventually(lambda: "running" in place.get("pods", "gated")["status"]["containerStatuses"][0]["state"], 60,
+               "its container", also=(KeyError, IndexError))
+    eventually(lambda: is_ready() == "False" and endpoints() == [False], 60, "the pod to be seen, not ready")
+    assert place.kubectl.run("exec", "asks", "--", "sh", "-c", fetch)[0] != 0
+    set_gate("True")
+    eventually(lambda: is_ready() == "True" and endpoints() == [True], 60, "the pod to be ready")
+    place.soon("asks", fetch, "gated", "an answer of its Service")
+    set_gate("False")
+    eventually(lambda: is_ready() == "False" and endpoints() == [False], 60, "the gate to close")
+
+
 def test_graceful_end(place):
     """preStop runs, then SIGTERM, and the pod is gone when its container is."""
     place.start("polite", {"command": ["sh", "-c", "trap 'echo term > /d/term; exit 0' TERM; while :; do sleep 1; done"],

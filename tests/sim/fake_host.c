@@ -429,7 +429,8 @@ static const char *verb_of(const struct wire *w, const struct target *t)
 
 static bool is_denied(struct fake_host *h, struct wire *w, const struct target *t)
 {
-    struct str right = arena_printf(t->arena, "%s %s", verb_of(w, t), t->plural);
+    struct str right =
+        arena_printf(t->arena, "%s %s%s%s", verb_of(w, t), t->plural, *t->sub ? "/" : "", t->sub);
     struct str said;
 
     for (size_t i = 0; i < COUNT(h->denied); i++) {

@@ -33,6 +33,8 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
     } else if (str_eqc(phase, "Pending")) {
         kubelet_run_pod(a, pod, h->revision);
         fake_store(h, a, "pods", pod);
+    } else if (str_eqc(phase, "Running") && kubelet_judge_ready(a, pod)) {
+        fake_store(h, a, "pods", pod);
     }
 }
 

@@ -126,7 +126,8 @@ FIELD("HostAlias", "hostnames", PASS, "the names of the tenant's API are added")
 FIELD("HostAlias", "ip", PASS, "the address of the tenant's API is added")
 FIELD("LocalObjectReference", "name", REWRITE, "the host name of the object")
 FIELD("PodOS", "name", PASS, "")
-FIELD("PodReadinessGate", "conditionType", PASS, "")
+FIELD("PodReadinessGate", "conditionType", PASS,
+      "the condition goes down as the tenant sets it; types of Kubernetes' own are refused")
 
 FIELD("TopologySpreadConstraint", "labelSelector", REWRITE,
       "narrowed to pods of the tenant's namespace")

@@ -15,6 +15,8 @@ HOST_RIGHT(NAMESPACE, REQUIRED, "", "persistentvolumeclaims", "get,list,watch,cr
            "")
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "pods/ephemeralcontainers", "patch", "")
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "pods/resize", "patch", "")
+HOST_RIGHT(NAMESPACE, OPTIONAL, "", "pods/status", "patch",
+           "pods with readiness gates of tenants are never ready")
 HOST_RIGHT(NAMESPACE, REQUIRED, "", "events", "list,watch", "")
 HOST_RIGHT(NAMESPACE, OPTIONAL, "coordination.k8s.io", "leases", "get,create,update",
            "two processes of this virtual cluster are not kept apart")

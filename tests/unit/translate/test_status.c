@@ -172,6 +172,38 @@ static void gates_go_down(void **state)
                 "{status: {conditions: [{type: gate.example/a, status: 'True', reason: r}]}}");
     assert_null(translate_pod_gates_down(
         f->a, host_pod(f, "{conditions: [{type: gate.example/a, status: 'True'}]}"), v));
+    /* A gate of the host's stays the host's. */
+    assert_null(translate_pod_gates_down(
+        f->a, host_pod(f, "{conditions: [{type: gate.example/a, status: 'True'}]}"),
+        vpod(f, "{conditions: [{type: Ready, status: 'True'}]}")));
+}
+
+/* A stored pod may name them: nothing lets its tenant set them on the host. */
+static void reserved_gates_never_go_down(void **state)
+{
+    static const char *const types[] = {"Ready",        "ContainersReady",  "Initialized",
+                                        "PodScheduled", "DisruptionTarget", "PodResizePending"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(types); i++) {
+        cJSON *v = json_new_object(f->a), *gate, *one;
+
+        gate = json_append(json_set(f->a, json_ensure_object(f->a, v, "spec"), "readinessGates",
+                                    json_new_array(f->a)),
+                           json_new_object(f->a));
+        json_set_str(f->a, gate, "conditionType", str_c(types[i]));
+        one = json_append(json_set(f->a, json_ensure_object(f->a, v, "status"), "conditions",
+                                   json_new_array(f->a)),
+                          json_new_object(f->a));
+        json_set_str(f->a, one, "type", str_c(types[i]));
+        json_set_str(f->a, one, "status", STR("True"));
+        assert_null(translate_pod_gates_down(f->a, host_pod(f, "{}"), v));
+        assert_int_equal(translate_check_pod(f->a, &f->tenant, STR("ml"), v, &f->err), -1);
+        assert_has(f->err.message, "spec.readinessGates");
+        err_clear(&f->err);
+        json_set_str(f->a, json_ensure_object(f->a, v, "metadata"), "resourceVersion", STR("1"));
+        assert_ok(translate_check_pod(f->a, &f->tenant, STR("ml"), v, &f->err));
+    }
 }
 
 static struct str text(struct fixture *f, const char *host_text)
@@ -331,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(generations, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_to_say, setup, teardown),
         cmocka_unit_test_setup_teardown(gates_go_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(reserved_gates_never_go_down, setup, teardown),
         cmocka_unit_test_setup_teardown(messages, setup, teardown),
         cmocka_unit_test_setup_teardown(long_names_are_known_by_the_pod, setup, teardown),
         cmocka_unit_test_setup_teardown(names_a_pod_refers_to, setup, teardown),
