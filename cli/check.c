@@ -85,9 +85,10 @@ static void print_quarantined(void *ctx, const struct host_quarantine *q)
     struct data *d = ctx;
 
     d->quarantined++;
-    printf("kept     %.*s %.*s/%.*s: the host has it as %.*s (uid %.*s), and no record here proves "
+    printf("kept     %.*s %.*s/%.*s: the host has %s as %.*s (uid %.*s), and no record here proves "
            "it\n",
-           STR_F(q->kind), STR_F(q->ns), STR_F(q->name), STR_F(q->host_name), STR_F(q->host_uid));
+           STR_F(q->kind), STR_F(q->ns), STR_F(q->name),
+           q->tokens ? "the tokens of this pod" : "it", STR_F(q->host_name), STR_F(q->host_uid));
 }
 
 static void on_opened(void *ctx, struct store *s)

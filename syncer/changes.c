@@ -125,11 +125,16 @@ static void secret_changed(struct syncer *s, enum sync_id id, const struct host_
 {
     const struct host_object *o = now ? now : before;
     struct arena *a = arena_new(0);
+    const cJSON *tree = tree_of(a, o);
     struct str ns, name, uid;
     char token_name[64];
 
-    if (translate_owner(&s->tenant, tree_of(a, o), &ns, &name, &uid)) {
+    if (translate_owner(&s->tenant, tree, &ns, &name, &uid)) {
         translate_token_secret_name(&s->tenant, ns, name, token_name);
+        if (!now)
+            sync_quarantine_end(s, id, o->name);
+        else if (reflector_synced(s->watches[id].reflector))
+            sync_quarantine_judge(s, id, tree); /* the first list is judged when it is complete */
         syncer_add(s, str_eqc(o->name, token_name) ? SYNC_PODS : id, ns, name);
     }
     arena_free(a);

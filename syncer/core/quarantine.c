@@ -5,7 +5,8 @@
  * virtual object of their name adopts them (exchange.c) or the host's admin removes them. Must
  * never delete one.
  *
- *   record RECORD_MAPPING "quarantine/<plural>/<host name>": "host-uid uid ns name" */
+ *   record RECORD_MAPPING "quarantine/<plural>/<host name>": "host-uid uid ns name[ tokens]"; tokens:
+ *   the Secret with the tokens of the pod of that name */
 
 #include "core/life.h"
 #include "core/run.h"
@@ -15,6 +16,8 @@
 #include <sublet/notice.h>
 #include <sublet/store.h>
 #include <sublet/store_quarantine.h>
+
+#define TOKENS "tokens"
 
 /* --- the record --- */
 
@@ -34,7 +37,8 @@ static void parse_record(struct str key, struct str value, struct host_quarantin
     ret->host_uid = str_cut(&value, ' ');
     ret->uid = str_cut(&value, ' ');
     ret->ns = str_cut(&value, ' ');
-    ret->name = value;
+    ret->name = str_cut(&value, ' ');
+    ret->tokens = str_eqc(value, TOKENS);
 }
 
 struct each {
@@ -98,7 +102,8 @@ static struct str ledger_uid(struct arena *a, struct str host_uid)
 
 static struct str subject_of(struct arena *a, const struct host_quarantine *q)
 {
-    return arena_printf(a, "%.*s %.*s/%.*s", STR_F(q->kind), STR_F(q->ns), STR_F(q->name));
+    return arena_printf(a, "%.*s %.*s/%.*s%s", STR_F(q->kind), STR_F(q->ns), STR_F(q->name),
+                        q->tokens ? " " TOKENS : "");
 }
 
 static void report(struct syncer *s, struct arena *a, const struct host_quarantine *q)
@@ -109,10 +114,11 @@ static void report(struct syncer *s, struct arena *a, const struct host_quaranti
         .reason = "Quarantined",
         .message =
             arena_printf(a,
-                         "the host cluster has %.*s %.*s/%.*s of this virtual cluster, and no "
+                         "the host cluster has %.*s %.*s/%.*s%s of this virtual cluster, and no "
                          "record here proves it: it is kept, counts against the quota, and "
                          "is never deleted",
-                         STR_F(q->kind), STR_F(q->ns), STR_F(q->name)),
+                         STR_F(q->kind), STR_F(q->ns), STR_F(q->name),
+                         q->tokens ? " (the tokens of that pod)" : ""),
         .detail = arena_printf(a, "%.*s, uid %.*s", STR_F(q->host_name), STR_F(q->host_uid))};
 
     vapi_notice(s->api, &n);
@@ -135,8 +141,8 @@ static void begin(struct syncer *s, struct arena *a, enum sync_id id,
                   const struct host_quarantine *q, const cJSON *host)
 {
     struct str key = record_key(s, a, id, q->host_name), before;
-    struct str value = arena_printf(a, "%.*s %.*s %.*s %.*s", STR_F(q->host_uid), STR_F(q->uid),
-                                    STR_F(q->ns), STR_F(q->name));
+    struct str value = arena_printf(a, "%.*s %.*s %.*s %.*s%s", STR_F(q->host_uid), STR_F(q->uid),
+                                    STR_F(q->ns), STR_F(q->name), q->tokens ? " " TOKENS : "");
     bool known = store_record_get(s->store, RECORD_MAPPING, key, &before) && str_eq(before, value);
 
     if (!known)
@@ -197,13 +203,14 @@ void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 
     if (translate_owner(&s->tenant, host, &q.ns, &q.name, &q.uid)) {
         translate_name(&s->tenant, q.ns, q.name, name);
-        if (sync_life_has_our_epoch(s, host))
+        q.tokens = !str_eqc(q.host_name, name); /* the only other name that is ours */
+        if (!q.tokens && sync_life_has_our_epoch(s, host))
             sync_mapping_note_host(s, id, q.ns, q.name, q.uid, host);
-        if (is_proven(s, a, id, &q)) {
+        if (is_proven(s, a, q.tokens ? SYNC_PODS : id, &q)) {
             if (id == SYNC_PODS)
                 charge_proven(s, a, q.uid, host);
             sync_quarantine_end(s, id, q.host_name);
-        } else if (str_eqc(q.host_name, name)) { /* else the Secret of a pod's token */
+        } else {
             begin(s, a, id, &q, host);
         }
     }

@@ -238,6 +238,64 @@ static bool pods_are_not_in_quarantine(struct sim *s)
     return !sync_quarantine_count(s->syncer, SYNC_PODS) && s->writes == 0;
 }
 
+static bool tokens_are_in_quarantine(struct sim *s)
+{
+    return sync_quarantine_count(s->syncer, SYNC_SECRETS) == 1;
+}
+
+static bool no_tokens_are_in_quarantine(struct sim *s)
+{
+    return sync_quarantine_count(s->syncer, SYNC_SECRETS) == 0;
+}
+
+static bool late_runs(struct sim *s)
+{
+    return runs(s, "late");
+}
+
+static bool late_is_taken_over(struct sim *s)
+{
+    return late_runs(s) && no_tokens_are_in_quarantine(s);
+}
+
+/* The tokens of a pod in quarantine are listed beside it, until it is taken over. */
+static void test_tokens_are_in_quarantine_with_their_pod(void **state)
+{
+    struct sim *s = begin(20);
+
+    (void)state;
+    sim_create(s, "pods", "default", POD("late", ""));
+    sim_writes_done(s);
+    sim_until(s, late_runs, "a pod newer than the backup");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, tokens_are_in_quarantine, "the quarantine of the tokens");
+    sim_close(s);
+    sim_open(s);
+    sim_until(s, tokens_are_in_quarantine, "the quarantine after a restart");
+    sim_create(s, "pods", "default", POD("late", ""));
+    sim_writes_done(s);
+    sim_until(s, late_is_taken_over, "a pod of its name to take them over");
+    assert_int_equal(fake_host_asked(s->host, "DELETE", "pods", false), 0);
+    sim_free(s);
+}
+
+static void test_the_admin_removes_tokens(void **state)
+{
+    struct sim *s = begin(21);
+    char name[64];
+
+    (void)state;
+    go_on(s);
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, tokens_are_in_quarantine, "the quarantine of the tokens");
+    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("newer"), name);
+    assert_true(fake_host_remove(s->host, "secrets", name));
+    sim_until(s, no_tokens_are_in_quarantine, "the end of the quarantine");
+    sim_free(s);
+}
+
 static void test_the_admin_removes_what_is_in_quarantine(void **state)
 {
     struct sim *s = begin(2);
@@ -692,6 +750,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_host),
+        cmocka_unit_test(test_tokens_are_in_quarantine_with_their_pod),
+        cmocka_unit_test(test_the_admin_removes_tokens),
         cmocka_unit_test(test_the_admin_removes_what_is_in_quarantine),
         cmocka_unit_test(test_what_is_in_quarantine_holds_its_gpus),
         cmocka_unit_test(test_another_host),
