@@ -272,7 +272,7 @@ static void bind_claim(struct host_model *h, struct arena *a, const struct host_
     json_set(a, status, "accessModes", json_copy(a, json_path(claim, "spec.accessModes")));
     json_set(a, status, "capacity", json_copy(a, json_path(claim, "spec.resources.requests")));
     json_set_str(a, json_ensure_object(a, claim, "spec"), "volumeName",
-                 arena_printf(a, "pv-%s", o->name));
+                 arena_printf(a, "pvc-%.*s", STR_F(json_str_at(claim, "metadata.uid"))));
     host_model_store(h, a, "persistentvolumeclaims", claim);
 }
 
@@ -323,11 +323,14 @@ bool host_model_edit_any(struct host_model *h, const char *plural)
     struct arena *a = arena_new(0);
     const struct host_object_model *o = choose(h, a, plural);
     cJSON *tree = o ? host_parse(a, o->bytes) : NULL;
+    struct str note;
 
     if (tree) {
+        note = arena_printf(a, "%d", (int)dice_below(h->moment, DICE_HOST, 1000));
         json_set_str(a, json_ensure_object(a, json_get(tree, "metadata"), "annotations"),
-                     "admin.example/note",
-                     arena_printf(a, "%d", (int)dice_below(h->moment, DICE_HOST, 1000)));
+                     "admin.example/note", note);
+        if (json_get(tree, "data") && dice_chance(h->moment, DICE_HOST, 500))
+            json_set_str(a, json_get(tree, "data"), "k", note);
         host_model_store(h, a, plural, tree);
     }
     arena_free(a);

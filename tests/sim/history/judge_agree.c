@@ -190,7 +190,7 @@ bool judge_agree(struct world *w)
     a = arena_new(0);
     same = nothing_under_way(w) && kind_agrees(w, a, "pods") &&
            kind_agrees(w, a, "persistentvolumeclaims") && kind_agrees(w, a, "services") &&
-           judge_ledger_agrees(w, a);
+           judge_ledger_agrees(w, a) && judge_content_agrees(w, a);
     arena_free(a);
     return same;
 }

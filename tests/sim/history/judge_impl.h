@@ -72,3 +72,5 @@ struct agreeing {
 cJSON *judge_host_of(struct agreeing *g, struct str uid);
 __attribute__((format(printf, 1, 2))) bool judge_differ(const char *format, ...);
 bool judge_ledger_agrees(struct world *w, struct arena *a);
+/* What pods use on the host is what the tenant wrote (judge_data.c). */
+bool judge_content_agrees(struct world *w, struct arena *a);

@@ -76,6 +76,19 @@ static void answer_object(struct target *t, int status, struct str bytes)
 
 /* --- reading --- */
 
+struct str request_form(const struct request *q, struct arena *a, struct str bytes)
+{
+    cJSON *whole, *part;
+
+    if (!q->metadata_only)
+        return bytes;
+    whole = host_parse(a, bytes);
+    part = json_new_object(a);
+    json_set_str(a, part, "kind", STR("PartialObjectMetadata"));
+    json_set(a, part, "metadata", json_copy(a, json_get(whole, "metadata")));
+    return json_text(a, part);
+}
+
 static struct pages *collect(struct target *t, bool labelled)
 {
     struct pages *p = NEW(struct pages);
@@ -126,7 +139,7 @@ static void do_list(struct target *t)
     buf_addc(&b, "{\"kind\":\"List\",\"items\":[");
     for (from = at; at < p->n && (!page || at - from < page); at++) {
         buf_addc(&b, at == from ? "" : ",");
-        buf_addc(&b, p->items[at]);
+        buf_add(&b, request_form(t->q, t->arena, str_c(p->items[at])));
         if (!only_revision)
             tell(t, str_c(p->items[at]));
     }

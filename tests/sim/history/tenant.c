@@ -7,7 +7,9 @@
 
 #include <sublet/schema.h>
 
-#define MARK "'annotations':{'sim':'%lld'}"
+#define MARK        "'annotations':{'sim':'%lld'}"
+#define DATA        "'data':{'k':'%lld'}"
+#define STRING_DATA "'stringData':{'k':'%lld'}"
 #define POD(more)                                                                                  \
     "{'metadata':{'name':'%s'," MARK "},'spec':{'containers':[{'name':'c','image':'i'" more "]}}"
 
@@ -18,9 +20,11 @@ static const struct {
 } KINDS[] = {
     {"pods", "g", 4, POD(",'resources':{'limits':{'nvidia.com/gpu':'1'}}}")},
     {"pods", "h", 2, POD(",'resources':{'limits':{'nvidia.com/gpu':'2'}}}")},
-    {"pods", "p", 3, POD(",'envFrom':[{'configMapRef':{'name':'m0','optional':true}}]}")},
-    {"configmaps", "m", 2, "{'metadata':{'name':'%s'," MARK "},'data':{'k':'1'}}"},
-    {"secrets", "x", 1, "{'metadata':{'name':'%s'," MARK "},'stringData':{'k':'1'}}"},
+    {"pods", "p", 3,
+     POD(",'envFrom':[{'configMapRef':{'name':'m0','optional':true}},"
+         "{'secretRef':{'name':'x0','optional':true}}]}")},
+    {"configmaps", "m", 2, "{'metadata':{'name':'%s'," MARK "}," DATA "}"},
+    {"secrets", "x", 1, "{'metadata':{'name':'%s'," MARK "}," STRING_DATA "}"},
     {"services", "s", 3, "{'metadata':{'name':'%s'," MARK "},'spec':{'ports':[{'port':80}]}}"},
     {"persistentvolumeclaims", "v", 3,
      "{'metadata':{'name':'%s'," MARK "},'spec':{'accessModes':['ReadWriteOnce'],"
@@ -151,7 +155,7 @@ static void create(struct life *l, size_t slot)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    text = arena_printf(a, s->json, s->name, (long long)s->last);
+    text = arena_printf(a, s->json, s->name, (long long)s->last, (long long)s->last);
 #pragma GCC diagnostic pop
     vapi_create(l->api, resource_of(l, s->resource), STR("default"), parse(a, text), on_written,
                 write);
@@ -163,7 +167,15 @@ static void patch(struct life *l, size_t slot)
     struct slot *s = &l->world->model.slots[slot];
     struct write *write = begin(l, slot, WRITE_PATCH);
     struct arena *a = arena_new(0);
-    struct str text = arena_printf(a, "{'metadata':{" MARK "}}", (long long)s->last);
+    long long n = (long long)s->last;
+    struct str text;
+
+    if (!strcmp(s->resource, "configmaps"))
+        text = arena_printf(a, "{'metadata':{" MARK "}," DATA "}", n, n);
+    else if (!strcmp(s->resource, "secrets"))
+        text = arena_printf(a, "{'metadata':{" MARK "}," STRING_DATA "}", n, n);
+    else
+        text = arena_printf(a, "{'metadata':{" MARK "}}", n);
 
     vapi_patch(l->api, resource_of(l, s->resource), STR_NULL, STR("default"), str_c(s->name),
                parse(a, text), on_written, write);

@@ -222,6 +222,7 @@ static struct request *request_new(struct wires *w, const struct wire_request *f
     q->wires = w;
     q->refs = 1;
     q->age = w->age;
+    q->metadata_only = from->accept && strstr(from->accept, "PartialObjectMetadata");
     snprintf(q->method, sizeof(q->method), "%s", from->method);
     q->path = mem_strdup(str_sub(from->path, 0, mark));
     q->query = mem_strdup(mark < from->path.n ? str_from(from->path, mark + 1) : STR(""));
@@ -303,9 +304,9 @@ static void send_event(struct wire *wire, const struct host_event *e)
 
     w->sender = wire->line->sender;
     w->o.told(w->o.ctx, e->plural, host_parse(a, e->bytes));
-    arena_free(a);
     buf_printf(&b, "{\"type\":\"%s\",\"object\":", e->type);
-    buf_add(&b, e->bytes);
+    buf_add(&b, request_form(wire->request, a, e->bytes));
+    arena_free(a);
     buf_addc(&b, "}\n");
     wire->handler.data(wire->handler.ctx, buf_str(&b));
     buf_fini(&b);

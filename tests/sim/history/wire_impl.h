@@ -14,6 +14,7 @@ struct request {
     char *path, *query;
     struct str body;
     bool lose, truncate, is_late, answered;
+    bool metadata_only; /* the client accepts PartialObjectMetadata */
     unsigned sender;
     unsigned age; /* of the world, when it was sent */
     char status_text[256];
@@ -64,6 +65,8 @@ struct wires {
 };
 
 void server_execute(struct request *q);
+/* As the request's client wants it, in lists and watches. */
+struct str request_form(const struct request *q, struct arena *a, struct str bytes);
 void request_answer(struct request *q, int status, struct str body);
 void request_refuse(struct request *q, int status, const char *reason);
 void wire_end(struct wire *wire, int status, enum host_trouble trouble, const char *failure);

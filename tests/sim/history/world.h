@@ -27,7 +27,7 @@ enum { MAX_SLOTS = 32, UID = 40 };
 enum slot_write { WRITE_NONE, WRITE_CREATE, WRITE_PATCH, WRITE_DELETE };
 /* One name that the tenant writes; one write at a time. */
 struct slot {
-    const char *resource, *json; /* json: printf format of the name, ' for " */
+    const char *resource, *json; /* json: printf format of the name and the mark, ' for " */
     char name[16];
     bool there, deleting; /* answered, or seen */
     bool asked_deletion;  /* and got no answer (yet) */
