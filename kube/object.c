@@ -48,7 +48,12 @@ int64_t meta_created_s(const cJSON *object)
 
 bool object_is_terminating(const cJSON *object)
 {
-    return json_path(object, "metadata.deletionTimestamp") != NULL;
+    return meta_is_terminating(json_get(object, "metadata"));
+}
+
+bool meta_is_terminating(const cJSON *metadata)
+{
+    return json_get(metadata, "deletionTimestamp") != NULL;
 }
 
 bool object_may_be_terminating(struct str bytes)
@@ -90,20 +95,23 @@ const cJSON *condition_of(const cJSON *object, const char *type)
     return condition_get(json_path(object, "status.conditions"), type);
 }
 
-bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
-                   const char *reason, struct str message, int64_t now_s)
+cJSON *condition_ensure(struct arena *a, cJSON *object, const char *type)
 {
     cJSON *parent = json_ensure_object(a, object, "status");
-    cJSON *list = json_get(parent, "conditions");
+    cJSON *list = json_get(parent, "conditions"), *there;
 
     if (!json_is_array(list))
         list = json_set(a, parent, "conditions", json_new_array(a));
-    cJSON *c = condition_get(list, type);
-    if (!c) {
-        c = json_append(list, json_new_object(a));
-        json_set_str(a, c, "type", str_c(type));
-    }
+    there = condition_get(list, type);
+    return there ? there : json_append(list, json_object(a, JSON("type", type)));
+}
+
+bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
+                   const char *reason, struct str message, int64_t now_s)
+{
+    cJSON *c = condition_ensure(a, object, type);
     bool same_status = str_eqc(json_str_at(c, "status"), status);
+
     if (same_status && str_eqc(json_str_at(c, "reason"), reason) &&
         str_eq(json_str_at(c, "message"), message))
         return false;

@@ -17,6 +17,7 @@ struct str meta_annotation(const cJSON *object, const char *key);
 int64_t meta_created_s(const cJSON *object);                  /* 0 when unknown */
 int64_t object_time_s(const cJSON *object, const char *path); /* 0 when absent or no time */
 bool object_is_terminating(const cJSON *object);              /* has a deletionTimestamp */
+bool meta_is_terminating(const cJSON *metadata);              /* the same of its metadata */
 /* May a stored object be terminating? Most are not: the word in its bytes decides whether building
  * a tree is worth it. */
 bool object_may_be_terminating(struct str bytes);
@@ -32,6 +33,8 @@ const cJSON *condition_of(const cJSON *object, const char *type);
  * lastTransitionTime moves only with the status. */
 bool condition_set(struct arena *a, cJSON *object, const char *type, const char *status,
                    const char *reason, struct str message, int64_t now_s);
+/* The condition of this type in an object's status.conditions, added when there is none. */
+cJSON *condition_ensure(struct arena *a, cJSON *object, const char *type);
 bool condition_remove(cJSON *object, const char *type);
 /* A condition whose last transition was then. */
 cJSON *condition_new(struct arena *a, const char *type, const char *status, const char *reason,

@@ -5,6 +5,8 @@
 #include "pods/pods.h"
 #include "nodes/nodes.h"
 
+#include <sublet/json_build.h>
+
 static const struct resource *pods(const struct sync_run *run)
 {
     return syncer_resource(run->syncer, "", "pods");
@@ -46,35 +48,16 @@ void sync_pod_remove_virtual(struct sync_run *run, int64_t grace_s)
 
 /* --- to be created again --- */
 
-static cJSON *condition_ensure(struct arena *a, cJSON *status, const char *type)
-{
-    cJSON *list = json_get(status, "conditions"), *condition = condition_get(list, type);
-
-    if (condition)
-        return condition;
-    if (!json_is_array(list))
-        list = json_set(a, status, "conditions", json_new_array(a));
-    condition = json_append(list, json_new_object(a));
-    json_set_str(a, condition, "type", str_c(type));
-    return condition;
-}
-
 void sync_pod_unbind(struct sync_run *run)
 {
     struct arena *a = run->arena;
-    cJSON *status = json_new_object(a), *condition;
-    const cJSON *qos = json_path(run->virtual_, "status.qosClass");
+    cJSON *qos = json_copy(a, json_path(run->virtual_, "status.qosClass"));
 
-    json_set_str(a, status, "phase", STR("Pending"));
-    if (qos)
-        json_set(a, status, "qosClass", json_copy(a, qos));
-    condition = condition_ensure(a, status, "PodScheduled");
-    json_set_str(a, condition, "status", STR("False"));
-    json_set_str(a, condition, "lastTransitionTime",
-                 time_format_s(a, reconcile_now_s(run->reconcile)));
-    json_set_str(a, condition, "reason", STR("CreatedAgain"));
-    json_set_str(a, condition, "message", STR("the host cluster does not have this pod any more"));
-    json_set(a, run->virtual_, "status", status);
+    json_set(a, run->virtual_, "status",
+             json_object(a, JSON("phase", "Pending"), JSON("qosClass", qos)));
+    condition_set(a, run->virtual_, "PodScheduled", "False", "CreatedAgain",
+                  STR("the host cluster does not have this pod any more"),
+                  reconcile_now_s(run->reconcile));
     json_remove(json_get(run->virtual_, "spec"), "nodeName");
     reconcile_replace(run->reconcile, pods(run), run->virtual_);
 }
@@ -84,18 +67,12 @@ void sync_pod_unbind(struct sync_run *run)
 static void bind(struct sync_run *run, struct str node)
 {
     struct arena *a = run->arena;
-    cJSON *binding = json_new_object(a), *metadata = json_new_object(a),
-          *target = json_new_object(a);
+    cJSON *metadata =
+        json_object(a, JSON("name", run->name), JSON("namespace", run->ns), JSON("uid", run->uid));
+    cJSON *binding = json_object(
+        a, JSON("apiVersion", "v1"), JSON("kind", "Binding"), JSON("metadata", metadata),
+        JSON("target", json_object(a, JSON("kind", "Node"), JSON("name", node))));
 
-    json_set_str(a, binding, "apiVersion", STR("v1"));
-    json_set_str(a, binding, "kind", STR("Binding"));
-    json_set_str(a, metadata, "name", run->name);
-    json_set_str(a, metadata, "namespace", run->ns);
-    json_set_str(a, metadata, "uid", run->uid);
-    json_set(a, binding, "metadata", metadata);
-    json_set_str(a, target, "kind", STR("Node"));
-    json_set_str(a, target, "name", node);
-    json_set(a, binding, "target", target);
     vapi_create_sub(run->syncer->api, pods(run), STR("binding"), run->ns, run->name, binding,
                     on_answer, up_begin(run));
 }
@@ -120,9 +97,9 @@ static void on_status(void *ctx, const struct err *err, const struct store_objec
     on_answer(ctx, err, object);
 }
 
-static void write_status(struct sync_run *run, cJSON *status)
+/* The status of run->virtual_. */
+static void write_status(struct sync_run *run)
 {
-    json_set(run->arena, run->virtual_, "status", status);
     vapi_update(run->syncer->api, pods(run), STR("status"), run->virtual_, on_status,
                 up_begin(run));
 }
@@ -158,7 +135,8 @@ bool sync_pod_update_up(struct sync_run *run)
                                      is_applied(run));
     if (!status)
         return false;
-    write_status(run, status);
+    json_set(run->arena, run->virtual_, "status", status);
+    write_status(run);
     return true;
 }
 
@@ -166,22 +144,9 @@ bool sync_pod_update_up(struct sync_run *run)
 
 void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
 {
-    struct arena *a = run->arena;
-    cJSON *status = json_copy(a, json_get(run->virtual_, "status")), *condition;
-    struct str now = time_format_s(a, reconcile_now_s(run->reconcile));
-
-    if (!json_is_object(status))
-        status = json_new_object(a);
-    condition = condition_ensure(a, status, "PodScheduled");
-    if (str_eqc(json_str(json_get(condition, "status")), "False") &&
-        str_eqc(json_str(json_get(condition, "reason")), reason) &&
-        str_eq(json_str(json_get(condition, "message")), message))
+    if (!condition_set(run->arena, run->virtual_, "PodScheduled", "False", reason, message,
+                       reconcile_now_s(run->reconcile)))
         return;
-    if (!str_eqc(json_str(json_get(condition, "status")), "False"))
-        json_set_str(a, condition, "lastTransitionTime", now);
-    json_set_str(a, condition, "status", STR("False"));
-    json_set_str(a, condition, "reason", str_c(reason));
-    json_set_str(a, condition, "message", message);
-    json_set_str(a, status, "phase", STR("Pending"));
-    write_status(run, status);
+    json_set_str(run->arena, json_get(run->virtual_, "status"), "phase", STR("Pending"));
+    write_status(run);
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <sublet/json_build.h>
+
 #define DEFAULT_STORAGE    "storageclass.kubernetes.io/is-default-class"
 #define DEFAULT_INGRESS    "ingressclass.kubernetes.io/is-default-class"
 #define TOLERATION_SECONDS 300
@@ -164,11 +166,9 @@ int toleration_seconds_admit(const struct admission_call *c, cJSON *object, cons
             continue;
         if (!json_is_array(list))
             list = json_set(c->arena, spec, "tolerations", json_new_array(c->arena));
-        cJSON *t = json_append(list, json_new_object(c->arena));
-        json_set_str(c->arena, t, "key", str_c(keys[i]));
-        json_set_str(c->arena, t, "operator", STR("Exists"));
-        json_set_str(c->arena, t, "effect", STR("NoExecute"));
-        json_set_i64(c->arena, t, "tolerationSeconds", TOLERATION_SECONDS);
+        json_append(list, json_object(c->arena, JSON("key", keys[i]), JSON("operator", "Exists"),
+                                      JSON("effect", "NoExecute"),
+                                      JSON_I64("tolerationSeconds", TOLERATION_SECONDS)));
     }
     return 0;
 }

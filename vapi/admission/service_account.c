@@ -3,6 +3,8 @@
  * the cluster's CA and its namespace where client libraries look for them. */
 #include "plugins.h"
 
+#include <sublet/json_build.h>
+
 #define MOUNT_PATH    "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_SECONDS 3607
 
@@ -95,11 +97,9 @@ static void mount_token(const struct admission_call *c, cJSON *spec)
         {
             if (mounted(container))
                 continue;
-            cJSON *mount =
-                json_append(ensure_array(a, container, "volumeMounts"), json_new_object(a));
-            json_set_str(a, mount, "name", name);
-            json_set_bool(a, mount, "readOnly", true);
-            json_set_str(a, mount, "mountPath", STR(MOUNT_PATH));
+            json_append(ensure_array(a, container, "volumeMounts"),
+                        json_object(a, JSON("name", name), JSON_BOOL("readOnly", true),
+                                    JSON("mountPath", MOUNT_PATH)));
         }
     }
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include <sublet/encode.h>
+#include <sublet/json_build.h>
 
 #include "auth_impl.h"
 
@@ -150,24 +151,21 @@ static cJSON *role_of(struct arena *a, const struct role_row *row)
 static cJSON *binding_of(struct arena *a, const struct binding_row *row)
 {
     cJSON *binding = object_new(a, row->kind, row->ns, row->name, "");
-    cJSON *ref = json_ensure_object(a, binding, "roleRef");
-    cJSON *subjects = json_set(a, binding, "subjects", json_new_array(a));
+    cJSON *ref = json_object(a, JSON("apiGroup", RBAC_GROUP), JSON("kind", row->role_kind),
+                             JSON("name", row->role));
+    cJSON *subjects = json_new_array(a);
     struct str rest = str_c(row->subjects);
 
-    json_set_str(a, ref, "apiGroup", RBAC_GROUP);
-    json_set_str(a, ref, "kind", str_c(row->role_kind));
-    json_set_str(a, ref, "name", str_c(row->role));
+    json_put(a, binding, JSON("roleRef", ref), JSON("subjects", subjects));
     while (rest.p && rest.n) {
         struct str name = str_cut(&rest, ';'), kind = str_cut(&name, ':');
         struct str ns = str_cut(&name, ':');
-        cJSON *subject = json_append(subjects, json_new_object(a));
+        struct str group = str_eqc(kind, "ServiceAccount") ? STR_NULL : RBAC_GROUP;
 
-        json_set_str(a, subject, "kind", kind);
-        if (!str_eqc(kind, "ServiceAccount"))
-            json_set_str(a, subject, "apiGroup", RBAC_GROUP);
-        json_set_str(a, subject, "name", name);
-        if (!str_eqc(ns, "-"))
-            json_set_str(a, subject, "namespace", ns);
+        json_append(subjects,
+                    json_object(a, JSON("kind", kind), JSON_NONEMPTY("apiGroup", group),
+                                JSON("name", name),
+                                JSON_NONEMPTY("namespace", str_eqc(ns, "-") ? STR_NULL : ns)));
     }
     return binding;
 }

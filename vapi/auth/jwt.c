@@ -11,6 +11,7 @@
 
 #include <sublet/encode.h>
 #include <sublet/json.h>
+#include <sublet/json_build.h>
 
 #include "jws.h"
 #include "pki_cert.h"
@@ -81,11 +82,8 @@ static struct str make_claims(struct arena *a, struct str issuer, const struct t
 
     for (size_t i = 0; i < c->n_audiences; i++)
         json_append(audiences, json_new_string(a, c->audiences[i]));
-    json_set_i64(a, root, "exp", c->expires);
-    json_set_i64(a, root, "iat", c->issued);
-    json_set_str(a, root, "iss", issuer);
-    if (c->id.n)
-        json_set_str(a, root, "jti", c->id);
+    json_put(a, root, JSON_I64("exp", c->expires), JSON_I64("iat", c->issued), JSON("iss", issuer),
+             JSON_NONEMPTY("jti", c->id));
 
     k = json_set(a, root, "kubernetes.io", json_new_object(a));
     pod = str_eqc(c->bound_kind, "Pod");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The review kinds: non-persisted requests about identity and permission. */
 #include <sublet/call.h>
+#include <sublet/json_build.h>
 
 #include <string.h>
 
@@ -39,19 +40,16 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
         return true;
     }
     if (rule->resources.n) {
-        cJSON *r = json_append(out->resources, json_new_object(a));
+        cJSON *names = rule->names.n ? texts(a, rule->names) : NULL;
 
-        json_set(a, r, "verbs", texts(a, rule->verbs));
-        json_set(a, r, "apiGroups", texts(a, rule->groups));
-        json_set(a, r, "resources", texts(a, rule->resources));
-        if (rule->names.n)
-            json_set(a, r, "resourceNames", texts(a, rule->names));
+        json_append(out->resources, json_object(a, JSON("verbs", texts(a, rule->verbs)),
+                                                JSON("apiGroups", texts(a, rule->groups)),
+                                                JSON("resources", texts(a, rule->resources)),
+                                                JSON("resourceNames", names)));
     }
     if (rule->urls.n) {
-        cJSON *r = json_append(out->urls, json_new_object(a));
-
-        json_set(a, r, "verbs", texts(a, rule->verbs));
-        json_set(a, r, "nonResourceURLs", texts(a, rule->urls));
+        json_append(out->urls, json_object(a, JSON("verbs", texts(a, rule->verbs)),
+                                           JSON("nonResourceURLs", texts(a, rule->urls))));
     }
     return true;
 }
@@ -86,16 +84,10 @@ static void review_rules(struct call *c)
 
 static cJSON *user_tree(struct arena *a, const struct user *u)
 {
-    cJSON *info = json_new_object(a);
+    cJSON *groups = u->n_groups ? texts(a, (struct str_list){u->groups, u->n_groups}) : NULL;
 
-    json_set_str(a, info, "username", u->name);
-    if (u->uid.n)
-        json_set_str(a, info, "uid", u->uid);
-    if (u->n_groups)
-        json_set(a, info, "groups", texts(a, (struct str_list){u->groups, u->n_groups}));
-    if (u->extra)
-        json_set(a, info, "extra", json_copy(a, u->extra));
-    return info;
+    return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
+                       JSON("groups", groups), JSON("extra", json_copy(a, u->extra)));
 }
 
 static void review_self(struct call *c)
@@ -149,9 +141,8 @@ static void answer_token(struct call *c)
         json_ensure_object(c->arena, status, "user");
         json_set_str(c->arena, status, "error", review_error(c->arena, err.message));
     } else {
-        json_set_bool(c->arena, status, "authenticated", true);
-        json_set(c->arena, status, "user", user_tree(c->arena, &u));
-        json_set(c->arena, status, "audiences", texts(c->arena, known));
+        json_put(c->arena, status, JSON_BOOL("authenticated", true),
+                 JSON("user", user_tree(c->arena, &u)), JSON("audiences", texts(c->arena, known)));
     }
     call_tree(c, 201, c->body);
 }

@@ -2,6 +2,7 @@
 /* serviceaccounts/token: issues short-lived tokens, bound to an object if requested. Must never
  * issue one for an account or object that does not exist under the given uid. */
 #include <sublet/call.h>
+#include <sublet/json_build.h>
 
 #include "auth_impl.h"
 
@@ -174,7 +175,7 @@ static void answer(struct call *c, const struct token_claims *claims, struct str
 {
     struct arena *a = c->arena;
     cJSON *spec = json_ensure_object(a, c->body, "spec");
-    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a)), *status;
+    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a));
     cJSON *meta;
 
     for (size_t i = 0; i < claims->n_audiences; i++)
@@ -184,12 +185,12 @@ static void answer(struct call *c, const struct token_claims *claims, struct str
     meta = json_ensure_object(a, c->body, "metadata");
     if (!json_str_at(meta, "name").n)
         json_set_str(a, meta, "name", c->name);
-    json_set_str(a, meta, "uid", claims->service_account_uid);
-    json_set_str(a, meta, "creationTimestamp", time_format_s(a, claims->issued));
+    json_put(a, meta, JSON("uid", claims->service_account_uid),
+             JSON("creationTimestamp", time_format_s(a, claims->issued)));
 
-    status = json_set(a, c->body, "status", json_new_object(a));
-    json_set_str(a, status, "token", jwt);
-    json_set_str(a, status, "expirationTimestamp", time_format_s(a, claims->expires));
+    json_set(a, c->body, "status",
+             json_object(a, JSON("token", jwt),
+                         JSON("expirationTimestamp", time_format_s(a, claims->expires))));
     call_tree(c, 201, c->body);
 }
 

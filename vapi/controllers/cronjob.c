@@ -54,17 +54,14 @@ static cJSON *find_by(const cJSON *list, const char *key, struct str value)
 static void add_active(struct cron_run *c, struct str name, struct str uid, struct str version)
 {
     struct arena *a = reconcile_arena(c->run);
-    cJSON *ref;
 
     if (find_by(active_of(c), "uid", uid))
         return;
-    ref = json_append(active_of(c), json_new_object(a));
-    json_set_str(a, ref, "kind", c->jobs_res->kind);
-    json_set_str(a, ref, "namespace", meta_ns(c->cron));
-    json_set_str(a, ref, "name", name);
-    json_set_str(a, ref, "uid", uid);
-    json_set_str(a, ref, "apiVersion", c->jobs_res->api_version);
-    json_set_str(a, ref, "resourceVersion", version);
+    json_append(active_of(c),
+                json_object(a, JSON("kind", c->jobs_res->kind), JSON("namespace", meta_ns(c->cron)),
+                            JSON("name", name), JSON("uid", uid),
+                            JSON("apiVersion", c->jobs_res->api_version),
+                            JSON("resourceVersion", version)));
 }
 
 static struct str job_name(struct cron_run *c, int64_t at)

@@ -58,13 +58,10 @@ cJSON *service_ports_of(struct service_run *s, const cJSON *pod, bool with_empty
 
         if (!n)
             continue;
-        cJSON *made = json_append(ports, json_new_object(s->arena));
-        if (name.n || with_empty_names)
-            json_set_str(s->arena, made, "name", name.n ? name : STR(""));
-        json_set_i64(s->arena, made, "port", n);
-        json_set_str(s->arena, made, "protocol", protocol.n ? protocol : STR("TCP"));
-        if (app.n)
-            json_set_str(s->arena, made, "appProtocol", app);
+        cJSON *shown = name.n || with_empty_names ? json_new_string(s->arena, name) : NULL;
+        json_append(ports, json_object(s->arena, JSON("name", shown), JSON_I64("port", n),
+                                       JSON("protocol", protocol.n ? protocol : STR("TCP")),
+                                       JSON_NONEMPTY("appProtocol", app)));
     }
     return ports;
 }

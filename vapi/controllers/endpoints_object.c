@@ -171,9 +171,8 @@ void endpoints_write(struct service_run *s)
     meta = json_ensure_object(s->arena, endpoints, "metadata");
     labels = service_labels(s);
     json_set_str(s->arena, labels, MANAGED_BY, STR("endpoint-controller"));
-    json_set_str(s->arena, meta, "name", meta_name(s->service));
-    json_set_str(s->arena, meta, "namespace", meta_ns(s->service));
-    json_set(s->arena, meta, "labels", labels);
+    json_put(s->arena, meta, JSON("name", meta_name(s->service)),
+             JSON("namespace", meta_ns(s->service)), JSON("labels", labels));
     if (truncated)
         json_set_str(s->arena, json_ensure_object(s->arena, meta, "annotations"), OVER_CAPACITY,
                      STR("truncated"));

@@ -9,12 +9,13 @@ void metadata_write(struct reconcile *r, const struct resource *res, const cJSON
                     const char *key, cJSON *value)
 {
     struct arena *a = reconcile_arena(r);
-    cJSON *patch = json_new_object(a), *meta = json_ensure_object(a, patch, "metadata");
+    cJSON *meta =
+        json_object(a, JSON("uid", meta_uid(object)),
+                    JSON("resourceVersion", json_str_at(object, "metadata.resourceVersion")));
 
-    json_set_str(a, meta, "uid", meta_uid(object));
-    json_set_str(a, meta, "resourceVersion", json_str_at(object, "metadata.resourceVersion"));
     json_set(a, meta, key, value);
-    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object), patch);
+    reconcile_patch(r, res, STR_NULL, meta_ns(object), meta_name(object),
+                    json_object(a, JSON("metadata", meta)));
 }
 
 /* --- finalizers --- */

@@ -7,6 +7,8 @@
  * pkg/controller/nodelifecycle of Kubernetes 1.36. */
 #include "util.h"
 
+#include <sublet/json_build.h>
+
 #define PREFIX "node.kubernetes.io/"
 #define EFFECT "NoSchedule"
 
@@ -63,11 +65,8 @@ static cJSON *wanted_taints(struct reconcile *r, const cJSON *node, bool *ret_ch
     for (size_t i = 0; native && i < N_RULES; i++) {
         if (!is_wanted(node, &RULES[i]) || taint_find(taints, RULES[i].taint, EFFECT))
             continue;
-        cJSON *t = json_append(list, json_new_object(a));
-
-        json_set_str(a, t, "key", str_c(RULES[i].taint));
-        json_set_str(a, t, "effect", STR(EFFECT));
-        json_set_str(a, t, "timeAdded", time_format_s(a, reconcile_now_s(r)));
+        json_append(list, json_object(a, JSON("key", RULES[i].taint), JSON("effect", EFFECT),
+                                      JSON("timeAdded", time_format_s(a, reconcile_now_s(r)))));
         *ret_changed = true;
     }
     return list;

@@ -12,9 +12,8 @@ void rollout_condition(struct rollout *o, const char *type, const char *status, 
 {
     struct arena *a = o->arena;
     cJSON *parent = json_ensure_object(a, o->deployment, "status");
-    cJSON *list = json_get(parent, "conditions");
+    cJSON *list = json_get(parent, "conditions"), *was = condition_get(list, type), *made;
     struct str now = time_format_s(a, reconcile_now_s(o->run)), since = now;
-    cJSON *was = condition_get(list, type);
 
     if (was && str_eqc(json_str_at(was, "status"), status)) {
         if (str_eqc(json_str_at(was, "reason"), reason))
@@ -25,10 +24,8 @@ void rollout_condition(struct rollout *o, const char *type, const char *status, 
         list = json_set(a, parent, "conditions", json_new_array(a));
     if (was)
         json_detach(list, was);
-    json_append(list, json_object(a, JSON("type", type), JSON("status", status),
-                                  JSON("lastUpdateTime", now),
-                                  JSON("lastTransitionTime", since.n ? since : now),
-                                  JSON("reason", reason), JSON("message", message)));
+    made = condition_new(a, type, status, reason, message, since.n ? since : now);
+    json_append(list, json_put(a, made, JSON("lastUpdateTime", now)));
 }
 
 static const cJSON *progress_of(const struct rollout *o)

@@ -6,6 +6,7 @@
 #include "meta.h"
 
 #include <sublet/crd.h>
+#include <sublet/json_build.h>
 #include <sublet/kinds.h>
 
 /* Objects of a CRD whose storage version changed still have their previous apiVersion. */
@@ -34,12 +35,9 @@ cJSON *vapi_tree(struct arena *a, const struct store_object *o)
         return tree;
     /* The store checks objects when it loads them (store_options.readable), and we wrote the
      * others: this handles a store opened without that check. */
-    tree = json_new_object(a);
-    json_set_str(a, json_ensure_object(a, tree, "metadata"), "name", o->name);
-    json_set_str(a, json_get(tree, "metadata"), "uid", o->uid);
-    if (o->ns.n)
-        json_set_str(a, json_get(tree, "metadata"), "namespace", o->ns);
-    return tree;
+    return json_object(a,
+                       JSON("metadata", json_object(a, JSON("name", o->name), JSON("uid", o->uid),
+                                                    JSON_NONEMPTY("namespace", o->ns))));
 }
 
 static void convert_custom(struct arena *a, const struct resource *r, cJSON *tree)

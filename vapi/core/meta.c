@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include <sublet/object.h>
+
 #define GENERATED_SUFFIX 5
 #define MAX_NAME         63
 #define MAX_COMPARED     64
@@ -206,7 +208,7 @@ void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
         copy_member(a, metadata, before, "uid");
     /* A timestamp that the old object lacks stays, and is refused as a change of an immutable
      * field. */
-    if (json_get(before, "deletionTimestamp"))
+    if (meta_is_terminating(before))
         copy_member(a, metadata, before, "deletionTimestamp");
     if (json_get(before, "deletionGracePeriodSeconds") &&
         !json_get(metadata, "deletionGracePeriodSeconds"))

@@ -4,6 +4,7 @@
  * may choose, decide how much memory is used or how many samples /metrics has. */
 #include "notice.h"
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
 #include <sublet/store_disk.h>
@@ -75,12 +76,8 @@ static struct notice **find(struct topic *t, struct str subject)
 
 static const cJSON *kube_system(struct arena *a)
 {
-    cJSON *reference = json_new_object(a);
-
-    json_set_str(a, reference, "kind", STR("Namespace"));
-    json_set_str(a, reference, "apiVersion", STR("v1"));
-    json_set_str(a, reference, "name", STR("kube-system"));
-    return reference;
+    return json_object(a, JSON("kind", "Namespace"), JSON("apiVersion", "v1"),
+                       JSON("name", "kube-system"));
 }
 
 static void record(struct vapi *api, struct notice *n)

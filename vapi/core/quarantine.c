@@ -3,6 +3,7 @@
  * with an error, and can be deleted. Must never show the contents of such an object. */
 #include "quarantine.h"
 
+#include <sublet/json_build.h>
 #include <sublet/kinds.h>
 #include <sublet/notice.h>
 #include <sublet/store_quarantine.h>
@@ -33,16 +34,10 @@ int quarantine_refuse(const struct call *c, const struct store_object *o, struct
 
 cJSON *quarantine_stand_in(struct arena *a, const struct resource *r, const struct store_object *o)
 {
-    cJSON *tree = json_new_object(a), *metadata;
-
-    json_set_str(a, tree, "kind", r->kind);
-    json_set_str(a, tree, "apiVersion", r->storage_version);
-    metadata = json_set(a, tree, "metadata", json_new_object(a));
-    json_set_str(a, metadata, "name", o->name);
-    if (o->ns.n)
-        json_set_str(a, metadata, "namespace", o->ns);
-    json_set_str(a, metadata, "uid", o->uid);
-    return tree;
+    return json_object(
+        a, JSON("kind", r->kind), JSON("apiVersion", r->storage_version),
+        JSON("metadata", json_object(a, JSON("name", o->name), JSON_NONEMPTY("namespace", o->ns),
+                                     JSON("uid", o->uid))));
 }
 
 static struct str subject_of(struct arena *a, struct str resource, struct str ns, struct str name)
@@ -53,15 +48,9 @@ static struct str subject_of(struct arena *a, struct str resource, struct str ns
 
 static cJSON *reference_of(struct arena *a, const struct resource *r, const struct store_object *o)
 {
-    cJSON *reference = json_new_object(a);
-
-    json_set_str(a, reference, "kind", r->kind);
-    json_set_str(a, reference, "apiVersion", r->storage_version);
-    json_set_str(a, reference, "name", o->name);
-    if (o->ns.n)
-        json_set_str(a, reference, "namespace", o->ns);
-    json_set_str(a, reference, "uid", o->uid);
-    return reference;
+    return json_object(a, JSON("kind", r->kind), JSON("apiVersion", r->storage_version),
+                       JSON("name", o->name), JSON_NONEMPTY("namespace", o->ns),
+                       JSON("uid", o->uid));
 }
 
 static bool report_one(void *ctx, const struct store_object *o)

@@ -55,7 +55,8 @@ static void metadata(void **state)
     assert_int_equal(meta_created_s(o), 1767323045);
     assert_int_equal(object_time_s(o, "metadata.deletionTimestamp"), 0); /* no time */
     assert_int_equal(object_time_s(o, "metadata.none"), 0);
-    assert_true(object_is_terminating(o));
+    assert_true(object_is_terminating(o) && meta_is_terminating(json_get(o, "metadata")));
+    assert_false(object_is_terminating(json_get(o, "metadata")) || meta_is_terminating(NULL));
     assert_true(object_may_be_terminating(json_text(a, o)));
     assert_false(object_may_be_terminating(STR("{\"deletionTimestam\":1}")));
 }
@@ -75,6 +76,11 @@ static void conditions(void **state)
     assert_true(condition_set(a, o, "Ready", "False", "Fine", STR("other"), 60));
     assert_true(str_eqc(json_str_at(condition_of(o, "Ready"), "lastTransitionTime"),
                         "1970-01-01T00:01:00Z"));
+
+    o = doc("{status: {conditions: null}}");
+    cJSON *made = condition_ensure(a, o, "Ready");
+    assert_ptr_equal(condition_ensure(a, o, "Ready"), made);
+    assert_json(o, "{status: {conditions: [{type: Ready}]}}");
 }
 
 static void owners(void **state)

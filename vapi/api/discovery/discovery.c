@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/json_build.h>
 #include <sublet/net.h>
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
@@ -107,15 +108,15 @@ static bool on_walk(void *ctx, const struct resource *r)
 
 /* --- aggregated, apidiscovery.k8s.io/v2 --- */
 
-/* Group and version are omitted where they equal the list's own. */
-static void kind_ref(struct arena *a, cJSON *object, struct str group, struct str version,
-                     struct str kind)
+static cJSON *kind_ref(struct arena *a, struct str group, struct str version, struct str kind)
 {
-    cJSON *ref = json_ensure_object(a, object, "responseKind");
+    return json_object(a, JSON("group", group), JSON("version", version), JSON("kind", kind));
+}
 
-    json_set_str(a, ref, "group", group);
-    json_set_str(a, ref, "version", version);
-    json_set_str(a, ref, "kind", kind);
+/* Upstream omits group and version of built-in kinds. */
+static cJSON *own_kind_ref(struct arena *a, const struct resource *r, struct str kind)
+{
+    return kind_ref(a, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""), kind);
 }
 
 static void v2_group(struct walk *w, struct str group)
@@ -145,30 +146,28 @@ static void v2_subresources(struct walk *w, cJSON *item, const struct resource *
     cJSON *subs = json_set(w->arena, item, "subresources", json_new_array(w->arena));
     for (size_t i = 0; i < r->n_subresources; i++) {
         const struct subresource *s = &r->subresources[i];
-        cJSON *sub = json_append(subs, json_new_object(w->arena));
+        struct str kind = str_c(s->object_kind);
         bool own = !s->group || (!*s->group && !*s->version);
+        cJSON *ref;
 
         own |= str_eqc(r->group, s->group) && str_eqc(r->version, s->version);
-        json_set_str(w->arena, sub, "subresource", str_c(s->name));
-        if (own) /* upstream omits those of built-in kinds */
-            kind_ref(w->arena, sub, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""),
-                     str_c(s->object_kind));
-        else
-            kind_ref(w->arena, sub, str_c(s->group), str_c(s->version), str_c(s->object_kind));
-        json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
+        ref = own ? own_kind_ref(w->arena, r, kind)
+                  : kind_ref(w->arena, str_c(s->group), str_c(s->version), kind);
+        json_append(subs,
+                    json_object(w->arena, JSON("subresource", s->name), JSON("responseKind", ref),
+                                JSON("verbs", verbs_of(w->arena, s->verbs))));
     }
 }
 
 static void v2_resource(struct walk *w, const struct resource *r)
 {
-    cJSON *item = json_append(w->resources, json_new_object(w->arena));
+    cJSON *item = json_object(w->arena, JSON("resource", r->plural),
+                              JSON("responseKind", own_kind_ref(w->arena, r, r->kind)),
+                              JSON("scope", resource_namespaced(r) ? "Namespaced" : "Cluster"),
+                              JSON("singularResource", r->singular),
+                              JSON("verbs", resource_verbs(w->arena, r)));
 
-    json_set_str(w->arena, item, "resource", r->plural);
-    kind_ref(w->arena, item, r->crd ? r->group : STR(""), r->crd ? r->version : STR(""), r->kind);
-    json_set_str(w->arena, item, "scope",
-                 resource_namespaced(r) ? STR("Namespaced") : STR("Cluster"));
-    json_set_str(w->arena, item, "singularResource", r->singular);
-    json_set(w->arena, item, "verbs", resource_verbs(w->arena, r));
+    json_append(w->resources, item);
     add_texts(w->arena, item, "shortNames", r->short_names);
     add_texts(w->arena, item, "categories", r->categories);
     v2_subresources(w, item, r);
@@ -252,33 +251,28 @@ static struct str storage_hash(struct arena *a, const struct resource *r)
 
 static void v1_resource(struct walk *w, const struct resource *r)
 {
-    cJSON *item = json_append(w->resources, json_new_object(w->arena));
+    cJSON *item = json_object(w->arena, JSON("name", r->plural), JSON("singularName", r->singular),
+                              JSON_BOOL("namespaced", resource_namespaced(r)),
+                              JSON("kind", r->kind), JSON("verbs", resource_verbs(w->arena, r)));
 
-    json_set_str(w->arena, item, "name", r->plural);
-    json_set_str(w->arena, item, "singularName", r->singular);
-    json_set_bool(w->arena, item, "namespaced", resource_namespaced(r));
-    json_set_str(w->arena, item, "kind", r->kind);
-    json_set(w->arena, item, "verbs", resource_verbs(w->arena, r));
+    json_append(w->resources, item);
     add_texts(w->arena, item, "shortNames", r->short_names);
     add_texts(w->arena, item, "categories", r->categories);
     if (r->storage && (r->verbs & VERB_CREATE))
         json_set_str(w->arena, item, "storageVersionHash", storage_hash(w->arena, r));
     for (size_t i = 0; i < r->n_subresources; i++) {
         const struct subresource *s = &r->subresources[i];
-        cJSON *sub = json_append(w->resources, json_new_object(w->arena));
+        struct str name =
+            arena_concat(w->arena, 3, (struct str[]){r->plural, STR("/"), str_c(s->name)});
+        cJSON *sub = json_object(w->arena, JSON("name", name), JSON("singularName", ""),
+                                 JSON_BOOL("namespaced", resource_namespaced(r)));
 
-        json_set_str(
-            w->arena, sub, "name",
-            arena_concat(w->arena, 3, (struct str[]){r->plural, STR("/"), str_c(s->name)}));
-        json_set_str(w->arena, sub, "singularName", STR(""));
-        json_set_bool(w->arena, sub, "namespaced", resource_namespaced(r));
         if (s->group && *s->version &&
-            (!str_eqc(r->group, s->group) || !str_eqc(r->version, s->version))) {
-            json_set_str(w->arena, sub, "group", str_c(s->group));
-            json_set_str(w->arena, sub, "version", str_c(s->version));
-        }
-        json_set_str(w->arena, sub, "kind", str_c(s->object_kind));
-        json_set(w->arena, sub, "verbs", verbs_of(w->arena, s->verbs));
+            (!str_eqc(r->group, s->group) || !str_eqc(r->version, s->version)))
+            json_put(w->arena, sub, JSON("group", s->group), JSON("version", s->version));
+        json_put(w->arena, sub, JSON("kind", s->object_kind),
+                 JSON("verbs", verbs_of(w->arena, s->verbs)));
+        json_append(w->resources, sub);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/metrics.h>
 #include <sublet/net.h>
 
@@ -238,27 +239,20 @@ static void answer_slis(struct call *c)
 static void answer_version(struct call *c)
 {
     struct arena *a = c->arena;
-    cJSON *v = json_new_object(a);
+    cJSON *v;
     struct str version = str_c(c->api->version), rest = str_from(version, 1);
     struct str major = str_cut(&rest, '.'), minor = str_cut(&rest, '.');
     struct buf text = BUF_INIT(0);
     uint64_t number = 1;
 
     str_to_u64(minor, &number);
-    json_set_str(a, v, "major", major);
-    json_set_str(a, v, "minor", minor);
-    json_set_str(a, v, "emulationMajor", major);
-    json_set_str(a, v, "emulationMinor", minor);
-    json_set_str(a, v, "minCompatibilityMajor", major);
-    json_set_str(a, v, "minCompatibilityMinor",
-                 arena_printf(a, "%llu", (unsigned long long)(number - 1)));
-    json_set_str(a, v, "gitVersion", version);
-    json_set_str(a, v, "gitCommit", STR(""));
-    json_set_str(a, v, "gitTreeState", STR(""));
-    json_set_str(a, v, "buildDate", STR("1970-01-01T00:00:00Z"));
-    json_set_str(a, v, "goVersion", STR("none"));
-    json_set_str(a, v, "compiler", STR("gcc"));
-    json_set_str(a, v, "platform", STR("linux/amd64"));
+    v = json_object(
+        a, JSON("major", major), JSON("minor", minor), JSON("emulationMajor", major),
+        JSON("emulationMinor", minor), JSON("minCompatibilityMajor", major),
+        JSON("minCompatibilityMinor", arena_printf(a, "%llu", (unsigned long long)(number - 1))),
+        JSON("gitVersion", version), JSON("gitCommit", ""), JSON("gitTreeState", ""),
+        JSON("buildDate", "1970-01-01T00:00:00Z"), JSON("goVersion", "none"),
+        JSON("compiler", "gcc"), JSON("platform", "linux/amd64"));
     json_print_pretty(&text, v);
     call_raw(c, 200, STR("application/json"), arena_str(a, buf_str(&text)));
     buf_fini(&text);

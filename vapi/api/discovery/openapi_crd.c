@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <sublet/crd.h>
+#include <sublet/json_build.h>
 
 /* A small document of the host that contains the descriptions of metadata. */
 #define SAMPLE      "io.k8s.api.scheduling.v1.PriorityClass"
@@ -24,10 +25,9 @@
 
 static void add_text_property(struct document *d, cJSON *schema, const char *name)
 {
-    cJSON *property = json_new_object(d->arena);
+    cJSON *property = json_object(d->arena, JSON("description", openapi_describe(d, SAMPLE, name)),
+                                  JSON("type", "string"));
 
-    json_set_str(d->arena, property, "description", openapi_describe(d, SAMPLE, name));
-    json_set_str(d->arena, property, "type", STR("string"));
     json_set(d->arena, json_ensure_object(d->arena, schema, "properties"), name, property);
 }
 
@@ -207,17 +207,14 @@ static cJSON *object_schema(struct document *d, const struct resource *r)
 static cJSON *list_schema(struct document *d, const struct resource *r, const char *component)
 {
     struct arena *a = d->arena;
-    cJSON *schema = json_new_object(a), *items;
+    cJSON *items =
+        json_object(a, JSON("description", arena_printf(a, "The %.*s.", STR_F(r->plural))),
+                    JSON("type", "array"), JSON("items", openapi_ref(d, component)));
+    cJSON *schema = json_object(
+        a, JSON("description", arena_printf(a, "A list of objects of kind %.*s.", STR_F(r->kind))),
+        JSON("type", "object"), JSON("required", json_array(a, json_new_string(a, STR("items")))),
+        JSON("properties", json_object(a, JSON("items", items))));
 
-    json_set_str(a, schema, "description",
-                 arena_printf(a, "A list of objects of kind %.*s.", STR_F(r->kind)));
-    json_set_str(a, schema, "type", STR("object"));
-    json_append(json_set(a, schema, "required", json_new_array(a)),
-                json_new_string(a, STR("items")));
-    items = json_ensure_object(a, json_ensure_object(a, schema, "properties"), "items");
-    json_set_str(a, items, "description", arena_printf(a, "The %.*s.", STR_F(r->plural)));
-    json_set_str(a, items, "type", STR("array"));
-    json_set(a, items, "items", openapi_ref(d, component));
     add_common(d, schema, LIST_META, SAMPLE_LIST);
     return schema;
 }

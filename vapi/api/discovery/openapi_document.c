@@ -11,6 +11,7 @@
 
 #include <sublet/crd.h>
 #include <sublet/encode.h>
+#include <sublet/json_build.h>
 
 /* Part of every hash: incremented when the same inputs produce another document. */
 #define OPENAPI_FORM "2"
@@ -164,12 +165,10 @@ static bool is_group(struct vapi *api, struct str group)
 
 static cJSON *security(struct arena *a)
 {
-    cJSON *schemes = json_new_object(a), *token = json_ensure_object(a, schemes, "BearerToken");
+    cJSON *token =
+        json_object(a, JSON("type", "apiKey"), JSON("name", "authorization"), JSON("in", "header"));
 
-    json_set_str(a, token, "type", STR("apiKey"));
-    json_set_str(a, token, "name", STR("authorization"));
-    json_set_str(a, token, "in", STR("header"));
-    return schemes;
+    return json_object(a, JSON("BearerToken", token));
 }
 
 /* All members but paths and schemas. */

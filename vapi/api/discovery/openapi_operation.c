@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include <sublet/json_build.h>
+
 /* Sorted by name, the order in which they are published. */
 #define PARAMETERS(X)                                                                              \
     X(BOOKMARKS, "allowWatchBookmarks", "query", "boolean")                                        \
@@ -99,29 +101,18 @@ static const char *shared_name(struct arena *a, const struct parameter *p)
 
 static cJSON *parameter_v2(struct arena *a, const struct parameter *p)
 {
-    cJSON *out = json_new_object(a);
-
-    json_set_bool(a, out, "uniqueItems", true);
-    json_set_str(a, out, "type", str_c(p->type));
-    json_set_str(a, out, "name", str_c(p->name));
-    json_set_str(a, out, "in", str_c(p->in));
-    if (in_path(p))
-        json_set_bool(a, out, "required", true);
-    return out;
+    return json_object(a, JSON_BOOL("uniqueItems", true), JSON("type", p->type),
+                       JSON("name", p->name), JSON("in", p->in),
+                       JSON("required", in_path(p) ? json_new_bool(a, true) : NULL));
 }
 
 static cJSON *parameter_v3(struct arena *a, const struct parameter *p)
 {
-    cJSON *out = json_new_object(a), *schema;
+    cJSON *schema = json_object(a, JSON("type", p->type), JSON_BOOL("uniqueItems", true));
 
-    json_set_str(a, out, "name", str_c(p->name));
-    json_set_str(a, out, "in", str_c(p->in));
-    if (in_path(p))
-        json_set_bool(a, out, "required", true);
-    schema = json_ensure_object(a, out, "schema");
-    json_set_str(a, schema, "type", str_c(p->type));
-    json_set_bool(a, schema, "uniqueItems", true);
-    return out;
+    return json_object(a, JSON("name", p->name), JSON("in", p->in),
+                       JSON("required", in_path(p) ? json_new_bool(a, true) : NULL),
+                       JSON("schema", schema));
 }
 
 cJSON *openapi_parameters(struct arena *a)
@@ -209,10 +200,10 @@ static void add_media_types(struct document *d, cJSON *o, const struct openapi_o
 {
     static const char *const schemes[] = {"https", NULL};
 
-    if (op->consumes)
-        json_set(d->arena, o, "consumes", string_list(d->arena, op->consumes));
-    json_set(d->arena, o, "produces", string_list(d->arena, op->produces));
-    json_set(d->arena, o, "schemes", string_list(d->arena, schemes));
+    json_put(d->arena, o,
+             JSON("consumes", op->consumes ? string_list(d->arena, op->consumes) : NULL),
+             JSON("produces", string_list(d->arena, op->produces)),
+             JSON("schemes", string_list(d->arena, schemes)));
 }
 
 static cJSON *operation_tree(struct document *d, const struct openapi_operation *op, struct str tag,
@@ -227,13 +218,11 @@ static cJSON *operation_tree(struct document *d, const struct openapi_operation 
                 json_new_string(d->arena, tag));
     json_set_str(d->arena, o, "operationId", op->id);
     if (op->body && d->v2) {
-        cJSON *body = json_append(parameters, json_new_object(d->arena));
+        cJSON *required = op->body_optional ? NULL : json_new_bool(d->arena, true);
 
-        json_set_str(d->arena, body, "name", STR("body"));
-        json_set_str(d->arena, body, "in", STR("body"));
-        if (!op->body_optional)
-            json_set_bool(d->arena, body, "required", true);
-        json_set(d->arena, body, "schema", openapi_ref(d, op->body));
+        json_append(parameters, json_object(d->arena, JSON("name", "body"), JSON("in", "body"),
+                                            JSON("required", required),
+                                            JSON("schema", openapi_ref(d, op->body))));
     }
     add_parameters(d, parameters, op->params & ~common);
     if (json_count(parameters))

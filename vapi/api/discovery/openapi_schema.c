@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <sublet/crd.h>
+#include <sublet/json_build.h>
 #include <sublet/published.h>
 
 #define REF_V2         "#/definitions/"
@@ -108,12 +109,7 @@ cJSON *openapi_ref(struct document *d, const char *component)
 
 cJSON *openapi_gvk(struct arena *a, struct str group, struct str version, struct str kind)
 {
-    cJSON *gvk = json_new_object(a);
-
-    json_set_str(a, gvk, "group", group);
-    json_set_str(a, gvk, "kind", kind);
-    json_set_str(a, gvk, "version", version);
-    return gvk;
+    return json_object(a, JSON("group", group), JSON("kind", kind), JSON("version", version));
 }
 
 /* ---- descriptions ---- */
@@ -260,31 +256,24 @@ static cJSON *list_schema(struct document *d, const struct schema_node *n)
 {
     static const char *const types[] = {"atomic", "set", "map"};
     struct arena *a = d->arena;
-    cJSON *out = json_new_object(a);
+    struct str type = n->flags & NODE_TYPE_PUBLISHED ? str_c(types[n->list_type]) : STR_NULL;
 
-    json_set_str(a, out, "type", STR("array"));
-    json_set(a, out, "items", element_of(d, n->elem));
-    if (n->keys)
-        json_set(a, out, "x-kubernetes-list-map-keys", list_of(a, text_at(n->keys)));
-    if (n->flags & NODE_TYPE_PUBLISHED)
-        json_set_str(a, out, "x-kubernetes-list-type", str_c(types[n->list_type]));
-    return out;
+    return json_object(
+        a, JSON("type", "array"), JSON("items", element_of(d, n->elem)),
+        JSON("x-kubernetes-list-map-keys", n->keys ? list_of(a, text_at(n->keys)) : NULL),
+        JSON_NONEMPTY("x-kubernetes-list-type", type));
 }
 
 static cJSON *scalar_schema(struct document *d, const struct schema_node *n)
 {
     const struct scalar *s = &SCALARS[n->kind];
-    cJSON *out = json_new_object(d->arena);
+    bool atomic = n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_PUBLISHED;
+    bool enumerated = n->kind == SCHEMA_STRING && n->keys;
 
-    if (s->type)
-        json_set_str(d->arena, out, "type", str_c(s->type));
-    if (s->format)
-        json_set_str(d->arena, out, "format", str_c(s->format));
-    if (n->kind == SCHEMA_BYTES && n->flags & NODE_TYPE_PUBLISHED)
-        json_set_str(d->arena, out, "x-kubernetes-list-type", STR("atomic"));
-    if (n->kind == SCHEMA_STRING && n->keys)
-        json_set(d->arena, out, "enum", lines_of(d->arena, text_at(n->keys)));
-    return out;
+    return json_object(d->arena, JSON_NONEMPTY("type", str_c(s->type)),
+                       JSON_NONEMPTY("format", str_c(s->format)),
+                       JSON_NONEMPTY("x-kubernetes-list-type", atomic ? STR("atomic") : STR_NULL),
+                       JSON("enum", enumerated ? lines_of(d->arena, text_at(n->keys)) : NULL));
 }
 
 /* Types that OpenAPI knows by name; others are expanded in place. */

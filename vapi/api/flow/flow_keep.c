@@ -107,15 +107,13 @@ struct flow_keep {
 
 static cJSON *seed_object(struct arena *a, const struct seed *s)
 {
-    cJSON *object = json_new_object(a), *spec = NULL, *meta;
+    cJSON *spec = NULL, *meta;
     int failed = json_parse(a, str_c(s->spec), &spec, NULL);
 
     assert(!failed);
-    meta = json_ensure_object(a, object, "metadata");
-    json_set_str(a, meta, "name", str_c(s->name));
-    json_set_str(a, json_ensure_object(a, meta, "annotations"), AUTOUPDATE, STR("true"));
-    json_set(a, object, "spec", spec);
-    return object;
+    meta = json_object(a, JSON("name", s->name),
+                       JSON("annotations", json_object(a, JSON(AUTOUPDATE, "true"))));
+    return json_object(a, JSON("metadata", meta), JSON("spec", spec));
 }
 
 void flow_keep_seeds(void (*each)(void *ctx, const char *resource, cJSON *object), void *ctx)

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/proto.h>
 #include <sublet/yaml.h>
 
@@ -198,13 +199,10 @@ static cJSON *frame_of(struct list *l)
         json_set(a, list, "metadata", list_metadata(l));
         return list;
     }
-    list = json_new_object(a);
-    json_set_str(a, list, "kind",
-                 partial ? STR("PartialObjectMetadataList") : c->resource->list_kind);
-    json_set_str(a, list, "apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
-    json_set(a, list, "metadata", list_metadata(l));
-    json_set(a, list, "items", json_new_array(a));
-    return list;
+    return json_object(
+        a, JSON("kind", partial ? STR("PartialObjectMetadataList") : c->resource->list_kind),
+        JSON("apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version),
+        JSON("metadata", list_metadata(l)), JSON("items", json_new_array(a)));
 }
 
 static void print(enum form form, struct buf *b, const cJSON *tree)

@@ -12,6 +12,7 @@
 
 #include <sublet/clock.h>
 #include <sublet/encode.h>
+#include <sublet/json_build.h>
 
 /* --- age --- */
 
@@ -49,7 +50,6 @@ bool list_token_expired(const struct call *c, int64_t revision)
 struct str list_token(const struct call *c, int64_t revision, struct str ns, struct str name)
 {
     struct arena *a = c->arena;
-    cJSON *token = json_new_object(a);
     bool across = resource_namespaced(c->resource) && !c->ns.n;
     struct str key = arena_concat(
         a, 5,
@@ -57,10 +57,9 @@ struct str list_token(const struct call *c, int64_t revision, struct str ns, str
             STR("/"), across ? ns : STR(""), across ? STR("/") : STR(""), name, {"\0", 1}});
 
     take_mark(c->api);
-    json_set_str(a, token, "v", STR("meta.k8s.io/v1"));
-    json_set_i64(a, token, "rv", revision);
-    json_set_str(a, token, "start", key);
-    return base64url_encode(a, json_text(a, token));
+    return base64url_encode(
+        a, json_text(a, json_object(a, JSON("v", "meta.k8s.io/v1"), JSON_I64("rv", revision),
+                                    JSON("start", key))));
 }
 
 static int token_error(struct err *err, const char *why)

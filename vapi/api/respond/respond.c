@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/net.h>
 #include <sublet/proto.h>
@@ -347,26 +348,19 @@ void respond_give_up(struct call *c, const struct err *err, struct str text)
 void call_success(struct call *c, struct str uid)
 {
     struct arena *a = c->arena;
-    cJSON *status, *details;
+    cJSON *details;
 
     if (c->done) {
         call_finish(c, NULL, NULL);
         return;
     }
-    status = json_new_object(a);
-    json_set_str(a, status, "kind", STR("Status"));
-    json_set_str(a, status, "apiVersion", STR("v1"));
-    json_set(a, status, "metadata", json_new_object(a));
-    json_set_str(a, status, "status", STR("Success"));
-    details = json_ensure_object(a, status, "details");
-    if (c->name.n)
-        json_set_str(a, details, "name", c->name);
-    if (c->resource->group.n)
-        json_set_str(a, details, "group", c->resource->group);
-    json_set_str(a, details, "kind", c->resource->plural);
-    if (uid.n)
-        json_set_str(a, details, "uid", uid);
-    send_tree(c, 200, NULL, status);
+    details =
+        json_object(a, JSON_NONEMPTY("name", c->name), JSON_NONEMPTY("group", c->resource->group),
+                    JSON("kind", c->resource->plural), JSON_NONEMPTY("uid", uid));
+    send_tree(c, 200, NULL,
+              json_object(a, JSON("kind", "Status"), JSON("apiVersion", "v1"),
+                          JSON("metadata", json_new_object(a)), JSON("status", "Success"),
+                          JSON("details", details)));
 }
 
 /* ---- stored objects ---- */

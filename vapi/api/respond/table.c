@@ -4,36 +4,28 @@
 #include "respond.h"
 
 #include <sublet/crd.h>
+#include <sublet/json_build.h>
 #include <sublet/kinds.h>
 
-#define META_V1 STR("meta.k8s.io/v1")
+#define META_V1 "meta.k8s.io/v1"
 
 static void add_column(struct arena *a, cJSON *columns, const struct column *c)
 {
-    cJSON *column = json_append(columns, json_new_object(a));
-
-    json_set_str(a, column, "name", str_c(c->name));
-    json_set_str(a, column, "type", str_c(c->type));
-    json_set_str(a, column, "format", str_c(c->format ? c->format : ""));
-    json_set_str(a, column, "description", str_c(c->description ? c->description : ""));
-    json_set_i64(a, column, "priority", c->priority);
+    json_append(columns, json_object(a, JSON("name", c->name), JSON("type", c->type),
+                                     JSON("format", c->format), JSON("description", c->description),
+                                     JSON_I64("priority", c->priority)));
 }
 
 cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns)
 {
     static const struct column name = {"Name", "string", "name", "Name of the object.", 0};
     static const struct column age = {"Age", "date", "", "Time since creation.", 0};
-    cJSON *table = json_new_object(a);
-    cJSON *meta;
+    /* Null, not absent: Go prints a nil list so. */
+    cJSON *columns = with_columns ? json_new_array(a) : json_new_null(a);
+    cJSON *meta = json_new_object(a);
 
-    json_set_str(a, table, "kind", STR("Table"));
-    json_set_str(a, table, "apiVersion", META_V1);
-    meta = json_ensure_object(a, table, "metadata");
     if (revision)
         json_set_str(a, meta, "resourceVersion", arena_printf(a, "%lld", (long long)revision));
-    /* Null, not absent: Go prints a nil list so. */
-    cJSON *columns = json_set(a, table, "columnDefinitions",
-                              with_columns ? json_new_array(a) : json_new_null(a));
     if (with_columns) {
         add_column(a, columns, r->first_column ? r->first_column : &name);
         for (const struct column *c = r->columns; c && c->name; c++)
@@ -41,8 +33,9 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
         if (!r->columns)
             add_column(a, columns, &age);
     }
-    json_set(a, table, "rows", json_new_array(a));
-    return table;
+    return json_object(a, JSON("kind", "Table"), JSON("apiVersion", META_V1),
+                       JSON("metadata", meta), JSON("columnDefinitions", columns),
+                       JSON("rows", json_new_array(a)));
 }
 
 /* Upstream converts an annotation to a field before it takes the metadata of an object. */
@@ -57,15 +50,13 @@ static void drop_converted(cJSON *meta, const char *name)
 
 cJSON *table_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object)
 {
-    cJSON *partial = json_new_object(a);
     const cJSON *meta = json_get(object, "metadata");
+    cJSON *copy = meta ? json_copy(a, meta) : json_new_object(a);
 
-    json_set_str(a, partial, "kind", STR("PartialObjectMetadata"));
-    json_set_str(a, partial, "apiVersion", META_V1);
-    cJSON *copy = json_set(a, partial, "metadata", meta ? json_copy(a, meta) : json_new_object(a));
     if (r->converted_annotation)
         drop_converted(copy, r->converted_annotation);
-    return partial;
+    return json_object(a, JSON("kind", "PartialObjectMetadata"), JSON("apiVersion", META_V1),
+                       JSON("metadata", copy));
 }
 
 static void default_cells(struct arena *a, const cJSON *object, int64_t now, cJSON *cells)
@@ -105,7 +96,7 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
 
 static void set_beta(struct arena *a, cJSON *form)
 {
-    if (str_eq(json_str_at(form, "apiVersion"), META_V1))
+    if (str_eqc(json_str_at(form, "apiVersion"), META_V1))
         json_set_str(a, form, "apiVersion", META_BETA);
 }
 

@@ -6,6 +6,8 @@
  * templates by the type table, so that no kind with one is missed. */
 #include "verbs.h"
 
+#include <sublet/json_build.h>
+
 #define TEMPLATE_TYPE "io.k8s.api.core.v1.PodTemplateSpec"
 
 /* Paths of templates; a path counts when the type table has it. */
@@ -37,16 +39,12 @@ static const cJSON *find_template(const struct resource *r, const cJSON *object)
 static cJSON *pod_of_template(struct call *c, const cJSON *template_)
 {
     struct arena *a = c->arena;
-    cJSON *pod = json_new_object(a);
-    const cJSON *metadata = json_get(template_, "metadata"), *spec = json_get(template_, "spec");
+    const cJSON *metadata = json_get(template_, "metadata");
 
-    json_set_str(a, pod, "kind", STR("Pod"));
-    json_set_str(a, pod, "apiVersion", STR("v1"));
-    json_set(a, pod, "metadata",
-             json_is_object(metadata) ? json_copy(a, metadata) : json_new_object(a));
-    if (spec)
-        json_set(a, pod, "spec", json_copy(a, spec));
-    return pod;
+    return json_object(
+        a, JSON("kind", "Pod"), JSON("apiVersion", "v1"),
+        JSON("metadata", json_is_object(metadata) ? json_copy(a, metadata) : json_new_object(a)),
+        JSON("spec", json_copy(a, json_get(template_, "spec"))));
 }
 
 static void on_warning(void *ctx, struct str text)

@@ -14,6 +14,7 @@
 
 #include <sublet/admission.h>
 #include <sublet/crd.h>
+#include <sublet/object.h>
 
 /* etcd's limit for one object; clients and backups expect no more */
 #define MAX_OBJECT (1536u * 1024)
@@ -147,7 +148,7 @@ static int write_bytes(struct call *c, enum store_op op, const cJSON *tree,
         .uid = json_str(json_get(metadata, "uid")),
         .labels = index_labels(c->arena, tree),
         .fields = index_fields(c->arena, kept ? kept : r, tree),
-        .ending = json_get(metadata, "deletionTimestamp") != NULL,
+        .ending = meta_is_terminating(metadata),
     };
     int failed = 0;
 

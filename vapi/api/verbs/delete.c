@@ -18,6 +18,7 @@
 #include <assert.h>
 
 #include <sublet/admission.h>
+#include <sublet/json_build.h>
 #include <sublet/kinds.h>
 #include <sublet/object.h>
 
@@ -153,10 +154,10 @@ static void mark(struct removal *d, int64_t when, int64_t grace)
     cJSON *metadata = meta_of(a, d->object);
     int64_t generation = json_i64_at(metadata, "generation", 0);
 
-    if (!json_get(metadata, "deletionTimestamp") && generation > 0)
+    if (!meta_is_terminating(metadata) && generation > 0)
         json_set_i64(a, metadata, "generation", generation + 1);
-    json_set_str(a, metadata, "deletionTimestamp", time_format_s(a, when));
-    json_set_i64(a, metadata, "deletionGracePeriodSeconds", grace);
+    json_put(a, metadata, JSON("deletionTimestamp", time_format_s(a, when)),
+             JSON_I64("deletionGracePeriodSeconds", grace));
     d->marked = true;
 }
 

@@ -9,6 +9,7 @@
 #include "../../core/meta.h"
 
 #include <sublet/kind.h>
+#include <sublet/object.h>
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -369,7 +370,7 @@ void meta_validate_update(struct field_errors *e, const struct resource *r, cons
     const cJSON *metadata = json_get(object, "metadata");
     const cJSON *before = json_get(old, "metadata");
 
-    if (json_get(before, "deletionTimestamp"))
+    if (meta_is_terminating(before))
         check_no_new_finalizers(e, json_get(metadata, "finalizers"),
                                 json_get(before, "finalizers"));
     for (size_t i = 0; i < COUNT(fixed); i++)

@@ -7,6 +7,7 @@
 
 #include "../../core/meta.h"
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 
 static int refuse(struct call *c, struct err *err, struct str why)
@@ -71,20 +72,6 @@ static void merge_map(struct call *c, cJSON *metadata, const char *key)
         return;
     into = json_ensure_object(c->arena, metadata, key);
     json_each(item, more) json_set(c->arena, into, item->string, json_copy(c->arena, item));
-}
-
-static cJSON *condition_ensure(struct arena *a, cJSON *pod, const char *type)
-{
-    cJSON *status = json_ensure_object(a, pod, "status");
-    cJSON *conditions = json_get(status, "conditions"), *made;
-
-    if (!json_is_array(conditions))
-        conditions = json_set(a, status, "conditions", json_new_array(a));
-    if ((made = condition_get(conditions, type)))
-        return made;
-    made = json_append(conditions, json_new_object(a));
-    json_set_str(a, made, "type", str_c(type));
-    return made;
 }
 
 static void set_or_remove(struct arena *a, cJSON *object, const char *key, struct str value)
@@ -161,14 +148,11 @@ static void answer_created(struct call *c, int status, cJSON *object)
 void sub_answer_status(struct call *c)
 {
     struct arena *a = c->arena;
-    cJSON *status = json_new_object(a);
 
-    json_set_str(a, status, "kind", STR("Status"));
-    json_set_str(a, status, "apiVersion", STR("v1"));
-    json_set(a, status, "metadata", json_new_object(a));
-    json_set_str(a, status, "status", STR("Success"));
-    json_set_i64(a, status, "code", 201);
-    call_tree(c, 201, status);
+    call_tree(c, 201,
+              json_object(a, JSON("kind", "Status"), JSON("apiVersion", "v1"),
+                          JSON("metadata", json_new_object(a)), JSON("status", "Success"),
+                          JSON_I64("code", 201)));
 }
 
 void sub_binding(struct call *c)

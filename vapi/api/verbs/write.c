@@ -22,6 +22,7 @@
 #include <sublet/admission.h>
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
+#include <sublet/object.h>
 #include <sublet/spelling.h>
 
 #define WRITE_MAGIC    0x37173A9Eu
@@ -703,7 +704,7 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
         return FAILED;
     }
     err_already_exists(err, w->requested->group, w->requested->plural, c->name);
-    if (now && json_get(json_get(vapi_tree(c->arena, now), "metadata"), "deletionTimestamp"))
+    if (now && object_is_terminating(vapi_tree(c->arena, now)))
         err_wrap(err, "object is being deleted");
     return FAILED;
 }
@@ -719,7 +720,7 @@ static bool is_removal(const struct write *w)
 {
     const cJSON *before = json_get(w->old, "metadata");
 
-    if (!json_get(before, "deletionTimestamp") || meta_has_finalizers(w->object))
+    if (!meta_is_terminating(before) || meta_has_finalizers(w->object))
         return false;
     if (json_i64_at(before, "deletionGracePeriodSeconds", 0) != 0)
         return false;

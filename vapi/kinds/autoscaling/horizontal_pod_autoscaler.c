@@ -6,6 +6,7 @@
 #include "../pod/pod.h"
 #include "v1.h"
 
+#include <sublet/json_build.h>
 #include <sublet/quantity.h>
 
 static bool is_v1(const cJSON *object)
@@ -13,19 +14,15 @@ static bool is_v1(const cJSON *object)
     return str_eqc(json_str(json_get(object, "apiVersion")), "autoscaling/v1");
 }
 
-static cJSON *policy(struct arena *a, cJSON *list, const char *type, int64_t value)
+static cJSON *policy(struct arena *a, const char *type, int64_t value)
 {
-    cJSON *p = json_append(list, json_new_object(a));
-
-    json_set_str(a, p, "type", str_c(type));
-    json_set_i64(a, p, "value", value);
-    json_set_i64(a, p, "periodSeconds", 15);
-    return p;
+    return json_object(a, JSON("type", type), JSON_I64("value", value),
+                       JSON_I64("periodSeconds", 15));
 }
 
 static void default_rules(struct arena *a, cJSON *behavior, const char *direction, bool up)
 {
-    cJSON *rules = json_ensure_object(a, behavior, direction), *list;
+    cJSON *rules = json_ensure_object(a, behavior, direction);
 
     if (!json_get(rules, "selectPolicy"))
         json_set_str(a, rules, "selectPolicy", STR("Max"));
@@ -33,10 +30,8 @@ static void default_rules(struct arena *a, cJSON *behavior, const char *directio
         json_set_i64(a, rules, "stabilizationWindowSeconds", 0);
     if (json_get(rules, "policies"))
         return;
-    list = json_set(a, rules, "policies", json_new_array(a));
-    if (up)
-        policy(a, list, "Pods", 4);
-    policy(a, list, "Percent", 100);
+    json_set(a, rules, "policies",
+             json_array(a, up ? policy(a, "Pods", 4) : NULL, policy(a, "Percent", 100)));
 }
 
 static const struct default_rule DEFAULT_RULES[] = {SET_NUMBER("spec.minReplicas", 1)};

@@ -4,6 +4,7 @@
  * pkg/registry/core/pod/strategy.go, pkg/apis/core/helper/qos. */
 #include "parts.h"
 
+#include <sublet/json_build.h>
 #include <sublet/quantity.h>
 
 /* ---- quality of service ---- */
@@ -120,18 +121,14 @@ static void prepare_affinity(struct arena *a, const cJSON *affinity, const cJSON
 
 /* ---- create and update ---- */
 
-static void add_gated_condition(struct arena *a, cJSON *status)
+static void add_gated_condition(struct arena *a, cJSON *status, struct str since)
 {
-    cJSON *list = json_set(a, status, "conditions", json_new_array(a));
-    cJSON *condition = json_append(list, json_new_object(a));
+    cJSON *condition = json_object(
+        a, JSON("lastProbeTime", json_new_null(a)), JSON("lastTransitionTime", since),
+        JSON("message", "Scheduling is blocked due to non-empty scheduling gates"),
+        JSON("reason", "SchedulingGated"), JSON("status", "False"), JSON("type", "PodScheduled"));
 
-    json_set(a, condition, "lastProbeTime", json_new_null(a));
-    json_set(a, condition, "lastTransitionTime", json_new_null(a));
-    json_set_str(a, condition, "message",
-                 STR("Scheduling is blocked due to non-empty scheduling gates"));
-    json_set_str(a, condition, "reason", STR("SchedulingGated"));
-    json_set_str(a, condition, "status", STR("False"));
-    json_set_str(a, condition, "type", STR("PodScheduled"));
+    json_set(a, status, "conditions", json_array(a, condition));
 }
 
 void prepare_pod_create(struct arena *a, cJSON *pod)
@@ -141,12 +138,9 @@ void prepare_pod_create(struct arena *a, cJSON *pod)
 
     json_set_str(a, status, "phase", STR("Pending"));
     json_set_str(a, status, "qosClass", pod_qos(pod));
-    if (json_count(json_get(spec, "schedulingGates"))) {
-        add_gated_condition(a, status);
-        /* UpdatePodCondition sets the time; upstream's now is our creation. */
-        json_set_str(a, json_at(json_get(status, "conditions"), 0), "lastTransitionTime",
-                     json_str_at(pod, "metadata.creationTimestamp"));
-    }
+    /* UpdatePodCondition sets the time; upstream's now is our creation. */
+    if (json_count(json_get(spec, "schedulingGates")))
+        add_gated_condition(a, status, json_str_at(pod, "metadata.creationTimestamp"));
     pod_sync_app_armor(a, pod);
     prepare_affinity(a, json_path(spec, "affinity.podAffinity"), labels);
     prepare_affinity(a, json_path(spec, "affinity.podAntiAffinity"), labels);

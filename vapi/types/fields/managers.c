@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
+
 #define MAX_UPDATERS 10
 #define ANCIENT      "ancient-changes"
 
@@ -128,19 +130,12 @@ static int in_order(const void *left, const void *right)
 
 static cJSON *write_entry(struct arena *a, const struct manager *m)
 {
-    cJSON *entry = json_new_object(a);
+    cJSON *time = m->time ? json_new_string(a, json_str(m->time)) : NULL;
 
-    if (m->name.n)
-        json_set_str(a, entry, "manager", m->name);
-    json_set_str(a, entry, "operation", m->applied ? STR("Apply") : STR("Update"));
-    json_set_str(a, entry, "apiVersion", m->api_version);
-    if (m->time)
-        json_set_str(a, entry, "time", json_str(m->time));
-    json_set_str(a, entry, "fieldsType", STR("FieldsV1"));
-    json_set(a, entry, "fieldsV1", set_to_json(a, m->set));
-    if (m->subresource.n)
-        json_set_str(a, entry, "subresource", m->subresource);
-    return entry;
+    return json_object(
+        a, JSON_NONEMPTY("manager", m->name), JSON("operation", m->applied ? "Apply" : "Update"),
+        JSON("apiVersion", m->api_version), JSON("time", time), JSON("fieldsType", "FieldsV1"),
+        JSON("fieldsV1", set_to_json(a, m->set)), JSON_NONEMPTY("subresource", m->subresource));
 }
 
 cJSON *managers_write(struct arena *a, struct managers *m)
@@ -288,15 +283,12 @@ int managers_take(struct changes *c, struct managers *m)
 
 struct str manager_identity(struct arena *a, const struct manager *m)
 {
-    cJSON *entry = json_new_object(a);
+    cJSON *version = m->applied ? NULL : json_new_string(a, m->api_version);
 
-    json_set_str(a, entry, "manager", m->name);
-    json_set_str(a, entry, "operation", m->applied ? STR("Apply") : STR("Update"));
-    if (!m->applied)
-        json_set_str(a, entry, "apiVersion", m->api_version);
-    if (m->subresource.n)
-        json_set_str(a, entry, "subresource", m->subresource);
-    return json_text(a, entry);
+    return json_text(a, json_object(a, JSON("manager", m->name),
+                                    JSON("operation", m->applied ? "Apply" : "Update"),
+                                    JSON("apiVersion", version),
+                                    JSON_NONEMPTY("subresource", m->subresource)));
 }
 
 /* ---- at most ten updaters ---- */
