@@ -103,10 +103,9 @@ static void check_one_way(const struct check *c)
 
 static void check_type(const struct check *c)
 {
-    static const char *const types[] = {"RollingUpdate", "OnDelete", NULL};
-
-    if (!one_of(json_str_at(c->value, "type"), types))
-        field_not_supported_value(c->e, c->at, c->value, types);
+    if (!one_of(json_str_at(c->value, "type"), ENUM_DAEMON_SET_UPDATE_STRATEGY_TYPE))
+        field_not_supported_value(c->e, c->at, c->value,
+                                  ENUM_DAEMON_SET_UPDATE_STRATEGY_TYPE_DECLARED);
 }
 
 static void check_match(const struct check *c)

@@ -250,7 +250,7 @@ static const struct rule SPEC_RULES[] = {
     WHEN_GIVEN(NULL, "maxFailedIndexes",
                REQUIRED("backoffLimitPerIndex", "when maxFailedIndexes is specified")),
     CHECK("managedBy", check_managed_by),
-    ENUM_IF_GIVEN("completionMode", NAMES("NonIndexed", "Indexed")),
+    ENUM_IF_GIVEN("completionMode", ENUM_COMPLETION_MODE_DECLARED),
     CALL(NULL, check_mode),
     CALL(NULL, check_policies),
     CALL(NULL, check_template),

@@ -21,8 +21,6 @@ static void network_policy_defaults(struct arena *a, cJSON *policy)
 
 /* ---- validation ---- */
 
-static const char *const PROTOCOLS[] = {"TCP", "UDP", "SCTP", NULL};
-
 static void check_port_range(const struct check *c)
 {
     const cJSON *port = given(c->value, "port"), *end = given(c->value, "endPort");
@@ -67,7 +65,7 @@ static void check_one_kind(const struct check *c)
 }
 
 static const struct rule PORT_RULES[] = {
-    ENUM_IF_GIVEN("protocol", PROTOCOLS),
+    ENUM_IF_GIVEN("protocol", ENUM_PROTOCOL_DECLARED),
     CALL(NULL, check_port_range),
 };
 static const struct rule PEER[] = {
@@ -79,7 +77,7 @@ static const struct rule PEER[] = {
 static const struct rule INGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("from", ALL(PEER))};
 static const struct rule EGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("to", ALL(PEER))};
 
-static const struct rule TYPES[] = {EACH_ENUM(NULL, NAMES("Ingress", "Egress"))};
+static const struct rule TYPES[] = {EACH_ENUM(NULL, ENUM_POLICY_TYPE_DECLARED)};
 
 static void check_types(const struct check *c)
 {

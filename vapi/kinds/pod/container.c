@@ -197,12 +197,10 @@ static void check_security(const struct check *c)
     validate_container_security(c->e, c->at, c->value, pod->host_users);
 }
 
-static const char *const MESSAGES[] = {"File", "FallbackToLogsOnError", NULL};
-
 static const struct rule CONTAINER[] = {
     NAME("name", DNS1123_LABEL),
     GIVEN("image"),
-    ENUM("terminationMessagePolicy", MESSAGES),
+    ENUM("terminationMessagePolicy", ENUM_TERMINATION_MESSAGE_POLICY_DECLARED),
     EACH("ports", CALL("name", check_port_name_once), ALL(PORT_RULES)),
     INSIDE("env", ALL(ENV)),
     INSIDE("envFrom", ALL(ENV_FROM)),

@@ -231,11 +231,9 @@ void validate_spread(struct field_errors *e, const struct field_path *p, const c
 
 /* ---- tolerations ---- */
 
-static const char *const EFFECTS[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
-
 void validate_taint_effect(struct field_errors *e, const struct field_path *p, struct str effect)
 {
-    check_enum(e, p, effect, EFFECTS);
+    check_enum(e, p, effect, ENUM_TAINT_EFFECT_DECLARED);
 }
 
 static const char *const SUPPORTED[] = {"Equal", "Exists", NULL};
@@ -280,7 +278,7 @@ static void check_seconds(const struct check *c)
 
 static const struct rule TOLERATIONS[] = {
     EACH(NULL, NAME_IF_SET("key", QUALIFIED), CALL(NULL, check_any_key), CALL(NULL, check_seconds),
-         CALL(NULL, check_operator), ENUM_IF_SET("effect", EFFECTS)),
+         CALL(NULL, check_operator), ENUM_IF_SET("effect", ENUM_TAINT_EFFECT_DECLARED)),
 };
 
 void validate_tolerations(struct field_errors *e, const struct field_path *p,

@@ -224,16 +224,12 @@ static void check_security(const struct check *c)
     check_dns(c->e, FIELD(c->at, "dnsConfig"), c->value);
 }
 
-static const char *const RESTART_POLICIES[] = {"Always", "OnFailure", "Never", NULL};
-static const char *const DNS_POLICIES[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default",
-                                           "None", NULL};
-
 /* context: struct pod_rules. */
 static const struct rule SPEC_RULES[] = {
     REQUIRED("terminationGracePeriodSeconds", ""),
     CALL(NULL, check_parts),
-    ENUM("restartPolicy", RESTART_POLICIES),
-    ENUM("dnsPolicy", DNS_POLICIES),
+    ENUM("restartPolicy", ENUM_RESTART_POLICY_DECLARED),
+    ENUM("dnsPolicy", ENUM_DNS_POLICY_DECLARED),
     LABELS("nodeSelector"),
     CALL(NULL, check_security),
     EACH("readinessGates", NAME_ALWAYS("conditionType", QUALIFIED)),
@@ -251,7 +247,7 @@ static const struct rule SPEC_RULES[] = {
     RANGE("activeDeadlineSeconds", 1, INT32_MAX),
     CHECK("tolerations", validate_tolerations),
     EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
-    WITHIN("preemptionPolicy", ENUM(NULL, NAMES("PreemptLowerPriority", "Never"))),
+    WITHIN("preemptionPolicy", ENUM(NULL, ENUM_PREEMPTION_POLICY_DECLARED)),
     CHECK("overhead", validate_overhead),
     CHECK_ALWAYS(NULL, validate_os),
     CHECK_ALWAYS(NULL, validate_file_variables),

@@ -5,5 +5,11 @@
 
 #include <stddef.h>
 
-#define ENUM(name, ...) const char *const ENUM_##name[] = {__VA_ARGS__, NULL};
+#define VALUES(...)                                                                                \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+#define ENUM(name, declared, sorted)                                                               \
+    const char *const ENUM_##name[] = sorted;                                                      \
+    const char *const ENUM_##name##_DECLARED[] = declared;
 #include "../../types/builtin_enums.h"

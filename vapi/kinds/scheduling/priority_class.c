@@ -65,7 +65,7 @@ static void check_value_kept(const struct check *c)
 
 static const struct rule CLASS_RULES[] = {
     ON_CREATE(CALL(NULL, check_priority),
-              WITHIN("preemptionPolicy", ENUM(NULL, NAMES("PreemptLowerPriority", "Never")))),
+              WITHIN("preemptionPolicy", ENUM(NULL, ENUM_PREEMPTION_POLICY_DECLARED))),
     ON_UPDATE(CALL("value", check_value_kept), FIXED("preemptionPolicy"))};
 
 /* ---- the kind ---- */

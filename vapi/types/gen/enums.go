@@ -11,14 +11,18 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-type enums map[string]map[string][]string // package -> type -> values, sorted
+type enums map[string]map[string][]string // package -> type -> values, as declared
 
+// The values of a type in the order of their declarations.
 func (e enums) values(typ reflect.Type) []string {
 	if typ.Kind() != reflect.String || !strings.Contains(typ.PkgPath(), "/") {
 		return nil
@@ -35,7 +39,9 @@ func eachDeclaration(path string, visit func(f *ast.File, d *ast.GenDecl)) {
 	sources := func(f fs.FileInfo) bool { return slices.Contains(pkg.GoFiles, f.Name()) }
 	packages, err := parser.ParseDir(token.NewFileSet(), pkg.Dir, sources, parser.ParseComments)
 	check(err)
-	for _, file := range packages[pkg.Name].Files {
+	files := packages[pkg.Name].Files
+	for _, name := range sortedKeys(files) {
+		file := files[name]
 		for _, d := range file.Decls {
 			if g, ok := d.(*ast.GenDecl); ok {
 				visit(file, g)
@@ -48,10 +54,24 @@ func readEnums(path string) map[string][]string {
 	out := map[string][]string{}
 	eachDeclaration(path, func(_ *ast.File, d *ast.GenDecl) { markTypes(out, d) })
 	eachDeclaration(path, func(f *ast.File, d *ast.GenDecl) { addConstants(out, f, d) })
-	for name := range out {
-		slices.Sort(out[name])
-		out[name] = slices.Compact(out[name])
-	}
+	return out
+}
+
+// The enumerations that the sources under a folder name: ENUM_SERVICE_TYPE is SERVICE_TYPE.
+func enumsNamedIn(folder string) map[string]bool {
+	out := map[string]bool{}
+	check(filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		check(err)
+		if filepath.Ext(path) != ".c" {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		check(err)
+		for _, m := range regexp.MustCompile(`\bENUM_([A-Z_]+?)(_DECLARED)?\b`).FindAllSubmatch(source, -1) {
+			out[string(m[1])] = true
+		}
+		return nil
+	}))
 	return out
 }
 
@@ -90,7 +110,9 @@ func addConstants(out map[string][]string, file *ast.File, d *ast.GenDecl) {
 			}
 			name, ok := typ.(*ast.Ident)
 			if ok && out[name.Name] != nil {
-				out[name.Name] = append(out[name.Name], word(file, text))
+				if w := word(file, text); !slices.Contains(out[name.Name], w) {
+					out[name.Name] = append(out[name.Name], w)
+				}
 			}
 		}
 	}

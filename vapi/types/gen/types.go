@@ -31,7 +31,8 @@ type node struct {
 	listType string
 	fields   []field
 	elem     uint32
-	keys     []string // of a list map; of a string: its only values
+	keys     []string // of a list map; of a string: its only values, sorted
+	declared []string // the same values in the order of their declarations
 	typeName string
 	wrapped  bool // a list: protobuf puts the items into a message of their own
 	said     bool // OpenAPI tells the list or map type at the place of use
@@ -118,7 +119,8 @@ func (t *table) node(typ reflect.Type, use *property) uint32 {
 	if kind, ok := scalars[typ.Kind()]; ok {
 		n := node{kind: kind, listType: "ATOMIC", typeName: name}
 		if kind == "STRING" {
-			n.keys = t.enums.values(typ)
+			n.declared = t.enums.values(typ)
+			n.keys = slices.Sorted(slices.Values(n.declared))
 		}
 		return t.share(n)
 	}
