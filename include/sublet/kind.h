@@ -62,6 +62,9 @@ struct kind {
      * back. */
     void (*from_storage)(struct arena *a, cJSON *object);
     void (*to_storage)(struct arena *a, cJSON *object);
+    /* Paths of what a write to its own endpoint does not change, and so does not own, NULL-ended;
+     * NULL: the status if that is written separately. Source: GetResetFields of the strategies. */
+    const char *const *reset;
     /* Why upstream's conversion could not read a body, in its words; NULL: it could. */
     const char *(*unreadable)(struct arena *a, const cJSON *body);
 };

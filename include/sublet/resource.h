@@ -39,14 +39,18 @@ enum resource_flags {
     RES_ORPHAN_DEFAULT = 128,    /* default propagation is Orphan (Job of batch/v1, rc) */
     RES_ITEM_TYPE_META = 256,    /* list items carry apiVersion and kind (CRs) */
     RES_DELETE_RETURNS_OBJECT = 512,
-    RES_SYSTEM_NAME = 1024,        /* path-segment names (RBAC) */
-    RES_STATUS_ON_CREATE = 2048,   /* a create may set status (nodes) */
-    RES_NAME_ON_UPDATE = 4096,     /* updates validate generateName again */
-    RES_ANY_FINALIZER = 8192,      /* finalizers need no domain */
-    RES_STATUS_KEEPS_META = 16384, /* a write to status keeps labels, owners and the like */
-    RES_ANY_PREFIX = 32768,        /* generateName is checked last, and only as a part of a path */
-    RES_META_LAST = 65536,         /* creates check metadata after everything else */
-    RES_EXPIRES = 131072           /* Events: expire */
+    RES_SYSTEM_NAME = 1024,      /* path-segment names (RBAC) */
+    RES_STATUS_ON_CREATE = 2048, /* a create may set status (nodes) */
+    RES_NAME_ON_UPDATE = 4096,   /* updates validate generateName again */
+    RES_ANY_FINALIZER = 8192,    /* finalizers need no domain */
+    /* A write to status keeps labels, owners and the like, and owns no field of the metadata. */
+    RES_STATUS_KEEPS_META = 16384,
+    RES_ANY_PREFIX = 32768,       /* generateName is checked last, and only as a part of a path */
+    RES_META_LAST = 65536,        /* creates check metadata after everything else */
+    RES_EXPIRES = 131072,         /* Events: expire */
+    RES_CLAIM = 262144,           /* the host judges it as a PersistentVolumeClaim */
+    RES_CLAIM_TEMPLATES = 524288, /* spec.volumeClaimTemplates are such claims */
+    RES_BINDING = 1048576         /* a create is one of the binding of the pod of its name */
 };
 
 struct column {
@@ -83,6 +87,7 @@ struct subresource {
     /* Of the body, for discovery ("autoscaling","v1","Scale"). */
     const char *group, *version, *object_kind;
     const struct scale_paths *scale;
+    const char *const *reset; /* see struct kind; NULL: what the endpoint usually does not change */
 };
 struct scale_paths {
     /* Dotted; selector NULL: spec.selector. */

@@ -67,11 +67,11 @@ static void warn_of_claims(struct call *c, const struct vapi_hooks *h, const cJS
 static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const cJSON *object,
                              const cJSON *old, struct err *err)
 {
-    if (!h->check_claim || c->resource->crd)
+    if (!h->check_claim)
         return 0;
-    if (!c->resource->group.n && str_eqc(c->resource->plural, "persistentvolumeclaims"))
+    if (c->resource->flags & RES_CLAIM)
         return h->check_claim(h->ctx, c->arena, object, old, err);
-    if (str_eqc(c->resource->group, "apps") && str_eqc(c->resource->plural, "statefulsets"))
+    if (c->resource->flags & RES_CLAIM_TEMPLATES)
         warn_of_claims(c, h, object);
     return 0;
 }

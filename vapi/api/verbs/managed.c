@@ -52,47 +52,29 @@ static struct str manager_of(const struct call *c)
 
 /* ---- fields an endpoint cannot change ---- */
 
-/* Besides the rules that the object's endpoint does not change the status, and the status endpoint
- * no spec. Source: GetResetFields of the strategies under pkg/registry. */
-static const struct reset {
-    const char *resource, *sub;
-    const char *without[4];
-} RESETS[] = {
-    {"apiservices.apiregistration.k8s.io", "status", {"metadata", "spec"}},
-    {"certificatesigningrequests.certificates.k8s.io", "", {"spec", "status"}},
-    {"certificatesigningrequests.certificates.k8s.io", "approval", {"spec", "status.certificate"}},
-    {"certificatesigningrequests.certificates.k8s.io", "status", {"spec", "status.conditions"}},
-    {"deployments.apps", "status", {"metadata.labels", "spec"}},
-    {"flowschemas.flowcontrol.apiserver.k8s.io", "status", {"metadata", "spec"}},
-    {"namespaces", "finalize", {"status"}},
-    {"pods", "status", {"metadata.deletionTimestamp", "metadata.ownerReferences", "spec"}},
-    {"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "status", {"metadata", "spec"}},
-    {"resourceclaims.resource.k8s.io", "status", {"metadata", "spec"}},
-    {"servicecidrs.networking.k8s.io", "status", {"metadata", "spec"}},
-    {"validatingadmissionpolicies.admissionregistration.k8s.io", "status", {"metadata", "spec"}},
-    {"volumeattachments.storage.k8s.io", "status", {"metadata", "spec"}},
-};
+/* The object's endpoint does not change the status, and the status endpoint no spec, unless the
+ * kind says otherwise. */
 static const char *const NO_STATUS[] = {"status", NULL};
 static const char *const NO_SPEC[] = {"spec", NULL};
 static const char *const STATUS_ONLY[] = {"metadata", "spec", NULL};
 
-static const char *const *reset_of(const struct resource *r, const char *sub)
+static const char *const *reset_of(const struct resource *r, const struct subresource *sub)
 {
-    for (size_t i = 0; i < COUNT(RESETS); i++)
-        if (str_eqc(r->group_resource, RESETS[i].resource) && strcmp(sub, RESETS[i].sub) == 0)
-            return RESETS[i].without;
+    if (sub && sub->reset)
+        return sub->reset;
+    if (!sub && r->built_in && r->built_in->reset)
+        return r->built_in->reset;
     if (!(r->flags & RES_STATUS))
         return NULL;
-    if (strcmp(sub, "status") == 0)
-        return r->crd ? STATUS_ONLY : NO_SPEC;
-    return *sub ? NULL : NO_STATUS;
+    if (sub && sub->kind == SUB_STATUS)
+        return r->crd || r->flags & RES_STATUS_KEEPS_META ? STATUS_ONLY : NO_SPEC;
+    return sub ? NULL : NO_STATUS;
 }
 
 static struct field_set *filter(void *ctx, struct arena *a, struct field_set *x)
 {
     const struct managed *m = ctx;
-    const char *sub = m->call->sub ? m->call->sub->name : "";
-    const char *const *without = reset_of(m->requested, sub);
+    const char *const *without = reset_of(m->requested, m->call->sub);
 
     return without ? set_without(a, x, set_of(a, without)) : x;
 }

@@ -829,7 +829,7 @@ static bool is_binding(struct call *c)
     const struct resource *pods =
         registry_find(vapi_registry(c->api), STR(""), STR("v1"), STR("pods"));
 
-    if (!pods || !str_eqc(c->resource->group_resource, "bindings"))
+    if (!pods || !(c->resource->flags & RES_BINDING))
         return false;
     c->resource = pods;
     c->sub = resource_sub(pods, STR("binding"));

@@ -102,7 +102,7 @@ const struct kind KIND_DEPLOYMENT = {
             {"Age", "string", .cell = show_age}, TEMPLATE_COLUMNS("spec.template"),
             {"Selector", "string", .priority = 1, .cell = show_selector, .path = "spec.selector",
              .otherwise = ""}),
-    SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment")),
+    SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("Deployment", "metadata.labels", "spec")),
     .defaults = deployment_defaults,
     .new_status = "{}",
     .prepare_update = deployment_prepare_update,

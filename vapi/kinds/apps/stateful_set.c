@@ -196,7 +196,7 @@ const struct kind KIND_STATEFUL_SET = {
     RESOURCE("apps", "v1", "StatefulSet", "statefulsets", "statefulset"),
     .resource.short_names = NAMES("sts"),
     .resource.categories = NAMES("all"),
-    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION,
+    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_GENERATION | RES_CLAIM_TEMPLATES,
     COLUMNS({"Ready", "string", .cell = cell_ready}, {"Age", "string", .cell = show_age},
             TEMPLATE_COLUMNS("spec.template")),
     SUBRESOURCES(SCALE_BY(SCALE_SELECTOR), STATUS_OF("StatefulSet")),

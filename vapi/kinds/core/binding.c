@@ -6,5 +6,5 @@
 
 const struct kind KIND_BINDING = {
     RESOURCE_OF(VERB_CREATE, "", "v1", "Binding", "bindings", "binding"),
-    .resource.flags = RES_NAMESPACED | RES_REVIEW,
+    .resource.flags = RES_NAMESPACED | RES_REVIEW | RES_BINDING,
 };

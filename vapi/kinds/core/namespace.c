@@ -85,8 +85,9 @@ const struct kind KIND_NAMESPACE = {
     COLUMNS({"Status", "string", .cell = show_text, .path = "status.phase"},
             {"Age", "string", .cell = show_age}),
     FIELDS({"status.phase", "status.phase", ""}),
-    SUBRESOURCES({"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL},
-                 STATUS_OF("Namespace")),
+    SUBRESOURCES(
+        {"finalize", SUB_FINALIZE, VERB_UPDATE, "", "", "Namespace", NULL, NAMES("status")},
+        STATUS_OF("Namespace")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .defaults = set_name_label,
     .rules = RULES(NAMESPACE_RULES),

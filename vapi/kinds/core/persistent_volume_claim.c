@@ -223,7 +223,8 @@ CELL(cell_bound_modes)
 const struct kind KIND_PERSISTENT_VOLUME_CLAIM = {
     RESOURCE("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim"),
     .resource.short_names = NAMES("pvc"),
-    .resource.flags = RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE,
+    .resource.flags =
+        RES_NAMESPACED | RES_STATUS | RES_DELETE_RETURNS_OBJECT | RES_NAME_ON_UPDATE | RES_CLAIM,
     COLUMNS({"Status", "string", .cell = cell_phase},
             {"Volume", "string", .cell = show_text, .path = "spec.volumeName"},
             {"Capacity", "string", .cell = cell_capacity},

@@ -266,7 +266,7 @@ const struct kind KIND_POD = {
         {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "",
          "", "PodProxyOptions", NULL},
         {"resize", SUB_RESIZE, VERB_GET | VERB_UPDATE | VERB_PATCH, "", "", "Pod", NULL},
-        STATUS_OF("Pod")),
+        STATUS_OF("Pod", "metadata.deletionTimestamp", "metadata.ownerReferences", "spec")),
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
     .rules = RULES(POD_RULES),

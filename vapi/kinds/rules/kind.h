@@ -44,9 +44,10 @@
         }                                                                                          \
     }
 #define VERBS_SUB (VERB_GET | VERB_UPDATE | VERB_PATCH)
-#define STATUS_OF(kind_)                                                                           \
+/* Paths after the kind: what a write to status does not change, instead of the spec. */
+#define STATUS_OF(kind_, ...)                                                                      \
     {                                                                                              \
-        "status", SUB_STATUS, VERBS_SUB, "", "", kind_, NULL                                       \
+        "status", SUB_STATUS, VERBS_SUB, "", "", kind_, NULL, __VA_OPT__(NAMES(__VA_ARGS__))       \
     }
 #define SCALE_BY(paths)                                                                            \
     {                                                                                              \
