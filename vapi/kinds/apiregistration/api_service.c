@@ -21,20 +21,12 @@ static void service_prepare_create(struct arena *a, cJSON *service)
                  json_str_at(service, "metadata.creationTimestamp"));
 }
 
-static void check_tls(const struct check *c)
-{
-    const cJSON *insecure = json_get(c->value, "insecureSkipTLSVerify");
-
-    if (json_str(json_get(c->value, "caBundle")).n && json_true(insecure))
-        field_invalid(c->e, FIELD(c->at, "insecureSkipTLSVerify"), insecure,
-                      "may not be true if caBundle is present");
-}
-
 static const struct rule REMOTE[] = {
     ALL_GIVEN("service", "namespace", "name"),
     RANGE_ELSE("service.port", 1, 65535,
                "port is not valid: must be between 1 and 65535, inclusive"),
-    CALL(NULL, check_tls),
+    WHEN_SET(NULL, "caBundle",
+             NOT_TRUE("insecureSkipTLSVerify", "may not be true if caBundle is present")),
 };
 
 static void check_no_bundle(struct field_errors *e, const struct field_path *p, const cJSON *bundle)
@@ -46,15 +38,9 @@ static void check_no_bundle(struct field_errors *e, const struct field_path *p, 
                           "local APIServices may not have a caBundle");
 }
 
-static void check_secure(struct field_errors *e, const struct field_path *p, const cJSON *insecure)
-{
-    if (json_true(insecure))
-        field_invalid(e, p, insecure, "local APIServices may not have insecureSkipTLSVerify");
-}
-
 static const struct rule LOCAL[] = {
     CHECK("caBundle", check_no_bundle),
-    CHECK("insecureSkipTLSVerify", check_secure),
+    NOT_TRUE("insecureSkipTLSVerify", "local APIServices may not have insecureSkipTLSVerify"),
 };
 
 static void check_service_name(const struct check *c)
@@ -74,29 +60,14 @@ static void check_service_name(const struct check *c)
     }
 }
 
-static void check_legacy_group(const struct check *c)
-{
-    if (!json_str(c->value).n && !text_is(c->object, "spec.version", "v1"))
-        field_required(c->e, c->at, "only v1 may have an empty group and it better be legacy kube");
-}
-
-static void check_priority(const struct check *c, const struct rule *r)
-{
-    int64_t value = 0;
-
-    json_i64(c->value, &value);
-    if (value <= 0 || value > r->high)
-        field_invalid_printf(c->e, c->at, json_new_i64(c->e->arena, value),
-                             "must be positive and less than %lld", r->high);
-}
-
 static const struct rule SERVICE_RULES[] = {
     CALL("metadata", check_service_name),
-    CALL("spec.group", check_legacy_group),
+    UNLESS("spec", "version", "v1",
+           GIVEN_ELSE("group", "only v1 may have an empty group and it better be legacy kube")),
     NAME_IF_SET("spec.group", DNS1123_SUBDOMAIN),
     NAME_ALWAYS("spec.version", DNS1035_LABEL),
-    ROW("spec.groupPriorityMinimum", check_priority, .high = 20000),
-    ROW("spec.versionPriority", check_priority, .high = 1000),
+    RANGE_ELSE("spec.groupPriorityMinimum", 1, 20000, "must be positive and less than 20000"),
+    RANGE_ELSE("spec.versionPriority", 1, 1000, "must be positive and less than 1000"),
     WHEN_GIVEN("spec", "service", ALL(REMOTE)),
     UNLESS_GIVEN("spec", "service", ALL(LOCAL)),
 };

@@ -101,13 +101,6 @@ static void check_one_way(const struct check *c)
         field_required(c->e, FIELD(c->at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
-static void check_type(const struct check *c)
-{
-    if (!one_of(json_str_at(c->value, "type"), ENUM_DAEMON_SET_UPDATE_STRATEGY_TYPE))
-        field_not_supported_value(c->e, c->at, c->value,
-                                  ENUM_DAEMON_SET_UPDATE_STRATEGY_TYPE_DECLARED);
-}
-
 static void check_match(const struct check *c)
 {
     struct selector selector;
@@ -135,7 +128,7 @@ static const struct rule SET_RULES[] = {
          INSIDE("rollingUpdate", INT_OR_PERCENT("maxUnavailable"), INT_OR_PERCENT("maxSurge"),
                 AT_MOST_100_PERCENT("maxUnavailable"), AT_MOST_100_PERCENT("maxSurge"),
                 CALL(NULL, check_one_way))),
-    CALL("spec.updateStrategy", check_type),
+    ENUM_TYPE("spec.updateStrategy", ENUM_DAEMON_SET_UPDATE_STRATEGY_TYPE_DECLARED),
     NONNEGATIVE("spec.revisionHistoryLimit"),
 };
 

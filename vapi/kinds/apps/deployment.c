@@ -48,12 +48,6 @@ static void check_progress_possible(const struct check *c)
                       "may not be 0 when `maxSurge` is 0");
 }
 
-static void check_type(const struct check *c)
-{
-    if (!one_of(json_str_at(c->value, "type"), ENUM_DEPLOYMENT_STRATEGY_TYPE))
-        field_not_supported_value(c->e, c->at, c->value, ENUM_DEPLOYMENT_STRATEGY_TYPE);
-}
-
 static void check_deadline(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     const cJSON *deadline = json_get(spec, "progressDeadlineSeconds");
@@ -72,7 +66,7 @@ static const struct rule DEPLOYMENT_RULES[] = {
                 CALL(NULL, check_progress_possible), AT_MOST_100_PERCENT("maxUnavailable"))),
     WHEN("spec.strategy", "type", "Recreate",
          FORBIDDEN("rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")),
-    CALL("spec.strategy", check_type),
+    ENUM_TYPE("spec.strategy", ENUM_DEPLOYMENT_STRATEGY_TYPE),
     NONNEGATIVES("spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"),
     CHECK("spec", check_deadline),
     FIXED("spec.selector"),

@@ -59,7 +59,8 @@ static void check_taint(struct field_errors *e, const struct field_path *p, cons
     if (n)
         field_invalid_str(e, FIELD(p, "value"), value, arena_str(e->arena, buf_str(&all)).p);
     buf_fini(&all);
-    validate_taint_effect(e, FIELD(p, "effect"), json_str(json_get(taint, "effect")));
+    check_enum(e, FIELD(p, "effect"), json_str(json_get(taint, "effect")),
+               ENUM_TAINT_EFFECT_DECLARED);
 }
 
 static void check_taints(const struct check *c)

@@ -273,13 +273,6 @@ static void check_external_ip(const struct check *c)
         check_endpoint_ip(c->e, c->at, json_str(c->value));
 }
 
-static void check_node_port(const struct check *c)
-{
-    if (text_is(c->object, "spec.type", "ClusterIP") && json_i64_at(c->value, "nodePort", 0))
-        field_forbidden(c->e, FIELD(c->at, "nodePort"),
-                        "may not be used when `type` is 'ClusterIP'");
-}
-
 static void check_port_pairs(const struct check *c)
 {
     check_pairs(c->e, c->at, c->value, true);
@@ -325,7 +318,8 @@ const struct rule SERVICE_RULES[13] = {
     INSIDE("spec", ALL(AFFINITY)),
     EACH("spec.externalIPs", CALL(NULL, check_external_ip)),
     ENUM("spec.type", ENUM_SERVICE_TYPE),
-    EACH("spec.ports", CALL(NULL, check_node_port)),
+    WHEN("spec", "type", "ClusterIP",
+         EACH("ports", FORBIDDEN("nodePort", "may not be used when `type` is 'ClusterIP'"))),
     CALL("spec.ports", check_port_pairs),
     CALL("spec", check_source_ranges),
     CHECK_ALWAYS("spec", check_balancer),

@@ -9,7 +9,7 @@ static void check_tolerations(struct field_errors *e, const struct field_path *p
 {
     struct names seen = {.arena = e->arena};
 
-    validate_tolerations(e, p, tolerations);
+    rules_check_value(e, p, tolerations, NULL, TOLERATIONS, COUNT(TOLERATIONS));
     field_each(toleration, at, p, tolerations)
     {
         if (!names_add(&seen, toleration_key(e->arena, toleration), toleration))

@@ -312,17 +312,10 @@ static void check_target(const struct check *c)
         field_not_found(c->e, c->at, c->value);
 }
 
-static void check_no_resources(struct field_errors *e, const struct field_path *p,
-                               const cJSON *resources)
-{
-    if (json_count(resources)) /* they are printed when they are empty */
-        field_forbidden(e, p, NOT_EPHEMERAL);
-}
-
 static const struct rule EPHEMERAL[] = {
     CALL("targetContainerName", check_target),
     FORBIDDEN("ports", NOT_EPHEMERAL),
-    CHECK("resources", check_no_resources),
+    NO_ITEMS("resources", NOT_EPHEMERAL),
     FORBIDDEN("resizePolicy", NOT_EPHEMERAL),
     FORBIDDEN("restartPolicy", NOT_EPHEMERAL),
     FORBIDDEN("restartPolicyRules", NOT_EPHEMERAL),

@@ -18,11 +18,9 @@ struct str pod_qos(const cJSON *pod);
 extern const struct rule POD_RULES[3], POD_STATUS_RULES[11];
 void validate_node_selector(struct field_errors *e, const struct field_path *p,
                             const cJSON *selector);
-void validate_tolerations(struct field_errors *e, const struct field_path *p,
-                          const cJSON *tolerations);
+extern const struct rule TOLERATIONS[1]; /* of a list of them */
 /* What two tolerations that differ in their seconds only have in common. */
 struct str toleration_key(struct arena *a, const cJSON *toleration);
-void validate_taint_effect(struct field_errors *e, const struct field_path *p, struct str effect);
 void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name);
 /* limits, requests and claims; claims: names a pod has. */
 void validate_requirements(struct field_errors *e, const struct field_path *p,

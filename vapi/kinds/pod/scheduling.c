@@ -129,15 +129,7 @@ static void check_namespaces(const struct check *c)
         check_rule(c->e, FIELD(c->at, "namespace"), NAME_DNS1123_LABEL, json_str(ns));
 }
 
-static void check_weight(const struct check *c)
-{
-    int64_t n = 0;
-
-    json_i64(c->value, &n);
-    if (n < 1 || n > 100)
-        field_invalid(c->e, c->at, c->value ? c->value : json_new_i64(c->e->arena, 0),
-                      "must be in the range 1-100");
-}
+#define WEIGHT RANGE_ELSE("weight", 1, 100, "must be in the range 1-100")
 
 static const struct rule POD_TERM[] = {
     LABEL_SELECTOR("labelSelector"),
@@ -150,13 +142,12 @@ static const struct rule POD_TERM[] = {
 
 static const struct rule POD_AFFINITY[] = {
     EACH(WHEN_REQUIRED, ALL(POD_TERM)),
-    EACH(WHEN_PREFERRED, CALL("weight", check_weight), INSIDE("podAffinityTerm", ALL(POD_TERM))),
+    EACH(WHEN_PREFERRED, WEIGHT, INSIDE("podAffinityTerm", ALL(POD_TERM))),
 };
 
 static const struct rule AFFINITY[] = {
     CHECK("nodeAffinity." WHEN_REQUIRED, validate_node_selector),
-    EACH("nodeAffinity." WHEN_PREFERRED, CALL("weight", check_weight),
-         INSIDE("preference", ALL(PREFERENCE))),
+    EACH("nodeAffinity." WHEN_PREFERRED, WEIGHT, INSIDE("preference", ALL(PREFERENCE))),
     INSIDE("podAffinity", ALL(POD_AFFINITY)),
     INSIDE("podAntiAffinity", ALL(POD_AFFINITY)),
 };
@@ -231,11 +222,6 @@ void validate_spread(struct field_errors *e, const struct field_path *p, const c
 
 /* ---- tolerations ---- */
 
-void validate_taint_effect(struct field_errors *e, const struct field_path *p, struct str effect)
-{
-    check_enum(e, p, effect, ENUM_TAINT_EFFECT_DECLARED);
-}
-
 static const char *const SUPPORTED[] = {"Equal", "Exists", NULL};
 static const char *const KNOWN[] = {"Equal", "Exists", "Lt", "Gt", NULL};
 
@@ -257,32 +243,14 @@ static void check_operator(const struct check *c)
     }
 }
 
-static void check_any_key(const struct check *c)
-{
-    struct str op = json_str(json_get(c->value, "operator"));
-
-    if (!json_str(json_get(c->value, "key")).n && !str_eqc(op, "Exists"))
-        field_invalid_str(c->e, FIELD(c->at, "operator"), op,
-                          "operator must be Exists when `key` is empty, which means \"match "
-                          "all values and all keys\"");
-}
-
-static void check_seconds(const struct check *c)
-{
-    struct str effect = json_str(json_get(c->value, "effect"));
-
-    if (json_get(c->value, "tolerationSeconds") && !str_eqc(effect, "NoExecute"))
-        field_invalid_str(c->e, FIELD(c->at, "effect"), effect,
-                          "effect must be 'NoExecute' when `tolerationSeconds` is set");
-}
-
-static const struct rule TOLERATIONS[] = {
-    EACH(NULL, NAME_IF_SET("key", QUALIFIED), CALL(NULL, check_any_key), CALL(NULL, check_seconds),
+const struct rule TOLERATIONS[1] = {
+    EACH(NULL, NAME_IF_SET("key", QUALIFIED),
+         WHEN_EMPTY(NULL, "key",
+                    MUST_BE("operator", "Exists",
+                            "operator must be Exists when `key` is empty, which means \"match "
+                            "all values and all keys\"")),
+         WHEN_GIVEN(NULL, "tolerationSeconds",
+                    MUST_BE("effect", "NoExecute",
+                            "effect must be 'NoExecute' when `tolerationSeconds` is set")),
          CALL(NULL, check_operator), ENUM_IF_SET("effect", ENUM_TAINT_EFFECT_DECLARED)),
 };
-
-void validate_tolerations(struct field_errors *e, const struct field_path *p,
-                          const cJSON *tolerations)
-{
-    rules_check_value(e, p, tolerations, NULL, TOLERATIONS, COUNT(TOLERATIONS));
-}

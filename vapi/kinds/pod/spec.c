@@ -245,7 +245,7 @@ static const struct rule SPEC_RULES[] = {
     NAME_IF_SET("priorityClassName", DNS1123_SUBDOMAIN),
     NAME_IF_GIVEN("runtimeClassName", DNS1123_SUBDOMAIN),
     RANGE("activeDeadlineSeconds", 1, INT32_MAX),
-    CHECK("tolerations", validate_tolerations),
+    INSIDE("tolerations", ALL(TOLERATIONS)),
     EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
     WITHIN("preemptionPolicy", ENUM(NULL, ENUM_PREEMPTION_POLICY_DECLARED)),
     CHECK("overhead", validate_overhead),

@@ -73,6 +73,24 @@ RULE_FUNCTION(when)
         rules_check(c, r->rows, r->n);
 }
 
+RULE_FUNCTION(unless)
+{
+    if (!text_is(c->value, r->other, r->words))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(when_set)
+{
+    if (json_str_at(c->value, r->other).n)
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(when_empty)
+{
+    if (!json_str_at(c->value, r->other).n)
+        rules_check(c, r->rows, r->n);
+}
+
 RULE_FUNCTION(when_given)
 {
     if (given(c->value, r->other))
@@ -186,6 +204,24 @@ RULE_FUNCTION(forbidden)
         field_forbidden(c->e, c->at, r->words);
 }
 
+RULE_FUNCTION(no_items)
+{
+    if (json_count(c->value))
+        field_forbidden(c->e, c->at, r->words);
+}
+
+RULE_FUNCTION(not_true)
+{
+    if (json_true(c->value))
+        field_invalid(c->e, c->at, c->value, r->words);
+}
+
+RULE_FUNCTION(must_be)
+{
+    if (!str_eqc(json_str(c->value), r->other))
+        field_invalid_str(c->e, c->at, json_str(c->value), r->words);
+}
+
 RULE_FUNCTION(invalid)
 {
     if (c->value)
@@ -227,6 +263,12 @@ RULE_FUNCTION(name)
 RULE_FUNCTION(each_enum_list)
 {
     json_each(item, c->value) check_enum_if(c->e, c->at, item, r->values);
+}
+
+RULE_FUNCTION(enum_type)
+{
+    if (!one_of(json_str_at(c->value, "type"), r->values))
+        field_not_supported_value(c->e, c->at, c->value, r->values);
 }
 
 /* ---- numbers ---- */

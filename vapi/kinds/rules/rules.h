@@ -80,8 +80,12 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define SOME_OF(path, words_, ...)                                                                 \
     RULE(path, some_of, .words = (words_), .values = NAMES(__VA_ARGS__)) /* in one of the members */
 #define FORBIDDEN(path, words_) RULE(path, forbidden, .words = (words_))
-#define INVALID(path, words_)   RULE(path, invalid, .words = (words_))   /* whatever it is */
-#define NOT_BLANK(path, words_) RULE(path, not_blank, .words = (words_)) /* more than space */
+#define NO_ITEMS(path, words_)  RULE(path, no_items, .words = (words_)) /* empty: it is printed */
+#define INVALID(path, words_)   RULE(path, invalid, .words = (words_))  /* whatever it is */
+#define NOT_TRUE(path, words_)  RULE(path, not_true, .words = (words_))
+/* One string is right; absent is "". */
+#define MUST_BE(path, is_, words_) RULE(path, must_be, .other = (is_), .words = (words_))
+#define NOT_BLANK(path, words_)    RULE(path, not_blank, .words = (words_)) /* more than space */
 
 /* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
  * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. _GIVEN: required, and
@@ -97,6 +101,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* Each item; wrong ones are reported at the item, or (_LIST) at the list. */
 #define EACH_ENUM(path, values)       EACH(path, ENUM_IF_GIVEN(NULL, values))
 #define EACH_ENUM_LIST(path, values_) RULE(path, each_enum_list, .values = (values_))
+/* The type of the value; a wrong one is reported at the value. */
+#define ENUM_TYPE(path, values_) RULE(path, enum_type, .values = (values_))
 
 /* A form of names; the suffixes mean the same. */
 #define NAME_WHERE(path, name_, presence_, words_)                                                 \
@@ -168,6 +174,13 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* When a member of the value is this string. */
 #define WHEN(path, member, is_, ...)                                                               \
     RULE(path, when, .other = (member), .words = (is_), ROWS_INSIDE(__VA_ARGS__))
+#define UNLESS(path, member, is_, ...)                                                             \
+    RULE(path, unless, .other = (member), .words = (is_), ROWS_INSIDE(__VA_ARGS__))
+/* When a string is set, or is empty. */
+#define WHEN_SET(path, member, ...)                                                                \
+    RULE(path, when_set, .other = (member), ROWS_INSIDE(__VA_ARGS__))
+#define WHEN_EMPTY(path, member, ...)                                                              \
+    RULE(path, when_empty, .other = (member), ROWS_INSIDE(__VA_ARGS__))
 /* When a member of the value is there, or is not. */
 #define WHEN_GIVEN(path, member, ...)                                                              \
     RULE(path, when_given, .other = (member), ROWS_INSIDE(__VA_ARGS__))
@@ -208,11 +221,12 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 
 extern const struct rule CONDITION[7];
 rule_cb rule_required, rule_missing, rule_given, rule_all_given, rule_some, rule_some_of,
-    rule_forbidden, rule_invalid, rule_not_blank, rule_enum, rule_each_enum_list, rule_name,
-    rule_nonnegatives, rule_range, rule_range_else, rule_all_at_most, rule_at_most,
-    rule_not_decreased, rule_max_length, rule_max_items, rule_star_alone, rule_fixed,
-    rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden, rule_fixed_once_set, rule_within,
-    rule_inside, rule_each, rule_each_of_at_most, rule_when, rule_when_given, rule_unless_given,
-    rule_on_create, rule_on_update, rule_changed, rule_unique, rule_unique_of_at_most, rule_once,
-    rule_call, rule_call_value, rule_call_always, rule_test_value, rule_call_str, rule_test_str,
-    rule_given_str;
+    rule_forbidden, rule_no_items, rule_invalid, rule_not_true, rule_must_be, rule_not_blank,
+    rule_enum, rule_each_enum_list, rule_enum_type, rule_name, rule_nonnegatives, rule_range,
+    rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
+    rule_max_items, rule_star_alone, rule_fixed, rule_all_fixed, rule_fixed_text,
+    rule_fixed_else_forbidden, rule_fixed_once_set, rule_within, rule_inside, rule_each,
+    rule_each_of_at_most, rule_when, rule_unless, rule_when_set, rule_when_empty, rule_when_given,
+    rule_unless_given, rule_on_create, rule_on_update, rule_changed, rule_unique,
+    rule_unique_of_at_most, rule_once, rule_call, rule_call_value, rule_call_always,
+    rule_test_value, rule_call_str, rule_test_str, rule_given_str;

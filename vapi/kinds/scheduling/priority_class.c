@@ -57,16 +57,10 @@ static void check_priority(const struct check *c)
                                why);
 }
 
-static void check_value_kept(const struct check *c)
-{
-    if (json_i64_at(c->object, "value", 0) != json_i64_at(c->before, "value", 0))
-        field_forbidden(c->e, c->at, "may not be changed in an update.");
-}
-
 static const struct rule CLASS_RULES[] = {
     ON_CREATE(CALL(NULL, check_priority),
               WITHIN("preemptionPolicy", ENUM(NULL, ENUM_PREEMPTION_POLICY_DECLARED))),
-    ON_UPDATE(CALL("value", check_value_kept), FIXED("preemptionPolicy"))};
+    FIXED_ELSE_FORBIDDEN("value", "may not be changed in an update."), FIXED("preemptionPolicy")};
 
 /* ---- the kind ---- */
 
