@@ -133,8 +133,8 @@ static void test_nothing_is_removed(void **state)
 static const char *const WAYS[] = {
     "UPDATE version SET bytes = '{}' WHERE %s",
     "DELETE FROM version WHERE %s",
-    "DELETE FROM trail WHERE revision IN (SELECT revision FROM version WHERE %s);"
-    "UPDATE version SET name = 'q' WHERE %s",
+    ("DELETE FROM trail WHERE revision IN (SELECT revision FROM version WHERE %s);"
+     "UPDATE version SET name = 'q' WHERE %s"),
 };
 enum { UNATTRIBUTED = 2 };
 
