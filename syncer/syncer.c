@@ -290,6 +290,13 @@ int syncer_new(struct vapi *api, const struct config *config, struct syncer **re
     return syncer_new_with(api, config, host, ret, err);
 }
 
+void syncer_on_new_life(struct syncer *s,
+                        void (*wanted)(void *ctx, const struct store_predecessor *after), void *ctx)
+{
+    s->new_life = wanted;
+    s->new_life_ctx = ctx;
+}
+
 static bool has_tiers(const struct config *c)
 {
     for (size_t i = 0; i < c->n_bindings; i++)

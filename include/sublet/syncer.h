@@ -8,6 +8,7 @@
 
 #include <sublet/vapi.h>
 
+struct store_predecessor;
 struct syncer;
 
 /* Reads the host's kubeconfig (config.host_kubeconfig; empty: in-cluster credentials), fixes the
@@ -18,6 +19,12 @@ int syncer_new(struct vapi *api, const struct config *config, struct syncer **re
 /* After vapi_start(): watches open, work begins. */
 void syncer_start(struct syncer *s);
 void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx);
+/* Before syncer_start(). config.lease_force, and another process leads with data that is not older:
+ * wanted() comes at most once, when the store is to be opened again with store_options.after. The
+ * caller closes all; nothing goes to the host any more. */
+void syncer_on_new_life(struct syncer *s,
+                        void (*wanted)(void *ctx, const struct store_predecessor *after),
+                        void *ctx);
 /* What becomes of a virtual object (a Pod, a workload with a pod template, a Service, a claim, a
  * ConfigMap, a Secret): it is sent through the API as a dry run, translated as it was admitted, and
  * the result sent to the host as a dry run. json: one object with its

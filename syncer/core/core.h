@@ -10,6 +10,7 @@
 #include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/object.h>
+#include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
 #define SYNCER_MAGIC     0x73796e63u
@@ -69,7 +70,10 @@ struct syncer {
     struct streams *streams;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct lease *lease;
-    struct lacking *lacking;  /* NULL: no comparison with another life is running */
+    struct lacking *lacking;               /* NULL: no comparison with another life is running */
+    struct store_predecessor overtaken_by; /* --force: the life after which this data goes on */
+    void (*new_life)(void *ctx, const struct store_predecessor *after);
+    void *new_life_ctx;
     char *not_leading;        /* why /readyz fails; NULL: we lead, or no leader is known */
     struct uv_timer_s *defer; /* for deferred calls */
     struct deferred_call *deferred;

@@ -129,8 +129,9 @@ static void start(struct lacking *l)
 
     registry_each(vapi_registry(l->syncer->api), on_resource, l);
     err_init(&err, NULL);
-    l->whole = l->since >= oldest;
     l->until = store_revision(store);
+    l->since = l->since < l->until ? l->since : l->until;
+    l->whole = l->since >= oldest;
     int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->whole ? l->since : oldest, on_wake,
                                   l, &l->watch, &err);
     assert(!failed); /* the oldest revision is never compacted */

@@ -72,17 +72,6 @@ static struct str ancestry_of(struct syncer *s)
     return ret;
 }
 
-/* Where this data branches off: "epoch@revision" of this epoch as it starts, and of those it
- * descends from. */
-static struct str forks_of(struct syncer *s)
-{
-    struct str ancestry = ancestry_of(s);
-
-    return arena_printf(s->arena, "%.*s@%lld%s%.*s", STR_F(s->tenant.epoch),
-                        (long long)store_revision(s->store), ancestry.n ? " " : "",
-                        STR_F(ancestry));
-}
-
 /* --- notices and readiness --- */
 
 static void note(struct syncer *s, const char *reason, struct str message)
@@ -160,20 +149,27 @@ static void on_lacking(struct syncer *s, struct str report)
 {
     struct arena *a = arena_new(0);
 
-    note(s, "LeaseSuperseded", arena_printf(a, "%s; %.*s", s->not_leading, STR_F(report)));
+    note(
+        s, "LeaseSuperseded",
+        arena_printf(a,
+                     "%s; %.*s. To go on from this data as from a restored backup, in a new epoch, "
+                     "start it with --force",
+                     s->not_leading, STR_F(report)));
     arena_free(a);
 }
 
 static void on_superseded(struct syncer *s, struct arena *a, const struct lease_holder *other,
                           struct str epoch)
 {
-    struct str text =
-        arena_printf(a,
-                     "this data is superseded: %.*s serves this virtual cluster with "
-                     "data of a later epoch",
-                     STR_F(other->identity.n ? other->identity : STR("no process now")));
+    struct str holder = other->identity.n ? other->identity : STR("a process that ended");
+    bool later = str_cmp(other->epoch, epoch) > 0;
 
-    stand_back(s, text);
+    stand_back(s, arena_printf(a,
+                               later ? "this data is superseded: %.*s leads this virtual cluster "
+                                       "with data of a later epoch"
+                                     : "this data is superseded: %.*s has led this virtual cluster "
+                                       "since this data did",
+                               STR_F(holder)));
     sync_lacking_start(s, epoch, other->fork, on_lacking);
 }
 
@@ -210,6 +206,26 @@ static void on_changed(void *ctx, enum sync_lease_state now, const struct lease_
 static void on_host_changed(void *ctx, const char *why)
 {
     sync_life_host_changed(ctx, why);
+}
+
+static void on_begin_anew(void *ctx)
+{
+    struct syncer *s = ctx;
+
+    if (!s->closing)
+        s->new_life(s->new_life_ctx, &s->overtaken_by);
+}
+
+static void on_new_life(void *ctx, struct str epoch, int64_t revision)
+{
+    struct syncer *s = ctx;
+    struct store_predecessor *p = &s->overtaken_by;
+    bool known = p->epoch[0];
+
+    snprintf(p->epoch, sizeof(p->epoch), "%.*s", STR_F(epoch));
+    p->revision = revision;
+    if (!known && s->new_life)
+        syncer_defer(s, on_begin_anew, s);
 }
 
 static void on_confirmed(void *ctx)
@@ -258,6 +274,7 @@ void sync_leader_new(struct syncer *s)
                               .force = s->config->lease_force,
                               .changed = on_changed,
                               .host_changed = on_host_changed,
+                              .new_life = on_new_life,
                               .confirmed = on_confirmed,
                               .certain = on_certain,
                               .ctx = s};
@@ -265,7 +282,7 @@ void sync_leader_new(struct syncer *s)
     gethostname(host, sizeof(host) - 1);
     o.holder = str_c(host);
     o.epoch = s->tenant.epoch;
-    o.fork = forks_of(s);
+    o.fork = ancestry_of(s);
     s->lease = sync_lease_new(&o);
     host_set_gate(s->host, gate, s);
     host_on_broken(s->host, on_broken, s);

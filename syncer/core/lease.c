@@ -14,19 +14,25 @@
  *     '---- no answer --------------------------------------> AWAY
  *   any --sync_lease_release()--> RELEASED
  *
- *   the Lease on the host     epoch older or ours          epoch newer than ours
- *   ----------------------    ---------------------------  ---------------------
+ *   the Lease on the host     older epoch   our epoch   newer epoch, or turns that we lack
+ *   ----------------------    -----------   ---------   ----------------------------------
  *   none                      take it
  *   ours                      renew it
  *   released, or of a process
- *   of this very directory    take it                      SUPERSEDED; --force: take it
- *   unchanged for its time    take it                      SUPERSEDED; --force: take it
- *   renewed since             WAITING; --force: take it    SUPERSEDED; --force: take it
+ *   of this very directory    take it       take it     SUPERSEDED; --force: a new life
+ *   unchanged for its time    take it       take it     SUPERSEDED; --force: a new life
+ *   renewed since             WAITING       WAITING     SUPERSEDED; --force: a new life
+ *           ... and --force   take it       a new life
  *
  * A process of this very data directory is dead: it held the flock on `lock` that we hold now. That
- * is proven for identities that are on record with the same kernel (boot id), device and inode. */
+ * is proven for identities that are on record with the same kernel (boot id), device and inode.
+ *
+ * Turns (turns.c) show that this data is an older copy of what led last: one epoch never has two
+ * lives. The sequence only grows, also over a rollback of the host: a Lease with a lower one than on
+ * record is of an earlier state of the host, and its turns are older than ours. */
 #include "core/leader.h"
 #include "core/lease.h"
+#include "core/turns.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -38,7 +44,7 @@
 #include <sublet/log.h>
 
 #define LEASE_MAGIC    0x6c656173u
-#define RECORD_HOST    "host-lease"   /* "UID SEQUENCE" */
+#define RECORD_HOST    "host-lease"   /* "UID SEQUENCE MOST"; "-": forgotten */
 #define RECORD_HOLDERS "lease-holder" /* "BOOT DEV INO IDENTITY ..." */
 #define HOLDERS_KEPT   8
 #define RELEASE_MS     1000
@@ -49,15 +55,17 @@
 #define NOTE_EPOCH    "sublet.dev/epoch"
 #define NOTE_SEQUENCE "sublet.dev/sequence"
 #define NOTE_FORK     "sublet.dev/fork"
+#define NOTE_TURNS    "sublet.dev/turns"
+#define NOTE_REVISION "sublet.dev/revision" /* the newest at that time */
 
 enum request { REQUEST_NONE, REQUEST_READ, REQUEST_TAKE, REQUEST_RENEW, REQUEST_RELEASE };
 
 /* The Lease as last seen on the host. */
 struct seen {
     struct arena *arena; /* of all below */
-    struct str body, uid, version;
+    struct str body, uid, version, turns;
     struct lease_holder holder;
-    int64_t duration_ms, sequence, transitions;
+    int64_t duration_ms, sequence, transitions, revision;
     int64_t since_ms; /* when this resourceVersion was first seen */
 };
 
@@ -67,22 +75,25 @@ struct lease {
     struct lease_options o;
     struct arena *arena;              /* of the options' strings */
     struct str identity, place, dead; /* place: "BOOT DEV INO"; dead: identities, blank between */
+    struct str token;                 /* of this process's turn */
+    struct turns turns;
     uv_timer_t timer;
     struct host_call *call;
     enum request request;
     int64_t sent_ms;
     struct seen seen;
-    char known_uid[64]; /* of the Lease, and the newest sequence seen in it */
-    int64_t known_sequence;
-    const char *host_changed;  /* why; reported once the Lease is ours */
-    int64_t due_ms;            /* of the next request */
-    int64_t confirmed_ms;      /* when the last answered renewal was sent */
-    int64_t wanted_ms;         /* a renewal sent since then is wanted; 0: none */
-    uint64_t breaks;           /* of the connection, so far */
-    uint64_t sent_breaks;      /* ... when the pending request was sent */
-    uint64_t confirmed_breaks; /* ... when the last answered renewal was sent */
+    char known_uid[64]; /* of the Lease, and its sequence when it was seen last */
+    int64_t known_sequence, most_sequence; /* the greatest of all, also before a rollback */
+    const char *host_changed;              /* why; reported once the Lease is ours */
+    int64_t due_ms;                        /* of the next request */
+    int64_t confirmed_ms;                  /* when the last answered renewal was sent */
+    int64_t wanted_ms;                     /* a renewal sent since then is wanted; 0: none */
+    uint64_t breaks;                       /* of the connection, so far */
+    uint64_t sent_breaks;                  /* ... when the pending request was sent */
+    uint64_t confirmed_breaks;             /* ... when the last answered renewal was sent */
     unsigned failures;
     bool started, on_record, wants_take, closing;
+    bool led;            /* this process took it */
     bool commit_pending; /* a commit callback is outstanding */
     void (*released)(void *ctx);
     void *released_ctx;
@@ -118,6 +129,10 @@ static void move(struct lease *l, enum sync_lease_state to)
     if (l->state == to)
         return;
     assert(TRANSITIONS[l->state] & (1u << to));
+    if (other && l->led)
+        log_warn("lease: lost holder=\"%.*s\" epoch=%.*s to=\"%.*s\" to_epoch=%.*s",
+                 STR_F(l->identity), STR_F(l->o.epoch), STR_F(l->seen.holder.identity),
+                 STR_F(l->seen.holder.epoch));
     l->state = to;
     if (to != LEASE_RELEASED)
         l->o.changed(l->o.ctx, to, other ? &l->seen.holder : NULL);
@@ -229,8 +244,9 @@ static void on_recorded(void *ctx, const struct err *err)
 {
     struct lease *l = ctx;
 
-    (void)err; /* without it, a restart waits for the Lease to expire */
     assert(l->magic == LEASE_MAGIC);
+    if (err) /* a restart waits for the Lease to expire */
+        sync_turns_undo(&l->turns);
     l->commit_pending = false;
     l->on_record = true;
     if (l->closing)
@@ -241,16 +257,14 @@ static void on_recorded(void *ctx, const struct err *err)
 
 /* Durable before the Lease is taken: the process that starts after a kill must recognise this one.
  */
-static void write_holders(struct lease *l)
+static void write_turn(struct lease *l)
 {
     struct str value = arena_printf(l->arena, "%.*s %.*s%s%.*s", STR_F(l->place), STR_F(l->dead),
                                     l->dead.n ? " " : "", STR_F(l->identity));
 
-    if (!l->place.n) {
-        l->on_record = true;
-        return;
-    }
-    store_record_put(l->o.store, RECORD_META, STR(RECORD_HOLDERS), value);
+    if (l->place.n)
+        store_record_put(l->o.store, RECORD_META, STR(RECORD_HOLDERS), value);
+    sync_turns_begin(&l->turns, l->token, l->seen.turns);
     l->commit_pending = true;
     store_on_commit(l->o.store, on_recorded, l);
 }
@@ -258,31 +272,36 @@ static void write_holders(struct lease *l)
 static void read_known(struct lease *l)
 {
     struct str value, uid;
-    uint64_t sequence = 0;
 
     if (!store_record_get(l->o.store, RECORD_META, STR(RECORD_HOST), &value))
         return;
     uid = str_cut(&value, ' ');
-    str_to_u64(value, &sequence);
-    snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(uid));
-    l->known_sequence = (int64_t)sequence;
+    snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(str_eqc(uid, "-") ? STR("") : uid));
+    str_to_i64(str_cut(&value, ' '), &l->known_sequence);
+    l->most_sequence = l->known_sequence;
+    str_to_i64(value, &l->most_sequence);
+}
+
+static void put_known(struct lease *l, const char *uid)
+{
+    char value[128];
+
+    snprintf(value, sizeof(value), "%s %lld %lld", uid, (long long)l->known_sequence,
+             (long long)l->most_sequence);
+    store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
 }
 
 void sync_lease_note(struct lease *l)
 {
-    char value[96];
-
-    if (!l->known_uid[0])
-        return;
-    snprintf(value, sizeof(value), "%s %lld", l->known_uid, (long long)l->known_sequence);
-    store_record_put(l->o.store, RECORD_META, STR(RECORD_HOST), str_c(value));
+    if (l->known_uid[0])
+        put_known(l, l->known_uid);
 }
 
 void sync_lease_forget_host(struct lease *l)
 {
     l->known_uid[0] = '\0';
     l->host_changed = NULL;
-    store_record_delete(l->o.store, RECORD_META, STR(RECORD_HOST));
+    put_known(l, "-");
     if (l->state != LEASE_HELD)
         return;
     host_cancel(l->call);
@@ -322,6 +341,8 @@ static bool observe(struct lease *l, struct str body)
     now.transitions = json_i64_at(tree, "spec.leaseTransitions", 0);
     str_to_u64(note_of(tree, NOTE_SEQUENCE), &sequence);
     now.sequence = (int64_t)sequence;
+    now.turns = note_of(tree, NOTE_TURNS);
+    str_to_i64(note_of(tree, NOTE_REVISION), &now.revision);
     if (str_eq(now.uid, l->seen.uid) && str_eq(now.version, l->seen.version))
         now.since_ms = l->seen.since_ms;
     arena_free(l->seen.arena);
@@ -335,6 +356,11 @@ static void forget_seen(struct lease *l)
     l->seen = (struct seen){0};
 }
 
+static bool is_of_earlier_host(const struct lease *l)
+{
+    return l->seen.sequence < l->most_sequence;
+}
+
 /* The sequence only grows and the Lease is never recreated: a host with a lower one, or another
  * Lease, was restored or replaced. */
 static void judge_host(struct lease *l)
@@ -345,6 +371,23 @@ static void judge_host(struct lease *l)
         l->host_changed = "its Lease is in an earlier state than before";
     snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(l->seen.uid));
     l->known_sequence = l->seen.sequence;
+    if (!is_of_earlier_host(l))
+        l->most_sequence = l->seen.sequence;
+}
+
+/* Is what the holder of our epoch led with part of this data? If not, this is an older copy, and the
+ * holder's fork becomes where the two part. */
+static bool has_its_history(struct lease *l)
+{
+    int64_t fork;
+
+    if (is_of_earlier_host(l) ||
+        sync_turns_include(&l->turns, l->seen.turns, l->seen.revision, &fork))
+        return true;
+    l->seen.holder.fork =
+        fork < 0 ? STR("")
+                 : arena_printf(l->seen.arena, "%.*s@%lld", STR_F(l->o.epoch), (long long)fork);
+    return false;
 }
 
 static bool is_listed(struct str list, struct str identity)
@@ -370,6 +413,19 @@ static bool may_be_taken(const struct lease *l)
     struct str holder = l->seen.holder.identity;
 
     return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l);
+}
+
+enum claim { CLAIM_OURS, CLAIM_FREE, CLAIM_LATER, CLAIM_NONE };
+
+static enum claim claim_of(struct lease *l)
+{
+    int order = str_cmp(l->seen.holder.epoch, l->o.epoch);
+
+    if (is_ours(l))
+        return CLAIM_OURS;
+    if (order > 0 || (order == 0 && !has_its_history(l)))
+        return CLAIM_NONE;
+    return may_be_taken(l) ? CLAIM_FREE : CLAIM_LATER;
 }
 
 /* --- requests --- */
@@ -436,8 +492,10 @@ static void write_lease(struct lease *l, enum request what)
     json_set_str(a, notes, NOTE_CLUSTER, l->o.cluster_uid);
     json_set_str(a, notes, NOTE_EPOCH, l->o.epoch);
     json_set_str(a, notes, NOTE_FORK, l->o.fork);
-    json_set_str(a, notes, NOTE_SEQUENCE,
-                 arena_printf(a, "%lld", (long long)l->known_sequence + 1));
+    json_set_str(a, notes, NOTE_TURNS, sync_turns_print(&l->turns, a));
+    json_set_str(a, notes, NOTE_REVISION,
+                 arena_printf(a, "%lld", (long long)store_revision(l->o.store)));
+    json_set_str(a, notes, NOTE_SEQUENCE, arena_printf(a, "%lld", (long long)l->most_sequence + 1));
     write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
     send_request(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL,
                  json_text(a, tree));
@@ -466,8 +524,11 @@ static void take(struct lease *l)
 {
     l->wants_take = !l->on_record;
     l->due_ms = INT64_MAX;
-    if (l->wants_take)
-        return; /* on_recorded() calls again */
+    if (l->wants_take) {
+        if (!l->commit_pending)
+            write_turn(l); /* on_recorded() calls again */
+        return;
+    }
     log_takeover(l);
     write_lease(l, REQUEST_TAKE);
 }
@@ -490,19 +551,34 @@ static void is_superseded(struct lease *l)
     move(l, LEASE_SUPERSEDED);
 }
 
+/* A life never shares its epoch: where the other one may go on, this one begins anew. */
+static void force(struct lease *l)
+{
+    if (str_cmp(l->seen.holder.epoch, l->o.epoch) < 0) {
+        take(l);
+        return;
+    }
+    log_warn("lease: a new epoch begins holder=\"%.*s\" epoch=%.*s from=\"%.*s\" from_epoch=%.*s "
+             "because=\"--force\"",
+             STR_F(l->identity), STR_F(l->o.epoch), STR_F(l->seen.holder.identity),
+             STR_F(l->seen.holder.epoch));
+    l->due_ms = INT64_MAX;
+    l->o.new_life(l->o.ctx, l->seen.holder.epoch, l->seen.revision);
+}
+
 static void decide(struct lease *l)
 {
-    bool newer = str_cmp(l->seen.holder.epoch, l->o.epoch) > 0;
+    enum claim claim = claim_of(l);
 
     judge_host(l);
-    if (is_ours(l))
+    if (claim == CLAIM_OURS)
         write_lease(l, REQUEST_RENEW);
+    else if (claim == CLAIM_FREE)
+        take(l);
     else if (l->o.force)
-        take(l);
-    else if (newer)
+        force(l);
+    else if (claim == CLAIM_NONE)
         is_superseded(l);
-    else if (may_be_taken(l))
-        take(l);
     else
         wait_for_holder(l);
 }
@@ -558,6 +634,9 @@ static void written(struct lease *l)
         l->o.host_changed(l->o.ctx, l->host_changed);
     if (l->host_changed || l->request == REQUEST_TAKE || !was_held)
         sync_lease_note(l);
+    if (!l->led)
+        sync_turns_led(&l->turns);
+    l->led = true;
     l->host_changed = NULL;
     move(l, LEASE_HELD);
     if (l->wanted_ms > l->confirmed_ms || sync_lease_is_doubted(l)) {
@@ -676,7 +755,6 @@ void sync_lease_start(struct lease *l)
 {
     assert(l->magic == LEASE_MAGIC && !l->started);
     l->started = true;
-    write_holders(l);
     read_lease(l);
 }
 
@@ -757,12 +835,13 @@ struct lease *sync_lease_new(const struct lease_options *options)
     *l = (struct lease){.magic = LEASE_MAGIC, .o = *options, .arena = arena_new(0)};
     for (size_t i = 0; i < COUNT(strings); i++)
         *strings[i] = arena_str(l->arena, *strings[i]);
-    l->identity = arena_printf(l->arena, "%.*s_%016llx", STR_F(l->o.holder),
-                               (unsigned long long)rng_u64(l->o.rng));
+    l->token = arena_printf(l->arena, "%016llx", (unsigned long long)rng_u64(l->o.rng));
+    l->identity = arena_printf(l->arena, "%.*s_%.*s", STR_F(l->o.holder), STR_F(l->token));
     uv_timer_init(l->o.loop, &l->timer);
     l->timer.data = l;
     read_holders(l);
     read_known(l);
+    sync_turns_open(&l->turns, l->o.store, l->arena, l->o.epoch);
     return l;
 }
 

@@ -19,7 +19,7 @@ enum sync_lease_state {
     LEASE_HELD,       /* confirmed, and not too long ago */
     LEASE_AWAY,       /* not confirmed: the host does not answer, or not with a Lease */
     LEASE_WAITING,    /* another process holds it, and may live */
-    LEASE_SUPERSEDED, /* a newer epoch holds or held it: for good */
+    LEASE_SUPERSEDED, /* newer data holds or held it, by epoch or by turns: for good */
     LEASE_WITHOUT,    /* the host does not permit Leases: processes are not kept apart */
     LEASE_RELEASED,   /* released: the process ends */
     N_LEASE_STATES
@@ -28,7 +28,8 @@ enum sync_lease_state {
 /* The holder according to the host; its strings live until the next answer. */
 struct lease_holder {
     struct str identity; /* empty: released */
-    struct str epoch, cluster_uid, fork;
+    struct str epoch, cluster_uid;
+    struct str fork; /* "EPOCH@REVISION ...": where its data branched off from each epoch */
 };
 
 struct lease_options {
@@ -41,14 +42,17 @@ struct lease_options {
     struct str holder;               /* prefix of this process's holderIdentity */
     struct str data_dir;             /* its file `lock` proves which processes are dead */
     struct str cluster_uid, epoch;
-    struct str fork; /* "EPOCH@REVISION ...": where this data branched off from each epoch */
+    struct str fork; /* of this data; see lease_holder */
     int64_t duration_ms;
-    bool force; /* takes it from a live holder, and from a newer epoch; once */
+    bool force; /* takes it from a live holder of older data, once; else begins a new life */
     /* other: the holder, in WAITING and SUPERSEDED. HELD is reported each time the Lease is taken,
      * not for renewals. */
     void (*changed)(void *ctx, enum sync_lease_state now, const struct lease_holder *other);
     /* Another host answers, or one that was restored to an earlier state. Called before HELD. */
     void (*host_changed)(void *ctx, const char *why);
+    /* force, and another process leads with data that is not older: this data goes on in a life
+     * later than that. To be opened anew; until then nothing is sent. */
+    void (*new_life)(void *ctx, struct str epoch, int64_t revision);
     void (*confirmed)(void *ctx); /* see sync_lease_confirmed_since() */
     void (*certain)(void *ctx);   /* see sync_lease_doubt() */
     void *ctx;

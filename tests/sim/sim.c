@@ -4,6 +4,7 @@
 
 #include <ftw.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sublet/kinds.h>
@@ -89,6 +90,11 @@ static void on_closed(void *ctx)
     ((struct sim *)ctx)->flag = true;
 }
 
+static void on_new_life(void *ctx, const struct store_predecessor *after)
+{
+    ((struct sim *)ctx)->after = *after;
+}
+
 static void open_syncer(struct sim *s, struct err *err)
 {
     struct host_options options = {.loop = &s->loop,
@@ -104,6 +110,7 @@ static void open_syncer(struct sim *s, struct err *err)
     if (host_open(&options, &host, err) ||
         syncer_new_with(s->api, &s->config, host, &s->syncer, err))
         fail_msg("%.*s", STR_F(err->message));
+    syncer_on_new_life(s->syncer, on_new_life, s);
 }
 
 void sim_open(struct sim *s)
@@ -111,7 +118,8 @@ void sim_open(struct sim *s)
     struct store_options so = {.path = s->dir,
                                .readable = kinds_stored_readable,
                                .max_bytes = (size_t)s->config.max_bytes,
-                               .max_objects = 100000};
+                               .max_objects = 100000,
+                               .after = &s->after};
     struct str name = STR("localhost");
     struct pki_options po = {.clock = &s->clock,
                              .rng = &RNG_SYSTEM,
@@ -227,6 +235,47 @@ void sim_stop_and_restore(struct sim *s, const char *file)
         fail_msg("restore: %.*s", STR_F(err.message));
 }
 
+static void copy_dir(const char *from, const char *to)
+{
+    static const char *const names[] = {"state.db", "state.db-wal"};
+    char path[2][256], bytes[65536];
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        FILE *in, *out;
+        size_t n;
+
+        snprintf(path[0], sizeof(path[0]), "%s/%s", from, names[i]);
+        snprintf(path[1], sizeof(path[1]), "%s/%s", to, names[i]);
+        in = fopen(path[0], "r");
+        out = in ? fopen(path[1], "w") : NULL;
+        while (out && (n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+            assert_int_equal(fwrite(bytes, 1, n, out), n);
+        if (in)
+            fclose(in);
+        if (out)
+            fclose(out);
+    }
+}
+
+void sim_copy(struct sim *s, const char *name)
+{
+    const char *to = path_of(s, name);
+
+    assert_int_equal(mkdir(to, 0700), 0);
+    copy_dir(s->dir, to);
+    s->backups[s->n_backups++] = to;
+}
+
+/* Renamed, not copied: each has the inode of its lock. */
+void sim_swap(struct sim *s, const char *name)
+{
+    const char *other = path_of(s, name), *aside = path_of(s, "aside");
+
+    assert_int_equal(rename(s->dir, aside), 0);
+    assert_int_equal(rename(other, s->dir), 0);
+    assert_int_equal(rename(aside, other), 0);
+}
+
 void sim_free(struct sim *s)
 {
     sim_close(s);
@@ -236,7 +285,7 @@ void sim_free(struct sim *s)
     assert_int_equal(uv_loop_close(&s->loop), 0);
     remove_tree(s->dir);
     for (size_t i = 0; i < s->n_backups; i++)
-        unlink(s->backups[i]);
+        remove_tree(s->backups[i]);
     arena_free(s->arena);
     mem_free(s);
 }

@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include <sublet/controller.h>
+#include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
 #include "fake_host.h"
@@ -35,6 +36,7 @@ struct sim {
     struct syncer *syncer;
     struct fake_host *host;
     bool flag, timed_out;
+    struct store_predecessor after; /* of the next open; filled in where a new life is wanted */
     const char *backups[8];
     size_t n_backups;
     unsigned writes;                /* of the test's own, under way */
@@ -55,6 +57,9 @@ void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
  * caller has replaced s->host meanwhile. The file serves any number of times. */
 void sim_backup(struct sim *s, const char *file);
 void sim_stop_and_restore(struct sim *s, const char *file); /* sim_open() follows */
+/* The data directory as it is now, beside it; and this in its place, while all is closed. */
+void sim_copy(struct sim *s, const char *name);
+void sim_swap(struct sim *s, const char *name);
 /* Time passes for the syncer's records, and it looks at everything again. */
 void sim_jump(struct sim *s, int64_t seconds);
 /* The wall clock is set; no time passes. */

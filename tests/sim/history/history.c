@@ -306,8 +306,10 @@ static int64_t pause_us(struct world *w)
 
 static void ensure_life(struct world *w)
 {
+    w->config.lease_force = w->force;
     if (!w->lives[0])
         life_start(w, w->disk, 0);
+    w->config.lease_force = false;
 }
 
 static void step(struct world *w, const struct script *script)
@@ -344,19 +346,21 @@ static void end_faults(struct world *w)
     world_trace("the faults are over");
 }
 
-/* Data of a later epoch served meanwhile and is gone: that this data goes on is the admin's
- * decision. */
+/* Data of a later epoch, or a copy of this data, served meanwhile and is gone: that this data goes
+ * on is the admin's decision. */
 static void force_superseded(struct world *w)
 {
     struct life *l = w->lives[0];
 
-    if (!life_serves(l) || sync_lease_state(l->syncer->lease) != LEASE_SUPERSEDED)
+    if (!life_serves(l))
+        return;
+    w->force &= sync_lease_state(l->syncer->lease) != LEASE_HELD;
+    if (sync_lease_state(l->syncer->lease) != LEASE_SUPERSEDED)
         return;
     life_stop(l);
     world_trace("the admin starts it with --force");
-    w->config.lease_force = true;
+    w->force = true;
     ensure_life(w);
-    w->config.lease_force = false;
 }
 
 static void settle(struct world *w)

@@ -124,6 +124,17 @@ static void on_ready(void *ctx, const struct err *err)
     judge_life(l);
 }
 
+/* It is opened again by the next step. */
+static void on_new_life(void *ctx, const struct store_predecessor *after)
+{
+    struct life *l = ctx;
+
+    if (l->dead)
+        return;
+    l->world->after = *after;
+    give_up(l, "go on in its epoch", STR(""));
+}
+
 static int open_syncer(struct life *l, struct err *err)
 {
     struct world *w = l->world;
@@ -134,7 +145,10 @@ static int open_syncer(struct life *l, struct err *err)
     l->line = options.transport = wires_line(w->wires, l->index ? l->number : 0);
     if (host_open(&options, &host, err))
         return -1;
-    return syncer_new_with(l->api, &l->config, host, &l->syncer, err);
+    if (syncer_new_with(l->api, &l->config, host, &l->syncer, err))
+        return -1;
+    syncer_on_new_life(l->syncer, on_new_life, l);
+    return 0;
 }
 
 static int open_store(struct life *l, struct err *err)
@@ -147,6 +161,7 @@ static int open_store(struct life *l, struct err *err)
                                .max_bytes = (size_t)w->config.max_bytes,
                                .max_objects = 100000,
                                .executor = executor,
+                               .after = l->index ? NULL : &w->after,
                                .rng = &w->rng};
 
     *executor = (struct store_executor){post, l};

@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include <sublet/config.h>
-#include <sublet/store.h>
+#include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
 #include "disk.h"
@@ -73,6 +73,8 @@ struct world {
     unsigned n_disks, step;
     unsigned generation, host_generation; /* how often each was put back */
     char epoch[40];                       /* of the tenant's data */
+    struct store_predecessor after;       /* the life after which it goes on, once forced to */
+    bool force;                           /* until the tenant's process leads */
     int64_t died_us;                      /* when the tenant's process ended last */
     int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process that is about to lead draws a token, records it with the revision at which its data
+ * continues the turn before, and writes the record into the Lease. A copy of the data lacks the
+ * tokens of later turns, or ends before the revision that the last one reached. Must never have a
+ * process that goes on with the newest data take itself for a copy: neither after a crash, however
+ * often, nor on another machine.
+ *
+ *   record RECORD_META "lease-turns": "EPOCH END TOKEN@REVISION ..."; END: the revision at the first
+ *   start after the last turn, "-" while it lasts; TOKEN "*": turns that damage lost, any of the
+ *   Lease's may be among them */
+#include "core/turns.h"
+
+#include <string.h>
+
+#include <sublet/store_quarantine.h>
+
+#define RECORD   "lease-turns"
+#define ANY_TURN STR("*")
+
+/* --- lists --- */
+
+static struct turn cut_turn(struct str *list)
+{
+    struct str revision = str_cut(list, ' '), token = str_cut(&revision, '@');
+    struct turn turn = {token, 0};
+
+    str_to_i64(revision, &turn.from);
+    return turn;
+}
+
+static struct str last_token(struct str list)
+{
+    struct str token = STR("");
+
+    while (list.n)
+        token = cut_turn(&list).token;
+    return token;
+}
+
+/* t->n: there is none. */
+static size_t find(const struct turns *t, struct str token)
+{
+    size_t i = 0;
+
+    while (i < t->n && !str_eq(t->list[i].token, token))
+        i++;
+    return i;
+}
+
+static void drop(struct turns *t, size_t i)
+{
+    t->n--;
+    memmove(&t->list[i], &t->list[i + 1], (t->n - i) * sizeof(t->list[0]));
+}
+
+struct str sync_turns_print(const struct turns *t, struct arena *a)
+{
+    struct str list = STR("");
+
+    for (size_t i = 0; i < t->n; i++)
+        list = arena_printf(a, "%.*s%s%.*s@%lld", STR_F(list), i ? " " : "",
+                            STR_F(t->list[i].token), (long long)t->list[i].from);
+    return list;
+}
+
+/* --- the record --- */
+
+static void save(struct turns *t)
+{
+    struct arena *a = arena_new(0);
+    struct str end = t->end < 0 ? STR("-") : arena_printf(a, "%lld", (long long)t->end);
+
+    store_record_put(t->store, RECORD_META, STR(RECORD),
+                     arena_printf(a, "%.*s %.*s %.*s", STR_F(t->epoch), STR_F(end),
+                                  STR_F(sync_turns_print(t, a))));
+    arena_free(a);
+}
+
+void sync_turns_open(struct turns *t, struct store *store, struct arena *a, struct str epoch)
+{
+    struct str value, rest;
+
+    *t = (struct turns){.store = store, .arena = a, .epoch = arena_str(a, epoch), .end = -1};
+    if (store_record_damaged(store, RECORD_META, STR(RECORD)))
+        t->list[t->n++] = (struct turn){ANY_TURN, 0};
+    if (store_record_get(store, RECORD_META, STR(RECORD), &value)) {
+        rest = arena_str(a, value);
+        if (str_eq(str_cut(&rest, ' '), epoch)) {
+            if (!str_to_i64(str_cut(&rest, ' '), &t->end))
+                t->end = -1;
+            while (rest.n && t->n < TURNS_KEPT)
+                t->list[t->n++] = cut_turn(&rest);
+        }
+    }
+    if (t->end >= 0)
+        return;
+    t->end = store_revision(store);
+    save(t);
+}
+
+/* The turn that the Lease has stays in the list, as long as it takes until it has another one. What
+ * was not executed by then is dropped, and its revisions become the next one's. */
+static void make_room(struct turns *t, struct str seen)
+{
+    size_t victim = find(t, last_token(seen)) == 0;
+
+    if (t->n < TURNS_KEPT)
+        return;
+    if (victim)
+        t->list[2].from = t->list[1].from;
+    drop(t, victim);
+}
+
+void sync_turns_begin(struct turns *t, struct str token, struct str seen)
+{
+    make_room(t, seen);
+    t->list[t->n++] = (struct turn){token, t->end};
+    t->end = -1;
+    save(t);
+}
+
+void sync_turns_undo(struct turns *t)
+{
+    t->end = t->list[t->n - 1].from;
+    drop(t, t->n - 1);
+}
+
+void sync_turns_led(struct turns *t)
+{
+    size_t lost = find(t, ANY_TURN);
+
+    if (lost == t->n)
+        return;
+    drop(t, lost);
+    save(t);
+}
+
+/* --- the Lease's --- */
+
+/* The revision at which a turn of ours ends in this data. */
+static int64_t end_of(const struct turns *t, size_t i)
+{
+    if (i + 1 < t->n)
+        return t->list[i + 1].from;
+    return t->end < 0 ? store_revision(t->store) : t->end;
+}
+
+bool sync_turns_include(const struct turns *t, struct str seen, int64_t revision, int64_t *ret_fork)
+{
+    size_t at = find(t, last_token(seen)), common = t->n;
+    struct turn turn;
+
+    *ret_fork = -1;
+    if (!seen.n || find(t, ANY_TURN) < t->n)
+        return true;
+    if (at < t->n) {
+        *ret_fork = end_of(t, at);
+        return revision <= *ret_fork;
+    }
+    while (seen.n) { /* the first turn that we lack, after the last one that we have */
+        turn = cut_turn(&seen);
+        at = find(t, turn.token);
+        if (at < t->n) {
+            common = at;
+            *ret_fork = -1;
+        } else if (common < t->n && *ret_fork < 0) {
+            *ret_fork = turn.from;
+        }
+    }
+    if (common < t->n && end_of(t, common) < *ret_fork)
+        *ret_fork = end_of(t, common);
+    return false;
+}
