@@ -4,7 +4,8 @@
  * signal makes it end in order; being killed at any instant loses no answered write.
  *
  *   OPENING --> STARTING --ready--> SERVING --SIGTERM--> CLOSING: syncer, API, store --> end
- *                    '--- failed, or a SIGTERM before -------^
+ *      ^             '--- failed, or a SIGTERM before -------^                  |
+ *      '------------- in a new epoch (--force) ---------------------------------'
  */
 #include "arguments.h"
 #include "cli.h"
@@ -26,14 +27,15 @@
 #include <sublet/kinds.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
+#include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
 #define SERVE_MAGIC 0x73657276u
 #define FORCE_HELP                                                                                 \
     "\nfor this start alone:\n"                                                                    \
     "  --force\n        takes the Lease on the host from another process, though that may live "   \
-    "or "                                                                                          \
-    "have newer data\n"
+    "or\n        have newer data: then this data goes on in a new epoch, as a restored backup "    \
+    "does\n"
 #define QUIET_MS 2000 /* then freed memory goes back to the kernel */
 
 enum serve_phase { SERVE_STARTING, SERVE_SERVING, SERVE_CLOSING };
@@ -58,6 +60,8 @@ struct serve {
     struct syncer *syncer;               /* NULL: a control plane without a host */
     const struct embedded_options *host; /* NULL: a virtual cluster */
     struct embedded *embedded;           /* what makes a host of it */
+    struct store_predecessor after;      /* epoch "": the life of the store goes on */
+    bool again;                          /* it is opened again, in a new life */
     int code;
 };
 
@@ -156,6 +160,18 @@ static void on_signal(uv_signal_t *handle, int number)
         serve_close(s);
 }
 
+static void on_new_life(void *ctx, const struct store_predecessor *after)
+{
+    struct serve *s = ctx;
+
+    assert(s->magic == SERVE_MAGIC);
+    if (s->phase != SERVE_SERVING)
+        return;
+    s->after = *after;
+    s->again = true;
+    serve_close(s);
+}
+
 /* --- ready --- */
 
 static struct str server_url(struct serve *s, struct arena *a)
@@ -244,6 +260,18 @@ static void on_ready(void *ctx, const struct err *err)
 
 /* --- opening --- */
 
+/* A disk that takes nothing takes no new epoch either. */
+static void check_new_life(struct serve *s)
+{
+    struct store_identity identity;
+
+    store_identity(s->store, &identity);
+    if (!s->after.epoch[0] || strcmp(identity.epoch, s->after.epoch) > 0)
+        return;
+    log_error("store: no new epoch could be begun: --force has no effect");
+    s->config.lease_force = false;
+}
+
 static int open_store(struct serve *s, struct err *err)
 {
     const char *path = arena_cstr(s->arena, s->config.data_dir);
@@ -256,10 +284,14 @@ static int open_store(struct serve *s, struct err *err)
         .history_seconds = s->config.history_ms / 1000,
         .history_memory = (size_t)s->config.history_memory,
         .readable = kinds_stored_readable,
+        .after = &s->after,
     };
 
     mkdir(path, 0700); /* store_open() reports the error */
-    return store_open(&s->loop, &options, &s->store, err);
+    if (store_open(&s->loop, &options, &s->store, err))
+        return -1;
+    check_new_life(s);
+    return 0;
 }
 
 /* Of "https://name:port/path", where the name may be an address in brackets. */
@@ -449,6 +481,8 @@ static int open_api(struct serve *s, struct err *err)
         return -1;
     if (!s->host && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
         return -1;
+    if (s->syncer)
+        syncer_on_new_life(s->syncer, on_new_life, s);
     return open_dns(s, err) || vapi_start(s->api, on_ready, s, err) ? -1 : 0;
 }
 
@@ -514,12 +548,17 @@ static void serve_run(struct serve *s)
 int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host)
 {
     struct serve *s = NEW(struct serve);
+    struct store_predecessor after = {0};
     int code;
 
-    *s = (struct serve){.magic = SERVE_MAGIC, .arena = a, .config = *config, .host = host};
     set_log_level(config->log_level);
     prepare_process();
-    serve_run(s);
+    do {
+        *s = (struct serve){
+            .magic = SERVE_MAGIC, .arena = a, .config = *config, .host = host, .after = after};
+        serve_run(s);
+        after = s->after;
+    } while (s->again && !s->ending && !s->code);
     code = s->code;
     s->magic = 0;
     mem_free(s);
