@@ -70,8 +70,14 @@ def start_beside(vc):
     vc.start(wait=False)
     eventually(vc._read_ready_line, 60, "the ready line")
     vc.close_api()
-    eventually(lambda: b"another process" in vc.api.raw("GET", "/readyz/lease")[2], 30, "another holder")
+    eventually(lambda: b"another process" in vc.api.raw("GET", "/readyz/lease")[2]
+               or b"superseded" in vc.api.raw("GET", "/readyz/lease")[2], 30, "another holder")
     return vc
+
+
+def lacking_of(vc):
+    with open(os.path.join(vc.store, "lacking.txt"), encoding="utf-8") as f:
+        return f.read().splitlines()
 
 
 def log_of(vc):
@@ -83,7 +89,7 @@ def config_map(name):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 
 
-def check_read_only(vc, other):
+def check_read_only(vc, other, reason=b"LeaseHeldByAnother"):
     assert vc.api.raw("GET", "/readyz")[0] == 500
     assert vc.api.get(MAPS)["kind"] == "ConfigMapList"
     with pytest.raises(ApiError) as e:
@@ -92,7 +98,7 @@ def check_read_only(vc, other):
     assert e.value.status["details"]["retryAfterSeconds"] == 5
     assert holder(other) in e.value.status["message"], e.value
     assert vc.api.post(MAPS, config_map("dry"), dryRun="All")
-    assert b"LeaseHeldByAnother" in vc.api.raw("GET", "/readyz/warnings")[2]
+    assert reason in vc.api.raw("GET", "/readyz/warnings")[2]
 
 
 def test_a_copied_directory_serves_reads_and_touches_nothing(first, another):
@@ -104,10 +110,10 @@ def test_a_copied_directory_serves_reads_and_touches_nothing(first, another):
     before = {p["metadata"]["uid"] for p in first.host_pods()}
     assert len(before) == 2
     start_beside(second)
-    check_read_only(second, first)
+    check_read_only(second, first, b"LeaseSuperseded")
     assert set(second.kubectl.names("pods")) == {"kept"}
     code, _, said = second.kubectl.run("exec", "kept", "--", "true")
-    assert code != 0 and "another process serves this virtual cluster" in said, said
+    assert code != 0 and "has led this virtual cluster since this data did" in said, said
     assert second.kubectl("auth", "can-i", "list", "pods").strip() == "yes"  # a review persists nothing
     token = second.api.post("/api/v1/namespaces/default/serviceaccounts/default/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
@@ -119,13 +125,28 @@ def test_a_copied_directory_serves_reads_and_touches_nothing(first, another):
         time.sleep(1)
     assert all("deletionTimestamp" not in p["metadata"] for p in first.host_pods())
 
-    killed = time.monotonic()
+    first.api.post(MAPS, config_map("only-first"))
     first.kill()
-    eventually(lambda: second.api.raw("GET", "/readyz")[0] == 200, 60, "the takeover")
-    assert time.monotonic() - killed > 5, "it did not wait for the Lease to expire"
-    assert holder(second) not in ("", held) and lease_of(second)["spec"]["leaseTransitions"] >= 1
+    end = time.monotonic() + 15  # the Lease expires
+    while time.monotonic() < end:
+        assert second.api.raw("GET", "/readyz")[0] == 500 and holder(second) == held
+        time.sleep(1)
+    second.stop()
+    epoch = lease_of(first)["metadata"]["annotations"]["sublet.dev/epoch"]
+    second.process.argv.append("--force")
+    second.start()
+    eventually(lambda: holder(second) not in ("", held), 60, "the takeover, in another epoch")
+    assert lease_of(second)["metadata"]["annotations"]["sublet.dev/epoch"] > epoch
+    second.close_api()  # it opened its data again
+    eventually(lambda: b"pods default/later" in second.api.raw("GET", "/readyz/warnings")[2], 60, "the quarantine")
+    assert {p["metadata"]["uid"] for p in first.host_pods()} == before
     second.api.post(MAPS, config_map("mine"))
-    assert re.search(r'lease: taken over .*because="expired"', log_of(second))
+    assert re.search(r'lease: a new epoch begins .*because="--force"', log_of(second))
+    start_beside(first)
+    check_read_only(first, second, b"LeaseSuperseded")
+    lines = eventually(lambda: [x for x in lacking_of(first) if "configmaps" in x], 30, "what the other one lacks")
+    assert any(x.startswith("written configmaps default/only-first ") for x in lines), lines
+    assert not any("default/mine" in x for x in lines)
 
 
 def test_a_restart_after_a_kill_waits_for_nothing(first):
@@ -152,12 +173,15 @@ def test_force_takes_it_from_a_live_process(first, another):
     second = copied(first, another("second"))
     start_beside(second)
     second.stop()
+    held = holder(first)
     second.process.argv.append("--force")
     second.start()
+    eventually(lambda: holder(second) not in ("", held), 60, "the takeover, in another epoch")
+    second.close_api()
     second.api.post(MAPS, config_map("forced"))
     eventually(lambda: first.api.raw("GET", "/readyz")[0] == 500, 30, "the first to notice")
-    check_read_only(first, second)
-    assert 'because="--force"' in log_of(second)
+    check_read_only(first, second, b"LeaseSuperseded")
+    assert 'because="--force"' in log_of(second) and "lease: lost holder=" in log_of(first)
 
 
 def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
