@@ -76,7 +76,15 @@ static bool mirror_volume(struct sync_run *run)
         reconcile_again_after(run->reconcile, 10); /* to write its status */
         return true;
     }
-    if (!is_for(run, volume) || str_eqc(json_str_at(volume, "status.phase"), "Bound"))
+    if (!is_for(run, volume))
+        return false;
+    if (!str_eq(json_str_at(volume, "spec.claimRef.uid"), run->uid)) {
+        /* The claim was created again, and took over the host's with its data. */
+        json_set_str(run->arena, json_path(volume, "spec.claimRef"), "uid", run->uid);
+        reconcile_update(run->reconcile, volumes(run), volume);
+        return true;
+    }
+    if (str_eqc(json_str_at(volume, "status.phase"), "Bound"))
         return false;
     status = json_ensure_object(run->arena, volume, "status");
     json_set_str(run->arena, status, "phase", STR("Bound"));

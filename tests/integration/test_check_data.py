@@ -161,7 +161,7 @@ def test_a_damaged_log(vc):
 
 
 def test_a_damaged_ca_is_made_good_from_its_second_row(vc):
-    ca = vc.api.get(CONFIG_MAPS + "/kube-root-ca.crt")["data"]["ca.crt"]
+    ca = eventually(lambda: vc.api.get(CONFIG_MAPS + "/kube-root-ca.crt"), 30, "the published CA")["data"]["ca.crt"]
     vc.stop()
     sql(vc, "UPDATE record SET value = x'00' WHERE key = CAST('ca.key' AS BLOB)")
     code, lines, _ = check(vc.store)
