@@ -69,7 +69,7 @@ static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
     if (s->deleting && !deleting)
         world_fail("%s %s was deleted and is not", s->resource, s->name);
     if (deleting && !may_be_gone(w, s))
-        world_fail("%s %s is being deleted, and nobody asked for it", s->resource, s->name);
+        world_fail("%s %s is being deleted without a request", s->resource, s->name);
     if (!strcmp(s->resource, "persistentvolumeclaims"))
         judge_claim(w, s, tree);
     s->n = n;
