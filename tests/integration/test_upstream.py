@@ -4,6 +4,8 @@ would not log on a real kube-apiserver under the same churn. SUBLET_UPSTREAM_SEC
 
 Where two act on one object, one of them logs an error on any API server. Which of them does is chance, and so is which
 request a busy machine keeps waiting for too long: such lines are compared in number only, each kind of them by itself.
+A stale read (a controller's cache is older than its last write) is judged by how often one write is waited for: a
+controller retries after 5 ms, then 10 and so on. Their number depends on how fast writes are answered, not on watches.
 All other lines are compared by their shape. The server is there all the time: a connection that it refuses, resets or
 cuts is an error wherever it is logged.
 """
@@ -24,7 +26,6 @@ KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "upstream_error
 NODES = "nodes:\n- {name: node-%d, count: 3}\n"
 RACES = {
     "conflict": "the object has been modified|The object might have been modified",
-    "stale read": "is not as new as written version",
     "gone": r'\\"(web|db|agent|work|indexed|later|often|all|data|pvc)[-\w]*\\" not found',
     "terminating": "because it is being terminated",
     "remaining": "unexpected items still remain in namespace",
@@ -32,6 +33,9 @@ RACES = {
 }
 CUT = "connection re(fused|set)|client connection lost|unexpected EOF|broken pipe"
 MORE_RACES = 10  # times as many of a kind in a round as on the real server: a faster server meets more of them
+STALE = r"read version: \d+ (is not as new as written version: \d+ for group resource [\w.]+)"
+LONGEST_WAIT = 12  # retries for one write, 20 s: its watch event was lost
+MEAN_WAIT = 4      # retries for a write, 75 ms: watch events come late
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
 
 
@@ -39,6 +43,8 @@ def shape(place, words):
     """What a line says without the names, numbers and quantities in it; of a race its kind, of a cut connection all."""
     if re.search(CUT, words):
         return f"cut: {place} {words}"
+    if stale := re.search(STALE, words):
+        return f"stale: {stale[1]}"
     for kind, pattern in RACES.items():
         if re.search(pattern, words):
             return f"race: {kind}"
@@ -88,6 +94,17 @@ class Outcome:
     def races(self, kind):
         return self.errors[f"race: {kind}"] / self.rounds
 
+    def stale_reads(self):
+        """How often each write was waited for; versions are of one server, so that each names one write."""
+        return [n for what, n in self.errors.items() if what.startswith("stale:")]
+
+    def late_events(self):
+        """What says that watch events are lost or late."""
+        waits = self.stale_reads()
+        mean = sum(waits) / max(len(waits), 10)
+        return [f"{n} retries for one write" for n in waits if n > LONGEST_WAIT] + \
+            [f"{mean:.1f} retries for a write"] * (mean > MEAN_WAIT)
+
     def more_races(self, reference):
         """Kinds of races that are far more here than there."""
         return [f"{self.races(kind):.1f} x {kind} in a round, {reference.races(kind):.1f} on a real server" for kind in RACES
@@ -98,7 +115,8 @@ class Outcome:
         with open(KNOWN, encoding="utf-8") as f:
             seen = {line.rstrip("\n") for line in f if not line.startswith("#")} | set(reference.errors)
         seen = {what for what in seen if not what.startswith("cut:")}
-        return [f"{n} x {what}" for what, n in sorted(self.errors.items()) if what not in seen]
+        return [f"{n} x {what}" for what, n in sorted(self.errors.items())
+                if what not in seen and not what.startswith("stale:")]
 
 
 def churn_on(kubeconfig, directory, *flags, nodes=True, scheduler=True):
@@ -108,13 +126,17 @@ def churn_on(kubeconfig, directory, *flags, nodes=True, scheduler=True):
         api.close()
         errors = company.errors()
         print(f"{directory}: {churn.rounds} rounds, {sum(errors.values())} errors of {len(errors)} shapes")
-        print("".join(f"{n} x {what}\n" for what, n in errors.most_common()), end="")
-        return Outcome(churn.rounds, errors)
+        outcome = Outcome(churn.rounds, errors)
+        print("".join(f"{n} x {what}\n" for what, n in errors.most_common() if not what.startswith("stale:")), end="")
+        waits = outcome.stale_reads()
+        print(f"{sum(waits)} stale reads of {len(waits)} writes, at most {max(waits, default=0)} of one")
+        return outcome
 
 
 def assert_as_quiet(outcome, reference):
     assert not outcome.only_here(reference)
     assert not outcome.more_races(reference)
+    assert not outcome.late_events()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* See leases.h. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes of one virtual cluster on one fake host, for the tests of the Lease; see leases.h. */
 #include "leases.h"
 
 #include <ftw.h>
