@@ -122,6 +122,7 @@ def measure(directory, rounds, scale):
     host.create_namespace("team")
     port = Port()
     vc = VirtualCluster("dns", os.path.join(directory, "tenant"), host, "team", config={
+        "sync": {"maxServices": SERVICES},
         "network": {"dns": {"listen": f"127.0.0.1:{port}", "clients": ["127.0.0.0/8"]}}})
     coredns = None
     try:
