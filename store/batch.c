@@ -118,7 +118,7 @@ static void publish(struct store *s, struct op *op)
 }
 
 /* The rows are deleted on disk; with the last of them a released resource can be freed. */
-static void drops_done(struct store *s, size_t n)
+void batch_drops_done(struct store *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct history_drop drop;
@@ -162,7 +162,7 @@ void batch_commit(struct store *s, struct batch *b)
             break;
         }
     }
-    drops_done(s, b->n_drops);
+    batch_drops_done(s, b->n_drops);
     s->waiting_bytes -= b->bytes;
 }
 
@@ -202,11 +202,11 @@ static void undo(struct store *s, struct batch *b)
 
 void batch_answer(struct batch *b, const struct err *err)
 {
-    for (size_t i = 0; i < b->n_done; i++)
+    for (size_t i = 0; b && i < b->n_done; i++)
         b->done[i].call(b->done[i].ctx, err);
 }
 
-void batch_fail(struct store *s, struct batch *flying, const struct err *err)
+struct batch *batch_undo(struct store *s, struct batch *flying)
 {
     struct batch *later = s->open;
 
@@ -217,9 +217,5 @@ void batch_fail(struct store *s, struct batch *flying, const struct err *err)
     s->latest_objects = s->live_objects;
     s->latest_bytes = s->live_bytes;
     assert(!s->waiting_bytes);
-
-    batch_answer(flying, err);
-    if (later)
-        batch_answer(later, err);
-    batch_free(later);
+    return later;
 }

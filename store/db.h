@@ -128,6 +128,21 @@ int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MU
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a
  * later commit, once the log is over its hard limit. */
 void db_after_commit(struct db *db);
+/* The structure of the file was found damaged by the last commit, which failed. */
+bool db_is_damaged(const struct db *db);
+/* All that the store has in memory, as of the last commit. */
+struct db_snapshot {
+    const struct op *ops; /* as in a transaction; nothing is undone */
+    size_t n_ops;
+    const int64_t
+        *kept; /* revisions of versions in quarantine: their rows are copied as they are */
+    size_t n_kept;
+    int64_t records; /* how many there ought to be */
+    bool untraced;   /* objects may be missing of which nothing is known */
+};
+/* A damaged file is made again while the store serves; state.db.damaged stays. -1: the file is as
+ * it was, or the disk took that much of it and no more: see db_disk(). */
+int db_rebuild(struct db *db, const struct db_snapshot *s, struct err *err) MUST_CHECK;
 /* Fills rows in their order until they are most_bytes together, but never less than DB_READ_MIN;
  * *ret_n says how many. When it fails, nothing is known about any of them. */
 #define DB_READ_MIN 2

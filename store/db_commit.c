@@ -233,7 +233,7 @@ static bool vacuum_due(struct db *db)
     return free_pages > DB_FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
 }
 
-static int run_ops(struct db *db, const struct op *ops, size_t n)
+int db_run_ops(struct db *db, const struct op *ops, size_t n)
 {
     int64_t floor = 0, records = 0;
 
@@ -291,8 +291,11 @@ static void clear_bindings(struct db *db)
 static int attempt(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
     bool began = !db_run(db, SQL_BEGIN);
-    int result = began && !run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
+    int result = began && !db_run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
 
+    int code = sqlite3_extended_errcode(db->sql) & 0xff;
+
+    db->damaged = result && (code == SQLITE_CORRUPT || code == SQLITE_NOTADB);
     if (result)
         db_error(db, "write", err);
     clear_bindings(db);
@@ -316,9 +319,15 @@ static bool is_small(const struct op *ops, size_t n)
     return bytes <= DB_SMALL && n <= DB_SMALL / DB_PAGE;
 }
 
+bool db_is_damaged(const struct db *db)
+{
+    return db->damaged;
+}
+
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
     assert(db->magic == DB_MAGIC);
+    db->damaged = false;
     if (db->read_only)
         return err_set(err, &ERR_STORAGE, "%s: write: %s", db->file, db->why);
     if (db->log_pages > DB_LOG_MAX && db->trouble[0])

@@ -30,6 +30,8 @@ enum statement {
     SQL_COUNT
 };
 
+#define DB_ACCOUNT 12
+
 struct db {
     unsigned magic;
     sqlite3 *sql;
@@ -39,10 +41,12 @@ struct db {
     int format; /* DB_FORMAT, but for the source of a restore */
     struct sum *sum;
     struct db_options options;
-    struct db_state state; /* as it was opened */
+    struct db_state state;       /* as it was opened */
+    int64_t account[DB_ACCOUNT]; /* the rows of meta then; db_meta.c knows which is which */
     sqlite3_stmt *statements[SQL_COUNT];
     int log_pages;  /* frames of the log since it was last folded into the file */
     bool stale;     /* frames of a failed transaction may stand behind the end of the log */
+    bool damaged;   /* the last commit failed because of the file's structure */
     bool read_only; /* opened for reading alone */
     bool reserved;  /* the reserve holds its blocks */
     int reserve;    /* its file, or -1 */
@@ -105,6 +109,8 @@ int db_format_tables(struct db *db, struct err *err) MUST_CHECK;
 int db_meta_settle(struct db *db, struct err *err) MUST_CHECK;
 int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err) MUST_CHECK;
 int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a first life */
+/* All rows as `from` was opened with them, but for the records, which are so many now. */
+int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *err) MUST_CHECK;
 
 /* db_log.c: before the file is opened: state.log_lost, with the log kept. And once a new life that
  * begins because of it is durable. */
@@ -113,6 +119,17 @@ int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
 
 /* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it. */
 int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
+/* Its parts. 1: SQLite finds the structure damaged, and the disk is not to blame; 0: it is whole; -1:
+ * that could not be found out. */
+int db_salvage_due(struct db *db, struct err *err) MUST_CHECK;
+/* A file of its own that takes the place of db's, with what fill() puts into its tables. Once it is
+ * in place db is disconnected. */
+typedef int (*db_fill)(struct db *from, struct db *to, const void *ctx, struct err *err);
+int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err) MUST_CHECK;
+/* The names of resources that can be read. */
+int db_salvage_resources(struct db *from, struct db *to, struct err *err) MUST_CHECK;
+/* The version of a revision and its trail, as they are. False: neither can be read. */
+bool db_salvage_row(struct db *from, struct db *to, int64_t revision);
 
 /* db_disk.c: what a failure says of the disk, by the system's error or by SQLite's last one. */
 enum store_disk db_disk_met(struct db *db, int system);
@@ -135,7 +152,9 @@ int db_connect(struct db *db, const char *name, int flags, const char *vfs,
                struct err *err) MUST_CHECK;
 int db_open_writable(struct db *db, struct err *err) MUST_CHECK;
 
-/* db_commit.c: a transaction of nothing; 0 if it worked, else db->met. */
+/* db_commit.c */
+int db_run_ops(struct db *db, const struct op *ops, size_t n) MUST_CHECK;
+/* A transaction of nothing; 0 if it worked, else db->met. */
 int db_heal(struct db *db) MUST_CHECK;
 /* The whole log into the file. */
 bool db_fold(struct db *db) MUST_CHECK;

@@ -30,6 +30,7 @@ enum number {
     FROM_REVISION,
     N_NUMBERS
 };
+_Static_assert(N_NUMBERS == DB_ACCOUNT, "one each");
 static const char *const KEYS[N_NUMBERS] = {
     "floor",      "revision",  "heals",    "copy",      "records",  "untraced",
     "epoch_high", "epoch_low", "restored", "from_high", "from_low", "from_revision",
@@ -190,6 +191,15 @@ static int save(struct db *db, const struct meta *m, struct err *err)
     return db_commit_sql(db, put_numbers(db, m->values, err), err);
 }
 
+int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *err)
+{
+    int64_t values[N_NUMBERS];
+
+    memcpy(values, from->account, sizeof(values));
+    values[RECORDS] = records;
+    return put_numbers(to, values, err);
+}
+
 int db_meta_settle(struct db *db, struct err *err)
 {
     struct db_state *state = &db->state;
@@ -207,6 +217,7 @@ int db_meta_settle(struct db *db, struct err *err)
             return -1;
     }
 
+    memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];
     state->revision = m.values[REVISION];
     state->records = m.values[RECORDS];

@@ -45,10 +45,11 @@ static const struct walk WALKS[] = {
 
 static bool is_corrupt(int rc)
 {
-    return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_ERROR;
+    rc &= 0xff;
+    return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR;
 }
 
-enum { TRAIL_WALK = 4, VERSION_WALK = 6 };
+enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6 };
 
 /* A row that the new file does not take (a NULL where none can be) is not worth keeping. */
 static int copy_row(sqlite3_stmt *from, sqlite3_stmt *to)
@@ -134,8 +135,9 @@ static int note_untraced(struct db *to, bool broken, struct err *err)
     return broken || (versions && trails) ? db_meta_put(to, "untraced", 1, err) : 0;
 }
 
-static int copy_rows(struct db *from, struct db *to, struct err *err)
+static int copy_rows(struct db *from, struct db *to, const void *ctx, struct err *err)
 {
+    (void)ctx;
     bool broken[COUNT(WALKS)];
 
     for (size_t i = 0; i < COUNT(WALKS); i++) {
@@ -147,8 +149,47 @@ static int copy_rows(struct db *from, struct db *to, struct err *err)
     return note_untraced(to, broken[TRAIL_WALK] && broken[VERSION_WALK], err);
 }
 
+int db_salvage_resources(struct db *from, struct db *to, struct err *err)
+{
+    bool broken;
+
+    for (size_t i = RESOURCE_WALKS; i < TRAIL_WALK; i++) {
+        if (walk(from, to, &WALKS[i], &broken, err))
+            return -1;
+    }
+    return 0;
+}
+
+static bool copy_revision(struct db *from, struct db *to, const struct walk *w, int64_t revision)
+{
+    sqlite3_stmt *source = NULL, *target = NULL;
+    bool copied = false;
+
+    if (!sqlite3_prepare_v2(from->sql, w->select, -1, &source, NULL) &&
+        !sqlite3_prepare_v2(to->sql, w->insert, -1, &target, NULL)) {
+        sqlite3_bind_int64(source, 1, revision);
+        copied = sqlite3_step(source) == SQLITE_ROW && !copy_row(source, target);
+    }
+    sqlite3_finalize(source);
+    sqlite3_finalize(target);
+    return copied;
+}
+
+bool db_salvage_row(struct db *from, struct db *to, int64_t revision)
+{
+    static const struct walk rows[] = {
+        {"SELECT " WHOLE_VERSION " FROM main.version WHERE revision = ?1",
+         "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"},
+        {"SELECT " WHOLE_TRAIL " FROM main.trail WHERE revision = ?1",
+         "INSERT OR IGNORE INTO trail VALUES (?1, ?2, ?3, ?4)"},
+    };
+    bool version = copy_revision(from, to, &rows[0], revision);
+
+    return copy_revision(from, to, &rows[1], revision) || version;
+}
+
 /* A file of its own, in one transaction and synced when this returns. */
-static int write_new(struct db *db, struct db *new, struct err *err)
+static int write_new(struct db *db, struct db *new, db_fill fill, const void *ctx, struct err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
@@ -161,7 +202,7 @@ static int write_new(struct db *db, struct db *new, struct err *err)
                "BEGIN IMMEDIATE",
                err))
         return -1;
-    return db_commit_sql(new, db_format_tables(new, err) || copy_rows(db, new, err) ? -1 : 0, err);
+    return db_commit_sql(new, db_format_tables(new, err) || fill(db, new, ctx, err) ? -1 : 0, err);
 }
 
 /* The log was folded into the file before: the two names are all that changes. */
@@ -221,28 +262,39 @@ static int is_damaged(struct db *db, struct err *err)
     return read_all(db, err) ? -1 : look(db, err);
 }
 
-int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
+int db_salvage_due(struct db *db, struct err *err)
 {
-    struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum, .dir = db->dir};
     int result = is_damaged(db, err);
 
-    *ret_salvaged = false;
     /* An error of the disk can look like damage; it is none when the second look does not find it.
      */
-    if (result > 0)
-        result = is_damaged(db, err);
-    if (result <= 0)
-        return result;
+    return result > 0 ? is_damaged(db, err) : result;
+}
+
+int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err)
+{
+    struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum, .dir = db->dir};
+
     new.file = db_path_join(db->dir, DB_FILE ".salvage");
     unlink(new.file);
-    result = write_new(db, &new, err);
-    if (new.sql)
-        sqlite3_close(new.sql);
+    int result = write_new(db, &new, fill, ctx, err);
+    db_disconnect(&new);
     if (!result)
         result = put_in_place(db, new.file, err);
     if (result)
         unlink(new.file);
     mem_free(new.file);
+    return result;
+}
+
+int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
+{
+    int result = db_salvage_due(db, err);
+
+    *ret_salvaged = false;
+    if (result <= 0)
+        return result;
+    result = db_salvage_replace(db, copy_rows, NULL, err);
     *ret_salvaged = !result;
     return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Decides what the writer thread does next. One job runs at a time:
  *
- *   tick ends (prepare or check) --.    open batch, read, backup step: by turns
+ *   tick ends (prepare or check) --.    rebuild > open batch, read, backup step: by turns
  *   answer of the job before ------+--> > dead rows > tidying > probe > close
  *   quiet timer -------------------'
  *
@@ -14,7 +14,7 @@
 #include <malloc.h>
 
 static void drive(struct store *s);
-static void failed(struct store *s, struct batch *b, const struct err *why);
+static void failed(struct store *s, struct batch *b, const struct err *why, bool damaged);
 
 static void post_commit(struct store *s)
 {
@@ -41,7 +41,7 @@ static void post_backup(struct store *s)
                                 .kind = JOB_BACKUP,
                                 .path = r->path,
                                 .backup = &r->db,
-                                .cancel = s->closing,
+                                .cancel = s->closing || s->rebuild,
                             });
 }
 
@@ -69,6 +69,11 @@ static bool commit_due(const struct store *s)
 static bool backup_due(const struct store *s)
 {
     return !STAILQ_EMPTY(&s->backups);
+}
+
+static bool backup_is_open(const struct store *s)
+{
+    return backup_due(s) && STAILQ_FIRST(&s->backups)->db;
 }
 
 /* What clients wait for. None of them can keep the others from the disk. */
@@ -103,7 +108,7 @@ static void refuse_open(struct store *s)
     s->open = NULL;
     err_init(&err, NULL);
     (void)!store_disk_refuse(s, &err);
-    failed(s, b, &err);
+    failed(s, b, &err, false);
     batch_free(b);
 }
 
@@ -126,6 +131,10 @@ static void drive(struct store *s)
 
     if (s->writer.busy)
         return;
+    if (s->rebuild) { /* the connection that a backup reads from ends with it */
+        backup_is_open(s) ? post_backup(s) : rebuild_post(s);
+        return;
+    }
     if (s->open && s->open->n_ops && shut)
         refuse_open(s);
     if (s->open && !s->open->n_ops)
@@ -220,7 +229,7 @@ static void committed(struct store *s, struct batch *b)
         expect_quiet(s);
 }
 
-static void failed(struct store *s, struct batch *b, const struct err *why)
+static void failed(struct store *s, struct batch *b, const struct err *why, bool damaged)
 {
     struct err err;
 
@@ -228,7 +237,12 @@ static void failed(struct store *s, struct batch *b, const struct err *why)
     err_set(&err, why->kind, "%.*s", STR_F(why->message));
     err.retry_after = why->retry_after;
     s->tidy = false;
-    batch_fail(s, b, &err);
+    struct batch *later = batch_undo(s, b);
+    if (damaged)
+        rebuild_prepare(s);
+    batch_answer(b, &err);
+    batch_answer(later, &err);
+    batch_free(later);
     if (s->on_failure)
         s->on_failure(s->on_failure_ctx);
 }
@@ -243,7 +257,7 @@ static void answer_commit(struct store *s, const struct job *job)
         if (s->disk.disk)
             (void)!store_disk_refuse(s, job->err);
         s->stats.failures++;
-        failed(s, b, job->err);
+        failed(s, b, job->err, job->damaged);
     } else {
         s->stats.commits++;
         s->stats.operations += b->n_ops - b->n_drops;
@@ -265,6 +279,8 @@ static void answer_backup(struct store *s, const struct job *job)
     err_init(&err, NULL);
     if (s->closing && !job->result)
         err_set(&err, &ERR_UNAVAILABLE, "the store is closing");
+    else if (s->rebuild && !job->result)
+        err_set(&err, &ERR_UNAVAILABLE, "the file of the store is damaged and is rebuilt first");
     else if (job->result)
         err_set(&err, job->err->kind, "%.*s", STR_F(job->err->message));
     r->done.call(r->done.ctx, err.kind ? &err : NULL);
@@ -318,6 +334,9 @@ static void on_answer(void *ctx, struct job *job)
         break;
     case JOB_PROBE:
         disk_learn(s, &job->disk);
+        break;
+    case JOB_REBUILD:
+        rebuild_answer(s, job);
         break;
     case JOB_CLOSE:
         writer_join(&s->writer);

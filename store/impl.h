@@ -93,8 +93,12 @@ struct store {
     uv_timer_t quiet;
     uint64_t last_commit_ms; /* loop time */
     struct store_stats stats;
-    char *read_only; /* the reason; NULL: writes are taken */
-    unsigned turn;   /* which of the jobs that clients wait for comes first */
+    char *read_only;         /* the reason; NULL: writes are taken */
+    unsigned turn;           /* which of the jobs that clients wait for comes first */
+    struct rebuild *rebuild; /* NULL: none is due */
+    uint64_t rebuild_after;  /* loop time */
+    void (*on_rebuilt)(void *ctx, const struct err *err); /* store_quarantine.h */
+    void *on_rebuilt_ctx;
     struct disk_state disk;
     void (*on_disk)(void *ctx); /* store_disk.h */
     void *on_disk_ctx;
@@ -126,9 +130,11 @@ void batch_free(struct batch *b); /* takes NULL */
 /* Adds a bounded number of rows to delete to the open batch. */
 void batch_take_drops(struct store *s);
 void batch_commit(struct store *s, struct batch *b); /* makes it visible */
-/* Takes it back, and what is open with it; answers both. */
-void batch_fail(struct store *s, struct batch *flying, const struct err *err);
-void batch_answer(struct batch *b, const struct err *err);
+/* Takes it back, and what is open with it, which is returned: both are still to be answered. */
+struct batch *batch_undo(struct store *s, struct batch *flying);
+void batch_answer(struct batch *b, const struct err *err); /* takes NULL */
+/* The first of history's drops are no longer on disk. */
+void batch_drops_done(struct store *s, size_t n);
 
 /* watch.c */
 void watch_wake_all(struct store *s); /* those on the touched tables, which are then forgotten */
@@ -138,6 +144,7 @@ void watch_fini_all(struct store *s);
 int64_t store_now(const struct store *s); /* seconds since 1970 */
 void store_retain(struct store *s);
 void retain_nothing_warm(struct store *s);
+void retain_nothing(struct store *s);      /* the history begins anew */
 int64_t retain_due(const struct store *s); /* seconds until everything is too old; -1: never */
 
 /* page.c: reading back for watches */
@@ -169,6 +176,13 @@ void disk_start(struct store *s, const struct disk_state *now);
 void disk_learn(struct store *s, const struct disk_state *now);
 /* A delete was stored on a disk without room: there may be some now. */
 void disk_hope(struct store *s);
+
+/* rebuild.c: a file whose structure is damaged is made again of what is in memory */
+/* At most once in REBUILD_EVERY_MS; only where nothing is under way and no callback ran since. */
+void rebuild_prepare(struct store *s);
+void rebuild_post(struct store *s);
+void rebuild_answer(struct store *s, const struct job *job);
+void rebuild_fini(struct store *s);
 
 /* drive.c: what the writer does next */
 int drive_start(struct store *s, struct db *db, struct err *err) MUST_CHECK; /* takes the db */

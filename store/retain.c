@@ -64,23 +64,34 @@ static bool is_surplus(const struct store *s, const struct limits *l, int64_t no
            (l->seconds > 0 && history_at(h, h->first)->at < now - l->seconds);
 }
 
-void store_retain(struct store *s)
+static void drop_oldest(struct store *s)
 {
     struct history *h = &s->history;
+    const struct history_slot *slot = history_at(h, h->first);
+    struct table *t = table_get(s, slot->resource);
+
+    if (h->first == h->warm)
+        cool(s);
+    if (t->floor < slot->revision)
+        t->floor = slot->revision;
+    history_drop_first(h);
+}
+
+void store_retain(struct store *s)
+{
     struct limits limits = limits_of(s);
     int64_t now = store_now(s);
 
     while (is_too_warm(s, now))
         cool(s);
-    while (is_surplus(s, &limits, now)) {
-        const struct history_slot *slot = history_at(h, h->first);
-        struct table *t = table_get(s, slot->resource);
-        if (h->first == h->warm)
-            cool(s);
-        if (t->floor < slot->revision)
-            t->floor = slot->revision;
-        history_drop_first(h);
-    }
+    while (is_surplus(s, &limits, now))
+        drop_oldest(s);
+}
+
+void retain_nothing(struct store *s)
+{
+    while (history_count(&s->history))
+        drop_oldest(s);
 }
 
 void retain_nothing_warm(struct store *s)

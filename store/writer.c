@@ -46,6 +46,9 @@ static void run_job(struct writer *w, struct job *job)
     case JOB_BACKUP:
         run_backup(w, job);
         break;
+    case JOB_REBUILD:
+        job->result = db_rebuild(w->db, job->snapshot, job->err);
+        break;
     case JOB_CLOSE:
         w->db = db_close(w->db);
         return;
@@ -53,6 +56,7 @@ static void run_job(struct writer *w, struct job *job)
         assert(false);
     }
     db_disk(w->db, &job->disk);
+    job->damaged = db_is_damaged(w->db);
 }
 
 static enum job_kind take_job(struct writer *w, struct job *ret)

@@ -8,20 +8,31 @@
 struct store_executor;
 struct db_row;
 
-enum job_kind { JOB_NONE, JOB_COMMIT, JOB_READ, JOB_TIDY, JOB_PROBE, JOB_BACKUP, JOB_CLOSE };
+enum job_kind {
+    JOB_NONE,
+    JOB_COMMIT,
+    JOB_READ,
+    JOB_TIDY,
+    JOB_PROBE,
+    JOB_BACKUP,
+    JOB_REBUILD,
+    JOB_CLOSE
+};
 
 struct job {
     enum job_kind kind;
     const struct op *ops; /* JOB_COMMIT */
     size_t n_ops;
-    struct db_row *rows;               /* JOB_READ */
-    size_t n_rows, most_bytes, n_read; /* n_read: out */
-    const char *path;                  /* JOB_BACKUP */
+    struct db_row *rows;                /* JOB_READ */
+    size_t n_rows, most_bytes, n_read;  /* n_read: out */
+    const struct db_snapshot *snapshot; /* JOB_REBUILD */
+    const char *path;                   /* JOB_BACKUP */
     struct db_backup *
         *backup;     /* JOB_BACKUP: *backup is NULL before the first and after the last step */
     bool cancel;     /* JOB_BACKUP: give it up */
     bool more;       /* out: JOB_TIDY and JOB_BACKUP have more to do */
     int result;      /* out: 0 or -1 */
+    bool damaged;    /* out: the structure of the file is */
     struct err *err; /* out; good until the next post */
     struct disk_state disk; /* out: what holds after it */
 };

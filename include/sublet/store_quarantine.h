@@ -49,6 +49,12 @@ bool store_is_whole(const struct store *s, unsigned resource, struct str ns);
 /* There is no such record, and it may be that only because of damage. Writing it ends that. */
 bool store_record_damaged(struct store *s, enum store_record kind, struct str key);
 
+/* A write that meets damage in the structure of the file fails; the file is then made again of what
+ * is in memory, and only the history is lost. rebuilt() comes from the loop after that; err: why it
+ * was not possible, and writes go on failing. One listener; NULL ends it. */
+void store_on_rebuilt(struct store *s, void (*rebuilt)(void *ctx, const struct err *err),
+                      void *ctx);
+
 /* A record that nothing goes on without is kept twice, in rows far apart, so that damage to one is
  * made good from the other. Put writes what differs; get returns either, and false when both are
  * missing: store_record_damaged() says whether that may be damage. */

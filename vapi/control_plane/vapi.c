@@ -189,6 +189,7 @@ static void free_api(struct vapi *api)
 
     api->state = API_CLOSED;
     disk_unwatch(api);
+    quarantine_unwatch(api);
     flow_free(api);
     budget_free(api);
     streaming_free(api);

@@ -115,10 +115,36 @@ static void report_store(struct vapi *api)
                   "the identity of the store was damaged: it continues as a restored store");
 }
 
+#define REBUILD_SUBJECT "store rebuild"
+
+static void on_rebuilt(void *ctx, const struct err *err)
+{
+    struct vapi *api = ctx;
+    struct arena *a = arena_new(0);
+
+    if (err) {
+        struct str why = arena_printf(a,
+                                      "the file of the store is damaged and could not be rebuilt; "
+                                      "writes fail: %.*s",
+                                      STR_F(err->message));
+        report_damage(api, true, REBUILD_SUBJECT, "StoreRebuildFailed", why.p);
+    } else {
+        vapi_notice_over(api, NOTICE_STORED_OBJECT, STR(REBUILD_SUBJECT));
+        report_store(api);
+    }
+    arena_free(a);
+}
+
 void quarantine_report(struct vapi *api)
 {
     store_scan_quarantined(vapi_store(api), 0, STR_NULL, report_one, api);
     report_store(api);
+    store_on_rebuilt(vapi_store(api), on_rebuilt, api);
+}
+
+void quarantine_unwatch(struct vapi *api)
+{
+    store_on_rebuilt(vapi_store(api), NULL, NULL);
 }
 
 void quarantine_over(struct vapi *api, const struct resource *r, struct str ns, struct str name)

@@ -12,6 +12,8 @@ const struct store_object *quarantine_of(const struct call *c);
 int quarantine_refuse(const struct call *c, const struct store_object *o, struct err *err);
 /* Its known metadata: kind, version, name, namespace, uid. */
 cJSON *quarantine_stand_in(struct arena *a, const struct resource *r, const struct store_object *o);
-/* Sets a notice for each; called once, at start. */
+/* Sets a notice for each, and from then on when the file of the store was rebuilt; called once, at
+ * start. */
 void quarantine_report(struct vapi *api);
+void quarantine_unwatch(struct vapi *api);
 void quarantine_over(struct vapi *api, const struct resource *r, struct str ns, struct str name);

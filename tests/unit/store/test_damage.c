@@ -255,6 +255,103 @@ static void test_pages(void **state)
     assert_true(salvaged > 20 && refused <= 2);
 }
 
+static void on_rebuilt(void *ctx, const struct err *err)
+{
+    int *rebuilt = ctx;
+
+    assert_null(err);
+    ++*rebuilt;
+}
+
+/* Deletes and writes every second key until a write meets the damage; then all go through. */
+static bool write_all(struct fixture *f, int *rebuilt)
+{
+    char name[16];
+    bool failed = false;
+
+    for (int i = 0; i < PAD_KEYS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        if (i % 2)
+            put(f, "a", name, i);
+        else if (store_latest(f->store, f->pods, STR("a"), str_c(name)))
+            delete (f, "a", name);
+        if (fixture_sync(f))
+            continue;
+        assert_false(failed);
+        failed = true;
+        fixture_settle(f);
+        assert_int_equal(*rebuilt, 1);
+        i--;
+    }
+    return failed;
+}
+
+static void check_written(struct fixture *f)
+{
+    char name[16];
+
+    for (int i = 0; i < PAD_KEYS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        assert_int_equal(committed(f, "a", name), i % 2 ? i : -1);
+        assert_int_equal(store_is_absent(f->store, f->pods, STR("a"), str_c(name)), !(i % 2));
+    }
+}
+
+/* A page is lost while the store serves. Once a write meets it the file is made again of what is in
+ * memory: no object is lost, none that was deleted comes back, records are there. */
+static void test_rebuild(void **state)
+{
+    int rebuilds = 0;
+
+    (void)state;
+    for (int page = 1, pages = 2; page <= pages; page++) {
+        struct fixture f;
+        int rebuilt = 0;
+        struct str value;
+
+        fixture_init(&f);
+        fixture_in_memory(&f);
+        fill_pages(&f);
+        fixture_open(&f);
+        store_on_rebuilt(f.store, on_rebuilt, &rebuilt);
+        store_record_put(f.store, RECORD_MAPPING, STR("key"), STR("value"));
+        assert_true(fixture_sync(&f));
+        struct store_watch *w = open_watch(&f, f.pods, store_revision(f.store), NULL);
+        fixture_quiet(&f); /* no page of the file is in memory */
+        pages = (int)(file_size(&f, "state.db") / 4096);
+        spoil(&f, page);
+        if (!write_all(&f, &rebuilt)) {
+            store_watch_close(w);
+            fixture_fini(&f);
+            continue;
+        }
+        rebuilds++;
+        bool expired = false;
+        while (next_event(&f, w, &expired))
+            ;
+        store_watch_close(w);
+        struct store_damage d;
+        store_damage(f.store, &d);
+        assert_true(d.salvaged && d.history && !d.objects && !d.nameless && !d.unattributed);
+        assert_true(file_size(&f, "state.db.damaged") > 0);
+        for (int i = 0; i < 2; i++) {
+            check_written(&f);
+            assert_true(store_record_get(f.store, RECORD_MAPPING, STR("key"), &value));
+            assert_true(str_eqc(value, "value"));
+            fixture_reopen(&f);
+        }
+        store_damage(f.store, &d);
+        assert_false(d.salvaged || d.own_account || d.records || d.objects || d.unattributed);
+        fixture_close(&f);
+        assert_int_equal(query(&f, "SELECT count(*) FROM pragma_integrity_check"
+                                   " WHERE integrity_check = 'ok'"),
+                         1);
+        fixture_fini(&f);
+    }
+    print_message("%d files rebuilt while they served\n", rebuilds);
+    assert_true(rebuilds >= 3);
+}
+
 /* A version and its trail at once: then nothing proves that an object was deleted, for good. */
 static void test_both_accounts(void **state)
 {
@@ -276,7 +373,7 @@ static void test_both_accounts(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {TEST(rows), TEST(pages), TEST(both_accounts)};
+    const struct CMUnitTest tests[] = {TEST(rows), TEST(pages), TEST(rebuild), TEST(both_accounts)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
