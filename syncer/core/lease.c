@@ -494,7 +494,7 @@ static void write_lease(struct lease *l, enum request what)
     json_set_str(a, notes, NOTE_FORK, l->o.fork);
     json_set_str(a, notes, NOTE_TURNS, sync_turns_print(&l->turns, a));
     json_set_str(a, notes, NOTE_REVISION,
-                 arena_printf(a, "%lld", (long long)store_revision(l->o.store)));
+                 arena_printf(a, "%lld", (long long)sync_turns_reach(&l->turns)));
     json_set_str(a, notes, NOTE_SEQUENCE, arena_printf(a, "%lld", (long long)l->most_sequence + 1));
     write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
     send_request(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL,

@@ -135,6 +135,11 @@ void sync_turns_led(struct turns *t)
     save(t);
 }
 
+int64_t sync_turns_reach(const struct turns *t)
+{
+    return t->end < 0 ? store_revision(t->store) : t->end;
+}
+
 /* --- the Lease's --- */
 
 /* The revision at which a turn of ours ends in this data. */
@@ -142,7 +147,7 @@ static int64_t end_of(const struct turns *t, size_t i)
 {
     if (i + 1 < t->n)
         return t->list[i + 1].from;
-    return t->end < 0 ? store_revision(t->store) : t->end;
+    return sync_turns_reach(t);
 }
 
 bool sync_turns_include(const struct turns *t, struct str seen, int64_t revision, int64_t *ret_fork)

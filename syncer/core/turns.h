@@ -26,6 +26,9 @@ void sync_turns_open(struct turns *t, struct store *store, struct arena *a, stru
 void sync_turns_begin(struct turns *t, struct str token, struct str seen);
 void sync_turns_undo(struct turns *t); /* that could not be made durable */
 void sync_turns_led(struct turns *t);  /* the Lease was taken */
+/* The newest revision that belongs to a turn on record. A process whose turn could not be recorded
+ * leads without one. */
+int64_t sync_turns_reach(const struct turns *t);
 /* As the Lease has them: "TOKEN@REVISION ...", the newest last. */
 struct str sync_turns_print(const struct turns *t, struct arena *a);
 
