@@ -4,6 +4,7 @@
  * the report says so. */
 
 #include "core/leader.h"
+#include "core/turns.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,9 @@ struct lacking {
     struct syncer *syncer;
     FILE *file; /* NULL: it could not be created */
     int64_t since, until;
-    bool whole; /* the change log reaches back to `since` */
+    int64_t possible; /* up to this revision the other life may have it too */
+    bool committing;  /* the answer of store_on_commit() is outstanding */
+    bool whole;       /* the change log reaches back to `since` */
     struct store_watch *watch;
     void (*done)(struct syncer *s, struct str report);
     size_t n;
@@ -87,11 +90,12 @@ static struct str report(struct lacking *l, struct arena *a)
 {
     if (!l->n)
         return STR("it lacks nothing of this data");
-    return arena_printf(
-        a, "it lacks %zu objects written or deleted here after revision %lld%s%s: %.*s%s", l->n,
-        (long long)l->since, l->whole ? "" : ", and deletions that history no longer has",
-        l->file ? " (all of them in " FILE_NAME " of the data directory)" : "",
-        STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
+    return arena_printf(a,
+                        "it %s %zu objects written or deleted here after revision %lld%s%s: %.*s%s",
+                        l->since < l->possible ? "may lack" : "lacks", l->n, (long long)l->since,
+                        l->whole ? "" : ", and deletions that history no longer has",
+                        l->file ? " (all of them in " FILE_NAME " of the data directory)" : "",
+                        STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
 }
 
 static void finish(struct lacking *l)
@@ -121,7 +125,7 @@ static void on_wake(void *ctx)
         finish(l);
 }
 
-static void start(struct lacking *l)
+static void scan(struct lacking *l)
 {
     struct store *store = l->syncer->store;
     int64_t oldest = store_oldest_revision(store);
@@ -138,14 +142,44 @@ static void start(struct lacking *l)
     on_wake(l);
 }
 
-/* forks: "epoch@revision" of each epoch that the other life descends from. */
-static bool find_fork(struct str forks, struct str our_epoch, int64_t *ret)
+static void free_one(struct lacking *l)
+{
+    l->magic = 0;
+    mem_free(l);
+}
+
+/* What was written before this process lost the Lease is answered, and belongs to the report. */
+static void on_committed(void *ctx, const struct err *err)
+{
+    struct lacking *l = ctx;
+
+    (void)err; /* what failed is not there */
+    assert(l->magic == LACKING_MAGIC);
+    l->committing = false;
+    if (l->syncer)
+        scan(l);
+    else
+        free_one(l);
+}
+
+static bool find_common(struct lacking *l, struct arena *a, struct str our_epoch, struct str branch)
+{
+    const struct turns *ours = sync_lease_turns(l->syncer->lease);
+    struct turns none = {.n = 0};
+
+    if (!str_eq(ours->epoch, our_epoch))
+        ours = &none;
+    return sync_turns_common(ours, a, branch, &l->since, &l->possible);
+}
+
+/* forks: "epoch@branch" of each epoch that the other life descends from. */
+static bool find_fork(struct lacking *l, struct arena *a, struct str forks, struct str our_epoch)
 {
     while (forks.n) {
-        struct str revision = str_cut(&forks, ' '), epoch = str_cut(&revision, '@');
+        struct str branch = str_cut(&forks, ' '), epoch = str_cut(&branch, '@');
 
         if (str_eq(epoch, our_epoch))
-            return str_to_i64(revision, ret);
+            return find_common(l, a, our_epoch, branch);
     }
     return false;
 }
@@ -159,9 +193,10 @@ void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
     assert(!s->lacking);
     *l = (struct lacking){.magic = LACKING_MAGIC, .syncer = s, .done = done, .first = BUF_INIT(0)};
     s->lacking = l;
-    if (find_fork(fork, our_epoch, &l->since)) {
+    if (find_fork(l, a, fork, our_epoch)) {
         l->file = fopen(arena_printf(a, "%.*s/" FILE_NAME, STR_F(s->config->data_dir)).p, "we");
-        start(l);
+        l->committing = true;
+        store_on_commit(s->store, on_committed, l);
     } else {
         sync_lacking_stop(s);
         done(s, STR("what it lacks of this data is not known: it does not descend from it"));
@@ -177,10 +212,11 @@ void sync_lacking_stop(struct syncer *s)
         return;
     assert(l->magic == LACKING_MAGIC);
     s->lacking = NULL;
+    l->syncer = NULL;
     store_watch_close(l->watch);
     if (l->file)
         fclose(l->file);
     buf_fini(&l->first);
-    l->magic = 0;
-    mem_free(l);
+    if (!l->committing)
+        free_one(l);
 }

@@ -8,10 +8,11 @@
  *   AWAY                 writes are served (lease.hostAway: serve); nothing goes to the host
  *   WAITING, SUPERSEDED  read-only, and /readyz fails, so that a Service sends no client here
  *
- *   record RECORD_META "ancestry": "EPOCH PARENT@REVISION ...", of the epoch that wrote it */
+ *   record RECORD_META "ancestry": "EPOCH PARENT@BRANCH ...", of the epoch that wrote it */
 
 #include "core/leader.h"
 #include "core/life.h"
+#include "core/turns.h"
 #include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -65,8 +66,10 @@ static struct str ancestry_of(struct syncer *s)
         return STR("");
     (void)ancestry_on_record(s, str_c(identity.from), &older);
     older = first_words(older, SYNC_MOST_ANCESTORS - 1);
-    ret = arena_printf(s->arena, "%s@%lld%s%.*s", identity.from, (long long)identity.from_revision,
-                       older.n ? " " : "", STR_F(older));
+    ret = arena_printf(
+        s->arena, "%s@%.*s%s%.*s", identity.from,
+        STR_F(sync_turns_branch(s->store, s->arena, str_c(identity.from), identity.from_revision)),
+        older.n ? " " : "", STR_F(older));
     store_record_put(s->store, RECORD_META, STR(ANCESTRY),
                      arena_printf(s->arena, "%.*s %.*s", STR_F(s->tenant.epoch), STR_F(ret)));
     return ret;

@@ -16,8 +16,8 @@ void sync_leader_stop(struct syncer *s); /* refuses the writes that wait for the
 /* Of so many lives before its own a process records on the host where it branched off. */
 #define SYNC_MOST_ANCESTORS 16
 /* Finds the writes that the life which took over lacks, lists them in `lacking.txt` of the data
- * directory, and calls done() with a summary: within this call, or once deletions were read from
- * disk. One at a time. */
+ * directory, and calls done() with a summary: once pending writes were committed and deletions read
+ * from disk, or within this call where it is not known. One at a time. */
 void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
                         void (*done)(struct syncer *s, struct str report));
 void sync_lacking_stop(struct syncer *s); /* done() is not called afterwards */

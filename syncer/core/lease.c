@@ -794,6 +794,11 @@ enum sync_lease_state sync_lease_state(const struct lease *l)
     return l->state;
 }
 
+const struct turns *sync_lease_turns(const struct lease *l)
+{
+    return &l->turns;
+}
+
 const char *sync_lease_identity(const struct lease *l)
 {
     return l->identity.p;

@@ -10,6 +10,7 @@
 #include <sublet/store.h>
 
 struct lease;
+struct turns;
 
 /* The cluster's uid on what stands for no virtual object: the Lease, and the kubeconfig's Secret. */
 #define NOTE_CLUSTER "sublet.dev/cluster-uid"
@@ -29,7 +30,7 @@ enum sync_lease_state {
 struct lease_holder {
     struct str identity; /* empty: released */
     struct str epoch, cluster_uid;
-    struct str fork; /* "EPOCH@REVISION ...": where its data branched off from each epoch */
+    struct str fork; /* "EPOCH@BRANCH ...": where its data branched off from each epoch (turns.h) */
 };
 
 struct lease_options {
@@ -75,6 +76,7 @@ void sync_lease_release(struct lease *l, void (*done)(void *ctx), void *ctx);
 void sync_lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);
 
 enum sync_lease_state sync_lease_state(const struct lease *l);
+const struct turns *sync_lease_turns(const struct lease *l);
 const char *sync_lease_identity(const struct lease *l);
 /* Confirmed, and not too old: requests that change the host may go out. */
 bool sync_lease_may_act(const struct lease *l);

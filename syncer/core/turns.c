@@ -76,21 +76,30 @@ static void save(struct turns *t)
     arena_free(a);
 }
 
+/* Without the epoch. False: this epoch has none. */
+static bool read_record(struct store *store, struct arena *a, struct str epoch, struct str *ret)
+{
+    struct str value;
+
+    if (!store_record_get(store, RECORD_META, STR(RECORD), &value) ||
+        !str_eq(str_cut(&value, ' '), epoch))
+        return false;
+    *ret = arena_str(a, value);
+    return true;
+}
+
 void sync_turns_open(struct turns *t, struct store *store, struct arena *a, struct str epoch)
 {
-    struct str value, rest;
+    struct str rest;
 
     *t = (struct turns){.store = store, .arena = a, .epoch = arena_str(a, epoch), .end = -1};
     if (store_record_damaged(store, RECORD_META, STR(RECORD)))
         t->list[t->n++] = (struct turn){ANY_TURN, 0};
-    if (store_record_get(store, RECORD_META, STR(RECORD), &value)) {
-        rest = arena_str(a, value);
-        if (str_eq(str_cut(&rest, ' '), epoch)) {
-            if (!str_to_i64(str_cut(&rest, ' '), &t->end))
-                t->end = -1;
-            while (rest.n && t->n < TURNS_KEPT)
-                t->list[t->n++] = cut_turn(&rest);
-        }
+    if (read_record(store, a, epoch, &rest)) {
+        if (!str_to_i64(str_cut(&rest, ' '), &t->end))
+            t->end = -1;
+        while (rest.n && t->n < TURNS_KEPT)
+            t->list[t->n++] = cut_turn(&rest);
     }
     if (t->end >= 0)
         return;
@@ -175,4 +184,54 @@ bool sync_turns_include(const struct turns *t, struct str seen, int64_t revision
     if (common < t->n && end_of(t, common) < *ret_fork)
         *ret_fork = end_of(t, common);
     return false;
+}
+
+/* --- of another epoch --- */
+
+static struct str with(struct arena *a, struct str list, char from, char to)
+{
+    char *p = arena_cstr(a, list);
+
+    for (char *c = p; *c; c++)
+        *c = *c == from ? to : *c;
+    return str_c(p);
+}
+
+struct str sync_turns_branch(struct store *store, struct arena *a, struct str epoch,
+                             int64_t revision)
+{
+    struct str list = STR(""), end;
+
+    if (!read_record(store, a, epoch, &list))
+        return arena_printf(a, "%lld", (long long)revision);
+    end = str_cut(&list, ' ');
+    return arena_printf(a, "%lld/%.*s/%.*s", (long long)revision, STR_F(end),
+                        STR_F(with(a, list, ' ', ',')));
+}
+
+static int64_t least(int64_t one, int64_t other)
+{
+    return other >= 0 && other < one ? other : one;
+}
+
+bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch,
+                       int64_t *ret_known, int64_t *ret_possible)
+{
+    struct str revision = str_cut(&branch, '/'), end_word = str_cut(&branch, '/');
+    struct turns all = *t; /* as if all of our data were of our last turn */
+    struct str list = with(a, branch, ',', ' ');
+    int64_t most, end = -1, known, possible;
+
+    if (!str_to_i64(revision, &most))
+        return false;
+    *ret_known = *ret_possible = most;
+    if (!list.n)
+        return true;
+    all.end = -1;
+    str_to_i64(end_word, &end);
+    (void)sync_turns_include(t, list, most, &known);
+    (void)sync_turns_include(&all, list, most, &possible);
+    *ret_known = least(least(most, end), known);
+    *ret_possible = least(most, possible);
+    return true;
 }

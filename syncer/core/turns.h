@@ -36,3 +36,12 @@ struct str sync_turns_print(const struct turns *t, struct arena *a);
  * data? If not, *ret_fork is the last revision that both have, -1 where that is not known. */
 bool sync_turns_include(const struct turns *t, struct str seen, int64_t revision,
                         int64_t *ret_fork);
+
+/* Where data of a later epoch branched off from this one, of which its store has the record still:
+ * "REVISION/END/TOKEN@REVISION,...", or "REVISION". */
+struct str sync_turns_branch(struct store *store, struct arena *a, struct str epoch,
+                             int64_t revision);
+/* The last revision that our data and a branch of our epoch are known to have in common, and the
+ * last one that they can have. They differ where one of them was written without a turn. */
+bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch,
+                       int64_t *ret_known, int64_t *ret_possible);

@@ -404,6 +404,11 @@ static bool is_held(struct sim *s)
     return sync_lease_state(s->syncer->lease) == LEASE_HELD;
 }
 
+static bool is_away(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_AWAY;
+}
+
 static bool is_superseded(struct sim *s)
 {
     return sync_lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
@@ -545,6 +550,38 @@ static void an_older_copy_goes_on_in_a_new_epoch(void **state)
     sim_free(s);
 }
 
+/* A copy that served while the host was away, until a later life took over: its own writes have
+ * revisions that the original had given before that life branched off. */
+static void a_copy_lists_what_a_later_epoch_lacks(void **state)
+{
+    struct sim *s = begin(3);
+
+    (void)state;
+    sim_backup(s, "backup");
+    sim_close(s);
+    sim_swap(s, "copy");
+    fake_host_faults(s->host)->down = true;
+    sim_open(s);
+    sim_until(s, is_away, "that the host is away");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'own'}}");
+    sim_writes_done(s);
+    assert_string_equal(s->refusal, "");
+    sim_close(s);
+    fake_host_faults(s->host)->down = false;
+    sim_swap(s, "copy");
+    sim_open(s);
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, is_held, "the Lease");
+    sim_close(s);
+    sim_swap(s, "copy");
+    sim_open(s);
+    sim_until(s, has_listed, "what a later epoch lacks");
+    assert_non_null(strstr(lacking(s), "written configmaps default/own"));
+    assert_null(strstr(lacking(s), "configmaps default/before"));
+    sim_free(s);
+}
+
 int main(void)
 {
 #define WORLD(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -566,6 +603,7 @@ int main(void)
         WORLD(force_wants_a_new_life),
         cmocka_unit_test(an_older_copy_touches_nothing),
         cmocka_unit_test(an_older_copy_goes_on_in_a_new_epoch),
+        cmocka_unit_test(a_copy_lists_what_a_later_epoch_lacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -625,6 +625,29 @@ static bool has_report(struct sim *s)
     return reported[0];
 }
 
+static bool has_listed(struct sim *s)
+{
+    return is_superseded(s) && !s->syncer->lacking;
+}
+
+/* A write that is answered after the Lease was lost belongs to the report. */
+static void what_is_being_written_is_listed(void **state)
+{
+    struct sim *s = sim_new(11, NULL);
+    struct str own = s->syncer->tenant.epoch, fork;
+
+    (void)state;
+    sim_until(s, is_held, "the Lease");
+    fork = arena_printf(s->arena, "%.*s@%lld", STR_F(own), (long long)store_revision(s->store));
+    reported[0] = '\0';
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'under-way'}}");
+    sync_lacking_start(s->syncer, own, fork, on_report);
+    sim_until(s, has_report, "what it lacks");
+    assert_non_null(strstr(reported, "default/under-way"));
+    sim_writes_done(s);
+    sim_free(s);
+}
+
 static void what_a_later_life_lacks_is_listed(void **state)
 {
     struct sim *s = sim_new(10, NULL);
@@ -643,7 +666,7 @@ static void what_a_later_life_lacks_is_listed(void **state)
     sim_delete(s, "configmaps", "default", "both-have", 0);
     sim_writes_done(s);
     steal(s, "ffffffffffffffffffffffffffffffff", fork);
-    sim_until(s, is_superseded, "a later epoch");
+    sim_until(s, has_listed, "a later epoch");
     snprintf(path, sizeof(path), "%s/lacking.txt", s->dir);
     f = fopen(path, "r");
     assert_non_null(f);
@@ -696,6 +719,7 @@ int main(void)
         cmocka_unit_test(nothing_goes_out_after_a_break_before_the_lease_is_confirmed),
         cmocka_unit_test(a_stolen_lease_stops_everything),
         cmocka_unit_test(what_a_later_life_lacks_is_listed),
+        cmocka_unit_test(what_is_being_written_is_listed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
