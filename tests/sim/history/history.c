@@ -11,6 +11,7 @@
 
 #include "core/lease.h"
 #include "engine.h"
+#include "plant.h"
 #include "result.h"
 
 #define S           1000000ll
@@ -158,7 +159,7 @@ static void do_host_finish(struct world *w)
 
 /* --- lives that part --- */
 
-static struct disk *next_disk(struct world *w, struct disk *from)
+struct disk *history_next_disk(struct world *w, struct disk *from)
 {
     char name[32];
 
@@ -194,7 +195,7 @@ static bool restore(struct world *w)
     if (w->lives[0])
         life_kill(w->lives[0], false);
     set_clock_right(w);
-    disk = next_disk(w, NULL);
+    disk = history_next_disk(w, NULL);
     err_init(&err, w->arena);
     if (store_restore(b->path, disk_path(disk), &err)) {
         if (!disk_faults(b->disk)->read_errors)
@@ -204,10 +205,10 @@ static bool restore(struct world *w)
     }
     world_trace("restored %s", strrchr(b->path, '/'));
     w->disk = disk;
-    w->model = b->model;
+    w->models[0] = b->model;
     w->generation++;
     wires_next_age(w->wires);
-    tenant_lost_process(w);
+    tenant_lost_process(w, 0);
     return true;
 }
 
@@ -241,19 +242,6 @@ static void do_roll_back(struct world *w)
     wires_cut_all(w->wires);
 }
 
-/* A copy of the data is made; later a process is started on it, and killed. */
-static void do_two(struct world *w)
-{
-    if (w->lives[1]) {
-        life_kill(w->lives[1], false);
-    } else if (w->copy) {
-        life_start(w, w->copy, 1);
-        w->copy = NULL;
-    } else {
-        w->copy = next_disk(w, w->disk);
-    }
-}
-
 static const struct event {
     enum fault_class class;
     void (*run)(struct world *w);
@@ -271,7 +259,7 @@ static const struct event {
     {CLASS_RESTORE, do_restore},
     {CLASS_OTHER_HOST, do_other_host},
     {CLASS_ROLLBACK, do_roll_back},
-    {CLASS_TWO, do_two},
+    {CLASS_TWO, second_do},
     {CLASS_DISK_READ, do_read_error},
 };
 
@@ -326,11 +314,13 @@ static void step(struct world *w, const struct script *script)
         if (!below(w, 12))
             tenant_backup(w);
         for (unsigned i = 0; i < writes; i++)
-            tenant_act(w);
+            tenant_act(w, 0);
         befall(w);
+        second_act(w);
     }
     ensure_life(w);
     world_run_us(w, us);
+    plant_step(w, script->plant, false);
     judge_step(w);
 }
 
@@ -341,8 +331,6 @@ static void end_faults(struct world *w)
     *wires_faults(w->wires) = (struct wire_faults){.max_delay_ms = 5};
     *disk_faults(w->disk) = (struct disk_faults){0};
     disk_trap_off(w->disk);
-    if (w->lives[1])
-        life_kill(w->lives[1], false);
     world_trace("the faults are over");
 }
 
@@ -388,6 +376,8 @@ void history_run(struct world *w, const struct script *script)
     for (w->step = 0; w->step < script->steps; w->step++)
         step(w, script);
     end_faults(w);
+    plant_step(w, script->plant, true);
+    second_end(w, ensure_life);
     settle(w);
     result_end(w, NULL, NULL);
 }

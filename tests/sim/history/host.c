@@ -191,6 +191,12 @@ void host_model_store(struct host_model *h, struct arena *a, const char *plural,
     record(h, type, plural, name, bytes, host_is_ours(tree));
 }
 
+void host_model_put_unseen(struct host_model *h, struct arena *a, const char *plural, cJSON *tree)
+{
+    put(h, plural, arena_cstr(a, json_str_at(tree, "metadata.name")), json_text(a, tree),
+        h->revision);
+}
+
 void host_model_drop(struct host_model *h, const char *plural, const char *name, bool by_tenant)
 {
     struct host_object_model **at = find(h, plural, name);

@@ -45,6 +45,8 @@ const struct host_object_model *host_model_find(const struct host_model *h, cons
 void host_model_create(struct host_model *h, struct arena *a, const char *plural, cJSON *tree);
 void host_model_fill(struct host_model *h, struct arena *a, const char *plural, cJSON *tree);
 void host_model_store(struct host_model *h, struct arena *a, const char *plural, cJSON *tree);
+/* Without an event: only a list shows it. */
+void host_model_put_unseen(struct host_model *h, struct arena *a, const char *plural, cJSON *tree);
 void host_model_drop(struct host_model *h, const char *plural, const char *name, bool by_tenant);
 
 /* The scheduler and the kubelet look at every pod. */

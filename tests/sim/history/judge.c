@@ -53,12 +53,27 @@ void note_drop(struct map *m, struct str key)
     mem_free(n);
 }
 
+static void drop_one(void *ctx, struct map_entry *e)
+{
+    struct note *n = CONTAINER(e, struct note, entry);
+
+    map_remove(ctx, e);
+    mem_free(n->key);
+    mem_free(n);
+}
+
+void note_drop_all(struct map *m)
+{
+    map_each(m, drop_one, m);
+}
+
 /* --- the host --- */
 
 void judge_left(void *ctx, const char *plural, struct str uid)
 {
     struct notes *n = judge_notes(ctx);
 
+    note_put(&n->removed, uid, 1);
     if (!strcmp(plural, "pods"))
         note_put(&n->excused, uid, ((struct world *)ctx)->generation);
     else if (!strcmp(plural, "persistentvolumeclaims"))
@@ -71,6 +86,11 @@ bool judge_is_excused(struct world *w, struct str uid)
     const struct note *n = note_get(&judge_notes(w)->excused, uid);
 
     return n && n->value == w->generation;
+}
+
+bool judge_was_removed(struct world *w, struct str uid)
+{
+    return note_get(&judge_notes(w)->removed, uid) != NULL;
 }
 
 uint64_t judge_age(const struct world *w)
@@ -187,10 +207,12 @@ void judge_begin(struct world *w)
     map_each(&n->told, forget_unrecorded, n);
     snprintf(n->epoch, sizeof(n->epoch), "%s", w->epoch);
 }
+
 static void judge_created(struct world *w, const char *plural, const cJSON *after)
 {
     struct str uid = host_virtual_uid(after);
 
+    judge_notes(w)->second_created |= wires_sender(w->wires) != 0;
     if (strcmp(plural, "pods") != 0 || !uid.n || wires_is_of_earlier_age(w->wires))
         return;
     if (judge_knows(w, &judge_notes(w)->told, uid) && !wires_is_late(w->wires))
@@ -223,8 +245,8 @@ static bool is_alive_in(struct life *l, const char *plural, const cJSON *host)
 
 static bool is_promised(struct world *w, struct str uid)
 {
-    for (size_t i = 0; i < w->model.n_slots; i++) {
-        const struct slot *s = &w->model.slots[i];
+    for (size_t i = 0; i < w->models[0].n_slots; i++) {
+        const struct slot *s = &w->models[0].slots[i];
 
         if (s->there && str_eqc(uid, s->uid))
             return !s->deleting && !s->asked_deletion && !s->unsure;
@@ -251,14 +273,21 @@ static bool is_deleted_in_earlier_epoch(struct world *w, const char *plural, con
     return deleted;
 }
 
+/* By the tenant of the second process while that one led. */
+static bool is_deleted_at_second(struct world *w, struct str uid)
+{
+    return wires_sender(w->wires) && note_get(&judge_notes(w)->deleted, uid);
+}
+
 static void judge_removed(struct world *w, const char *plural, const cJSON *before)
 {
     struct str uid = host_virtual_uid(before);
     bool is_pod = !strcmp(plural, "pods");
-    bool alive = false;
+    bool alive = false, ordered;
 
     if (!is_pod && strcmp(plural, "persistentvolumeclaims") != 0)
         return;
+    note_put(&judge_notes(w)->removed, uid, 1);
     if (is_pod && (judge_is_excused(w, uid) || host_pod_is_finished(before)))
         return;
     /* A request of the life before, which no restore stops. */
@@ -271,7 +300,10 @@ static void judge_removed(struct world *w, const char *plural, const cJSON *befo
         alive |= life_serves(w->lives[i]) && sync_lease_may_act(w->lives[i]->syncer->lease) &&
                  !sync_lease_is_doubted(w->lives[i]->syncer->lease) &&
                  is_alive_in(w->lives[i], plural, before);
-    if (alive || is_promised(w, uid))
+    ordered = is_deleted_at_second(w, uid);
+    if (ordered)
+        judge_left(w, plural, uid);
+    if (alive || (is_promised(w, uid) && !ordered))
         world_fail("%s %.*s is removed from the host while its virtual object %.*s lives", plural,
                    STR_F(json_str_at(before, "metadata.name")), STR_F(uid));
 }

@@ -82,10 +82,11 @@ static bool agrees(const struct agreeing *g, const cJSON *tree, const cJSON *hos
 /* A pod that is created again has no claim to the GPUs it had: it waits when others have them. */
 static bool may_wait(struct agreeing *g, const cJSON *pod)
 {
-    const struct world *w = g->world;
+    struct world *w = g->world;
+    bool only_one = judge_age(w) == 1 && !judge_notes(w)->second_created;
     int order;
 
-    if (strcmp(g->plural, "pods") != 0 || judge_age(w) == 1 || !host_pod_gpus(pod) ||
+    if (strcmp(g->plural, "pods") != 0 || only_one || !host_pod_gpus(pod) ||
         !str_eqc(json_str_at(pod, "status.phase"), "Pending") || object_is_terminating(pod))
         return false;
     order = g->waiting ? str_cmp(json_str_at(pod, "metadata.creationTimestamp"),
@@ -142,7 +143,7 @@ static size_t count_quarantined(struct agreeing *g, struct life *l)
 
 /* A watch opens when the tenant first uses a kind: until then nothing finds what was created while
  * a failing disk kept its record from being stored. */
-static bool may_have_orphans(const struct world *w, const struct life *l, const char *plural)
+bool judge_may_have_orphans(const struct world *w, const struct life *l, const char *plural)
 {
     if (!w->with[CLASS_DISK_FULL] && !w->with[CLASS_DISK_ERROR] && !w->with[CLASS_DISK_READ])
         return false;
@@ -165,16 +166,16 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
         return judge_differ("pods %.*s waits, and there is room for it",
                             STR_F(json_str_at(g.waiting, "metadata.name")));
     return count_host(&g) == g.with_host + count_quarantined(&g, l) ||
-           may_have_orphans(w, l, plural) ||
+           judge_may_have_orphans(w, l, plural) ||
            judge_differ("%zu %s on the host, where %zu are wanted", count_host(&g), plural,
                         g.with_host);
 }
 
 static bool nothing_under_way(struct world *w)
 {
-    for (size_t i = 0; i < w->model.n_slots; i++)
-        if (w->model.slots[i].writing)
-            return judge_differ("a write of %s has no answer", w->model.slots[i].name);
+    for (size_t i = 0; i < w->models[0].n_slots; i++)
+        if (w->models[0].slots[i].writing)
+            return judge_differ("a write of %s has no answer", w->models[0].slots[i].name);
     return true;
 }
 
@@ -190,7 +191,7 @@ bool judge_agree(struct world *w)
     a = arena_new(0);
     same = nothing_under_way(w) && kind_agrees(w, a, "pods") &&
            kind_agrees(w, a, "persistentvolumeclaims") && kind_agrees(w, a, "services") &&
-           judge_ledger_agrees(w, a) && judge_content_agrees(w, a);
+           judge_ledger_agrees(w, a) && judge_content_agrees(w, a) && judge_all_is_used(w, a);
     arena_free(a);
     return same;
 }

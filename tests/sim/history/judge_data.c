@@ -30,8 +30,9 @@ static bool same_member(const cJSON *one, const cJSON *other, const char *key)
 }
 
 /* One that the tenant does not have is not awaited. */
-static void judge_ref(struct using *u, const char *plural, struct str name)
+static void judge_ref(void *ctx, const char *plural, struct str name)
 {
+    struct using *u = ctx;
     const cJSON *object = name.n ? virtual_at(u, plural, u->ns, name) : NULL, *host;
 
     if (!object || !u->g.same)
@@ -44,14 +45,26 @@ static void judge_ref(struct using *u, const char *plural, struct str name)
         u->g.same = judge_differ("%s %.*s has another content on the host", plural, STR_F(name));
 }
 
-static void judge_volume(struct using *u, const cJSON *volume)
+void judge_each_ref(const cJSON *pod, void (*call)(void *ctx, const char *plural, struct str name),
+                    void *ctx)
 {
-    judge_ref(u, "configmaps", json_str_at(volume, "configMap.name"));
-    judge_ref(u, "secrets", json_str_at(volume, "secret.secretName"));
-    json_each(source, json_path(volume, "projected.sources"))
+    json_each(container, json_path(pod, "spec.containers"))
     {
-        judge_ref(u, "configmaps", json_str_at(source, "configMap.name"));
-        judge_ref(u, "secrets", json_str_at(source, "secret.name"));
+        json_each(from, json_get(container, "envFrom"))
+        {
+            call(ctx, "configmaps", json_str_at(from, "configMapRef.name"));
+            call(ctx, "secrets", json_str_at(from, "secretRef.name"));
+        }
+    }
+    json_each(volume, json_path(pod, "spec.volumes"))
+    {
+        call(ctx, "configmaps", json_str_at(volume, "configMap.name"));
+        call(ctx, "secrets", json_str_at(volume, "secret.secretName"));
+        json_each(source, json_path(volume, "projected.sources"))
+        {
+            call(ctx, "configmaps", json_str_at(source, "configMap.name"));
+            call(ctx, "secrets", json_str_at(source, "secret.name"));
+        }
     }
 }
 
@@ -64,15 +77,7 @@ static bool on_pod(void *ctx, const struct store_object *o)
     if (host_pod_is_finished(pod) || !node.n) /* finished, or it waits for GPUs */
         return true;
     u->ns = o->ns;
-    json_each(container, json_path(pod, "spec.containers"))
-    {
-        json_each(from, json_get(container, "envFrom"))
-        {
-            judge_ref(u, "configmaps", json_str_at(from, "configMapRef.name"));
-            judge_ref(u, "secrets", json_str_at(from, "secretRef.name"));
-        }
-    }
-    json_each(volume, json_path(pod, "spec.volumes")) judge_volume(u, volume);
+    judge_each_ref(pod, judge_ref, u);
     if (u->g.same && !virtual_at(u, "nodes", STR(""), node))
         u->g.same = judge_differ("pod %.*s is on node %.*s, which is not shown", STR_F(o->name),
                                  STR_F(node));

@@ -15,6 +15,14 @@ struct note {
     bool recorded; /* it outlived the process that received it */
 };
 
+/* What a watcher over all restarts of a process saw. */
+struct watcher {
+    struct map content; /* revision -> what was seen under it */
+    struct map mirror;  /* resource, namespace and name -> revision */
+    int64_t position;
+    unsigned generation;
+};
+
 struct notes {
     struct map excused; /* virtual uids of pods that others removed, and the generation */
     struct map lost;    /* virtual uids of claims that others removed, and the age */
@@ -22,12 +30,12 @@ struct notes {
     struct map seen;    /* process and host uid of all pods of ours that it was shown */
     struct map shown;   /* the same by the process's number: what it was shown itself */
     struct map lives; /* epoch and number of a life (core/life.h) -> host generation it began in */
-    struct map content; /* revision -> what was seen under it */
-    struct map mirror;  /* resource, namespace and name -> revision, as a watcher has it */
-    int64_t position;   /* of that watcher */
-    char epoch[40];     /* of the store that the tenant's process serves */
-    int64_t failed_us;  /* when the disk of the tenant's process failed last */
-    unsigned generation;
+    struct map removed; /* virtual uids of pods and claims whose host object was removed */
+    struct map deleted; /* virtual uids that the tenant of the second process deleted */
+    struct watcher watchers[MAX_LIVES];
+    bool second_created; /* the second process created something on the host */
+    char epoch[40];      /* of the store that the tenant's process serves */
+    int64_t failed_us;   /* when the disk of the tenant's process failed last */
 };
 struct notes *judge_notes(struct world *w);
 struct note *note_get(struct map *m, struct str key);
@@ -36,6 +44,8 @@ void note_drop(struct map *m, struct str key);
 
 /* Did others remove the pod of this virtual uid from the host, since the store was last restored? */
 bool judge_is_excused(struct world *w, struct str uid);
+/* Did any process or person remove the host object of this virtual uid, ever? */
+bool judge_was_removed(struct world *w, struct str uid);
 /* How often the store or the host was put back, from 1 on. */
 uint64_t judge_age(const struct world *w);
 /* Is it in m, of this age and of the process whose request is executed? */
@@ -44,6 +54,14 @@ bool judge_knows(struct world *w, struct map *m, struct str uid);
 void judge_look_at_disk(struct life *l);
 /* The tenant's process serves: it knows what those before it put on record. */
 void judge_begin(struct world *w);
+
+/* Removes all. */
+void note_drop_all(struct map *m);
+
+/* --- the Lease (judge_lease.c) --- */
+bool judge_leads(const struct life *l);
+/* A superseded process reports every answered write that the other one lacks. */
+void judge_report(struct life *l);
 
 /* --- a watcher (judge_tenant.c) --- */
 bool judge_has_caught_up(const struct life *l);
@@ -72,5 +90,11 @@ struct agreeing {
 cJSON *judge_host_of(struct agreeing *g, struct str uid);
 __attribute__((format(printf, 1, 2))) bool judge_differ(const char *format, ...);
 bool judge_ledger_agrees(struct world *w, struct arena *a);
+/* ConfigMaps and Secrets of the tenant that are on the host are used (judge_unused.c). */
+bool judge_all_is_used(struct world *w, struct arena *a);
+bool judge_may_have_orphans(const struct world *w, const struct life *l, const char *plural);
+/* ConfigMaps and Secrets that a pod uses (judge_data.c). */
+void judge_each_ref(const cJSON *pod, void (*call)(void *ctx, const char *plural, struct str name),
+                    void *ctx);
 /* What pods use on the host is what the tenant wrote (judge_data.c). */
 bool judge_content_agrees(struct world *w, struct arena *a);

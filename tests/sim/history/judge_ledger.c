@@ -48,11 +48,12 @@ void judge_trace_gpus(struct world *w)
     arena_free(a);
 }
 
-/* Before anything was put back, a process has made all that is there, and must know of it whether
- * it was reported or not. */
+/* Before anything was put back, and before a second process created anything, a process has made
+ * all that is there, and must know of it whether it was reported or not. */
 void judge_gpus(struct world *w, const cJSON *created)
 {
-    int64_t sum = judge_gpus_on_host(w, judge_age(w) > 1) + host_pod_gpus(created);
+    int64_t sum = judge_gpus_on_host(w, judge_age(w) > 1 || judge_notes(w)->second_created) +
+                  host_pod_gpus(created);
 
     if (sum <= LIMIT)
         return;
@@ -150,7 +151,8 @@ static bool on_charge(void *ctx, struct str key, struct str value)
     return true;
 }
 
-/* Before anything was put back, nothing is charged but what fits. */
+/* Before anything was put back, nothing is charged but what fits. To the second process, what the
+ * first one made since the copy is in quarantine, and charged as well. */
 static void judge_rows(struct life *l)
 {
     struct charges c = {.records = BUF_INIT(0)};
@@ -159,7 +161,8 @@ static void judge_rows(struct life *l)
     store_record_each(l->store, RECORD_MAPPING, STR("quarantine/pods/"), on_mapping, &c);
     store_record_each(l->store, RECORD_LEDGER, STR("gpu/"), on_charge, &c);
     buf_fini(&c.records);
-    if (judge_age(l->world) > 1 || c.sum <= LIMIT)
+    if (l->index || judge_age(l->world) > 1 || judge_notes(l->world)->second_created ||
+        c.sum <= LIMIT)
         return;
     judge_trace_gpus(l->world);
     world_fail("the ledger charges %lld GPUs, where the limit is %d", (long long)c.sum, LIMIT);

@@ -22,21 +22,28 @@ static int64_t mark_of(const cJSON *tree)
     return n;
 }
 
-static bool may_be_gone(struct world *w, const struct slot *s)
+/* The first process, or the tenant of it, may have removed the pod that the second one has. */
+static bool was_removed(struct life *l, const struct slot *s)
 {
-    return s->deleting || s->asked_deletion || judge_is_excused(w, str_c(s->uid));
+    return l->index ? judge_was_removed(l->world, str_c(s->uid))
+                    : judge_is_excused(l->world, str_c(s->uid));
 }
 
-static void judge_absent(struct world *w, struct slot *s)
+static bool may_be_gone(struct life *l, const struct slot *s)
 {
-    if (s->there && !may_be_gone(w, s))
+    return s->deleting || s->asked_deletion || was_removed(l, s);
+}
+
+static void judge_absent(struct life *l, struct slot *s)
+{
+    if (s->there && !may_be_gone(l, s))
         world_fail("%s %s of uid %s was answered and is gone", s->resource, s->name, s->uid);
     s->there = s->deleting = s->asked_deletion = false;
 }
 
-static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
+static void judge_new(struct life *l, struct slot *s, const cJSON *tree)
 {
-    if (s->there && !may_be_gone(w, s))
+    if (s->there && !may_be_gone(l, s))
         world_fail("%s %s of uid %s was answered, and another one is there", s->resource, s->name,
                    s->uid);
     if (s->writing != WRITE_CREATE && !s->unsure)
@@ -48,30 +55,32 @@ static void judge_new(struct world *w, struct slot *s, const cJSON *tree)
 }
 
 /* Its data counts as lost from then on: only others can have removed it. */
-static void judge_claim(struct world *w, const struct slot *s, const cJSON *tree)
+static void judge_claim(struct life *l, const struct slot *s, const cJSON *tree)
 {
+    struct notes *n = judge_notes(l->world);
+
     if (str_eqc(json_str_at(tree, "status.phase"), "Lost") &&
-        !note_get(&judge_notes(w)->lost, str_c(s->uid)))
+        !note_get(l->index ? &n->removed : &n->lost, str_c(s->uid)))
         world_fail("%s %s of uid %s is Lost, and it was never removed from the host", s->resource,
                    s->name, s->uid);
 }
 
-static void judge_present(struct world *w, struct slot *s, const cJSON *tree)
+static void judge_present(struct life *l, struct slot *s, const cJSON *tree)
 {
     int64_t n = mark_of(tree);
     bool deleting = object_is_terminating(tree);
 
     if (!s->there || !str_eqc(json_str_at(tree, "metadata.uid"), s->uid))
-        judge_new(w, s, tree);
+        judge_new(l, s, tree);
     if (n < s->n || n > s->last)
         world_fail("%s %s carries mark %lld, where %lld was answered and %lld written", s->resource,
                    s->name, (long long)n, (long long)s->n, (long long)s->last);
     if (s->deleting && !deleting)
         world_fail("%s %s was deleted and is not", s->resource, s->name);
-    if (deleting && !may_be_gone(w, s))
+    if (deleting && !may_be_gone(l, s))
         world_fail("%s %s is being deleted without a request", s->resource, s->name);
     if (!strcmp(s->resource, "persistentvolumeclaims"))
-        judge_claim(w, s, tree);
+        judge_claim(l, s, tree);
     s->n = n;
     s->deleting = deleting;
 }
@@ -84,9 +93,9 @@ static void judge_slot(struct life *l, struct slot *s, bool fresh)
     bool unsure_delete = s->unsure && s->asked_deletion;
 
     if (o)
-        judge_present(l->world, s, vapi_tree(a, o));
+        judge_present(l, s, vapi_tree(a, o));
     else
-        judge_absent(l->world, s);
+        judge_absent(l, s);
     /* What the process that died had under way is decided: nothing of it comes later. */
     if (fresh && s->unsure) {
         if (unsure_delete)
@@ -98,11 +107,27 @@ static void judge_slot(struct life *l, struct slot *s, bool fresh)
 
 void judge_slots(struct life *l, bool fresh)
 {
-    for (size_t i = 0; i < l->world->model.n_slots; i++)
-        judge_slot(l, &l->world->model.slots[i], fresh);
+    struct model *m = &l->world->models[l->index];
+
+    for (size_t i = 0; i < m->n_slots; i++)
+        judge_slot(l, &m->slots[i], fresh);
 }
 
 /* --- a watcher --- */
+
+static struct watcher *watcher_of(const struct life *l)
+{
+    return &judge_notes(l->world)->watchers[l->index];
+}
+
+void judge_copied(struct world *w)
+{
+    struct watcher *n = &judge_notes(w)->watchers[1];
+
+    note_drop_all(&n->mirror);
+    note_drop_all(&n->content);
+    n->position = 0;
+}
 
 static struct str key_of(struct arena *a, const struct store_object *o)
 {
@@ -110,7 +135,8 @@ static struct str key_of(struct arena *a, const struct store_object *o)
 }
 
 /* One revision is one change of one object, for ever. */
-static void judge_content(struct notes *n, struct arena *a, const struct store_object *o, int type)
+static void judge_content(struct watcher *n, struct arena *a, const struct store_object *o,
+                          int type)
 {
     struct str revision = arena_printf(a, "%lld", (long long)o->revision);
     uint64_t hash = str_hash(o->bytes, str_hash(o->uid, (uint64_t)type + 1));
@@ -121,7 +147,7 @@ static void judge_content(struct notes *n, struct arena *a, const struct store_o
     note_put(&n->content, revision, hash);
 }
 
-static void judge_event(struct notes *n, const struct store_event *e)
+static void judge_event(struct watcher *n, const struct store_event *e)
 {
     struct arena *a = arena_new(0);
     struct str key = key_of(a, e->object);
@@ -144,7 +170,7 @@ static void judge_event(struct notes *n, const struct store_event *e)
 
 static bool on_listed(void *ctx, const struct store_object *o)
 {
-    struct notes *n = ctx;
+    struct watcher *n = ctx;
     struct arena *a = arena_new(0);
 
     note_put(&n->mirror, key_of(a, o), (uint64_t)o->revision);
@@ -152,18 +178,9 @@ static bool on_listed(void *ctx, const struct store_object *o)
     return true;
 }
 
-static void forget_one(void *ctx, struct map_entry *e)
+static void list_again(struct life *l, struct watcher *n)
 {
-    struct note *n = CONTAINER(e, struct note, entry);
-
-    map_remove(ctx, e);
-    mem_free(n->key);
-    mem_free(n);
-}
-
-static void list_again(struct life *l, struct notes *n)
-{
-    map_each(&n->mirror, forget_one, &n->mirror);
+    note_drop_all(&n->mirror);
     for (unsigned id = 1; id < 1000; id++)
         if (registry_by_storage(vapi_registry(l->api), id) &&
             store_scan(l->store, id, STR_NULL, STR_NULL, STR_NULL, 0, on_listed, n, NULL))
@@ -176,14 +193,14 @@ static void on_wake(void *ctx)
     (void)ctx; /* every step looks */
 }
 
-static bool watch_on(struct life *l, struct notes *n)
+static bool watch_on(struct life *l, struct watcher *n)
 {
     return !store_watch_open(l->store, STORE_ALL_RESOURCES, n->position, on_wake, l, &l->watch,
                              NULL);
 }
 
 /* As a client does when it hears 410. */
-static void watch_anew(struct life *l, struct notes *n)
+static void watch_anew(struct life *l, struct watcher *n)
 {
     l->watch = store_watch_close(l->watch);
     list_again(l, n);
@@ -201,7 +218,7 @@ bool judge_has_caught_up(const struct life *l)
  * takes time. */
 static void take_events(struct life *l)
 {
-    struct notes *n = judge_notes(l->world);
+    struct watcher *n = watcher_of(l);
     const struct store_event *e;
     struct store_stats stats;
     bool expired = false;
@@ -251,38 +268,56 @@ static void judge_damage(const struct life *l)
                    d.salvaged ? " structure" : "", d.history ? " history" : "");
 }
 
-void judge_life(struct life *l)
+/* A copy of the data is a new one for its watcher, as a restored store is. */
+static unsigned generation_of(const struct life *l)
 {
-    struct world *w = l->world;
-    struct notes *n = judge_notes(w);
+    return l->index ? l->world->n_copies : l->world->generation;
+}
 
-    judge_damage(l);
-    judge_knows_host(l);
-    if (l->index)
-        return;
-    if (n->generation == w->generation && store_revision(l->store) < n->position)
+static void begin_watch(struct life *l)
+{
+    struct watcher *n = watcher_of(l);
+    unsigned generation = generation_of(l);
+
+    if (n->generation == generation && store_revision(l->store) < n->position)
         world_fail("a watcher has seen revision %lld, and the store is at %lld",
                    (long long)n->position, (long long)store_revision(l->store));
-    if (n->generation != w->generation || !n->position || !watch_on(l, n))
+    if (n->generation != generation || !n->position || !watch_on(l, n))
         watch_anew(l, n);
-    n->generation = w->generation;
-    judge_begin(w);
+    n->generation = generation;
+}
+
+void judge_life(struct life *l)
+{
+    judge_damage(l);
+    judge_knows_host(l);
+    begin_watch(l);
+    if (!l->index)
+        judge_begin(l->world);
     judge_slots(l, true);
 }
 
 /* The committed state is read through the same calls as by clients, and at no cost but theirs. */
-void judge_step(struct world *w)
+static void judge_process(struct life *l)
 {
-    struct life *l = w->lives[0];
     struct comparing c = {l, NULL};
 
-    if (l)
-        judge_look_at_disk(l);
     if (!life_serves(l) || !l->watch)
         return;
     take_events(l);
     if (judge_has_caught_up(l))
-        map_each(&judge_notes(w)->mirror, compare_one, &c);
+        map_each(&watcher_of(l)->mirror, compare_one, &c);
     judge_slots(l, false);
-    judge_ledger(l);
+    judge_report(l);
+    if (!l->index || judge_leads(l))
+        judge_ledger(l);
+}
+
+void judge_step(struct world *w)
+{
+    if (w->lives[0])
+        judge_look_at_disk(w->lives[0]);
+    for (int i = 0; i < MAX_LIVES; i++)
+        if (w->lives[i])
+            judge_process(w->lives[i]);
 }

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sublet/kinds.h>
 #include <sublet/store_executor.h>
@@ -56,10 +57,9 @@ static void bury(struct life *l)
     if (w->lives[l->index] == l)
         w->lives[l->index] = NULL;
     world_trace("life %u is gone%s", l->number, l->power ? " with its power" : "");
-    if (l->index)
-        return;
-    judge_died(l);
-    tenant_lost_process(w);
+    if (!l->index)
+        judge_died(l);
+    tenant_lost_process(w, l->index);
 }
 
 static void on_buried(void *arg)
@@ -199,6 +199,7 @@ struct life *life_start(struct world *w, struct disk *disk, unsigned index)
 {
     static unsigned number;
     struct life *l = NEW(struct life);
+    char report[400];
     struct err err;
 
     assert(!w->lives[index]);
@@ -207,6 +208,8 @@ struct life *life_start(struct world *w, struct disk *disk, unsigned index)
     l->config = w->config;
     l->config.data_dir = str_c(disk_path(disk));
     uv_loop_init(&l->loop);
+    snprintf(report, sizeof(report), "%s/lacking.txt", disk_path(disk));
+    unlink(report); /* of an earlier process */
     err_init(&err, w->arena);
     world_trace("life %u starts", l->number);
     if (open_all(l, &err) && !l->dead)

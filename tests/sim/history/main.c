@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plant.h"
 #include "result.h"
 
 #define STEPS       60
@@ -24,7 +25,7 @@
 struct options {
     uint64_t first, histories;
     unsigned jobs;
-    bool once, twice;
+    bool once, teeth;
     struct script script;
 };
 
@@ -208,7 +209,7 @@ static void shrink(struct script s, struct result *r, const char *kind)
 /* --- many --- */
 
 static struct {
-    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread;
+    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread, refused, reported, unknown;
     uint64_t done, failed;
     double virtual_s;
 } total;
@@ -221,6 +222,9 @@ static void add_up(const struct result *r)
         total.wire[i] += r->wire[i];
     total.torn += r->torn;
     total.unread += r->unread;
+    total.refused += r->refused;
+    total.reported += r->reported;
+    total.unknown += r->unknown;
     total.virtual_s += (double)r->virtual_us / 1e6;
     total.done++;
 }
@@ -241,7 +245,9 @@ static void print_totals(double seconds)
     printf("\ndisk: torn sectors %u failed reads %u\nnetwork:", total.torn, total.unread);
     for (int i = 0; i < N_WIRE_COUNTS; i++)
         printf(" %s %u", names[i], total.wire[i]);
-    printf("\n");
+    printf("\ntwo processes: writes refused %u, reported as lacking %u; looks at an unknown report "
+           "%u\n",
+           total.refused, total.reported, total.unknown);
 }
 
 struct job {
@@ -326,6 +332,43 @@ static bool all_replay(const struct options *o, struct result *r)
     return same;
 }
 
+/* --- planted defects --- */
+
+enum { MOST_SEEDS = 200 };
+
+static void allow(struct script *s, const struct plant *p)
+{
+    memset(s->allowed, 0, sizeof(s->allowed));
+    s->allowed[CLASS_TWO] = s->allowed[CLASS_DOWN] = p->second;
+}
+
+/* The judge of this defect notices it; one that gets away in some history does not in all. */
+static bool bites(struct script script, struct result *r, const struct plant *p)
+{
+    script.plant = p;
+    allow(&script, p);
+    for (unsigned i = 0; i < MOST_SEEDS; i++, script.seed++) {
+        run_one(&script, r);
+        if (!*r->message)
+            continue;
+        printf("%s, seed %llu: %s\n", p->name, (unsigned long long)script.seed, r->message);
+        return strstr(r->kind, p->breaks) != NULL;
+    }
+    printf("%s: no judge notices it in %d histories\n", p->name, MOST_SEEDS);
+    return false;
+}
+
+static void show_teeth(const struct options *o, struct result *r)
+{
+    for (size_t i = 0; i < N_PLANTS; i++) {
+        total.done++;
+        if (bites(o->script, r, &PLANTS[i]))
+            continue;
+        printf("%s is not noticed as it must be: %s\n", PLANTS[i].name, PLANTS[i].breaks);
+        total.failed++;
+    }
+}
+
 /* --- arguments --- */
 
 static void leave_out(struct script *s, const char *names)
@@ -373,8 +416,9 @@ static uint64_t number(const char *text)
 static const char *const USAGE =
     "sim_history [--histories N] [--first SEED] [--jobs N] [--seed SEED] [--steps N]\n"
     "            [--without CLASS,...] [--skip STEP,...]\n"
-    "            [--shrink N] [--show]\n"
-    "--seed runs one history; --show prints it; --shrink: so many of those that broke.\n";
+    "            [--shrink N] [--show] [--teeth]\n"
+    "--seed runs one history; --show prints it; --shrink: so many of those that broke;\n"
+    "--teeth plants defects, each of which its judge must notice.\n";
 
 static void read_option(struct options *o, const char *name, const char *value)
 {
@@ -409,6 +453,8 @@ static void read_options(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--show"))
             o->script.show = true;
+        else if (!strcmp(argv[i], "--teeth"))
+            o->teeth = true;
         else if (i + 1 < argc) {
             read_option(o, argv[i], argv[i + 1]);
             i++;
@@ -445,6 +491,9 @@ int main(int argc, char **argv)
                *results[0].message ? results[0].message : "nothing broke");
         total.done = 1;
         total.failed = *results[0].message != 0;
+    } else if (o.teeth) {
+        o.script.seed = o.first;
+        show_teeth(&o, &results[MOST_JOBS]);
     } else {
         o.script.seed = o.first;
         total.done = 1; /* the replays */

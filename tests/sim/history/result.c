@@ -30,6 +30,9 @@ void result_end(const struct world *w, const char *kind, const char *message)
     r->virtual_us = w->moment.now_us;
     r->torn = disk_torn();
     r->unread = disk_unread();
+    r->refused = w->refused;
+    r->reported = w->reported;
+    r->unknown = w->unknown;
     memcpy(r->classes, w->counts, sizeof(r->classes));
     memcpy(r->wire, wires_counts(w->wires), sizeof(r->wire));
     fflush(NULL);

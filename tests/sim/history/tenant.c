@@ -71,7 +71,13 @@ struct write {
     size_t slot;
     enum slot_write kind;
     int64_t n;
+    bool refusing; /* the process did not lead when it was sent */
 };
+
+static struct slot *slot_of(struct life *l, size_t slot)
+{
+    return &l->world->models[l->index].slots[slot];
+}
 
 static void created(struct slot *s, struct arena *a, const struct write *write,
                     const struct store_object *o)
@@ -96,7 +102,7 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
 {
     struct write *write = ctx;
     struct life *l = write->life;
-    struct slot *s = &l->world->model.slots[write->slot];
+    struct slot *s = slot_of(l, write->slot);
     struct arena *a;
 
     if (l->dead) {
@@ -107,6 +113,9 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
     world_trace("answer to write %d of %s: %d", (int)write->kind, s->name,
                 err ? err->kind->code : 200);
     s->writing = WRITE_NONE;
+    judge_answer(l, s, write->refusing, err);
+    if (!err && !(write->kind == WRITE_DELETE && s->deleting)) /* nothing changes the second time */
+        s->answered_us = l->world->moment.now_us;
     if (err)
         refused(s, write, err);
     else if (write->kind == WRITE_CREATE)
@@ -135,20 +144,20 @@ static cJSON *parse(struct arena *a, struct str text)
 
 static struct write *begin(struct life *l, size_t slot, enum slot_write kind)
 {
-    struct slot *s = &l->world->model.slots[slot];
+    struct slot *s = slot_of(l, slot);
     struct write *write = NEW(struct write);
 
     s->writing = kind;
     s->last++;
-    *write = (struct write){l, slot, kind, s->last};
-    world_trace("write %d of %s %s, mark %lld", (int)kind, s->resource, s->name,
-                (long long)s->last);
+    *write = (struct write){l, slot, kind, s->last, judge_refuses(l)};
+    world_trace("write %d of %s %s, mark %lld, to life %u", (int)kind, s->resource, s->name,
+                (long long)s->last, l->number);
     return write;
 }
 
 static void create(struct life *l, size_t slot)
 {
-    struct slot *s = &l->world->model.slots[slot];
+    struct slot *s = slot_of(l, slot);
     struct write *write = begin(l, slot, WRITE_CREATE);
     struct arena *a = arena_new(0);
     struct str text;
@@ -164,7 +173,7 @@ static void create(struct life *l, size_t slot)
 
 static void patch(struct life *l, size_t slot)
 {
-    struct slot *s = &l->world->model.slots[slot];
+    struct slot *s = slot_of(l, slot);
     struct write *write = begin(l, slot, WRITE_PATCH);
     struct arena *a = arena_new(0);
     long long n = (long long)s->last;
@@ -184,35 +193,38 @@ static void patch(struct life *l, size_t slot)
 
 static void delete(struct life *l, size_t slot, bool now)
 {
-    struct slot *s = &l->world->model.slots[slot];
+    struct slot *s = slot_of(l, slot);
     struct write *write = begin(l, slot, WRITE_DELETE);
     struct vapi_delete options = {.grace_seconds = now ? 0 : -1};
 
     s->asked_deletion = true;
+    judge_deletes(l, s);
     vapi_delete(l->api, resource_of(l, s->resource), STR("default"), str_c(s->name), &options,
                 on_written, write);
 }
 
-void tenant_act(struct world *w)
+void tenant_act(struct world *w, unsigned index)
 {
-    size_t slot = dice_below(&w->moment, DICE_ACTION, w->model.n_slots);
+    struct model *m = &w->models[index];
+    struct life *l = w->lives[index];
+    size_t slot = dice_below(&w->moment, DICE_ACTION, w->models[0].n_slots);
     unsigned of_ten = (unsigned)dice_below(&w->moment, DICE_ACTION, 10);
-    struct slot *s = &w->model.slots[slot];
+    struct slot *s = &m->slots[slot];
 
-    if (!life_serves(w->lives[0]) || s->writing || s->unsure)
+    if (!life_serves(l) || s->writing || s->unsure)
         return;
     if (!s->there)
-        create(w->lives[0], slot);
+        create(l, slot);
     else if (of_ten < 5)
-        patch(w->lives[0], slot);
+        patch(l, slot);
     else if (of_ten < 8)
-        delete (w->lives[0], slot, of_ten == 7);
+        delete (l, slot, of_ten == 7);
 }
 
-void tenant_lost_process(struct world *w)
+void tenant_lost_process(struct world *w, unsigned index)
 {
-    for (size_t i = 0; i < w->model.n_slots; i++) {
-        struct slot *s = &w->model.slots[i];
+    for (size_t i = 0; i < w->models[index].n_slots; i++) {
+        struct slot *s = &w->models[index].slots[i];
 
         s->unsure |= s->writing != WRITE_NONE;
         s->writing = WRITE_NONE;
@@ -237,7 +249,7 @@ static void on_backed_up(void *ctx, const struct err *err)
         b->backup->done = !err;
         if (!err) {
             judge_slots(b->life, false);
-            b->backup->model = b->life->world->model;
+            b->backup->model = b->life->world->models[0];
         }
     }
     mem_free(b);

@@ -187,7 +187,7 @@ struct world *world_new(uint64_t seed, const char *root)
     w->wires = wires_new(&o);
     host_model_on_change(w->host, on_changed, judge_left, w);
     moment_at(&w->moment, TICK_US, w, on_tick, w);
-    tenant_slots(&w->model);
+    tenant_slots(&w->models[0]);
     w->disk = disk_new("disk-0");
     life_start(w, w->disk, 0);
     if (!world_until(w, serves, 60 * 1000000ll))

@@ -33,11 +33,13 @@ struct slot {
     bool asked_deletion;  /* and got no answer (yet) */
     char uid[UID];
     int64_t n, last;         /* the mark that it carries, and the newest one that was written */
+    int64_t answered_us;     /* when a write of it was answered last; 0: never */
     enum slot_write writing; /* under way */
     bool unsure;             /* a write had no answer: what it did shows at the next start */
 };
 
 struct life;
+/* What the tenant of one process was promised. */
 struct model {
     struct slot slots[MAX_SLOTS];
     size_t n_slots;
@@ -66,10 +68,13 @@ struct world {
     struct host_model *host;
     struct wires *wires;
     struct life *lives[MAX_LIVES];
-    struct model model;
+    struct model models[MAX_LIVES]; /* [1]: of the copy */
     struct backup backups[MAX_BACKUPS];
     size_t n_backups;
     struct disk *disk, *copy; /* the tenant's, and an older copy of it */
+    unsigned n_copies;
+    bool copy_started;
+    int64_t copied_us;
     unsigned n_disks, step;
     unsigned generation, host_generation; /* how often each was put back */
     char epoch[40];                       /* of the tenant's data */
@@ -78,6 +83,8 @@ struct world {
     int64_t died_us;                      /* when the tenant's process ended last */
     int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;
+    unsigned refused, reported, unknown; /* writes; ends of judge_report() */
+    bool planted;                        /* see plant.h */
     bool show;
     struct notes *notes; /* of judge.c */
 };
@@ -124,8 +131,8 @@ bool life_serves(const struct life *l);
 /* --- the tenant (tenant.c) --- */
 void tenant_slots(struct model *m);
 unsigned tenant_storage(struct life *l, const char *resource); /* the store's id of "pods" */
-void tenant_act(struct world *w);                              /* writes something, by chance */
-void tenant_lost_process(struct world *w); /* what was under way will never be answered */
+void tenant_act(struct world *w, unsigned index);              /* writes something, by chance */
+void tenant_lost_process(struct world *w, unsigned index);     /* nothing under way is answered */
 void tenant_backup(struct world *w);
 
 /* --- invariants (judge.c) --- */
@@ -133,6 +140,12 @@ void judge_request(void *ctx, const char *plural, const cJSON *before, const cJS
 void judge_told(void *ctx, const char *plural, const cJSON *object);
 void judge_left(void *ctx, const char *plural, struct str virtual_uid);
 void judge_step(struct world *w); /* after every step */
+/* A write is answered. refusing: the process did not lead when it was sent. */
+void judge_answer(struct life *l, const struct slot *s, bool refusing, const struct err *err);
+bool judge_refuses(const struct life *l); /* it does not lead */
+/* The tenant has a process delete an object, which other processes know nothing of. */
+void judge_deletes(struct life *l, const struct slot *s);
+void judge_copied(struct world *w); /* a copy of the data is there, and no watcher of it */
 void judge_died(struct life *l);
 void judge_life(struct life *l); /* a process serves: its watch begins */
 /* What it has of the tenant's; fresh: what an earlier process had under way is decided. */
@@ -140,12 +153,22 @@ void judge_slots(struct life *l, bool fresh);
 bool judge_agree(struct world *w); /* both worlds are the same */
 const char *judge_difference(struct world *w);
 
+/* --- the second process (second.c) --- */
+void second_do(struct world *w); /* copied, started, ended, started again, and replaced */
+/* Its tenant writes. */
+void second_act(struct world *w);
+/* The faults are over: it leads, waits, or reports what the other one lacks; then it ends. */
+void second_end(struct world *w, void (*ensure)(struct world *w));
+
 /* --- the history (history.c) --- */
+struct disk *history_next_disk(struct world *w, struct disk *from);
+struct plant;
 struct script {
     uint64_t seed;
     unsigned steps;
     bool allowed[N_CLASSES];
     bool skip[512]; /* actions of these steps */
     bool show;
+    const struct plant *plant; /* a defect, or NULL */
 };
 void history_run(struct world *w, const struct script *s);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two processes of one tenant: the one that does not lead refuses writes, and the one whose data does
+ * not go on reports each answered write that the other one lacks. Must never demand a report of what
+ * both may have in common. */
+#include "judge_impl.h"
+
+#include <string.h>
+
+#include <sublet/hash.h>
+
+#include "core/lease.h"
+#include "engine.h"
+
+enum { MAX_REPORT = 1 << 16 };
+
+/* --- refusals --- */
+
+bool judge_leads(const struct life *l)
+{
+    return sync_lease_state(l->syncer->lease) == LEASE_HELD;
+}
+
+bool judge_refuses(const struct life *l)
+{
+    enum sync_lease_state state = sync_lease_state(l->syncer->lease);
+
+    return state == LEASE_WAITING || state == LEASE_SUPERSEDED;
+}
+
+void judge_answer(struct life *l, const struct slot *s, bool refusing, const struct err *err)
+{
+    if (!refusing)
+        return;
+    if (!err && judge_refuses(l))
+        world_fail("life %u does not lead, and answers a write of %s with success", l->number,
+                   s->name);
+    if (err && err->kind != &ERR_UNAVAILABLE && err->kind->code != 507)
+        world_fail("life %u does not lead, and answers a write of %s with %d", l->number, s->name,
+                   err->kind->code);
+    l->world->refused++;
+}
+
+void judge_deletes(struct life *l, const struct slot *s)
+{
+    if (l->index)
+        note_put(&judge_notes(l->world)->deleted, str_c(s->uid), 1);
+}
+
+/* --- reports --- */
+
+static struct str read_report(struct life *l, struct arena *a)
+{
+    char path[400];
+    struct str ret = STR_NULL;
+    size_t n;
+    char *p;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/lacking.txt", disk_path(l->disk));
+    f = fopen(path, "re");
+    if (!f)
+        return ret;
+    p = arena_alloc(a, MAX_REPORT);
+    n = fread(p, 1, MAX_REPORT, f);
+    fclose(f);
+    return (struct str){p, n};
+}
+
+/* Lines are "written PLURAL NAMESPACE/NAME REVISION", or "deleted ...". */
+static bool reports(struct str report, const struct slot *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = str_contains(report, arena_printf(a, " %s default/%s ", s->resource, s->name));
+
+    arena_free(a);
+    return found;
+}
+
+/* Both have what was there when the copy was made, and nothing that one of them wrote later. A
+ * deletion may be older than the history; then the report says that it is not whole. */
+void judge_report(struct life *l)
+{
+    struct world *w = l->world;
+    const struct model *m = &w->models[l->index];
+    struct arena *a;
+    struct str report;
+
+    if (!w->n_copies || sync_lease_state(l->syncer->lease) != LEASE_SUPERSEDED ||
+        l->syncer->lacking)
+        return;
+    a = arena_new(0);
+    report = read_report(l, a);
+    for (size_t i = 0; i < m->n_slots && report.p; i++) {
+        const struct slot *s = &m->slots[i];
+
+        if (s->answered_us <= w->copied_us || !s->there)
+            continue;
+        if (!reports(report, s))
+            world_fail("life %u is superseded, and does not report the answered write of %s %s",
+                       l->number, s->resource, s->name);
+        w->reported++;
+    }
+    w->unknown += !report.p;
+    arena_free(a);
+}
