@@ -439,19 +439,21 @@ bool sync_patch(struct sync_run *run, const struct sync_change *change)
 {
     struct host_request q = {.method = "PATCH", .content_type = change->type};
     cJSON *metadata = json_ensure_object(run->arena, change->patch, "metadata");
-    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
     struct sync_change *kept = ARENA_NEW(run->arena, struct sync_change);
+    struct sync_run changing = *run;
 
     if (change->lacks && sync_fought_waits(run, change))
         return false;
     *kept = *change;
-    x->run = *run;
-    x->run.change = kept;
+    changing.change = kept;
     json_set_str(run->arena, metadata, "uid", run->host_uid);
     q.path =
         sync_path(run->arena, run->syncer, run->id, str_c(run->host_name), change->subresource);
     q.body = json_text(run->arena, change->patch);
-    exchange_send(x, &q, change->then ? change->then : change->lacks ? on_checked : sync_patched);
+    sync_send(&changing, &q,
+              change->then    ? change->then
+              : change->lacks ? on_checked
+                              : sync_patched);
     return true;
 }
 

@@ -63,6 +63,28 @@ void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)
     }
 }
 
+bool sim_leads(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
+}
+
+bool sim_is_superseded(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
+}
+
+void sim_on_report(struct syncer *syncer, struct str report)
+{
+    struct sim *s = syncer->new_life_ctx;
+
+    snprintf(s->report, sizeof(s->report), "%.*s", STR_F(report));
+}
+
+bool sim_has_report(struct sim *s)
+{
+    return s->report[0];
+}
+
 static bool flag_is_up(struct sim *s)
 {
     return s->flag;

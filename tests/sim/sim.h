@@ -42,6 +42,7 @@ struct sim {
     unsigned writes;                /* of the test's own, under way */
     char note[64];                  /* the test's own */
     char refusal[256];              /* of the last write that was refused */
+    char report[512];               /* by sim_on_report(); "": none yet */
     void (*explain)(struct sim *s); /* prints what is apart, when a wait was in vain */
 };
 
@@ -53,6 +54,11 @@ void sim_open(struct sim *s);
 void sim_run_ms(struct sim *s, unsigned ms);
 /* Runs until is(s) holds, or fails the test (printing the seed and `what`). */
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
+bool sim_leads(struct sim *s); /* it holds the Lease */
+bool sim_is_superseded(struct sim *s);
+/* For sync_lacking_start(): keeps the report. */
+void sim_on_report(struct syncer *syncer, struct str report);
+bool sim_has_report(struct sim *s);
 /* A copy of the store, and the virtual cluster started from it: on the host as it is, or as the
  * caller has replaced s->host meanwhile. The file serves any number of times. */
 void sim_backup(struct sim *s, const char *file);

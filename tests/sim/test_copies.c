@@ -16,6 +16,16 @@ static const char *fork_at(struct world *w, int64_t revision)
     return arena_printf(w->arena, EARLY "@%lld", (long long)revision).p;
 }
 
+/* It leads and has written; directory 1 is a copy of its own as it is now. Where the two part. */
+static const char *lead_and_copy(struct world *w, struct process *p)
+{
+    process_launch(p);
+    process_until(p, LEASE_HELD);
+    process_write(p, 5);
+    process_copy(w, 0, 1);
+    return fork_at(w, store_revision(p->store));
+}
+
 static void expect_superseded(struct process *p, const char *fork)
 {
     process_launch(p);
@@ -66,13 +76,8 @@ static void a_copy_of_a_running_process_is_older_once_it_writes(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
-    const char *fork;
+    const char *fork = lead_and_copy(w, a);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    fork = fork_at(w, store_revision(a->store));
-    process_copy(w, 0, 1);
     process_launch(b);
     process_until(b, LEASE_WAITING);
     process_write(a, 1);
@@ -89,13 +94,8 @@ static void a_copy_of_a_running_process_that_ends(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
-    const char *fork;
+    const char *fork = lead_and_copy(w, a);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    fork = fork_at(w, store_revision(a->store));
-    process_copy(w, 0, 1);
     process_write(a, 1);
     process_end(a);
     expect_superseded(b, fork);
@@ -106,13 +106,8 @@ static void a_copy_that_served_while_the_host_was_away(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
-    const char *fork;
+    const char *fork = lead_and_copy(w, a);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    fork = fork_at(w, store_revision(a->store));
-    process_copy(w, 0, 1);
     process_write(a, 10);
     process_end(a);
     fake_host_faults(w->host)->down = true;
@@ -131,13 +126,8 @@ static void two_that_go_on_from_one_state(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
-    const char *fork;
+    const char *fork = lead_and_copy(w, a);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    fork = fork_at(w, store_revision(a->store));
-    process_copy(w, 0, 1);
     process_kill(a);
     process_launch(b);
     process_until(b, LEASE_WAITING);
@@ -158,13 +148,8 @@ static void a_leader_that_was_away_too_long(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
-    const char *fork;
+    const char *fork = lead_and_copy(w, a);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    process_copy(w, 0, 1);
-    fork = fork_at(w, store_revision(a->store));
     fake_host_faults(w->host)->down = true;
     world_pass(w, 46000);
     assert_int_equal(sync_lease_state(a->lease), LEASE_AWAY);
@@ -371,10 +356,7 @@ static void force_wants_a_new_life(void **state)
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, EARLY);
 
-    process_launch(a);
-    process_until(a, LEASE_HELD);
-    process_write(a, 5);
-    process_copy(w, 0, 1);
+    lead_and_copy(w, a);
     b->force = true;
     process_launch(b); /* it is the same by now, but the other one lives */
     while (!b->after.epoch[0])
@@ -399,24 +381,14 @@ static void force_wants_a_new_life(void **state)
 #define POD(name)                                                                                  \
     "{'metadata':{'name':'" name "'},'spec':{'containers':[{'name':'c','image':'i'}]}}"
 
-static bool is_held(struct sim *s)
-{
-    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
-}
-
 static bool is_away(struct sim *s)
 {
     return sync_lease_state(s->syncer->lease) == LEASE_AWAY;
 }
 
-static bool is_superseded(struct sim *s)
-{
-    return sync_lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
-}
-
 static bool has_listed(struct sim *s)
 {
-    return is_superseded(s) && !s->syncer->lacking;
+    return sim_is_superseded(s) && !s->syncer->lacking;
 }
 
 static bool wants_new_life(struct sim *s)
@@ -490,7 +462,7 @@ static void an_older_copy_touches_nothing(void **state)
     sim_swap(s, "copy");
     changes = fake_host_asked(s->host, "PUT", "leases", false);
     sim_open(s);
-    sim_until(s, is_superseded, "that this data is older");
+    sim_until(s, sim_is_superseded, "that this data is older");
     sim_delete(s, "pods", "default", "first", 0);
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'lost'}}");
     sim_writes_done(s);
@@ -502,7 +474,7 @@ static void an_older_copy_touches_nothing(void **state)
     sim_close(s);
     sim_swap(s, "copy");
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     sim_free(s);
 }
 
@@ -523,7 +495,7 @@ static void an_older_copy_goes_on_in_a_new_epoch(void **state)
     sim_close(s);
     sim_open(s);
     s->config.lease_force = false;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     store_identity(s->store, &second);
     assert_true(strcmp(second.epoch, first.epoch) > 0);
     assert_string_equal(second.from, first.epoch);
@@ -534,7 +506,7 @@ static void an_older_copy_goes_on_in_a_new_epoch(void **state)
     assert_true(both_are_on_host(s));
     sim_close(s); /* a restart goes on */
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     store_identity(s->store, &first);
     assert_string_equal(first.epoch, second.epoch);
 
@@ -572,7 +544,7 @@ static void a_copy_lists_what_a_later_epoch_lacks(void **state)
     sim_open(s);
     sim_stop_and_restore(s, "backup");
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     sim_close(s);
     sim_swap(s, "copy");
     sim_open(s);

@@ -465,11 +465,6 @@ static bool has_account(struct sim *s)
     return there;
 }
 
-static bool is_held(struct sim *s)
-{
-    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
-}
-
 static bool is_away(struct sim *s)
 {
     return sync_lease_state(s->syncer->lease) == LEASE_AWAY;
@@ -480,17 +475,12 @@ static bool is_waiting(struct sim *s)
     return sync_lease_state(s->syncer->lease) == LEASE_WAITING;
 }
 
-static bool is_superseded(struct sim *s)
-{
-    return sync_lease_state(s->syncer->lease) == LEASE_SUPERSEDED;
-}
-
 static void serves_while_the_host_is_away(void **state)
 {
     struct sim *s = sim_new(7, NULL);
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     fake_host_faults(s->host)->down = true;
     sim_close(s);
     sim_open(s);
@@ -500,7 +490,7 @@ static void serves_while_the_host_is_away(void **state)
     assert_string_equal(s->refusal, "");
     fake_host_faults(s->host)->down = false;
     sim_until(s, pod_is_on_host, "the pod on the host");
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     sim_free(s);
 }
 
@@ -509,7 +499,7 @@ static void refuses_while_the_host_is_away_if_told(void **state)
     struct sim *s = sim_new(8, "lease: {hostAway: readOnly}\n");
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     fake_host_faults(s->host)->down = true;
     sim_close(s);
     sim_open(s);
@@ -518,7 +508,7 @@ static void refuses_while_the_host_is_away_if_told(void **state)
     sim_writes_done(s);
     assert_non_null(strstr(s->refusal, "lease.hostAway"));
     fake_host_faults(s->host)->down = false;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     s->refusal[0] = '\0';
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'c'}}");
     sim_writes_done(s);
@@ -532,7 +522,7 @@ static void ends_before_it_is_decided(void **state)
     struct sim *s = sim_new(11, NULL);
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     fake_host_faults(s->host)->lose = 1000;
     sim_close(s);
     sim_open(s);
@@ -542,7 +532,7 @@ static void ends_before_it_is_decided(void **state)
     assert_non_null(strstr(s->refusal, "ends before the host cluster has answered"));
     fake_host_faults(s->host)->lose = 0;
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     sim_free(s);
 }
 
@@ -553,7 +543,7 @@ static void nothing_goes_out_after_a_break_before_the_lease_is_confirmed(void **
 
     (void)state;
     sim_until(s, has_account, "the account of pods");
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     fake_host_faults(s->host)->down = true;
     sim_create(s, "pods", "default", POD);
     sim_writes_done(s);
@@ -605,29 +595,15 @@ static void a_stolen_lease_stops_everything(void **state)
     assert_string_equal(s->syncer->not_leading,
                         "another process serves this virtual cluster: other_1");
     fake_host_patch(s->host, "leases", "sim", "{\"spec\":{\"holderIdentity\":\"\"}}");
-    sim_until(s, is_held, "the Lease"); /* within a poll */
+    sim_until(s, sim_leads, "the Lease"); /* within a poll */
     sim_delete(s, "pods", "default", "p", 0);
     sim_writes_done(s);
     sim_free(s);
 }
 
-static char reported[512];
-
-static void on_report(struct syncer *s, struct str report)
-{
-    (void)s;
-    snprintf(reported, sizeof(reported), "%.*s", STR_F(report));
-}
-
-static bool has_report(struct sim *s)
-{
-    (void)s;
-    return reported[0];
-}
-
 static bool has_listed(struct sim *s)
 {
-    return is_superseded(s) && !s->syncer->lacking;
+    return sim_is_superseded(s) && !s->syncer->lacking;
 }
 
 /* A write that is answered after the Lease was lost belongs to the report. */
@@ -637,13 +613,13 @@ static void what_is_being_written_is_listed(void **state)
     struct str own = s->syncer->tenant.epoch, fork;
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     fork = arena_printf(s->arena, "%.*s@%lld", STR_F(own), (long long)store_revision(s->store));
-    reported[0] = '\0';
+    s->report[0] = '\0';
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'under-way'}}");
-    sync_lacking_start(s->syncer, own, fork, on_report);
-    sim_until(s, has_report, "what it lacks");
-    assert_non_null(strstr(reported, "default/under-way"));
+    sync_lacking_start(s->syncer, own, fork, sim_on_report);
+    sim_until(s, sim_has_report, "what it lacks");
+    assert_non_null(strstr(s->report, "default/under-way"));
     sim_writes_done(s);
     sim_free(s);
 }
@@ -658,7 +634,7 @@ static void what_a_later_life_lacks_is_listed(void **state)
     FILE *f;
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     sim_create(s, "configmaps", "default", "{'metadata':{'name':'both-have'}}");
     sim_writes_done(s);
     fork = store_revision(s->store);
@@ -676,13 +652,13 @@ static void what_a_later_life_lacks_is_listed(void **state)
     assert_non_null(strstr(text, "deleted configmaps default/both-have"));
     assert_null(strstr(text, "written configmaps default/both-have"));
     sync_lacking_start(s->syncer, own, arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork),
-                       on_report);
-    sim_until(s, has_report, "what it lacks");
-    assert_true(str_has_prefix(str_c(reported), STR("it lacks ")));
-    sync_lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), on_report);
-    assert_non_null(strstr(reported, "not known"));
+                       sim_on_report);
+    sim_until(s, sim_has_report, "what it lacks");
+    assert_true(str_has_prefix(str_c(s->report), STR("it lacks ")));
+    sync_lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), sim_on_report);
+    assert_non_null(strstr(s->report, "not known"));
     sim_run_ms(s, 50);
-    assert_true(is_superseded(s));
+    assert_true(sim_is_superseded(s));
     arena_free(a);
     sim_free(s);
 }

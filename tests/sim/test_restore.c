@@ -640,25 +640,6 @@ static void test_a_removal_seen_without_the_lease(void **state)
 
 /* --- lives of one origin --- */
 
-static bool is_held(struct sim *s)
-{
-    return sync_lease_state(s->syncer->lease) == LEASE_HELD;
-}
-
-static char reported[512];
-
-static void on_report(struct syncer *s, struct str report)
-{
-    (void)s;
-    snprintf(reported, sizeof(reported), "%.*s", STR_F(report));
-}
-
-static bool has_report(struct sim *s)
-{
-    (void)s;
-    return reported[0];
-}
-
 static struct str fork_on_host(struct sim *s)
 {
     json_each(lease, fake_host_list(s->host, s->arena, "leases"))
@@ -685,7 +666,7 @@ static struct str restore_one(struct sim *s, const char *file)
     sim_backup(s, file);
     sim_stop_and_restore(s, file);
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     return before;
 }
 
@@ -696,21 +677,21 @@ static void test_what_a_grandchild_lacks_is_known(void **state)
     int64_t at;
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     first = restore_one(s, "one");
     second = restore_one(s, "two");
     at = store_revision(s->store);
     assert_false(str_eq(first, second) || str_eq(second, own_epoch(s)));
     assert_true(str_contains(fork_on_host(s), first) && str_contains(fork_on_host(s), second));
     /* As the first one, should it still run, reads it. */
-    reported[0] = '\0';
-    sync_lacking_start(s->syncer, first, fork_on_host(s), on_report);
-    sim_until(s, has_report, "what the first lacks");
-    assert_null(strstr(reported, "not known"));
+    s->report[0] = '\0';
+    sync_lacking_start(s->syncer, first, fork_on_host(s), sim_on_report);
+    sim_until(s, sim_has_report, "what the first lacks");
+    assert_null(strstr(s->report, "not known"));
     /* A restart knows as much, and the list is bounded. */
     sim_close(s);
     sim_open(s);
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     assert_true(str_contains(fork_on_host(s), first) && store_revision(s->store) >= at);
     sim_free(s);
 }
@@ -731,7 +712,7 @@ static void test_ancestors_are_bounded(void **state)
     struct str own, oldest = STR("00000000000000000000000000000abc");
 
     (void)state;
-    sim_until(s, is_held, "the Lease");
+    sim_until(s, sim_leads, "the Lease");
     own = own_epoch(s);
     buf_add(&value, own);
     for (int i = 0; i < SYNC_MOST_ANCESTORS - 1; i++)
