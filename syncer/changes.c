@@ -60,7 +60,8 @@ static void add_owner_of(struct syncer *s, enum sync_id id, const cJSON *tree,
     if (!translate_owner(&s->tenant, tree, &ns, &name, &uid))
         return;
     if (now) {
-        if (!before || !str_eq(now->uid, before->uid) || sync_quarantine_has(s, id, now->name))
+        if (!before || !str_eq(now->uid, before->uid) || sync_quarantine_has(s, id, now->name) ||
+            !sync_life_owns(s, tree))
             sync_quarantine_judge(s, id, tree);
     } else {
         /* An object that the first list of a life lacks was not deleted in this life. */

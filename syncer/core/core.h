@@ -74,6 +74,7 @@ struct syncer {
     struct store_predecessor overtaken_by; /* --force: the life after which this data goes on */
     void (*new_life)(void *ctx, const struct store_predecessor *after);
     void *new_life_ctx;
+    char later_epoch[STORE_EPOCH_LEN + 1]; /* the latest on host objects, after ours; "": none */
     char *not_leading;        /* why /readyz fails; NULL: we lead, or no leader is known */
     struct uv_timer_s *defer; /* for deferred calls */
     struct deferred_call *deferred;

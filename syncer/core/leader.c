@@ -27,7 +27,8 @@
 #define ANCESTRY  "ancestry"
 
 #define AWAY_MESSAGE                                                                               \
-    "the host cluster does not answer, and lease.hostAway is readOnly: only reads are served"
+    "the host cluster does not confirm that this process leads, and lease.hostAway is readOnly: "  \
+    "only reads are served"
 
 /* --- the history of this data --- */
 

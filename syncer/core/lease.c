@@ -16,13 +16,20 @@
  *
  *   the Lease on the host     older epoch   our epoch   newer epoch, or turns that we lack
  *   ----------------------    -----------   ---------   ----------------------------------
- *   none                      take it
+ *   none                      take it at once if this data never had one, if this process acts as
+ *                             its leader, or with --force; else once it was missing for its time
  *   ours                      renew it
  *   released, or of a process
  *   of this very directory    take it       take it     SUPERSEDED; --force: a new life
  *   unchanged for its time    take it       take it     SUPERSEDED; --force: a new life
  *   renewed since             WAITING       WAITING     SUPERSEDED; --force: a new life
  *           ... and --force   take it       a new life
+ *           ... and our epoch
+ *           has led           take it
+ *
+ * A missing Lease says nothing of who leads: its leader creates it again within a renewal. Data of an
+ * older epoch that does not know of a newer one may take it when that takes longer; the newer one
+ * then takes it back.
  *
  * A process of this very data directory is dead: it held the flock on `lock` that we hold now. That
  * is proven for identities that are on record with the same kernel (boot id), device and inode.
@@ -46,6 +53,7 @@
 #define LEASE_MAGIC    0x6c656173u
 #define RECORD_HOST    "host-lease"   /* "UID SEQUENCE MOST"; "-": forgotten */
 #define RECORD_HOLDERS "lease-holder" /* "BOOT DEV INO IDENTITY ..." */
+#define RECORD_LED     "lease-led"    /* "EPOCH": of the last one that led with this data */
 #define HOLDERS_KEPT   8
 #define RELEASE_MS     1000
 #define WITHOUT_MS     300000 /* after a missing right, as after a refused watch */
@@ -57,13 +65,14 @@
 #define NOTE_FORK     "sublet.dev/fork"
 #define NOTE_TURNS    "sublet.dev/turns"
 #define NOTE_REVISION "sublet.dev/revision" /* the newest at that time */
+#define NOTE_TAKEN    "sublet.dev/taken"    /* why it was taken from the holder before */
 
 enum request { REQUEST_NONE, REQUEST_READ, REQUEST_TAKE, REQUEST_RENEW, REQUEST_RELEASE };
 
 /* The Lease as last seen on the host. */
 struct seen {
     struct arena *arena; /* of all below */
-    struct str body, uid, version, turns;
+    struct str body, uid, version, turns, taken;
     struct lease_holder holder;
     int64_t duration_ms, sequence, transitions, revision;
     int64_t since_ms; /* when this resourceVersion was first seen */
@@ -92,8 +101,12 @@ struct lease {
     uint64_t sent_breaks;                  /* ... when the pending request was sent */
     uint64_t confirmed_breaks;             /* ... when the last answered renewal was sent */
     unsigned failures;
+    int64_t missing_ms; /* since when the host has none; 0: it has one */
     bool started, on_record, wants_take, closing;
     bool led;            /* this process took it */
+    bool loss_logged;    /* ... and lost it */
+    bool epoch_led;      /* a process of this epoch took it */
+    bool known_to_exist; /* ... of any epoch of this data: others may have it in use */
     bool commit_pending; /* a commit callback is outstanding */
     void (*released)(void *ctx);
     void *released_ctx;
@@ -122,6 +135,19 @@ static int64_t now_ms(const struct lease *l)
     return clock_mono_ms(l->o.clock);
 }
 
+/* Once: it may be lost to one process, and be seen with another before it is taken again. */
+static void log_loss(struct lease *l)
+{
+    struct str why = l->seen.taken.n ? l->seen.taken : STR("not known");
+
+    if (l->loss_logged)
+        return;
+    l->loss_logged = true;
+    log_warn("lease: lost holder=\"%.*s\" epoch=%.*s to=\"%.*s\" to_epoch=%.*s because=\"%.*s\"",
+             STR_F(l->identity), STR_F(l->o.epoch), STR_F(l->seen.holder.identity),
+             STR_F(l->seen.holder.epoch), STR_F(why));
+}
+
 static void move(struct lease *l, enum sync_lease_state to)
 {
     bool other = to == LEASE_WAITING || to == LEASE_SUPERSEDED;
@@ -130,9 +156,7 @@ static void move(struct lease *l, enum sync_lease_state to)
         return;
     assert(TRANSITIONS[l->state] & (1u << to));
     if (other && l->led)
-        log_warn("lease: lost holder=\"%.*s\" epoch=%.*s to=\"%.*s\" to_epoch=%.*s",
-                 STR_F(l->identity), STR_F(l->o.epoch), STR_F(l->seen.holder.identity),
-                 STR_F(l->seen.holder.epoch));
+        log_loss(l);
     l->state = to;
     if (to != LEASE_RELEASED)
         l->o.changed(l->o.ctx, to, other ? &l->seen.holder : NULL);
@@ -273,8 +297,12 @@ static void read_known(struct lease *l)
 {
     struct str value, uid;
 
+    l->epoch_led = store_record_get(l->o.store, RECORD_META, STR(RECORD_LED), &value) &&
+                   str_eq(value, l->o.epoch);
+    l->known_to_exist = l->turns.n > 0;
     if (!store_record_get(l->o.store, RECORD_META, STR(RECORD_HOST), &value))
         return;
+    l->known_to_exist = true;
     uid = str_cut(&value, ' ');
     snprintf(l->known_uid, sizeof(l->known_uid), "%.*s", STR_F(str_eqc(uid, "-") ? STR("") : uid));
     str_to_i64(str_cut(&value, ' '), &l->known_sequence);
@@ -342,6 +370,7 @@ static bool observe(struct lease *l, struct str body)
     str_to_u64(note_of(tree, NOTE_SEQUENCE), &sequence);
     now.sequence = (int64_t)sequence;
     now.turns = note_of(tree, NOTE_TURNS);
+    now.taken = note_of(tree, NOTE_TAKEN);
     str_to_i64(note_of(tree, NOTE_REVISION), &now.revision);
     if (str_eq(now.uid, l->seen.uid) && str_eq(now.version, l->seen.version))
         now.since_ms = l->seen.since_ms;
@@ -408,11 +437,21 @@ static int64_t expires_ms(const struct lease *l)
     return l->seen.since_ms + l->seen.duration_ms;
 }
 
+/* An epoch that led ended all before it: one of these found no Lease, or a host from before. */
+static bool is_of_an_older_epoch(const struct lease *l)
+{
+    const struct lease_holder *h = &l->seen.holder;
+
+    return l->epoch_led && h->epoch.n && str_eq(h->cluster_uid, l->o.cluster_uid) &&
+           str_cmp(h->epoch, l->o.epoch) < 0;
+}
+
 static bool may_be_taken(const struct lease *l)
 {
     struct str holder = l->seen.holder.identity;
 
-    return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l);
+    return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l) ||
+           is_of_an_older_epoch(l);
 }
 
 enum claim { CLAIM_OURS, CLAIM_FREE, CLAIM_LATER, CLAIM_NONE };
@@ -482,8 +521,22 @@ static void write_spec(struct lease *l, struct arena *a, cJSON *spec, enum reque
     json_set_i64(a, spec, "leaseTransitions", l->seen.transitions + (l->seen.uid.n > 0));
 }
 
+/* From the holder before; NULL: there is none. */
+static const char *reason_to_take(const struct lease *l)
+{
+    const struct lease_holder *h = &l->seen.holder;
+
+    return !l->seen.uid.n                    ? NULL
+           : !h->identity.n                  ? "released"
+           : is_listed(l->dead, h->identity) ? "its process is dead"
+           : now_ms(l) >= expires_ms(l)      ? "expired"
+           : is_of_an_older_epoch(l)         ? "a later epoch has led"
+                                             : "--force";
+}
+
 static void write_lease(struct lease *l, enum request what)
 {
+    const char *why = what == REQUEST_TAKE ? reason_to_take(l) : NULL;
     struct arena *a = arena_new(0);
     cJSON *tree = lease_tree(l, a), *notes;
     bool exists = l->seen.uid.n > 0;
@@ -496,6 +549,8 @@ static void write_lease(struct lease *l, enum request what)
     json_set_str(a, notes, NOTE_REVISION,
                  arena_printf(a, "%lld", (long long)sync_turns_reach(&l->turns)));
     json_set_str(a, notes, NOTE_SEQUENCE, arena_printf(a, "%lld", (long long)l->most_sequence + 1));
+    if (why)
+        json_set_str(a, notes, NOTE_TAKEN, str_c(why));
     write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
     send_request(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL,
                  json_text(a, tree));
@@ -505,15 +560,13 @@ static void write_lease(struct lease *l, enum request what)
 static void log_takeover(const struct lease *l)
 {
     const struct lease_holder *h = &l->seen.holder;
-    const char *why = is_listed(l->dead, h->identity) ? "its process is dead"
-                      : now_ms(l) >= expires_ms(l)    ? "expired"
-                                                      : "--force";
+    const char *why = reason_to_take(l);
 
-    if (!l->seen.uid.n)
+    if (!why)
         return;
     if (!h->identity.n)
-        log_info("lease: taken epoch=%.*s of_epoch=%.*s because=\"released\"", STR_F(l->o.epoch),
-                 STR_F(h->epoch));
+        log_info("lease: taken epoch=%.*s of_epoch=%.*s because=\"%s\"", STR_F(l->o.epoch),
+                 STR_F(h->epoch), why);
     else
         log_warn("lease: taken over holder=\"%.*s\" epoch=%.*s from=\"%.*s\" from_epoch=%.*s "
                  "because=\"%s\"",
@@ -535,13 +588,18 @@ static void take(struct lease *l)
 
 /* --- answers --- */
 
-static void wait_for_holder(struct lease *l)
+static void poll_until(struct lease *l, int64_t end_ms)
 {
-    int64_t poll = l->o.duration_ms / 8, left = expires_ms(l) - now_ms(l);
+    int64_t poll = l->o.duration_ms / 8, left = end_ms - now_ms(l);
 
     poll = poll > POLL_MAX_MS ? POLL_MAX_MS : poll;
     l->failures = 0;
     again_in(l, left > 0 && left < poll ? left : poll);
+}
+
+static void wait_for_holder(struct lease *l)
+{
+    poll_until(l, expires_ms(l));
     move(l, LEASE_WAITING);
 }
 
@@ -570,6 +628,7 @@ static void decide(struct lease *l)
 {
     enum claim claim = claim_of(l);
 
+    l->missing_ms = 0;
     judge_host(l);
     if (claim == CLAIM_OURS)
         write_lease(l, REQUEST_RENEW);
@@ -583,13 +642,38 @@ static void decide(struct lease *l)
         wait_for_holder(l);
 }
 
+/* WAITING: its holder was alive when it was seen last. */
+static bool may_create(const struct lease *l)
+{
+    bool led_till_now = l->state == LEASE_AWAY && l->led && now_ms(l) < acts_until(l);
+    bool fresh = !l->known_to_exist && l->state != LEASE_WAITING;
+
+    return sync_lease_may_act(l) || led_till_now || fresh || l->o.force ||
+           (l->missing_ms && now_ms(l) >= l->missing_ms + l->o.duration_ms);
+}
+
+static void wait_while_missing(struct lease *l)
+{
+    if (!l->missing_ms) {
+        l->missing_ms = now_ms(l);
+        log_warn("lease: missing epoch=%.*s: created in %llds, unless its holder is alive",
+                 STR_F(l->o.epoch), (long long)l->o.duration_ms / 1000);
+    }
+    poll_until(l, l->missing_ms + l->o.duration_ms);
+    if (l->state != LEASE_WAITING)
+        move(l, LEASE_AWAY);
+}
+
 static void is_missing(struct lease *l)
 {
     if (l->known_uid[0])
         l->host_changed = "its Lease is missing";
     l->known_uid[0] = '\0'; /* the Lease created in its place is expected */
     forget_seen(l);
-    take(l);
+    if (may_create(l))
+        take(l);
+    else
+        wait_while_missing(l);
 }
 
 /* err NULL: the answer could not be read. */
@@ -611,7 +695,7 @@ static void failed(struct lease *l, const struct err *err)
 static void not_permitted(struct lease *l)
 {
     again_in(l, WITHOUT_MS);
-    if (l->state != LEASE_WAITING) /* another process is known to be alive */
+    if (l->state != LEASE_WAITING || !l->seen.uid.n) /* else another process is alive */
         move(l, LEASE_WITHOUT);
 }
 
@@ -636,7 +720,11 @@ static void written(struct lease *l)
         sync_lease_note(l);
     if (!l->led)
         sync_turns_led(&l->turns);
-    l->led = true;
+    if (!l->epoch_led)
+        store_record_put(l->o.store, RECORD_META, STR(RECORD_LED), l->o.epoch);
+    l->led = l->epoch_led = l->known_to_exist = true;
+    l->loss_logged = false;
+    l->missing_ms = 0;
     l->host_changed = NULL;
     move(l, LEASE_HELD);
     if (l->wanted_ms > l->confirmed_ms || sync_lease_is_doubted(l)) {
@@ -845,8 +933,8 @@ struct lease *sync_lease_new(const struct lease_options *options)
     uv_timer_init(l->o.loop, &l->timer);
     l->timer.data = l;
     read_holders(l);
-    read_known(l);
     sync_turns_open(&l->turns, l->o.store, l->arena, l->o.epoch);
+    read_known(l);
     return l;
 }
 

@@ -130,17 +130,17 @@ enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id, cons
     return sync_lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }
 
-static struct str epoch_of(const cJSON *host_object)
+struct str sync_life_epoch(const cJSON *host_object)
 {
     return json_str(json_get(json_path(host_object, "metadata.annotations"), ANNOTATION_EPOCH));
 }
 
 bool sync_life_owns(const struct syncer *s, const cJSON *host_object)
 {
-    return str_cmp(epoch_of(host_object), s->tenant.epoch) <= 0;
+    return str_cmp(sync_life_epoch(host_object), s->tenant.epoch) <= 0;
 }
 
 bool sync_life_has_our_epoch(const struct syncer *s, const cJSON *host_object)
 {
-    return sync_life_is_first(s) || str_eq(epoch_of(host_object), s->tenant.epoch);
+    return sync_life_is_first(s) || str_eq(sync_life_epoch(host_object), s->tenant.epoch);
 }

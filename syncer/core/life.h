@@ -31,6 +31,7 @@ enum sync_life_absence {
 /* What the absence of m's host object means; m has a host_uid. */
 enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id,
                                          const struct mapping *m);
+struct str sync_life_epoch(const cJSON *host_object); /* that wrote it; empty: an earlier version */
 /* False: it belongs to a later epoch of this virtual cluster. */
 bool sync_life_owns(const struct syncer *s, const cJSON *host_object);
 /* Does it carry our epoch? If not, its deletion may have been requested before the restore, and

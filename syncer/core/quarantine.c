@@ -11,6 +11,9 @@
 #include "core/life.h"
 #include "core/run.h"
 #include "gpu/ledger.h"
+
+#include <stdio.h>
+
 #include <sublet/host_quarantine.h>
 #include <sublet/log.h>
 #include <sublet/notice.h>
@@ -193,6 +196,28 @@ static void charge_proven(struct syncer *s, struct arena *a, struct str uid, con
         sync_ledger_force(s->ledger, &choice, uid);
 }
 
+/* Once for each later epoch: newer data than this led, and wrote to the host. */
+static void report_epoch(struct syncer *s, struct arena *a, const struct host_quarantine *q,
+                         struct str epoch)
+{
+    struct vapi_notice n = {
+        .topic = NOTICE_LEASE,
+        .subject = STR("epoch"),
+        .reason = "LaterEpochOnHost",
+        .message = arena_printf(
+            a,
+            "the host cluster has %.*s of a later epoch of this virtual cluster: newer "
+            "data than this has led; what carries that epoch is not deleted here",
+            STR_F(subject_of(a, q))),
+        .detail = arena_printf(a, "epoch %.*s, ours %.*s", STR_F(epoch), STR_F(s->tenant.epoch))};
+
+    epoch = str_sub(epoch, 0, STORE_EPOCH_LEN);
+    if (str_cmp(epoch, str_c(s->later_epoch)) <= 0)
+        return;
+    snprintf(s->later_epoch, sizeof(s->later_epoch), "%.*s", STR_F(epoch));
+    vapi_notice(s->api, &n);
+}
+
 void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
 {
     struct host_quarantine q = {.kind = str_c(s->kinds[id].record),
@@ -204,6 +229,8 @@ void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
     if (translate_owner(&s->tenant, host, &q.ns, &q.name, &q.uid)) {
         translate_name(&s->tenant, q.ns, q.name, name);
         q.tokens = !str_eqc(q.host_name, name); /* the only other name that is ours */
+        if (!sync_life_owns(s, host))
+            report_epoch(s, a, &q, sync_life_epoch(host));
         if (!q.tokens && sync_life_has_our_epoch(s, host))
             sync_mapping_note_host(s, id, q.ns, q.name, q.uid, host);
         if (is_proven(s, a, q.tokens ? SYNC_PODS : id, &q)) {

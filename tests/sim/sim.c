@@ -324,6 +324,19 @@ void sim_jump(struct sim *s, int64_t seconds)
     rescan(s);
 }
 
+static bool is_away(struct sim *s)
+{
+    return sync_lease_state(s->syncer->lease) == LEASE_AWAY;
+}
+
+void sim_wait_for_no_leader(struct sim *s)
+{
+    sim_until(s, is_away, "the Lease to be missing");
+    sim_jump(s, s->config.lease_duration_ms / 1000 + 1);
+    sync_lease_wake(s->syncer->lease);
+    sim_until(s, sim_leads, "the Lease");
+}
+
 void sim_set_clock(struct sim *s, int64_t seconds)
 {
     s->set_s += seconds;

@@ -56,6 +56,8 @@ void sim_run_ms(struct sim *s, unsigned ms);
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
 bool sim_leads(struct sim *s); /* it holds the Lease */
 bool sim_is_superseded(struct sim *s);
+/* The host has no Lease, and this data had one: the time passes in which its holder would create it. */
+void sim_wait_for_no_leader(struct sim *s);
 /* For sync_lacking_start(): keeps the report. */
 void sim_on_report(struct syncer *syncer, struct str report);
 bool sim_has_report(struct sim *s);

@@ -303,6 +303,7 @@ static void force_takes_it_from_a_live_holder(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+    cJSON *notes;
 
     process_launch(a);
     process_until(a, LEASE_HELD);
@@ -315,6 +316,8 @@ static void force_takes_it_from_a_live_holder(void **state)
     assert_string_equal(a->other, sync_lease_identity(b->lease));
     world_pass(w, 100000); /* force was for once */
     assert_true(process_holds(b));
+    notes = json_path(world_lease(w), "metadata.annotations");
+    assert_true(str_eqc(json_str(json_get(notes, "sublet.dev/taken")), "--force"));
     assert_string_equal(a->why, "");
     assert_string_equal(b->after.epoch, "");
 }
@@ -382,6 +385,131 @@ static void a_restore_while_the_host_is_away_is_found_out(void **state)
     sync_lease_kick(b->lease);
     world_pass(w, 15000);
     assert_true(process_holds(b));
+}
+
+/* --- a Lease that is missing --- */
+
+/* Data that had one: another process may lead, and lack the Lease as well. */
+static void a_missing_lease_is_created_after_its_time(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY);
+
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    process_kill(a);
+    fake_host_remove(w->host, "leases", "sim");
+    process_launch(a);
+    process_until(a, LEASE_AWAY);
+    world_pass(w, 38000);
+    assert_null(world_lease(w));
+    assert_false(sync_lease_may_act(a->lease));
+    world_pass(w, 4000);
+    assert_int_equal(sync_lease_state(a->lease), LEASE_HELD);
+    assert_string_equal(a->why, "its Lease is missing");
+}
+
+/* The leader's next renewal creates it. */
+static void an_older_epoch_leaves_it_to_a_live_newer_one(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    process_copy(w, 0, 1);
+    process_end(a);
+    process_launch(b);
+    process_until(b, LEASE_HELD);
+    fake_host_remove(w->host, "leases", "sim");
+    process_launch(a);
+    process_until(a, LEASE_AWAY);
+    world_pass(w, 20000);
+    assert_int_equal(sync_lease_state(a->lease), LEASE_SUPERSEDED);
+    assert_true(process_holds(b));
+    assert_int_equal(b->changes, 1);
+}
+
+static void one_that_waits_leaves_it_to_the_holder(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    process_launch(b); /* of a directory that never led */
+    process_until(b, LEASE_WAITING);
+    fake_host_remove(w->host, "leases", "sim");
+    world_pass(w, 14000);
+    assert_true(process_holds(a));
+    assert_int_equal(sync_lease_state(b->lease), LEASE_WAITING);
+    process_kill(a);
+    fake_host_remove(w->host, "leases", "sim");
+    world_pass(w, 48000);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_HELD);
+}
+
+/* A host that lets it read Leases, and not create them. */
+static void a_missing_right_to_create_it_is_found_out(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    process_launch(b);
+    process_until(b, LEASE_WAITING);
+    process_kill(a);
+    fake_host_remove(w->host, "leases", "sim");
+    fake_host_deny(w->host, "create leases", true);
+    world_pass(w, 48000);
+    assert_int_equal(sync_lease_state(b->lease), LEASE_WITHOUT);
+}
+
+/* It knows of no Lease, and finds none: it takes it beside the one that leads. */
+static void a_newer_epoch_takes_it_back(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+    cJSON *notes;
+
+    process_launch(b);
+    process_until(b, LEASE_HELD);
+    fake_host_remove(w->host, "leases", "sim");
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    w->now_ms += DURATION_MS / 3;
+    sync_lease_wake(b->lease);
+    for (int i = 0; i < 2000 && !process_holds(b); i++)
+        world_run_ms(w, 2);
+    assert_true(process_holds(b));
+    assert_int_equal(b->changes, 1); /* it has led on */
+    notes = json_path(world_lease(w), "metadata.annotations");
+    assert_true(str_eqc(json_str(json_get(notes, "sublet.dev/taken")), "a later epoch has led"));
+    sync_lease_wake(a->lease);
+    process_until(a, LEASE_SUPERSEDED);
+    assert_string_equal(a->other, sync_lease_identity(b->lease));
+    world_pass(w, 100000);
+    assert_true(process_holds(b));
+}
+
+/* As above, and its process is another by then. */
+static void a_newer_epoch_takes_it_back_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    struct process *a = process_new(w, 0, EARLY), *b = process_new(w, 1, LATE);
+
+    process_launch(b);
+    process_until(b, LEASE_HELD);
+    process_kill(b);
+    fake_host_remove(w->host, "leases", "sim");
+    process_launch(a);
+    process_until(a, LEASE_HELD);
+    process_launch(b);
+    process_until(b, LEASE_HELD);
+    w->now_ms += DURATION_MS / 3;
+    sync_lease_wake(a->lease);
+    process_until(a, LEASE_SUPERSEDED);
 }
 
 /* --- hosts that are not what they were --- */
@@ -663,6 +791,50 @@ static void what_a_later_life_lacks_is_listed(void **state)
     sim_free(s);
 }
 
+static bool later_epoch_is_reported(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", "")) found |=
+        str_eqc(json_str_at(event, "reason"), "LaterEpochOnHost") &&
+        str_contains(json_str_at(event, "message"), STR("pods default/p"));
+    arena_free(a);
+    return found;
+}
+
+static bool sees_later_epoch(struct sim *s)
+{
+    return s->syncer->later_epoch[0];
+}
+
+/* Newer data led here, and its Lease is lost. */
+static void objects_of_a_later_epoch_are_reported(void **state)
+{
+    struct sim *s = sim_new(13, NULL);
+    char host_name[64];
+
+    (void)state;
+    sim_until(s, has_account, "the account of pods");
+    sim_create(s, "pods", "default", POD);
+    sim_until(s, pod_is_on_host, "the pod on the host");
+    assert_false(later_epoch_is_reported(s));
+    translate_name(&s->syncer->tenant, STR("default"), STR("p"), host_name);
+    fake_host_patch(s->host, "pods", host_name,
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":"
+                    "\"ffffffffffffffffffffffffffffffff\"}}}");
+    sim_until(s, later_epoch_is_reported, "the later epoch");
+    sim_delete(s, "pods", "default", "p", 0);
+    sim_writes_done(s);
+    sim_run_ms(s, 200);
+    assert_true(pod_is_on_host(s));
+    sim_close(s); /* a start finds it in its first list */
+    sim_open(s);
+    sim_until(s, sim_leads, "the Lease");
+    sim_until(s, sees_later_epoch, "the later epoch, after a restart");
+    sim_free(s);
+}
+
 int main(void)
 {
 #define WORLD(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -686,6 +858,12 @@ int main(void)
         WORLD(a_newer_epoch_waits_for_a_live_older_one),
         WORLD(an_older_epoch_never_comes_back_by_itself),
         WORLD(a_restore_while_the_host_is_away_is_found_out),
+        WORLD(a_missing_lease_is_created_after_its_time),
+        WORLD(an_older_epoch_leaves_it_to_a_live_newer_one),
+        WORLD(one_that_waits_leaves_it_to_the_holder),
+        WORLD(a_missing_right_to_create_it_is_found_out),
+        WORLD(a_newer_epoch_takes_it_back),
+        WORLD(a_newer_epoch_takes_it_back_after_a_restart),
         WORLD(an_earlier_state_of_the_host_is_noticed),
         WORLD(an_earlier_state_is_noticed_after_a_restart),
         WORLD(another_host_is_noticed),
@@ -696,6 +874,7 @@ int main(void)
         cmocka_unit_test(a_stolen_lease_stops_everything),
         cmocka_unit_test(what_a_later_life_lacks_is_listed),
         cmocka_unit_test(what_is_being_written_is_listed),
+        cmocka_unit_test(objects_of_a_later_epoch_are_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

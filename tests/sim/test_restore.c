@@ -375,6 +375,7 @@ static void test_another_host(void **state)
     sim_stop_and_restore(s, "backup");
     replace_host(s, 33);
     sim_open(s);
+    sim_wait_for_no_leader(s);
     bind_when_there(s);
     sim_until(s, is_whole, "everything on the other host");
     assert_true(str_eq(uid_of(s, "pods", "a"), pod));
@@ -397,6 +398,7 @@ static void test_an_address_that_is_taken(void **state)
                      STR_F(ip))
             .p);
     sim_open(s);
+    sim_wait_for_no_leader(s);
     bind_when_there(s);
     sim_until(s, is_whole, "a Service with another address");
     assert_false(str_eq(json_str_at(in_tenant(s, "services", "web"), "spec.clusterIP"), ip));
@@ -415,8 +417,10 @@ static void host_is_restored(uint64_t seed, bool while_away)
     if (while_away)
         sim_close(s);
     fake_host_roll_back(s->host, image);
-    if (while_away)
+    if (while_away) {
         sim_open(s);
+        sim_wait_for_no_leader(s);
+    }
     bind_when_there(s);
     sim_until(s, is_whole, "everything again");
     assert_true(str_eq(uid_of(s, "pods", "a"), pod));
