@@ -18,6 +18,7 @@
 
 #include <uv.h>
 
+#include <sublet/kinds.h>
 #include <sublet/restore_plan.h>
 #include <sublet/store_admin.h>
 
@@ -270,24 +271,28 @@ static int take_input(struct backup *b)
 
 /* --- the plan --- */
 
-static void print_step(void *ctx, enum restore_action action, const char *plural, struct str ns,
-                       struct str name)
+static void print_step(void *ctx, const struct restore_step *step)
 {
-    static const char *const words[] = {[RESTORE_KEEP] = "keep",
-                                        [RESTORE_CREATE] = "create",
-                                        [RESTORE_ADOPT] = "adopt",
-                                        [RESTORE_QUARANTINE] = "quarantine",
-                                        [RESTORE_DELETE] = "delete"};
+    static const char *const words[] = {
+        [RESTORE_KEEP] = "keep",     [RESTORE_CREATE] = "create",
+        [RESTORE_ADOPT] = "adopt",   [RESTORE_QUARANTINE] = "quarantine",
+        [RESTORE_DELETE] = "delete", [RESTORE_DAMAGED] = "damaged",
+        [RESTORE_WAIT] = "wait"};
     size_t *counts = ctx;
 
-    counts[action]++;
-    if (action != RESTORE_KEEP)
-        printf("%-10s %s %.*s/%.*s\n", words[action], plural, STR_F(ns), STR_F(name));
+    counts[step->action]++;
+    if (step->action == RESTORE_KEEP)
+        return;
+    printf("%-10s %.*s %.*s%s%.*s", words[step->action], STR_F(step->resource), STR_F(step->ns),
+           step->ns.n ? "/" : "", STR_F(step->name));
+    if (step->detail.n)
+        printf(" (%.*s)", STR_F(step->detail));
+    printf("\n");
 }
 
 static int plan_from(struct backup *b, uv_loop_t *loop, const char *directory)
 {
-    struct store_options options = {.path = directory};
+    struct store_options options = {.path = directory, .readable = kinds_stored_readable};
     size_t counts[N_RESTORE_ACTIONS] = {0};
     struct store *store;
     int result;

@@ -145,14 +145,21 @@ const struct resource *syncer_resource(const struct syncer *s, const char *group
 }
 
 /* A custom resource may have no definition yet: its number depends on its name only, and its
- * controller's watch keeps it. */
+ * controller's watch keeps it. The plan of a restore has no API. */
 unsigned syncer_storage(const struct syncer *s, enum sync_id id)
 {
     const struct sync_kind *k = &s->kinds[id];
     const struct resource *r =
-        registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural));
+        s->api
+            ? registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural))
+            : NULL;
 
     return r ? r->storage : store_resource(s->store, str_c(k->record));
+}
+
+static unsigned namespaces(const struct syncer *s)
+{
+    return store_resource(s->store, STR("namespaces"));
 }
 
 bool syncer_has_virtual(struct syncer *s, enum sync_id id, struct str ns, struct str name)
@@ -194,16 +201,14 @@ const struct translate_namespaces *syncer_namespaces(struct syncer *s, struct ar
 {
     struct gather g = {a, ARENA_NEW(a, struct translate_namespaces), 0};
 
-    if (store_scan(s->store, syncer_resource(s, "", "namespaces")->storage, STR_NULL, STR_NULL,
-                   STR_NULL, 0, on_namespace, &g, err))
+    if (store_scan(s->store, namespaces(s), STR_NULL, STR_NULL, STR_NULL, 0, on_namespace, &g, err))
         return NULL;
     return g.found;
 }
 
 const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns)
 {
-    const struct resource *r = syncer_resource(s, "", "namespaces");
-    const struct store_object *o = store_latest(s->store, r->storage, STR(""), ns);
+    const struct store_object *o = store_latest(s->store, namespaces(s), STR(""), ns);
 
     return o ? json_path(vapi_tree(a, o), "metadata.labels") : NULL;
 }

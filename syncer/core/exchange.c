@@ -64,13 +64,50 @@ static bool is_unreadable(const struct sync_run *run)
            !store_is_absent(s, storage, run->ns, run->name);
 }
 
-/* A terminating virtual object adopts nothing: a host object that another process, or a later life
- * of this store, created under its name is not the one the tenant deletes. */
+/* Is a host object of another uid expected to match the translation? Only looked at where it
+ * decides. */
+static bool fits(struct sync_run *run, const struct sync_sides *x)
+{
+    bool (*fits_host)(struct sync_run *run) = run->syncer->kinds[run->id].handlers->fits_host;
+
+    if (!x->readable || !x->on_host || x->own || x->host_terminating || (x->proven && !x->damaged))
+        return false;
+    return !fits_host || fits_host(run);
+}
+
+enum sync_settlement sync_run_settle(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    const struct mapping *m = &run->mapping;
+    struct sync_sides x = {.readable = run->virtual_,
+                           .terminating = object_is_terminating(run->virtual_),
+                           .finished = run->id == SYNC_PODS && pod_is_finished(run->virtual_),
+                           .was_on_host =
+                               m->host_uid.n && str_eq(m->uid, run->uid) && m->life != s->life,
+                           .on_host = run->host,
+                           .host_terminating = object_is_terminating(run->host),
+                           .stale = run->host && sync_is_stale_deletion(run, run->host),
+                           .own = run->host && str_eq(run->owner_uid, run->uid),
+                           .recorded = run->host && str_eq(run->host_uid, m->host_uid),
+                           .proven = sync_mapping_proves(s, run->id, m, run->owner_uid),
+                           .known = sync_mapping_knows(m, run->owner_uid),
+                           .damaged = store_is_damaged(s->store)};
+
+    x.exists =
+        x.readable || !store_is_absent(s->store, syncer_storage(s, run->id), run->ns, run->name);
+    x.fits = fits(run, &x);
+    return sync_settle(&x);
+}
+
+/* What a terminating virtual object leaves alone. */
 static void ignore_foreign_host(struct sync_run *run)
 {
-    if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid) ||
-        sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) ||
-        str_eq(run->host_uid, run->mapping.host_uid))
+    enum sync_settlement settlement;
+
+    if (!run->host || !object_is_terminating(run->virtual_) || str_eq(run->owner_uid, run->uid))
+        return;
+    settlement = sync_run_settle(run);
+    if (settlement != SETTLE_SPARE && settlement != SETTLE_QUARANTINE)
         return;
     run->host = NULL;
     run->host_uid = STR("");
@@ -573,28 +610,21 @@ static void refuse_quarantined(struct sync_run *run)
     reconcile_fail(run->reconcile, &err);
 }
 
-/* A uid on record is one that was deleted, since another object has its name; not where the store
- * may have lost the object itself, so that its name was free for another. */
-static bool is_of_a_predecessor(const struct sync_run *run)
-{
-    return sync_mapping_proves(run->syncer, run->id, &run->mapping, run->owner_uid) &&
-           !store_is_damaged(run->syncer->store);
-}
-
-/* The host object was made for another virtual uid of this name: of a predecessor, of a life that
- * this store does not know, or of an object that the store lost without a trace. */
 static void settle_other(struct sync_run *run)
 {
-    bool (*fits)(struct sync_run *run) = run->syncer->kinds[run->id].handlers->fits_host;
-
-    if (object_is_terminating(run->host))
-        return;
-    if (is_of_a_predecessor(run))
+    switch (sync_run_settle(run)) {
+    case SETTLE_DELETE:
         sync_delete(run, -1);
-    else if (!fits || fits(run))
+        break;
+    case SETTLE_TAKE_OVER:
         take_over(run);
-    else
+        break;
+    case SETTLE_QUARANTINE:
         refuse_quarantined(run);
+        break;
+    default: /* it is awaited, or spared */
+        break;
+    }
 }
 
 bool sync_settle_owner(struct sync_run *run)

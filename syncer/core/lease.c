@@ -310,6 +310,13 @@ static void read_known(struct lease *l)
     str_to_i64(value, &l->most_sequence);
 }
 
+bool sync_lease_is_known(struct store *store)
+{
+    struct str value;
+
+    return store_record_get(store, RECORD_META, STR(RECORD_HOST), &value);
+}
+
 static void put_known(struct lease *l, const char *uid)
 {
     char value[128];

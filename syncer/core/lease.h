@@ -85,6 +85,8 @@ bool sync_lease_may_act(const struct lease *l);
 bool sync_lease_confirmed_since(struct lease *l, int64_t mono_ms);
 /* Records the Lease's uid and sequence, in the transaction of the caller's own records. */
 void sync_lease_note(struct lease *l);
+/* Has data of this store had a Lease? Then a process waits when the host has none. */
+bool sync_lease_is_known(struct store *store);
 /* The host was restored to an earlier state: forgets its Lease's uid and sequence, and whether it
  * is still ours. */
 void sync_lease_forget_host(struct lease *l);

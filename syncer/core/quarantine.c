@@ -180,9 +180,12 @@ static bool is_proven(struct syncer *s, struct arena *a, enum sync_id id,
                       const struct host_quarantine *q)
 {
     struct mapping m = sync_mapping_get(s, a, id, q->ns, q->name);
+    struct sync_sides x = {.on_host = true,
+                           .exists = syncer_has_virtual(s, id, q->ns, q->name),
+                           .proven = sync_mapping_proves(s, id, &m, q->uid),
+                           .known = sync_mapping_knows(&m, q->uid)};
 
-    return sync_mapping_proves(s, id, &m, q->uid) ||
-           (sync_mapping_knows(&m, q->uid) && syncer_has_virtual(s, id, q->ns, q->name));
+    return sync_settle_is_ours(&x);
 }
 
 /* Charges a host pod's GPUs as soon as it is seen: the run of another pod, which needs them, may

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/mapping.h"
+#include "core/settle.h"
 
 /* --- exchange.c: requests of a run to the host --- */
 struct sync_change;
@@ -97,6 +98,8 @@ bool sync_create_may_come(struct sync_run *run);
  * proves ours, then the record. True: both are gone. False as well when the run must delete nothing
  * (reconcile_spare()): the end of the quarantine adds the key again. */
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
+/* What becomes of its two sides; needs no reconcile. */
+enum sync_settlement sync_run_settle(struct sync_run *run);
 /* Handles a host object that is not this virtual object's. True: it did, and the run is over. */
 bool sync_settle_owner(struct sync_run *run);
 /* The record's host object was of another life: prepares to create it again, with an Event. */

@@ -212,7 +212,7 @@ static void create(struct sync_run *run, struct err *err)
         case ABSENCE_OF_ANOTHER_LIFE:
             break;
         }
-        if (object_is_terminating(run->virtual_))
+        if (sync_run_settle(run) != SETTLE_CREATE)
             return;
         remove_volumes(run);
         sync_recreate(run);

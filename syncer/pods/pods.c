@@ -66,12 +66,11 @@ static void pod_lost(struct sync_run *run)
 /* The record is of another life: this host never had the pod, or lost it in a restore. */
 static void pod_again(struct sync_run *run)
 {
-    if (pod_is_finished(run->virtual_)) {
-        sync_ledger_release(run->syncer->ledger, run->uid);
-        return;
-    }
-    if (object_is_terminating(run->virtual_)) {
-        sync_pod_remove_virtual(run, 0);
+    if (sync_run_settle(run) != SETTLE_CREATE) {
+        if (pod_is_finished(run->virtual_))
+            sync_ledger_release(run->syncer->ledger, run->uid);
+        else
+            sync_pod_remove_virtual(run, 0);
         return;
     }
     if (json_str_at(run->virtual_, "spec.nodeName").n) {

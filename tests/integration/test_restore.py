@@ -2,7 +2,9 @@
 """A backup that is older than the host, and a host that is older than the tenant: nothing is deleted without proof,
 what is missing is created again under its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
@@ -77,6 +79,107 @@ def vc(tenant, pools, real_host):
     return vc
 
 
+LISTED = "pods", "persistentvolumeclaims", "services", "configmaps", "secrets"
+
+
+def planned(plan):
+    """(action, resource, name, "tokens" or "") of each line."""
+    lines = (re.fullmatch(r"(\w+) +(\S+) default/(\S+?)(?: \((.*)\))?", line) for line in plan.splitlines())
+    return {(m[1], m[2], m[3], m[4] or "") for m in lines if m}
+
+
+def done(before, after, listed):
+    """What the start did, of both lists of the host and the quarantine: as planned() has it. A pod's tokens are created
+    with it, and share its line."""
+    result = set()
+    for resource in LISTED:
+        for name in after[resource]:
+            tokens = "tokens" if resource == "secrets" else ""
+            if name in before[resource] and before[resource][name][1] != after[resource][name][1]:
+                result.add(("adopt", resource, name, tokens))
+            elif before[resource].get(name) != after[resource][name] and not tokens:
+                result.add(("create", resource, name, ""))
+        for name in set(before[resource]) - set(after[resource]):
+            result.add(("delete", resource, name, ""))
+    for line in listed:
+        kept = re.match(r"kept +(\S+) default/([^\s:]+)", line)
+        if kept:
+            result.add(("quarantine", kept[1], kept[2], "tokens" if kept[1] == "secrets" else ""))
+    return result
+
+
+def on_host_all(vc):
+    return {r: on_host(vc, r) for r in LISTED}
+
+
+def checked(vc):
+    return subprocess.run([binaries.sublet(), "check", "--data-dir", vc.store], capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+
+
+def again(vc, body):
+    """Another pod of the name, on the host as well."""
+    name = body["metadata"]["name"]
+    was = on_host(vc, "pods")[name]
+    vc.api.delete(f"{CORE}/pods/{name}")
+    eventually(lambda: name not in on_host(vc, "pods"), 60, "the pod to leave")
+    create(vc, ("pods", body))
+    eventually(lambda: vc.api.get(f"{CORE}/pods/{name}")["status"]["phase"] == "Running", 60, "the pod of this name")
+    assert on_host(vc, "pods")[name] != was
+
+
+def test_what_is_done_is_what_the_plan_says(vc, tmp_path):
+    copy = tmp_path / "copy.db"
+    create(vc, ("pods", pod("alike")), ("pods", pod("differs")))
+    eventually(lambda: {"alike", "differs"} <= set(on_host(vc, "pods")), 60, "two pods more")
+    eventually(lambda: all(vc.api.get(f"{CORE}/pods/{n}")["status"]["phase"] == "Running" for n in ("alike", "differs")),
+               60, "them to run")
+    sublet(vc, "backup", "--output", copy)
+    create(vc, ("pods", pod("newer")), ("persistentvolumeclaims", claim("newer")), ("services", service("newer")))
+    again(vc, pod("alike"))
+    other = pod("differs")
+    other["spec"]["containers"][0]["args"] = ["other"]
+    again(vc, other)
+    vc.api.delete(f"{CORE}/pods/gone")
+    vc.api.delete(f"{CORE}/services/web")
+    eventually(lambda: "newer" in on_host(vc, "services") and "newer" in on_host(vc, "persistentvolumeclaims")
+               and vc.api.get(f"{CORE}/pods/newer")["status"]["phase"] == "Running", 60, "what is newer than the backup")
+    eventually(lambda: "gone" not in on_host(vc, "pods") and "gone" not in on_host(vc, "secrets")
+               and "web" not in on_host(vc, "services"), 60, "the deletions")
+
+    held = re.compile(rf"wait +leases.coordination.k8s.io {vc.namespace}/{vc.name} \(held by .*, renewed at .*\)")
+    assert any(held.match(line) for line in sublet(vc, "restore", "--plan", "--input", copy).splitlines())
+    vc.stop()
+    before = on_host_all(vc)
+    shutil.rmtree(vc.store)
+    text = sublet(vc, "restore", "--plan", "--input", copy)
+    plan = planned(text)
+    assert "wait " not in text and on_host_all(vc) == before
+    assert {("adopt", "pods", "alike", ""), ("quarantine", "pods", "differs", ""), ("create", "pods", "gone", ""),
+            ("adopt", "secrets", "alike", "tokens"), ("quarantine", "secrets", "newer", "tokens")} <= plan, text
+
+    sublet(vc, "restore", "--input", copy)
+    vc.start()
+    eventually(lambda: settled(vc), 90, "what the backup holds", also=(KeyError,))
+
+    def as_planned():
+        assert done(before, on_host_all(vc), checked(vc)) == plan
+        return True
+    eventually(as_planned, 60, "what was planned")
+
+
+def test_a_plan_lists_what_is_damaged(vc, tmp_path):
+    copy = tmp_path / "copy.db"
+    sublet(vc, "backup", "--output", copy)
+    vc.stop()
+    with sqlite3.connect(copy) as db:
+        assert db.execute("UPDATE version SET bytes = replace(bytes, 'old', 'odd') WHERE name = 'old'").rowcount
+    db.close()
+    plan = sublet(vc, "restore", "--plan", "--input", copy)
+    assert "damaged    pods default/old" in plan.splitlines(), plan
+    assert "0 create, 0 adopt, 0 quarantine, 0 delete; nothing was changed" in plan, plan
+
+
 def test_the_same_host(vc, tmp_path):
     copy = tmp_path / "copy.db"
     sublet(vc, "backup", "--output", copy)
@@ -95,7 +198,7 @@ def test_the_same_host(vc, tmp_path):
     for line in ("create     pods default/gone", "create     services default/web", "quarantine pods default/newer",
                  "quarantine persistentvolumeclaims default/newer", "quarantine services default/newer"):
         assert line in plan.splitlines(), plan
-    assert "2 create, 0 adopt, 3 quarantine, 0 delete; nothing was changed" in plan
+    assert "2 create, 0 adopt, 4 quarantine, 0 delete; nothing was changed" in plan
 
     sublet(vc, "restore", "--input", copy)
     vc.start()
@@ -108,8 +211,7 @@ def test_the_same_host(vc, tmp_path):
     for line in ("pods default/newer", "persistentvolumeclaims default/newer", "services default/newer"):
         eventually(lambda text=line: text in warnings(vc), 30, f"the notice of {line}")
 
-    listed = subprocess.run([binaries.sublet(), "check", "--data-dir", vc.store], capture_output=True, text=True,
-                            check=True).stdout.splitlines()
+    listed = checked(vc)
     for line in ("pods default/newer", "persistentvolumeclaims default/newer", "services default/newer"):
         assert any(x.startswith(f"kept     {line}: the host has it as newer-") for x in listed), listed
     assert any(x.startswith("kept     secrets default/newer") for x in listed), listed  # its token
@@ -133,6 +235,7 @@ def test_another_host(vc, tenant, pools, real_host, tmp_path):
     other = tenant("research", config=pools, on=real_host, start=False)
     plan = sublet(other, "restore", "--plan", "--input", copy)
     assert "create     persistentvolumeclaims default/data" in plan.splitlines() and "0 quarantine, 0 delete" in plan
+    assert f"wait       leases.coordination.k8s.io {other.namespace}/research (missing: 40 seconds, for its holder)" in plan
     sublet(other, "restore", "--input", copy)
     other.start()
     eventually(lambda: settled(other), 90, "everything on the other host", also=(KeyError,))
