@@ -190,6 +190,8 @@ def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
     """It waits until the previous process ends; that one, started again, never writes."""
     first.kubectl("run", "kept", "--image=busybox:1")
     first.kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=180s")
+    first.api.post(MAPS, config_map("both"))
+    first.api.post(MAPS, config_map("changed"))
     copy, restored = tmp_path / "copy.db", another("restored")
     r = subprocess.run([binaries.sublet(), "backup", "--data-dir", first.store, "--output", str(copy)],
                        capture_output=True, check=False)
@@ -198,6 +200,9 @@ def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
                        capture_output=True, check=False)
     assert r.returncode == 0, r.stderr
     uids = {p["metadata"]["uid"] for p in first.host_pods()}
+    first.api.post(MAPS, config_map("only-first"))
+    first.api.patch(f"{MAPS}/changed", {"data": {"by": "first"}})
+    first.api.delete(f"{MAPS}/both")
     start_beside(restored)
     check_read_only(restored, first)
     assert {p["metadata"]["uid"] for p in first.host_pods()} == uids
@@ -210,6 +215,15 @@ def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
         first.api.post(MAPS, config_map("lost"))
     assert e.value.code == 503
     assert holder(restored) in e.value.status["message"]
+    lines = eventually(lambda: [x for x in lacking_of(first) if "configmaps" in x], 30, "what the restored one lacks",
+                       also=(FileNotFoundError,))
+    assert [x.rsplit(" ", 1)[0] for x in lines] == [
+        "written configmaps default/changed", "written configmaps default/only-first", "deleted configmaps default/both"]
+    revisions = [int(x.rsplit(" ", 1)[1]) for x in lines]
+    assert revisions[1] < revisions[0] < revisions[2]
+    warnings = first.api.raw("GET", "/readyz/warnings")[2].decode()
+    assert "LeaseSuperseded" in warnings and "configmaps default/only-first" in warnings, warnings
+    assert restored.api.get(f"{MAPS}/both")["metadata"]["name"] == "both"
 
 
 def test_a_host_without_the_right(host, tenant):

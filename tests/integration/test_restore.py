@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A backup that is older than the host, and a host that is older than the tenant: nothing is deleted without proof,
 what is missing is created again under its uid, and what is newer is kept. `sublet restore --plan` says so beforehand."""
+import json
 import os
 import re
 import shutil
@@ -224,6 +225,38 @@ def test_the_same_host(vc, tmp_path):
     vc.restart(kill=True)
     eventually(lambda: settled(vc), 60, "the same after a kill", also=(KeyError,))
     assert on_host(vc, "pods")["newer"] == before["pods"]["newer"]
+
+
+def ended(vc, revision, resource="pods"):
+    """The one event of a watch from there, as kubectl sees it, and the code of the same by an informer's parameters."""
+    line = vc.kubectl("get", "--raw", f"{CORE}/{resource}?watch=1&resourceVersion={revision}&timeoutSeconds=20")
+    events = list(vc.api.watch(f"{CORE}/{resource}?resourceVersion={revision}&allowWatchBookmarks=true&timeoutSeconds=20"))
+    event = json.loads(line)
+    assert len(events) == 1 and events[0]["type"] == event["type"] == "ERROR", (line, events)
+    return event["object"]["code"], event["object"]["reason"], events[0]["object"]["code"]
+
+
+def test_watchers_of_the_old_life_are_expired(vc, tmp_path):
+    """Whether they stood before the backup, at it or after it; two restores of one backup do not know each other's."""
+    copy = tmp_path / "copy.db"
+    revisions = [vc.api.get(f"{CORE}/pods")["metadata"]["resourceVersion"]]
+    sublet(vc, "backup", "--output", copy)
+    create(vc, ("services", service("later")))
+    revisions.append(vc.api.get(f"{CORE}/pods")["metadata"]["resourceVersion"])
+    for _ in range(2):
+        vc.stop()
+        shutil.rmtree(vc.store)
+        sublet(vc, "restore", "--input", copy)
+        vc.start()
+        now = vc.api.get(f"{CORE}/pods")["metadata"]["resourceVersion"]
+        assert int(now) > int(revisions[-1])
+        for revision in revisions:
+            assert ended(vc, revision) == (410, "Expired", 410), revision
+            assert ended(vc, revision, "services") == (410, "Expired", 410), revision
+        events = vc.api.watch(f"{CORE}/services?resourceVersion={now}&timeoutSeconds=20")
+        create(vc, ("services", service(f"life-{now}")))
+        assert any(e["object"]["metadata"]["name"] == f"life-{now}" for e in events), now
+        revisions.append(vc.api.get(f"{CORE}/pods")["metadata"]["resourceVersion"])
 
 
 def test_another_host(vc, tenant, pools, real_host, tmp_path):
