@@ -108,6 +108,8 @@ static void pod_changed(struct syncer *s, enum sync_id id, const struct host_obj
     const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
     sync_nodes_pod_changed(s->nodes, is, was);
+    if (!now)
+        sync_last_status_note(s, before, was);
     report_resize(s, a, id, is, was);
     add_owner_of(s, id, now ? is : was, now, before);
     arena_free(a);

@@ -231,6 +231,7 @@ static void make_parts(struct syncer *s)
     s->nodes = sync_nodes_new(s);
     s->dry_runs = sync_dry_runs_new(s);
     s->failed = sync_failed_new(s);
+    s->last = sync_last_statuses_new();
     s->fights = sync_fights_new();
     s->events = sync_events_up_new(s);
     s->publisher = sync_publisher_new(s);
@@ -345,6 +346,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->nodes = sync_nodes_free(s->nodes);
     s->dry_runs = sync_dry_runs_free(s->dry_runs);
     s->failed = sync_failed_free(s->failed);
+    s->last = sync_last_statuses_free(s->last);
     s->fights = sync_fights_free(s->fights);
     s->events = sync_events_up_free(s->events);
     s->admits = sync_admits_free(s->admits);

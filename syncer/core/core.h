@@ -36,6 +36,7 @@ struct refs;
 struct nodes;
 struct dry_runs;
 struct failed_pods;
+struct last_statuses;
 struct fights;
 struct events_up;
 struct publisher;
@@ -62,6 +63,7 @@ struct syncer {
     struct nodes *nodes;
     struct dry_runs *dry_runs;
     struct failed_pods *failed;
+    struct last_statuses *last;
     struct fights *fights;
     struct events_up *events;
     struct publisher *publisher;

@@ -125,7 +125,8 @@ bool sync_pod_update_up(struct sync_run *run)
         sync_pod_unbind(run);
         return true;
     }
-    if (node.n && !bound.n && !object_is_terminating(run->virtual_)) {
+    if (node.n && !bound.n && !object_is_terminating(run->virtual_) &&
+        !object_is_terminating(run->host)) {
         if (sync_nodes_ensure(run->syncer->nodes, node, key))
             bind(run, node);
         return true;
@@ -137,6 +138,32 @@ bool sync_pod_update_up(struct sync_run *run)
         return false;
     json_set(run->arena, run->virtual_, "status", status);
     write_status(run);
+    return true;
+}
+
+/* --- after it was deleted on the host --- */
+
+/* Once, unless it conflicts: a status that is refused must not keep the pod. */
+static void on_last_status(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct up *up = ctx;
+
+    if (!err || err->kind != &ERR_CONFLICT)
+        sync_last_status_written(&up->run);
+    if (!err && is_revision(object, up->run.virtual_))
+        syncer_add(up->run.syncer, SYNC_PODS, up->run.ns, up->run.name);
+    on_answer(ctx, err, object);
+}
+
+bool sync_pod_last_up(struct sync_run *run)
+{
+    cJSON *status = sync_last_status(run);
+
+    if (!status)
+        return false;
+    json_set(run->arena, run->virtual_, "status", status);
+    vapi_update(run->syncer->api, pods(run), STR("status"), run->virtual_, on_last_status,
+                up_begin(run));
     return true;
 }
 

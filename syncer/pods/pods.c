@@ -8,10 +8,10 @@
  *      -    |  x   |     x     | delete the host pod
  *      -    |  -   |     x     | delete its token Secret, release its GPUs, remove the record
  *      x    |  -   |     -     | wait for gates, quota, references, tokens; then create
- *      x    |  -   |     x     | deleted on the host: delete the virtual pod, unless it is
- * finished; |      |           | but if it was seen in another life: create it again x    |  x   |
- * | of another uid: delete the host pod; else status up, changes down, |      |           | and
- * deletion in either direction
+ *      x    |  -   |     x     | deleted on the host: last status up, delete the virtual pod, unless
+ *           |      |           | it is finished; of another life: create it again
+ *      x    |  x   |     x     | of another uid: delete the host pod; else deletion down, status up,
+ *           |      |           | deletion up, changes down
  *
  * "On record": the mapping record has the host pod's uid. */
 #include "core/life.h"
@@ -32,6 +32,7 @@ static void pod_gone(struct sync_run *run)
     bool scheduled = json_str_at(run->host, "spec.nodeName").n > 0;
 
     sync_failed_note(s->failed, reconcile_key(run->reconcile), false);
+    sync_last_status_drop(s, reconcile_key(run->reconcile));
     if (!run->mapping.exists)
         return;
     struct str uid = run->mapping.uid;
@@ -52,8 +53,11 @@ static void pod_lost(struct sync_run *run)
 
     if (!sync_create_may_come(run))
         sync_ledger_release(run->syncer->ledger, run->uid);
-    if (pod_is_finished(run->virtual_) && !deleting) {
+    if (sync_pod_last_up(run))
+        return;
+    if (pod_is_finished(run->virtual_) && !deleting && !sync_last_was_deleted(run)) {
         /* The host's garbage collector deletes finished pods; the tenant keeps its own. */
+        sync_last_status_drop(run->syncer, reconcile_key(run->reconcile));
         (void)sync_tokens_remove(run);
         return;
     }
@@ -126,18 +130,26 @@ static int64_t grace_down(const struct sync_run *run)
     return grace;
 }
 
-/* True: a deletion is pending in either direction. */
-static bool pod_deletion(struct sync_run *run)
+/* True: it is pending, as is that of the next. */
+static bool deletion_down(struct sync_run *run)
 {
     bool down = object_is_terminating(run->virtual_), up = object_is_terminating(run->host);
 
-    if (down && (!up || grace_down(run) < grace_of(run->host))) {
-        sync_delete(run, grace_down(run));
-        return true;
-    }
-    if (up && !down && !sync_is_stale_deletion(run, run->host))
+    if (!down || (up && grace_down(run) >= grace_of(run->host)))
+        return false;
+    sync_delete(run, grace_down(run));
+    return true;
+}
+
+/* After the status, which has the reason: the condition DisruptionTarget is written before the pod is
+ * deleted, and clients read it in that order. */
+static bool deletion_up(struct sync_run *run)
+{
+    if (!object_is_terminating(run->host) || object_is_terminating(run->virtual_))
+        return false;
+    if (!sync_is_stale_deletion(run, run->host))
         sync_pod_remove_virtual(run, grace_of(run->host));
-    return up && !down;
+    return true;
 }
 
 void sync_pod_settled(struct sync_run *run)
@@ -145,6 +157,8 @@ void sync_pod_settled(struct sync_run *run)
     struct str key = reconcile_key(run->reconcile);
     bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
 
+    if (deletion_up(run))
+        return;
     if (sync_failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
         sync_delete(run, -1);
         return;
@@ -157,7 +171,7 @@ void sync_pod_settled(struct sync_run *run)
 
 static void pod_present(struct sync_run *run)
 {
-    if (sync_settle_owner(run) || pod_deletion(run))
+    if (sync_settle_owner(run) || deletion_down(run))
         return;
     if (pod_is_finished(run->host))
         sync_ledger_release(run->syncer->ledger, run->uid);

@@ -33,6 +33,20 @@ void sync_pod_unbind(struct sync_run *run);
 bool sync_pod_fits_host(struct sync_run *run);
 /* Sets the PodScheduled condition of a virtual pod that is not on the host. */
 void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
+/* Writes the last status of a pod whose host pod was deleted. False: the virtual pod has it. */
+bool sync_pod_last_up(struct sync_run *run);
+
+/* --- last_status.c: of pods that were deleted on the host --- */
+struct last_statuses *sync_last_statuses_new(void);
+struct last_statuses *sync_last_statuses_free(struct last_statuses *l);
+/* before and host: the host pod as cached, and its tree. */
+void sync_last_status_note(struct syncer *s, const struct host_object *before, const cJSON *host);
+void sync_last_status_drop(struct syncer *s, struct str key);
+/* The status that the virtual pod has to get; NULL: it has it, or it was written. */
+cJSON *sync_last_status(struct sync_run *run);
+void sync_last_status_written(struct sync_run *run);
+/* Was the deletion of the host pod requested? Not known after a restart. */
+bool sync_last_was_deleted(const struct sync_run *run);
 
 /* --- tokens.c --- */
 /* True: the pod's token Secret is up to date, or it needs none. False: a request is pending. */

@@ -351,6 +351,129 @@ static void test_a_patch_that_is_undone_is_not_repeated_at_once(void **state)
     sim_free(s);
 }
 
+/* --- the end of a pod --- */
+
+#define KEPT                                                                                       \
+    "{'metadata':{'name':'a','finalizers':['team.example/keep']},'spec':{'containers':["           \
+    "{'name':'c','image':'i'}]}}"
+#define DISRUPTED(phase, reason)                                                                   \
+    "{\"status\":{\"phase\":\"" phase "\",\"conditions\":[{\"type\":\"DisruptionTarget\","         \
+    "\"status\":\"True\",\"reason\":\"" reason "\"}]}}"
+
+static bool pod_is_terminating(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool is = object_is_terminating(sim_get(s, a, "pods", "default", "a"));
+
+    arena_free(a);
+    return is;
+}
+
+static bool pod_has_failed(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", "a");
+    bool is = str_eqc(json_str_at(pod, "status.phase"), "Failed") && object_is_terminating(pod);
+
+    arena_free(a);
+    return is;
+}
+
+static void assert_ended(struct sim *s, const char *phase, const char *reason)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", "a");
+    const cJSON *target =
+        condition_find(json_path(pod, "status.conditions"), STR("DisruptionTarget"));
+
+    if (!str_eqc(json_str_at(pod, "status.phase"), phase) ||
+        !str_eqc(json_str(json_get(target, "reason")), reason))
+        fail_msg("wanted %s, %s: %s", phase, reason, json_text(a, json_get(pod, "status")).p);
+    arena_free(a);
+}
+
+static struct sim *sim_with_a_kept_pod(uint64_t seed)
+{
+    struct sim *s = sim_new_ready(seed, NULL);
+
+    sim_create(s, "pods", "default", KEPT);
+    sim_until(s, sim_pods_run, "the pod to run");
+    return s;
+}
+
+static void let_go(struct sim *s)
+{
+    sim_patch(s, "pods", "default", "a", "{'metadata':{'finalizers':null}}");
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    sim_until(s, sim_nothing_recorded, "no records");
+    sim_free(s);
+}
+
+/* The reason and the deletion come at once: no run sees the host pod in between. */
+static void test_the_last_status_comes_up(void **state)
+{
+    struct sim *s = sim_with_a_kept_pod(9);
+    char name[64];
+
+    (void)state;
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, "pods", name, DISRUPTED("Failed", "PreemptionByScheduler"));
+    fake_host_patch(s->host, "pods", name,
+                    "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:30Z\"}}");
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_until(s, pod_is_terminating, "the virtual pod to follow");
+    assert_ended(s, "Failed", "PreemptionByScheduler");
+    let_go(s);
+}
+
+/* The garbage collector of pods marks those of a deleted node and gives them no grace period. */
+static void test_a_pod_of_a_lost_node_is_deleted(void **state)
+{
+    struct sim *s = sim_with_a_kept_pod(10);
+    char name[64];
+
+    (void)state;
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, "pods", name, DISRUPTED("Failed", "DeletionByPodGC"));
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_until(s, pod_is_terminating, "the virtual pod to follow");
+    assert_ended(s, "Failed", "DeletionByPodGC");
+    let_go(s);
+}
+
+/* No final status was seen. A Job with a pod failure policy counts terminal pods only. */
+static void test_a_kept_pod_does_not_run_for_ever(void **state)
+{
+    struct sim *s = sim_with_a_kept_pod(11);
+
+    (void)state;
+    sim_close(s);
+    assert_true(fake_host_remove(s->host, "pods", NULL));
+    sim_open(s);
+    sim_until(s, pod_has_failed, "the virtual pod to end");
+    assert_ended(s, "Failed", "");
+    let_go(s);
+}
+
+static void test_a_finished_pod_stays_with_the_tenant(void **state)
+{
+    struct sim *s = sim_new_ready(12, NULL);
+    char name[64];
+
+    (void)state;
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, "pods", name, DISRUPTED("Failed", "TerminationByKubelet"));
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_run_ms(s, QUIET_MS);
+    assert_false(pod_is_terminating(s));
+    assert_ended(s, "Failed", "TerminationByKubelet");
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +484,10 @@ int main(void)
         cmocka_unit_test(test_a_resize_that_the_host_changes_ends),
         cmocka_unit_test(test_a_claim_that_the_host_grew_stays),
         cmocka_unit_test(test_a_patch_that_is_undone_is_not_repeated_at_once),
+        cmocka_unit_test(test_the_last_status_comes_up),
+        cmocka_unit_test(test_a_pod_of_a_lost_node_is_deleted),
+        cmocka_unit_test(test_a_kept_pod_does_not_run_for_ever),
+        cmocka_unit_test(test_a_finished_pod_stays_with_the_tenant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
