@@ -213,6 +213,12 @@ bool judge_has_caught_up(const struct life *l)
     return store_watch_position(l->watch) >= store_revision(l->store);
 }
 
+/* The store may notice within a step, and find room again. */
+static bool has_no_room(const struct life *l)
+{
+    return disk_faults(l->disk)->full || store_disk(l->store) != STORE_DISK_WRITABLE;
+}
+
 /* Only the clock makes events too old for a watch that is read at every step, and only the disk
  * loses them: one without room keeps seconds of them. After a restart they are read back, which
  * takes time. */
@@ -223,7 +229,7 @@ static void take_events(struct life *l)
     struct store_stats stats;
     bool expired = false;
 
-    l->disk_was_full |= store_disk(l->store) != STORE_DISK_WRITABLE;
+    l->disk_was_full |= has_no_room(l);
     while ((e = store_watch_next(l->watch, &expired)))
         judge_event(n, e);
     store_stats(l->store, &stats);
@@ -231,7 +237,7 @@ static void take_events(struct life *l)
         world_fail("a watcher that reads at every step is too slow");
     if (expired)
         watch_anew(l, n);
-    l->disk_was_full = store_disk(l->store) != STORE_DISK_WRITABLE;
+    l->disk_was_full = has_no_room(l);
 }
 
 struct comparing {
