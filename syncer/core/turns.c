@@ -214,6 +214,30 @@ static int64_t least(int64_t one, int64_t other)
     return other >= 0 && other < one ? other : one;
 }
 
+/* A list lost its first turns when it was full; one may have been undone since. */
+static bool is_whole(const struct turns *t)
+{
+    return t->n < TURNS_KEPT - 1 && find(t, ANY_TURN) == t->n;
+}
+
+/* Where the first turn of a list begins, which is where its data was first led. */
+static int64_t begin_of(const struct turns *t)
+{
+    return t->n ? t->list[0].from : t->end;
+}
+
+/* No turn is on record in both: they branched off before the first of either, or within it. */
+static int64_t branch_without_common_turn(const struct turns *ours, struct str seen)
+{
+    struct turns theirs = {.n = 0, .end = -1};
+
+    while (seen.n && theirs.n < TURNS_KEPT)
+        theirs.list[theirs.n++] = cut_turn(&seen);
+    if (!is_whole(ours) || !is_whole(&theirs))
+        return -1;
+    return least(begin_of(ours), begin_of(&theirs));
+}
+
 bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch,
                        int64_t *ret_known, int64_t *ret_possible)
 {
@@ -224,13 +248,14 @@ bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch
 
     if (!str_to_i64(revision, &most))
         return false;
-    *ret_known = *ret_possible = most;
-    if (!list.n)
-        return true;
-    all.end = -1;
+    all.end = most;
     str_to_i64(end_word, &end);
     (void)sync_turns_include(t, list, most, &known);
     (void)sync_turns_include(&all, list, most, &possible);
+    if (known < 0)
+        known = branch_without_common_turn(t, list);
+    if (known < 0)
+        return false;
     *ret_known = least(least(most, end), known);
     *ret_possible = least(most, possible);
     return true;

@@ -42,6 +42,7 @@ bool sync_turns_include(const struct turns *t, struct str seen, int64_t revision
 struct str sync_turns_branch(struct store *store, struct arena *a, struct str epoch,
                              int64_t revision);
 /* The last revision that our data and a branch of our epoch are known to have in common, and the
- * last one that they can have. They differ where one of them was written without a turn. */
+ * last one that they can have. They differ where one of them was written without a turn. False: not
+ * known, because turns are off the record. */
 bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch,
                        int64_t *ret_known, int64_t *ret_possible);
