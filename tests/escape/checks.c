@@ -253,18 +253,29 @@ static bool is_product(const struct node *products, struct str value)
     return false;
 }
 
-static const char *product_fence(const struct node *products, const struct node *term)
+static bool names_products_only(const struct node *products, const struct node *expression_)
 {
-    const struct node *one = expression(term, STR("nvidia.com/gpu.product"), "In", NULL);
+    const struct node *values = node_get(expression_, "values");
 
-    if (!one || !node_get(one, "values") || !node_get(one, "values")->first)
-        return "a term without the products of the pool";
-    node_each(value, node_get(one, "values"))
+    node_each(value, values)
     {
         if (!is_product(products, node_text(value)))
-            return "a product the pool has not";
+            return false;
     }
-    return NULL;
+    return values && values->first;
+}
+
+/* Expressions are ANDed: one that names nothing else is the fence, whatever the tenant's own name. */
+static const char *product_fence(const struct node *products, const struct node *term)
+{
+    node_each(one, node_get(term, "matchExpressions"))
+    {
+        if (str_eqc(node_text(node_get(one, "key")), "nvidia.com/gpu.product") &&
+            str_eqc(node_text(node_get(one, "operator")), "In") &&
+            names_products_only(products, one))
+            return NULL;
+    }
+    return "a term without the products of the pool";
 }
 
 /* Machines of pools are out, by the key of them all or by the selector of each; so are others with
