@@ -40,7 +40,7 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     w->syncer->kinds[w->id].handlers->changed(w->syncer, w->id, now, before);
 }
 
-static void on_synced(void *ctx)
+static void on_listed(void *ctx)
 {
     struct sync_watch *w = ctx;
 
@@ -101,7 +101,7 @@ static void on_went_back(void *ctx)
 }
 
 static const struct reflector_options WATCHING = {.changed = on_changed,
-                                                  .synced = on_synced,
+                                                  .listed = on_listed,
                                                   .refused = on_refused,
                                                   .failing = on_failing,
                                                   .went_back = on_went_back};

@@ -28,7 +28,7 @@ struct reflector_options {
     void (*reduce)(struct arena *a, cJSON *object);
     /* Added (before NULL), changed, or removed (now NULL). Must not close the reflector. */
     void (*changed)(void *ctx, const struct host_object *now, const struct host_object *before);
-    void (*synced)(void *ctx); /* the first list is complete; may be NULL */
+    void (*listed)(void *ctx); /* a list is complete, the first one or a later one; may be NULL */
     /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
     void (*refused)(void *ctx, const struct err *err);
     /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be

@@ -22,7 +22,7 @@ void sync_life_host_changed(struct syncer *s, const char *why);
 void sync_life_keep(struct syncer *s); /* after a rollback, which may have removed its record */
 void sync_life_watch_all(
     struct syncer *s); /* opens the watches of all kinds with mapping records */
-void sync_life_listed(struct syncer *s, enum sync_id id); /* the first list of a kind is complete */
+void sync_life_listed(struct syncer *s, enum sync_id id); /* a list of a kind is complete */
 enum sync_life_absence {
     ABSENCE_PROVEN,         /* the host object existed and was deleted */
     ABSENCE_OPEN,           /* not decided yet: the key is added again when it is */

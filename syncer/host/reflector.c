@@ -300,8 +300,6 @@ static bool went_back(const struct reflector *f, struct str revision)
 
 static void finish_list(struct reflector *f, struct str revision)
 {
-    bool first = !f->synced;
-
     if (went_back(f, revision)) {
         f->o.went_back(f->o.ctx);
         return;
@@ -317,9 +315,9 @@ static void finish_list(struct reflector *f, struct str revision)
     f->failures = 0;
     f->synced = true;
     f->refused = false;
-    if (first && f->o.synced)
-        f->o.synced(f->o.ctx);
     go(f, WATCHING);
+    if (f->o.listed)
+        f->o.listed(f->o.ctx);
 }
 
 /* An empty list of PartialObjectMetadata has `"items": null`. */

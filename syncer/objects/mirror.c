@@ -97,7 +97,7 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     add_copy(ctx, now ? now->name : before->name);
 }
 
-static void on_synced(void *ctx)
+static void on_listed(void *ctx)
 {
     struct mirror_source *source = ctx;
     struct arena *a = arena_new(0);
@@ -169,7 +169,7 @@ static void source_open(struct mirror_source *source, struct str version)
     struct str selector = selector_format(a, &m->row->selector);
     struct reflector_options o = {.host = m->syncer->host,
                                   .changed = on_changed,
-                                  .synced = on_synced,
+                                  .listed = on_listed,
                                   .refused = on_refused,
                                   .failing = on_failing,
                                   .went_back = on_went_back,

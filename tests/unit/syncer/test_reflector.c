@@ -17,7 +17,7 @@ struct world {
     int watch_status;
     bool hold_watch;
     bool failing, goes_on, went_back;
-    unsigned checks;
+    unsigned checks, lists;
     const char *check; /* the answer to a list of one object; NULL: of a late revision */
 };
 
@@ -48,9 +48,14 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     check_wanted(w);
 }
 
-static void on_synced(void *ctx)
+/* What is decided by a complete list is decided in here. */
+static void on_listed(void *ctx)
 {
-    ((struct world *)ctx)->synced = true;
+    struct world *w = ctx;
+
+    assert_int_not_equal(reflector_listed_ms(w->f), REFLECTOR_NOT_LISTED);
+    w->synced = true;
+    w->lists++;
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -118,7 +123,7 @@ static void world_reflect(struct world *w)
                                   .path = STR("/api/v1/namespaces/x/pods"),
                                   .label_selector = STR("sublet.dev/cluster=u"),
                                   .changed = on_changed,
-                                  .synced = on_synced,
+                                  .listed = on_listed,
                                   .refused = on_refused,
                                   .failing = on_failing,
                                   .went_back = on_went_back,
@@ -215,6 +220,7 @@ static void relist_after(const char *line)
     world_wait_watches(&w, 2);
     assert_str(buf_str(&w.told), "+a1 +b2 +c19 -b2 ");
     assert_int_equal(w.s.lists, 2);
+    assert_int_equal(w.lists, 2);
     assert_non_null(strstr(w.s.last_query, "resourceVersion=20"));
     world_close(&w);
 }
