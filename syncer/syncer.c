@@ -40,18 +40,27 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     w->syncer->kinds[w->id].handlers->changed(w->syncer, w->id, now, before);
 }
 
-static void on_listed(void *ctx)
+static void listed(struct sync_watch *w)
 {
-    struct sync_watch *w = ctx;
-
     sync_life_listed(w->syncer, w->id);
-    syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_STORAGE_CLASSES)
         sync_classes_look(w->syncer);
     if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
         syncer_rescan(w->syncer, SYNC_PODS);
     if (w->id == SYNC_NODES) /* there may be none at all */
         sync_nodes_host_changed(w->syncer->nodes);
+}
+
+static void on_current(void *ctx, bool by_list)
+{
+    struct sync_watch *w = ctx;
+    bool due = by_list || w->has_open_absence;
+
+    w->has_open_absence = false;
+    if (by_list)
+        listed(w);
+    if (due)
+        syncer_rescan(w->syncer, w->id);
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -101,7 +110,7 @@ static void on_went_back(void *ctx)
 }
 
 static const struct reflector_options WATCHING = {.changed = on_changed,
-                                                  .listed = on_listed,
+                                                  .current = on_current,
                                                   .refused = on_refused,
                                                   .failing = on_failing,
                                                   .went_back = on_went_back};

@@ -28,7 +28,8 @@ struct reflector_options {
     void (*reduce)(struct arena *a, cJSON *object);
     /* Added (before NULL), changed, or removed (now NULL). Must not close the reflector. */
     void (*changed)(void *ctx, const struct host_object *now, const struct host_object *before);
-    void (*listed)(void *ctx); /* a list is complete, the first one or a later one; may be NULL */
+    /* The cache is current: a list is complete, or a watch that had ended goes on. May be NULL. */
+    void (*current)(void *ctx, bool listed);
     /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
     void (*refused)(void *ctx, const struct err *err);
     /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be
@@ -47,12 +48,13 @@ const struct host_object *reflector_get(const struct reflector *f, struct str na
 void reflector_each(struct reflector *f, void (*each)(void *ctx, const struct host_object *o),
                     void *ctx);
 size_t reflector_count(const struct reflector *f);
-/* The answer to a write of our own, so that the next run sees it before the watch reports it. */
+/* An object in an answer to us, so that the next run sees it before the watch reports it. */
 void reflector_learn(struct reflector *f, struct str bytes);
 /* The host is not the one of before: what is kept is compared with a new list, whatever its
  * revisions say, and reflector_synced() is false until that is complete. Takes NULL. */
 void reflector_restart(struct reflector *f);
-/* When the last list was begun, in ms of the host's monotonic clock. */
-#define REFLECTOR_NOT_LISTED INT64_MAX /* it is not complete */
+/* When the last list was begun, in ms of the host's monotonic clock. REFLECTOR_NOT_CURRENT: it is not
+ * complete, or no watch goes on from it, so that absence proves nothing; current() follows. */
+#define REFLECTOR_NOT_CURRENT INT64_MAX
 int64_t reflector_listed_ms(const struct reflector *f);
 void reflector_kick(struct reflector *f); /* tries at once what waits for its backoff */

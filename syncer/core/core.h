@@ -29,6 +29,7 @@ struct sync_watch {
     struct syncer *syncer;
     enum sync_id id;
     struct reflector *reflector; /* NULL: not open yet */
+    bool has_open_absence;       /* keys are added again when the cache is current */
 };
 
 struct ledger;

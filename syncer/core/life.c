@@ -120,12 +120,15 @@ void sync_life_listed(struct syncer *s, enum sync_id id)
 
 enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
 {
-    int64_t listed_ms = reflector_listed_ms(s->watches[id].reflector);
+    struct sync_watch *w = &s->watches[id];
+    int64_t listed_ms = reflector_listed_ms(w->reflector);
 
     if (m->life != s->life)
         return ABSENCE_OF_ANOTHER_LIFE;
-    if (listed_ms == REFLECTOR_NOT_LISTED)
-        return ABSENCE_OPEN; /* the complete list adds the key again */
+    if (listed_ms == REFLECTOR_NOT_CURRENT) {
+        w->has_open_absence = true;
+        return ABSENCE_OPEN;
+    }
     /* Without a confirmation the list may come from a host that was restored a moment ago. */
     return sync_lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }

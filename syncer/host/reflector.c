@@ -231,6 +231,14 @@ static void go(struct reflector *f, enum state state)
         watch_open(f);
 }
 
+static void check_again(struct reflector *f)
+{
+    host_cancel(f->call);
+    f->call = NULL;
+    uv_timer_stop(&f->timer);
+    go(f, CHECKING);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct reflector *f = timer->data;
@@ -247,9 +255,7 @@ static void on_timer(uv_timer_t *timer)
         start_timer(f, STALLED_MS);
         return;
     }
-    host_cancel(f->call);
-    f->call = NULL;
-    go(f, CHECKING);
+    check_again(f);
 }
 
 static bool is_refusal(const struct err *err)
@@ -316,8 +322,8 @@ static void finish_list(struct reflector *f, struct str revision)
     f->synced = true;
     f->refused = false;
     go(f, WATCHING);
-    if (f->o.listed)
-        f->o.listed(f->o.ctx);
+    if (f->o.current)
+        f->o.current(f->o.ctx, true);
 }
 
 /* An empty list of PartialObjectMetadata has `"items": null`. */
@@ -399,6 +405,13 @@ static void list_page(struct reflector *f)
 
 /* --- checking --- */
 
+static void resume(struct reflector *f)
+{
+    go(f, WATCHING);
+    if (f->o.current)
+        f->o.current(f->o.ctx, false);
+}
+
 static void on_checked(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct reflector *f = ctx;
@@ -418,7 +431,7 @@ static void on_checked(void *ctx, const struct host_answer *answer, const struct
     else if (went_back(f, json_str_at(page, "metadata.resourceVersion")))
         f->o.went_back(f->o.ctx);
     else
-        go(f, WATCHING);
+        resume(f);
     arena_free(a);
     if (err)
         report_failing(f, err);
@@ -670,16 +683,19 @@ void reflector_learn(struct reflector *f, struct str bytes)
         struct str name = name_of(f, a, object);
         uint64_t revision = revision_of(object);
 
-        /* Absent, and older than the watch's position: it was deleted since. */
+        /* Absent, and older than the watch's position: it was deleted since, or the host was
+         * restored, so that the watch says nothing any more. */
         if (revision && (find(f, name) || revision > f->revision))
             put(f, object, false);
+        else if (revision && f->state == WATCHING)
+            check_again(f);
     }
     arena_free(a);
 }
 
 int64_t reflector_listed_ms(const struct reflector *f)
 {
-    return f && f->synced && f->state != LISTING ? f->listed_ms : REFLECTOR_NOT_LISTED;
+    return f && f->synced && f->state == WATCHING ? f->listed_ms : REFLECTOR_NOT_CURRENT;
 }
 
 static void forget_revision(void *ctx, struct map_entry *m)

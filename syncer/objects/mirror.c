@@ -97,13 +97,18 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     add_copy(ctx, now ? now->name : before->name);
 }
 
-static void on_listed(void *ctx)
+static void on_current(void *ctx, bool by_list)
 {
     struct mirror_source *source = ctx;
+    bool due = by_list || source->has_open_absence;
     struct arena *a = arena_new(0);
 
-    sync_dialogue_note(source->mirror->syncer, duty(a, source->mirror), NULL, STR_NULL, STR_NULL);
-    rescan(source->mirror);
+    if (by_list)
+        sync_dialogue_note(source->mirror->syncer, duty(a, source->mirror), NULL, STR_NULL,
+                           STR_NULL);
+    source->has_open_absence = false;
+    if (due)
+        rescan(source->mirror);
     arena_free(a);
 }
 
@@ -169,7 +174,7 @@ static void source_open(struct mirror_source *source, struct str version)
     struct str selector = selector_format(a, &m->row->selector);
     struct reflector_options o = {.host = m->syncer->host,
                                   .changed = on_changed,
-                                  .listed = on_listed,
+                                  .current = on_current,
                                   .refused = on_refused,
                                   .failing = on_failing,
                                   .went_back = on_went_back,

@@ -119,10 +119,14 @@ static const struct host_object *original(const struct mirror *m, struct str ns,
 /* A list before the Lease was confirmed may come from a host that was restored a moment ago. */
 static bool absence_is_proven(const struct mirror *m)
 {
-    for (size_t i = 0; i < m->n_sources; i++)
-        if (!sync_lease_confirmed_since(m->syncer->lease,
-                                        reflector_listed_ms(m->sources[i].reflector)))
+    for (size_t i = 0; i < m->n_sources; i++) {
+        struct mirror_source *source = &m->sources[i];
+        int64_t listed_ms = reflector_listed_ms(source->reflector);
+
+        source->has_open_absence = listed_ms == REFLECTOR_NOT_CURRENT;
+        if (source->has_open_absence || !sync_lease_confirmed_since(m->syncer->lease, listed_ms))
             return false;
+    }
     return true;
 }
 

@@ -15,6 +15,7 @@ struct mirror_source {
     struct mirror *mirror;
     const struct config_from_mapping *mapping; /* NULL: all objects of the kind */
     struct reflector *reflector;
+    bool has_open_absence; /* copies are looked at again when the reflector's cache is current */
 };
 
 struct mirror {

@@ -16,7 +16,7 @@ struct world {
     unsigned page, fail_lists;
     int watch_status;
     bool hold_watch;
-    bool failing, goes_on, went_back;
+    bool failing, goes_on, went_back, resumed;
     unsigned checks, lists;
     const char *check; /* the answer to a list of one object; NULL: of a late revision */
 };
@@ -48,14 +48,15 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     check_wanted(w);
 }
 
-/* What is decided by a complete list is decided in here. */
-static void on_listed(void *ctx)
+/* What waits for a current cache is decided in here. */
+static void on_current(void *ctx, bool listed)
 {
     struct world *w = ctx;
 
-    assert_int_not_equal(reflector_listed_ms(w->f), REFLECTOR_NOT_LISTED);
+    assert_int_not_equal(reflector_listed_ms(w->f), REFLECTOR_NOT_CURRENT);
     w->synced = true;
-    w->lists++;
+    w->lists += listed;
+    w->resumed |= !listed;
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -123,7 +124,7 @@ static void world_reflect(struct world *w)
                                   .path = STR("/api/v1/namespaces/x/pods"),
                                   .label_selector = STR("sublet.dev/cluster=u"),
                                   .changed = on_changed,
-                                  .listed = on_listed,
+                                  .current = on_current,
                                   .refused = on_refused,
                                   .failing = on_failing,
                                   .went_back = on_went_back,
@@ -416,6 +417,32 @@ static void test_a_host_that_went_back_is_listed_anew(void **state)
     world_close(&w);
 }
 
+/* The answer to a request of ours has an object that the watch should have shown already: it was
+ * deleted since, or the host was restored and has not ended the watch yet. */
+static void test_an_object_of_the_past_is_checked(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.pages[0] = LIST("50", "", OBJ("a", "ua", "40"));
+    world_sync(&w);
+    world_wait_watches(&w, 1);
+    reflector_learn(w.f, STR(OBJ("b", "ub", "45")));
+    assert_int_equal(reflector_listed_ms(w.f), REFLECTOR_NOT_CURRENT);
+    fake_run_until(&w.s, &w.resumed);
+    assert_int_equal(w.checks, 1);
+    assert_str(buf_str(&w.told), "+a40 ");
+    world_wait_watches(&w, 2);
+
+    w.check = LIST("31", "", "");
+    w.pages[0] = LIST("31", "", OBJ("b", "ub", "30"));
+    reflector_learn(w.f, STR(OBJ("b", "ub", "30")));
+    world_wait(&w, "+b30 -a0 ");
+    assert_true(w.went_back);
+    world_close(&w);
+}
+
 /* The list after an expired watch says so as well. */
 static void test_a_list_of_a_host_that_went_back(void **state)
 {
@@ -469,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
         cmocka_unit_test(test_host_away_and_back),
         cmocka_unit_test(test_a_host_that_went_back_is_listed_anew),
+        cmocka_unit_test(test_an_object_of_the_past_is_checked),
         cmocka_unit_test(test_a_list_of_a_host_that_went_back),
         cmocka_unit_test(test_watches_that_are_turned_away_are_told),
     };
