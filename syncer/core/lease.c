@@ -25,11 +25,12 @@
  *   renewed since             WAITING       WAITING     SUPERSEDED; --force: a new life
  *           ... and --force   take it       a new life
  *           ... and our epoch
- *           has led           take it
+ *           has led           take it, and stand by until its time has passed
  *
  * A missing Lease says nothing of who leads: its leader creates it again within a renewal. Data of an
  * older epoch that does not know of a newer one may take it when that takes longer; the newer one
- * then takes it back.
+ * then takes it back. It stands by, WAITING, for as long as the other one may act on its last
+ * renewal; an annotation says so to its own successor.
  *
  * A process of this very data directory is dead: it held the flock on `lock` that we hold now. That
  * is proven for identities that are on record with the same kernel (boot id), device and inode.
@@ -60,19 +61,20 @@
 #define POLL_MAX_MS    5000
 #define RETRY_MS       250
 
-#define NOTE_EPOCH    "sublet.dev/epoch"
-#define NOTE_SEQUENCE "sublet.dev/sequence"
-#define NOTE_FORK     "sublet.dev/fork"
-#define NOTE_TURNS    "sublet.dev/turns"
-#define NOTE_REVISION "sublet.dev/revision" /* the newest at that time */
-#define NOTE_TAKEN    "sublet.dev/taken"    /* why it was taken from the holder before */
+#define NOTE_EPOCH     "sublet.dev/epoch"
+#define NOTE_SEQUENCE  "sublet.dev/sequence"
+#define NOTE_FORK      "sublet.dev/fork"
+#define NOTE_TURNS     "sublet.dev/turns"
+#define NOTE_REVISION  "sublet.dev/revision"      /* the newest at that time */
+#define NOTE_TAKEN     "sublet.dev/taken"         /* why it was taken from the holder before */
+#define NOTE_STANDS_BY "sublet.dev/stands-by-for" /* the holder before, which may act still */
 
 enum request { REQUEST_NONE, REQUEST_READ, REQUEST_TAKE, REQUEST_RENEW, REQUEST_RELEASE };
 
 /* The Lease as last seen on the host. */
 struct seen {
     struct arena *arena; /* of all below */
-    struct str body, uid, version, turns, taken;
+    struct str body, uid, version, turns, taken, stands_by;
     struct lease_holder holder;
     int64_t duration_ms, sequence, transitions, revision;
     int64_t since_ms; /* when this resourceVersion was first seen */
@@ -101,7 +103,9 @@ struct lease {
     uint64_t sent_breaks;                  /* ... when the pending request was sent */
     uint64_t confirmed_breaks;             /* ... when the last answered renewal was sent */
     unsigned failures;
-    int64_t missing_ms; /* since when the host has none; 0: it has one */
+    int64_t missing_ms;   /* since when the host has none; 0: it has one */
+    int64_t before_ms;    /* duration of the holder from which it is being taken */
+    int64_t stands_by_ms; /* until then the holder before may act; 0: it cannot */
     bool started, on_record, wants_take, closing;
     bool led;            /* this process took it */
     bool loss_logged;    /* ... and lost it */
@@ -148,18 +152,26 @@ static void log_loss(struct lease *l)
              STR_F(l->seen.holder.epoch), STR_F(why));
 }
 
-static void move(struct lease *l, enum sync_lease_state to)
+static void move_by(struct lease *l, enum sync_lease_state to, const struct lease_holder *other)
 {
-    bool other = to == LEASE_WAITING || to == LEASE_SUPERSEDED;
-
     if (l->state == to)
         return;
     assert(TRANSITIONS[l->state] & (1u << to));
-    if (other && l->led)
-        log_loss(l);
     l->state = to;
     if (to != LEASE_RELEASED)
-        l->o.changed(l->o.ctx, to, other ? &l->seen.holder : NULL);
+        l->o.changed(l->o.ctx, to, other);
+}
+
+static void move(struct lease *l, enum sync_lease_state to)
+{
+    move_by(l, to, NULL);
+}
+
+static void lose(struct lease *l, enum sync_lease_state to)
+{
+    if (l->led && l->state != to)
+        log_loss(l);
+    move_by(l, to, &l->seen.holder);
 }
 
 /* --- time --- */
@@ -378,6 +390,7 @@ static bool observe(struct lease *l, struct str body)
     now.sequence = (int64_t)sequence;
     now.turns = note_of(tree, NOTE_TURNS);
     now.taken = note_of(tree, NOTE_TAKEN);
+    now.stands_by = note_of(tree, NOTE_STANDS_BY);
     str_to_i64(note_of(tree, NOTE_REVISION), &now.revision);
     if (str_eq(now.uid, l->seen.uid) && str_eq(now.version, l->seen.version))
         now.since_ms = l->seen.since_ms;
@@ -459,6 +472,18 @@ static bool may_be_taken(const struct lease *l)
 
     return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l) ||
            is_of_an_older_epoch(l);
+}
+
+/* The holder that may act on its last renewal although the Lease is taken from it; empty: none. */
+static struct str holder_before(const struct lease *l)
+{
+    struct str holder = l->seen.holder.identity;
+
+    if (is_ours(l))
+        return now_ms(l) < l->stands_by_ms ? l->seen.stands_by : STR_NULL;
+    if (!holder.n || l->o.force || now_ms(l) >= expires_ms(l))
+        return STR_NULL;
+    return is_listed(l->dead, holder) ? l->seen.stands_by : holder;
 }
 
 enum claim { CLAIM_OURS, CLAIM_FREE, CLAIM_LATER, CLAIM_NONE };
@@ -547,6 +572,7 @@ static void write_lease(struct lease *l, enum request what)
     struct arena *a = arena_new(0);
     cJSON *tree = lease_tree(l, a), *notes;
     bool exists = l->seen.uid.n > 0;
+    struct str before = holder_before(l);
 
     notes = json_ensure_object(a, json_get(tree, "metadata"), "annotations");
     json_set_str(a, notes, NOTE_CLUSTER, l->o.cluster_uid);
@@ -558,6 +584,11 @@ static void write_lease(struct lease *l, enum request what)
     json_set_str(a, notes, NOTE_SEQUENCE, arena_printf(a, "%lld", (long long)l->most_sequence + 1));
     if (why)
         json_set_str(a, notes, NOTE_TAKEN, str_c(why));
+    json_remove(notes, NOTE_STANDS_BY);
+    if (before.n)
+        json_set_str(a, notes, NOTE_STANDS_BY, before);
+    if (what == REQUEST_TAKE)
+        l->before_ms = before.n ? l->seen.duration_ms : 0;
     write_spec(l, a, json_ensure_object(a, tree, "spec"), what);
     send_request(l, what, exists ? "PUT" : "POST", exists ? l->o.name : STR_NULL,
                  json_text(a, tree));
@@ -607,13 +638,13 @@ static void poll_until(struct lease *l, int64_t end_ms)
 static void wait_for_holder(struct lease *l)
 {
     poll_until(l, expires_ms(l));
-    move(l, LEASE_WAITING);
+    lose(l, LEASE_WAITING);
 }
 
 static void is_superseded(struct lease *l)
 {
     l->due_ms = INT64_MAX;
-    move(l, LEASE_SUPERSEDED);
+    lose(l, LEASE_SUPERSEDED);
 }
 
 /* A life never shares its epoch: where the other one may go on, this one begins anew. */
@@ -706,6 +737,18 @@ static void not_permitted(struct lease *l)
         move(l, LEASE_WITHOUT);
 }
 
+/* The holder before stops at its next renewal, or when its last one is too old. */
+static void stand_by(struct lease *l)
+{
+    const struct lease_holder before = {.identity = l->seen.stands_by,
+                                        .cluster_uid = l->o.cluster_uid};
+
+    if (l->due_ms > l->stands_by_ms)
+        l->due_ms = l->stands_by_ms;
+    move_by(l, LEASE_WAITING, &before);
+    arm(l);
+}
+
 /* The host accepted a write: the Lease is ours as of when that was sent. */
 static void written(struct lease *l)
 {
@@ -717,8 +760,14 @@ static void written(struct lease *l)
     l->failures = 0;
     l->o.force = false;
     l->due_ms = l->sent_ms + jitter(l, l->o.duration_ms / 3);
+    if (l->request == REQUEST_TAKE)
+        l->stands_by_ms = l->before_ms ? now_ms(l) + l->before_ms : 0;
     if (now_ms(l) >= acts_until(l)) { /* answered too late */
         again_in(l, 0);
+        return;
+    }
+    if (now_ms(l) < l->stands_by_ms) {
+        stand_by(l);
         return;
     }
     if (l->host_changed)

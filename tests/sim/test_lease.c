@@ -8,6 +8,7 @@
 
 #include <sublet/store_admin.h>
 
+#include "core/turns.h"
 #include "engine.h"
 
 /* --- one process --- */
@@ -480,17 +481,23 @@ static void a_newer_epoch_takes_it_back(void **state)
     process_until(a, LEASE_HELD);
     w->now_ms += DURATION_MS / 3;
     sync_lease_wake(b->lease);
-    for (int i = 0; i < 2000 && !process_holds(b); i++)
-        world_run_ms(w, 2);
-    assert_true(process_holds(b));
-    assert_int_equal(b->changes, 1); /* it has led on */
+    process_until(b, LEASE_WAITING); /* a acts until its next renewal */
+    assert_string_equal(b->other, sync_lease_identity(a->lease));
     notes = json_path(world_lease(w), "metadata.annotations");
     assert_true(str_eqc(json_str(json_get(notes, "sublet.dev/taken")), "a later epoch has led"));
     sync_lease_wake(a->lease);
     process_until(a, LEASE_SUPERSEDED);
     assert_string_equal(a->other, sync_lease_identity(b->lease));
+    process_kill(b); /* its successor stands by as well, as long as b would have */
+    process_launch(b);
+    process_until(b, LEASE_WAITING);
+    assert_string_equal(b->other, sync_lease_identity(a->lease));
+    world_pass(w, DURATION_MS);
+    assert_true(process_holds(b));
     world_pass(w, 100000);
     assert_true(process_holds(b));
+    notes = json_path(world_lease(w), "metadata.annotations");
+    assert_null(json_get(notes, "sublet.dev/stands-by-for"));
 }
 
 /* As above, and its process is another by then. */
@@ -506,10 +513,10 @@ static void a_newer_epoch_takes_it_back_after_a_restart(void **state)
     process_launch(a);
     process_until(a, LEASE_HELD);
     process_launch(b);
-    process_until(b, LEASE_HELD);
-    w->now_ms += DURATION_MS / 3;
-    sync_lease_wake(a->lease);
+    process_until(b, LEASE_WAITING);
+    world_pass(w, DURATION_MS);
     process_until(a, LEASE_SUPERSEDED);
+    process_until(b, LEASE_HELD);
 }
 
 /* --- hosts that are not what they were --- */
@@ -686,20 +693,31 @@ static void nothing_goes_out_after_a_break_before_the_lease_is_confirmed(void **
     sim_free(s);
 }
 
+/* Where data of another epoch branched off from ours, which has led. */
+static struct str branch_at(struct sim *s, struct arena *a, int64_t fork)
+{
+    char *turns = arena_cstr(a, sync_turns_print(sync_lease_turns(s->syncer->lease), a));
+
+    for (char *c = turns; *c; c++)
+        *c = *c == ' ' ? ',' : *c;
+    return arena_printf(a, "%.*s@%lld/-/%s", STR_F(s->syncer->tenant.epoch), (long long)fork,
+                        turns);
+}
+
 /* Another holds the Lease as of now, with this epoch, forked off here. */
 static void steal(struct sim *s, const char *epoch, int64_t fork)
 {
-    struct str own = s->syncer->tenant.epoch;
-    char json[512];
-    struct str other;
+    struct arena *a = arena_new(0);
+    struct str branch = branch_at(s, a, fork);
+    struct str json = arena_printf(
+        a,
+        "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":\"%.*s\",\"sublet.dev/fork\":"
+        "\"%.*s\"}},\"spec\":{\"holderIdentity\":\"other_1\"}}",
+        STR_F(epoch ? str_c(epoch) : s->syncer->tenant.epoch), STR_F(branch));
 
-    other = epoch ? str_c(epoch) : own;
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":\"%.*s\",\"sublet.dev/fork\":"
-             "\"%.*s@%lld\"}},\"spec\":{\"holderIdentity\":\"other_1\"}}",
-             STR_F(other), STR_F(own), (long long)fork);
-    fake_host_patch(s->host, "leases", "sim", json);
+    fake_host_patch(s->host, "leases", "sim", json.p);
     sync_lease_confirmed_since(s->syncer->lease, clock_mono_ms(&s->clock) + 1);
+    arena_free(a);
 }
 
 static void a_stolen_lease_stops_everything(void **state)
@@ -789,8 +807,7 @@ static void what_a_later_life_lacks_is_listed(void **state)
     assert_non_null(strstr(text, "written configmaps default/only-here"));
     assert_non_null(strstr(text, "deleted configmaps default/both-have"));
     assert_null(strstr(text, "written configmaps default/both-have"));
-    sync_lacking_start(s->syncer, own, arena_printf(a, "%.*s@%lld", STR_F(own), (long long)fork),
-                       sim_on_report);
+    sync_lacking_start(s->syncer, own, branch_at(s, a, fork), sim_on_report);
     sim_until(s, sim_has_report, "what it lacks");
     assert_true(str_has_prefix(str_c(s->report), STR("it lacks ")));
     sync_lacking_start(s->syncer, own, STR("00000000000000000000000000000000@1"), sim_on_report);
