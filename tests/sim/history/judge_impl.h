@@ -61,6 +61,7 @@ void note_drop_all(struct map *m);
 /* --- the Lease (judge_lease.c) --- */
 bool judge_leads(const struct life *l);
 /* A superseded process reports every answered write that the other one lacks. */
+void judge_one_acts(struct world *w);
 void judge_report(struct life *l);
 
 /* --- a watcher (judge_tenant.c) --- */

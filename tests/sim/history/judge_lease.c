@@ -46,6 +46,23 @@ void judge_deletes(struct life *l, const struct slot *s)
         note_put(&judge_notes(l->world)->deleted, str_c(s->uid), 1);
 }
 
+/* --- acting --- */
+
+static bool acts(struct life *l)
+{
+    return life_serves(l) && judge_leads(l) && sync_lease_may_act(l->syncer->lease) &&
+           !sync_lease_is_doubted(l->syncer->lease);
+}
+
+/* Of one host, and of one history of it: the Lease that a process holds on another cannot be seen
+ * from this one. */
+void judge_one_acts(struct world *w)
+{
+    if (!w->lives[0] || !w->lives[1] || !acts(w->lives[0]) || !acts(w->lives[1]))
+        return;
+    world_fail("lives %u and %u both act on the host", w->lives[0]->number, w->lives[1]->number);
+}
+
 /* --- reports --- */
 
 static struct str read_report(struct life *l, struct arena *a)

@@ -315,7 +315,8 @@ static void judge_process(struct life *l)
         map_each(&watcher_of(l)->mirror, compare_one, &c);
     judge_slots(l, false);
     judge_report(l);
-    if (!l->index || judge_leads(l))
+    /* One that refuses writes charges nothing: another process acts, with other virtual uids. */
+    if (l->index ? judge_leads(l) : !judge_refuses(l))
         judge_ledger(l);
 }
 
@@ -326,4 +327,5 @@ void judge_step(struct world *w)
     for (int i = 0; i < MAX_LIVES; i++)
         if (w->lives[i])
             judge_process(w->lives[i]);
+    judge_one_acts(w);
 }

@@ -319,6 +319,22 @@ static bool answer_without_leading(struct world *w)
     return false; /* again, should the process notice */
 }
 
+static bool release_a_live_lease(struct world *w)
+{
+    const struct host_object_model *o = host_model_find(w->host, "leases", "sim");
+    struct arena *a;
+    cJSON *lease;
+
+    if (!o || !leads(w->lives[0]) || !life_serves(w->lives[1]) || !judge_refuses(w->lives[1]))
+        return false;
+    a = arena_new(0);
+    lease = host_parse(a, o->bytes);
+    json_set_str(a, json_get(lease, "spec"), "holderIdentity", STR(""));
+    host_model_store(w->host, a, "leases", lease);
+    arena_free(a);
+    return true;
+}
+
 static bool report_nothing(struct world *w)
 {
     char path[400];
@@ -357,6 +373,7 @@ const struct plant PLANTS[] = {
     {"second-write-lost", lose_a_write_of_second, "was answered and is gone", SECOND},
     {"second-watch-gap", miss_an_event_of_second, "a watch", SECOND},
     {"second-answers", answer_without_leading, "does not lead, and answers", SECOND},
+    {"second-acts", release_a_live_lease, "both act on the host", SECOND},
     {"second-silent", report_nothing, "does not report the answered write", SECOND},
 };
 const size_t N_PLANTS = COUNT(PLANTS);
