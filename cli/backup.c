@@ -352,7 +352,7 @@ int cmd_restore(int argc, char **argv)
         return finish(&b, -1);
     umask(077);
     if (plan)
-        return finish(&b, make_plan(&b));
+        return finish(&b, cli_need_namespace(&b.config) ? -1 : make_plan(&b));
     piped = !strcmp(b.file, "-");
     result = take_input(&b) || store_restore(b.file, b.directory, &b.err) ? -1 : 0;
     if (piped)

@@ -26,6 +26,8 @@ int cli_with_data(struct arena *a, const char *directory,
 /* Reads the file of --config, then variables and flags, which override it. Prints the error; -1
  * then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
+/* Prints an error, -1: in a pod, where the host is expected to be its own, no namespace is known. */
+int cli_need_namespace(const struct config *config);
 /* The same for the `config:` part of the chart's values at path. */
 int cli_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret);
 /* Runs one control plane until a signal ends it. host: of an embedded host; NULL: a virtual

@@ -97,24 +97,32 @@ static const char *config_path(int argc, char **argv)
     return NULL;
 }
 
-/* In a pod, without a configured namespace, the pod's own is used. */
-static int fill_namespace(struct arena *a, struct config *config, struct err *err)
+static bool lacks_namespace(const struct config *config)
 {
-    struct str text;
-
-    if (config->host_namespace.n || config->host_kubeconfig.n || !getenv("KUBERNETES_SERVICE_HOST"))
-        return 0;
-    if (cli_read_file(a, OWN_NAMESPACE, 256, &text, err))
-        return err_wrap(err, "host.namespace is not given");
-    config->host_namespace = str_trim(text);
-    return 0;
+    return !config->host_namespace.n && !config->host_kubeconfig.n &&
+           getenv("KUBERNETES_SERVICE_HOST");
 }
 
+/* In a pod, without a configured namespace, the pod's own is used. A pod without an account's token
+ * has none: commands that reach no host do without. */
 static int load(struct arena *a, struct str text, int argc, char **argv, struct config *ret,
                 struct err *err)
 {
-    return config_load(a, text, argc, argv, environ, ret, err) || fill_namespace(a, ret, err) ? -1
-                                                                                              : 0;
+    struct str own;
+
+    if (config_load(a, text, argc, argv, environ, ret, err))
+        return -1;
+    if (lacks_namespace(ret) && !cli_read_file(a, OWN_NAMESPACE, 256, &own, NULL))
+        ret->host_namespace = str_trim(own);
+    return 0;
+}
+
+int cli_need_namespace(const struct config *config)
+{
+    if (!lacks_namespace(config))
+        return 0;
+    fprintf(stderr, "sublet: host.namespace is not given, and " OWN_NAMESPACE " cannot be read\n");
+    return -1;
 }
 
 static int say(const struct err *err)

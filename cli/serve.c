@@ -584,7 +584,7 @@ int cmd_serve(int argc, char **argv)
         }
     }
     a = arena_new(0);
-    if (!cli_config(a, argc, argv, &config)) {
+    if (!cli_config(a, argc, argv, &config) && !cli_need_namespace(&config)) {
         config.lease_force = force;
         code = cli_run(a, &config, NULL);
     }

@@ -10,9 +10,9 @@ import pytest
 from testenv import binaries, eventually
 
 
-def sublet(command, data_dir, *args, stdin=None):
+def sublet(command, data_dir, *args, stdin=None, env=None):
     return subprocess.run([binaries.sublet(), command, "--data-dir", str(data_dir), *map(str, args)],
-                          input=stdin, capture_output=True, check=False)
+                          input=stdin, capture_output=True, check=False, env={**os.environ, **(env or {})})
 
 
 def names(vc):
@@ -95,6 +95,12 @@ def test_what_is_refused(vc, tmp_path):
     vc.stop()
     r = sublet("restore", vc.store, "--input", copy)
     assert r.returncode == 1 and b"exists already" in r.stderr
+    # A pod without an account's token: only what reaches the host needs a namespace.
+    in_pod = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    r = sublet("restore", tmp_path / "plan", "--plan", "--input", copy, env=in_pod)
+    assert r.returncode == 1 and b"host.namespace is not given" in r.stderr
+    r = sublet("restore", tmp_path / "in-pod", "--input", copy, env=in_pod)
+    assert r.returncode == 0, r.stderr
 
 
 def test_the_socket_bears_anything(vc):

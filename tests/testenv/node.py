@@ -71,6 +71,13 @@ class NodeHost(HostCluster):
         super().stop()
         self.machine.stop()
 
+    def roll_back(self, directory):
+        """As after a restore of any cluster, the agents of the node begin again; containers go on. A kubelet would wait for
+        the revision that it has seen."""
+        super().roll_back(directory)
+        for name in self.ON_NODE[1:]:
+            self.restart_component(name)
+
     def _start_node(self):
         for name, argv in (("containerd", self._containerd()), ("kubelet", self._kubelet()),
                            ("kube-proxy", self._kube_proxy())):

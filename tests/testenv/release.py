@@ -34,10 +34,16 @@ class Release(Access):
         self.helm = Helm(self.dir, host.kubeconfig)
         self.on_host = host.kubectl.within(self.namespace)
         self.kubeconfig = os.path.join(self.dir, "kubeconfig")
+        self.has_namespace = False
 
-    def install(self):
+    def create_namespace(self):
         standard = self.values.get("config", {}).get("policy", {}).get("podSecurity", "baseline")
         self.host.create_namespace(self.namespace, {"pod-security.kubernetes.io/enforce": standard})
+        self.has_namespace = True
+
+    def install(self):
+        if not self.has_namespace:
+            self.create_namespace()
         self.helm("install", self.name, CHART, "-n", self.namespace, values=self.values)
         self.wait_ready()
         return self
