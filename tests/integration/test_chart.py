@@ -47,7 +47,7 @@ EVERYTHING = merge(POOLS, {
                       "egress": [{"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}]}],
                       "ingress": [{"from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]}]},
     "limitRange": {"max": {"memory": "64Gi"}, "min": {"cpu": "10m"}},
-    "podAnnotations": {"a": "b"}, "nodeSelector": {"a": "b"}, "priorityClassName": "high",
+    "extraArgs": ["--force"], "podAnnotations": {"a": "b"}, "nodeSelector": {"a": "b"}, "priorityClassName": "high",
     "tolerations": [{"key": "a", "operator": "Exists"}], "affinity": {"nodeAffinity": {}}})
 LITTLE = {"persistence": {"enabled": False}, "networkPolicy": {"enabled": False}, "resources": None,
           "quota": {"enabled": False}, "limitRange": {"enabled": False}, "rbac": {"create": False},
@@ -416,6 +416,12 @@ def team(host):
 @pytest.fixture
 def on_host(host, tmp_path):
     return Helm(tmp_path, host.kubeconfig)
+
+
+def test_more_arguments_follow_the_configuration(helm):
+    for values, more in ({}, []), (EVERYTHING, ["--force"]):
+        pod = by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"]
+        assert pod["containers"][0]["args"] == ["serve", "--config", "/etc/sublet/config.yaml", *more]
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
