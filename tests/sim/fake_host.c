@@ -517,6 +517,14 @@ static void lose_answer(struct fake_host *h, struct wire *w)
     real.end(real.ctx, 0, 0, &reset);
 }
 
+static void trace(struct fake_host *h, const struct wire *w)
+{
+    h->trace = str_hash(str_c(w->method), h->trace ^ uv_now(h->loop));
+    h->trace = str_hash(str_c(w->path), h->trace);
+    h->trace = str_hash(str_c(w->query), h->trace);
+    h->trace = str_hash(w->body, h->trace);
+}
+
 static void on_due(uv_timer_t *timer)
 {
     struct wire *w = timer->data;
@@ -524,6 +532,7 @@ static void on_due(uv_timer_t *timer)
     const struct fake_faults *f = &h->faults;
 
     h->requests++;
+    trace(h, w);
     if (f->down || fake_chance(h, f->refuse))
         end(w, 0, "connection refused");
     else if (f->unauthorized)
@@ -663,6 +672,11 @@ unsigned fake_host_trespasses(const struct fake_host *h)
 unsigned fake_host_requests(const struct fake_host *h)
 {
     return h->requests;
+}
+
+uint64_t fake_host_trace(const struct fake_host *h)
+{
+    return h->trace;
 }
 
 /* --- life --- */

@@ -73,3 +73,5 @@ unsigned fake_host_asked(const struct fake_host *h, const char *method, const ch
 /* RBAC of the host refuses (or no longer refuses) a verb: "create services", "patch pods/status". At most four. */
 void fake_host_deny(struct fake_host *h, const char *right, bool deny);
 unsigned fake_host_requests(const struct fake_host *h);
+/* A hash of all requests that arrived, and when. */
+uint64_t fake_host_trace(const struct fake_host *h);

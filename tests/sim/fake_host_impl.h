@@ -41,7 +41,7 @@ struct line; /* one client's way to the host: fake_host.c */
 struct fake_host {
     uv_loop_t *loop;
     uv_timer_t tick;
-    uint64_t random, revision, forgotten;
+    uint64_t random, revision, forgotten, trace;
     struct fake_faults faults;
     struct object *objects;
     struct event *events;

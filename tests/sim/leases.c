@@ -7,28 +7,36 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int64_t world_mono(void *ctx)
+#define PATIENCE_MS 30000
+
+static uv_loop_t *loop_of(void *ctx, unsigned i)
 {
-    return ((struct world *)ctx)->now_ms;
+    (void)i;
+    return &((struct world *)ctx)->loop;
 }
 
-static int64_t world_wall(void *ctx)
+static void on_endless(void *ctx, unsigned i)
 {
-    return 1790000000000000 + ((struct world *)ctx)->now_ms * 1000;
-}
-
-static void on_guard(uv_timer_t *timer)
-{
-    ((struct world *)timer->data)->over = true;
+    (void)ctx;
+    (void)i;
+    fail_msg("it works without end at one moment");
 }
 
 void world_run_ms(struct world *w, unsigned ms)
 {
-    w->over = false;
-    uv_update_time(&w->loop);
-    uv_timer_start(&w->guard, on_guard, ms, 0);
-    while (!w->over)
-        uv_run(&w->loop, UV_RUN_ONCE);
+    const struct turns turns = {&w->moment, 1, loop_of, NULL, on_endless, w};
+
+    turns_run_us(&turns, (int64_t)ms * 1000);
+}
+
+int64_t world_now_ms(const struct world *w)
+{
+    return clock_mono_ms(&w->clock);
+}
+
+void world_jump(struct world *w, int64_t ms)
+{
+    w->moment.now_us += ms * 1000;
 }
 
 static void check_one_leads(struct world *w)
@@ -42,21 +50,17 @@ static void check_one_leads(struct world *w)
 
 void world_pass(struct world *w, int64_t ms)
 {
-    for (int64_t end = w->now_ms + ms; w->now_ms < end;) {
-        w->now_ms += end - w->now_ms < 500 ? end - w->now_ms : 500;
-        for (size_t i = 0; i < w->n; i++)
-            sync_lease_wake(w->running[i]->lease);
-        world_run_ms(w, 8);
+    for (int64_t step; ms > 0; ms -= step) {
+        step = ms < 500 ? ms : 500;
+        world_run_ms(w, (unsigned)step);
         check_one_leads(w);
     }
 }
 
 void process_until(struct process *p, enum sync_lease_state state)
 {
-    uint64_t end = uv_hrtime() / 1000000 + 30000;
-
-    while (sync_lease_state(p->lease) != state) {
-        if (uv_hrtime() / 1000000 > end)
+    for (unsigned ms = 0; sync_lease_state(p->lease) != state; ms += 2) {
+        if (ms > PATIENCE_MS)
             fail_msg("state %d instead of %d", sync_lease_state(p->lease), state);
         world_run_ms(p->world, 2);
     }
@@ -66,17 +70,19 @@ int world_setup(void **state)
 {
     struct world *w = NEW(struct world);
 
-    w->arena = arena_new(0);
-    w->now_ms = 1000000;
-    w->clock = (struct clock){world_wall, world_mono, w};
-    uv_loop_init(&w->loop);
-    uv_timer_init(&w->loop, &w->guard);
-    w->guard.data = w;
-    w->host = fake_host_new(&w->loop, 1);
+    moment_enter(NULL); /* of a test that failed */
     for (size_t i = 0; i < COUNT(w->dirs); i++) {
         snprintf(w->dirs[i], sizeof(w->dirs[i]), "/tmp/lease-XXXXXX");
         assert_non_null(mkdtemp(w->dirs[i]));
     }
+    w->arena = arena_new(0);
+    moment_init(&w->moment, sim_shaken(1));
+    moment_enter(&w->moment);
+    w->clock = moment_clock(&w->moment);
+    w->rng = moment_rng(&w->moment);
+    uv_loop_init(&w->loop);
+    executor_init(&w->executor, &w->moment, &w->loop, w, &w->dead);
+    w->host = fake_host_new(&w->loop, 1);
     *state = w;
     return 0;
 }
@@ -96,8 +102,11 @@ void process_on_flag(void *ctx)
 
 void process_wait_flag(struct process *p)
 {
-    while (!p->flag)
+    for (unsigned ms = 0; !p->flag; ms += 2) {
+        if (ms > PATIENCE_MS)
+            fail_msg("waited in vain for an answer");
         world_run_ms(p->world, 2);
+    }
     p->flag = false;
 }
 
@@ -139,16 +148,16 @@ static void on_certain(void *ctx)
 void process_launch(struct process *p)
 {
     struct world *w = p->world;
-    struct store_options so = {.path = p->dir};
+    struct store_options so = {.path = p->dir, .executor = &w->executor.base, .rng = &w->rng};
     struct host_options ho = {.loop = &w->loop,
                               .clock = &w->clock,
-                              .rng = &RNG_SYSTEM,
+                              .rng = &w->rng,
                               .backoff_ms = 1,
                               .backoff_max_ms = 20,
                               .transport = fake_host_transport(w->host)};
     struct lease_options o = {.loop = &w->loop,
                               .clock = &w->clock,
-                              .rng = &RNG_SYSTEM,
+                              .rng = &w->rng,
                               .host_namespace = STR("team"),
                               .name = STR("sim"),
                               .holder = STR("pod"),
@@ -211,9 +220,9 @@ int world_teardown(void **state)
     while (w->n)
         process_kill(w->running[0]);
     fake_host_free(w->host);
-    uv_close((uv_handle_t *)&w->guard, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->loop), 0);
+    moment_enter(NULL);
     for (size_t i = 0; i < COUNT(w->dirs); i++)
         nftw(w->dirs[i], remove_one, 8, FTW_DEPTH | FTW_PHYS);
     arena_free(w->arena);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Processes of one virtual cluster as far as the Lease knows them: a store and a state machine each,
- * on one fake host, with a clock of the test's own. */
+ * on one fake host, in virtual time. */
 #pragma once
 
 #include "sim.h"
@@ -31,10 +31,11 @@ struct process {
 
 struct world {
     uv_loop_t loop;
-    uv_timer_t guard;
-    bool over;
-    int64_t now_ms;
+    struct moment moment;
+    struct executor executor;
+    bool dead;
     struct clock clock;
+    struct rng rng;
     struct fake_host *host;
     struct arena *arena;
     char dirs[3][64];
@@ -45,8 +46,10 @@ struct world {
 int world_setup(void **state);
 int world_teardown(void **state);
 void world_run_ms(struct world *w, unsigned ms);
-/* In steps, as time passes: whatever is due in between is done then. At most one acts. */
+/* The same, while at most one acts. */
 void world_pass(struct world *w, int64_t ms);
+int64_t world_now_ms(const struct world *w);  /* of the clock that only grows */
+void world_jump(struct world *w, int64_t ms); /* the machine sleeps */
 cJSON *world_lease(struct world *w);
 int64_t world_sequence(struct world *w);
 int64_t world_revision(struct world *w); /* that the Lease has */

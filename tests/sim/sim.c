@@ -13,53 +13,53 @@
 
 #include "engine.h"
 
+/* Of the moment's time, but for what the test jumps. */
 #define PATIENCE_MS 180000
+#define LOOK_MS     5
 
 /* --- time --- */
 
-static int64_t wall(void *ctx)
+static uv_loop_t *loop_of(void *ctx, unsigned i)
 {
-    const struct sim *s = ctx;
-
-    return clock_wall_us(&CLOCK_SYSTEM) + (s->jump_s + s->set_s) * 1000000;
+    (void)i;
+    return &((struct sim *)ctx)->loop;
 }
 
-static int64_t mono(void *ctx)
+static void on_endless(void *ctx, unsigned i)
 {
-    return clock_mono_ms(&CLOCK_SYSTEM) + ((struct sim *)ctx)->jump_s * 1000;
+    (void)i;
+    fail_msg("seed %llu: it works without end at one moment",
+             (unsigned long long)((struct sim *)ctx)->seed);
 }
 
-static void on_guard(uv_timer_t *timer)
+static struct turns turns_of(struct sim *s)
 {
-    ((struct sim *)timer->data)->timed_out = true;
-}
-
-static void start_guard(struct sim *s, unsigned ms)
-{
-    s->timed_out = false;
-    uv_update_time(&s->loop);
-    uv_timer_start(&s->guard, on_guard, ms, 0);
+    return (struct turns){&s->moment, 1, loop_of, NULL, on_endless, s};
 }
 
 void sim_run_ms(struct sim *s, unsigned ms)
 {
-    start_guard(s, ms);
-    while (!s->timed_out)
-        uv_run(&s->loop, UV_RUN_ONCE);
+    const struct turns turns = turns_of(s);
+
+    turns_run_us(&turns, (int64_t)ms * 1000);
+}
+
+void sim_step(struct sim *s)
+{
+    const struct turns turns = turns_of(s);
+
+    turns_step(&turns, LOOK_MS * 1000);
 }
 
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)
 {
-    const char *patience = getenv("PATIENCE_MS");
-    uint64_t end = uv_hrtime() / 1000000 + (patience ? strtoull(patience, NULL, 10) : PATIENCE_MS);
-
-    while (!is(s)) {
-        if (uv_hrtime() / 1000000 > end && s->explain)
+    for (unsigned ms = 0; !is(s); ms += LOOK_MS) {
+        if (ms > PATIENCE_MS && s->explain)
             s->explain(s);
-        if (uv_hrtime() / 1000000 > end)
+        if (ms > PATIENCE_MS)
             fail_msg("seed %llu: waited in vain for %s (last refusal: %s)",
                      (unsigned long long)s->seed, what, s->refusal);
-        sim_run_ms(s, 5);
+        sim_run_ms(s, LOOK_MS);
     }
 }
 
@@ -121,7 +121,7 @@ static void open_syncer(struct sim *s, struct err *err)
 {
     struct host_options options = {.loop = &s->loop,
                                    .clock = &s->clock,
-                                   .rng = &RNG_SYSTEM,
+                                   .rng = &s->rng,
                                    .timeout_ms = 2000,
                                    .dry_qps = s->config.host_dry_qps,
                                    .backoff_ms = 1,
@@ -141,17 +141,19 @@ void sim_open(struct sim *s)
                                .readable = kinds_stored_readable,
                                .max_bytes = (size_t)s->config.max_bytes,
                                .max_objects = 100000,
+                               .executor = &s->executor.base,
+                               .rng = &s->rng,
                                .after = &s->after};
     struct str name = STR("localhost");
     struct pki_options po = {.clock = &s->clock,
-                             .rng = &RNG_SYSTEM,
+                             .rng = &s->rng,
                              .names = &name,
                              .n_names = 1,
                              .issuer = STR("https://kubernetes.default.svc.cluster.local")};
     struct vapi_options vo = {.loop = &s->loop,
                               .config = &s->config,
                               .clock = &s->clock,
-                              .rng = &RNG_SYSTEM,
+                              .rng = &s->rng,
                               .version = STR("v1.36.3")};
     struct err err;
 
@@ -182,6 +184,26 @@ void sim_close(struct sim *s)
     wait_flag(s, "the store to close");
 }
 
+uint64_t sim_shaken(uint64_t seed)
+{
+    const char *shake = getenv("SHAKE");
+
+    return seed + (shake ? strtoull(shake, NULL, 10) << 32 : 0);
+}
+
+/* Its directory has a name of the real world's chance, which a sim that failed has not left. */
+static void enter(struct sim *s)
+{
+    moment_enter(NULL);
+    snprintf(s->dir, sizeof(s->dir), "/tmp/sim-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    moment_init(&s->moment, sim_shaken(s->seed));
+    moment_enter(&s->moment);
+    s->clock = moment_clock(&s->moment);
+    s->rng = moment_rng(&s->moment);
+    executor_init(&s->executor, &s->moment, &s->loop, s, &s->dead);
+}
+
 struct sim *sim_new(uint64_t seed, const char *config)
 {
     struct sim *s = NEW(struct sim);
@@ -191,7 +213,6 @@ struct sim *sim_new(uint64_t seed, const char *config)
     log_set_level(getenv("SHOW") ? LOG_DEBUG : LOG_ERROR);
     s->seed = seed;
     s->arena = arena_new(0);
-    s->clock = (struct clock){wall, mono, s};
     buf_addc(&text, "name: sim\nhost: {namespace: team}\nlisten: {address: \"127.0.0.1:0\"}\n"
                     "network: {apiAddress: \"10.9.9.9\"}\n");
     buf_addc(&text, config ? config : "");
@@ -199,12 +220,9 @@ struct sim *sim_new(uint64_t seed, const char *config)
     if (config_load(s->arena, buf_str(&text), 0, NULL, NULL, &s->config, &err))
         fail_msg("%.*s", STR_F(err.message));
     buf_fini(&text);
-    snprintf(s->dir, sizeof(s->dir), "/tmp/sim-XXXXXX");
-    assert_non_null(mkdtemp(s->dir));
+    enter(s);
     s->config.data_dir = str_c(s->dir);
     uv_loop_init(&s->loop);
-    uv_timer_init(&s->loop, &s->guard);
-    s->guard.data = s;
     s->host = fake_host_new(&s->loop, seed);
     fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-0\"}}");
     fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"node-1\"}}");
@@ -302,9 +320,9 @@ void sim_free(struct sim *s)
 {
     sim_close(s);
     fake_host_free(s->host);
-    uv_close((uv_handle_t *)&s->guard, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&s->loop), 0);
+    moment_enter(NULL);
     remove_tree(s->dir);
     for (size_t i = 0; i < s->n_backups; i++)
         remove_tree(s->backups[i]);
@@ -320,7 +338,7 @@ static void rescan(struct sim *s)
 
 void sim_jump(struct sim *s, int64_t seconds)
 {
-    s->jump_s += seconds;
+    s->moment.now_us += seconds * 1000000;
     rescan(s);
 }
 
@@ -339,7 +357,7 @@ void sim_wait_for_no_leader(struct sim *s)
 
 void sim_set_clock(struct sim *s, int64_t seconds)
 {
-    s->set_s += seconds;
+    s->moment.jump_us += seconds * 1000000;
     rescan(s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole virtual cluster with its syncer on a fake host, in one loop, that can be closed and
- * opened again on the same store. Time is real but for jumps that the test makes. Must never wait
+ * opened again on the same store. Time is virtual (turns.h): one seed gives one run. Must never wait
  * for a moment: it waits for a state, and fails when it does not come. */
 #pragma once
 
@@ -20,22 +20,24 @@
 #include <sublet/syncer.h>
 
 #include "fake_host.h"
+#include "turns.h"
 
 struct sim {
     uv_loop_t loop;
-    uv_timer_t guard;
+    struct moment moment;
+    struct executor executor;
     char dir[64];
     uint64_t seed;
     struct arena *arena;
     struct config config;
     struct clock clock;
-    int64_t jump_s, set_s; /* how much time passed; by how much the wall clock was set */
+    struct rng rng;
     struct store *store;
     struct pki *pki;
     struct vapi *api;
     struct syncer *syncer;
     struct fake_host *host;
-    bool flag, timed_out;
+    bool flag, dead;
     struct store_predecessor after; /* of the next open; filled in where a new life is wanted */
     const char *backups[8];
     size_t n_backups;
@@ -46,12 +48,15 @@ struct sim {
     void (*explain)(struct sim *s); /* prints what is apart, when a wait was in vain */
 };
 
+/* SHAKE=n in the environment: the same test with other latencies and random numbers. */
+uint64_t sim_shaken(uint64_t seed);
 /* config: YAML over `name: sim` and a host namespace; NULL for none. */
 struct sim *sim_new(uint64_t seed, const char *config);
 void sim_free(struct sim *s);
 void sim_close(struct sim *s); /* the virtual cluster, not the host */
 void sim_open(struct sim *s);
 void sim_run_ms(struct sim *s, unsigned ms);
+void sim_step(struct sim *s); /* what is due now, then the first thing after that */
 /* Runs until is(s) holds, or fails the test (printing the seed and `what`). */
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
 bool sim_leads(struct sim *s); /* it holds the Lease */
@@ -68,7 +73,8 @@ void sim_stop_and_restore(struct sim *s, const char *file); /* sim_open() follow
 /* The data directory as it is now, beside it; and this in its place, while all is closed. */
 void sim_copy(struct sim *s, const char *name);
 void sim_swap(struct sim *s, const char *name);
-/* Time passes for the syncer's records, and it looks at everything again. */
+/* The machine sleeps for so long: all clocks go on, nothing happens meanwhile. Then the syncer looks
+ * at everything again. */
 void sim_jump(struct sim *s, int64_t seconds);
 /* The wall clock is set; no time passes. */
 void sim_set_clock(struct sim *s, int64_t seconds);

@@ -104,6 +104,9 @@ static void test_nothing_is_removed(void **state)
         sim_until(s, both_run, "the pods");
         a = host_uid(s, "a");
         b = host_uid(s, "b");
+        /* Without its newest revision the data would be older than what the Lease has of it. */
+        sim_create(s, "configmaps", "default", "{'metadata':{'name':'newest'}}");
+        sim_writes_done(s);
         damage(s, ROWS[i].sql);
         sim_until(s, ROWS[i].hides_a ? b_runs : both_run, ROWS[i].sql);
         sim_jump(s, 600);
@@ -117,7 +120,8 @@ static void test_nothing_is_removed(void **state)
         s->refusal[0] = '\0';
         sim_create(s, "pods", "default", POD("c", GPU));
         sim_writes_done(s);
-        assert_string_equal(s->refusal, "");
+        if (s->refusal[0])
+            fail_msg("%s: %s", ROWS[i].sql, s->refusal);
         sim_create(s, "pods", "default", POD("d", GPU));
         sim_writes_done(s);
         if (!strstr(s->refusal, "used: gpu=2"))

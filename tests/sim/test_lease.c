@@ -94,19 +94,21 @@ static void confirms_on_demand(void **state)
 {
     struct world *w = *state;
     struct process *a = process_new(w, 0, EARLY);
+    int64_t since = world_now_ms(w);
 
     process_launch(a);
-    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
+    assert_false(sync_lease_confirmed_since(a->lease, since));
     process_until(a, LEASE_HELD);
     assert_int_equal(a->confirmations, 1);
-    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
-    w->now_ms += 1000;
-    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_confirmed_since(a->lease, since));
+    world_jump(w, 1000);
+    since = world_now_ms(w);
+    assert_false(sync_lease_confirmed_since(a->lease, since));
     assert_int_equal(world_sequence(w), 1);
     while (a->confirmations < 2)
         world_run_ms(w, 2);
     assert_int_equal(world_sequence(w), 2);
-    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_confirmed_since(a->lease, since));
 }
 
 static void no_renewal_is_from_a_moment_to_come(void **state)
@@ -137,8 +139,8 @@ static void a_break_of_the_connection_needs_a_renewal(void **state)
     assert_int_equal(world_sequence(w), 2);
     assert_int_equal(a->certainties, 1);
     /* The answer to a request from before the break says nothing. */
-    w->now_ms += 1000;
-    assert_false(sync_lease_confirmed_since(a->lease, w->now_ms));
+    world_jump(w, 1000);
+    assert_false(sync_lease_confirmed_since(a->lease, world_now_ms(w)));
     world_run_ms(w, 0);
     sync_lease_doubt(a->lease);
     while (sync_lease_is_doubted(a->lease))
@@ -173,7 +175,7 @@ static void works_without_the_right(void **state)
     process_launch(a);
     process_until(a, LEASE_WITHOUT);
     assert_true(sync_lease_may_act(a->lease));
-    assert_true(sync_lease_confirmed_since(a->lease, w->now_ms));
+    assert_true(sync_lease_confirmed_since(a->lease, world_now_ms(w)));
     fake_host_deny(w->host, "get leases", false);
     fake_host_deny(w->host, "create leases", true);
     world_pass(w, 301000);
@@ -293,7 +295,7 @@ static void release_is_bounded(void **state)
     sync_lease_release(a->lease, process_on_flag, a);
     world_run_ms(w, 20);
     assert_false(a->flag);
-    w->now_ms += 1000;
+    world_jump(w, 1000);
     sync_lease_wake(a->lease);
     process_wait_flag(a);
     process_kill(a);
@@ -311,7 +313,7 @@ static void force_takes_it_from_a_live_holder(void **state)
     b->force = true;
     process_launch(b);
     process_until(b, LEASE_HELD);
-    w->now_ms += DURATION_MS / 3; /* its renewal meets a 409 */
+    world_jump(w, DURATION_MS / 3); /* its renewal meets a 409 */
     sync_lease_wake(a->lease);
     process_until(a, LEASE_SUPERSEDED);
     assert_string_equal(a->other, sync_lease_identity(b->lease));
@@ -479,7 +481,7 @@ static void a_newer_epoch_takes_it_back(void **state)
     fake_host_remove(w->host, "leases", "sim");
     process_launch(a);
     process_until(a, LEASE_HELD);
-    w->now_ms += DURATION_MS / 3;
+    world_jump(w, DURATION_MS / 3);
     sync_lease_wake(b->lease);
     process_until(b, LEASE_WAITING); /* a acts until its next renewal */
     assert_string_equal(b->other, sync_lease_identity(a->lease));

@@ -491,12 +491,12 @@ static void test_successor_keeps_its_charge(void **state)
     sim_delete(s, "pods", "default", "a", 0);
     sim_create_pod(s, "a", GPU(1), "");
     while (s->writes && sim_records(s, RECORD_LEDGER, "gpu/") == 1)
-        uv_run(&s->loop, UV_RUN_ONCE);
+        sim_step(s);
     for (;;) {
         assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 2);
         if (!s->writes)
             break;
-        uv_run(&s->loop, UV_RUN_ONCE);
+        sim_step(s);
     }
     sim_until(s, sim_pods_run, "the successor to run");
     assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
@@ -713,8 +713,10 @@ static bool is_empty_in_time(struct sim *s)
     return false;
 }
 
-static void storm(uint64_t seed)
+/* Returns the hash of what the host was sent. */
+static uint64_t storm(uint64_t seed)
 {
+    uint64_t trace;
     struct sim *s = sim_new_ready(seed, POOLS);
     struct arena *a = arena_new(0);
 
@@ -739,8 +741,20 @@ static void storm(uint64_t seed)
     sim_until(s, nothing_recorded_in_time, "no records");
     assert_int_equal(fake_host_trespasses(s->host), 0);
     assert_true(fake_host_remove(s->host, "pods", "stranger"));
+    trace = fake_host_trace(s->host);
     arena_free(a);
     sim_free(s);
+    return trace;
+}
+
+/* Every request with its body, and the millisecond of its arrival. */
+static void test_one_seed_is_one_run(void **state)
+{
+    uint64_t trace = storm(1);
+
+    (void)state;
+    assert_true(storm(1) == trace);
+    assert_true(storm(2) != trace);
 }
 
 /* Random faults over random work: a dozen seeds in every run, others on request (SEED=n for
@@ -780,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_referenced_data_follows),
         cmocka_unit_test(test_deleted_data_is_not_waited_for),
         cmocka_unit_test(test_finished_pod_needs_nothing),
+        cmocka_unit_test(test_one_seed_is_one_run),
         cmocka_unit_test(test_storms),
     };
     const struct CMUnitTest storms[] = {cmocka_unit_test(test_storms)};

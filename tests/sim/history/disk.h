@@ -5,7 +5,7 @@
  * covers. */
 #pragma once
 
-#include "moment.h"
+#include "../moment.h"
 
 struct disk;
 

@@ -7,7 +7,7 @@
 
 #include <sublet/json.h>
 
-#include "moment.h"
+#include "../moment.h"
 
 struct host_model;
 

@@ -11,9 +11,7 @@
 
 #include "result.h"
 
-/* Turns of a loop at one moment, before it is called a busy loop. */
-#define MOST_SPINS 20000
-#define TICK_US    200000
+#define TICK_US 200000
 
 struct world *WORLD;
 
@@ -50,70 +48,32 @@ void world_fail(const char *format, ...)
 
 /* --- turns --- */
 
-/* Everything a process has to do now. */
-static void turn_life(struct life *l)
+static uv_loop_t *loop_of(void *ctx, unsigned i)
 {
-    l->spins = 0;
-    do {
-        uv_run(&l->loop, UV_RUN_NOWAIT);
-        if (++l->spins > MOST_SPINS)
-            world_fail("process %u works without end at one moment", l->number);
-    } while (!l->dead && !l->closed && uv_backend_timeout(&l->loop) == 0 &&
-             uv_loop_alive(&l->loop));
+    struct life *l = ((struct world *)ctx)->lives[i];
+
+    return l && !l->dead && !l->closed ? &l->loop : NULL;
 }
 
-static void turn_lives(struct world *w)
+static void on_turned(void *ctx)
 {
-    for (int i = 0; i < MAX_LIVES; i++) {
-        struct life *l = w->lives[i];
+    struct world *w = ctx;
 
-        if (l && !l->dead && !l->closed)
-            turn_life(l);
-    }
     if (clock_wall_us(&w->clock) > w->newest_wall_us)
         w->newest_wall_us = clock_wall_us(&w->clock);
 }
 
-static int64_t next_us(struct world *w)
+static void on_endless(void *ctx, unsigned i)
 {
-    int64_t next = moment_next(&w->moment);
-
-    for (int i = 0; i < MAX_LIVES; i++) {
-        struct life *l = w->lives[i];
-        int timeout = l && !l->dead && !l->closed ? uv_backend_timeout(&l->loop) : -1;
-        int64_t at;
-
-        if (timeout <= 0)
-            continue;
-        /* The loop's time is in milliseconds, rounded down. */
-        at = w->moment.now_us - w->moment.now_us % 1000 + (int64_t)timeout * 1000;
-        if (at < next)
-            next = at;
-    }
-    return next;
-}
-
-static void turn(struct world *w)
-{
-    turn_lives(w);
-    while (moment_run_due(&w->moment)) {
-        for (int i = 0; i < MAX_LIVES; i++)
-            if (w->lives[i] && !w->lives[i]->dead)
-                uv_update_time(&w->lives[i]->loop);
-        turn_lives(w);
-    }
+    world_fail("process %u works without end at one moment",
+               ((struct world *)ctx)->lives[i]->number);
 }
 
 void world_run_us(struct world *w, int64_t us)
 {
-    int64_t end = w->moment.now_us + us, next;
+    const struct turns turns = {&w->moment, MAX_LIVES, loop_of, on_turned, on_endless, w};
 
-    turn(w);
-    while ((next = next_us(w)) <= end) {
-        w->moment.now_us = next;
-        turn(w);
-    }
-    w->moment.now_us = end;
+    turns_run_us(&turns, us);
 }
 
 bool world_until(struct world *w, bool (*is)(struct world *w), int64_t us)

@@ -10,6 +10,7 @@
 #include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
+#include "../turns.h"
 #include "disk.h"
 #include "wire.h"
 
@@ -116,7 +117,8 @@ struct life {
     struct store_watch *watch;
     bool disk_was_full; /* when its events were read last */
     bool ready, dead, power, started, closing, closed;
-    unsigned index, number, spins;
+    unsigned index, number;
+    struct executor executor;
 };
 /* Starts a process on a disk. It may die at once; ready says when it serves. */
 struct life *life_start(struct world *w, struct disk *disk, unsigned index);

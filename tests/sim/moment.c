@@ -6,9 +6,10 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -19,6 +20,7 @@
 #define OURS __attribute__((visibility("default")))
 /* 2026-02-01T00:00:00Z, and a machine that has been up for a while. */
 #define WALL_BEGIN_US ((int64_t)1769904000 * 1000000)
+#define PORT          40443
 #define MONO_BEGIN_US ((int64_t)100000 * 1000000)
 
 static struct moment *entered;
@@ -65,13 +67,17 @@ void moment_init(struct moment *m, uint64_t seed)
         moment_seed(m, (enum dice)i, seed * N_DICE + (uint64_t)i);
 }
 
-static void fill(void *ctx, void *out, size_t n)
+static void fill_from(struct moment *m, enum dice which, void *out, size_t n)
 {
-    struct moment *m = ctx;
     unsigned char *p = out;
 
     for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(dice_next(m, DICE_PRODUCT) >> 24);
+        p[i] = (unsigned char)(dice_next(m, which) >> 24);
+}
+
+static void fill(void *ctx, void *out, size_t n)
+{
+    fill_from(ctx, DICE_PRODUCT, out, n);
 }
 
 struct rng moment_rng(struct moment *m)
@@ -217,21 +223,29 @@ OURS ssize_t getrandom(void *out, size_t n, unsigned flags)
 {
     if (!entered)
         return (ssize_t)syscall(SYS_getrandom, out, n, flags);
-    fill(entered, out, n);
+    fill_from(entered, DICE_SYSTEM, out, n);
     return (ssize_t)n;
 }
 
-/* A process that crashed in this world still has its descriptors in ours: a lock on the directory
- * must not outlive it. One process per directory is for test_file.c to check. */
-OURS int flock(int fd, int operation)
+/* The port that the kernel chose is chance as well, and part of what pods are given. No client ever
+ * connects to it. */
+OURS int getsockname(int fd, struct sockaddr *restrict address, socklen_t *restrict n)
+{
+    int rc = (int)syscall(SYS_getsockname, fd, address, n);
+
+    if (entered && !rc && address->sa_family == AF_INET)
+        ((struct sockaddr_in *)(void *)address)->sin_port = htons(PORT);
+    return rc;
+}
+
+/* No machine loses its power here: what of the real disk is used may be lost with it. */
+OURS int fsync(int fd)
 {
     (void)fd;
-    (void)operation;
     return 0;
 }
 
-/* The disk is disk.c's; what of the real one is used (the lock's directory) may be lost. */
-OURS int fsync(int fd)
+OURS int fdatasync(int fd)
 {
     (void)fd;
     return 0;
