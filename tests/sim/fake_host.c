@@ -14,6 +14,7 @@
 #include "host/transport.h"
 
 #define TICK_MS 2
+#define SLOW_MS 1500
 
 struct wire {
     struct wire *next, **prev;
@@ -547,6 +548,21 @@ static void on_due(uv_timer_t *timer)
         execute(h, w);
 }
 
+static unsigned latency(struct fake_host *h, struct wire *w)
+{
+    const struct fake_faults *f = &h->faults;
+    struct arena *a = arena_new(0);
+    struct target t;
+    bool slow;
+
+    read_path(w, a, &t);
+    slow = f->slow && !strcmp(w->method, "GET") && *t.name && !strcmp(t.plural, f->slow);
+    arena_free(a);
+    if (slow)
+        return SLOW_MS;
+    return f->max_delay_ms ? (unsigned)(fake_host_random(h) % f->max_delay_ms) : 0;
+}
+
 static void *line_start(struct transport *base, const struct wire_request *q,
                         const struct wire_handler *handler)
 {
@@ -554,7 +570,6 @@ static void *line_start(struct transport *base, const struct wire_request *q,
     struct fake_host *h = line->host;
     struct wire *w = NEW(struct wire);
     size_t mark = str_find(q->path, '?');
-    unsigned delay = h->faults.max_delay_ms;
 
     snprintf(w->method, sizeof(w->method), "%s", q->method);
     w->line = line;
@@ -570,7 +585,7 @@ static void *line_start(struct transport *base, const struct wire_request *q,
     line->open++;
     uv_timer_init(h->loop, &w->timer);
     w->timer.data = w;
-    uv_timer_start(&w->timer, on_due, delay ? fake_host_random(h) % delay : 0, 0);
+    uv_timer_start(&w->timer, on_due, latency(h, w), 0);
     return w;
 }
 

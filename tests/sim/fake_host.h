@@ -23,6 +23,7 @@ struct fake_faults {
     unsigned expire; /* watches find their revision gone */
     unsigned max_delay_ms;
     const char *unreadable;    /* this plural may not be listed or watched: 403 */
+    const char *slow;          /* to get one object of this plural takes 1.5 s */
     const char *full;          /* a create of this plural exceeds a quota: 403 */
     bool down;                 /* nothing arrives at all */
     enum host_trouble trouble; /* ... and this is why; none: refused */

@@ -111,13 +111,12 @@ static void test_deleted_while_its_create_waits(void **state)
 
     (void)state;
     sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
-    fake_host_faults(s->host)->max_delay_ms = 5000;
+    fake_host_faults(s->host)->slow = "pods";
     sim_create_pod(s, "a", "", "");
     sim_until(s, token_is_there, "its token");
     sim_run_ms(s, 50);
     sim_delete(s, "pods", "default", "a", -1);
     sim_writes_done(s);
-    fake_host_faults(s->host)->max_delay_ms = 0;
     sim_run_ms(s, 5500);
     assert_int_equal(fake_host_asked(s->host, "POST", "pods", false), 0);
     sim_free(s);
