@@ -479,6 +479,9 @@ bool sync_patch(struct sync_run *run, const struct sync_change *change)
     struct sync_change *kept = ARENA_NEW(run->arena, struct sync_change);
     struct sync_run changing = *run;
 
+    /* Of a later epoch: the patch would carry ours, and make it an object that we delete. */
+    if (!sync_life_owns(run->syncer, run->host))
+        return false;
     if (change->lacks && sync_fought_waits(run, change))
         return false;
     *kept = *change;

@@ -70,8 +70,8 @@ struct sync_change {
 };
 #define PATCH_MERGE     "application/merge-patch+json"
 #define PATCH_STRATEGIC "application/strategic-merge-patch+json"
-/* Patches the host object, with its uid as precondition. False: nothing is sent, the host has undone the
- * same lately. */
+/* Patches the host object, with its uid as precondition. False: nothing is sent, since the host has
+ * undone the same lately, or the object is of a later epoch. */
 bool sync_patch(struct sync_run *run, const struct sync_change *change);
 /* Takes the answer to a patch, and lets the next run continue. */
 void sync_patched(struct sync_run *run, const struct host_answer *answer, const struct err *err);

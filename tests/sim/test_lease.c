@@ -853,6 +853,11 @@ static void objects_of_a_later_epoch_are_reported(void **state)
                     "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":"
                     "\"ffffffffffffffffffffffffffffffff\"}}}");
     sim_until(s, later_epoch_is_reported, "the later epoch");
+    /* What changes it would make it this data's own, and then it would be deleted. */
+    sim_patch(s, "pods", "default", "p", "{'metadata':{'labels':{'changed':'yes'}}}");
+    sim_writes_done(s);
+    sim_run_ms(s, 200);
+    assert_int_equal(fake_host_asked(s->host, "PATCH", "pods", false), 0);
     sim_delete(s, "pods", "default", "p", 0);
     sim_writes_done(s);
     sim_run_ms(s, 200);
