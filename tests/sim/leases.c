@@ -24,9 +24,9 @@ static void on_endless(void *ctx, unsigned i)
 
 void world_run_ms(struct world *w, unsigned ms)
 {
-    const struct turns turns = {&w->moment, 1, loop_of, NULL, on_endless, w};
+    const struct schedule schedule = {&w->moment, 1, loop_of, NULL, on_endless, w};
 
-    turns_run_us(&turns, (int64_t)ms * 1000);
+    schedule_run_us(&schedule, (int64_t)ms * 1000);
 }
 
 int64_t world_now_ms(const struct world *w)

@@ -32,23 +32,23 @@ static void on_endless(void *ctx, unsigned i)
              (unsigned long long)((struct sim *)ctx)->seed);
 }
 
-static struct turns turns_of(struct sim *s)
+static struct schedule schedule_of(struct sim *s)
 {
-    return (struct turns){&s->moment, 1, loop_of, NULL, on_endless, s};
+    return (struct schedule){&s->moment, 1, loop_of, NULL, on_endless, s};
 }
 
 void sim_run_ms(struct sim *s, unsigned ms)
 {
-    const struct turns turns = turns_of(s);
+    const struct schedule schedule = schedule_of(s);
 
-    turns_run_us(&turns, (int64_t)ms * 1000);
+    schedule_run_us(&schedule, (int64_t)ms * 1000);
 }
 
 void sim_step(struct sim *s)
 {
-    const struct turns turns = turns_of(s);
+    const struct schedule schedule = schedule_of(s);
 
-    turns_step(&turns, LOOK_MS * 1000);
+    schedule_step(&schedule, LOOK_MS * 1000);
 }
 
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what)

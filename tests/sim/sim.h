@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole virtual cluster with its syncer on a fake host, in one loop, that can be closed and
- * opened again on the same store. Time is virtual (turns.h): one seed gives one run. Must never wait
+ * opened again on the same store. Time is virtual (schedule.h): one seed gives one run. Must never wait
  * for a moment: it waits for a state, and fails when it does not come. */
 #pragma once
 
@@ -20,7 +20,7 @@
 #include <sublet/syncer.h>
 
 #include "fake_host.h"
-#include "turns.h"
+#include "schedule.h"
 
 struct sim {
     uv_loop_t loop;

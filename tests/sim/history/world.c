@@ -71,9 +71,9 @@ static void on_endless(void *ctx, unsigned i)
 
 void world_run_us(struct world *w, int64_t us)
 {
-    const struct turns turns = {&w->moment, MAX_LIVES, loop_of, on_turned, on_endless, w};
+    const struct schedule schedule = {&w->moment, MAX_LIVES, loop_of, on_turned, on_endless, w};
 
-    turns_run_us(&turns, us);
+    schedule_run_us(&schedule, us);
 }
 
 bool world_until(struct world *w, bool (*is)(struct world *w), int64_t us)

@@ -10,7 +10,7 @@
 #include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
-#include "../turns.h"
+#include "../schedule.h"
 #include "disk.h"
 #include "wire.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See turns.h. Must never wait for anything: a loop is run without blocking, and the clock is
+/* See schedule.h. Must never wait for anything: a loop is run without blocking, and the clock is
  * moved by hand. */
-#include "turns.h"
+#include "schedule.h"
 
 /* Turns of a loop at one moment, before it is called a busy loop. */
 #define MOST_SPINS 20000
@@ -9,7 +9,7 @@
 /* --- turns --- */
 
 /* Everything a loop has to do now. It may end on the way. */
-static void turn_loop(const struct turns *t, unsigned i)
+static void turn_loop(const struct schedule *t, unsigned i)
 {
     uv_loop_t *loop;
     unsigned spins = 0;
@@ -23,7 +23,7 @@ static void turn_loop(const struct turns *t, unsigned i)
     }
 }
 
-static void turn_loops(const struct turns *t)
+static void turn_loops(const struct schedule *t)
 {
     for (unsigned i = 0; i < t->n; i++)
         turn_loop(t, i);
@@ -31,7 +31,7 @@ static void turn_loops(const struct turns *t)
         t->turned(t->ctx);
 }
 
-static void update_loops(const struct turns *t)
+static void update_loops(const struct schedule *t)
 {
     for (unsigned i = 0; i < t->n; i++) {
         uv_loop_t *loop = t->loop(t->ctx, i);
@@ -41,7 +41,7 @@ static void update_loops(const struct turns *t)
     }
 }
 
-static bool run_item(const struct turns *t)
+static bool run_item(const struct schedule *t)
 {
     if (!moment_run_due(t->moment))
         return false;
@@ -50,7 +50,7 @@ static bool run_item(const struct turns *t)
     return true;
 }
 
-static int64_t next_us(const struct turns *t)
+static int64_t next_us(const struct schedule *t)
 {
     int64_t now = t->moment->now_us, next = moment_next(t->moment);
 
@@ -66,7 +66,7 @@ static int64_t next_us(const struct turns *t)
     return next;
 }
 
-void turns_step(const struct turns *t, int64_t us)
+void schedule_step(const struct schedule *t, int64_t us)
 {
     int64_t end = t->moment->now_us + us, next;
 
@@ -78,7 +78,7 @@ void turns_step(const struct turns *t, int64_t us)
     turn_loops(t);
 }
 
-void turns_run_us(const struct turns *t, int64_t us)
+void schedule_run_us(const struct schedule *t, int64_t us)
 {
     int64_t end = t->moment->now_us + us, next;
 

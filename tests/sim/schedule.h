@@ -9,7 +9,7 @@
 
 #include "moment.h"
 
-struct turns {
+struct schedule {
     struct moment *moment;
     unsigned n;
     uv_loop_t *(*loop)(void *ctx, unsigned i); /* i < n; NULL: it does not run (any more) */
@@ -19,8 +19,8 @@ struct turns {
 };
 
 /* Whatever is due now, then the first thing after that, up to us from now. */
-void turns_step(const struct turns *t, int64_t us);
-void turns_run_us(const struct turns *t, int64_t us);
+void schedule_step(const struct schedule *t, int64_t us);
+void schedule_run_us(const struct schedule *t, int64_t us);
 
 /* The writer of a store: each job, and each answer, takes up to 3 ms by chance. */
 struct executor {
