@@ -32,12 +32,10 @@
  * then takes it back. It stands by, WAITING, for as long as the other one may act on its last
  * renewal; an annotation says so to its own successor.
  *
- * A process of this very data directory is dead: it held the flock on `lock` that we hold now. That
- * is proven for identities that are on record with the same kernel (boot id), device and inode.
- *
  * Turns (turns.c) show that this data is an older copy of what led last: one epoch never has two
  * lives. The sequence only grows, also over a rollback of the host: a Lease with a lower one than on
  * record is of an earlier state of the host, and its turns are older than ours. */
+#include "core/holders.h"
 #include "core/leader.h"
 #include "core/lease.h"
 #include "core/turns.h"
@@ -45,21 +43,18 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <uv.h>
 
 #include <sublet/log.h>
 
-#define LEASE_MAGIC    0x6c656173u
-#define RECORD_HOST    "host-lease"   /* "UID SEQUENCE MOST"; "-": forgotten */
-#define RECORD_HOLDERS "lease-holder" /* "BOOT DEV INO IDENTITY ..." */
-#define RECORD_LED     "lease-led"    /* "EPOCH": of the last one that led with this data */
-#define HOLDERS_KEPT   8
-#define RELEASE_MS     1000
-#define WITHOUT_MS     300000 /* after a missing right, as after a refused watch */
-#define POLL_MAX_MS    5000
-#define RETRY_MS       250
+#define LEASE_MAGIC 0x6c656173u
+#define RECORD_HOST "host-lease" /* "UID SEQUENCE MOST"; "-": forgotten */
+#define RECORD_LED  "lease-led"  /* "EPOCH": of the last one that led with this data */
+#define RELEASE_MS  1000
+#define WITHOUT_MS  300000 /* after a missing right, as after a refused watch */
+#define POLL_MAX_MS 5000
+#define RETRY_MS    250
 
 #define NOTE_EPOCH     "sublet.dev/epoch"
 #define NOTE_SEQUENCE  "sublet.dev/sequence"
@@ -84,9 +79,10 @@ struct lease {
     unsigned magic;
     enum sync_lease_state state;
     struct lease_options o;
-    struct arena *arena;              /* of the options' strings */
-    struct str identity, place, dead; /* place: "BOOT DEV INO"; dead: identities, blank between */
-    struct str token;                 /* of this process's turn */
+    struct arena *arena; /* of the options' strings */
+    struct str identity;
+    struct holders holders;
+    struct str token; /* of this process's turn */
     struct turns turns;
     uv_timer_t timer;
     struct host_call *call;
@@ -231,51 +227,6 @@ static void again_in(struct lease *l, int64_t ms)
 
 /* --- records --- */
 
-static struct str place_of(struct arena *a, struct str data_dir)
-{
-    struct stat st;
-    char boot[64] = "";
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    if (!f)
-        return STR_NULL;
-    if (fscanf(f, "%63s", boot) != 1)
-        boot[0] = '\0';
-    fclose(f);
-    if (!boot[0] || stat(arena_printf(a, "%.*s/lock", STR_F(data_dir)).p, &st))
-        return STR_NULL;
-    return arena_printf(a, "%s %llu %llu", boot, (unsigned long long)st.st_dev,
-                        (unsigned long long)st.st_ino);
-}
-
-/* Cuts the place off a value of RECORD_HOLDERS; the identities remain. */
-static struct str cut_place(struct str *rest)
-{
-    const char *start = rest->p;
-
-    for (int i = 0; i < 3; i++)
-        str_cut(rest, ' ');
-    return rest->p ? (struct str){start, (size_t)(rest->p - start) - 1} : STR_NULL;
-}
-
-static void read_holders(struct lease *l)
-{
-    struct str found, rest;
-    size_t n = 1;
-
-    l->place = place_of(l->arena, l->o.data_dir);
-    if (!l->place.n || !store_record_get(l->o.store, RECORD_META, STR(RECORD_HOLDERS), &found))
-        return;
-    rest = arena_str(l->arena, found);
-    if (!str_eq(cut_place(&rest), l->place))
-        return;
-    for (size_t i = 0; i < rest.n; i++)
-        n += rest.p[i] == ' ';
-    for (; n >= HOLDERS_KEPT; n--)
-        str_cut(&rest, ' ');
-    l->dead = rest;
-}
-
 static void on_recorded(void *ctx, const struct err *err)
 {
     struct lease *l = ctx;
@@ -295,11 +246,7 @@ static void on_recorded(void *ctx, const struct err *err)
  */
 static void write_turn(struct lease *l)
 {
-    struct str value = arena_printf(l->arena, "%.*s %.*s%s%.*s", STR_F(l->place), STR_F(l->dead),
-                                    l->dead.n ? " " : "", STR_F(l->identity));
-
-    if (l->place.n)
-        store_record_put(l->o.store, RECORD_META, STR(RECORD_HOLDERS), value);
+    sync_holders_add(&l->holders, l->identity);
     sync_turns_begin(&l->turns, l->token, l->seen.turns);
     l->commit_pending = true;
     store_on_commit(l->o.store, on_recorded, l);
@@ -439,14 +386,6 @@ static bool has_its_history(struct lease *l)
     return false;
 }
 
-static bool is_listed(struct str list, struct str identity)
-{
-    while (list.n)
-        if (str_eq(str_cut(&list, ' '), identity))
-            return true;
-    return false;
-}
-
 static bool is_ours(const struct lease *l)
 {
     return str_eq(l->seen.holder.identity, l->identity);
@@ -470,7 +409,7 @@ static bool may_be_taken(const struct lease *l)
 {
     struct str holder = l->seen.holder.identity;
 
-    return !holder.n || is_listed(l->dead, holder) || now_ms(l) >= expires_ms(l) ||
+    return !holder.n || sync_holders_are_dead(&l->holders, holder) || now_ms(l) >= expires_ms(l) ||
            is_of_an_older_epoch(l);
 }
 
@@ -483,7 +422,7 @@ static struct str holder_before(const struct lease *l)
         return now_ms(l) < l->stands_by_ms ? l->seen.stands_by : STR_NULL;
     if (!holder.n || l->o.force || now_ms(l) >= expires_ms(l))
         return STR_NULL;
-    return is_listed(l->dead, holder) ? l->seen.stands_by : holder;
+    return sync_holders_are_dead(&l->holders, holder) ? l->seen.stands_by : holder;
 }
 
 enum claim { CLAIM_OURS, CLAIM_FREE, CLAIM_LATER, CLAIM_NONE };
@@ -558,12 +497,12 @@ static const char *reason_to_take(const struct lease *l)
 {
     const struct lease_holder *h = &l->seen.holder;
 
-    return !l->seen.uid.n                    ? NULL
-           : !h->identity.n                  ? "released"
-           : is_listed(l->dead, h->identity) ? "its process is dead"
-           : now_ms(l) >= expires_ms(l)      ? "expired"
-           : is_of_an_older_epoch(l)         ? "a later epoch has led"
-                                             : "--force";
+    return !l->seen.uid.n                                    ? NULL
+           : !h->identity.n                                  ? "released"
+           : sync_holders_are_dead(&l->holders, h->identity) ? "its process is dead"
+           : now_ms(l) >= expires_ms(l)                      ? "expired"
+           : is_of_an_older_epoch(l)                         ? "a later epoch has led"
+                                                             : "--force";
 }
 
 static void write_lease(struct lease *l, enum request what)
@@ -988,7 +927,7 @@ struct lease *sync_lease_new(const struct lease_options *options)
     l->identity = arena_printf(l->arena, "%.*s_%.*s", STR_F(l->o.holder), STR_F(l->token));
     uv_timer_init(l->o.loop, &l->timer);
     l->timer.data = l;
-    read_holders(l);
+    sync_holders_open(&l->holders, l->o.store, l->arena, l->o.data_dir);
     sync_turns_open(&l->turns, l->o.store, l->arena, l->o.epoch);
     read_known(l);
     return l;
