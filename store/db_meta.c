@@ -140,10 +140,10 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A later life of one copy begins higher, because time passed: clients that survive a restore
- * compare revisions. Where the clock does not show what passed (it stands at the same moment after
- * each boot, or was set back), only chance keeps the revisions of two lives apart. A clock from
- * before the life that was copied is certainly wrong, and the order is lost anyway. */
+/* A later life of one copy begins higher once SPREAD has passed. Before, chance keeps their revisions
+ * apart, not in order: a watch from a revision of the other life is expired either way. So does
+ * chance alone where the clock does not show what passed (it stands at the same moment after each
+ * boot, or was set back). A clock from before the copied life is certainly wrong. */
 static int64_t first_revision(const struct db *db, const struct meta *m, int64_t newest)
 {
     int64_t now = db->options.wall_us(), wall = now - YEAR_2026_US;
