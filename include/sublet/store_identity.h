@@ -18,8 +18,9 @@
  * 2026-01-01T00:00:00Z; where the copy has revisions beyond them, above its newest. No life writes a
  * revision in a microsecond, so of two restores of one copy the later one is above the earlier one
  * once 72 minutes have passed; before, either may be. Two whose clock shows the same time share a
- * revision with the probability of (revisions written) / 2^31; with a clock from before the copied life they begin further apart, 2^43. A hundred restores
- * with such a clock stay below 2^53, which clients that read numbers as doubles need.
+ * revision with the probability of (revisions written) / 2^31; with a clock from before the copied
+ * life they begin further apart, 2^43. A hundred restores with such a clock stay below 2^53, which
+ * clients that read numbers as doubles need.
  *
  * A revision that this life has not reached was given by another one: a watch from there is
  * EXPIRED. */
