@@ -177,7 +177,7 @@ def running(api, path):
     code, _, text = api.raw("GET", path, query={"fieldSelector": "status.phase=Running"},
                             accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
     assert code == 200, text
-    return len(json.loads(text)["items"])
+    return len(json.loads(text)["items"] or [])  # kube-apiserver writes null into a list of metadata without items
 
 
 def pods_to_running(api, namespace, n, number):

@@ -22,6 +22,16 @@ class Kubelet:
 
     def report(self, conditions=(), actuated=True):
         """`actuated`: containers have what the spec says; else what they had before."""
+        def written():  # others write the pod too: a kubelet reads it again after a conflict
+            try:
+                return self.write(conditions, actuated)
+            except ApiError as e:
+                if e.code != 409:
+                    raise
+                return None
+        return eventually(written, 30, "the report of the kubelet")
+
+    def write(self, conditions, actuated):
         now = host_pod(self.vc, self.name)
         asked = {c["name"]: c.get("resources", {}) for c in now["spec"]["containers"]}
         statuses = copy.deepcopy(now["status"]["containerStatuses"])
