@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char NEWEST[] = "SELECT coalesce(max(revision), 0) FROM version";
 
@@ -19,22 +18,30 @@ static const char *without_locks(void)
     return strcmp(sqlite3_vfs_find(NULL)->zName, "unix") ? NULL : "unix-none";
 }
 
+/* A log that cannot be looked at is one that holds something. */
+static bool log_is_empty(const struct db *db)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
+    int there = 0; /* with a size: https://sqlite.org/c3ref/vfs.html, xAccess of unix */
+    bool empty = !vfs->xAccess(vfs, log, SQLITE_ACCESS_EXISTS, &there) && !there;
+
+    mem_free(log);
+    return empty;
+}
+
 /* SQLite opens a file in WAL mode only together with its log, which it makes if there is none: then
  * the file alone is everything, and is declared immutable. */
 static int connect(struct db *db, struct err *err)
 {
     struct arena *a = arena_new(0);
     struct str path = url_encode(a, str_c(db->file));
-    char *log = db_path_join(db->dir, DB_LOG_FILE);
-    struct stat st;
-    bool has_log = !stat(log, &st) && st.st_size > 0;
-    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !has_log);
+    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), log_is_empty(db));
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     int result = db_connect(db, uri.p, flags, without_locks(), err);
 
     if (!result)
         sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    mem_free(log);
     arena_free(a);
     return result;
 }
