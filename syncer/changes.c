@@ -113,7 +113,7 @@ static void pod_changed(struct syncer *s, enum sync_id id, const struct host_obj
     report_resize(s, a, id, is, was);
     add_owner_of(s, id, now ? is : was, now, before);
     arena_free(a);
-    sync_events_object_known(s, now);
+    sync_events_object_changed(s, now, before);
 }
 
 static void config_map_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
@@ -148,7 +148,7 @@ static void service_changed(struct syncer *s, enum sync_id id, const struct host
 {
     add_owner(s, id, now, before);
     sync_relabel_service_changed(s, now, before);
-    sync_events_object_known(s, now);
+    sync_events_object_changed(s, now, before);
 }
 
 static void claim_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
@@ -159,7 +159,7 @@ static void claim_changed(struct syncer *s, enum sync_id id, const struct host_o
     report_resize(s, a, id, tree_of(a, now), tree_of(a, before));
     arena_free(a);
     add_owner(s, id, now, before);
-    sync_events_object_known(s, now);
+    sync_events_object_changed(s, now, before);
 }
 
 /* Of a kind that the configuration enables. */
@@ -167,7 +167,7 @@ static void configured_changed(struct syncer *s, enum sync_id id, const struct h
                                const struct host_object *before)
 {
     add_owner(s, id, now, before);
-    sync_events_object_known(s, now);
+    sync_events_object_changed(s, now, before);
 }
 
 static void node_changed(struct syncer *s, enum sync_id id, const struct host_object *now,

@@ -2,6 +2,7 @@
 /* Host Events about the tenant's pods, claims, Services and configured kinds, copied up with names translated back.
  * Their rate is bounded, since a tenant can provoke any number. Events and objects arrive by
  * separate watches, in any order: an Event ahead of its object is held until the object is known,
+ * and the owner of a deleted object is remembered for the Events that come after it. Both are
  * bounded in number and time. Must never copy an Event unless the host uid of its object proves it
  * this tenant's. */
 
@@ -11,26 +12,36 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define PER_SECOND 20
-#define AT_ONCE    200
-#define HELD_MAX   128
-#define HELD_MS    30000
+#define PER_SECOND   20
+#define AT_ONCE      200
+#define HELD_MAX     128
+#define DEPARTED_MAX 1024 /* about 250 bytes each */
+#define KEPT_MS      30000
 
-struct held {
-    TAILQ_ENTRY(held) place;
+struct kept {
+    TAILQ_ENTRY(kept) place;
     int64_t until_ms;
-    char *uid; /* of its involvedObject, on the host */
-    char *bytes;
+    char *host_uid; /* of the involvedObject */
+    char *text;
 };
-TAILQ_HEAD(held_list, held);
+
+struct kept_list {
+    TAILQ_HEAD(, kept) items; /* oldest first */
+    size_t n, max;
+};
 
 struct events_up {
     struct syncer *syncer;
     double tokens;
     int64_t tokens_ms;
-    struct held_list held; /* oldest first */
-    size_t n_held;
-    bool armed; /* on_forget() is deferred */
+    struct kept_list held;     /* Events ahead of their objects: JSON */
+    struct kept_list departed; /* deleted objects: namespace/name/uid for the tenant */
+    bool armed;                /* on_forget() is deferred */
+};
+
+/* The tenant's object behind a host object. */
+struct owner {
+    struct str ns, name, uid;
 };
 
 /* Token bucket. */
@@ -141,86 +152,139 @@ static void write_event(struct syncer *s, struct arena *a, cJSON *event)
     vapi_update(s->api, r, STR_NULL, event, on_written, NULL);
 }
 
-static void report(struct syncer *s, struct arena *a, const cJSON *host,
-                   const struct host_object *about)
+static void report(struct syncer *s, struct arena *a, const cJSON *host, const struct owner *owner)
 {
-    struct str ns, name, uid;
-    cJSON *object = NULL, *event;
+    cJSON *event;
 
-    if (json_parse(a, about->bytes, &object, NULL) ||
-        !translate_owner(&s->tenant, object, &ns, &name, &uid))
-        return;
     sync_nodes_count(s);
-    event = translate_event_up(a, &s->tenant, host, ns, name, uid);
+    event = translate_event_up(a, &s->tenant, host, owner->ns, owner->name, owner->uid);
     if (event)
         write_event(s, a, event);
 }
 
-/* --- Events ahead of their objects --- */
+/* --- what is kept for a while --- */
 
-static void forget(struct events_up *e, struct held *h)
+static void forget(struct kept_list *list, struct kept *k)
 {
-    TAILQ_REMOVE(&e->held, h, place);
-    e->n_held--;
-    mem_free(h->uid);
-    mem_free(h->bytes);
-    mem_free(h);
+    TAILQ_REMOVE(&list->items, k, place);
+    list->n--;
+    mem_free(k->host_uid);
+    mem_free(k->text);
+    mem_free(k);
+}
+
+/* The oldest that stays is the next to be forgotten; NULL: nothing is kept. */
+static const struct kept *forget_until(struct kept_list *list, int64_t now_ms)
+{
+    struct kept *k;
+
+    while ((k = TAILQ_FIRST(&list->items)) && k->until_ms <= now_ms)
+        forget(list, k);
+    return k;
 }
 
 static void on_forget(void *ctx)
 {
     struct events_up *e = ctx;
     int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
-    struct held *h;
+    int64_t upto = e->syncer->closing ? INT64_MAX : now;
+    const struct kept *held = forget_until(&e->held, upto);
+    const struct kept *departed = forget_until(&e->departed, upto);
+    const struct kept *next = held;
 
-    e->armed = false;
-    while ((h = TAILQ_FIRST(&e->held)) && (h->until_ms <= now || e->syncer->closing))
-        forget(e, h);
-    if (!h)
-        return;
-    e->armed = true;
-    syncer_defer_for(e->syncer, on_forget, e, h->until_ms - now);
+    if (departed && (!held || departed->until_ms < held->until_ms))
+        next = departed;
+    e->armed = next;
+    if (next)
+        syncer_defer_for(e->syncer, on_forget, e, next->until_ms - now);
 }
 
-static void hold(struct events_up *e, struct str uid, struct str bytes)
+static void keep(struct events_up *e, struct kept_list *list, struct str host_uid, struct str text)
 {
-    struct held *h = NEW(struct held);
+    struct kept *k = NEW(struct kept);
 
-    if (e->n_held == HELD_MAX)
-        forget(e, TAILQ_FIRST(&e->held));
-    *h = (struct held){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + HELD_MS,
-                       .uid = mem_strdup(uid),
-                       .bytes = mem_strdup(bytes)};
-    TAILQ_INSERT_TAIL(&e->held, h, place);
-    e->n_held++;
+    if (list->n == list->max)
+        forget(list, TAILQ_FIRST(&list->items));
+    *k = (struct kept){.until_ms = clock_mono_ms(vapi_clock(e->syncer->api)) + KEPT_MS,
+                       .host_uid = mem_strdup(host_uid),
+                       .text = mem_strdup(text)};
+    TAILQ_INSERT_TAIL(&list->items, k, place);
+    list->n++;
     if (!e->armed)
-        syncer_defer_for(e->syncer, on_forget, e, HELD_MS);
+        syncer_defer_for(e->syncer, on_forget, e, KEPT_MS);
     e->armed = true;
 }
 
-static void report_held(struct syncer *s, const struct held *h, const struct host_object *about)
-{
-    struct arena *a = arena_new(0);
-    cJSON *host = NULL;
+/* --- objects that come and go --- */
 
-    if (!json_parse(a, str_c(h->bytes), &host, NULL))
-        report(s, a, host, about);
-    arena_free(a);
+static bool owner_of(struct syncer *s, struct arena *a, const struct host_object *o,
+                     struct owner *ret)
+{
+    cJSON *object = NULL;
+
+    return !json_parse(a, o->bytes, &object, NULL) &&
+           translate_owner(&s->tenant, object, &ret->ns, &ret->name, &ret->uid);
 }
 
-void sync_events_object_known(struct syncer *s, const struct host_object *now)
+static bool owner_of_departed(struct events_up *e, struct str host_uid, struct owner *ret)
 {
-    struct events_up *e = s->events;
+    struct kept *k;
 
-    if (!now || s->closing)
-        return;
-    for (struct held *h = TAILQ_FIRST(&e->held), *next; h; h = next) {
-        next = TAILQ_NEXT(h, place);
-        if (!str_eqc(now->uid, h->uid))
+    TAILQ_FOREACH(k, &e->departed.items, place)
+    {
+        struct str rest = str_c(k->text);
+
+        if (!str_eqc(host_uid, k->host_uid))
             continue;
-        report_held(s, h, now);
-        forget(e, h);
+        ret->ns = str_cut(&rest, '/');
+        ret->name = str_cut(&rest, '/');
+        ret->uid = rest;
+        return true;
     }
+    return false;
+}
+
+static void report_held(struct syncer *s, struct arena *a, struct str host_uid,
+                        const struct owner *owner)
+{
+    struct kept_list *list = &s->events->held;
+
+    for (struct kept *k = TAILQ_FIRST(&list->items), *next; k; k = next) {
+        cJSON *host = NULL;
+
+        next = TAILQ_NEXT(k, place);
+        if (!str_eqc(host_uid, k->host_uid))
+            continue;
+        if (!json_parse(a, str_c(k->text), &host, NULL))
+            report(s, a, host, owner);
+        forget(list, k);
+    }
+}
+
+static void remember(struct syncer *s, struct arena *a, const struct host_object *gone)
+{
+    struct owner owner;
+
+    if (owner_of(s, a, gone, &owner))
+        keep(s->events, &s->events->departed, gone->uid,
+             arena_printf(a, "%.*s/%.*s/%.*s", STR_F(owner.ns), STR_F(owner.name),
+                          STR_F(owner.uid)));
+}
+
+void sync_events_object_changed(struct syncer *s, const struct host_object *now,
+                                const struct host_object *before)
+{
+    struct arena *a;
+    struct owner owner;
+
+    if (s->closing)
+        return;
+    a = arena_new(0);
+    if (before && (!now || !str_eq(now->uid, before->uid)))
+        remember(s, a, before);
+    if (now && !TAILQ_EMPTY(&s->events->held.items) && owner_of(s, a, now, &owner))
+        report_held(s, a, now->uid, &owner);
+    arena_free(a);
 }
 
 /* --- the watch --- */
@@ -229,6 +293,7 @@ void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_ob
                          const struct host_object *before)
 {
     const struct host_object *about;
+    struct owner owner;
     struct arena *a;
     cJSON *host = NULL;
 
@@ -237,12 +302,14 @@ void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_ob
     if (!now || s->closing)
         return; /* the tenant's copy expires by itself */
     a = arena_new(0);
-    if (json_parse(a, now->bytes, &host, NULL) || !find_involved(s, host, &about))
-        about = NULL;
-    else if (!about)
-        hold(s->events, json_str_at(host, "involvedObject.uid"), now->bytes);
-    if (about)
-        report(s, a, host, about);
+    if (!json_parse(a, now->bytes, &host, NULL) && find_involved(s, host, &about)) {
+        struct str uid = json_str_at(host, "involvedObject.uid");
+
+        if (about ? owner_of(s, a, about, &owner) : owner_of_departed(s->events, uid, &owner))
+            report(s, a, host, &owner);
+        else if (!about)
+            keep(s->events, &s->events->held, uid, now->bytes);
+    }
     arena_free(a);
 }
 
@@ -251,7 +318,10 @@ struct events_up *sync_events_up_new(struct syncer *s)
     struct events_up *e = NEW(struct events_up);
 
     e->syncer = s;
-    TAILQ_INIT(&e->held);
+    TAILQ_INIT(&e->held.items);
+    TAILQ_INIT(&e->departed.items);
+    e->held.max = HELD_MAX;
+    e->departed.max = DEPARTED_MAX;
     e->tokens = AT_ONCE;
     e->tokens_ms = clock_mono_ms(vapi_clock(s->api));
     return e;
@@ -259,8 +329,10 @@ struct events_up *sync_events_up_new(struct syncer *s)
 
 struct events_up *sync_events_up_free(struct events_up *e)
 {
-    while (e && !TAILQ_EMPTY(&e->held))
-        forget(e, TAILQ_FIRST(&e->held));
+    if (e) {
+        forget_until(&e->held, INT64_MAX);
+        forget_until(&e->departed, INT64_MAX);
+    }
     mem_free(e);
     return NULL;
 }

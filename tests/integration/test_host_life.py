@@ -262,6 +262,11 @@ def machine(host):
             host.remove_node(name)
 
 
+def preempted(vc, pod):
+    events = vc.api.get("/api/v1/namespaces/default/events")["items"]
+    return [e for e in events if e.get("reason") == "Preempted" and e["involvedObject"]["uid"] == pod["metadata"]["uid"]]
+
+
 def test_a_preemption(vc, host, seen, machine):
     machine("life-small")
     host.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "life-high"}, "value": 1000000})
@@ -282,6 +287,8 @@ def test_a_preemption(vc, host, seen, machine):
         told = disrupted(seen, first["metadata"]["uid"], "PreemptionByScheduler")
         hides_the_host(vc, json.dumps(told))
         eventually(lambda: seen.gone(first["metadata"]["uid"]), 60, "the preempted pod to be gone")
+        event = eventually(lambda: preempted(vc, first), 30, "the scheduler's Event about it")
+        hides_the_host(vc, json.dumps(event))
 
         # Its ReplicaSet makes another, which waits for room, and says so.
         def waiting():

@@ -474,6 +474,99 @@ static void test_a_finished_pod_stays_with_the_tenant(void **state)
     sim_free(s);
 }
 
+/* --- Events about what has gone --- */
+
+static void put_event(struct sim *s, const char *event, const char *name, const char *host_uid)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "{\"metadata\":{\"name\":\"%s.%s\"},\"involvedObject\":{\"kind\":\"Pod\","
+             "\"namespace\":\"%.*s\",\"name\":\"%s\",\"uid\":\"%s\"},"
+             "\"reason\":\"Preempted\",\"message\":\"%s\"}",
+             name, event, STR_F(s->config.host_namespace), name, host_uid, event);
+    fake_host_put(s->host, "events", text);
+}
+
+static bool first_is_copied(struct sim *s)
+{
+    return events(s, "Preempted", "first") == 1;
+}
+
+static void copy_uid(const cJSON *object, char ret[64])
+{
+    snprintf(ret, 64, "%.*s", STR_F(json_str_at(object, "metadata.uid")));
+}
+
+/* A pod `a` that runs, under the virtual and the host uid that it has. */
+static void run_pod(struct sim *s, char virtual_uid[64], char host_uid[64])
+{
+    struct arena *a = arena_new(0);
+
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    copy_uid(json_first(fake_host_list(s->host, a, "pods")), host_uid);
+    copy_uid(sim_get(s, a, "pods", "default", "a"), virtual_uid);
+    arena_free(a);
+}
+
+static void assert_preempted(struct sim *s, const char *virtual_uid)
+{
+    struct arena *a = arena_new(0);
+
+    json_each(event, sim_list(s, a, "events", "default"))
+    {
+        if (str_eqc(json_str_at(event, "reason"), "Preempted"))
+            assert_true(str_eqc(json_str_at(event, "involvedObject.uid"), virtual_uid));
+    }
+    arena_free(a);
+}
+
+/* The scheduler's Event and the end of the pod come by two watches. A pod of the same name that is
+ * there by then is another one. */
+static void test_an_event_after_the_deletion_is_copied(void **state)
+{
+    struct sim *s = sim_new_ready(14, NULL);
+    char name[64], host_uid[64], virtual_uid[64], next_host[64], next_virtual[64];
+
+    (void)state;
+    run_pod(s, virtual_uid, host_uid);
+    host_name_of(s, "a", name);
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    run_pod(s, next_virtual, next_host);
+    assert_string_not_equal(host_uid, next_host);
+
+    put_event(s, "foreign", name, "host-uid-of-another");
+    put_event(s, "first", name, host_uid);
+    sim_until(s, first_is_copied, "the Event");
+    sim_run_ms(s, QUIET_MS);
+    assert_int_equal(events(s, "Preempted", ""), 1);
+    assert_preempted(s, virtual_uid);
+    sim_free(s);
+}
+
+/* The time is that of KEPT_MS in events.c. */
+static void test_a_deleted_pod_is_not_remembered_for_ever(void **state)
+{
+    struct sim *s = sim_new_ready(15, NULL);
+    char name[64], host_uid[64], virtual_uid[64];
+
+    (void)state;
+    run_pod(s, virtual_uid, host_uid);
+    host_name_of(s, "a", name);
+    assert_true(fake_host_remove(s->host, "pods", name));
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    put_event(s, "first", name, host_uid);
+    sim_until(s, first_is_copied, "the Event");
+    sim_jump(s, 31);
+    sim_run_ms(s, QUIET_MS);
+    put_event(s, "late", name, host_uid);
+    sim_run_ms(s, QUIET_MS);
+    assert_int_equal(events(s, "Preempted", ""), 1);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +581,8 @@ int main(void)
         cmocka_unit_test(test_a_pod_of_a_lost_node_is_deleted),
         cmocka_unit_test(test_a_kept_pod_does_not_run_for_ever),
         cmocka_unit_test(test_a_finished_pod_stays_with_the_tenant),
+        cmocka_unit_test(test_an_event_after_the_deletion_is_copied),
+        cmocka_unit_test(test_a_deleted_pod_is_not_remembered_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
