@@ -656,6 +656,20 @@ struct fake_faults *fake_host_faults(struct fake_host *h)
     return &h->faults;
 }
 
+unsigned fake_host_outstanding(const struct fake_host *h, const char *method, const char *plural)
+{
+    struct arena *a = arena_new(0);
+    unsigned n = 0;
+    struct target t;
+
+    for (struct wire *w = h->line ? h->line->wires : NULL; w; w = w->next) {
+        read_path(w, a, &t);
+        n += !w->dead && !strcmp(w->method, method) && *t.name && !strcmp(t.plural, plural);
+    }
+    arena_free(a);
+    return n;
+}
+
 unsigned fake_host_asked(const struct fake_host *h, const char *method, const char *plural,
                          bool dry_run)
 {

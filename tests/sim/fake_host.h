@@ -71,6 +71,8 @@ unsigned fake_host_trespasses(const struct fake_host *h);
 /* How often a request reached it: fake_host_asked(h, "POST", "pods", true). */
 unsigned fake_host_asked(const struct fake_host *h, const char *method, const char *plural,
                          bool dry_run);
+/* Requests for one object that are on their way, or whose answer is. */
+unsigned fake_host_outstanding(const struct fake_host *h, const char *method, const char *plural);
 /* RBAC of the host refuses (or no longer refuses) a verb: "create services", "patch pods/status". At most four. */
 void fake_host_deny(struct fake_host *h, const char *right, bool deny);
 unsigned fake_host_requests(const struct fake_host *h);

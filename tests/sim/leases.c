@@ -100,6 +100,24 @@ void process_on_flag(void *ctx)
     ((struct process *)ctx)->flag = true;
 }
 
+void process_until_certain(struct process *p)
+{
+    for (unsigned ms = 0; sync_lease_is_doubted(p->lease); ms += 2) {
+        if (ms > PATIENCE_MS)
+            fail_msg("the Lease stays doubted");
+        world_run_ms(p->world, 2);
+    }
+}
+
+void process_until_confirmed(struct process *p, unsigned times)
+{
+    for (unsigned ms = 0; p->confirmations < times; ms += 2) {
+        if (ms > PATIENCE_MS)
+            fail_msg("confirmed %u times instead of %u", p->confirmations, times);
+        world_run_ms(p->world, 2);
+    }
+}
+
 void process_wait_flag(struct process *p)
 {
     for (unsigned ms = 0; !p->flag; ms += 2) {

@@ -59,6 +59,8 @@ void process_launch(struct process *p);
 void process_kill(struct process *p); /* without a release: as a kill leaves it */
 void process_end(struct process *p);
 void process_until(struct process *p, enum sync_lease_state state);
+void process_until_certain(struct process *p); /* after a break of the connection */
+void process_until_confirmed(struct process *p, unsigned times);
 void process_wait_flag(struct process *p);
 void process_on_flag(void *process);
 /* So many revisions, durable. */

@@ -105,8 +105,7 @@ static void confirms_on_demand(void **state)
     since = world_now_ms(w);
     assert_false(sync_lease_confirmed_since(a->lease, since));
     assert_int_equal(world_sequence(w), 1);
-    while (a->confirmations < 2)
-        world_run_ms(w, 2);
+    process_until_confirmed(a, 2);
     assert_int_equal(world_sequence(w), 2);
     assert_true(sync_lease_confirmed_since(a->lease, since));
 }
@@ -134,8 +133,7 @@ static void a_break_of_the_connection_needs_a_renewal(void **state)
     process_until(a, LEASE_HELD);
     sync_lease_doubt(a->lease);
     assert_true(sync_lease_is_doubted(a->lease) && sync_lease_may_act(a->lease));
-    while (sync_lease_is_doubted(a->lease))
-        world_run_ms(w, 2);
+    process_until_certain(a);
     assert_int_equal(world_sequence(w), 2);
     assert_int_equal(a->certainties, 1);
     /* The answer to a request from before the break says nothing. */
@@ -143,8 +141,7 @@ static void a_break_of_the_connection_needs_a_renewal(void **state)
     assert_false(sync_lease_confirmed_since(a->lease, world_now_ms(w)));
     world_run_ms(w, 0);
     sync_lease_doubt(a->lease);
-    while (sync_lease_is_doubted(a->lease))
-        world_run_ms(w, 2);
+    process_until_certain(a);
     assert_in_range(world_sequence(w), 3, 4);
     assert_int_equal(a->certainties, 2);
     assert_int_equal(a->changes, 1);
@@ -160,8 +157,7 @@ static void a_break_while_it_is_taken(void **state)
     sync_lease_doubt(a->lease);
     process_until(a, LEASE_HELD);
     assert_true(sync_lease_may_act(a->lease));
-    while (sync_lease_is_doubted(a->lease))
-        world_run_ms(w, 2);
+    process_until_certain(a);
     assert_int_equal(a->certainties, 1);
     assert_int_equal(a->changes, 1);
 }

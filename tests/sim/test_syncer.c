@@ -448,6 +448,16 @@ static bool four_run(struct sim *s)
     return fake_host_count(s->host, "pods") == 4 && s->writes == 0;
 }
 
+static bool one_finishes(struct sim *s)
+{
+    return fake_host_finish_pod(s->host, "Succeeded");
+}
+
+static bool three_charged(struct sim *s)
+{
+    return sim_records(s, RECORD_LEDGER, "gpu/") == 3;
+}
+
 static void test_quota_is_exact(void **state)
 {
     struct sim *s = sim_new_ready(5, POOLS);
@@ -468,15 +478,15 @@ static void test_quota_is_exact(void **state)
     assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 4);
 
     /* A finished pod gives back what it had. */
-    while (!fake_host_finish_pod(s->host, "Succeeded"))
-        sim_run_ms(s, 2);
-    while (sim_records(s, RECORD_LEDGER, "gpu/") == 4)
-        sim_run_ms(s, 2);
+    sim_until(s, one_finishes, "a pod that can finish");
+    sim_until(s, three_charged, "the charge of the finished pod to end");
     sim_create_pod(s, "again", GPU(1), "");
     sim_writes_done(s);
     assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 4);
     sim_free(s);
 }
+
+#define MOST_STEPS 10000
 
 /* A pod is replaced while its predecessor runs: both are charged until the host has one of them
  * less, also in the moment when the successor is written and not committed. */
@@ -490,13 +500,14 @@ static void test_successor_keeps_its_charge(void **state)
     assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
     sim_delete(s, "pods", "default", "a", 0);
     sim_create_pod(s, "a", GPU(1), "");
-    while (s->writes && sim_records(s, RECORD_LEDGER, "gpu/") == 1)
+    for (unsigned steps = 0; sim_records(s, RECORD_LEDGER, "gpu/") == 1; steps++) {
+        assert_true(s->writes && steps < MOST_STEPS);
         sim_step(s);
-    for (;;) {
+    }
+    for (unsigned steps = 0; s->writes; steps++) {
+        assert_true(steps < MOST_STEPS);
+        sim_step(s);
         assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 2);
-        if (!s->writes)
-            break;
-        sim_step(s);
     }
     sim_until(s, sim_pods_run, "the successor to run");
     assert_int_equal(sim_records(s, RECORD_LEDGER, "gpu/"), 1);
