@@ -155,7 +155,10 @@ static cJSON *whole(struct harness *h, const struct form *form, const cJSON *pla
     }
     json_set(a, tree, "metadata", json_copy(a, json_get(plain, "metadata")));
     if (form->shape != TABLE)
-        json_set(a, tree, "items", json_new_array(a));
+        json_set(a, tree, "items",
+                 form->shape == PARTIAL && !json_count(json_get(plain, "items"))
+                     ? json_new_null(a)
+                     : json_new_array(a));
     if (form->beta)
         json_set_str(a, tree, "apiVersion", STR("meta.k8s.io/v1beta1"));
     json_each(item, json_get(plain, "items"))

@@ -187,6 +187,14 @@ struct rows {
     bool auditing;
 };
 
+/* kube-apiserver appends metadata to a nil slice: without any, that is null. */
+static cJSON *items_of(struct list *l)
+{
+    struct arena *a = l->call->arena;
+
+    return l->call->output == OUTPUT_PARTIAL && !l->n ? json_new_null(a) : json_new_array(a);
+}
+
 static cJSON *frame_of(struct list *l)
 {
     struct call *c = l->call;
@@ -202,7 +210,7 @@ static cJSON *frame_of(struct list *l)
     return json_object(
         a, JSON("kind", partial ? STR("PartialObjectMetadataList") : c->resource->list_kind),
         JSON("apiVersion", partial ? STR("meta.k8s.io/v1") : c->resource->api_version),
-        JSON("metadata", list_metadata(l)), JSON("items", json_new_array(a)));
+        JSON("metadata", list_metadata(l)), JSON("items", items_of(l)));
 }
 
 static void print(enum form form, struct buf *b, const cJSON *tree)
