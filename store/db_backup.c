@@ -36,7 +36,8 @@ static int copy_error(struct db_backup *b, struct err *err)
 
 int db_backup_open(struct db *db, const char *path, struct db_backup **ret, struct err *err)
 {
-    assert(db->format >= 1 && db->format <= DB_FORMAT);
+    if (!db->format) /* neither to be written nor to be read: see db_reopen() */
+        return err_set(err, &ERR_STORAGE, "%s cannot be read: %s", db->file, db->why);
     struct db_backup *b = NEW(struct db_backup);
     size_t n = strlen(path) + sizeof(".partial");
 

@@ -276,6 +276,7 @@ void db_disconnect(struct db *db)
         assert(rc == SQLITE_OK);
         db->sql = NULL;
     }
+    db->format = 0;
     if (db->raw >= 0)
         close(db->raw);
     db->raw = -1;

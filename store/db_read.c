@@ -21,7 +21,9 @@ static int read_row(struct db *db, sqlite3_stmt *q, struct db_row *row)
         row->object = store_object_new(&v);
         row->type = v.type;
     }
-    return sqlite3_reset(q) ? -1 : 0;
+    bool answered =
+        rc == SQLITE_ROW || rc == SQLITE_DONE; /* SQLite resets no statement (NULL) well */
+    return sqlite3_reset(q) || !answered ? -1 : 0;
 }
 
 int db_read(struct db *db, struct db_row *rows, size_t n, size_t most_bytes, size_t *ret_n,

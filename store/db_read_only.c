@@ -52,8 +52,10 @@ static int check_format(struct db *db, struct err *err)
 
     if (db_check_owner(db, &format, err))
         return -1;
-    if (format == DB_FORMAT)
+    if (format == DB_FORMAT) {
+        db->format = format;
         return 0;
+    }
     return err_set(err, &ERR_STORAGE, "%s: %s", db->file,
                    format ? "a file of an earlier format must be written before it can be read"
                           : "there is no store yet");
@@ -100,7 +102,10 @@ int db_reopen(struct db *db)
         db->met = STORE_DISK_READ_ONLY;
         snprintf(db->why, sizeof(db->why), "it holds another store now");
     }
-    (void)!db_read_only(db, NULL); /* without it there is nothing to read but what is in memory */
+    if (!db->met) /* nothing that is known to be the disk's */
+        snprintf(db->why, sizeof(db->why), "it cannot be opened any more");
+    if (db_read_only(db, NULL)) /* nothing to read but what is in memory */
+        db->disk = STORE_DISK_READ_ONLY;
     db->state = before;
     return -1;
 }

@@ -9,6 +9,7 @@
 #include <sublet/store_admin.h>
 #include <sublet/store_failure.h>
 #include <sublet/store_identity.h>
+#include <sublet/store_quarantine.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -459,6 +460,47 @@ static void test_deletes_make_room(void **state)
     assert_int_equal(store_count(f->store, f->pods), 3);
 }
 
+struct backup {
+    bool done, failed;
+    char message[256];
+};
+
+static void on_backup(void *ctx, const struct err *err)
+{
+    struct backup *b = ctx;
+
+    b->done = true;
+    b->failed = err;
+    if (err)
+        snprintf(b->message, sizeof(b->message), "%.*s", STR_F(err->message));
+}
+
+static void back_up(struct fixture *f, const char *path, struct backup *ret)
+{
+    *ret = (struct backup){.done = false};
+    store_backup(f->store, path, on_backup, ret);
+    for (int i = 0; i < 200 && !ret->done; i++)
+        fixture_run(f, 10);
+    assert_true(ret->done);
+}
+
+/* What an admin does first. */
+static void check_backup(struct fixture *f)
+{
+    struct fixture copy;
+    struct backup b;
+    char path[128];
+
+    fixture_init(&copy);
+    snprintf(path, sizeof(path), "%s/state.db", copy.dir);
+    back_up(f, path, &b);
+    assert_false(b.failed);
+    fixture_open(&copy);
+    check_reads(&copy);
+    assert_int_equal(committed(&copy, "a", "grows"), 1);
+    fixture_fini(&copy);
+}
+
 static void test_read_only_with_a_log(void **state)
 {
     struct fixture *f = *state;
@@ -479,6 +521,7 @@ static void test_read_only_with_a_log(void **state)
         assert_int_equal(committed(f, "a", "grows"), 1);
         check_shut(f);
         assert_true(str_contains(f->err.message, STR("Read-only file system")));
+        check_backup(f);
         fixture_reopen(f);
         check_shut(f);
         set_writable(f->dir, true);
@@ -544,6 +587,54 @@ static void test_another_store(void **state)
     assert_true(str_contains(f->err.message, STR("it holds another store now")));
 }
 
+/* What is in memory is served; there is nothing that a backup could be taken of. */
+static void test_no_store_any_more(void **state)
+{
+    struct fixture *f = *state;
+    char path[128], aside[128], copy[192];
+    struct store_watch *w;
+    struct backup b;
+    bool expired;
+    int64_t first;
+
+    fill_store(f);
+    first = store_revision(f->store);
+    for (int i = 0; i < 3; i++)
+        put(f, "a", "later", i);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    set_writable(f->dir, false);
+    fixture_open(f);
+    set_writable(f->dir, true);
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    snprintf(copy, sizeof(copy), "%s/copy", f->dir);
+    snprintf(aside, sizeof(aside), "%s/aside", f->dir);
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (int i = 0; i < 200; i++) {
+        back_up(f, copy, &b);
+        if (b.failed)
+            break;
+        fixture_run(f, 50);
+    }
+    assert_true(b.failed);
+    assert_non_null(strstr(b.message, "state.db cannot be read: "));
+    check_shut(f);
+    /* What cannot be read now is not lost. */
+    w = open_watch(f, f->pods, first, NULL);
+    assert_null(next_event(f, w, &expired));
+    store_watch_close(w);
+    assert_true(store_is_whole(f->store, f->pods, STR_NULL));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rename(aside, path), 0);
+    fixture_await(f, STORE_DISK_WRITABLE);
+    w = open_watch(f, f->pods, first, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(value_of(next_event(f, w, &expired)->object), i);
+    store_watch_close(w);
+    check_over(f);
+}
+
 static void test_nothing_on_a_full_disk(void **state)
 {
     struct fixture *f = *state;
@@ -576,6 +667,7 @@ int main(void)
         ON_DISK(read_only_with_a_log),
         ON_DISK(no_other_life_on_a_read_only_disk),
         ON_DISK(another_store),
+        ON_DISK(no_store_any_more),
         ON_DISK(nothing_on_a_full_disk),
     };
 
