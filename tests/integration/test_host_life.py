@@ -201,25 +201,6 @@ def test_an_eviction_by_the_host(vc, host, seen):
     assert len(vc.host_pods()) == 1
 
 
-def test_a_job_does_not_count_disruptions(vc, host, seen):
-    vc.kubectl.apply({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
-        "spec": {"backoffLimit": 0, "podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [
-            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
-            "template": {"spec": {
-                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}})
-    first = eventually(lambda: [p for p in pods(vc) if p["spec"].get("nodeName")], 60, "its pod on a node")[0]
-    below = host_pod(vc, first["metadata"]["name"])
-    if below["status"].get("phase") != "Succeeded":  # pods of the simulated nodes may end at once
-        evict_on_host(host, vc, below["metadata"]["name"])
-    eventually(lambda: seen.gone(first["metadata"]["uid"]) or
-               vc.api.get("/apis/batch/v1/namespaces/default/jobs/train")["status"].get("succeeded"), 60,
-               "the pod counted")
-    job = eventually(lambda: (j := vc.api.get("/apis/batch/v1/namespaces/default/jobs/train"))["status"].get("succeeded")
-                     and j, 120, "the Job to end")
-    assert not job["status"].get("failed"), job["status"]
-
-
 def test_an_eviction_by_a_kubelet(vc, host, seen):
     """Of a node under pressure: the pod ends as Failed and stays, as on any cluster."""
     vc.kubectl("create", "deployment", "web", "--image=web:1")
@@ -311,6 +292,43 @@ def run_on(host, vc, name):
     host.api.patch(f"/api/v1/namespaces/{vc.namespace}/pods/{below['metadata']['name']}/status", {"status": {
         "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}]}})
     return ready(vc)[0]
+
+
+def end_on(host, vc, below, phase):
+    """Its containers have ended, and the kubelet lets a pod go that is being deleted."""
+    path = f"/api/v1/namespaces/{vc.namespace}/pods/{below['metadata']['name']}"
+    now = host.api.get(path)
+    host.api.patch(f"{path}/status", {"status": {"phase": phase}}, kind="merge")
+    if "deletionTimestamp" in now["metadata"]:
+        host.api.delete(path, body={"gracePeriodSeconds": 0, "preconditions": {"uid": now["metadata"]["uid"]}})
+
+
+def test_a_job_does_not_count_disruptions(vc, host, seen, machine):
+    name = machine("life-job", simulated=False)
+    vc.kubectl.apply({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
+        "spec": {"backoffLimit": 0, "podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
+            "template": {"spec": {"nodeSelector": {"life": name}, "restartPolicy": "Never",
+                                  "containers": [{"name": "c", "image": "i"}]}}}})
+
+    def job():
+        return vc.api.get("/apis/batch/v1/namespaces/default/jobs/train")["status"]
+    first = run_on(host, vc, name)
+    eventually(lambda: seen.of(first["metadata"]["uid"]), 30, "the watch")
+    below = host_pod(vc, first["metadata"]["name"])
+    evict_on_host(host, vc, below["metadata"]["name"])
+    disrupted(seen, first["metadata"]["uid"], "EvictionByEvictionAPI")
+    assert not job().get("failed") and len(vc.host_pods()) == 1, "replaced before it has ended"
+    end_on(host, vc, below, "Failed")
+    eventually(lambda: seen.gone(first["metadata"]["uid"]), 60, "the first to be gone")
+
+    second = run_on(host, vc, name)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    end_on(host, vc, host_pod(vc, second["metadata"]["name"]), "Succeeded")
+    eventually(lambda: job().get("succeeded") == 1, 60, "the Job to end")
+    assert not job().get("failed"), job()
+    assert [c["type"] for c in job()["conditions"] if c["status"] == "True"] == ["SuccessCriteriaMet", "Complete"]
 
 
 def fail_node(host, name):
