@@ -160,6 +160,11 @@ int db_heal(struct db *db) MUST_CHECK;
 bool db_fold(struct db *db) MUST_CHECK;
 
 /* db_keep.c */
+#define DB_KEPT 9
+/* For what is damaged and about to be replaced: <file>.damaged, or while there is one .damaged.2 to
+ * .damaged.9. The last of them is replaced. */
+char *db_keep_name(const char *file);
+int db_keep_damaged(struct db *db, struct err *err) MUST_CHECK;
 /* Bytes at an offset, as pread(2) gives them. */
 typedef ssize_t (*db_keep_read)(void *ctx, void *bytes, size_t n, int64_t at);
 /* A copy that appears under its name when it is complete and synced. */

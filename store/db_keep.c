@@ -75,20 +75,45 @@ int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err)
     return result;
 }
 
-/* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
-int db_keep(struct db *db, const char *suffix, struct err *err)
+char *db_keep_name(const char *file)
 {
-    size_t n = strlen(db->file) + strlen(suffix) + 2;
+    size_t n = strlen(file) + sizeof(".damaged.9");
+    char *name = mem_alloc(n);
     struct stat st;
 
+    snprintf(name, n, "%s.damaged", file);
+    for (int i = 2; i <= DB_KEPT && !stat(name, &st); i++)
+        snprintf(name, n, "%s.damaged.%d", file, i);
+    return name;
+}
+
+/* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
+static int keep_as(struct db *db, const char *to, struct err *err)
+{
     if (db->raw < 0)
         db->raw = open(db->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (db->raw < 0)
         return system_error(db->file, err);
+    return db_keep_bytes(read_descriptor, &db->raw, to, err);
+}
 
+int db_keep(struct db *db, const char *suffix, struct err *err)
+{
+    size_t n = strlen(db->file) + strlen(suffix) + 2;
     char *to = mem_alloc(n);
+    struct stat st;
+
     snprintf(to, n, "%s.%s", db->file, suffix);
-    int result = stat(to, &st) ? db_keep_bytes(read_descriptor, &db->raw, to, err) : 0;
+    int result = stat(to, &st) ? keep_as(db, to, err) : 0;
+    mem_free(to);
+    return result;
+}
+
+int db_keep_damaged(struct db *db, struct err *err)
+{
+    char *to = db_keep_name(db->file);
+    int result = keep_as(db, to, err);
+
     mem_free(to);
     return result;
 }

@@ -249,12 +249,14 @@ int db_log_settled(struct db *db, struct err *err)
 {
     if (!db->state.log_lost)
         return 0;
-    char *lost = db_path_join(db->dir, LOST), *kept = db_path_join(db->dir, DB_LOG_FILE ".damaged");
+    char *lost = db_path_join(db->dir, LOST), *log = db_path_join(db->dir, DB_LOG_FILE);
+    char *kept = db_keep_name(log);
     int result = 0;
 
     if (rename(lost, kept))
         result = err_set(err, &ERR_STORAGE, "%s: cannot be renamed", lost);
     mem_free(lost);
+    mem_free(log);
     mem_free(kept);
     return result;
 }

@@ -208,7 +208,7 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
 /* The log was folded into the file before: the two names are all that changes. */
 static int put_in_place(struct db *db, const char *new, struct err *err)
 {
-    if (db_keep(db, "damaged", err))
+    if (db_keep_damaged(db, err))
         return -1;
     db_disconnect(db);
     char *log = db_path_join(db->dir, DB_LOG_FILE);
