@@ -295,7 +295,7 @@ class Side:
 
 def play(pair, name, kind, seed):
     """([Difference], number of answers compared): those of the first step that differs."""
-    tag = secrets.token_hex(4)  # what an earlier run left is another one
+    tag = "t" + secrets.token_hex(4)  # what an earlier run left is another one
     sides = [Side(api, kind, "t" + tag) for api in pair]
     steps = Drawer(kind, seed).sequence()
     try:

@@ -126,7 +126,7 @@ class Worker:
         self.shape = suite.shapes.root(obj["apiVersion"], obj["kind"])
         self.mutator = Mutator(rand, SKIP)
         self.found, self.compared = [], 0
-        self.tag = secrets.token_hex(3)  # what an earlier run left is another object
+        self.tag = "t" + secrets.token_hex(3)  # what an earlier run left is another object
         self.live = None
 
     def _compare(self, case, changes, here, there):

@@ -34,7 +34,7 @@ def pod(name, **spec):
 @pytest.fixture
 def shown(field, workdir):
     """A tenant whose admin maps too much: the victim's whole namespace, and its own."""
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     host, victim = field.host, field.clusters["victim"]
     maps = {"enabled": True, "mappings": {"byName": {
         f"{victim.namespace}/*": "stolen/*", "/*": "own/*", f"shared-{tag}/*": "shared/*"}}}

@@ -113,7 +113,7 @@ def events(vc, reason):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.key)
 def test_classes(host, tenant, made, kind):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     mine, other, taken = f"mine-{tag}", f"other-{tag}", f"taken-{tag}"
     vc = tenant("classes", config=classes(kind.key))
     path = f"{kind.path}/{mine}"
@@ -184,7 +184,7 @@ def test_classes(host, tenant, made, kind):
 
 
 def test_nothing_is_deleted_because_the_host_is_away(host, tenant, made):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     kind = KINDS[0]
     vc = tenant("away", config=classes(kind.key))
     made(kind.path, kind.object(f"a-{tag}"))
@@ -202,7 +202,7 @@ def test_nothing_is_deleted_because_the_host_is_away(host, tenant, made):
 
 
 def test_pods_name_only_what_is_shown(host, tenant, made):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     runtime, priority = KINDS[1], KINDS[2]
     vc = tenant("pods", config=classes("runtimeClasses", "priorityClasses"))
     for kind in (runtime, priority):
@@ -233,7 +233,7 @@ def test_pods_name_only_what_is_shown(host, tenant, made):
 
 
 def test_claims_and_ingresses_name_only_what_is_shown(host, tenant, made):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     ingress_class, storage = KINDS[0], KINDS[3]
     vc = tenant("claims", config=classes("ingressClasses", "storageClasses"))
     for kind in (ingress_class, storage):
@@ -277,7 +277,7 @@ def secret(name, kind="Opaque", labels=None, **data):
 
 
 def test_config_maps_and_secrets(host, tenant):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     source = f"source-{tag}"
     host.create_namespace(source)
     maps = {"enabled": True, "mappings": {"byName": {
@@ -333,7 +333,7 @@ def test_config_maps_and_secrets(host, tenant):
 
 
 def test_custom_resources(host, tenant):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     group, source = f"g{tag}.example.com", f"source-{tag}"
     host.create_namespace(source)
     definition = crd(group=group)
@@ -361,7 +361,7 @@ def test_custom_resources(host, tenant):
 
 
 def test_csi_nodes_and_capacities(host, tenant):
-    tag = secrets.token_hex(3)
+    tag = "t" + secrets.token_hex(3)
     driver, zone = f"csi-{tag}.example.com", "topology.kubernetes.io/zone"
     vc = tenant("csi", config={"sync": {"fromHost": {k: {"enabled": True} for k in
                                                     ("csiNodes", "csiStorageCapacities", "storageClasses")}}})

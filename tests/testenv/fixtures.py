@@ -126,7 +126,7 @@ def tenant(workdir, request):
         cluster = on
         if cluster is None:
             cluster = request.getfixturevalue("host")
-        tag = secrets.token_hex(3)
+        tag = "t" + secrets.token_hex(3)
         namespace = None
         if cluster:
             namespace = f"team-{name}-{tag}"
