@@ -274,15 +274,17 @@ static void remember(struct syncer *s, struct arena *a, const struct host_object
 void sync_events_object_changed(struct syncer *s, const struct host_object *now,
                                 const struct host_object *before)
 {
+    bool gone = before && (!now || !str_eq(now->uid, before->uid));
+    bool awaited = now && !TAILQ_EMPTY(&s->events->held.items);
     struct arena *a;
     struct owner owner;
 
-    if (s->closing)
+    if (s->closing || (!gone && !awaited))
         return;
     a = arena_new(0);
-    if (before && (!now || !str_eq(now->uid, before->uid)))
+    if (gone)
         remember(s, a, before);
-    if (now && !TAILQ_EMPTY(&s->events->held.items) && owner_of(s, a, now, &owner))
+    if (awaited && owner_of(s, a, now, &owner))
         report_held(s, a, now->uid, &owner);
     arena_free(a);
 }

@@ -57,7 +57,7 @@ struct events_up *sync_events_up_new(struct syncer *s);
 struct events_up *sync_events_up_free(struct events_up *e);
 void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                          const struct host_object *before);
-/* An object that Events may be about changed (now is NULL: deleted; before is NULL: new): copies up the
+/* An object that Events may be about changed (now NULL: deleted; before NULL: new): copies up the
  * Events that arrived ahead of it, and remembers a deleted one for those that come after. */
 void sync_events_object_changed(struct syncer *s, const struct host_object *now,
                                 const struct host_object *before);
