@@ -61,9 +61,23 @@ static struct {
     char path[PATH_MAX];
     struct disk *disks;
     unsigned torn, unread;
+    bool show;
     sqlite3_vfs vfs;
     sqlite3_vfs *system;
 } root;
+
+/* As "<disk>/<file>: <what> at <at>, <n> bytes, hash <hash>"; the same content has the same hash. */
+static void show(const char *path, const char *name, const char *what, size_t at, struct str bytes)
+{
+    const char *mount = strrchr(path, '/');
+
+    if (!root.show)
+        return;
+    printf("%*s%s/%s: %s at %zu", 18, "", mount ? mount + 1 : path, name, what, at);
+    if (bytes.n)
+        printf(", %zu bytes, hash %08x", bytes.n, (unsigned)str_hash(bytes, 1));
+    printf("\n");
+}
 
 /* --- images --- */
 
@@ -207,12 +221,18 @@ static void lose_power(struct file *f)
     image_copy(&f->now, &f->durable);
 }
 
+static void show_file(const struct disk *d, const struct file *f, const char *what)
+{
+    show(d->path, f->name, what, f->now.size, (struct str){f->now.bytes, f->now.size});
+}
+
 void disk_after_crash(struct disk *d, bool power)
 {
     struct file *next;
 
     d->generation++;
     d->trapped = d->frozen = false;
+    show(d->path, "", power ? "power lost" : "process died", 0, STR_NULL);
     for (struct file *f = d->files; f; f = next) {
         next = f->next;
         if (power) {
@@ -220,6 +240,7 @@ void disk_after_crash(struct disk *d, bool power)
             if (f->named != f->entered)
                 f->named = dice_chance(root.moment, DICE_DISK, 500);
             lose_power(f);
+            show_file(d, f, f->named ? "as it was left, end" : "lost its name, end");
             f->entered = f->named;
         }
         if (!f->named)
@@ -233,6 +254,11 @@ void disk_trap(struct disk *d, unsigned operations, void (*died)(void *ctx), voi
     d->left = operations;
     d->died = died;
     d->ctx = ctx;
+}
+
+void disk_show(void)
+{
+    root.show = true;
 }
 
 void disk_trap_off(struct disk *d)
@@ -320,6 +346,8 @@ static int on_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 
 static void put(struct handle *h, const void *data, size_t n, size_t at)
 {
+    if (h->disk)
+        show(h->disk->path, h->file->name, "write", at, (struct str){data, n});
     image_write(&h->file->now, at, data, n);
     if (h->disk)
         file_pend(h->file, at, data, n);
@@ -362,6 +390,8 @@ static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
         return SQLITE_IOERR_TRUNCATE;
     image_size(&h->file->now, (size_t)size);
     if (h->disk)
+        show(h->disk->path, h->file->name, "truncation", (size_t)size, STR_NULL);
+    if (h->disk)
         file_pend(h->file, (size_t)size, NULL, 0);
     return SQLITE_OK;
 }
@@ -387,6 +417,8 @@ static int on_sync(sqlite3_file *file, int flags)
     if (is_dead(h) || fails(h, h->disk ? h->disk->faults.sync_errors : 0))
         return SQLITE_IOERR_FSYNC;
     file_sync(h->file);
+    if (h->disk)
+        show_file(h->disk, h->file, "sync, end");
     if (h->syncs_names)
         sync_names(h->disk);
     h->syncs_names = false;
@@ -487,6 +519,7 @@ static int on_open(sqlite3_vfs *self, sqlite3_filename path, sqlite3_file *file,
     h->syncs_names =
         (flags & SQLITE_OPEN_CREATE) && (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL));
     h->file = file_find(h->disk, name);
+    show(h->disk->path, name, "open, end", h->file ? h->file->now.size : 0, STR_NULL);
     if (h->file && !h->file->named) {
         /* Removed, and made again before the removal was durable: the content is gone. */
         image_size(&h->file->now, 0);
@@ -511,6 +544,7 @@ static int remove_path(const char *path, bool durable)
 
     if (!f || !f->named)
         return -1;
+    show_file(d, f, "removal, end");
     if (durable || !f->entered) {
         file_remove(d, f);
         return 0;

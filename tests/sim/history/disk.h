@@ -35,5 +35,7 @@ void disk_trap_off(struct disk *d);
 void disk_after_crash(struct disk *d, bool power);
 /* A hash of all files as they are now. */
 uint64_t disk_hash(const struct disk *d);
+/* Prints every operation on a named file from here on. */
+void disk_show(void);
 unsigned disk_torn(void);   /* sectors that were lost, on all disks */
 unsigned disk_unread(void); /* reads that failed, on all disks */

@@ -370,6 +370,8 @@ void history_run(struct world *w, const struct script *script)
 {
     w->seed = script->seed;
     w->show = script->show;
+    if (script->show_disk)
+        disk_show();
     for (int i = 0; i < N_DICE; i++)
         moment_seed(&w->moment, (enum dice)i, script->seed * N_DICE + (uint64_t)i);
     draw_classes(w, script);

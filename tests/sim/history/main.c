@@ -416,8 +416,9 @@ static uint64_t number(const char *text)
 static const char *const USAGE =
     "sim_history [--histories N] [--first SEED] [--jobs N] [--seed SEED] [--steps N]\n"
     "            [--without CLASS,...] [--skip STEP,...]\n"
-    "            [--shrink N] [--show] [--teeth]\n"
-    "--seed runs one history; --show prints it; --shrink: so many of those that broke;\n"
+    "            [--shrink N] [--show] [--show-disk] [--teeth]\n"
+    "--seed runs one history; --show prints it, --show-disk every operation on a disk as well;\n"
+    "--shrink: so many of those that broke;\n"
     "--teeth plants defects, each of which its judge must notice.\n";
 
 static void read_option(struct options *o, const char *name, const char *value)
@@ -453,6 +454,8 @@ static void read_options(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--show"))
             o->script.show = true;
+        else if (!strcmp(argv[i], "--show-disk"))
+            o->script.show = o->script.show_disk = true;
         else if (!strcmp(argv[i], "--teeth"))
             o->teeth = true;
         else if (i + 1 < argc) {

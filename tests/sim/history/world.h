@@ -170,7 +170,7 @@ struct script {
     unsigned steps;
     bool allowed[N_CLASSES];
     bool skip[512]; /* actions of these steps */
-    bool show;
+    bool show, show_disk;
     const struct plant *plant; /* a defect, or NULL */
 };
 void history_run(struct world *w, const struct script *s);
