@@ -371,6 +371,11 @@ static int read_priority_tiers(const struct place *at, const cJSON *value, void 
     return place_map(at, value, &((struct draft *)into)->pool.priority_tiers);
 }
 
+static int read_default_tier(const struct place *at, const cJSON *value, void *into)
+{
+    return place_string(at, value, &((struct draft *)into)->pool.default_tier);
+}
+
 static int read_device_classes(const struct place *at, const cJSON *value, void *into)
 {
     (void)into;
@@ -446,6 +451,7 @@ static const struct place_key POOL_KEYS[] = {
     {"scheduler", read_scheduler},
     {"runtimeClass", read_runtime_class},
     {"priorityTiers", read_priority_tiers},
+    {"defaultTier", read_default_tier},
     {"metering", read_metering},
     {0},
 };
@@ -508,6 +514,28 @@ static int build_resources(const struct place *at, struct draft *d)
     {
         if (!config_pool_resource(&d->pool, json_key(member)))
             return place_error(at, "rename.%s: not a resource of this pool", member->string);
+    }
+    return 0;
+}
+
+/* The tier of pods without a class: what the admin names, a usual name, or the last one. */
+static int settle_default_tier(const struct place *at, struct config_pool *p)
+{
+    static const char *const usual[] = {"normal", "default", "low"};
+    struct place inner = place_member(at, "defaultTier");
+
+    if (p->default_tier.n)
+        return json_get_str(p->priority_tiers, p->default_tier)
+                   ? 0
+                   : place_error(&inner, "\"%.*s\" is not one of priorityTiers",
+                                 STR_F(p->default_tier));
+    json_each(tier, p->priority_tiers)
+    {
+        p->default_tier = json_key(tier);
+    }
+    for (size_t i = COUNT(usual); i-- > 0;) {
+        if (json_get(p->priority_tiers, usual[i]))
+            p->default_tier = str_c(usual[i]);
     }
     return 0;
 }
@@ -584,7 +612,7 @@ static int read_pool(const struct place *at, const cJSON *value, struct config_p
     struct draft d = {0};
 
     if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d) ||
-        check_fence(at, &d.pool))
+        check_fence(at, &d.pool) || settle_default_tier(at, &d.pool))
         return -1;
     *ret = d.pool;
     return 0;

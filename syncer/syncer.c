@@ -275,6 +275,8 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     make_parts(s);
     s->tenant.node = sync_nodes_meaning;
     s->tenant.node_ctx = s->nodes;
+    s->tenant.host_priority = sync_classes_host_priority;
+    s->tenant.host_priority_ctx = s;
     sync_hooks_register(s);
     host_on_up(host, on_up, s);
     sync_dialogue_watch(s);

@@ -38,6 +38,9 @@ static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, st
 /* The host's PriorityClass of a pod with this spec, by sync.toHost.priorityClasses; empty: none.
  * False: its class is not granted. */
 bool priority_map(const struct config *config, const cJSON *spec, struct str *ret);
+/* The host's PriorityClass of a pod with this spec in a pool with tiers; never empty. */
+struct str priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
+                         const cJSON *spec);
 int priority_check(const struct config *config, const cJSON *pod, struct err *err) MUST_CHECK;
 
 /* ---- name.c ---- */

@@ -131,7 +131,7 @@ static struct str priority_down(const struct down *d, struct str class)
     struct str mapped;
 
     if (d->pool && json_count(d->pool->priority_tiers))
-        return json_str(json_get_str(d->pool->priority_tiers, class));
+        return priority_tier(d->tenant, d->pool, d->spec);
     if (priority_map(d->tenant->config, d->spec, &mapped) && mapped.n)
         return mapped;
     return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class) ? class : STR("");

@@ -32,6 +32,42 @@ bool priority_map(const struct config *config, const cJSON *spec, struct str *re
     return false;
 }
 
+/* The highest tier whose value the pod's reaches; below all of them, the lowest. */
+static struct str tier_by_rank(const struct translate_tenant *t, const struct config_pool *pool,
+                               int64_t value)
+{
+    struct str best = STR(""), lowest = STR("");
+    int64_t best_value = INT64_MIN, lowest_value = INT64_MAX, of_tier;
+
+    json_each(tier, pool->priority_tiers)
+    {
+        if (!t->host_priority || !t->host_priority(t->host_priority_ctx, json_str(tier), &of_tier))
+            continue;
+        if (of_tier <= value && of_tier > best_value) {
+            best = json_str(tier);
+            best_value = of_tier;
+        }
+        if (of_tier < lowest_value) {
+            lowest = json_str(tier);
+            lowest_value = of_tier;
+        }
+    }
+    return best.n ? best : lowest;
+}
+
+struct str priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
+                         const cJSON *spec)
+{
+    struct str name = json_str(json_get(spec, "priorityClassName"));
+    struct str class = json_str(json_get_str(pool->priority_tiers, name));
+    int64_t value;
+
+    if (!class.n && name.n && !str_has_prefix(name, STR("system-")) &&
+        json_i64(json_get(spec, "priority"), &value))
+        class = tier_by_rank(t, pool, value);
+    return class.n ? class : json_str(json_get_str(pool->priority_tiers, pool->default_tier));
+}
+
 int priority_check(const struct config *config, const cJSON *pod, struct err *err)
 {
     const struct config_to_host *to = config->to_host;

@@ -44,6 +44,7 @@ struct config_pool {
     int64_t max_lifetime_s;              /* 0: none */
     struct str scheduler, runtime_class; /* empty: leave default */
     const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
+    struct str default_tier;             /* of pods without a class; empty without tiers */
     struct str price, currency;
     int64_t pods_per_minute;  /* caps.gpuPodsPerMinute; 0: no cap */
     struct str borrow_factor; /* of the price, for what exceeds the guarantee; empty: 1 */

@@ -46,6 +46,9 @@ struct translate_tenant {
     enum translate_node (*node)(void *ctx, struct str name);
     void *node_ctx;
     struct translate_shown shown; /* classes of the host, by sync.fromHost */
+    /* The value of a PriorityClass of the host; NULL, or false: it is not known. */
+    bool (*host_priority)(void *ctx, struct str class, int64_t *ret);
+    void *host_priority_ctx;
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,

@@ -218,6 +218,19 @@ static cJSON *wanted_priority(struct sync_run *run)
     return new_class(run, host, PRIORITY_FIELDS);
 }
 
+bool sync_classes_host_priority(void *ctx, struct str class, int64_t *ret)
+{
+    struct syncer *s = ctx;
+    const struct host_object *o = reflector_get(s->watches[SYNC_PRIORITY_CLASSES].reflector, class);
+    struct arena *a = arena_new(0);
+    cJSON *tree = NULL;
+    bool known =
+        o && !json_parse(a, o->bytes, &tree, NULL) && json_i64(json_get(tree, "value"), ret);
+
+    arena_free(a);
+    return known;
+}
+
 /* Adds every tier that maps to the host class. */
 void sync_classes_priority_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                    const struct host_object *before)

@@ -49,6 +49,8 @@ bool sync_claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim);
 bool sync_class_is_default(const cJSON *class); /* a StorageClass of the host */
 /* The host's StorageClasses were listed, changed, or are not readable: finds the default. */
 void sync_classes_look(struct syncer *s);
+/* translate_tenant.host_priority; ctx: the syncer. */
+bool sync_classes_host_priority(void *ctx, struct str class, int64_t *ret);
 void sync_classes_priority_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                    const struct host_object *before);
 

@@ -96,7 +96,7 @@ FIELD("PodSpec", "preemptionPolicy", DROP, "follows from the host's priority cla
 FIELD("PodSpec", "priority", DROP, "follows from the host's priority class")
 FIELD_SAID("PodSpec", "priorityClassName", REWRITE,
            "the host class that the pool's priorityTiers or sync.toHost.priorityClasses give; none "
-           "without")
+           "without either")
 FIELD("PodSpec", "readinessGates", INSIDE, "PodReadinessGate")
 FIELD("PodSpec", "resourceClaims", REFUSE, "resource claims are not supported by this version")
 FIELD("PodSpec", "resources", INSIDE, "ResourceRequirements")

@@ -151,7 +151,9 @@ static void mistakes(void **state)
                                         "kind, trust, nodeSelector, tolerations, "
                                         "products, mode, resources, profiles, rename, "
                                         "deviceClasses, caps, scheduler, runtimeClass, "
-                                        "priorityTiers, metering"},
+                                        "priorityTiers, defaultTier, metering"},
+        {"pools: [{name: a, nodeSelector: {p: a}, priorityTiers: {high: x}, defaultTier: low}]",
+         "config: pools[0].defaultTier: \"low\" is not one of priorityTiers"},
         {"pools: [{name: a, caps: {perPodGPU: -1}}]",
          "config: pools[0].caps.perPodGPU: want a whole number of at least 0"},
         {"pools: [{name: a, caps: {maxLifetime: 3}}]",

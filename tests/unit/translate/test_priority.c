@@ -99,14 +99,83 @@ static void names_alone(void **state)
     assert_str(class_on_host(f, "priorityClassName: urgent, priority: 7"), "");
 }
 
+/* --- the tiers of a pool --- */
+
+static bool host_priority(void *ctx, struct str class, int64_t *ret)
+{
+    static const struct {
+        const char *class;
+        int64_t value;
+    } classes[] = {{"gpu-1000", 1000}, {"gpu-500", 500}, {"gpu-100", 100}};
+
+    (void)ctx;
+    for (size_t i = 0; i < COUNT(classes); i++) {
+        if (!str_eqc(class, classes[i].class))
+            continue;
+        *ret = classes[i].value;
+        return true;
+    }
+    return false;
+}
+
+static struct str tier_on_host(struct fixture *f, const char *more)
+{
+    struct pool_choice choice = {.binding = &f->config.bindings[0]};
+    cJSON *host = NULL;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, pod_of(f, more), NULL, &host, &f->err));
+    return json_str_at(host, "spec.priorityClassName");
+}
+
+#define TIERS(tiers)                                                                               \
+    "{pools: [{name: a, nodeSelector: {p: a}, " tiers "}], bindings: [{pool: a, guarantee: 1}]}"
+#define THREE "priorityTiers: {high: gpu-1000, low: gpu-100, normal: gpu-500}"
+
+/* A pod without a class never ranks below the lowest tier, and a tenant's own class ranks by value. */
+static void every_pod_of_a_pool_has_one_of_its_tiers(void **state)
+{
+    static const char *const cases[][2] = {
+        {"priority: 0", "gpu-500"},
+        {"priorityClassName: low, priority: 100", "gpu-100"},
+        {"priorityClassName: high", "gpu-1000"},
+        {"priorityClassName: mine, priority: 1000000", "gpu-1000"},
+        {"priorityClassName: mine, priority: 999", "gpu-500"},
+        {"priorityClassName: mine, priority: 500", "gpu-500"},
+        {"priorityClassName: mine, priority: 499", "gpu-100"},
+        {"priorityClassName: mine, priority: -5", "gpu-100"},
+        {"priorityClassName: system-node-critical, priority: 2000001000", "gpu-500"},
+        {"priorityClassName: mine", "gpu-500"}, /* a template */
+    };
+    struct fixture *f = *state;
+
+    use_config(f, TIERS(THREE));
+    f->tenant.host_priority = host_priority;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str(tier_on_host(f, cases[i][0]), cases[i][1]);
+    f->tenant.host_priority = NULL; /* without the right to read the host's classes */
+    assert_str(tier_on_host(f, "priorityClassName: mine, priority: 999"), "gpu-500");
+}
+
+static void the_default_tier(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, TIERS(THREE ", defaultTier: low"));
+    assert_str(tier_on_host(f, "priority: 0"), "gpu-100");
+    use_config(f, TIERS("priorityTiers: {top: gpu-1000, rest: gpu-100}"));
+    assert_str(tier_on_host(f, "priority: 0"), "gpu-100");
+    use_config(f, TIERS("priorityTiers: {low: gpu-100, top: gpu-1000}"));
+    assert_str(tier_on_host(f, "priority: 0"), "gpu-100");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(classes_are_mapped),
-        TEST(what_is_above_the_cap_is_refused),
-        TEST(names_alone),
+        TEST(classes_are_mapped), TEST(what_is_above_the_cap_is_refused),
+        TEST(names_alone),        TEST(every_pod_of_a_pool_has_one_of_its_tiers),
+        TEST(the_default_tier),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
