@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../vapi/net/internal.h"
+#include "../../vapi/net/server.h"
 
 #define MAX_BODY    1000
 #define MAX_HEADERS 2000

@@ -4,7 +4,7 @@
  * produced for a peer within one loop iteration leaves in one write, and a peer that stalls, idles
  * or floods is detected here, whatever protocol it speaks. Must never block, keep an empty buffer,
  * or free anything before the socket's close callback. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <netinet/in.h>

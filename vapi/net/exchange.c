@@ -4,7 +4,7 @@
  * framed. Why: HTTP/1.1 and HTTP/2 differ only in framing; limits and the lifecycle of an exchange
  * are the same. Must never write to a connection or call the user inside a call by the user:
  * conn_flush() does both later. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -4,7 +4,7 @@
  * probes, proxies and upgrades (exec, port-forward) speak it. Must never continue to parse after an
  * error or a refusal: the boundary between two requests is then a guess, which is how requests are
  * smuggled. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <ctype.h>

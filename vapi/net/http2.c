@@ -5,7 +5,7 @@
  * DATA frames without a copy, and floods of individually legal frames are counted. Must never let a
  * peer make us work or remember more than it pays for: streams, headers, bodies, queued frames and
  * cheap frames are all bounded (the attacks are listed in http2_guard.c). */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <string.h>

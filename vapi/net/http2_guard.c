@@ -12,7 +12,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "internal.h"
+#include "conn.h"
 
 #define CHEAP_BURST 2000L /* frames that cost us more than the peer: burst, and per second */
 #define CHEAP_RATE  100

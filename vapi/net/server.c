@@ -5,7 +5,7 @@
  * awaited, otherwise sleeps until the oldest idle connection is due, and is off without
  * connections. Must never accept beyond max_connections, and never free itself before all handles
  * are closed. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <string.h>

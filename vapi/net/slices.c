@@ -3,7 +3,7 @@
  * The queue of an answer's pieces. Why: answers are sent by reference, and many watchers may share
  * a piece, so its owner is notified exactly once when we are done with it. Must never copy bytes,
  * and never forget a release. */
-#include "internal.h"
+#include "exchange.h"
 
 #include <assert.h>
 #include <string.h>

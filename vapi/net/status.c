@@ -3,7 +3,7 @@
  * Answers net makes without the handler. Why: Kubernetes clients parse every error as a
  * metav1.Status, so a request that never reached the API is refused in that form too. Must never
  * echo bytes of the request. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 

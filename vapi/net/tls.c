@@ -5,7 +5,7 @@
  * certificates are verified by kube-apiserver's rules, which never abort a handshake over them.
  * Must never take an identity from an unverified certificate, and never resume a session into an
  * identity: a connection that presented a certificate gets no ticket. */
-#include "internal.h"
+#include "server.h"
 
 #include <assert.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../../vapi/auth/pki_cert.h"
-#include "../../../vapi/net/internal.h"
+#include "../../../vapi/net/server.h"
 
 /* One request with libcurl. */
 struct get {

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../vapi/net/internal.h"
+#include "../../../vapi/net/server.h"
 
 /* Runs the loop until a condition holds; a test that waits for ever is ended by its runner. */
 #define RUN_UNTIL(f, condition)                                                                    \

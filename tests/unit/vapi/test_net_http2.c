@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../vapi/net/internal.h"
+#include "../../../vapi/net/server.h"
 
 #define RUN_UNTIL(f, condition)                                                                    \
     do {                                                                                           \

@@ -8,7 +8,7 @@
 #include <sublet/buf.h>
 
 #include "../../../vapi/net/http2_guard.h"
-#include "../../../vapi/net/internal.h"
+#include "../../../vapi/net/server.h"
 
 #define END NGHTTP2_FLAG_END_STREAM
 
