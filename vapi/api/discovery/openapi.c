@@ -10,6 +10,7 @@
  *   v2     -> built from local data
  *   v3     -> host's index, for the hash -> 304 | 301 | cached | host's descriptions -> built */
 #include "openapi.h"
+#include "openapi_source.h"
 
 #include "../respond/respond.h"
 

@@ -4,7 +4,7 @@
  * Finished OpenAPI documents. They are large and requested in bursts: kept while in use, and
  * dropped half a minute later. Must never hold more than MAX_BYTES, nor wake an idle process: the
  * timer runs only while a document is cached. */
-#include "openapi.h"
+#include "openapi_source.h"
 
 #include <assert.h>
 #include <string.h>

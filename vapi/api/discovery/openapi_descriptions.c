@@ -9,6 +9,7 @@
  *   index   NONE -> REQUESTED -> KNOWN (for INDEX_MS) | FAILED (for RETRY_MS) -> REQUESTED
  *   wanted  queued -> requested (at most MAX_REQUESTED) -> delivered */
 #include "openapi.h"
+#include "openapi_source.h"
 
 #include <assert.h>
 #include <string.h>
