@@ -7,7 +7,7 @@
 #include "cells.h"
 #include "check.h"
 #include "defaults.h"
-#include "rules.h"
+#include "rows.h"
 
 #include <sublet/kinds.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows of validation do. Must never change what is validated, nor report anything a row
  * does not say: the order and the words of a list of errors are upstream's. */
-#include "rules.h"
+#include "rows.h"
 
 #include <sublet/kinds.h>
 
