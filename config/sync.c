@@ -241,6 +241,28 @@ PLAIN(read_http_routes, HTTP_ROUTES)
 PLAIN(read_grpc_routes, GRPC_ROUTES)
 PLAIN(read_tls_routes, TLS_ROUTES)
 
+/* ---- ConfigMaps and Secrets: which of them, beside those that something refers to ---- */
+
+static int data_all(const struct place *at, const cJSON *value, void *into)
+{
+    return place_bool(at, value, into);
+}
+
+static const struct place_key DATA_KEYS[] = {
+    {"all", data_all},
+    {0},
+};
+
+static int read_config_maps(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, DATA_KEYS, &((struct config_to_host *)into)->all_config_maps);
+}
+
+static int read_secrets(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, DATA_KEYS, &((struct config_to_host *)into)->all_secrets);
+}
+
 /* ---- patches of a custom resource ---- */
 
 struct patch_draft {
@@ -476,6 +498,8 @@ static int read_custom(const struct place *at, const cJSON *value, void *into)
 }
 
 static const struct place_key TO_HOST_KEYS[] = {
+    {"configMaps", read_config_maps},
+    {"secrets", read_secrets},
     {"networkPolicies", read_network_policies},
     {"ingresses", read_ingresses},
     {"podDisruptionBudgets", read_disruption_budgets},

@@ -42,6 +42,7 @@ struct config_priority_range {
 
 struct config_to_host {
     bool enabled[N_SYNC_DOWN];
+    bool all_config_maps, all_secrets; /* not only those that something refers to */
     struct str_list network_cidrs;   /* networkPolicies.allowedCIDRs: ipBlocks only inside these */
     struct str_list slice_cidrs;     /* endpointSlices.allowedCIDRs */
     struct str_list ingress_classes; /* the first one is that of an Ingress that names none */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps and Secrets: copies of those that pods refer to. The host is watched by metadata only;
- * an annotation carries the digest of what was written, so that their data is not kept in memory.
- * An object of another revision than the one that we wrote or compared is read and compared once.
- * Must never copy one that no pod refers to, nor a service account token, nor remove the copy
- * of one that a hidden object may refer to. */
+/* ConfigMaps and Secrets: copies of those that pods refer to, of those that carry the annotation
+ * sublet.dev/sync, and, where the configuration has it, of all. The host is watched by metadata
+ * only; an annotation carries the digest of what was written, so that their data is not kept in
+ * memory. An object of another revision than the one that we wrote or compared is read and compared
+ * once. Must never copy one that is none of these, nor a token that no pod refers to, nor remove the
+ * copy of one that a hidden object may refer to. */
 
 #include "objects/objects.h"
+#include <sublet/config_sync.h>
 #include <sublet/encode.h>
+#include <sublet/translate_from_host.h>
 
 #define ANNOTATION_DIGEST "sublet.dev/digest"
+#define NOTE_SYNC         "sublet.dev/sync" /* of the tenant's object */
 
 static cJSON *translated(const struct syncer *s, struct arena *a, enum sync_id id,
                          const cJSON *object)
@@ -187,10 +191,68 @@ static void reconcile_secret(struct reconcile *r)
     reconcile(r, SYNC_SECRETS);
 }
 
-static const struct controller_source CONFIG_MAP_SOURCES[] = {
-    {"", "configmaps", controller_map_self}, {0}};
-static const struct controller_source SECRET_SOURCES[] = {{"", "secrets", controller_map_self},
-                                                          {0}};
+/* --- what goes down by itself --- */
+
+/* What such a Secret holds admits to this API: it goes down only where a pod mounts it. */
+static bool is_token(const cJSON *object)
+{
+    static const char *const types[] = {"kubernetes.io/service-account-token",
+                                        "bootstrap.kubernetes.io/token"};
+
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (str_eqc(json_str(json_get(object, "type")), types[i]))
+            return true;
+    return false;
+}
+
+/* all: of its kind. The host has the original of what sync.fromHost shows. The bytes are searched
+ * first: few objects have one of the annotations. */
+static bool goes_by_itself(struct arena *a, const struct store_object *o, enum sync_id id, bool all)
+{
+    bool noted = str_contains(o->bytes, STR(NOTE_SYNC)), shown;
+    const cJSON *object, *notes;
+
+    if (!noted && !all)
+        return false;
+    shown = str_contains(o->bytes, STR(ANNOTATION_FROM_HOST));
+    if (!noted && !shown && id == SYNC_CONFIG_MAPS)
+        return true;
+    object = vapi_tree(a, o);
+    notes = json_path(object, "metadata.annotations");
+    if (id == SYNC_SECRETS && is_token(object))
+        return false;
+    return str_eqc(json_str(json_get(notes, NOTE_SYNC)), "true") ||
+           (all && !json_get(notes, ANNOTATION_FROM_HOST));
+}
+
+static void map_data(struct controller *c, const struct store_event *e, enum sync_id id, bool all)
+{
+    struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
+    struct arena *a = arena_new(0);
+
+    sync_refs_self(s->refs, id, key_join(a, e->object->ns, e->object->name),
+                   e->type != STORE_DELETED && goes_by_itself(a, e->object, id, all));
+    arena_free(a);
+    controller_map_self(c, e);
+}
+
+static void map_config_map(struct controller *c, const struct store_event *e)
+{
+    const struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
+
+    map_data(c, e, SYNC_CONFIG_MAPS, s->config->to_host->all_config_maps);
+}
+
+static void map_secret(struct controller *c, const struct store_event *e)
+{
+    const struct syncer *s = vapi_get_hooks(controller_api(c))->ctx;
+
+    map_data(c, e, SYNC_SECRETS, s->config->to_host->all_secrets);
+}
+
+static const struct controller_source CONFIG_MAP_SOURCES[] = {{"", "configmaps", map_config_map},
+                                                              {0}};
+static const struct controller_source SECRET_SOURCES[] = {{"", "secrets", map_secret}, {0}};
 
 const struct controller_def SYNC_CONFIG_MAP_CONTROLLER = {
     .name = "sublet-configmaps", .sources = CONFIG_MAP_SOURCES, .reconcile = reconcile_config_map};

@@ -13,6 +13,8 @@ struct refs *sync_refs_free(struct refs *r);
 /* key: "ns/name"; object NULL: it needs none any more. Adds the keys that became referenced or
  * unreferenced. */
 void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJSON *object);
+/* A ConfigMap or Secret refers to itself: it goes down, whatever else refers to it. */
+void sync_refs_self(struct refs *r, enum sync_id id, struct str key, bool wanted);
 bool sync_refs_wanted(const struct refs *r, enum sync_id id, struct str ns, struct str name);
 /* Is every object known that may refer to one in this namespace? If not, that none is known to
  * proves nothing. */
@@ -24,7 +26,7 @@ struct ref_copy {
 };
 struct ref_copy *sync_refs_copy(const struct refs *r, enum sync_id id, struct str ns,
                                 struct str name); /* NULL: nothing refers to it */
-/* It exists on the host now: adds what refers to it. */
+/* It exists on the host now: adds what refers to it, but not itself. */
 void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str name);
 
 /* --- data.c: handlers of ConfigMaps and Secrets for the comparison of both sides --- */

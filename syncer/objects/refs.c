@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reference counts of the ConfigMaps, Secrets and claims that the tenant's pods and objects of
  * configured kinds refer to: only those go to the host, and they are deleted there after the last
- * referrer. In memory only: the counts follow from the referrers. Must never keep a reference of a
- * deleted one. */
+ * referrer. A ConfigMap or Secret that goes down by itself refers to itself. In memory only: the
+ * counts follow from the referrers. Must never keep a reference of a deleted one. */
 
 #include "objects/objects.h"
 #include <assert.h>
@@ -213,6 +213,20 @@ void sync_refs_object(struct refs *r, enum sync_id id, struct str key, const cJS
     arena_free(a);
 }
 
+void sync_refs_self(struct refs *r, enum sync_id id, struct str key, bool wanted)
+{
+    struct arena *a = arena_new(0);
+    struct str full = arena_printf(a, "%s/%.*s", r->syncer->kinds[id].plural, STR_F(key));
+    struct map_entry *e = map_get(&r->referrers, full);
+    struct gather g = {.keys = &full, .n = 1};
+
+    if (wanted && !e)
+        set_refs(r, referrer_get(r, id, full), &g);
+    else if (!wanted && e)
+        referrer_free(r, CONTAINER(e, struct referrer, entry));
+    arena_free(a);
+}
+
 static struct ref *lookup(const struct refs *r, enum sync_id id, struct str ns, struct str name)
 {
     struct arena *a = arena_new(0);
@@ -260,7 +274,7 @@ void sync_refs_wake(struct refs *r, enum sync_id id, struct str ns, struct str n
         struct str rest = str_c(ref->from[i]->key), by_ns, by_name;
 
         str_cut(&rest, '/');
-        if (key_split(rest, &by_ns, &by_name))
+        if (ref->from[i]->id != id && key_split(rest, &by_ns, &by_name))
             syncer_add(r->syncer, ref->from[i]->id, by_ns, by_name);
     }
 }

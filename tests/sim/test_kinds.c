@@ -254,6 +254,143 @@ static void test_a_host_without_the_kind_says_so(void **state)
     sim_free(s);
 }
 
+/* --- ConfigMaps and Secrets of namespace default that go down by themselves --- */
+
+#define MARK "'annotations':{'sublet.dev/sync':'true'}"
+
+static const cJSON *data_on_host(struct sim *s, struct arena *a, const char *plural,
+                                 const char *name)
+{
+    const cJSON *found = NULL;
+
+    json_each(o, fake_host_list(s->host, a, plural))
+    {
+        const cJSON *notes = json_path(o, "metadata.annotations");
+
+        if (!str_eqc(json_str(json_get(notes, "sublet.dev/name")), name) ||
+            !str_eqc(json_str(json_get(notes, "sublet.dev/namespace")), "default"))
+            continue;
+        assert_null(found);
+        found = o;
+    }
+    return found;
+}
+
+static bool has(struct sim *s, const char *plural, const char *name)
+{
+    struct arena *a = arena_new(0);
+    bool there = data_on_host(s, a, plural, name) != NULL;
+
+    arena_free(a);
+    return there;
+}
+
+static bool has_marked(struct sim *s)
+{
+    return has(s, "configmaps", "m") && has(s, "secrets", "m");
+}
+
+static bool has_later(struct sim *s)
+{
+    return has(s, "configmaps", "later");
+}
+
+static bool has_no_marked(struct sim *s)
+{
+    return !has(s, "configmaps", "m") && !has(s, "secrets", "m") && !has_later(s);
+}
+
+static bool has_no_data(struct sim *s)
+{
+    return has_no_marked(s) && !has(s, "configmaps", "plain");
+}
+
+static void create_tokens(struct sim *s)
+{
+    sim_create(s, "secrets", "default",
+               "{'metadata':{'name':'boot'," MARK "},'type':'bootstrap.kubernetes.io/token',"
+               "'data':{'token-id':'YWJjZGVm'}}");
+    sim_create(s, "secrets", "default",
+               "{'metadata':{'name':'token','annotations':{'sublet.dev/sync':'true',"
+               "'kubernetes.io/service-account.name':'default'}},"
+               "'type':'kubernetes.io/service-account-token'}");
+}
+
+static void test_marked_data_goes_down(void **state)
+{
+    struct sim *s = sim_new(26, NULL);
+    struct str uid;
+
+    (void)state;
+    create_tokens(s);
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'," MARK "},'data':{'k':'1'}}");
+    sim_create(s, "secrets", "default", "{'metadata':{'name':'m'," MARK "},'data':{'k':'dg=='}}");
+    sim_create(s, "configmaps", "default",
+               "{'metadata':{'name':'plain','annotations':{'sublet.dev/sync':'false'}},"
+               "'data':{'k':'sublet.dev/sync'}}");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'later'}}");
+    sim_writes_done(s);
+    sim_until(s, has_marked, "the marked objects");
+    assert_false(has_later(s));
+    uid = json_str_at(data_on_host(s, s->arena, "configmaps", "m"), "metadata.uid");
+    sim_close(s);
+    sim_open(s);
+    sim_patch(s, "configmaps", "default", "later", "{'metadata':{" MARK "}}");
+    sim_writes_done(s);
+    sim_until(s, has_later, "what is marked after a restart");
+    assert_true(
+        str_eq(json_str_at(data_on_host(s, s->arena, "configmaps", "m"), "metadata.uid"), uid));
+    assert_false(has(s, "secrets", "boot") || has(s, "secrets", "token") ||
+                 has(s, "configmaps", "plain"));
+
+    sim_patch(s, "configmaps", "default", "m",
+              "{'metadata':{'annotations':{'sublet.dev/sync':null}}}");
+    sim_delete(s, "configmaps", "default", "later", 0);
+    sim_delete(s, "secrets", "default", "m", 0);
+    sim_until(s, has_no_marked, "the host without what is not marked any more");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+static bool has_all(struct sim *s)
+{
+    return has_marked(s) && has(s, "configmaps", "plain") &&
+           has(s, "configmaps", "kube-root-ca.crt");
+}
+
+/* Both on one: the mark and the option; and a copy of what is on the host anyway. */
+static void test_all_data_goes_down(void **state)
+{
+    struct sim *s =
+        sim_new(27, "sync: {toHost: {configMaps: {all: true}, secrets: {all: true}}}\n");
+    struct config_to_host *to = ARENA_NEW(s->arena, struct config_to_host);
+
+    (void)state;
+    create_tokens(s);
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'m'," MARK "},'data':{'k':'1'}}");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'plain'}}");
+    sim_create(s, "configmaps", "default",
+               "{'metadata':{'name':'later','annotations':{'sublet.dev/from-host':'sync'}}}");
+    sim_create(s, "secrets", "default", "{'metadata':{'name':'m'},'data':{'k':'dg=='}}");
+    sim_writes_done(s);
+    sim_until(s, has_all, "all of them");
+    assert_false(has(s, "secrets", "boot") || has(s, "secrets", "token") || has_later(s));
+    sim_patch(s, "configmaps", "default", "m",
+              "{'metadata':{'annotations':{'sublet.dev/sync':null}}}");
+    sim_writes_done(s);
+    sim_run_ms(s, 300);
+    assert_true(has_all(s));
+
+    sim_close(s);
+    *to = *s->config.to_host;
+    to->all_config_maps = to->all_secrets = false;
+    s->config.to_host = to;
+    sim_open(s);
+    sim_until(s, has_no_data, "the host without what no pod refers to");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
 /* Neither a kind that is off, nor one that the tenant does not use. */
 static void test_what_is_not_used_is_not_watched(void **state)
 {
@@ -286,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_a_host_that_was_restored),
         cmocka_unit_test(test_a_policy_is_narrowed_with_the_list),
         cmocka_unit_test(test_a_host_without_the_kind_says_so),
+        cmocka_unit_test(test_marked_data_goes_down),
+        cmocka_unit_test(test_all_data_goes_down),
         cmocka_unit_test(test_what_is_not_used_is_not_watched),
     };
 

@@ -19,6 +19,7 @@ static void nothing_by_default(void **state)
         assert_ok(load_config(f, empty[i]));
         for (int k = 0; k < N_SYNC_DOWN; k++)
             assert_false(f->config.to_host->enabled[k]);
+        assert_false(f->config.to_host->all_config_maps || f->config.to_host->all_secrets);
         assert_int_equal(f->config.to_host->n_custom, 0);
     }
 }
@@ -32,6 +33,8 @@ static void all_of_it(void **state)
         f, "sync:\n"
            "  maxServices: 7\n"
            "  toHost:\n"
+           "    configMaps: {all: true}\n"
+           "    secrets: {all: false}\n"
            "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00:1::/32']}\n"
            "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example']}\n"
            "    podDisruptionBudgets: {enabled: true}\n"
@@ -49,6 +52,8 @@ static void all_of_it(void **state)
            "      httproutes.gateway.networking.k8s.io/v1beta1: {enabled: true}\n"
            "      off.team.example: {enabled: false}\n"));
     to = f->config.to_host;
+    assert_true(to->all_config_maps);
+    assert_false(to->all_secrets);
     assert_true(to->enabled[DOWN_NETWORK_POLICIES] && to->enabled[DOWN_INGRESSES]);
     assert_true(to->enabled[DOWN_DISRUPTION_BUDGETS]);
     assert_true(to->enabled[DOWN_GATEWAYS] && to->enabled[DOWN_GRPC_ROUTES]);
@@ -81,9 +86,13 @@ static void mistakes(void **state)
 {
     static const char *const cases[][2] = {
         {"sync: {toHost: {pods: {enabled: true}}}",
-         TO ".pods: unknown key: known here are networkPolicies, ingresses, podDisruptionBudgets, "
-            "endpointSlices, gateways, httpRoutes, grpcRoutes, tlsRoutes, priorityClasses, "
-            "customResources"},
+         TO ".pods: unknown key: known here are configMaps, secrets, networkPolicies, ingresses, "
+            "podDisruptionBudgets, endpointSlices, gateways, httpRoutes, grpcRoutes, tlsRoutes, "
+            "priorityClasses, customResources"},
+        {"sync: {toHost: {secrets: {all: yes please}}}",
+         TO ".secrets.all: want true or false, got string"},
+        {"sync: {toHost: {configMaps: {enabled: true}}}",
+         TO ".configMaps.enabled: unknown key: known here are all"},
         {"sync: {toHost: [1]}", TO ": want an object, got array"},
         {"sync: {toHost: {ingresses: true}}", TO ".ingresses: want an object, got bool"},
         {"sync: {toHost: {ingresses: {enabled: yes please}}}",
