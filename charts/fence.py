@@ -16,6 +16,7 @@ TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HAND = {
     "pod_resources_down": ["limits", "requests"],
     "selector_down": None,  # a map of labels
+    "pod_image_down": None,
     "field_ref_down": ["apiVersion", "fieldPath"],
 }
 # What the host's defaulting and its built-in admission plugins add before a policy sees the object.

@@ -70,6 +70,7 @@ int config_load_bindings(const struct place *at, const cJSON *list,
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;
 /* `sync.toHost.priorityClasses`; into: a config_to_host. sync_priority.c */
+int config_read_pods(const struct place *at, const cJSON *value, void *into);
 int config_read_priority_classes(const struct place *at, const cJSON *value, void *into);
 /* `sync.toHost:` of the tree. */
 int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config,

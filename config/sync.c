@@ -498,6 +498,7 @@ static int read_custom(const struct place *at, const cJSON *value, void *into)
 }
 
 static const struct place_key TO_HOST_KEYS[] = {
+    {"pods", config_read_pods},
     {"configMaps", read_config_maps},
     {"secrets", read_secrets},
     {"networkPolicies", read_network_policies},

@@ -8,6 +8,7 @@
 
 #include "shape.h"
 
+#include <sublet/config_sync.h>
 #include <sublet/json_build.h>
 
 /* ---- tables ---- */
@@ -124,8 +125,8 @@ static void add_deadline(struct down *d, cJSON *spec)
         json_set_i64(d->arena, spec, "activeDeadlineSeconds", seconds);
 }
 
-/* By the tiers of the pool, if it has any; else the class that the tenant's is mapped to, or one that
- * is shown. */
+/* By the tiers of the pool, if it has any; else the class that the tenant's is mapped to, one that is
+ * shown, or that of all pods. */
 static struct str priority_down(const struct down *d, struct str class)
 {
     struct str mapped;
@@ -134,10 +135,12 @@ static struct str priority_down(const struct down *d, struct str class)
         return priority_tier(d->tenant, d->pool, d->spec);
     if (priority_map(d->tenant->config, d->spec, &mapped) && mapped.n)
         return mapped;
-    return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class) ? class : STR("");
+    return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class)
+               ? class
+               : d->tenant->config->to_host->pod_priority_class;
 }
 
-/* The pool's, whatever the pod names. */
+/* The pool's, whatever the pod names; else one that is shown, or that of all pods. */
 static void add_runtime_class(struct down *d, cJSON *spec)
 {
     struct str class = json_str(json_get(d->spec, "runtimeClassName"));
@@ -145,8 +148,9 @@ static void add_runtime_class(struct down *d, cJSON *spec)
     if (d->pool && d->pool->runtime_class.n)
         class = d->pool->runtime_class;
     else if (!translate_shows(d->tenant, FROM_RUNTIME_CLASSES, class))
-        return;
-    add_str(d->arena, spec, "runtimeClassName", class);
+        class = d->tenant->config->to_host->pod_runtime_class;
+    if (class.n)
+        add_str(d->arena, spec, "runtimeClassName", class);
 }
 
 static void add_placement(struct down *d, cJSON *spec)
@@ -232,7 +236,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     }
     d.notes = json_get(metadata, "annotations");
     spec = spec_down(&d);
-    pod_sent_note(a, d.notes, spec);
+    pod_sent_note(a, d.notes, spec, d.spec);
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
                        JSON("spec", spec));
     return 0;

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <sublet/config_sync.h>
+
 #include "shape.h"
 
 /* ---- security context ---- */
@@ -217,10 +219,17 @@ static cJSON *env_from_down(struct down *d, const cJSON *from)
                : shape_copy(d, POD_ENV_FROM_FIELDS, from);
 }
 
+cJSON *pod_image_down(struct down *d, const cJSON *image)
+{
+    const cJSON *named = json_get_str(d->tenant->config->to_host->images, json_str(image));
+
+    return json_is_scalar(image) ? json_copy(d->arena, named ? named : image) : NULL;
+}
+
 /* Before and after the environment, which is made from more than its own list. */
 static const struct field HEAD_FIELDS[] = {
     {"name", FIELD_SCALAR},
-    {"image", FIELD_SCALAR},
+    {"image", FIELD_MAKE, .make = pod_image_down},
     {"command", FIELD_SCALARS},
     {"args", FIELD_SCALARS},
     {"workingDir", FIELD_SCALAR},

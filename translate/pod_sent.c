@@ -49,18 +49,17 @@ static void note_resources(struct arena *a, cJSON *record, struct str name, cons
         json_set(a, record, arena_cstr(a, name), of);
 }
 
-void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec)
+void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
+                   const cJSON *virtual_spec)
 {
     cJSON *images = json_new_object(a), *resources = json_new_object(a);
 
     for (size_t i = 0; i < COUNT(LISTS); i++) {
-        json_each(container, json_get(spec, LISTS[i]))
-        {
-            struct str name = json_str(json_get(container, "name"));
-
-            json_set_str(a, images, arena_cstr(a, name), json_str(json_get(container, "image")));
-            note_resources(a, resources, name, json_get(container, "resources"));
-        }
+        json_each(written, json_get(virtual_spec, LISTS[i]))
+            json_set_str(a, images, arena_cstr(a, json_str(json_get(written, "name"))),
+                         json_str(json_get(written, "image")));
+        json_each(container, json_get(spec, LISTS[i])) note_resources(
+            a, resources, json_str(json_get(container, "name")), json_get(container, "resources"));
     }
     note_resources(a, resources, STR(SENT_WHOLE), json_get(spec, "resources"));
     add_str(a, annotations, ANNOTATION_SENT_IMAGES, json_text(a, images));
@@ -81,6 +80,9 @@ const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *key)
 
 bool sent_same_image(const struct sent *sent, struct str container, struct str image)
 {
+    struct str written = json_str(json_get_str(sent->written, container));
+
+    image = written.n ? written : image;
     if (!sent->images)
         return !sent->changed;
     return str_eq(json_str(json_get_str(sent->images, container)), image);

@@ -89,10 +89,14 @@ static const struct {
     {"tolerations", tolerations_patch, true},
 };
 
-static struct sent sent_of(struct arena *a, const cJSON *host_now, bool changed)
+static struct sent sent_of(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
+                           bool changed)
 {
-    return (struct sent){a, sent_read(a, host_now, ANNOTATION_SENT_IMAGES),
-                         sent_read(a, host_now, ANNOTATION_SENT_RESOURCES), changed};
+    return (struct sent){.arena = a,
+                         .images = sent_read(a, host_now, ANNOTATION_SENT_IMAGES),
+                         .resources = sent_read(a, host_now, ANNOTATION_SENT_RESOURCES),
+                         .written = sent_read(a, host_wanted, ANNOTATION_SENT_IMAGES),
+                         .changed = changed};
 }
 
 /* *lists: the patch has a list. */
@@ -141,7 +145,7 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
                             bool changed)
 {
     struct str version = json_str_at(host_now, "metadata.resourceVersion");
-    struct sent sent = sent_of(a, host_now, changed);
+    struct sent sent = sent_of(a, host_now, host_wanted, changed);
     bool lists = false;
     cJSON *spec = spec_patch(&sent, host_now, host_wanted, &lists), *ret, *metadata;
 
@@ -288,7 +292,7 @@ cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON 
         {"resources", whole_resize},
     };
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
-    struct sent sent = sent_of(a, host_now, changed);
+    struct sent sent = sent_of(a, host_now, host_wanted, changed);
     cJSON *spec = json_new_object(a), *ret = json_new_object(a);
 
     for (size_t i = 0; i < COUNT(parts); i++) {
@@ -307,7 +311,7 @@ cJSON *translate_pod_resize(struct arena *a, const cJSON *host_now, const cJSON 
 bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
                               bool changed)
 {
-    struct sent sent = sent_of(a, host_now, changed);
+    struct sent sent = sent_of(a, host_now, host_wanted, changed);
     bool lists = false;
 
     return !spec_patch(&sent, host_now, host_wanted, &lists) &&

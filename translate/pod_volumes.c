@@ -187,7 +187,7 @@ static const struct field EMPTY_DIR_FIELDS[] = {
 };
 
 static const struct field IMAGE_FIELDS[] = {
-    {"reference", FIELD_SCALAR},
+    {"reference", FIELD_MAKE, .make = pod_image_down},
     {"pullPolicy", FIELD_SCALAR},
     {0},
 };

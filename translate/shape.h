@@ -73,6 +73,8 @@ void pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsConfig */
 
 /* ---- pod_container.c ---- */
 cJSON *pod_container_down(struct down *d, const cJSON *container);
+/* What the configuration has in place of an image, or the image. */
+cJSON *pod_image_down(struct down *d, const cJSON *image);
 /* Limits and requests: what has no domain stays, devices become the pool's. */
 cJSON *pod_resources_down(struct down *d, const cJSON *resources);
 extern const struct field POD_SECCOMP_FIELDS[], POD_SELINUX_FIELDS[], POD_WINDOWS_FIELDS[];
@@ -86,15 +88,18 @@ cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
 
 /* ---- pod_sent.c ---- */
 #define SENT_WHOLE "/" /* the pod as a whole, among names of containers */
-/* What a host pod was sent last. */
+/* What a host pod was sent last. Of images the record has what the tenant wrote: another name for
+ * them in the configuration replaces no container that runs. */
 struct sent {
     struct arena *arena;
     const cJSON *images, *resources; /* NULL: no record, an earlier version sent it */
+    const cJSON *written;            /* the record of images to come; NULL: as in its spec */
     bool changed; /* without a record: has the tenant changed the pod since it was created? */
 };
 bool pod_is_resizable(struct str name);
-/* Adds the record of this spec to the annotations of a host pod. */
-void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec);
+/* Adds the record of this spec to the annotations of a host pod. virtual_spec: what it is made of. */
+void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
+                   const cJSON *virtual_spec);
 const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *annotation);
 /* Is it what was sent last? Then whatever the host has there now, the host put there. */
 bool sent_same_image(const struct sent *sent, struct str container, struct str image);

@@ -43,6 +43,9 @@ struct config_priority_range {
 struct config_to_host {
     bool enabled[N_SYNC_DOWN];
     bool all_config_maps, all_secrets; /* not only those that something refers to */
+    const cJSON *images; /* pods.translateImage: that of a tenant's pod: that of the host's */
+    struct str pod_runtime_class; /* pods.runtimeClassName, of pods that get no other; "": none */
+    struct str pod_priority_class;
     struct str_list network_cidrs;   /* networkPolicies.allowedCIDRs: ipBlocks only inside these */
     struct str_list slice_cidrs;     /* endpointSlices.allowedCIDRs */
     struct str_list ingress_classes; /* the first one is that of an Ingress that names none */

@@ -34,6 +34,7 @@ VALUES = {
                                    "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                                    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
                                    "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
+                                   "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
                                                        "ranges": [{"upTo": 5, "class": "fence-ranged"}]}}}}}
 
@@ -70,9 +71,9 @@ def sides(real_host, gateway_api, tmp_path_factory):
     """(with the fence, without it)"""
     helm = Helm(tmp_path_factory.mktemp("fence"), real_host.kubeconfig)
     made = [("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": n}, "value": 5})
-            for n in ("fence-bound", "fence-unbound", "fence-named", "fence-ranged")]
+            for n in ("fence-bound", "fence-unbound", "fence-named", "fence-ranged", "fence-all")]
     made += [("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": n}, "handler": "runc"})
-             for n in ("fence-bound", "fence-unbound")]
+             for n in ("fence-bound", "fence-unbound", "fence-all")]
     for path, body in made:
         real_host.api.post(path, body)
     both = [Side(real_host, helm, fence) for fence in (True, False)]
@@ -352,8 +353,10 @@ def test_what_bound_pools_have_passes(sides):
                          "priorityClassName": "fence-bound"})
     body["spec"]["initContainers"] = [{"name": "i", "image": "busybox:1", "env": VOID}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
-    for mapped in ("fence-named", "fence-ranged"):  # of config.sync.toHost.priorityClasses
+    # of config.sync.toHost.priorityClasses and of pods
+    for mapped in ("fence-named", "fence-ranged", "fence-all"):
         assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.priorityClassName", mapped), dryRun="All")
+    assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.runtimeClassName", "fence-all"), dryRun="All")
     copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
     assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")

@@ -79,6 +79,14 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with ((((.Values.config).sync).toHost).pods) -}}
+{{- with .runtimeClassName -}}
+{{- $runtimes = append $runtimes . -}}
+{{- end -}}
+{{- with .priorityClassName -}}
+{{- $priorities = append $priorities . -}}
+{{- end -}}
+{{- end -}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}

@@ -95,13 +95,15 @@ FIELD_SAID("PodSpec", "overhead", DROP, "the host's own runtime class has its ov
 FIELD("PodSpec", "preemptionPolicy", DROP, "follows from the host's priority class")
 FIELD("PodSpec", "priority", DROP, "follows from the host's priority class")
 FIELD_SAID("PodSpec", "priorityClassName", REWRITE,
-           "the host class that the pool's priorityTiers or sync.toHost.priorityClasses give; none "
-           "without either")
+           "the host class that the pool's priorityTiers, sync.toHost.priorityClasses or "
+           "sync.toHost.pods give; none without any")
 FIELD("PodSpec", "readinessGates", INSIDE, "PodReadinessGate")
 FIELD("PodSpec", "resourceClaims", REFUSE, "resource claims are not supported by this version")
 FIELD("PodSpec", "resources", INSIDE, "ResourceRequirements")
 FIELD("PodSpec", "restartPolicy", PASS, "")
-FIELD_SAID("PodSpec", "runtimeClassName", OWN, "the runtime class of the pool; none without a pool")
+FIELD_SAID(
+    "PodSpec", "runtimeClassName", OWN,
+    "the runtime class of the pool, or sync.toHost.pods.runtimeClassName; none without either")
 FIELD_SAID("PodSpec", "schedulerName", REFUSE,
            "the scheduler of the pool, or the host's default, places it; another is refused")
 FIELD_SAID("PodSpec", "schedulingGates", DROP,
@@ -190,7 +192,8 @@ FIELD("Container", "command", PASS, "")
 FIELD("Container", "env", INSIDE, "EnvVar")
 FIELD("Container", "envFrom", INSIDE, "EnvFromSource")
 FIELD("Container", "image", PASS,
-      "what a policy of the host makes of it stays until the tenant changes it")
+      "or what sync.toHost.pods.translateImage has for it; what a policy of the host makes of it "
+      "stays until the tenant changes it")
 FIELD("Container", "imagePullPolicy", PASS, "")
 FIELD("Container", "lifecycle", INSIDE, "Lifecycle")
 FIELD("Container", "livenessProbe", INSIDE, "Probe")
@@ -385,7 +388,7 @@ FIELD("EmptyDirVolumeSource", "sizeLimit", PASS, "")
 FIELD("ClaimVolumeSource", "claimName", REWRITE, "the host name of the object")
 FIELD("ClaimVolumeSource", "readOnly", PASS, "")
 FIELD("ImageVolumeSource", "pullPolicy", PASS, "")
-FIELD("ImageVolumeSource", "reference", PASS, "")
+FIELD("ImageVolumeSource", "reference", PASS, "or what sync.toHost.pods.translateImage has for it")
 FIELD("DownwardAPIVolumeSource", "defaultMode", PASS, "")
 FIELD("DownwardAPIVolumeSource", "items", INSIDE, "DownwardAPIVolumeFile")
 FIELD("DownwardAPIVolumeFile", "fieldRef", REWRITE,

@@ -108,8 +108,8 @@ static void test_warnings(void **state)
                "it; the kubelet would write the host's namespace and domain into /etc/hosts\n"
                "spec.newer: is not sent to the host cluster: a field that this version does not "
                "know\n"
-               "spec.runtimeClassName: is set on the host cluster: the runtime class of the pool; "
-               "none without a pool\n");
+               "spec.runtimeClassName: is set on the host cluster: the runtime class of the pool, "
+               "or sync.toHost.pods.runtimeClassName; none without either\n");
     buf_fini(&seen.text);
     arena_free(seen.arena);
 }

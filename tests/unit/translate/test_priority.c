@@ -64,6 +64,44 @@ static void classes_are_mapped(void **state)
         assert_str(class_on_host(f, cases[i][0]), cases[i][1]);
 }
 
+/* --- sync.toHost.pods: of pods that get no other --- */
+
+static struct str on_host(struct fixture *f, const char *more, const struct config_binding *binding,
+                          const char *path)
+{
+    struct pool_choice choice = {.binding = binding};
+    cJSON *host = NULL;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, pod_of(f, more), NULL, &host, &f->err));
+    return json_str_at(host, path);
+}
+
+static void pods_without_a_class_get_that_of_all(void **state)
+{
+    static const char PODS[] = "sync: {toHost: {pods: {runtimeClassName: sandbox, "
+                               "priorityClassName: teams}}}\n";
+    static const char POOLS[] =
+        "pools:\n- {name: p, kind: shared, mode: exclusive, nodeSelector: {pool: p}, products: [], "
+        "runtimeClass: nvidia, priorityTiers: {low: gpu-low},\n"
+        "   resources: {nvidia.com/gpu: {gpuEq: \"1\"}}}\n"
+        "bindings:\n- {pool: p, guarantee: \"4\", overQuota: reject, default: true}\n";
+    struct fixture *f = *state;
+    const struct config_binding *binding;
+
+    assert_str(on_host(f, "hostname: h", NULL, "spec.runtimeClassName"), "");
+    use_config(f, arena_printf(f->a, "%s%s", PODS, POOLS).p);
+    binding = &f->config.bindings[0];
+    assert_str(on_host(f, "hostname: h", NULL, "spec.runtimeClassName"), "sandbox");
+    assert_str(on_host(f, "hostname: h", NULL, "spec.priorityClassName"), "teams");
+    /* what the tenant names is no way round it */
+    assert_str(on_host(f, "runtimeClassName: runc", NULL, "spec.runtimeClassName"), "sandbox");
+    assert_str(
+        on_host(f, "priorityClassName: system-node-critical", NULL, "spec.priorityClassName"),
+        "teams");
+    assert_str(on_host(f, "hostname: h", binding, "spec.runtimeClassName"), "nvidia");
+    assert_str(on_host(f, "priorityClassName: low", binding, "spec.priorityClassName"), "gpu-low");
+}
+
 static void what_is_above_the_cap_is_refused(void **state)
 {
     static const char *const accepted[] = {
@@ -173,8 +211,11 @@ static void the_default_tier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(classes_are_mapped), TEST(what_is_above_the_cap_is_refused),
-        TEST(names_alone),        TEST(every_pod_of_a_pool_has_one_of_its_tiers),
+        TEST(classes_are_mapped),
+        TEST(pods_without_a_class_get_that_of_all),
+        TEST(what_is_above_the_cap_is_refused),
+        TEST(names_alone),
+        TEST(every_pod_of_a_pool_has_one_of_its_tiers),
         TEST(the_default_tier),
     };
 

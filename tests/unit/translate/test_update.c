@@ -118,6 +118,77 @@ static void rewritten_images_stay(void **state)
                 "'{\"main\":\"a:2\",\"init\":\"b:1\"}'}}}");
 }
 
+/* ---- images by another name on the host ---- */
+
+static const char MAPPED[] = "sync: {toHost: {pods: {translateImage: {a:1: m/a:1, a:2: m/a:2}}}}\n";
+
+static cJSON *translated(struct fixture *f, const char *image)
+{
+    struct pool_choice choice = {0};
+    cJSON *host = NULL;
+    const char *pod = arena_printf(f->a,
+                                   "{metadata: {name: p, namespace: ml, uid: u}, spec: {volumes: "
+                                   "[{name: v, image: {reference: a:1}}], initContainers: [{name: "
+                                   "init, image: a:1}], containers: [{name: main, image: %s}], "
+                                   "ephemeralContainers: [{name: debug, image: a:2}]}}",
+                                   image)
+                          .p;
+
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, doc(f, pod), NULL, &host, &f->err));
+    return host;
+}
+
+static struct str image_at(const cJSON *host, const char *list)
+{
+    return json_str(json_get(json_at(json_path(host, list), 0), "image"));
+}
+
+static void images_are_mapped(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice choice = {0};
+    cJSON *host, *ephemeral = NULL;
+
+    use_config(f, MAPPED);
+    host = translated(f, "a:2");
+    assert_str(image_at(host, "spec.containers"), "m/a:2");
+    assert_str(image_at(host, "spec.initContainers"), "m/a:1");
+    assert_str(json_str_at(json_at(json_path(host, "spec.volumes"), 0), "image.reference"),
+               "m/a:1");
+    /* exactly these */
+    assert_str(image_at(translated(f, "a:1@sha256:x"), "spec.containers"), "a:1@sha256:x");
+    assert_str(image_at(translated(f, "x/a:1"), "spec.containers"), "x/a:1");
+    assert_str(image_at(translated(f, "m/a:1"), "spec.containers"), "m/a:1");
+    assert_ok(translate_ephemeral(f->a, &f->tenant, &choice,
+                                  doc(f, "{metadata: {name: p, namespace: ml, uid: u}, spec: "
+                                         "{containers: [{name: main, image: x}], "
+                                         "ephemeralContainers: [{name: debug, image: a:2}]}}"),
+                                  host, &ephemeral, &f->err));
+    assert_str(image_at(ephemeral, "spec.ephemeralContainers"), "m/a:2");
+}
+
+/* The map changes what is created, and what the tenant changes: no container that runs. */
+static void a_changed_map_replaces_no_image(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *plain = translated(f, "a:1"), *mapped;
+
+    assert_str(image_at(plain, "spec.containers"), "a:1");
+    use_config(f, MAPPED);
+    mapped = translated(f, "a:1");
+    assert_str(image_at(mapped, "spec.containers"), "m/a:1");
+    assert_null(translate_pod_update(f->a, plain, mapped, true));
+    assert_null(translate_pod_update(f->a, mapped, plain, true));
+    assert_true(translate_pod_is_applied(f->a, plain, mapped, true));
+    assert_str(
+        image_at(translate_pod_update(f->a, plain, translated(f, "a:2"), true), "spec.containers"),
+        "m/a:2");
+    assert_str(
+        image_at(translate_pod_update(f->a, plain, translated(f, "b:1"), true), "spec.containers"),
+        "b:1");
+    use_config(f, "");
+}
+
 /* Created by a version that kept no record: what the tenant never changed was not changed by it. */
 static void pods_without_a_record(void **state)
 {
@@ -466,6 +537,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(resizes, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_at_rest, setup, teardown),
         cmocka_unit_test_setup_teardown(rewritten_images_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(images_are_mapped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_changed_map_replaces_no_image, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_without_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(resized_quantities_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(every_pod_has_a_record, setup, teardown),

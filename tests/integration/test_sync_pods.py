@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sync.toHost.pods: images by another name on the host, and the classes of pods that get no other."""
+import pytest
+
+from testenv import eventually
+
+PODS = "/api/v1/namespaces/default/pods"
+MIRROR = {"app:1": "mirror.example/app:1", "app:2": "mirror.example/app:2", "debug:1": "mirror.example/debug:1"}
+
+
+def host_pod(vc, name):
+    return next((p for p in vc.host_pods() if p["metadata"]["annotations"]["sublet.dev/name"] == name), None)
+
+
+def create(vc, name, image):
+    vc.api.post(PODS, {"metadata": {"name": name}, "spec": {
+        "volumes": [{"name": "v", "image": {"reference": "app:1"}}],
+        "initContainers": [{"name": "i", "image": "app:1"}], "containers": [{"name": "c", "image": image}]}})
+    return eventually(lambda: host_pod(vc, name), 60, f"{name} on the host")
+
+
+def images(pod):
+    """Of a host pod: its container, init container and volume."""
+    spec = pod["spec"]
+    return (spec["containers"][0]["image"], spec["initContainers"][0]["image"],
+            next(v for v in spec["volumes"] if "image" in v)["image"]["reference"])
+
+
+def test_images_are_translated(tenant):
+    vc = tenant("research", config={"sync": {"toHost": {"pods": {"translateImage": MIRROR}}}})
+    first = create(vc, "first", "app:1")
+    assert images(first) == ("mirror.example/app:1",) * 3
+    own = vc.api.get(f"{PODS}/first")
+    assert own["spec"]["containers"][0]["image"] == own["spec"]["initContainers"][0]["image"] == "app:1"
+    assert images(create(vc, "other", "other:1"))[0] == "other:1"
+
+    # An image that the tenant changes, and a container that it adds.
+    def image():
+        return host_pod(vc, "first")["spec"]["containers"][0]["image"]
+
+    def change(to):
+        vc.api.patch(f"{PODS}/first", {"spec": {"containers": [{"name": "c", "image": to}]}}, "strategic-merge")
+
+    change("app:2")
+    eventually(lambda: image() == "mirror.example/app:2", 60, "the changed image on the host")
+    vc.api.patch(f"{PODS}/first/ephemeralcontainers", {"spec": {"ephemeralContainers": [
+        {"name": "d", "image": "debug:1"}]}}, "strategic-merge")
+    added = eventually(lambda: host_pod(vc, "first")["spec"].get("ephemeralContainers"), 60, "the container on the host")
+    assert added[0]["image"] == "mirror.example/debug:1"
+
+    # Another map: what runs stays as it is, until the tenant changes it.
+    vc.stop()
+    vc.write_config({"sync": {"toHost": {"pods": {"translateImage": {
+        "app:1": "new.example/app:1", "app:2": "new.example/app:2"}}}}})
+    vc.start()
+    assert images(create(vc, "later", "app:1")) == ("new.example/app:1",) * 3
+    now = host_pod(vc, "first")
+    assert now["metadata"]["uid"] == first["metadata"]["uid"] and image() == "mirror.example/app:2"
+    change("app:1")
+    eventually(lambda: image() == "new.example/app:1", 60, "the image by the other map")
+
+
+@pytest.fixture(scope="module")
+def classes(real_host):
+    made = {"/apis/node.k8s.io/v1/runtimeclasses": {"handler": "sandbox"},
+            "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 5}}
+    for path, body in made.items():
+        real_host.api.post(path, {"metadata": {"name": "pods-of-all"}, **body})
+    yield "pods-of-all"
+    for path in made:
+        real_host.api.delete(f"{path}/pods-of-all")
+
+
+def test_pods_have_the_classes_of_all(tenant, classes):
+    vc = tenant("research", config={"sync": {"toHost": {"pods": {
+        "runtimeClassName": classes, "priorityClassName": classes}}}})
+    spec = create(vc, "p", "app:1")["spec"]
+    assert (spec["runtimeClassName"], spec["priorityClassName"], spec["priority"]) == (classes, classes, 5)
+    own = vc.api.get(f"{PODS}/p")["spec"]
+    assert "runtimeClassName" not in own and "priorityClassName" not in own
