@@ -240,6 +240,7 @@ PLAIN(read_disruption_budgets, DISRUPTION_BUDGETS)
 PLAIN(read_http_routes, HTTP_ROUTES)
 PLAIN(read_grpc_routes, GRPC_ROUTES)
 PLAIN(read_tls_routes, TLS_ROUTES)
+PLAIN(read_backend_tls, BACKEND_TLS)
 
 /* ---- ConfigMaps and Secrets: which of them, beside those that something refers to ---- */
 
@@ -509,6 +510,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"httpRoutes", read_http_routes},
     {"grpcRoutes", read_grpc_routes},
     {"tlsRoutes", read_tls_routes},
+    {"backendTLSPolicies", read_backend_tls},
     {"priorityClasses", config_read_priority_classes},
     {"customResources", read_custom},
     {0},

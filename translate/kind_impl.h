@@ -80,7 +80,8 @@ cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
 cJSON *kind_conditions(struct arena *a, const cJSON *conditions);
 
 extern const struct kind_rules RULES_ENDPOINT_SLICE, RULES_NETWORK_POLICY, RULES_INGRESS,
-    RULES_DISRUPTION_BUDGET, RULES_GATEWAY, RULES_HTTP_ROUTE, RULES_GRPC_ROUTE, RULES_TLS_ROUTE;
+    RULES_DISRUPTION_BUDGET, RULES_GATEWAY, RULES_HTTP_ROUTE, RULES_GRPC_ROUTE, RULES_TLS_ROUTE,
+    RULES_BACKEND_TLS;
 
 /* ---- kind_reference.c: references of the Gateway API, within the virtual cluster ---- */
 
@@ -91,3 +92,5 @@ int gateway_reference_down(const struct kind_call *c, const cJSON *value, cJSON 
 /* KIND_CALL of the spec.parentRefs and the status.parents of a route. */
 int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **ret);
 int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **ret);
+/* KIND_CALL of the status.ancestors of a policy: those of the tenant's Gateways and targets. */
+int gateway_ancestors_up(const struct kind_call *c, const cJSON *value, cJSON **ret);

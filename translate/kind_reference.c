@@ -315,3 +315,77 @@ int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **re
     }
     return 0;
 }
+
+/* ---- status.ancestors of a policy ---- */
+
+enum { MOST_ANCESTORS = 16 }; /* as in the API's own definition */
+
+/* A Gateway of the tenant, of any namespace; NULL: none has this name on the host. */
+static const cJSON *gateway_named(const struct kind_call *c, struct str host_name)
+{
+    const struct translate_related *related = c->tenant->related;
+    const cJSON *gateways =
+        related && related->list
+            ? related->list(related->ctx, c->arena, GATEWAY_GROUP, "gateways", STR_NULL)
+            : NULL;
+
+    json_each(gateway, gateways)
+    {
+        struct str name = json_str_at(gateway, "metadata.name");
+
+        /* The name on the host begins with as much: a cheap test before the hash. */
+        if (str_has_prefix(host_name, str_sub(name, 0, 46)) &&
+            str_eq(host_name, translated(c, json_str_at(gateway, "metadata.namespace"), name)))
+            return gateway;
+    }
+    return NULL;
+}
+
+static bool is_target(const struct kind_call *c, struct str host_name, struct str *ret_name)
+{
+    json_each(target, json_path(c->object, "spec.targetRefs"))
+    {
+        *ret_name = json_str(json_get(target, "name"));
+        if (ret_name->n && str_eq(host_name, translated(c, c->ns, *ret_name)))
+            return true;
+    }
+    return false;
+}
+
+/* NULL: it is not the tenant's. */
+static cJSON *ancestor_up(const struct kind_call *c, const cJSON *host_ref)
+{
+    struct str host_name = json_str(json_get(host_ref, "name")), name;
+    struct str kind = value_or(host_ref, "kind", STR("Gateway"));
+    const cJSON *gateway = str_eqc(kind, "Gateway") ? gateway_named(c, host_name) : NULL;
+    cJSON *ref = reference_up(c->arena, host_ref);
+
+    json_remove(ref, "namespace");
+    if (gateway) {
+        json_set_str(c->arena, ref, "name", json_str_at(gateway, "metadata.name"));
+        json_set_str(c->arena, ref, "namespace", json_str_at(gateway, "metadata.namespace"));
+        return ref;
+    }
+    if (!str_eqc(kind, "Service") || !is_target(c, host_name, &name))
+        return NULL;
+    json_set_str(c->arena, ref, "name", name);
+    return ref;
+}
+
+int gateway_ancestors_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    *ret = json_new_array(c->arena);
+    json_each(ancestor, json_count(value) <= MOST_ANCESTORS ? value : NULL)
+    {
+        cJSON *ref = ancestor_up(c, json_get(ancestor, "ancestorRef")), *one;
+
+        if (!ref || !json_is_array(value))
+            continue;
+        one = json_append(*ret, json_new_object(c->arena));
+        object_add(c->arena, one, STR("ancestorRef"), ref);
+        add_str(c->arena, one, "controllerName", json_str(json_get(ancestor, "controllerName")));
+        object_add(c->arena, one, STR("conditions"),
+                   kind_conditions(c->arena, json_get(ancestor, "conditions")));
+    }
+    return 0;
+}

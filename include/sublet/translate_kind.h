@@ -20,6 +20,7 @@ struct translate_related {
     /* ns empty: of a cluster-scoped kind. */
     const cJSON *(*object)(void *ctx, struct arena *a, const char *group, const char *plural,
                            struct str ns, struct str name);
+    /* ns STR_NULL: of all namespaces. */
     const cJSON *(*list)(void *ctx, struct arena *a, const char *group, const char *plural,
                          struct str ns);
     /* A reference that the tenant's own objects do not permit: it leads nowhere on the host. */

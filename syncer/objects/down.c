@@ -245,8 +245,12 @@ static void status_up(struct sync_run *run)
     const struct sync_kind *k = &s->kinds[run->id];
     const struct resource *r =
         registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural));
-    cJSON *status =
-        translate_kind_status_up(run->arena, &s->tenant, rules_of(run), run->host, run->virtual_);
+    struct related related;
+    cJSON *status;
+
+    related_init(&related, s, run->arena, NULL);
+    status = translate_kind_status_up(run->arena, &related.tenant, rules_of(run), run->host,
+                                      run->virtual_);
 
     if (!status || !r)
         return;

@@ -13,7 +13,8 @@ from testenv.virtual import VirtualCluster
 
 from escape import Field, TALLY
 
-LOOSE = {"gateways": "Gateway", "httproutes": "HTTPRoute", "referencegrants": "ReferenceGrant"}
+LOOSE = {"gateways": "Gateway", "httproutes": "HTTPRoute", "backendtlspolicies": "BackendTLSPolicy",
+         "referencegrants": "ReferenceGrant"}
 
 
 def gateway_api():
@@ -61,7 +62,7 @@ def field(request, workdir, pools):
                "podDisruptionBudgets": {"enabled": True},
                "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.synced.example"]},
-               "httpRoutes": {"enabled": True},
+               "httpRoutes": {"enabled": True}, "backendTLSPolicies": {"enabled": True},
                "priorityClasses": {"enabled": True, "ranges": [{"upTo": 10, "class": "synced-low"}]}}
     install_crds(host.api, [crd for crd in gateway_api() if crd["spec"]["names"]["plural"] in LOOSE])
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),

@@ -31,7 +31,8 @@ TEMPLATES = {  # kind -> (path, how a pod template stands in its spec)
 # Where kinds are that sync.toHost adds; all others are in the core group.
 ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1",
          "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
-         "gateways": "/apis/gateway.networking.k8s.io/v1", "httproutes": "/apis/gateway.networking.k8s.io/v1"}
+         "gateways": "/apis/gateway.networking.k8s.io/v1", "httproutes": "/apis/gateway.networking.k8s.io/v1",
+         "backendtlspolicies": "/apis/gateway.networking.k8s.io/v1"}
 
 
 class LetThrough(AssertionError):
@@ -538,9 +539,10 @@ def sweep_synced(vc):
             if resource == "endpointslices":
                 wrong += [e for e in o["endpoints"] or [] if set(e) - {"addresses", "conditions"}
                           or not all(a.startswith("10.30.") for a in e["addresses"])]
-            if resource in ("gateways", "httproutes"):
+            if resource in ("gateways", "httproutes", "backendtlspolicies"):
                 wrong += re.findall(r'"namespace": "[^"]*"', json.dumps(spec))
-                wrong += [r for key in ("parentRefs", "certificateRefs", "backendRefs", "backendRef", "extensionRef")
+                wrong += [r for key in ("parentRefs", "certificateRefs", "backendRefs", "backendRef", "extensionRef", "targetRefs",
+                                      "caCertificateRefs")
                           for r in named(spec, key) if not re.search(r"-[a-z2-7]{16}$", r["name"])]
             if resource == "gateways":
                 wrong += [c for c in [spec["gatewayClassName"]] if c != "shared"]

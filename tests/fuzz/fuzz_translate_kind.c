@@ -16,7 +16,8 @@ static const char CONFIG[] =
     "{enabled: true, classes: [nginx], hosts: ['*.team.example', fixed.example]}, "
     "podDisruptionBudgets: {enabled: true}, endpointSlices: {enabled: true, allowedCIDRs: "
     "[10.30.0.0/16]}, gateways: {enabled: true, classes: [shared], hosts: ['*.team.example', "
-    "fixed.example]}, httpRoutes: {enabled: true}, grpcRoutes: {enabled: true}, tlsRoutes: "
+    "fixed.example]}, httpRoutes: {enabled: true}, grpcRoutes: {enabled: true}, "
+    "backendTLSPolicies: {enabled: true}, tlsRoutes: "
     "{enabled: true}, customResources: {things.team.example: {enabled: true, "
     "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
     "reference: {kind: Service}}, {path: spec.selector, selector: {}}, {path: spec.labels, labels: "
@@ -151,6 +152,14 @@ static void check_gateway(const struct translate_tenant *t, const cJSON *host)
     }
 }
 
+static void check_backend_tls(const struct translate_tenant *t, const cJSON *host)
+{
+    check_route(t, host);
+    assert(!json_path(host, "spec.options"));
+    json_each(target, json_path(host, "spec.targetRefs"))
+        assert(str_eqc(json_str(json_get(target, "kind")), "Service"));
+}
+
 /* The tenant's other objects are part of the input. */
 static const cJSON *related_object(void *ctx, struct arena *a, const char *group,
                                    const char *plural, struct str ns, struct str name)
@@ -250,7 +259,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         [DOWN_NETWORK_POLICIES] = check_policy,   [DOWN_INGRESSES] = check_ingress,
         [DOWN_DISRUPTION_BUDGETS] = check_budget, [DOWN_ENDPOINT_SLICES] = check_slice,
         [DOWN_GATEWAYS] = check_gateway,          [DOWN_HTTP_ROUTES] = check_route,
-        [DOWN_GRPC_ROUTES] = check_route,         [DOWN_TLS_ROUTES] = check_route};
+        [DOWN_GRPC_ROUTES] = check_route,         [DOWN_TLS_ROUTES] = check_route,
+        [DOWN_BACKEND_TLS] = check_backend_tls};
     struct arena *a = arena_new(0);
     struct config config;
     cJSON *v = NULL;

@@ -16,7 +16,7 @@ from testenv.pki import Pki, derive_kubeconfig
 from testenv.process import Port
 
 RIGHT = re.compile(r'^HOST_RIGHT\((\w+), (\w+), "([^"]*)", "([^"]+)",\s*"([^"]+)"', re.M)
-DOWN = re.compile(r'^SYNC_DOWN\(\w+, "(\w+)", "([^"]+)", "\w+", "(\w+)"\)', re.M)
+DOWN = re.compile(r'^SYNC_DOWN\(\w+, "(\w+)", "([^"]+)", "\w+",\s*"(\w+)"\)', re.M)
 EVERYTHING = {"rbac": {"clusterRole": {"enabled": True}}}
 
 

@@ -34,6 +34,7 @@ VALUES = {
                                    "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                                    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
                                    "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
+                                   "backendTLSPolicies": {"enabled": True},
                                    "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
                                                        "ranges": [{"upTo": 5, "class": "fence-ranged"}]}}}}}
@@ -491,6 +492,14 @@ def mirror(**backend):
     return [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": f"m-{HASH}", "port": 80, **backend}}}]
 
 
+def backend_tls(target=None, authority=None, **spec):
+    return (GATEWAY, "backendtlspolicies", {
+        "apiVersion": GATEWAY[len("/apis/"):], "kind": "BackendTLSPolicy", "metadata": metadata("b"), "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": f"svc-{HASH}", **(target or {})}],
+            "validation": {"hostname": "a.team.example", "caCertificateRefs": [
+                {"group": "", "kind": "ConfigMap", "name": f"ca-{HASH}", **(authority or {})}]}, **spec}})
+
+
 def frontend(**ref):
     return {"frontend": {"default": {"validation": {"caCertificateRefs": [
         {"group": "", "kind": "ConfigMap", "name": f"ca-{HASH}", **ref}]}}}}
@@ -519,6 +528,11 @@ SYNCED = {
     "a backend's mirror elsewhere": (route(backend={"filters": mirror(namespace="other")}), "spec.rules: a filter"),
     "an extension of others": (route(filters=[{"type": "ExtensionRef", "extensionRef": {
         "group": "g.example", "kind": "K", "name": "k"}}]), "spec.rules: a filter"),
+    "a policy of TLS": (backend_tls(), None),
+    "a policy for others' Service": (backend_tls({"name": "svc"}), "spec.targetRefs"),
+    "a policy for a Gateway": (backend_tls({"group": "gateway.networking.k8s.io", "kind": "Gateway"}), "spec.targetRefs"),
+    "a policy of another authority": (backend_tls(authority={"name": "ca"}), "spec.validation"),
+    "a policy with options": (backend_tls(options={"a.example/b": "c"}), "spec.options"),
     "a slice": (endpoint_slice(), None),
     "a slice of another Service": (endpoint_slice(service="kubernetes"), "service-name"),
     "a slice of another address": (endpoint_slice("10.96.0.1"), "endpoints: an address"),

@@ -11,8 +11,9 @@ from testenv.fixtures import install_crds
 GATEWAY = "/apis/gateway.networking.k8s.io/v1"
 CONFIG = {"sync": {"toHost": {
     "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
-    "httpRoutes": {"enabled": True}, "grpcRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True}}}}
-NEEDED = ("gateways", "httproutes", "grpcroutes", "tlsroutes", "referencegrants")
+    "httpRoutes": {"enabled": True}, "grpcRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
+    "backendTLSPolicies": {"enabled": True}}}}
+NEEDED = ("gateways", "httproutes", "grpcroutes", "tlsroutes", "backendtlspolicies", "referencegrants")
 LISTENER = {"name": "web", "hostname": "a.team.example", "port": 443, "protocol": "HTTPS",
             "tls": {"certificateRefs": [{"name": "cert"}]}}
 NOW = "2026-01-01T00:00:00Z"
@@ -27,7 +28,7 @@ def vc(tenant, gateway_api):
 
 def create(vc, plural, name, spec, namespace="default", kind=None):
     kinds = {"gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "tlsroutes": "TLSRoute",
-             "referencegrants": "ReferenceGrant"}
+             "backendtlspolicies": "BackendTLSPolicy", "referencegrants": "ReferenceGrant"}
     return vc.api.post(f"{GATEWAY}/namespaces/{namespace}/{plural}", {
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind or kinds[plural], "metadata": {"name": name},
         "spec": spec})
@@ -160,6 +161,43 @@ def test_a_route(vc, host, plural):
     changed = copy.deepcopy(spec)
     changed["rules"][0]["backendRefs"][0]["port"] = 81
     life(vc, host, plural, "r", changed, {"rules": [{"backendRefs": [{"name": "victim", "port": 80}]}]})
+
+
+def test_a_policy_for_backends(vc, host):
+    namespace(vc, "edge")
+    create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": [
+        {"name": "web", "hostname": "a.team.example", "port": 80, "protocol": "HTTP"}]}, "edge")
+    vc.kubectl("create", "configmap", "ca", "--from-literal=ca.crt=x")
+    vc.api.post("/api/v1/namespaces/default/services", {"metadata": {"name": "svc"}, "spec": {
+        "ports": [{"port": 443}], "selector": {"app": "web"}}})
+    spec = {"targetRefs": [{"group": "", "kind": "Service", "name": "svc"}], "validation": {
+        "hostname": "svc.team.example", "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "ca"}]}}
+    create(vc, "backendtlspolicies", "b", spec)
+    first = arrives(vc, "backendtlspolicies", "b")
+    service, authority = (arrives(vc, *of, "/api/v1")["metadata"]["name"] for of in (("services", "svc"), ("configmaps", "ca")))
+    assert first["spec"] == {"targetRefs": [{**spec["targetRefs"][0], "name": service}], "validation": {
+        "hostname": "svc.team.example", "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": authority}]}}
+
+    # The status: of the tenant's Gateway, not of another one.
+    gateway = arrives(vc, "gateways", "gw")["metadata"]["name"]
+    host.api.patch(f"{host_path(vc, 'backendtlspolicies', 'b')}/status", {"status": {"ancestors": [
+        {"ancestorRef": {"name": name, "namespace": "infra"}, "controllerName": "example.com/c",
+         "conditions": [condition("Accepted", first["metadata"]["generation"])]} for name in ("of-others", gateway)]}})
+
+    def ancestors():
+        return vc.api.get(f"{GATEWAY}/namespaces/default/backendtlspolicies/b").get("status", {}).get("ancestors")
+
+    found = eventually(ancestors, 60, "the status")
+    assert [a["ancestorRef"] for a in found] == [
+        {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw", "namespace": "edge"}]
+    assert found[0]["conditions"][0]["observedGeneration"] == 1
+
+    changed = copy.deepcopy(spec)
+    changed["validation"]["hostname"] = "other.team.example"
+    life(vc, host, "backendtlspolicies", "b", changed, {"validation": {"hostname": "stolen.example"}})
+    refused(lambda: create(vc, "backendtlspolicies", "c", {**spec, "options": {"a.example/b": "c"}}), "spec.options")
+    refused(lambda: create(vc, "backendtlspolicies", "c", {**spec, "targetRefs": [
+        {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gw"}]}), "only Services")
 
 
 def backend(vc, name="r"):

@@ -13,3 +13,5 @@ SYNC_DOWN(GATEWAYS, "gateways", "gateway.networking.k8s.io", "v1", "gateways")
 SYNC_DOWN(HTTP_ROUTES, "httpRoutes", "gateway.networking.k8s.io", "v1", "httproutes")
 SYNC_DOWN(GRPC_ROUTES, "grpcRoutes", "gateway.networking.k8s.io", "v1", "grpcroutes")
 SYNC_DOWN(TLS_ROUTES, "tlsRoutes", "gateway.networking.k8s.io", "v1", "tlsroutes")
+SYNC_DOWN(BACKEND_TLS, "backendTLSPolicies", "gateway.networking.k8s.io", "v1",
+          "backendtlspolicies")

@@ -11,7 +11,8 @@ static const char CONFIG[] =
     "    gateways: {enabled: true, classes: [shared, fast], hosts: ['*.team.example', a.example]}\n"
     "    httpRoutes: {enabled: true}\n"
     "    grpcRoutes: {enabled: true}\n"
-    "    tlsRoutes: {enabled: true}\n";
+    "    tlsRoutes: {enabled: true}\n"
+    "    backendTLSPolicies: {enabled: true}\n";
 
 struct world {
     struct fixture *f;
@@ -43,7 +44,7 @@ static const cJSON *list_objects(void *ctx, struct arena *a, const char *group, 
     (void)group;
     json_each(one, json_get(w->objects, plural))
     {
-        if (str_eq(json_str_at(one, "metadata.namespace"), ns))
+        if (!ns.p || str_eq(json_str_at(one, "metadata.namespace"), ns))
             json_append(ret, json_copy(a, one));
     }
     return ret;
@@ -92,10 +93,11 @@ static cJSON *object_of(struct fixture *f, const char *kind, const char *spec)
 
 static enum sync_down kind_of(const char *kind)
 {
-    return !strcmp(kind, "Gateway")     ? DOWN_GATEWAYS
-           : !strcmp(kind, "HTTPRoute") ? DOWN_HTTP_ROUTES
-           : !strcmp(kind, "GRPCRoute") ? DOWN_GRPC_ROUTES
-                                        : DOWN_TLS_ROUTES;
+    return !strcmp(kind, "Gateway")            ? DOWN_GATEWAYS
+           : !strcmp(kind, "HTTPRoute")        ? DOWN_HTTP_ROUTES
+           : !strcmp(kind, "GRPCRoute")        ? DOWN_GRPC_ROUTES
+           : !strcmp(kind, "BackendTLSPolicy") ? DOWN_BACKEND_TLS
+                                               : DOWN_TLS_ROUTES;
 }
 
 static cJSON *spec_of(struct fixture *f, const char *kind, const char *spec)
@@ -271,6 +273,79 @@ static void a_name_is_no_path(void **state)
                        "listeners: [{" LISTENER
                        ", tls: {certificateRefs: [{name: other/cert}, {name: cert}]}}]"),
                " secret:cert");
+}
+
+/* ---- policies for the connections to backends ---- */
+
+#define TARGET "targetRefs: [{group: '', kind: Service, name: svc, sectionName: https, more: 1}]"
+
+static void backend_policies(void **state)
+{
+    struct fixture *f = *state;
+    const char *svc = host_name(f, "ml", "svc"), *ca = host_name(f, "ml", "ca");
+    const cJSON *validation;
+
+    assert_json(spec_of(f, "BackendTLSPolicy",
+                        TARGET ", odd: 1, validation: {hostname: a.example, caCertificateRefs: "
+                               "[{group: '', kind: ConfigMap, name: ca}], subjectAltNames: [{type: "
+                               "URI, uri: u, more: 1}], wellKnownCACertificates: System}"),
+                arena_printf(f->a,
+                             "{targetRefs: [{group: '', kind: Service, name: %s, sectionName: "
+                             "https}], validation: {hostname: a.example, caCertificateRefs: "
+                             "[{group: '', kind: ConfigMap, name: %s}], subjectAltNames: [{type: "
+                             "URI, uri: u}], wellKnownCACertificates: System}}",
+                             svc, ca)
+                    .p);
+    assert_str(refs_of(f, "BackendTLSPolicy",
+                       "validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}, "
+                       "{group: '', kind: Secret, name: s}]}"),
+               " config map:ca secret:s");
+    assert_refused(f, "BackendTLSPolicy", "targetRefs: [{group: apps, kind: Service, name: s}]",
+                   "spec.targetRefs[0]: only Services go down as targets");
+    assert_refused(f, "BackendTLSPolicy", "targetRefs: [{group: '', kind: Pod, name: s}]",
+                   "only Services go down");
+    assert_refused(f, "BackendTLSPolicy", TARGET ", options: {a: b}",
+                   "spec.options: configures a controller");
+    validation = json_get(spec_of(f, "BackendTLSPolicy",
+                                  "validation: {caCertificateRefs: [{group: '', kind: Secret, "
+                                  "name: s, namespace: other}]}"),
+                          "validation");
+    assert_true(is_denied(
+        json_str(json_get(json_first(json_get(validation, "caCertificateRefs")), "name"))));
+}
+
+/* ref: the other members of the reference. */
+static const char *ancestor(struct fixture *f, const char *ref, const char *name)
+{
+    return arena_printf(f->a, "{controllerName: c, conditions: [], ancestorRef: {%s, name: %s}}",
+                        ref, name)
+        .p;
+}
+
+static void ancestors_are_the_tenants(void **state)
+{
+    static const char service[] = "group: '', kind: Service", section[] = "sectionName: web";
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_BACKEND_TLS);
+    cJSON *v = object_of(f, "BackendTLSPolicy", TARGET), *host;
+    const char *own_service = ancestor(f, service, "svc");
+
+    there_are(f, "{gateways: [{metadata: {namespace: edge, name: gw}}, {metadata: {namespace: ml, "
+                 "name: g}}]}");
+    host = doc(f, arena_printf(f->a,
+                               "{metadata: {generation: 4}, status: {ancestors: [%s, %s, %s, %s]}}",
+                               ancestor(f, "namespace: infra", "of-the-admin"),
+                               ancestor(f, section, host_name(f, "edge", "gw")),
+                               ancestor(f, service, host_name(f, "ml", "svc")),
+                               ancestor(f, service, host_name(f, "ml", "other")))
+                      .p);
+    assert_json(translate_kind_status_up(f->a, &f->tenant, rules, host, v),
+                arena_printf(f->a, "{ancestors: [%s, %s]}",
+                             ancestor(f, "namespace: edge, sectionName: web", "gw"), own_service)
+                    .p);
+    f->tenant.related = NULL;
+    assert_json(translate_kind_status_up(f->a, &f->tenant, rules, host, v),
+                arena_printf(f->a, "{ancestors: [%s]}", own_service).p);
 }
 
 /* ---- routes ---- */
@@ -482,6 +557,8 @@ int main(void)
         TEST(gateways_refused),
         TEST(secrets_of_other_namespaces_need_a_grant),
         TEST(a_name_is_no_path),
+        TEST(backend_policies),
+        TEST(ancestors_are_the_tenants),
         TEST(routes_go_down_by_rows),
         TEST(parents_are_gateways),
         TEST(backends_of_other_namespaces_need_a_grant),
