@@ -9,6 +9,9 @@
  * in a new life, at revisions no client has seen. The kept log has the name <file>-wal.lost until
  * that is durable, <file>-wal.damaged then.
  *
+ * A log beside a file that is missing or empty has the newest answered writes, and nothing they
+ * apply to. SQLite would remove it with the first read of the empty file: the store is not opened.
+ *
  * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
  * answered; and that a log was there when it is not. Format:
  * https://sqlite.org/fileformat2.html#walformat */
@@ -200,6 +203,15 @@ static ssize_t read_log(void *ctx, void *bytes, size_t n, int64_t at)
     return -1;
 }
 
+/* xAccess of unix: a file is there when it has a size. */
+static int exists(const char *path, int *ret)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+    *ret = 0;
+    return vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, ret);
+}
+
 /* Through SQLite's own layer, and before it opens the file itself: closing a database folds its
  * log. A log with a loss is copied to `lost`; *ret_kept is the result of that. */
 static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *ret_kept,
@@ -212,7 +224,7 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
     int there = 0, rc = name ? SQLITE_OK : SQLITE_NOMEM;
 
     if (!rc)
-        rc = vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &there);
+        rc = exists(path, &there);
     if (!rc && there) {
         memset(l.file, 0, (size_t)vfs->szOsFile);
         rc = vfs->xOpen(vfs, sqlite3_filename_wal(name), l.file,
@@ -231,13 +243,36 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
     return rc;
 }
 
+/* Begun through a rollback journal, a file has its first page before it has a log. */
+static int check_file(struct db *db, struct err *err)
+{
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
+    int file = 0, there = 0, rc = exists(db->file, &file), result = 0;
+
+    if (!rc && !file)
+        rc = exists(log, &there);
+    if (rc)
+        result = err_set(err, &ERR_STORAGE, "%s: %s", db->file, sqlite3_errstr(rc));
+    else if (there)
+        result = err_set(err, &ERR_STORAGE,
+                         "%s is missing or empty, and its log is not: put the file back, or remove "
+                         "%s and restore a backup",
+                         db->file, log);
+    mem_free(log);
+    return result;
+}
+
 int db_log_inspect(struct db *db, struct err *err)
 {
     char *lost = db_path_join(db->dir, LOST);
     bool *state = &db->state.log_lost;
-    int rc = 0, result = 0;
+    int rc = 0, result = check_file(db, err);
     struct stat st;
 
+    if (result) {
+        mem_free(lost);
+        return result;
+    }
     *state = !stat(lost, &st);
     if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));

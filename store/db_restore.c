@@ -7,6 +7,9 @@
 #include <sublet/encode.h>
 
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +70,19 @@ static int copy(struct db *source, const char *to, struct err *err)
     return result;
 }
 
+/* Of a file that was lost. It would be applied to the restored file, and may have the only copy of
+ * the last writes. */
+static int put_log_aside(const char *log, struct err *err)
+{
+    char *kept = db_keep_name(log);
+    int result = 0;
+
+    if (rename(log, kept) && errno != ENOENT)
+        result = err_set(err, &ERR_STORAGE, "%s: %s", log, strerrordesc_np(errno));
+    mem_free(kept);
+    return result;
+}
+
 static int place(struct db *source, const char *dir, struct arena *a, struct err *err)
 {
     const char *to = arena_printf(a, "%s/" DB_FILE, dir).p;
@@ -74,9 +90,7 @@ static int place(struct db *source, const char *dir, struct arena *a, struct err
 
     if (size_of(to) > 0)
         return err_set(err, &ERR_STORAGE, "%s exists already", to);
-    /* The log of a file that was lost; it would be applied to the restored file. */
-    unlink(log);
-    return copy(source, to, err);
+    return put_log_aside(log, err) || copy(source, to, err) ? -1 : 0;
 }
 
 int db_restore(const char *from, const char *dir, struct err *err)

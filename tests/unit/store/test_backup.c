@@ -258,13 +258,15 @@ static void test_restore(void **state)
     for (int i = 0; i < 3; i++)
         snprintf(dir[i], sizeof(dir[i]), "%s/restored-%d", f->dir, i);
 
-    /* A log of a file that was removed must not be applied to the file that replaced it. */
+    /* A log of a file that was removed must not be applied to the file that replaced it,
+     * and may have the only copy of its last writes. */
     assert_int_equal(mkdir(dir[0], 0700), 0);
     snprintf(log, sizeof(log), "%s/state.db-wal", dir[0]);
     snprintf(raw, sizeof(raw), "%s/state.db-wal", f->dir);
     assert_int_equal(link(raw, log), 0);
     expect_restored(f, copy, dir[0]);
     assert_int_equal(file_size(f, "a copy?.db-wal"), -1);
+    assert_int_equal(file_size(f, "restored-0/state.db-wal.damaged"), file_size(f, "state.db-wal"));
     expect_no_restore(f, copy, dir[0], "exists already");
     expect_no_restore(f, copy, f->dir, "in use by another process");
 

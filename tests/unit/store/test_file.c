@@ -114,6 +114,34 @@ static void test_foreign_files(void **state)
     expect_refusal(f, "symbolic links");
 }
 
+/* The log of a file that was lost has the newest answered writes, and nothing to apply them to: a
+ * file begun in the lost one's place would have SQLite remove it. */
+static void test_lost_file(void **state)
+{
+    struct fixture *f = *state;
+    char copy[80], path[96];
+
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    snprintf(copy, sizeof(copy), "%s/copy", f->dir);
+    assert_int_equal(mkdir(copy, 0700), 0);
+    copy_store(f->dir, copy);
+    fixture_close(f);
+    f->options.path = copy;
+    snprintf(path, sizeof(path), "%s/state.db", copy);
+    int64_t log = file_size(f, "copy/state.db-wal");
+    assert_true(log > 0);
+
+    assert_int_equal(truncate(path, 0), 0);
+    expect_refusal(f, "is missing or empty, and its log is not");
+    assert_int_equal(unlink(path), 0);
+    expect_refusal(f, "is missing or empty, and its log is not");
+    assert_int_equal(file_size(f, "copy/state.db-wal"), log);
+    remove_dir(copy);
+    f->options.path = f->dir;
+}
+
 static void test_newer_schema(void **state)
 {
     struct fixture *f = *state;
@@ -256,9 +284,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(permissions),        TEST(lock),         TEST(no_directory),
-        TEST(foreign_files),      TEST(newer_schema), TEST(stats),
-        TEST(bounded_by_updates), TEST(given_back),   TEST(no_timer_is_left),
+        TEST(permissions),  TEST(lock),
+        TEST(no_directory), TEST(foreign_files),
+        TEST(lost_file),    TEST(newer_schema),
+        TEST(stats),        TEST(bounded_by_updates),
+        TEST(given_back),   TEST(no_timer_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
