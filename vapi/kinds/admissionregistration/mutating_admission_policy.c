@@ -5,31 +5,19 @@
 
 static const struct rule EXPRESSION[] = {NOT_BLANK("expression", "")};
 
-/* Upstream shows the name of the member instead of its value. */
-static void check_no_apply(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    (void)value;
-    field_invalid_str(e, p, STR("{applyConfiguration}"),
-                      "must not be specified when patchType is JSONPatch");
-}
-
-static void check_no_patch(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    (void)value;
-    field_invalid_str(e, p, STR("{jsonPatch}"),
-                      "must not be specified when patchType is ApplyConfiguration");
-}
-
-/* The way a mutation is written must be the one that is there. */
+/* The way a mutation is written must be the one that is there. Of the other, upstream shows the
+ * name of the member instead of its value. */
 static const struct rule BY_APPLY[] = {
     REQUIRED("applyConfiguration", "must be specified when patchType is ApplyConfiguration"),
     WITHIN("applyConfiguration", ALL(EXPRESSION)),
-    CHECK("jsonPatch", check_no_patch),
+    INVALID_AS("jsonPatch", "{jsonPatch}",
+               "must not be specified when patchType is ApplyConfiguration"),
 };
 static const struct rule BY_PATCH[] = {
     REQUIRED("jsonPatch", "must be specified when patchType is JSONPatch"),
     WITHIN("jsonPatch", ALL(EXPRESSION)),
-    CHECK("applyConfiguration", check_no_apply),
+    INVALID_AS("applyConfiguration", "{applyConfiguration}",
+               "must not be specified when patchType is JSONPatch"),
 };
 static const struct rule MUTATION[] = {
     ENUM("patchType", ENUM_PATCH_TYPE),

@@ -154,9 +154,8 @@ const struct rule POLICY_BINDING[3] = {
            WHEN_GIVEN(NULL, "selector", FORBIDDEN("name", TWO_REFERENCES)),
            LABEL_SELECTOR("selector"),
            WHEN_GIVEN(NULL, "name", FORBIDDEN("selector", TWO_REFERENCES)),
-           UNLESS_GIVEN(NULL, "name",
-                        UNLESS_GIVEN(NULL, "selector",
-                                     MISSING(NULL, "one of name or selector must be specified"))),
+           WHEN_NONE(NULL, NAMES("name", "selector"),
+                     MISSING(NULL, "one of name or selector must be specified")),
            ENUM("parameterNotFoundAction", NAMES("Deny", "Allow"))),
     WITHIN("spec.matchResources", ALL(MATCH_RULES)),
 };

@@ -3,8 +3,6 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
-#define MAX_AUDIT_ANNOTATIONS 20
-
 #define MAX_AUDIT_EXPRESSION 5120
 
 #define NOTHING_TO_CHECK "validations or auditAnnotations must contain at least one item"
@@ -21,15 +19,6 @@ static void check_one_line(struct field_errors *e, const struct field_path *p, c
 
     if (str_find(text, '\n') < text.n || str_find(text, '\r') < text.n)
         field_invalid(e, p, message, "must not contain line breaks");
-}
-
-static void check_some(const struct check *c)
-{
-    if (json_count(json_get(c->value, "validations")) ||
-        json_count(json_get(c->value, "auditAnnotations")))
-        return;
-    field_required(c->e, FIELD(c->at, "validations"), NOTHING_TO_CHECK);
-    field_required(c->e, FIELD(c->at, "auditAnnotations"), NOTHING_TO_CHECK);
 }
 
 static void check_audit_key(const struct check *c)
@@ -50,21 +39,17 @@ static void check_audit_expression(struct field_errors *e, const struct field_pa
         field_required(e, p, "must not exceed 5120 bytes in length");
 }
 
-static void check_audit_count(struct field_errors *e, const struct field_path *p, const cJSON *list)
-{
-    if (json_count(list) > MAX_AUDIT_ANNOTATIONS)
-        field_invalid(e, p, list, "must not have more than 20 auditAnnotations");
-}
-
 static const struct rule VALIDATING_RULES[] = {
     ALL(POLICY_MATCH),
     ALL(POLICY_CONDITIONS),
-    CALL("spec", check_some),
+    WHEN_NONE("spec", NAMES("validations", "auditAnnotations"),
+              MISSING("validations", NOTHING_TO_CHECK),
+              MISSING("auditAnnotations", NOTHING_TO_CHECK)),
     EACH("spec.validations", NOT_BLANK("expression", "expression is not specified"),
          CHECK("messageExpression", check_filled), CHECK("message", check_filled),
          CHECK("message", check_one_line),
          ENUM_IF_GIVEN("reason", NAMES("Forbidden", "Invalid", "RequestEntityTooLarge"))),
-    CHECK("spec.auditAnnotations", check_audit_count),
+    MAX_ITEMS_ELSE("spec.auditAnnotations", 20, "must not have more than 20 auditAnnotations"),
     EACH("spec.auditAnnotations", CALL("key", check_audit_key),
          NOT_BLANK("valueExpression", "valueExpression is not specified"),
          CHECK_STR("valueExpression", check_audit_expression), ONCE("key")),

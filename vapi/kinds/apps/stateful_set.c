@@ -68,14 +68,6 @@ static void check_type(const struct check *c)
         field_invalid(c->e, c->at, c->value, "must be 'RollingUpdate' or 'OnDelete'");
 }
 
-static void check_management(const struct check *c)
-{
-    struct str policy = json_str(c->value);
-
-    if (policy.n && !one_of(policy, ENUM_POD_MANAGEMENT_POLICY_TYPE))
-        field_invalid_str(c->e, c->at, policy, "must be 'OrderedReady' or 'Parallel'");
-}
-
 /* The template as its pods get it: named by the set, with the claims of the set as volumes. */
 static cJSON *template_with_claims(struct arena *a, const cJSON *spec)
 {
@@ -154,7 +146,8 @@ static void check_claim(struct field_errors *e, const struct field_path *p, cons
 static const char *const RETENTION[] = {"Retain", "Delete", NULL};
 static const struct rule SET_RULES[] = {
     GIVEN("spec.podManagementPolicy"),
-    CALL("spec.podManagementPolicy", check_management),
+    IN_IF_SET("spec.podManagementPolicy", ENUM_POD_MANAGEMENT_POLICY_TYPE,
+              "must be 'OrderedReady' or 'Parallel'"),
     CALL("spec.updateStrategy", check_type),
     WHEN("spec.updateStrategy", "type", "RollingUpdate",
          WITHIN("rollingUpdate", NONNEGATIVE("partition"),

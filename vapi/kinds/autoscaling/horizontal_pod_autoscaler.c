@@ -121,18 +121,10 @@ static void check_amount(struct field_errors *e, const struct field_path *p, con
         field_invalid(e, p, amount, "must be positive");
 }
 
-static void check_target_type(const struct check *c)
-{
-    static const char *const types[] = {"Utilization", "Value", "AverageValue", NULL};
-
-    if (!one_of(json_str(c->value), types))
-        field_invalid_str(c->e, c->at, json_str(c->value),
-                          "must be either Utilization, Value, or AverageValue");
-}
-
 static const struct rule TARGET[] = {
     GIVEN_ELSE("type", "must specify a metric target type"),
-    CALL("type", check_target_type),
+    IN("type", NAMES("Utilization", "Value", "AverageValue"),
+       "must be either Utilization, Value, or AverageValue"),
     CHECK("value", check_amount),
     CHECK("averageValue", check_amount),
     AT_LEAST("averageUtilization", 1, "must be greater than 0"),

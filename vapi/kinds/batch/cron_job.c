@@ -77,12 +77,6 @@ static void check_not_manual(struct field_errors *e, const struct field_path *p,
         field_not_supported_value(e, p, manual, NAMES("nil", "false"));
 }
 
-static void check_name(struct field_errors *e, const struct field_path *p, const cJSON *name)
-{
-    if (json_str(name).n > 52)
-        field_invalid(e, p, name, "must be no more than 52 characters");
-}
-
 static const struct rule CRON_JOB_RULES[] = {
     CALL("spec.schedule", check_schedule),
     NONNEGATIVE("spec.startingDeadlineSeconds"),
@@ -92,7 +86,7 @@ static const struct rule CRON_JOB_RULES[] = {
     INVALID("spec.jobTemplate.spec.selector", "`selector` will be auto-generated"),
     CHECK("spec.jobTemplate.spec.manualSelector", check_not_manual),
     NONNEGATIVES("spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
-    ON_CREATE(CHECK("metadata.name", check_name)),
+    ON_CREATE(MAX_LENGTH_ELSE("metadata.name", 52, "must be no more than 52 characters")),
 };
 
 /* ---- warnings ---- */

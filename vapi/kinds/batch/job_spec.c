@@ -57,19 +57,6 @@ static void check_fail_index(const struct check *c)
         field_invalid(c->e, c->at, c->value, "requires the backoffLimitPerIndex to be set");
 }
 
-static void check_one_way(const struct check *c)
-{
-    bool codes = json_get(c->value, "onExitCodes");
-    bool patterns = json_count(json_get(c->value, "onPodConditions"));
-
-    if (codes && patterns)
-        field_invalid_bare(c->e, c->at,
-                           "specifying both OnExitCodes and OnPodConditions is not supported");
-    if (!codes && !patterns)
-        field_invalid_bare(c->e, c->at,
-                           "specifying one of OnExitCodes and OnPodConditions is required");
-}
-
 /* context: struct failure_check. */
 static const struct rule FAILURE_RULE[] = {
     ENUM_SAID("action", ENUM_POD_FAILURE_POLICY_ACTION,
@@ -83,7 +70,11 @@ static const struct rule FAILURE_RULE[] = {
     EACH("onPodConditions", NAME_ALWAYS("type", QUALIFIED),
          ENUM_SAID("status", NAMES("False", "True", "Unknown"),
                    "valid values: [\"False\" \"True\" \"Unknown\"]")),
-    CALL(NULL, check_one_way),
+    WHEN_ALL(
+        NULL, NAMES("onExitCodes", "onPodConditions"),
+        INVALID_BARE(NULL, "specifying both OnExitCodes and OnPodConditions is not supported")),
+    WHEN_NONE(NULL, NAMES("onExitCodes", "onPodConditions"),
+              INVALID_BARE(NULL, "specifying one of OnExitCodes and OnPodConditions is required")),
 };
 static const struct rule FAILURE_POLICY[] = {
     MAX_ITEMS("rules", 20),

@@ -121,16 +121,6 @@ static void check_request(struct field_errors *e, const struct field_path *p, co
                       "PEM block type must be CERTIFICATE REQUEST");
 }
 
-static void check_request_signer(struct field_errors *e, const struct field_path *p,
-                                 struct str signer)
-{
-    if (str_eqc(signer, "kubernetes.io/legacy-unknown"))
-        field_invalid_str(e, p, signer,
-                          "the legacy signerName is not allowed via this API version");
-    else
-        check_signer(e, p, signer);
-}
-
 static void check_state(const struct check *c)
 {
     bool decision = one_of(json_str(json_get(c->value, "type")), DECISIONS);
@@ -172,12 +162,16 @@ static void check_decisions(const struct check *c)
     }
 }
 
+#define LEGACY_SIGNER "kubernetes.io/legacy-unknown"
 static const struct rule REQUEST_RULES[] = {
-    ON_CREATE(INSIDE("spec", CHECK_ALWAYS(NULL, check_request), SOME("usages", ""),
-                     EACH_ENUM("usages", ENUM_KEY_USAGE), UNIQUE("usages", NULL),
-                     CHECK_STR("signerName", check_request_signer),
-                     AT_LEAST("expirationSeconds", 600,
-                              "may not specify a duration less than 600 seconds (10 minutes)"))),
+    ON_CREATE(
+        INSIDE("spec", CHECK_ALWAYS(NULL, check_request), SOME("usages", ""),
+               EACH_ENUM("usages", ENUM_KEY_USAGE), UNIQUE("usages", NULL),
+               NOT_IN("signerName", NAMES(LEGACY_SIGNER),
+                      "the legacy signerName is not allowed via this API version"),
+               UNLESS(NULL, "signerName", LEGACY_SIGNER, CHECK_STR("signerName", check_signer)),
+               AT_LEAST("expirationSeconds", 600,
+                        "may not specify a duration less than 600 seconds (10 minutes)"))),
     EACH("status.conditions", GIVEN("type"), CALL(NULL, check_state), CALL("type", check_exclusive),
          ONCE("type")),
     CHECK("status.certificate", check_certificate),

@@ -119,37 +119,21 @@ static void check_type(const struct check *c)
         field_invalid_str_printf(c->e, c->at, STR(""), "has invalid value: %.*s", STR_F(type));
 }
 
-static void check_unset(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    (void)value;
-    field_invalid_str(e, p, STR(""), "needs to be unset");
-}
-
-static void check_no_count(const struct check *c)
-{
-    if (json_i64_at(c->object, "count", 0))
-        check_unset(c->e, c->at, c->value);
-}
-
-static void check_no_source(const struct check *c)
-{
-    if (json_str_at(c->value, "component").n || json_str_at(c->value, "host").n)
-        check_unset(c->e, c->at, c->value);
-}
-
 /* A reporter is reported under its name in this version. */
 static void check_same_reporter(const struct check *c)
 {
     check_immutable_text(c->e, FIELD(NULL, "reportingController"), c->value, c->old);
 }
 
+#define UNSET(path) INVALID_AS(path, "", "needs to be unset")
+
 /* Names of the stored version. */
 static const struct rule STRICT_RULES[] = {
     ROW(NULL, check_event, .words = "reportingController"),
     CHANGED("series", WITHIN(NULL, CALL(NULL, check_series))),
-    ON_CREATE(REQUIRED("eventTime", ""), CALL("type", check_type),
-              CHECK("firstTimestamp", check_unset), CHECK("lastTimestamp", check_unset),
-              CALL("count", check_no_count), CALL("source", check_no_source)),
+    ON_CREATE(REQUIRED("eventTime", ""), CALL("type", check_type), UNSET("firstTimestamp"),
+              UNSET("lastTimestamp"), UNSET("count"),
+              WHEN_ANY("source", NAMES("component", "host"), UNSET(NULL))),
     ON_UPDATE(FIXED("involvedObject"), FIXED_TEXT("reason"), FIXED_TEXT("message"),
               ALL_FIXED(NULL, "source", "firstTimestamp", "lastTimestamp", "count"),
               FIXED_TEXT("type"), FIXED("eventTime"), FIXED_TEXT("action"), FIXED("related"),

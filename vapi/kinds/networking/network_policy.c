@@ -53,17 +53,6 @@ static void check_block(struct field_errors *e, const struct field_path *p, cons
     }
 }
 
-static void check_one_kind(const struct check *c)
-{
-    bool block = given(c->value, "ipBlock");
-    bool selects = given(c->value, "podSelector") || given(c->value, "namespaceSelector");
-
-    if (!selects && !block)
-        field_required(c->e, c->at, "must specify a peer");
-    else if (block && selects)
-        field_forbidden(c->e, c->at, "may not specify both ipBlock and another peer");
-}
-
 static const struct rule PORT_RULES[] = {
     ENUM_IF_GIVEN("protocol", ENUM_PROTOCOL_DECLARED),
     CALL(NULL, check_port_range),
@@ -72,26 +61,21 @@ static const struct rule PEER[] = {
     LABEL_SELECTOR("podSelector"),
     LABEL_SELECTOR("namespaceSelector"),
     CHECK("ipBlock", check_block),
-    CALL(NULL, check_one_kind),
+    WHEN_NONE(NULL, NAMES("ipBlock", "podSelector", "namespaceSelector"),
+              MISSING(NULL, "must specify a peer")),
+    WHEN_GIVEN(NULL, "ipBlock",
+               WHEN_ANY(NULL, NAMES("podSelector", "namespaceSelector"),
+                        FORBIDDEN(NULL, "may not specify both ipBlock and another peer"))),
 };
 static const struct rule INGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("from", ALL(PEER))};
 static const struct rule EGRESS[] = {EACH("ports", ALL(PORT_RULES)), EACH("to", ALL(PEER))};
-
-static const struct rule TYPES[] = {EACH_ENUM(NULL, ENUM_POLICY_TYPE_DECLARED)};
-
-static void check_types(const struct check *c)
-{
-    if (json_count(c->value) > 2)
-        field_invalid(c->e, c->at, c->value, "may not specify more than two policyTypes");
-    else
-        rules_check(c, TYPES, COUNT(TYPES));
-}
 
 static const struct rule SPEC_RULES[] = {
     LABEL_SELECTOR("podSelector"),
     EACH("ingress", ALL(INGRESS)),
     EACH("egress", ALL(EGRESS)),
-    CALL("policyTypes", check_types),
+    EACH_OF_AT_MOST_ELSE("policyTypes", 2, "may not specify more than two policyTypes",
+                         ENUM_IF_GIVEN(NULL, ENUM_POLICY_TYPE_DECLARED)),
 };
 
 static const struct rule POLICY_RULES[] = {CHANGED("spec", ALL(SPEC_RULES))};

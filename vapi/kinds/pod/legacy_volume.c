@@ -130,22 +130,6 @@ static void check_initiator_name(const struct check *c)
 
 /* ---- fc, glusterfs, flocker, quobyte ---- */
 
-static void check_fc(struct field_errors *e, const struct field_path *p, const cJSON *fc)
-{
-    const cJSON *targets = json_get(fc, "targetWWNs"), *lun = given(fc, "lun");
-    bool ids = json_count(json_get(fc, "wwids"));
-    AT(at, p, "targetWWNs");
-
-    if (!json_count(targets) && !ids)
-        field_required(e, at, "must specify either targetWWNs or wwids, but not both");
-    if (json_count(targets) && ids)
-        field_invalid(e, at, targets, "targetWWNs and wwids can not be specified simultaneously");
-    if (json_count(targets) && !lun)
-        field_required(e, FIELD(p, "lun"), "lun is required if targetWWNs is specified");
-    else if (json_count(targets))
-        check_range(e, FIELD(p, "lun"), lun, 0, 255);
-}
-
 static void check_endpoints_namespace(const struct check *c)
 {
     if (!is_persistent(c) || !c->value)
@@ -265,7 +249,16 @@ static const struct plugin {
     {"cinder", NULL, ROWS_INSIDE(GIVEN("volumeID"), SECRET_REF)},
     {"cephfs", NULL, ROWS_INSIDE(SOME("monitors", ""))},
     {"quobyte", NULL, ROWS_INSIDE(CALL("registry", check_registry), GIVEN("volume"))},
-    {"fc", NULL, ROWS_INSIDE(CHECK(NULL, check_fc))},
+    {"fc", NULL,
+     ROWS_INSIDE(
+         WHEN_NONE(NULL, NAMES("targetWWNs", "wwids"),
+                   MISSING("targetWWNs", "must specify either targetWWNs or wwids, but not both")),
+         WHEN_ALL(
+             NULL, NAMES("targetWWNs", "wwids"),
+             INVALID("targetWWNs", "targetWWNs and wwids can not be specified simultaneously")),
+         WHEN_ANY(NULL, NAMES("targetWWNs"),
+                  REQUIRED("lun", "lun is required if targetWWNs is specified"),
+                  RANGE("lun", 0, 255)))},
     {"flexVolume", NULL, ROWS_INSIDE(GIVEN("driver"), CHECK("options", check_options))},
     {"azureFile", NULL,
      ROWS_INSIDE(ALL_GIVEN(NULL, "secretName", "shareName"),

@@ -130,21 +130,6 @@ void validate_persistent_spec(const struct check *c)
     rules_check_value(c->e, c->at, c->value, &name, SPEC_RULES, COUNT(SPEC_RULES));
 }
 
-static void check_inline_policy(struct field_errors *e, const struct field_path *p,
-                                struct str policy)
-{
-    if (policy.n && !str_eqc(policy, "Retain"))
-        field_forbidden(e, p, "may only be Retain in the context of inline volumes");
-}
-
-static void check_inline_mode(struct field_errors *e, const struct field_path *p, const cJSON *mode)
-{
-    if (!str_eqc(json_str(mode), "Filesystem"))
-        field_forbidden(
-            e, p,
-            "may not specify volumeMode other than Filesystem in the context of inline volumes");
-}
-
 #define NOT_INLINE "may not be specified in the context of inline volumes"
 
 static const struct rule INLINE[] = {
@@ -152,11 +137,17 @@ static const struct rule INLINE[] = {
     FORBIDDEN("capacity", NOT_INLINE),
     REQUIRED("csi", "has to be specified in the context of inline volumes"),
     MODES,
-    CHECK_STR("persistentVolumeReclaimPolicy", check_inline_policy),
+    UNLESS(NULL, "persistentVolumeReclaimPolicy", "Retain",
+           FORBIDDEN("persistentVolumeReclaimPolicy",
+                     "may only be Retain in the context of inline volumes")),
     FORBIDDEN("nodeAffinity", NOT_INLINE),
     ORIGIN,
     FORBIDDEN("storageClassName", NOT_INLINE),
-    CHECK("volumeMode", check_inline_mode),
+    UNLESS(
+        NULL, "volumeMode", "Filesystem",
+        FORBIDDEN(
+            "volumeMode",
+            "may not specify volumeMode other than Filesystem in the context of inline volumes")),
     ATTRIBUTES_CLASS,
 };
 

@@ -69,20 +69,6 @@ static void check_gate(const struct check *c)
         field_duplicate(c->e, c->at, name);
 }
 
-static void check_claim_source(const struct check *c)
-{
-    bool direct = json_get(c->value, "resourceClaimName");
-    bool template_ = json_get(c->value, "resourceClaimTemplateName");
-
-    if (direct && template_)
-        field_invalid(c->e, c->at, c->value,
-                      "at most one of `resourceClaimName` or `resourceClaimTemplateName` may "
-                      "be specified");
-    if (!direct && !template_)
-        field_invalid(c->e, c->at, c->value,
-                      "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
-}
-
 /* A name that is repeated is not checked again. */
 static void check_claim_name(const struct check *c)
 {
@@ -94,10 +80,19 @@ static void check_claim_name(const struct check *c)
         field_duplicate(c->e, c->at, c->value);
 }
 
-static const struct rule CLAIMS[] = {
-    EACH("resourceClaims", CALL("name", check_claim_name), CALL(NULL, check_claim_source),
-         NAME_IF_GIVEN("resourceClaimName", DNS1123_SUBDOMAIN),
-         NAME_IF_GIVEN("resourceClaimTemplateName", DNS1123_SUBDOMAIN))};
+#define CLAIM_SOURCES NAMES("resourceClaimName", "resourceClaimTemplateName")
+static const struct rule CLAIMS[] = {EACH(
+    "resourceClaims", CALL("name", check_claim_name),
+    WHEN_ALL(
+        NULL, CLAIM_SOURCES,
+        INVALID(
+            NULL,
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")),
+    WHEN_NONE(
+        NULL, CLAIM_SOURCES,
+        INVALID(NULL, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")),
+    NAME_IF_GIVEN("resourceClaimName", DNS1123_SUBDOMAIN),
+    NAME_IF_GIVEN("resourceClaimTemplateName", DNS1123_SUBDOMAIN))};
 
 /* Ports of a pod on the node's network are the node's. */
 static void check_host_network(struct field_errors *e, const struct field_path *p,
@@ -139,24 +134,6 @@ static void check_host_users(struct field_errors *e, const struct field_path *p,
             field_forbidden(e, FIELD(p, shared[i].shown), "when `hostUsers` is false");
     }
     pod_each_container(p, spec, on_host_users, e);
-}
-
-static void check_hostname(const struct check *c)
-{
-    struct field_errors *e = c->e;
-    const struct field_path *at = FIELD(c->at, "hostnameOverride");
-    const cJSON *spec = c->value;
-    struct str name = json_str(json_get(spec, "hostnameOverride"));
-
-    if (!json_get(spec, "hostnameOverride"))
-        return;
-    if (json_true(json_get(spec, "setHostnameAsFQDN")))
-        field_forbidden(e, at, "may not be specified when setHostnameAsFQDN is true");
-    if (json_true(json_get(spec, "hostNetwork")))
-        field_forbidden(e, at, "may not be specified when hostNetwork is true");
-    if (name.n > 64)
-        field_too_long(e, at, 64);
-    check_rule(e, at, NAME_DNS1123_SUBDOMAIN, name);
 }
 
 /* ---- the spec ---- */
@@ -237,7 +214,12 @@ static const struct rule SPEC_RULES[] = {
     CHECK("topologySpreadConstraints", validate_spread),
     CHECK_ALWAYS(NULL, validate_host_process),
     CHECK_ALWAYS(NULL, check_host_users),
-    CALL(NULL, check_hostname),
+    WHEN_TRUE(NULL, "setHostnameAsFQDN",
+              FORBIDDEN("hostnameOverride", "may not be specified when setHostnameAsFQDN is true")),
+    WHEN_TRUE(NULL, "hostNetwork",
+              FORBIDDEN("hostnameOverride", "may not be specified when hostNetwork is true")),
+    MAX_LENGTH("hostnameOverride", 64),
+    NAME_IF_GIVEN("hostnameOverride", DNS1123_SUBDOMAIN),
     NAME_IF_SET("serviceAccountName", DNS1123_SUBDOMAIN),
     NAME_IF_SET("nodeName", DNS1123_SUBDOMAIN),
     NAME_IF_SET("hostname", DNS1123_LABEL),

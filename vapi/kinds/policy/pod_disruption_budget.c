@@ -3,9 +3,8 @@
 #include "../rules/kind.h"
 
 static const struct rule BUDGET_RULES[] = {
-    WHEN_GIVEN("spec", "minAvailable",
-               WHEN_GIVEN(NULL, "maxUnavailable",
-                          INVALID(NULL, "minAvailable and maxUnavailable cannot be both set"))),
+    WHEN_ALL("spec", NAMES("minAvailable", "maxUnavailable"),
+             INVALID(NULL, "minAvailable and maxUnavailable cannot be both set")),
     INT_OR_PERCENT("spec.minAvailable"),
     AT_MOST_100_PERCENT("spec.minAvailable"),
     INT_OR_PERCENT("spec.maxUnavailable"),

@@ -3,20 +3,10 @@
  * pkg/apis/rbac/validation. */
 #include "../rules/kind.h"
 
-static void check_urls(const struct check *c)
-{
-    const cJSON *urls = json_get(c->value, "nonResourceURLs");
-    AT(at, c->at, "nonResourceURLs");
-
-    if (!json_count(urls))
-        return;
-    if (json_count(json_get(c->value, "apiGroups")) ||
-        json_count(json_get(c->value, "resources")) ||
-        json_count(json_get(c->value, "resourceNames")))
-        field_invalid(c->e, at, urls,
-                      "rules cannot apply to both regular resources and non-resource URLs");
-}
-
+#define NOT_OF_URLS                                                                                \
+    WHEN_ANY(NULL, NAMES("apiGroups", "resources", "resourceNames"),                               \
+             INVALID("nonResourceURLs",                                                            \
+                     "rules cannot apply to both regular resources and non-resource URLs"))
 #define OF_RESOURCES                                                                               \
     UNLESS_GIVEN(NULL, "nonResourceURLs",                                                          \
                  SOME("apiGroups", "resource rules must supply at least one api group"),           \
@@ -25,7 +15,7 @@ static void check_urls(const struct check *c)
 static const struct rule ROLE_RULES[] = {
     EACH("rules", VERBS_OF_RULE,
          INVALID("nonResourceURLs", "namespaced rules cannot apply to non-resource URLs"),
-         CALL(NULL, check_urls), OF_RESOURCES)};
+         NOT_OF_URLS, OF_RESOURCES)};
 
 static void check_selector(struct field_errors *e, const struct field_path *p,
                            const cJSON *selector)
@@ -38,7 +28,7 @@ static void check_selector(struct field_errors *e, const struct field_path *p,
 }
 
 static const struct rule CLUSTER_ROLE_RULES[] = {
-    EACH("rules", VERBS_OF_RULE, CALL(NULL, check_urls), OF_RESOURCES),
+    EACH("rules", VERBS_OF_RULE, NOT_OF_URLS, OF_RESOURCES),
     WITHIN("aggregationRule",
            SOME("clusterRoleSelectors",
                 "at least one clusterRoleSelector required if aggregationRule is non-nil"),

@@ -85,12 +85,6 @@ const struct rule DEVICE_CONFIG[2] = {
     WITHIN("opaque", DRIVER_NAME("driver"), CHECK_ALWAYS("parameters", check_raw_object)),
 };
 
-static void check_no_value(struct field_errors *e, const struct field_path *p, const cJSON *value)
-{
-    if (json_str(value).n)
-        field_invalid_str(e, p, json_str(value), "must be empty for operator `Exists`");
-}
-
 /* ---- requests ---- */
 
 static void check_mode(const struct check *c)
@@ -116,7 +110,8 @@ static const struct rule EXACT[] = {
     ALL(DEVICE_SELECTORS),
     CALL(NULL, check_mode),
     EACH_OF_AT_MOST("tolerations", MAX_TOLERATIONS, NAME_IF_SET("key", QUALIFIED),
-                    WHEN(NULL, "operator", "Exists", CHECK("value", check_no_value)),
+                    WHEN(NULL, "operator", "Exists",
+                         MUST_BE("value", "", "must be empty for operator `Exists`")),
                     WHEN(NULL, "operator", "Equal", NAME_ALWAYS("value", LABEL_VALUE)),
                     ENUM("operator", ENUM_DEVICE_TOLERATION_OPERATOR),
                     ENUM_IF_SET("effect", ENUM_DEVICE_TAINT_EFFECT)),
@@ -196,27 +191,20 @@ static void check_full_key(struct field_errors *e, const struct field_path *p, c
                       "a fully qualified name must be a domain and a name separated by a slash");
 }
 
-static void check_attribute(const struct check *c)
-{
-    const cJSON *match = given(c->value, "matchAttribute");
-    const cJSON *distinct = given(c->value, "distinctAttribute");
-
-    if (match)
-        check_full_key(c->e, FIELD(c->at, "matchAttribute"), match);
-    else if (distinct)
-        check_full_key(c->e, FIELD(c->at, "distinctAttribute"), distinct);
-    else
-        field_required(c->e, c->at,
-                       "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, "
-                       "but multiple fields are set");
-}
+static const struct rule ATTRIBUTE[] = {
+    WHEN_NONE(NULL, NAMES("matchAttribute", "distinctAttribute"),
+              MISSING(NULL, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is "
+                            "required, but multiple fields are set")),
+    CHECK("matchAttribute", check_full_key),
+    UNLESS_GIVEN(NULL, "matchAttribute", CHECK("distinctAttribute", check_full_key)),
+};
 
 /* context: the names of the requests. */
 static const struct rule CLAIM_DEVICES[] = {
     EACH_OF_AT_MOST("requests", MAX_REQUESTS, NAME_ALWAYS("name", DNS1123_LABEL),
                     CALL(NULL, check_ways)),
     UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, "name"),
-    EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(REQUEST_REFS), CALL(NULL, check_attribute)),
+    EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(REQUEST_REFS), ALL(ATTRIBUTE)),
     EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(REQUEST_REFS), ALL(DEVICE_CONFIG)),
 };
 

@@ -418,9 +418,6 @@ static void check_devices(const struct check *c)
 static void check_slice_place(const struct check *c)
 {
     check_place(c->e, c->at, c->value, true);
-    if (given(c->value, "sharedCounters") && given(c->value, "devices"))
-        field_invalid_str(c->e, c->at, STR(""),
-                          "only one of `sharedCounters` or `devices` is allowed");
 }
 
 static const struct rule SLICE_RULES[] = {
@@ -432,6 +429,8 @@ static const struct rule SLICE_RULES[] = {
     FIXED("spec.driver"),
     FIXED("spec.nodeName"),
     CALL("spec", check_slice_place),
+    WHEN_ALL("spec", NAMES("sharedCounters", "devices"),
+             INVALID_AS(NULL, "", "only one of `sharedCounters` or `devices` is allowed")),
     CALL("spec.devices", check_devices),
     COUNTER_SETS("spec.sharedCounters", "name", MAX_COUNTER_SETS),
 };

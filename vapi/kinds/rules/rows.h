@@ -18,10 +18,18 @@
 #define FORBIDDEN(path, words_) RULE(path, forbidden, .words = (words_))
 #define NO_ITEMS(path, words_)  RULE(path, no_items, .words = (words_)) /* empty: it is printed */
 #define INVALID(path, words_)   RULE(path, invalid, .words = (words_))  /* whatever it is */
-#define NOT_TRUE(path, words_)  RULE(path, not_true, .words = (words_))
-/* One string is right; absent is "". */
-#define MUST_BE(path, is_, words_) RULE(path, must_be, .other = (is_), .words = (words_))
-#define NOT_BLANK(path, words_)    RULE(path, not_blank, .words = (words_)) /* more than space */
+/* The same, shown as this string; as no value, even where there is none. */
+#define INVALID_AS(path, shown, words_) RULE(path, invalid_as, .other = (shown), .words = (words_))
+#define INVALID_BARE(path, words_)      RULE(path, invalid_bare, .words = (words_))
+#define NOT_TRUE(path, words_)          RULE(path, not_true, .words = (words_))
+/* Strings that are right, or wrong, in words of their own; absent is "". */
+#define IN(path, values_, words_)                                                                  \
+    RULE(path, in, .values = (values_), .presence = EVEN_ABSENT, .words = (words_))
+#define IN_IF_SET(path, values_, words_)                                                           \
+    RULE(path, in, .values = (values_), .presence = IF_SET, .words = (words_))
+#define NOT_IN(path, values_, words_) RULE(path, not_in, .values = (values_), .words = (words_))
+#define MUST_BE(path, is_, words)     IN(path, NAMES(is_), words)
+#define NOT_BLANK(path, words_)       RULE(path, not_blank, .words = (words_)) /* more than space */
 
 /* One of the values. ENUM: required, in words of its own (_SAID); _IF_SET: "" is none; _IF_GIVEN:
  * it may be absent, but not ""; _ALWAYS: absent is "", an unsupported value. _GIVEN: required, and
@@ -82,6 +90,10 @@
 
 #define MAX_LENGTH(path, most) RULE(path, max_length, .high = (most))
 #define MAX_ITEMS(path, most)  RULE(path, max_items, .high = (most))
+/* The same, in words of their own. */
+#define MAX_LENGTH_ELSE(path, most, words_)                                                        \
+    RULE(path, max_length, .high = (most), .words = (words_))
+#define MAX_ITEMS_ELSE(path, most, words_) RULE(path, max_items, .high = (most), .words = (words_))
 /* "*" is the one item of a list; others: what the list has besides. */
 #define STAR_ALONE(path, others) RULE(path, star_alone, .words = (others))
 
@@ -111,9 +123,9 @@
 
 extern const struct rule CONDITION[7];
 rule_cb rule_required, rule_missing, rule_given, rule_all_given, rule_some, rule_some_of,
-    rule_forbidden, rule_no_items, rule_invalid, rule_not_true, rule_must_be, rule_not_blank,
-    rule_enum, rule_each_enum_list, rule_enum_type, rule_name, rule_nonnegatives, rule_range,
-    rule_range_else, rule_all_at_most, rule_at_most, rule_not_decreased, rule_max_length,
-    rule_max_items, rule_star_alone, rule_fixed, rule_all_fixed, rule_fixed_text,
-    rule_fixed_else_forbidden, rule_fixed_once_set, rule_unique, rule_unique_of_at_most, rule_once,
-    rule_given_str;
+    rule_forbidden, rule_no_items, rule_invalid, rule_invalid_as, rule_invalid_bare, rule_not_true,
+    rule_in, rule_not_in, rule_not_blank, rule_enum, rule_each_enum_list, rule_enum_type, rule_name,
+    rule_nonnegatives, rule_range, rule_range_else, rule_all_at_most, rule_at_most,
+    rule_not_decreased, rule_max_length, rule_max_items, rule_star_alone, rule_fixed,
+    rule_all_fixed, rule_fixed_text, rule_fixed_else_forbidden, rule_fixed_once_set, rule_unique,
+    rule_unique_of_at_most, rule_once, rule_given_str;

@@ -61,9 +61,20 @@ RULE_FUNCTION(each)
     }
 }
 
+static bool has_at_most(const struct check *c, const struct rule *r)
+{
+    size_t most = (size_t)r->high;
+
+    if (!r->words)
+        return check_list_size(c->e, c->at, c->value, most);
+    if (json_count(c->value) > most)
+        field_invalid(c->e, c->at, c->value, r->words);
+    return json_count(c->value) <= most;
+}
+
 RULE_FUNCTION(each_of_at_most)
 {
-    if (check_list_size(c->e, c->at, c->value, (size_t)r->high))
+    if (has_at_most(c, r))
         rule_each(c, r);
 }
 
@@ -100,6 +111,47 @@ RULE_FUNCTION(when_given)
 RULE_FUNCTION(unless_given)
 {
     if (!given(c->value, r->other))
+        rules_check(c, r->rows, r->n);
+}
+
+static bool is_there(const cJSON *object, const char *name)
+{
+    const cJSON *value = given(object, name);
+
+    return value && (!json_is_array(value) || json_count(value));
+}
+
+/* Whether every member that r names is there, or is not, as wanted. */
+static bool each_is_there(const struct check *c, const struct rule *r, bool wanted)
+{
+    for (const char *const *name = r->members; *name; name++) {
+        if (is_there(c->value, *name) != wanted)
+            return false;
+    }
+    return true;
+}
+
+RULE_FUNCTION(when_all)
+{
+    if (each_is_there(c, r, true))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(when_any)
+{
+    if (!each_is_there(c, r, false))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(when_none)
+{
+    if (each_is_there(c, r, false))
+        rules_check(c, r->rows, r->n);
+}
+
+RULE_FUNCTION(when_true)
+{
+    if (json_true(json_path(c->value, r->other)))
         rules_check(c, r->rows, r->n);
 }
 
@@ -216,16 +268,21 @@ RULE_FUNCTION(not_true)
         field_invalid(c->e, c->at, c->value, r->words);
 }
 
-RULE_FUNCTION(must_be)
-{
-    if (!str_eqc(json_str(c->value), r->other))
-        field_invalid_str(c->e, c->at, json_str(c->value), r->words);
-}
-
 RULE_FUNCTION(invalid)
 {
     if (c->value)
         field_invalid(c->e, c->at, c->value, r->words);
+}
+
+RULE_FUNCTION(invalid_as)
+{
+    if (c->value)
+        field_invalid_str(c->e, c->at, str_c(r->other), r->words);
+}
+
+RULE_FUNCTION(invalid_bare)
+{
+    field_invalid_bare(c->e, c->at, r->words);
 }
 
 RULE_FUNCTION(not_blank)
@@ -252,6 +309,18 @@ RULE_FUNCTION(enum)
 
     if (is_present(c, r) && !one_of(value, r->values))
         field_not_supported(c->e, c->at, value, r->values);
+}
+
+RULE_FUNCTION(in)
+{
+    if (is_present(c, r) && !one_of(json_str(c->value), r->values))
+        field_invalid_str(c->e, c->at, json_str(c->value), r->words);
+}
+
+RULE_FUNCTION(not_in)
+{
+    if (one_of(json_str(c->value), r->values))
+        field_invalid_str(c->e, c->at, json_str(c->value), r->words);
 }
 
 RULE_FUNCTION(name)
@@ -326,7 +395,11 @@ RULE_FUNCTION(not_decreased)
 
 RULE_FUNCTION(max_length)
 {
-    if (json_str(c->value).n > (size_t)r->high)
+    if (json_str(c->value).n <= (size_t)r->high)
+        return;
+    if (r->words)
+        field_invalid(c->e, c->at, c->value, r->words);
+    else
         field_too_long(c->e, c->at, (size_t)r->high);
 }
 
@@ -339,7 +412,7 @@ RULE_FUNCTION(star_alone)
 
 RULE_FUNCTION(max_items)
 {
-    check_list_size(c->e, c->at, c->value, (size_t)r->high);
+    has_at_most(c, r);
 }
 
 static void report_repeated(const struct check *c, struct names *seen, const cJSON *value)

@@ -30,13 +30,18 @@ enum presence { REQUIRE_SET, REQUIRE_GIVEN, IF_SET, IF_GIVEN, EVEN_ABSENT };
 struct rule {
     const char *path; /* of a member, dotted; NULL: the value itself */
     rule_cb *check;
-    const char *words; /* of the error; NULL: upstream's common ones */
-    const char *other; /* of AT_MOST, WHEN */
+    union {
+        const char *words;          /* of the error; NULL: upstream's common ones */
+        const char *const *members; /* of WHEN_ALL, WHEN_ANY, WHEN_NONE */
+    };
+    union {
+        const char *other; /* of AT_MOST, WHEN, INVALID_AS */
+        long long high;
+    };
     union {
         long long low;
         size_t n; /* of rows */
     };
-    long long high;
     union {
         const char *const *values; /* of an enum, NULL-ended */
         const struct rule *rows;   /* of what is inside */
@@ -79,6 +84,8 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 /* The same of a list that has at most so many items; of one that has more nothing else is said. */
 #define EACH_OF_AT_MOST(path, most, ...)                                                           \
     RULE(path, each_of_at_most, .high = (most), ROWS_INSIDE(__VA_ARGS__))
+#define EACH_OF_AT_MOST_ELSE(path, most, words_, ...)                                              \
+    RULE(path, each_of_at_most, .high = (most), .words = (words_), ROWS_INSIDE(__VA_ARGS__))
 /* When a member of the value is this string. */
 #define WHEN(path, member, is_, ...)                                                               \
     RULE(path, when, .other = (member), .words = (is_), ROWS_INSIDE(__VA_ARGS__))
@@ -94,6 +101,16 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
     RULE(path, when_given, .other = (member), ROWS_INSIDE(__VA_ARGS__))
 #define UNLESS_GIVEN(path, member, ...)                                                            \
     RULE(path, unless_given, .other = (member), ROWS_INSIDE(__VA_ARGS__))
+/* When all of several members of the value are there, some, or none; an empty list is not. */
+#define WHEN_ALL(path, names, ...)                                                                 \
+    RULE(path, when_all, .members = (names), ROWS_INSIDE(__VA_ARGS__))
+#define WHEN_ANY(path, names, ...)                                                                 \
+    RULE(path, when_any, .members = (names), ROWS_INSIDE(__VA_ARGS__))
+#define WHEN_NONE(path, names, ...)                                                                \
+    RULE(path, when_none, .members = (names), ROWS_INSIDE(__VA_ARGS__))
+/* When a member is true. */
+#define WHEN_TRUE(path, member, ...)                                                               \
+    RULE(path, when_true, .other = (member), ROWS_INSIDE(__VA_ARGS__))
 #define ON_CREATE(...) RULE(NULL, on_create, ROWS_INSIDE(__VA_ARGS__))
 #define ON_UPDATE(...) RULE(NULL, on_update, ROWS_INSIDE(__VA_ARGS__))
 /* Of a create, or of an update that changes the value: what was accepted once stays so. */
@@ -118,6 +135,6 @@ void rules_check_value(struct field_errors *e, const struct field_path *p, const
 #define CHECK_EACH_STR(path, function) EACH(path, CHECK_STR(NULL, function))
 
 rule_cb rule_within, rule_inside, rule_each, rule_each_of_at_most, rule_when, rule_unless,
-    rule_when_set, rule_when_empty, rule_when_given, rule_unless_given, rule_on_create,
-    rule_on_update, rule_changed, rule_call, rule_call_value, rule_call_always, rule_test_value,
-    rule_call_str, rule_test_str;
+    rule_when_set, rule_when_empty, rule_when_given, rule_unless_given, rule_when_all,
+    rule_when_any, rule_when_none, rule_when_true, rule_on_create, rule_on_update, rule_changed,
+    rule_call, rule_call_value, rule_call_always, rule_test_value, rule_call_str, rule_test_str;

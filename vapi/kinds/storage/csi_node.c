@@ -15,16 +15,10 @@ static void check_topology_keys(const struct check *c)
     }
 }
 
-static void check_node_id(struct field_errors *e, const struct field_path *p, const cJSON *id)
-{
-    if (json_str(id).n > 256)
-        field_invalid(e, p, id, "must be 256 characters or less");
-}
-
 static const struct rule DRIVER[] = {
     DRIVER_NAME("name"),
     GIVEN("nodeID"),
-    CHECK("nodeID", check_node_id),
+    MAX_LENGTH_ELSE("nodeID", 256, "must be 256 characters or less"),
     NONNEGATIVE("allocatable.count"),
     CALL(NULL, check_topology_keys),
     ONCE("name"),
