@@ -9,6 +9,8 @@
 
 #include <sublet/yaml.h>
 
+#include <sublet/config_pool.h>
+
 #include "impl.h"
 
 /* ---- the file ---- */
@@ -310,6 +312,24 @@ static int check_values(struct config *config, struct err *err)
     return check_allow(config->annotations_allow, "policy.annotations.allow", err);
 }
 
+/* Of what has meaning only beside something else. */
+static int check_nodes(const struct config *config, struct err *err)
+{
+    if (!config->nodes_per_pool)
+        return 0;
+    if (config->kubelets)
+        return bad_value(err, "sync.kubelets", STR("own"),
+                         "sync.nodes perPool shows no node that has a kubelet");
+    if (config->metrics_whole_nodes)
+        return bad_value(err, "metrics.nodes", STR("whole"),
+                         "sync.nodes perPool shows no node of the host");
+    for (size_t i = 0; i < config->n_pools; i++)
+        if (str_eqc(config->pools[i].name, POOL_NODE_NONE))
+            return bad_value(err, "pools.name", config->pools[i].name,
+                             "with sync.nodes perPool it is the node of pods without devices");
+    return 0;
+}
+
 /* ---- loading ---- */
 
 static int apply_defaults(struct config *config, struct err *err)
@@ -355,7 +375,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
         return -1;
     if (check_values(&config, err) || config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
-        config_load_to_host(a, tree, &config, err) || config_load_sync_from(a, tree, &config, err))
+        config_load_to_host(a, tree, &config, err) ||
+        config_load_sync_from(a, tree, &config, err) || check_nodes(&config, err))
         return -1;
     config.tree = tree;
     *ret = config;

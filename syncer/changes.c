@@ -177,6 +177,15 @@ static void node_changed(struct syncer *s, enum sync_id id, const struct host_ob
     sync_nodes_host_changed(s->nodes);
 }
 
+static void quota_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
+                          const struct host_object *before)
+{
+    (void)id;
+    (void)now;
+    (void)before;
+    sync_nodes_host_changed(s->nodes);
+}
+
 static void storage_class_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                                   const struct host_object *before)
 {
@@ -278,6 +287,7 @@ static const struct sync_handlers FIXED[N_SYNC_FIXED] = {
     [SYNC_PRIORITY_CLASSES] = {&SYNC_PRIORITY_CLASS_CONTROLLER,
                                .changed = sync_classes_priority_changed},
     [SYNC_EVENTS] = {.changed = sync_events_changed},
+    [SYNC_QUOTAS] = {.changed = quota_changed},
 };
 
 void syncer_make_kinds(struct syncer *s)

@@ -153,7 +153,7 @@ static void add_metrics(struct right *rights, struct check *c)
 
 static size_t count_shown(const struct config *config)
 {
-    size_t n = 3; /* metrics, kubelets */
+    size_t n = 4; /* metrics, kubelets, quotas */
 
     for (size_t i = 0; i < config->n_from; i++)
         n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
@@ -171,6 +171,9 @@ static void gather_shown(struct right *rights, struct check *c)
             add_shown(rights, c, row, &row->mappings[k]);
     }
     add_metrics(rights, c);
+    if (c->config->nodes_per_pool)
+        rights[c->n_rights++] =
+            (struct right){NAMESPACE, REQUIRED, "", "resourcequotas", UP_VERBS, ""};
     if (c->config->kubelets)
         rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, "", "nodes/proxy", "get", ""};
 }
@@ -182,8 +185,11 @@ static void gather_rights(struct check *c)
         arena_alloc(c->arena, (N_RIGHTS + N_SYNC_DOWN + to->n_custom + count_shown(c->config)) *
                                   sizeof(*rights));
 
-    for (; c->n_rights < N_RIGHTS; c->n_rights++)
+    for (; c->n_rights < N_RIGHTS; c->n_rights++) {
         rights[c->n_rights] = RIGHTS[c->n_rights];
+        if (c->config->nodes_per_pool && !strcmp(RIGHTS[c->n_rights].resource, "nodes"))
+            rights[c->n_rights].required = true;
+    }
     for (int i = 0; i < N_SYNC_DOWN; i++)
         if (to->enabled[i])
             add_right(rights, c, CONFIG_DOWN_KINDS[i].group, CONFIG_DOWN_KINDS[i].plural);

@@ -78,6 +78,8 @@ static void on_refused(void *ctx, const struct err *err)
     syncer_rescan(w->syncer, w->id);
     if (w->id == SYNC_STORAGE_CLASSES)
         sync_classes_look(w->syncer);
+    if (w->id == SYNC_NODES)
+        sync_nodes_host_changed(w->syncer->nodes);
 }
 
 /* The host answers other requests, but this watch fails: 429, 500. An unreachable host is reported
@@ -277,6 +279,8 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant.node_ctx = s->nodes;
     s->tenant.host_priority = sync_classes_host_priority;
     s->tenant.host_priority_ctx = s;
+    if (config->nodes_per_pool)
+        s->tenant.node_up = sync_nodes_up;
     sync_hooks_register(s);
     host_on_up(host, on_up, s);
     sync_dialogue_watch(s);
@@ -331,6 +335,8 @@ void syncer_start(struct syncer *s)
     sync_leader_start(s);
     sync_address_find(s);
     syncer_watch(s, SYNC_NODES);
+    if (s->config->nodes_per_pool)
+        syncer_watch(s, SYNC_QUOTAS);
     syncer_watch(s, SYNC_STORAGE_CLASSES);
     if (has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);

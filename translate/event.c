@@ -79,7 +79,15 @@ static struct str component_up(const cJSON *component)
 
 /* A kubelet is named by the node of the pod. Other instances are pods and machines of the
  * administrator. */
-static void reporter_up(struct arena *a, const cJSON *event, cJSON *to)
+static struct str kubelet_up(const struct translate_tenant *t, struct str node)
+{
+    struct str shown = t->node_up ? t->node_up(t->node_ctx, node) : STR_NULL;
+
+    return shown.p ? shown : t->node_up ? STR("") : node;
+}
+
+static void reporter_up(struct arena *a, const struct translate_tenant *t, const cJSON *event,
+                        cJSON *to)
 {
     const cJSON *source = json_get(event, "source");
     struct str component = component_up(json_get(source, "component"));
@@ -92,12 +100,13 @@ static void reporter_up(struct arena *a, const cJSON *event, cJSON *to)
         if (component.n)
             add_str(a, copy, "component", component);
         if (str_eqc(component, "kubelet") && json_str(json_get(source, "host")).n)
-            add_str(a, copy, "host", json_str(json_get(source, "host")));
+            add_str(a, copy, "host", kubelet_up(t, json_str(json_get(source, "host"))));
     }
     if (reporting.p)
         add_str(a, to, "reportingComponent", reporting);
     if (json_is_string(json_get(event, "reportingInstance")))
-        add_str(a, to, "reportingInstance", str_eqc(reporting, "kubelet") ? instance : reporting);
+        add_str(a, to, "reportingInstance",
+                str_eqc(reporting, "kubelet") ? kubelet_up(t, instance) : reporting);
 }
 
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
@@ -123,6 +132,6 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
                       JSON("involvedObject", involved_up(a, involved, ns, name, uid)),
                       JSON("message", message));
     shape_into(&d, EVENT_FIELDS, host_event, ret);
-    reporter_up(a, host_event, ret);
+    reporter_up(a, t, host_event, ret);
     return ret;
 }

@@ -197,6 +197,39 @@ static size_t hide(const struct message_names *names, struct str text, size_t at
     return end > at && is_hosts_address(names, text, at, end) ? end : at;
 }
 
+static bool is_node_char(char c)
+{
+    return is_word(c) || c == '.';
+}
+
+/* Names of host nodes become those under which the tenant is shown them: a pass of its own, since
+ * they have dots. */
+static struct str nodes_up(struct arena *a, const struct translate_tenant *t, struct str text)
+{
+    struct buf b = BUF_INIT(TEXT_MAX);
+    struct str word, shown;
+    size_t at = 0, end;
+
+    while (at < text.n) {
+        for (end = at; end < text.n && is_node_char(text.p[end]);)
+            end++;
+        while (end > at && (text.p[end - 1] == '.' || text.p[end - 1] == '-'))
+            end--;
+        word = str_sub(text, at, end - at);
+        shown = word.n ? t->node_up(t->node_ctx, word) : STR_NULL;
+        if (shown.p)
+            buf_add(&b, shown.n ? shown : STR(HIDDEN));
+        else
+            buf_add(&b, word);
+        at = end;
+        while (at < text.n && (!is_node_char(text.p[at]) || at == end))
+            buf_char(&b, text.p[at++]);
+    }
+    word = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return word;
+}
+
 struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
                       struct message_names *names)
 {
@@ -206,6 +239,8 @@ struct str message_up(struct arena *a, const struct translate_tenant *t, struct 
 
     if (!names->program && scheduling_up(a, text, t->nodes_shown, &ret))
         text = ret;
+    if (!names->program && t->node_up)
+        text = nodes_up(a, t, text);
     while (at < text.n) {
         size_t end = at, after = hide(names, text, at, &ret);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "shape.h"
+#include "node.h"
 
 #include <sublet/json_build.h>
 
@@ -47,7 +47,7 @@ static bool label_shown(const struct translate_tenant *t, struct str key)
     return labels_key_listed(key, t->config->node_labels);
 }
 
-static cJSON *labels_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels)
+cJSON *node_labels_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels)
 {
     cJSON *ret = json_new_object(a);
 
@@ -126,7 +126,7 @@ static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
 }
 
 /* The ids of the machine are cleared, not left out: the fields are required. */
-static cJSON *info_up(struct arena *a, const cJSON *info)
+cJSON *node_info_up(struct arena *a, const cJSON *info)
 {
     static const char *const ids[] = {"machineID", "systemUUID", "bootID"};
     static const char *const keys[] = {
@@ -158,7 +158,7 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
                        JSON("allocatable", quantities_up(a, t, labels, allocatable)),
                        JSON("conditions", array_up(a, json_get(status, "conditions"))),
                        JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
-                       JSON("nodeInfo", info_up(a, json_get(status, "nodeInfo"))),
+                       JSON("nodeInfo", node_info_up(a, json_get(status, "nodeInfo"))),
                        JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
 }
 
@@ -177,7 +177,7 @@ cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, cons
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
     cJSON *metadata = json_object(a, JSON("name", json_str_at(host_node, "metadata.name")),
-                                  JSON("labels", labels_up(a, t, labels)));
+                                  JSON("labels", node_labels_up(a, t, labels)));
 
     return json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Node"),
                        JSON("metadata", metadata),

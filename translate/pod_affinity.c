@@ -144,7 +144,7 @@ static void append_node(struct down *d, cJSON *term)
     struct str name = json_str(json_get(d->spec, "nodeName"));
     cJSON *fields = json_get(term, "matchFields"), *one, *values;
 
-    if (!name.n)
+    if (!name.n || d->tenant->config->nodes_per_pool)
         return;
     if (!fields)
         fields = object_add(d->arena, term, STR("matchFields"), json_new_array(d->arena));
@@ -153,14 +153,23 @@ static void append_node(struct down *d, cJSON *term)
     json_append(values, json_new_string(d->arena, name));
 }
 
-/* A term, or NULL when it says nothing (it then matches no node) or cannot go down whole. */
-static cJSON *term_down(struct down *d, const cJSON *term, const cJSON *fence_)
+static bool is_empty(const cJSON *term)
 {
-    const cJSON *expressions = json_get(term, "matchExpressions");
-    const cJSON *fields = json_get(term, "matchFields");
+    return !json_count(json_get(term, "matchExpressions")) &&
+           !json_count(json_get(term, "matchFields"));
+}
+
+/* A term, or NULL when it says nothing (it then matches no node) or cannot go down whole. */
+static cJSON *term_down(struct down *d, const cJSON *from_, const cJSON *fence_)
+{
+    const cJSON *term = from_, *expressions, *fields;
     cJSON *ret = json_new_object(d->arena), *list;
 
-    if ((!json_count(expressions) && !json_count(fields)) || !fields_known(d, fields))
+    if (is_empty(from_) || !pod_pool_node_settle(d, from_, &term))
+        return NULL;
+    expressions = json_get(term, "matchExpressions");
+    fields = json_get(term, "matchFields");
+    if (!fields_known(d, fields))
         return NULL;
     if (json_count(expressions) || json_count(fence_)) {
         list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
@@ -181,6 +190,10 @@ static cJSON *term_down(struct down *d, const cJSON *term, const cJSON *fence_)
         }
     }
     append_node(d, ret);
+    if (is_empty(ret)) { /* it holds for every node */
+        list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
+        json_append(list, expression(d->arena, "kubernetes.io/os", "Exists"));
+    }
     return ret;
 }
 
@@ -209,7 +222,9 @@ static cJSON *only_term(struct down *d, cJSON *fence_)
 static cJSON *required_nodes(struct down *d, const cJSON *required)
 {
     struct str node = json_str(json_get(d->spec, "nodeName"));
-    bool known = !node.n || pod_node_meaning(d->tenant, node) == NODE_SHOWN;
+    bool known = d->tenant->config->nodes_per_pool
+                     ? pod_pool_node_fits(d)
+                     : !node.n || pod_node_meaning(d->tenant, node) == NODE_SHOWN;
     cJSON *fence_ = fence(d), *ret = json_new_object(d->arena), *terms, *term;
 
     terms = object_add(d->arena, ret, STR("nodeSelectorTerms"), json_new_array(d->arena));
@@ -233,9 +248,18 @@ static cJSON *required_nodes(struct down *d, const cJSON *required)
 
 static cJSON *preferred_down(struct down *d, const cJSON *one)
 {
-    if (!fields_known(d, json_get(json_get(one, "preference"), "matchFields")))
+    const cJSON *before = json_get(one, "preference"), *term;
+    cJSON *settled;
+
+    if (!pod_pool_node_settle(d, before, &term) || !fields_known(d, json_get(term, "matchFields")))
         return NULL;
-    return shape_copy(d, PREFERRED_NODE_FIELDS, one);
+    if (term == before)
+        return shape_copy(d, PREFERRED_NODE_FIELDS, one);
+    if (is_empty(term)) /* it holds for every node the pod may be placed on */
+        return NULL;
+    settled = json_copy(d->arena, one);
+    json_set(d->arena, settled, "preference", json_copy(d->arena, term));
+    return shape_copy(d, PREFERRED_NODE_FIELDS, settled);
 }
 
 static const struct field NODE_PREFERRED_FIELDS[] = {
@@ -378,6 +402,8 @@ cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
         if (!json_is_object(selector) || !json_is_string(member) || json_get(fixed, member->string))
             continue;
         if (d->pool && strcmp(member->string, PRODUCT_LABEL) == 0) /* stands in the affinity */
+            continue;
+        if (pod_pool_node_is_key(d, json_key(member)))
             continue;
         if (!shared || strcmp(member->string, SHARING_LABEL) != 0)
             object_add(d->arena, ret, json_key(member), json_copy(d->arena, member));

@@ -242,15 +242,21 @@ const struct field POD_ENV_FROM_FIELDS[] = {
     {0},
 };
 
-/* What only the host knows. */
-static bool host_field(struct str path)
+/* What only the host knows: of its nodes nothing where a node stands for a pool. */
+static bool host_field(const struct down *d, struct str path)
 {
-    static const char *const paths[] = {"spec.nodeName", "status.hostIP", "status.hostIPs",
-                                        "status.podIP", "status.podIPs"};
+    static const struct {
+        const char *path;
+        bool of_node;
+    } paths[] = {{"spec.nodeName", true},
+                 {"status.hostIP", true},
+                 {"status.hostIPs", true},
+                 {"status.podIP", false},
+                 {"status.podIPs", false}};
 
     for (size_t i = 0; i < COUNT(paths); i++) {
-        if (str_eqc(path, paths[i]))
-            return true;
+        if (str_eqc(path, paths[i].path))
+            return !paths[i].of_node || !d->tenant->config->nodes_per_pool;
     }
     return false;
 }
@@ -266,6 +272,8 @@ static struct str own_field(struct down *d, struct str path)
         return d->ns;
     if (str_eqc(path, "metadata.uid"))
         return json_str(json_get(d->meta, "uid"));
+    if (str_eqc(path, "spec.nodeName"))
+        return pod_pool_node(d);
     if (str_eqc(path, "spec.serviceAccountName"))
         return json_str(json_get(d->spec, "serviceAccountName"));
     if (pod_field_path_key(path, "metadata.labels", &key))
@@ -301,7 +309,7 @@ static cJSON *variable_down(struct down *d, const cJSON *env)
     cJSON *ret = json_new_object(d->arena);
 
     add_str(d->arena, ret, "name", json_str(json_get(env, "name")));
-    if (json_is_object(field) && !host_field(path))
+    if (json_is_object(field) && !host_field(d, path))
         add_str(d->arena, ret, "value", literal(d->arena, own_field(d, path)));
     else if (json_is_object(from))
         object_add(d->arena, ret, STR("valueFrom"), shape_copy(d, VALUE_FROM_FIELDS, from));

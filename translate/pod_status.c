@@ -238,6 +238,13 @@ static cJSON *message(struct up *u, const cJSON *value, const char *unused)
     return json_new_string(u->arena, message_up(u->arena, u->tenant, json_str(value), &u->names));
 }
 
+/* Where a node stands for a pool, the addresses of machines stay with the host. */
+static cJSON *of_node(struct up *u, const cJSON *value, const char *unused)
+{
+    (void)unused;
+    return u->tenant->config->nodes_per_pool ? NULL : json_copy(u->arena, value);
+}
+
 static const struct {
     const char *key;
     cJSON *(*make)(struct up *u, const cJSON *value, const char *list);
@@ -247,8 +254,8 @@ static const struct {
     {"conditions", conditions, NULL},
     {"message", message, NULL},
     {"reason", whole, NULL},
-    {"hostIP", whole, NULL},
-    {"hostIPs", whole, NULL},
+    {"hostIP", of_node, NULL},
+    {"hostIPs", of_node, NULL},
     {"podIP", whole, NULL},
     {"podIPs", whole, NULL},
     {"startTime", whole, NULL},
@@ -320,9 +327,11 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
                                      false};
     for (size_t i = 0; i < COUNT(FIELDS); i++) {
         const cJSON *value = json_get(host, FIELDS[i].key);
+        cJSON *made =
+            value && !json_is_null(value) ? FIELDS[i].make(&u, value, FIELDS[i].list) : NULL;
 
-        if (value && !json_is_null(value))
-            object_add(a, ret, str_c(FIELDS[i].key), FIELDS[i].make(&u, value, FIELDS[i].list));
+        if (made)
+            object_add(a, ret, str_c(FIELDS[i].key), made);
     }
     resources_up(&u, ret);
     add_own(&u, ret);

@@ -86,6 +86,16 @@ cJSON *pod_node_selector_down(struct down *d, const cJSON *selector);
 cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations);
 cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
 
+/* ---- pod_pool_node.c: names of nodes, where each stands for a pool ---- */
+struct str pod_pool_node(const struct down *d); /* that of the pod's own pool */
+/* Do nodeName and the node selector name that node, or none? */
+bool pod_pool_node_fits(const struct down *d);
+/* Is the label the name of such a node? Then no node of the host has it. */
+bool pod_pool_node_is_key(const struct down *d, struct str key);
+/* Of a node selector term: *ret without what is said of the node's name; false: it does not hold for
+ * the node. Without such nodes: the term itself. */
+bool pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
+
 /* ---- pod_sent.c ---- */
 #define SENT_WHOLE "/" /* the pod as a whole, among names of containers */
 /* What a host pod was sent last. Of images the record has what the tenant wrote: another name for

@@ -68,6 +68,7 @@ struct config {
     size_t n_bindings;
     const struct config_from *from; /* sync.fromHost: config_sync_from.h */
     size_t n_from;
+    bool nodes_per_pool;      /* one node for each pool, in place of the host's */
     bool kubelets;            /* nodes/proxy is served */
     bool metrics_from_host;   /* metrics.k8s.io is served */
     bool metrics_whole_nodes; /* of a node: what the host measures; else the tenant's own pods */

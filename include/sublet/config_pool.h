@@ -8,6 +8,8 @@
 #include <sublet/config.h>
 
 #define LABEL_POOL "sublet.dev/pool" /* of a host node and of a host pod with devices: its pool */
+/* The node of pods without devices, where sync.nodes is perPool; the others have their pools' names. */
+#define POOL_NODE_NONE "no-pool"
 
 enum pool_mode {
     POOL_EXCLUSIVE,

@@ -25,7 +25,8 @@
 enum translate_node {
     NODE_UNKNOWN, /* nothing, or what it must not learn of */
     NODE_SHOWN,   /* a node of the host that the tenant is shown, of the same name there */
-    NODE_OWN      /* one the tenant registered itself: no host node is meant */
+    NODE_OWN,     /* one the tenant registered itself: no host node is meant */
+    NODE_POOL     /* one that stands for the nodes of a pool: translate_pool_node.h */
 };
 
 /* What translation must know of the tenant and its surroundings, gathered by the caller. */
@@ -44,6 +45,9 @@ struct translate_tenant {
     const struct translate_related *related;       /* translate_kind.h; NULL: there are none */
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
     enum translate_node (*node)(void *ctx, struct str name);
+    /* The node under which the tenant is shown the host node of this name; p NULL: the host has none;
+     * empty: it is not shown. NULL: names of nodes are the host's. */
+    struct str (*node_up)(void *ctx, struct str host_node);
     void *node_ctx;
     struct translate_shown shown; /* classes of the host, by sync.fromHost */
     /* The value of a PriorityClass of the host; NULL, or false: it is not known. */

@@ -12,6 +12,8 @@
 #include "pods/pods.h"
 #include "streams/streams.h"
 
+#include <sublet/translate_pool_node.h>
+
 static bool is_core(const struct resource *r, const char *plural)
 {
     return !r->group.n && str_eqc(r->plural, plural);
@@ -34,6 +36,16 @@ static const cJSON *named(struct arena *a, struct str ns, const cJSON *pod)
     return ret;
 }
 
+/* Of a stored pod its node is settled. */
+static int check_pool_node(struct syncer *s, const struct pool_choice *choice, const cJSON *pod,
+                           struct err *err)
+{
+    if (json_str_at(pod, "metadata.resourceVersion").n)
+        return 0;
+    return translate_check_pool_node(&s->tenant, choice, pod, json_str_at(pod, "spec.nodeName"),
+                                     err);
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err)
@@ -45,7 +57,7 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
     (void)is_template;
     if (pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, err) ||
         translate_check_pod(a, &s->tenant, ns, pod, err) ||
-        translate_check_pod_classes(&s->tenant, pod, err))
+        translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
     if (!dry_run)
@@ -167,6 +179,7 @@ static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, co
                name = json_str_at(pod, "metadata.name");
     struct str node = json_str_at(pod, "spec.nodeName");
     struct mapping m = sync_mapping_get(s, a, SYNC_PODS, ns, name);
+    struct pool_choice choice;
 
     if (!node.n || json_str_at(old, "spec.nodeName").n || sync_pod_is_on(s, a, pod, node))
         return 0;
@@ -174,6 +187,10 @@ static int check_binding(struct syncer *s, struct arena *a, const cJSON *pod, co
         return err_forbidden(err, STR_NULL, STR("pods"), name,
                              "target.name: \"%.*s\": this virtual cluster has no such node",
                              STR_F(node));
+    if (s->config->nodes_per_pool &&
+        (sync_pod_choose(s, a, pod, &choice, err) ||
+         translate_check_pool_node(&s->tenant, &choice, pod, node, err)))
+        return -1;
     if (m.tried || m.host_uid.n)
         return err_conflict(
             err, STR(""), STR("pods/binding"), name,

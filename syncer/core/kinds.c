@@ -21,6 +21,7 @@ static const struct sync_kind FIXED[N_SYNC_FIXED] = {
     [SYNC_PRIORITY_CLASSES] = {"priorityclasses", "scheduling.k8s.io", "/apis/scheduling.k8s.io/v1",
                                GLOBAL},
     [SYNC_EVENTS] = {"events", "", CORE, .namespaced = true},
+    [SYNC_QUOTAS] = {"resourcequotas", "", CORE, .namespaced = true},
 };
 
 enum sync_id sync_kind_add(struct syncer *s, const struct sync_kind *kind)

@@ -10,7 +10,7 @@
 #include <sublet/reflector.h>
 #include <sublet/translate.h>
 
-/* What is always synced; each but events has a controller. The rows of kinds.c are in this order,
+/* What is always synced; each but events and quotas has a controller. The rows of kinds.c are in this order,
  * and those of configured kinds follow: loops go to syncer.n_kinds. */
 enum sync_id {
     SYNC_NONE = -1,
@@ -23,6 +23,7 @@ enum sync_id {
     SYNC_STORAGE_CLASSES,
     SYNC_PRIORITY_CLASSES,
     SYNC_EVENTS,
+    SYNC_QUOTAS, /* of the host namespace; opened with sync.nodes perPool */
     N_SYNC_FIXED
 };
 

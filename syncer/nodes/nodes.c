@@ -6,12 +6,15 @@
  * tenant's pool. */
 
 #include "nodes/nodes.h"
+#include "nodes/pool_nodes.h"
+
 #include <string.h>
 
 #include <sublet/hash.h>
 #include <sublet/notice.h>
 #include <sublet/object.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/translate_pool_node.h>
 
 /* Changes of host nodes within this time cause one check of the pools. */
 #define SETTLE_MS 500
@@ -19,6 +22,7 @@
 /* A virtual node with ANNOTATION_HOST_UID is ours to change and delete; this is its value where the
  * host node is not readable. */
 #define UNREADABLE "unreadable"
+#define OF_POOL    "pool" /* ... and of one that stands for the nodes of a pool */
 
 struct waiting {
     struct map_entry entry; /* node name */
@@ -36,7 +40,8 @@ struct used {
 struct nodes {
     struct syncer *syncer;
     struct map waiting, used;
-    bool check_due; /* check_pools() is deferred */
+    bool check_due;              /* check_pools() is deferred */
+    struct pool_nodes *per_pool; /* NULL: the host's nodes are shown */
 };
 
 /* --- pods that wait for a node --- */
@@ -140,7 +145,9 @@ void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *befo
 {
     struct str to = json_str_at(now, "spec.nodeName"), from = json_str_at(before, "spec.nodeName");
 
-    if (str_eq(to, from))
+    if (n->per_pool)
+        sync_pool_nodes_pod_changed(n->per_pool, now, before);
+    if (str_eq(to, from) || n->per_pool)
         return;
     if (to.n)
         used_add(n, to);
@@ -238,6 +245,8 @@ bool sync_nodes_known(const struct nodes *n)
 {
     const struct reflector *watch = n->syncer->watches[SYNC_NODES].reflector;
 
+    if (n->per_pool)
+        return true; /* they are those of the configuration */
     return reflector_synced(watch) || reflector_refused(watch);
 }
 
@@ -249,14 +258,27 @@ static bool is_own(struct syncer *s, struct arena *a, struct str name)
     return o && !is_mirrored(vapi_tree(a, o));
 }
 
+static bool is_bound(const struct syncer *s, const struct config_pool *pool)
+{
+    for (size_t i = 0; i < s->config->n_bindings; i++)
+        if (s->config->bindings[i].pool == pool)
+            return true;
+    return false;
+}
+
 static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct str name)
 {
     const struct reflector *watch = s->watches[SYNC_NODES].reflector;
     const struct host_object *found = reflector_get(watch, name);
+    const struct config_pool *pool;
     cJSON *host = NULL;
 
     if (is_own(s, a, name))
         return NODE_OWN;
+    if (s->config->nodes_per_pool)
+        return translate_pool_node_find(s->config, name, &pool) && (!pool || is_bound(s, pool))
+                   ? NODE_POOL
+                   : NODE_UNKNOWN;
     if (!sync_nodes_known(
             s->nodes)) /* as before the restart; checked again before the pod is created */
         return store_get(s->store, nodes_resource(s)->storage, STR(""), name) ? NODE_SHOWN
@@ -276,6 +298,20 @@ enum translate_node sync_nodes_meaning(void *nodes, struct str name)
     return ret;
 }
 
+struct str sync_nodes_up(void *nodes, struct str host_node)
+{
+    return sync_pool_node_up(((struct nodes *)nodes)->per_pool, host_node);
+}
+
+struct str sync_nodes_of_pod(const struct syncer *s, const cJSON *host_pod, bool otherwise)
+{
+    struct str node = json_str_at(host_pod, "spec.nodeName");
+
+    return node.n && s->config->nodes_per_pool != otherwise
+               ? translate_pool_node_of(s->config, host_pod)
+               : node;
+}
+
 void sync_nodes_count(struct syncer *s)
 {
     s->tenant.nodes_shown = store_count(s->store, nodes_resource(s)->storage);
@@ -291,8 +327,12 @@ bool sync_nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJ
     cJSON *host = NULL;
 
     err_init(&err, a);
-    if (!o || json_parse(a, o->bytes, &host, NULL) || is_own(s, a, node) ||
+    if (is_own(s, a, node) ||
         pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, &err))
+        return true;
+    if (s->config->nodes_per_pool)
+        return !translate_check_pool_node(&s->tenant, &choice, pod, node, &err);
+    if (!o || json_parse(a, o->bytes, &host, NULL))
         return true;
     return pool_admits_node(a, s->config, &choice, host);
 }
@@ -352,6 +392,8 @@ static void check_pools(void *ctx)
 
 void sync_nodes_host_changed(struct nodes *n)
 {
+    if (n->per_pool)
+        sync_pool_nodes_changed(n->per_pool);
     if (n->check_due || !n->syncer->config->n_bindings)
         return;
     n->check_due = true;
@@ -402,6 +444,29 @@ static cJSON *without_heartbeats(struct arena *a, const cJSON *status)
     return copy;
 }
 
+/* A condition is reported when it is written; clients print a time of year 1 where there is none. One
+ * that the host does not date has changed now, or when its status did. */
+static void set_times(struct sync_run *run, cJSON *status)
+{
+    struct arena *a = run->arena;
+    struct str now = time_format_s(a, reconcile_now_s(run->reconcile));
+    const cJSON *before = json_path(run->virtual_, "status.conditions");
+
+    json_each(condition, json_get(status, "conditions"))
+    {
+        const cJSON *was =
+            condition_get(before, arena_cstr(a, json_str(json_get(condition, "type"))));
+        struct str since = json_str(json_get(was, "lastTransitionTime"));
+
+        json_set_str(a, condition, "lastHeartbeatTime", now);
+        if (json_get(condition, "lastTransitionTime"))
+            continue;
+        if (!since.n || !json_equal(json_get(was, "status"), json_get(condition, "status")))
+            since = now;
+        json_set_str(a, condition, "lastTransitionTime", since);
+    }
+}
+
 /* --- writing --- */
 
 static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
@@ -445,44 +510,71 @@ static void update(struct sync_run *run, cJSON *node)
     reconcile_update_status(run->reconcile, r, copy);
 }
 
+/* node NULL: it is not shown (any more). */
+static void write(struct sync_run *run, cJSON *node)
+{
+    const struct resource *r = nodes_resource(run->syncer);
+
+    if (run->virtual_ && !is_mirrored(run->virtual_))
+        return; /* the tenant's own node of that name */
+    if (node)
+        set_times(run, json_get(node, "status"));
+    if (node && run->virtual_)
+        update(run, node);
+    else if (node)
+        reconcile_create(run->reconcile, r, STR(""), node);
+    else if (run->virtual_ && !is_mentioned(run->syncer, run->name))
+        /* Kept as last seen while pods name it: pod garbage collection would delete them. */
+        reconcile_delete(run->reconcile, r, STR(""), run->name, run->uid, NULL);
+}
+
+static void reconcile_pool_node(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    const struct reflector *quotas = s->watches[SYNC_QUOTAS].reflector;
+    cJSON *node;
+
+    if (!reflector_synced(quotas) && !reflector_refused(quotas))
+        return; /* it is known soon, and adds the keys again */
+    node = sync_pool_node(s->nodes->per_pool, run->arena, run->name);
+    if (node)
+        json_set_str(run->arena, json_ensure_path(run->arena, node, "metadata.annotations"),
+                     ANNOTATION_HOST_UID, STR(OF_POOL));
+    write(run, node);
+}
+
 static void reconcile_node(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
     struct sync_run run;
-    cJSON *node;
 
     if (!sync_run_init(&run, r, SYNC_NODES) || !s->address_known)
         return;
     struct reflector *watch = syncer_watch(s, SYNC_NODES);
     if (!reflector_synced(watch) && !reflector_refused(watch))
         return;
-    if (!is_shown(s, run.host, run.name)) {
-        /* Kept as last seen while pods name it: pod garbage collection would delete them. */
-        if (run.virtual_ && is_mirrored(run.virtual_) && !is_mentioned(s, run.name))
-            reconcile_delete(r, nodes_resource(s), STR(""), run.name, run.uid, NULL);
+    if (s->config->nodes_per_pool) {
+        reconcile_pool_node(&run);
         return;
     }
-    if (!run.host && run.virtual_)
+    if (!run.host && run.virtual_ && is_shown(s, NULL, run.name))
         return; /* kept as last seen */
-    node = wanted(&run);
-    if (!node || (run.virtual_ && !is_mirrored(run.virtual_)))
-        return; /* the tenant's own node of that name */
-    if (run.virtual_)
-        update(&run, node);
-    else
-        reconcile_create(r, nodes_resource(s), STR(""), node);
+    write(&run, is_shown(s, run.host, run.name) ? wanted(&run) : NULL);
 }
 
 /* --- events of the virtual cluster --- */
 
-/* The last pod that names a node may have been deleted. */
+/* The last pod that names a node may have been deleted, or name another one now. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
+    const struct store_object *was = e->type == STORE_DELETED ? e->object : e->previous;
+    struct str node, now = STR("");
     struct arena *a;
-    struct str node;
 
-    if (e->type != STORE_DELETED || !labels_get(e->object->fields, STR("spec.nodeName"), &node) ||
-        !node.n)
+    if (!was || !labels_get(was->fields, STR("spec.nodeName"), &node) || !node.n)
+        return;
+    if (e->type != STORE_DELETED && labels_get(e->object->fields, STR("spec.nodeName"), &now) &&
+        str_eq(node, now))
         return;
     a = arena_new(0);
     controller_add(c, key_join(a, STR(""), node));
@@ -535,6 +627,8 @@ struct nodes *sync_nodes_new(struct syncer *s)
     struct nodes *n = NEW(struct nodes);
 
     n->syncer = s;
+    if (s->config->nodes_per_pool)
+        n->per_pool = sync_pool_nodes_new(s);
     return n;
 }
 
@@ -554,6 +648,7 @@ struct nodes *sync_nodes_free(struct nodes *n)
         return NULL;
     map_each(&n->waiting, free_one, n);
     map_each(&n->used, free_used, n);
+    sync_pool_nodes_free(n->per_pool);
     mem_free(n);
     return NULL;
 }

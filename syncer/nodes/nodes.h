@@ -13,6 +13,11 @@ void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *befo
 void sync_nodes_host_changed(struct nodes *n); /* a host node changed */
 /* What a node's name in a tenant's pod refers to; for translate_tenant.node, whose ctx is nodes. */
 enum translate_node sync_nodes_meaning(void *nodes, struct str name);
+/* For translate_tenant.node_up, with sync.nodes perPool; its ctx is nodes. */
+struct str sync_nodes_up(void *nodes, struct str host_node);
+/* The node of a host pod as the tenant is shown it, or empty; `otherwise`: as with the other value
+ * of sync.nodes. */
+struct str sync_nodes_of_pod(const struct syncer *s, const cJSON *host_pod, bool otherwise);
 /* The hook: would the host place the translated pod on the node? True for an unknown node, and for
  * the tenant's own. */
 bool sync_nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,

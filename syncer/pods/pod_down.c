@@ -129,7 +129,7 @@ bool sync_pod_is_on(struct syncer *s, struct arena *a, const cJSON *pod, struct 
 {
     const cJSON *host = sync_pod_on_host(s, a, pod);
 
-    return host && str_eq(json_str_at(host, "spec.nodeName"), node);
+    return host && str_eq(sync_nodes_of_pod(s, host, false), node);
 }
 
 static bool names_nodes(const cJSON *pod)

@@ -77,6 +77,15 @@ static void bind(struct sync_run *run, struct str node)
                     on_answer, up_begin(run));
 }
 
+/* It runs where it ran: sync.nodes has another value than before the restart. */
+static void rename_node(struct sync_run *run, struct str node, struct str key)
+{
+    if (!sync_nodes_ensure(run->syncer->nodes, node, key))
+        return;
+    json_set_str(run->arena, json_get(run->virtual_, "spec"), "nodeName", node);
+    reconcile_replace(run->reconcile, pods(run), run->virtual_);
+}
+
 /* --- the status --- */
 
 static bool is_revision(const struct store_object *o, const cJSON *object)
@@ -117,12 +126,15 @@ static bool is_applied(struct sync_run *run)
 bool sync_pod_update_up(struct sync_run *run)
 {
     struct str key = reconcile_key(run->reconcile);
-    struct str node = json_str_at(run->host, "spec.nodeName");
+    struct str node = sync_nodes_of_pod(run->syncer, run->host, false);
     struct str bound = json_str_at(run->virtual_, "spec.nodeName");
     cJSON *status;
 
-    if (node.n && bound.n && !str_eq(node, bound)) { /* the host pod was created again */
-        sync_pod_unbind(run);
+    if (node.n && bound.n && !str_eq(node, bound)) {
+        if (str_eq(bound, sync_nodes_of_pod(run->syncer, run->host, true)))
+            rename_node(run, node, key);
+        else
+            sync_pod_unbind(run); /* the host pod was created again */
         return true;
     }
     if (node.n && !bound.n && !object_is_terminating(run->virtual_) &&

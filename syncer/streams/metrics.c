@@ -224,6 +224,14 @@ struct node_list {
     cJSON *nodes;
 };
 
+/* The host's, or one that stands for some of them; not the tenant's own. */
+static bool is_measured(const struct syncer *s, struct str node)
+{
+    enum translate_node meaning = sync_nodes_meaning(s->nodes, node);
+
+    return meaning == NODE_SHOWN || meaning == NODE_POOL;
+}
+
 static bool on_node(void *ctx, const struct store_object *o)
 {
     struct node_list *l = ctx;
@@ -231,8 +239,7 @@ static bool on_node(void *ctx, const struct store_object *o)
     bool whole = f->syncer->config->metrics_whole_nodes;
     cJSON *node, *usage;
 
-    if ((f->what.name.n && !str_eq(f->what.name, o->name)) ||
-        sync_nodes_meaning(f->syncer->nodes, o->name) != NODE_SHOWN)
+    if ((f->what.name.n && !str_eq(f->what.name, o->name)) || !is_measured(f->syncer, o->name))
         return true;
     node = vapi_tree(f->arena, o);
     usage = whole ? whole_usage(f, node) : own_usage(f, node);

@@ -68,6 +68,8 @@ def field(request, workdir, pools):
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
                     "sync": {"toHost": further, "kubelets": "own"}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
+                "pooled": _cluster(host, workdir, "pooled", {
+                    "sync": {"nodes": "perPool"}, "policy": {"storageClasses": ["standard"]}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),
                 "victim": _cluster(host, workdir, "victim", pools)}
     # The embedded host proxies to no kubelet.

@@ -160,6 +160,18 @@ def test_kubelets_are_reached_only_when_they_are_served(helm):
     assert "kubelets" in helm.fails("template", "research", CHART, values=merge(on, {"config": {"sync": {"kubelets": "whole"}}}))
 
 
+def test_quotas_are_read_for_nodes_of_pools_only(helm):
+    def granted(values):
+        return [(o["kind"], r["verbs"]) for o in helm.template("research", "t", values) if "rules" in o
+                for r in o["rules"] if "resourcequotas" in r["resources"]]
+
+    on = {"rbac": {"clusterRole": {"enabled": True}}, "config": {"sync": {"nodes": "perPool"}}}
+    assert granted(on) == [("Role", ["list", "watch"])]
+    assert granted(merge(on, {"config": {"sync": {"nodes": "real"}}})) == []
+    assert "sync.nodes" in helm.fails("template", "research", CHART, values={"config": {"sync": {"nodes": "perPool"}}})
+    assert "nodes" in helm.fails("template", "research", CHART, values=merge(on, {"config": {"sync": {"nodes": "all"}}}))
+
+
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 def test_the_pod_is_restricted(helm, values):
     pod = by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"]

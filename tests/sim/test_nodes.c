@@ -326,6 +326,175 @@ static void test_agents_keep_off_pools(void **state)
     sim_free(s);
 }
 
+/* ---- one node for each pool ---- */
+
+#define PER_POOL "sync: {nodes: perPool}\n"
+#define MACHINE(name)                                                                              \
+    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"sublet.dev/pool\":\"p\"}},"                \
+    "\"spec\":{\"taints\":[{\"key\":\"sublet.dev/pool\",\"value\":\"p\",\"effect\":"               \
+    "\"NoSchedule\"}]},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"     \
+    "\"capacity\":{\"cpu\":\"8\",\"nvidia.com/gpu\":\"8\"},"                                       \
+    "\"allocatable\":{\"cpu\":\"8\",\"nvidia.com/gpu\":\"8\"}}}"
+#define READY                                                                                      \
+    "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"allocatable\":{"     \
+    "\"cpu\":"                                                                                     \
+    "\"4\"}}}"
+
+static bool allocates(struct sim *s, const char *name, const char *resource, const char *want)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *node = sim_get(s, a, "nodes", "", name);
+    bool yes = str_eqc(
+        json_str(json_get_str(json_path(node, "status.allocatable"), str_c(resource))), want);
+
+    arena_free(a);
+    return yes;
+}
+
+static bool pool_is_shown(struct sim *s)
+{
+    return allocates(s, "p", "nvidia.com/gpu", "1") && allocates(s, "p", "cpu", "16") &&
+           allocates(s, "no-pool", "cpu", "4");
+}
+
+static bool a_runs_in_the_pool(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", "a");
+    bool yes = str_eqc(json_str_at(sent(s, a, "a"), "spec.nodeName"), "gpu-1") &&
+               str_eqc(json_str_at(pod, "spec.nodeName"), "p") &&
+               str_eqc(json_str_at(pod, "status.phase"), "Running") &&
+               !json_path(pod, "status.hostIP");
+
+    arena_free(a);
+    return yes;
+}
+
+static bool quota_is_seen(struct sim *s)
+{
+    return allocates(s, "p", "cpu", "2500m") && allocates(s, "no-pool", "cpu", "2500m");
+}
+
+static bool pool_is_cordoned(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *node = sim_get(s, a, "nodes", "", "p");
+    bool yes = json_true(json_path(node, "spec.unschedulable"));
+
+    arena_free(a);
+    return yes && allocates(s, "p", "nvidia.com/gpu", "1") && allocates(s, "p", "cpu", "0");
+}
+
+static bool has_dates(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *node = sim_get(s, a, "nodes", "", name);
+    const cJSON *ready = json_first(json_path(node, "status.conditions"));
+    bool yes = json_str(json_get(ready, "lastHeartbeatTime")).n &&
+               json_str(json_get(ready, "lastTransitionTime")).n;
+
+    arena_free(a);
+    return yes;
+}
+
+/* The limit is 1 of 16 GPUs; CPUs are those of the pool's machines, until a quota says less. */
+static void test_one_node_stands_for_a_pool(void **state)
+{
+    struct sim *s = sim_new(7, PER_POOL POOL);
+
+    (void)state;
+    fake_host_patch(s->host, "nodes", "node-0", READY);
+    fake_host_put(s->host, "nodes", MACHINE("gpu-1"));
+    fake_host_put(s->host, "nodes", MACHINE("gpu-2"));
+    fake_host_place(s->host, "gpu-1");
+    sim_until(s, pool_is_shown, "the nodes of the pools");
+    assert_true(has_dates(s, "p"));
+    sim_create(s, "pods", "default", POD("a", ""));
+    sim_until(s, a_runs_in_the_pool, "the pod to run on its pool's node");
+    assert_false(has_node(s, "gpu-1") || has_node(s, "gpu-2") || has_node(s, "node-0"));
+    fake_host_put(s->host, "resourcequotas",
+                  "{\"metadata\":{\"name\":\"team\"},\"status\":{\"hard\":{\"requests.cpu\":\"3\"},"
+                  "\"used\":{\"requests.cpu\":\"500m\"}}}");
+    sim_until(s, quota_is_seen, "the quota to bound both nodes");
+    fake_host_patch(s->host, "nodes", "gpu-1", "{\"spec\":{\"unschedulable\":true}}");
+    fake_host_patch(s->host, "nodes", "gpu-2", "{\"spec\":{\"unschedulable\":true}}");
+    sim_until(s, pool_is_cordoned, "the cordoned machines to have no room");
+    sim_free(s);
+}
+
+static bool agent_runs(struct sim *s)
+{
+    return count_pods(s, "no-pool") == 1;
+}
+
+/* A pod that could not run there is refused, or is none of the node's pods. */
+static void test_the_node_of_a_pool_takes_its_pods_only(void **state)
+{
+    struct sim *s = sim_new(8, PER_POOL POOL);
+
+    (void)state;
+    fake_host_patch(s->host, "nodes", "node-0", READY);
+    fake_host_put(s->host, "nodes", MACHINE("gpu-1"));
+    fake_host_put(s->host, "nodes", MACHINE("gpu-2"));
+    sim_until(s, pool_is_shown, "the nodes of the pools");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'x'},'spec':{'nodeName':'p','containers':[{'name':'c','image':"
+               "'i'}]}}");
+    assert_refused("pods \"x\" is forbidden: spec.nodeName: \"p\": this pod runs on node "
+                   "\"no-pool\": the devices it requests decide its pool");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'x'},'spec':{'nodeName':'gpu-1','containers':[{'name':'c',"
+               "'image':'i'}]}}");
+    assert_refused("pods \"x\" is forbidden: spec.nodeName: \"gpu-1\": this virtual cluster has no "
+                   "such node");
+    sim_create(s, "daemonsets.apps", "default",
+               "{'metadata':{'name':'agent'},'spec':{'selector':{'matchLabels':{'a':'b'}},"
+               "'template':{'metadata':{'labels':{'a':'b'}},'spec':{'tolerations':[{'operator':"
+               "'Exists'}],'containers':[{'name':'c','image':'i'}]}}}}");
+    sim_until(s, agent_runs, "a pod on the node of pods without devices");
+    sim_writes_done(s);
+    assert_int_equal(count_pods(s, "\"p\""), 0);
+    sim_free(s);
+}
+
+static bool a_was_renamed(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", "a");
+    bool yes =
+        str_eqc(json_str_at(pod, "spec.nodeName"), s->config.nodes_per_pool ? "no-pool" : "node-1");
+
+    s->flag |= !str_eqc(json_str_at(pod, "status.phase"), "Running");
+    arena_free(a);
+    return yes && has_node(s, "node-1") != s->config.nodes_per_pool &&
+           has_node(s, "no-pool") == s->config.nodes_per_pool;
+}
+
+static void restart_as(struct sim *s, bool per_pool)
+{
+    sim_close(s);
+    s->config.nodes_per_pool = per_pool;
+    s->flag = false;
+    sim_open(s);
+    sim_until(s, a_was_renamed, "the pod to be on the other node");
+    assert_false(s->flag); /* it ran all the time */
+}
+
+/* Pods run on while the option changes, and no machine is left on show. */
+static void test_nodes_are_exchanged_under_running_pods(void **state)
+{
+    struct sim *s = sim_new(9, NULL);
+
+    (void)state;
+    sim_until(s, nodes_are_shown, "the nodes");
+    fake_host_place(s->host, "node-1");
+    sim_create(s, "pods", "default", PLAIN("a"));
+    sim_until(s, a_runs, "the pod to run");
+    restart_as(s, true);
+    restart_as(s, false);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +504,9 @@ int main(void)
         cmocka_unit_test(test_nodes_in_use_are_shown),
         cmocka_unit_test(test_pools_are_held_against_the_nodes),
         cmocka_unit_test(test_agents_keep_off_pools),
+        cmocka_unit_test(test_one_node_stands_for_a_pool),
+        cmocka_unit_test(test_the_node_of_a_pool_takes_its_pods_only),
+        cmocka_unit_test(test_nodes_are_exchanged_under_running_pods),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,9 @@ only the program can tell, `sublet check` says. */}}
 {{- if eq (toString ($config.sync).kubelets) "own" -}}
 {{- fail "config.sync.kubelets: kubelets are reached by nodes/proxy, a right of the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" -}}
 {{- end -}}
+{{- if eq (toString ($config.sync).nodes) "perPool" -}}
+{{- fail "config.sync.nodes: what a pool's nodes have is read in the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" -}}
+{{- end -}}
 {{- end -}}
 {{- include "sublet.checkBindings" $config -}}
 {{- include "sublet.checkQuota" .Values.quota -}}

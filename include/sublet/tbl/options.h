@@ -115,6 +115,9 @@ OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STOR
        "",
        "storage classes claims may name, the first being the default; empty: the host's default "
        "alone")
+OPTION(BOOL, nodes_per_pool, "sync.nodes", NULL, "SUBLET_SYNC_NODES", "real", "real|perPool",
+       "the host's nodes, by name; or one node for each bound pool and one for pods without "
+       "devices, with what this tenant has and can still get")
 OPTION(LIST, node_labels, "sync.nodeLabels", NULL, "SUBLET_SYNC_NODE_LABELS", "", "",
        "further labels of host nodes that are shown")
 OPTION(

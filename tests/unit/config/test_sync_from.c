@@ -110,7 +110,15 @@ static const struct {
      "priorityClasses, storageClasses, deviceClasses, gatewayClasses, csiDrivers, csiNodes, "
      "csiStorageCapacities, configMaps, secrets, customResources"},
     {"sync: {fromHosts: {}}", "config: sync.fromHosts: unknown key: known here are toHost, "
-                              "fromHost, nodeLabels, kubelets, maxFailedPods, maxServices"},
+                              "fromHost, nodes, nodeLabels, kubelets, maxFailedPods, "
+                              "maxServices"},
+    {"sync: {nodes: perPool, kubelets: own}",
+     "config: sync.kubelets: \"own\": sync.nodes perPool shows no node that has a kubelet"},
+    {"{sync: {nodes: perPool}, metrics: {nodes: whole}}",
+     "config: metrics.nodes: \"whole\": sync.nodes perPool shows no node of the host"},
+    {"{sync: {nodes: perPool}, pools: [{name: no-pool, nodeSelector: {a: b}}]}",
+     "config: pools.name: \"no-pool\": with sync.nodes perPool it is the node of pods without "
+     "devices"},
     {"sync: {fromHost: true}", "config: sync.fromHost: want an object, got bool"},
     {FROM("ingressClasses: {enabled: yes please}"),
      "config: sync.fromHost.ingressClasses.enabled: want true or false, got string"},
