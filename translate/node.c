@@ -8,6 +8,7 @@
 #include "node.h"
 
 #include <sublet/json_build.h>
+#include <sublet/quantity.h>
 
 /* A trailing slash or dash stands for all that begin so. */
 static const char *const LABELS[] = {
@@ -74,12 +75,29 @@ static bool in_pool(const struct config_pool *pool, const cJSON *labels)
     return config_pool_has_product(pool, product);
 }
 
+/* No pod of the tenant can have more of it than its limit, whatever the machine has. */
+static cJSON *within_limit(struct arena *a, const struct config_binding *binding,
+                           const struct pool_resource *r, const cJSON *device)
+{
+    struct rational limit, units;
+    struct quantity has, most;
+
+    if (r->gpu_eq.num <= 0 || !quantity_parse(json_str(device), &has) ||
+        !rational_add(binding->guarantee, binding->burst, &limit) ||
+        !rational_mul(limit, (struct rational){r->gpu_eq.den, r->gpu_eq.num}, &units))
+        return json_copy(a, device);
+    most = quantity_from_i64(units.num / units.den, QUANTITY_DECIMAL_SI);
+    return quantity_cmp(most, has) < 0 ? json_new_string(a, quantity_format(a, most))
+                                       : json_copy(a, device);
+}
+
 /* Devices under the tenant's names, as far as a bound pool offers them on this node. */
 static void devices_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
-                       const cJSON *device, cJSON *to)
+                       const cJSON *device, bool allocatable, cJSON *to)
 {
     for (size_t i = 0; i < t->config->n_bindings; i++) {
-        const struct config_pool *pool = t->config->bindings[i].pool;
+        const struct config_binding *binding = &t->config->bindings[i];
+        const struct config_pool *pool = binding->pool;
 
         if (!in_pool(pool, labels))
             continue;
@@ -87,13 +105,15 @@ static void devices_up(struct arena *a, const struct translate_tenant *t, const 
             const struct pool_resource *r = &pool->resources[k];
 
             if (str_eqc(r->host_name, device->string) && !json_get_str(to, r->name))
-                object_add(a, to, r->name, json_copy(a, device));
+                object_add(a, to, r->name,
+                           allocatable ? within_limit(a, binding, r, device)
+                                       : json_copy(a, device));
         }
     }
 }
 
 static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
-                            const cJSON *quantities)
+                            const cJSON *quantities, bool allocatable)
 {
     cJSON *ret = json_new_object(a);
 
@@ -102,7 +122,7 @@ static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, c
     json_each(member, quantities)
     {
         if (name_has_domain(json_key(member)))
-            devices_up(a, t, labels, member, ret);
+            devices_up(a, t, labels, member, allocatable, ret);
         else if (!json_get(ret, member->string))
             object_add(a, ret, json_key(member), json_copy(a, member));
     }
@@ -154,8 +174,8 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
     const cJSON *capacity = json_get(status, "capacity");
     const cJSON *allocatable = json_get(status, "allocatable");
 
-    return json_object(a, JSON("capacity", quantities_up(a, t, labels, capacity)),
-                       JSON("allocatable", quantities_up(a, t, labels, allocatable)),
+    return json_object(a, JSON("capacity", quantities_up(a, t, labels, capacity, false)),
+                       JSON("allocatable", quantities_up(a, t, labels, allocatable, true)),
                        JSON("conditions", array_up(a, json_get(status, "conditions"))),
                        JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
                        JSON("nodeInfo", node_info_up(a, json_get(status, "nodeInfo"))),
