@@ -8,6 +8,8 @@
  * a large one at the head is not overtaken. */
 
 #include "gpu/ledger.h"
+#include "gpu/rate.h"
+
 #include <sublet/store.h>
 
 enum { WAKE_MAX = 32 };
@@ -22,8 +24,7 @@ struct waiter {
 struct ledger {
     struct ledger_options o;
     struct waiter *first; /* by creation */
-    int64_t *window_min;  /* per binding: the minute being counted */
-    int64_t *created;     /* ... and the GPU pods created in it */
+    struct rates rates;
 };
 
 static struct str row_key(struct arena *a, const struct config_pool *pool, struct str uid)
@@ -94,24 +95,21 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
     arena_free(a);
 }
 
-/* --- the rate of GPU pods --- */
-
-static bool too_fast(struct ledger *l, const struct config_binding *binding, bool count)
-{
-    size_t i = (size_t)(binding - l->o.config->bindings);
-    int64_t minute = clock_wall_s(l->o.clock) / 60, most = binding->pool->pods_per_minute;
-
-    if (l->window_min[i] != minute) {
-        l->window_min[i] = minute;
-        l->created[i] = 0;
-    }
-    if (most && l->created[i] >= most)
-        return true;
-    l->created[i] += count;
-    return false;
-}
-
 /* --- charging --- */
+
+/* Has it to wait? First come, first served, even where a smaller pod would fit. */
+static int check_limit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       struct str pod_name, bool *ret_queued, struct err *err)
+{
+    const struct config_binding *b = choice->binding;
+
+    *ret_queued = !fits(l, choice);
+    if (*ret_queued && b->over_quota == OVER_QUOTA_REJECT)
+        return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
+    for (const struct waiter *w = l->first; w && b->over_quota == OVER_QUOTA_QUEUE; w = w->next)
+        *ret_queued |= w->pool == b->pool;
+    return 0;
+}
 
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
@@ -120,22 +118,13 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
     const struct config_binding *b = choice->binding;
 
     *ret_queued = false;
-    if (!b)
+    if (sync_rate_check(&l->rates, b, pod_name, err) ||
+        (b && check_limit(l, a, choice, pod_name, ret_queued, err)))
+        return -1;
+    if (dry_run)
         return 0;
-    if (too_fast(l, b, !dry_run))
-        return err_forbidden(err, STR(""), STR("pods"), pod_name,
-                             "guardrail gpu-pods-per-minute: pool \"%.*s\" allows %lld",
-                             STR_F(b->pool->name), (long long)b->pool->pods_per_minute);
-    if (!fits(l, choice)) {
-        if (b->over_quota == OVER_QUOTA_REJECT)
-            return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
-        *ret_queued = true;
-        return 0;
-    }
-    /* First come, first served, even where a smaller pod would fit. */
-    for (const struct waiter *w = l->first; w && b->over_quota == OVER_QUOTA_QUEUE; w = w->next)
-        *ret_queued |= w->pool == b->pool;
-    if (!dry_run && !*ret_queued)
+    sync_rate_count(&l->rates, b);
+    if (b && !*ret_queued)
         put_row(l, choice, uid);
     return 0;
 }
@@ -288,11 +277,9 @@ void sync_ledger_release(struct ledger *l, struct str uid)
 struct ledger *sync_ledger_new(const struct ledger_options *options)
 {
     struct ledger *l = NEW(struct ledger);
-    size_t n = options->config->n_bindings + 1;
 
     l->o = *options;
-    l->window_min = mem_alloc(n * sizeof(*l->window_min));
-    l->created = mem_alloc(n * sizeof(*l->created));
+    l->rates = (struct rates){options->store, options->config, options->clock};
     return l;
 }
 
@@ -306,8 +293,6 @@ struct ledger *sync_ledger_free(struct ledger *l)
         l->first = w->next;
         waiter_free(w);
     }
-    mem_free(l->window_min);
-    mem_free(l->created);
     mem_free(l);
     return NULL;
 }

@@ -111,6 +111,8 @@ OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS
 OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
        "labels (key=value), all of which nodes for pods without GPUs have; empty: any node of no "
        "pool and without GPUs")
+OPTION(INT, pods_per_minute, "policy.podsPerMinute", NULL, "SUBLET_POLICY_PODS_PER_MINUTE", "0",
+       "0..1000000", "pods without GPUs created in a minute; the next is a 403; 0: no limit")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
        "",
        "storage classes claims may name, the first being the default; empty: the host's default "
