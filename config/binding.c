@@ -5,6 +5,8 @@
 
 #include "impl.h"
 
+enum { DEFAULT_HOLD_S = 600 };
+
 struct binding_draft {
     struct config_binding binding;
     const struct config *config;
@@ -59,25 +61,41 @@ static int read_over_quota(const struct place *at, const cJSON *value, void *int
     return 0;
 }
 
+static int read_order(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+    int word;
+
+    if (place_word(at, value, "backfill|strict", &word))
+        return -1;
+    d->binding.strict = word == 1;
+    return 0;
+}
+
+static int read_hold(const struct place *at, const cJSON *value, void *into)
+{
+    struct binding_draft *d = into;
+
+    if (place_seconds(at, value, &d->binding.hold_s))
+        return -1;
+    return d->binding.hold_s ? 0 : place_error(at, "want a duration of at least 1s, such as 10m");
+}
+
 static int read_default(const struct place *at, const cJSON *value, void *into)
 {
     return place_bool(at, value, &((struct binding_draft *)into)->binding.is_default);
 }
 
 static const struct place_key BINDING_KEYS[] = {
-    {"pool", read_binding_pool},
-    {"guarantee", read_guarantee},
-    {"burst", read_burst},
-    {"lend", read_lend},
-    {"overQuota", read_over_quota},
-    {"default", read_default},
-    {0},
+    {"pool", read_binding_pool}, {"guarantee", read_guarantee},  {"burst", read_burst},
+    {"lend", read_lend},         {"overQuota", read_over_quota}, {"queueOrder", read_order},
+    {"queueHold", read_hold},    {"default", read_default},      {0},
 };
 
 static int read_binding(const struct place *at, const cJSON *value, const struct config *config,
                         struct config_binding *ret)
 {
-    struct binding_draft d = {.config = config};
+    struct binding_draft d = {.config = config, .binding.hold_s = DEFAULT_HOLD_S};
     struct rational sum;
 
     d.binding.guarantee = d.binding.burst = d.binding.lend = RATIONAL_ZERO;

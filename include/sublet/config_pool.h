@@ -57,6 +57,8 @@ struct config_binding {
     const struct config_pool *pool;
     struct rational guarantee, burst; /* gpuEq; the limit is guarantee + burst */
     enum over_quota over_quota;
+    bool strict;    /* of those that wait: none is overtaken */
+    int64_t hold_s; /* else: GPUs are kept for the first in line every second period so long */
     bool is_default;
     struct rational lend; /* of an idle guarantee, at most */
 };

@@ -4,8 +4,10 @@
  * each time, so a failed transaction rolls its charges back. Must never let the sum of a pool
  * exceed its limit, and never release what a host pod may still hold.
  *
- * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first:
- * a large one at the head is not overtaken. */
+ * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first.
+ * A strict line is never overtaken. Else a pod that fits goes first, in every second period of the
+ * age of the first in line; in the others what comes free is kept for that one. So neither blocks
+ * the other for ever. */
 
 #include "gpu/ledger.h"
 #include "gpu/rate.h"
@@ -16,8 +18,9 @@ enum { WAKE_MAX = 32 };
 
 struct waiter {
     struct waiter *next;
-    const struct config_pool *pool;
-    struct rational gpu_eq;
+    const struct config_binding *binding;
+    struct rational gpu_eq, limit;
+    int64_t created_us;
     struct str created, uid, key; /* heap */
 };
 
@@ -95,40 +98,6 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
     arena_free(a);
 }
 
-/* --- charging --- */
-
-/* Has it to wait? First come, first served, even where a smaller pod would fit. */
-static int check_limit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       struct str pod_name, bool *ret_queued, struct err *err)
-{
-    const struct config_binding *b = choice->binding;
-
-    *ret_queued = !fits(l, choice);
-    if (*ret_queued && b->over_quota == OVER_QUOTA_REJECT)
-        return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
-    for (const struct waiter *w = l->first; w && b->over_quota == OVER_QUOTA_QUEUE; w = w->next)
-        *ret_queued |= w->pool == b->pool;
-    return 0;
-}
-
-int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
-                       struct err *err)
-{
-    const struct config_binding *b = choice->binding;
-
-    *ret_queued = false;
-    if (sync_rate_check(&l->rates, b, pod_name, err) ||
-        (b && check_limit(l, a, choice, pod_name, ret_queued, err)))
-        return -1;
-    if (dry_run)
-        return 0;
-    sync_rate_count(&l->rates, b);
-    if (b && !*ret_queued)
-        put_row(l, choice, uid);
-    return 0;
-}
-
 /* --- waiting --- */
 
 static void waiter_free(struct waiter *w)
@@ -158,8 +127,11 @@ static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
         at = &(*at)->next;
     w = NEW(struct waiter);
     w->next = *at;
-    w->pool = choice->binding->pool;
+    w->binding = choice->binding;
     w->gpu_eq = choice->gpu_eq;
+    w->limit = choice->limit;
+    if (!time_parse(pod->created, &w->created_us))
+        w->created_us = clock_wall_us(l->o.clock);
     w->created = mem_str(pod->created);
     w->uid = mem_str(pod->uid);
     w->key = mem_str(pod->key);
@@ -180,30 +152,115 @@ static bool leave_line(struct ledger *l, struct str uid)
     return false;
 }
 
-/* Wakes the pods at the front, which start or report their new position; further back only the
- * first of each pool, so positions there may be stale. */
+/* Wakes those of the pool that fit into what is free. */
+static void wake_fitting(struct ledger *l, const struct config_binding *binding)
+{
+    struct rational used = sync_ledger_used(l, binding->pool), after;
+
+    for (struct waiter *w = l->first; w; w = w->next) {
+        if (w->binding != binding || !rational_add(used, w->gpu_eq, &after) ||
+            rational_cmp(after, w->limit) > 0)
+            continue;
+        used = after;
+        l->o.wake(l->o.ctx, w->key);
+    }
+}
+
+/* Wakes the pods at the front, which start or report their new position; further back only those
+ * that may start, so positions there may be stale. */
 static void wake(struct ledger *l)
 {
     size_t n = 0;
 
     for (struct waiter *w = l->first; w && n < WAKE_MAX; w = w->next, n++)
         l->o.wake(l->o.ctx, w->key);
-    for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++) {
-        const struct waiter *w = l->first;
+    for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++)
+        wake_fitting(l, &l->o.config->bindings[i]);
+}
 
-        while (w && w->pool != l->o.config->bindings[i].pool)
-            w = w->next;
-        if (w)
-            l->o.wake(l->o.ctx, w->key);
+void sync_ledger_step_out(struct ledger *l, struct str uid)
+{
+    if (leave_line(l, uid))
+        wake(l);
+}
+
+/* --- whose turn it is --- */
+
+/* How long what comes free is still kept for the first in line; 0: the others may overtake it. */
+static int64_t kept_ms(const struct ledger *l, const struct waiter *first)
+{
+    int64_t age_ms = (clock_wall_us(l->o.clock) - first->created_us) / 1000;
+    int64_t period_ms = first->binding->hold_s * 1000;
+
+    if (age_ms < 0 || age_ms / period_ms % 2 == 0)
+        return 0;
+    return period_ms - age_ms % period_ms;
+}
+
+/* Must the pod let one that waits ahead of it go first? uid: up to whom the line is ahead of it;
+ * STR_NULL: all of it is. *ret_kept_ms (may be NULL): for how long, when no event ends it. One that
+ * can never start, because the limit was lowered, holds no other. */
+static bool is_held(struct ledger *l, const struct pool_choice *choice, struct str uid,
+                    int64_t *ret_kept_ms)
+{
+    struct rational used = sync_ledger_used(l, choice->binding->pool), after;
+    bool first = true;
+    int64_t kept;
+
+    for (const struct waiter *w = l->first; w && !(uid.p && str_eq(w->uid, uid)); w = w->next) {
+        if (w->binding != choice->binding || rational_cmp(w->gpu_eq, w->limit) > 0)
+            continue;
+        if (w->binding->strict ||
+            (rational_add(used, w->gpu_eq, &after) && rational_cmp(after, w->limit) <= 0))
+            return true;
+        kept = first ? kept_ms(l, w) : 0;
+        if (kept && ret_kept_ms)
+            *ret_kept_ms = kept;
+        if (kept)
+            return true;
+        first = false;
     }
+    return false;
+}
+
+/* --- charging --- */
+
+/* Has it to wait? What can never fit is refused, whatever the binding does with the rest. */
+static int check_limit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       struct str pod_name, bool *ret_queued, struct err *err)
+{
+    const struct config_binding *b = choice->binding;
+    bool fit = fits(l, choice), never = rational_cmp(choice->gpu_eq, choice->limit) > 0;
+
+    if (never || (!fit && b->over_quota == OVER_QUOTA_REJECT))
+        return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
+    *ret_queued = !fit || (b->over_quota == OVER_QUOTA_QUEUE && is_held(l, choice, STR_NULL, NULL));
+    return 0;
+}
+
+int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
+                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                       struct err *err)
+{
+    const struct config_binding *b = choice->binding;
+
+    *ret_queued = false;
+    if (sync_rate_check(&l->rates, b, pod_name, err) ||
+        (b && check_limit(l, a, choice, pod_name, ret_queued, err)))
+        return -1;
+    if (dry_run)
+        return 0;
+    sync_rate_count(&l->rates, b);
+    if (b && !*ret_queued)
+        put_row(l, choice, uid);
+    return 0;
 }
 
 void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
     if (choice->binding && !sync_ledger_charged(l, uid))
         put_row(l, choice, uid);
-    if (leave_line(l, uid))
-        wake(l);
+    sync_ledger_step_out(l, uid);
 }
 
 /* The position of uid among the pods that wait for the pool, and the GPUs requested ahead of it. */
@@ -214,7 +271,7 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
 
     *ret_ahead = RATIONAL_ZERO;
     for (const struct waiter *w = l->first; w && !str_eq(w->uid, uid); w = w->next) {
-        if (w->pool != pool)
+        if (w->binding->pool != pool)
             continue;
         place++;
         if (!rational_add(*ret_ahead, w->gpu_eq, ret_ahead))
@@ -229,32 +286,43 @@ bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, str
            rational_cmp(sync_ledger_used(l, choice->binding->pool), choice->limit) > 0;
 }
 
+static struct str waits_for(struct arena *a, const struct ledger *l,
+                            const struct pool_choice *choice, struct str uid, bool kept)
+{
+    struct str pool = choice->binding->pool->name, wants = rational_format(a, choice->gpu_eq);
+    struct rational ahead;
+    size_t place = place_of(l, choice->binding->pool, uid, &ahead);
+
+    if (rational_cmp(choice->gpu_eq, choice->limit) > 0)
+        return arena_printf(a,
+                            "requests %.*s GPU of pool %.*s, whose limit is %.*s: it cannot start",
+                            STR_F(wants), STR_F(pool), STR_F(rational_format(a, choice->limit)));
+    return arena_printf(a, "waiting for %.*s GPU in pool %.*s: position %zu, ahead %.*s GPU%s",
+                        STR_F(wants), STR_F(pool), place, STR_F(rational_format(a, ahead)),
+                        kept ? "; what comes free is kept for the first in line" : "");
+}
+
 bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       const struct ledger_pod *pod, struct str *ret_waits)
+                       const struct ledger_pod *pod, struct ledger_wait *ret)
 {
     bool charged = choice->binding && sync_ledger_charged(l, pod->uid);
-    struct rational ahead;
-    size_t place;
+    bool over = sync_ledger_is_over(l, choice, pod->uid), fit;
 
+    *ret = (struct ledger_wait){STR(""), 0};
     if (!choice->binding)
         return true;
-    if (!charged || sync_ledger_is_over(l, choice, pod->uid))
-        wait_in_line(l, choice, pod);
-    else if (leave_line(l, pod->uid))
-        wake(l);
-    if (charged && !sync_ledger_is_over(l, choice, pod->uid))
-        return true;
-    place = place_of(l, choice->binding->pool, pod->uid, &ahead);
-    if (place == 1 && fits(l, choice)) {
-        put_row(l, choice, pod->uid);
-        leave_line(l, pod->uid);
-        wake(l);
+    if (charged && !over) {
+        sync_ledger_step_out(l, pod->uid);
         return true;
     }
-    *ret_waits =
-        arena_printf(a, "waiting for %.*s GPU in pool %.*s: position %zu, ahead %.*s GPU",
-                     STR_F(rational_format(a, choice->gpu_eq)), STR_F(choice->binding->pool->name),
-                     place, STR_F(rational_format(a, ahead)));
+    wait_in_line(l, choice, pod);
+    fit = fits(l, choice);
+    if (fit && !is_held(l, choice, pod->uid, &ret->again_ms)) {
+        put_row(l, choice, pod->uid);
+        sync_ledger_step_out(l, pod->uid);
+        return true;
+    }
+    ret->message = waits_for(a, l, choice, pod->uid, ret->again_ms > 0);
     return false;
 }
 
@@ -263,8 +331,7 @@ void sync_ledger_release(struct ledger *l, struct str uid)
     struct arena *a = arena_new(0);
     const struct config_binding *b;
 
-    if (leave_line(l, uid))
-        wake(l);
+    sync_ledger_step_out(l, uid);
     while ((b = sync_ledger_charged(l, uid))) {
         store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid));
         wake(l);

@@ -21,8 +21,8 @@ struct ledger *sync_ledger_new(const struct ledger_options *options);
 struct ledger *sync_ledger_free(struct ledger *l); /* takes NULL */
 /* The pool that a pod is charged to, or NULL. */
 const struct config_binding *sync_ledger_charged(struct ledger *l, struct str uid);
-/* Checks the limit and (unless dry_run) charges. FORBIDDEN when over and the binding rejects; 0
- * with *ret_queued when it has to wait. */
+/* Checks rate and limit, and (unless dry_run) charges. FORBIDDEN when over and the binding rejects, or
+ * when it exceeds the limit by itself; 0 with *ret_queued when it has to wait. */
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
                        struct err *err) MUST_CHECK;
@@ -34,10 +34,15 @@ bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, str
 struct ledger_pod {
     struct str uid, key, created; /* created: its creationTimestamp */
 };
-/* May this pod, which is not on the host, start? True: it is charged. False: it waits, and
- * *ret_waits (in a) says why. A charged pod waits as well while the sum exceeds the limit: others
+struct ledger_wait {
+    struct str message; /* in the caller's arena: why, and its position */
+    int64_t again_ms;   /* to be looked at again then; 0: it is woken */
+};
+/* May this pod, which is not on the host, start? True: it is charged. False: it waits for *ret. A charged pod waits as well while the sum exceeds the limit: others
  * were charged regardless of it (sync_ledger_force). */
 bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       const struct ledger_pod *pod, struct str *ret_waits);
+                       const struct ledger_pod *pod, struct ledger_wait *ret);
+/* The pod does not wait any more, charged or not; those behind it are woken. */
+void sync_ledger_step_out(struct ledger *l, struct str uid);
 /* Charges a pod that runs already, whatever the limit, and takes it off the queue. */
 void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid);

@@ -162,7 +162,7 @@ void sync_pod_create(struct sync_run *run)
         .key = reconcile_key(run->reconcile),
         .created = json_str_at(run->virtual_, "metadata.creationTimestamp")};
     struct pool_choice choice;
-    struct str waits;
+    struct ledger_wait wait;
     struct err err;
     cJSON *pod;
 
@@ -173,13 +173,18 @@ void sync_pod_create(struct sync_run *run)
         return;
     }
     if (sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err)) {
+        sync_ledger_step_out(run->syncer->ledger, run->uid);
         refuse(run, &err);
         return;
     }
     if (sync_ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
         sync_ledger_release(run->syncer->ledger, run->uid);
-    if (!sync_ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &waits)) {
-        sync_pod_say_waiting(run, "SchedulingGated", waits);
+    if (!sync_ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &wait)) {
+        if (sync_pod_say_waiting(run, "SchedulingGated", wait.message))
+            reconcile_event(run->reconcile, run->virtual_, "Normal", "WaitingForQuota", "%.*s",
+                            STR_F(wait.message));
+        if (wait.again_ms)
+            reconcile_again_after(run->reconcile, wait.again_ms);
         return;
     }
     if (!refs_present(run) || !sync_tokens_ensure(run) || !may_be_placed(run))

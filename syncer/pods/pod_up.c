@@ -181,11 +181,12 @@ bool sync_pod_last_up(struct sync_run *run)
 
 /* --- while it is not on the host --- */
 
-void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
+bool sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message)
 {
     if (!condition_set(run->arena, run->virtual_, "PodScheduled", "False", reason, message,
                        reconcile_now_s(run->reconcile)))
-        return;
+        return false;
     json_set_str(run->arena, json_get(run->virtual_, "status"), "phase", STR("Pending"));
     write_status(run);
+    return true;
 }

@@ -31,8 +31,8 @@ void sync_pod_remove_virtual(struct sync_run *run, int64_t grace_s);
 void sync_pod_unbind(struct sync_run *run);
 /* Does the host pod, which carries another virtual uid, match this virtual pod's translation? */
 bool sync_pod_fits_host(struct sync_run *run);
-/* Sets the PodScheduled condition of a virtual pod that is not on the host. */
-void sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
+/* Sets the PodScheduled condition of a virtual pod that is not on the host. False: it has it. */
+bool sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str message);
 /* Writes the last status of a pod whose host pod was deleted. False: the virtual pod has it. */
 bool sync_pod_last_up(struct sync_run *run);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tenant sees of its quota beside the sums themselves: rates, the line of those that wait. */
+#include <sublet/config_pool.h>
+
 #include "worlds.h"
 
 #define POOL(caps, binding)                                                                        \
@@ -64,11 +66,178 @@ static void test_pods_without_devices_have_a_rate_of_their_own(void **state)
     sim_free(s);
 }
 
+/* --- the line --- */
+
+#define LINE(order) POOL("caps: {}", "guarantee: 4, overQuota: queue" order)
+
+static bool has_message(const cJSON *pod, const char *text)
+{
+    const cJSON *c = condition_find(json_path(pod, "status.conditions"), STR("PodScheduled"));
+
+    return str_contains(json_str(json_get(c, "message")), str_c(text));
+}
+
+/* Does the pod of the note wait with the words of the note? "name: words" */
+static bool waits(struct sim *s)
+{
+    struct str words = str_c(s->note), name = str_cut(&words, ':');
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", arena_cstr(a, name));
+    bool ret = has_message(pod, arena_cstr(a, str_from(words, 1)));
+
+    arena_free(a);
+    return ret;
+}
+
+static bool runs(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", s->note);
+    bool ret = str_eqc(json_str_at(pod, "status.phase"), "Running");
+
+    arena_free(a);
+    return ret;
+}
+
+static void until_waits(struct sim *s, const char *note)
+{
+    snprintf(s->note, sizeof(s->note), "%s", note);
+    sim_until(s, waits, note);
+}
+
+static void until_runs(struct sim *s, const char *name)
+{
+    snprintf(s->note, sizeof(s->note), "%s", name);
+    sim_until(s, runs, name);
+}
+
+static bool charges_fit(struct sim *s, int64_t limit)
+{
+    struct arena *a = arena_new(0);
+    int64_t sum = 0;
+
+    json_each(pod, fake_host_list(s->host, a, "pods"))
+    {
+        const cJSON *c = json_at(json_path(pod, "spec.containers"), 0);
+        int64_t n = 0;
+
+        str_to_i64(json_str(json_get(json_path(c, "resources.limits"), "nvidia.com/gpu")), &n);
+        sum += n;
+    }
+    arena_free(a);
+    return sum <= limit;
+}
+
+static void test_what_never_fits_is_refused_at_once(void **state)
+{
+    struct sim *s = sim_new_ready(33, LINE(""));
+
+    (void)state;
+    assert_non_null(strstr(refusal(s, "large", GPU(5)),
+                           "pods \"large\" is forbidden: exceeded quota: gpu/p, requested: gpu=5, "
+                           "used: gpu=0, limited: gpu=4"));
+    assert_string_equal(refusal(s, "a", GPU(4)), "");
+    until_runs(s, "a");
+    sim_free(s);
+}
+
+static void test_a_strict_line_is_not_overtaken(void **state)
+{
+    struct sim *s = sim_new_ready(34, LINE(", queueOrder: strict, queueHold: 10s"));
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(3), "");
+    until_runs(s, "a");
+    sim_create_pod(s, "large", GPU(3), "");
+    until_waits(s, "large: position 1, ahead 0 GPU");
+    sim_run_ms(s, 2000); /* creationTimestamp has seconds */
+    sim_create_pod(s, "small", GPU(1), "");
+    until_waits(s, "small: position 2, ahead 3 GPU");
+    sim_run_ms(s, 15 * 1000);
+    until_waits(s, "small: position 2, ahead 3 GPU");
+    sim_delete(s, "pods", "default", "a", 0);
+    until_runs(s, "large");
+    until_runs(s, "small");
+    sim_free(s);
+}
+
+static bool event_says(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", "default")) found |=
+        str_eqc(json_str_at(event, "reason"), "WaitingForQuota") &&
+        str_eqc(json_str_at(event, "involvedObject.name"), "large") &&
+        str_eqc(json_str_at(event, "message"),
+                "waiting for 3 GPU in pool p: position 1, ahead 0 GPU");
+    arena_free(a);
+    return found;
+}
+
+/* Small pods go first for a minute; in the next one what comes free is kept for the large one; then
+ * they go first again. */
+static void test_neither_large_nor_small_pods_block_the_others(void **state)
+{
+    struct sim *s = sim_new_ready(35, LINE(", queueHold: 1m"));
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(3), "");
+    until_runs(s, "a");
+    sim_create_pod(s, "large", GPU(3), "");
+    until_waits(s, "large: position 1, ahead 0 GPU");
+    sim_run_ms(s, 2000); /* creationTimestamp has seconds */
+    sim_until(s, event_says, "an Event that says why it waits");
+    sim_create_pod(s, "one", GPU(1), "");
+    until_runs(s, "one");
+    sim_create_pod(s, "two", GPU(1), "");
+    until_waits(s, "two: position 2, ahead 3 GPU");
+
+    sim_run_ms(s, 65 * 1000);
+    sim_delete(s, "pods", "default", "one", 0);
+    until_waits(s, "two: what comes free is kept for the first in line");
+    assert_true(charges_fit(s, 3));
+    sim_run_ms(s, 15 * 1000);
+    until_waits(s, "two: what comes free is kept for the first in line");
+    sim_run_ms(s, 45 * 1000);
+    until_runs(s, "two");
+    assert_true(charges_fit(s, 4));
+
+    sim_delete(s, "pods", "default", "a", 0);
+    until_runs(s, "large");
+    sim_free(s);
+}
+
+/* A limit that was lowered, in a restart: what can never start does not hold the others. */
+static void test_what_can_no_longer_start_holds_no_other(void **state)
+{
+    struct sim *s = sim_new_ready(36, LINE(", queueOrder: strict"));
+    struct config_binding lower = s->config.bindings[0];
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(2), "");
+    until_runs(s, "a");
+    sim_create_pod(s, "large", GPU(4), "");
+    until_waits(s, "large: position 1");
+    sim_close(s);
+    lower.guarantee = (struct rational){3, 1};
+    s->config.bindings = &lower;
+    sim_open(s);
+    until_waits(s, "large: whose limit is 3: it cannot start");
+    sim_create_pod(s, "small", GPU(1), "");
+    until_runs(s, "small");
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_created_pods_count_for_the_rate),
         cmocka_unit_test(test_pods_without_devices_have_a_rate_of_their_own),
+        cmocka_unit_test(test_what_never_fits_is_refused_at_once),
+        cmocka_unit_test(test_a_strict_line_is_not_overtaken),
+        cmocka_unit_test(test_neither_large_nor_small_pods_block_the_others),
+        cmocka_unit_test(test_what_can_no_longer_start_holds_no_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static void the_example_of_the_model(void **state)
            "  metering: {price: '2.50', currency: USD, per: GPUHour, borrowFactor: '0.8'}\n"
            "bindings:\n"
            "- {pool: h100-dedicated-fraud, guarantee: '4', burst: '1/2', lend: '2', overQuota: "
-           "queue, default: true}\n"));
+           "queue, queueOrder: strict, queueHold: 5m, default: true}\n"));
     p = &f->config.pools[0];
     assert_int_equal(f->config.n_pools, 1);
     assert_true(p->dedicated && p->adversarial);
@@ -54,7 +54,8 @@ static void the_example_of_the_model(void **state)
     assert_rational(f->config.bindings[0].burst, 1, 2);
     assert_rational(f->config.bindings[0].lend, 2, 1);
     assert_int_equal(f->config.bindings[0].over_quota, OVER_QUOTA_QUEUE);
-    assert_true(f->config.bindings[0].is_default);
+    assert_true(f->config.bindings[0].is_default && f->config.bindings[0].strict);
+    assert_int_equal(f->config.bindings[0].hold_s, 300);
 }
 
 static void defaults_of_a_pool(void **state)
@@ -71,6 +72,8 @@ static void defaults_of_a_pool(void **state)
     assert_str(p->resources[0].host_name, "nvidia.com/gpu");
     assert_rational(p->resources[0].gpu_eq, 1, 1);
     assert_int_equal(f->config.bindings[0].over_quota, OVER_QUOTA_REJECT);
+    assert_false(f->config.bindings[0].strict);
+    assert_int_equal(f->config.bindings[0].hold_s, 600);
 }
 
 static void mig_profiles_are_resources(void **state)
