@@ -7,6 +7,7 @@
 #include <sublet/translate.h>
 
 #define ANNOTATION_OWNED          "sublet.dev/owned" /* keys of the allow-list that we wrote */
+#define ANNOTATION_OWNER          "sublet.dev/owner" /* of a pod with devices: what a bill names */
 #define ANNOTATION_LABELS         "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
 #define ANNOTATION_ALL            "sublet.dev/annotations"
 #define ANNOTATION_DIGEST         "sublet.dev/digest" /* of the object as it was written last */

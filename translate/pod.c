@@ -10,6 +10,9 @@
 
 #include <sublet/config_sync.h>
 #include <sublet/json_build.h>
+#include <sublet/object.h>
+
+#define NAME_LONGEST 253
 
 /* ---- tables ---- */
 
@@ -211,6 +214,25 @@ static void down_init(struct down *d, struct arena *a, const struct translate_te
     translate_token_secret_name(t, d->ns, d->name, d->token_secret);
 }
 
+/* "Job/train": whose pod it is, by name. A Deployment stands for its ReplicaSets. */
+static void add_owner(struct arena *a, cJSON *notes, const cJSON *vpod)
+{
+    const cJSON *owner = owner_controller(vpod);
+    struct str kind = json_str(json_get(owner, "kind")), name = json_str(json_get(owner, "name"));
+    struct str hash = json_str(json_get(json_path(vpod, "metadata.labels"), "pod-template-hash"));
+
+    if (!name.n || !kind.n)
+        return;
+    if (str_eqc(kind, "ReplicaSet") && hash.n && name.n > hash.n + 1 &&
+        str_has_suffix(name, arena_printf(a, "-%.*s", STR_F(hash)))) {
+        kind = STR("Deployment");
+        name.n -= hash.n + 1;
+    }
+    add_str(a, notes, ANNOTATION_OWNER,
+            arena_printf(a, "%.*s/%.*s", STR_F(str_clip(kind, NAME_LONGEST)),
+                         STR_F(str_clip(name, NAME_LONGEST))));
+}
+
 int translate_pod(struct arena *a, const struct translate_tenant *t,
                   const struct pool_choice *choice, const cJSON *vpod, const cJSON *services,
                   cJSON **ret, struct err *err)
@@ -233,6 +255,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
 
         add_str(a, labels, LABEL_POOL, d.pool->name);
         add_str(a, labels, LABEL_MODE, config_mode_name(d.pool->mode));
+        add_owner(a, json_get(metadata, "annotations"), vpod);
     }
     d.notes = json_get(metadata, "annotations");
     spec = spec_down(&d);

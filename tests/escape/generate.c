@@ -99,7 +99,7 @@ static const struct {
 static const char KEYS[] =
     "app|k8s-app|app.kubernetes.io/name|job-name|pod-template-hash|team.example/x|note|sublet.dev/"
     "cluster|sublet.dev/namespace|sublet.dev/pool|sublet.dev/mode|sublet.dev/gpu-pool|sublet.dev/"
-    "name|sublet.dev/uid|sublet.dev/owned|sublet.dev/sent-images|sublet.dev/"
+    "name|sublet.dev/uid|sublet.dev/owned|sublet.dev/owner|sublet.dev/sent-images|sublet.dev/"
     "l-aaaabbbbccccdddd|sublet.dev/a-"
     "aaaabbbbccccdddd|kueue.x-k8s.io/queue-name|kai.scheduler/queue|runai/queue|volcano.sh/"
     "resource-group|hami.io/vgpu|cdi.k8s.io/gpu|istio.io/rev|k8s.v1.cni.cncf.io/networks|cluster-"
