@@ -16,6 +16,8 @@ int cmd_check(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
+int cmd_fleet(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 /* Where a store's data is read from: the directory when no process has it open, else a copy that
  * the process that owns it makes, and that is removed afterwards. */

@@ -45,7 +45,7 @@ LAYERS_WRONG = {
     "missing": ({"base/x.c": '#include "nowhere.h"\n'}, 'base/x.c:1: "nowhere.h" is not in the tree'),
     "no room": ({"include/sublet/a.h": "/* nothing */\n"},
                 "include/sublet/a.h:1: the head comment must say `room: NAME`"),
-    "library": ({"vapi/x.c": "#include <sqlite3.h>\n"}, "vapi/x.c:1: <sqlite3.h> belongs to store"),
+    "library": ({"vapi/x.c": "#include <sqlite3.h>\n"}, "vapi/x.c:1: <sqlite3.h> belongs to fleet and store"),
     "folder upward": ({"vapi/api/verbs/v.h": "", "vapi/core/x.c": '#include "../api/verbs/v.h"\n'},
                       'vapi/core/x.c:1: "../api/verbs/v.h" is of vapi/api/verbs, not below vapi/core'),
     "folder beside": ({"vapi/auth/a.h": "", "vapi/audit/x.c": '#include "../auth/a.h"\n'},

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sublet fleet` and `sublet report`: the ledger of a host cluster's GPUs, kept and printed. Must end
+ * with an error when the ledger cannot go on: whoever restarts it starts from what is on record. */
+#include "arguments.h"
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include <sublet/fleet.h>
+#include <sublet/fleet_ledger.h>
+#include <sublet/fleet_report.h>
+#include <sublet/log.h>
+
+#define REPORT_MEMORY ((size_t)4 << 30)
+
+static const char FLEET_HELP[] =
+    "usage: sublet fleet --config F [OPTIONS]\n"
+    "\n"
+    "  Keeps the ledger of a host cluster: which pod held which GPUs of which pool, and when.\n"
+    "\n"
+    "  --config F           `pools:` as the tenants have them, `host:`, `store:`, `lease:`\n"
+    "  --data-dir D         directory of the ledger (default /data)\n"
+    "  --namespace N        host namespace of its Lease\n"
+    "  --host-kubeconfig F  credentials of the host; otherwise those of its pod\n"
+    "  --log-level L        error, warn, info or debug\n";
+
+static const char REPORT_HELP[] =
+    "usage: sublet report --data-dir D [OPTIONS]\n"
+    "\n"
+    "  --data-dir D   directory of the ledger that `sublet fleet` keeps\n"
+    "  --from T       begin: 2026-11, 2026-11-26 or 2026-11-26T12:00:00Z (default: of the ledger)\n"
+    "  --to T         end (default: until when the host was observed)\n"
+    "  --by LIST      of tenant, namespace, owner, pod, pool, product, node, month\n"
+    "                 (default tenant,pool)\n"
+    "  --format W     table, csv, json or focus (default table)\n";
+
+/* --- sublet fleet --- */
+
+struct run {
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct fleet *fleet; /* NULL: closed, or closing */
+    int code;
+};
+
+static void on_fleet_closed(void *ctx)
+{
+    struct run *r = ctx;
+
+    for (size_t i = 0; i < COUNT(r->signals); i++)
+        uv_close((uv_handle_t *)&r->signals[i], NULL);
+}
+
+static void end(struct run *r)
+{
+    struct fleet *f = r->fleet;
+
+    r->fleet = NULL;
+    if (f)
+        fleet_close(f, on_fleet_closed, r);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    end(handle->data);
+}
+
+static void on_ready(void *ctx)
+{
+    (void)ctx;
+    printf("sublet fleet: ready\n");
+    fflush(stdout);
+}
+
+static void on_waiting(void *ctx, struct str holder)
+{
+    (void)ctx;
+    log_info("fleet: another process has the Lease holder=\"%.*s\"", STR_F(holder));
+}
+
+static void on_failed(void *ctx, const struct err *err)
+{
+    struct run *r = ctx;
+
+    fprintf(stderr, "sublet: fleet: %.*s\n", STR_F(err->message));
+    r->code = 1;
+    end(r);
+}
+
+static int run_fleet(const struct config *config, struct err *err)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    struct run r = {0};
+    struct fleet_options options = {.loop = &r.loop,
+                                    .clock = &CLOCK_SYSTEM,
+                                    .rng = &RNG_SYSTEM,
+                                    .config = config,
+                                    .waiting = on_waiting,
+                                    .ready = on_ready,
+                                    .failed = on_failed,
+                                    .ctx = &r};
+
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    uv_loop_init(&r.loop);
+    for (size_t i = 0; i < COUNT(r.signals); i++) {
+        uv_signal_init(&r.loop, &r.signals[i]);
+        r.signals[i].data = &r;
+        uv_signal_start(&r.signals[i], on_signal, numbers[i]);
+    }
+    if (fleet_new(&options, &r.fleet, err)) {
+        fprintf(stderr, "sublet: fleet: %.*s\n", STR_F(err->message));
+        r.code = 1;
+        on_fleet_closed(&r);
+    }
+    uv_run(&r.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r.loop);
+    return r.code;
+}
+
+int cmd_fleet(int argc, char **argv)
+{
+    struct arena *a;
+    struct config config;
+    struct err err;
+    int code = 2;
+
+    if (arguments_want_help(argc, argv)) {
+        fputs(FLEET_HELP, stdout);
+        return 0;
+    }
+    a = arena_new(0);
+    err_init(&err, a);
+    if (cli_config(a, argc, argv, &config))
+        code = 2;
+    else if (!config.host_namespace.n)
+        fprintf(stderr, "sublet: fleet: host.namespace is needed: where its Lease is\n");
+    else if (!config.n_pools)
+        fprintf(stderr, "sublet: fleet: pools are needed: what the ledger is about\n");
+    else
+        code = run_fleet(&config, &err);
+    arena_free(a);
+    return code;
+}
+
+/* --- sublet report --- */
+
+struct report {
+    struct str directory;
+    int64_t from_us, until_us;
+    unsigned columns;
+    enum report_format format;
+};
+
+static int read_report(struct arena *a, int argc, char **argv, struct report *ret, struct err *err)
+{
+    const char *directory = arguments_take(&argc, argv, "--data-dir");
+    const char *from = arguments_take(&argc, argv, "--from");
+    const char *until = arguments_take(&argc, argv, "--to");
+    const char *by = arguments_take(&argc, argv, "--by");
+    const char *format = arguments_take(&argc, argv, "--format");
+    int word = format ? str_word_index(REPORT_FORMATS, str_c(format)) : REPORT_TABLE;
+
+    *ret = (struct report){.directory = str_c(directory), .until_us = INT64_MAX};
+    if (argc)
+        return err_set(err, &ERR_BAD_REQUEST, "unknown argument \"%s\"", argv[0]);
+    if (!directory)
+        return err_set(err, &ERR_BAD_REQUEST, "--data-dir is needed");
+    if (word < 0)
+        return err_set(err, &ERR_BAD_REQUEST, "--format: unknown value \"%s\": want one of %s",
+                       format, REPORT_FORMATS);
+    ret->format = (enum report_format)word;
+    if (report_columns(str_c(by ? by : "tenant,pool"), &ret->columns, err))
+        return err_wrap(err, "--by");
+    if (ret->format == REPORT_FOCUS)
+        ret->columns |= REPORT_FOCUS_COLUMNS;
+    if (from && report_time(a, str_c(from), &ret->from_us, err))
+        return err_wrap(err, "--from");
+    if (until && report_time(a, str_c(until), &ret->until_us, err))
+        return err_wrap(err, "--to");
+    return 0;
+}
+
+static int print_report(struct arena *a, const struct report *r, struct err *err)
+{
+    struct buf out = BUF_INIT(0);
+    struct fleet_records records;
+    struct usage usage;
+
+    if (ledger_read(a, r->directory, r->from_us, r->until_us, &records, err) ||
+        usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
+        return -1;
+    report_print(a, &out, &usage, r->columns, r->format);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_fini(&out);
+    return fflush(stdout) ? err_set(err, &ERR_STORAGE, "the report cannot be written") : 0;
+}
+
+int cmd_report(int argc, char **argv)
+{
+    struct arena *a;
+    struct report report;
+    struct err err;
+    int code = 2;
+
+    if (arguments_want_help(argc, argv)) {
+        fputs(REPORT_HELP, stdout);
+        return 0;
+    }
+    a = arena_new(REPORT_MEMORY);
+    err_init(&err, a);
+    if (!read_report(a, argc, argv, &report, &err))
+        code = print_report(a, &report, &err) ? 1 : 0;
+    if (code)
+        fprintf(stderr, "sublet: report: %.*s\n", STR_F(err.message));
+    arena_free(a);
+    return code;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host says about nodes and pods. Only facts of the host's own components count: namespace,
+ * node, devices, conditions and times of the kubelet. Labels and annotations that a tenant's process
+ * wrote name things in a report; they never decide how much is billed, or to which tenant. */
+#include "facts.h"
+
+#include <sublet/clock.h>
+#include <sublet/object.h>
+#include <sublet/quantity.h>
+
+#define LABEL_PRODUCT    "nvidia.com/gpu.product"
+#define LABEL_CLUSTER    "sublet.dev/cluster"
+#define ANNOTATION_NAME  "sublet.dev/name"
+#define ANNOTATION_NS    "sublet.dev/namespace"
+#define ANNOTATION_OWNER "sublet.dev/owner"
+#define NAME_LONGEST     253
+
+static int64_t time_at(const cJSON *object, const char *path)
+{
+    int64_t us;
+
+    return time_parse(json_str_at(object, path), &us) ? us : 0;
+}
+
+static const cJSON *condition(const cJSON *object, const char *type)
+{
+    json_each(c, json_path(object, "status.conditions"))
+    {
+        if (str_eqc(json_str(json_get(c, "type")), type))
+            return c;
+    }
+    return NULL;
+}
+
+static int64_t units_of(const cJSON *map, struct str resource)
+{
+    const cJSON *value = json_get_str(map, resource);
+    struct quantity q;
+    int64_t units;
+
+    if (json_i64(value, &units))
+        return units > 0 ? units : 0;
+    if (!quantity_parse(json_str(value), &q) || q.nano < 0)
+        return 0;
+    return quantity_units(q);
+}
+
+/* --- nodes --- */
+
+static bool selects(const struct config_pool *pool, const cJSON *labels)
+{
+    json_each(member, pool->node_selector)
+    {
+        const cJSON *label = json_get_str(labels, json_key(member));
+
+        if (!json_is_string(label) || !str_eq(json_str(label), json_str(member)))
+            return false;
+    }
+    return true;
+}
+
+static struct rational sum_of(const struct config_pool *pool, const cJSON *map)
+{
+    struct rational sum = RATIONAL_ZERO, share;
+
+    for (size_t i = 0; i < pool->n_resources; i++) {
+        const struct pool_resource *r = &pool->resources[i];
+        struct rational units = {units_of(map, r->host_name), 1};
+
+        if (rational_mul(units, r->gpu_eq, &share))
+            (void)rational_add(sum, share, &sum); /* what does not fit, no machine has */
+    }
+    return sum;
+}
+
+void fact_node(const cJSON *node, const struct config_pool *pools, size_t n_pools,
+               struct fact_node *ret)
+{
+    const cJSON *labels = json_path(node, "metadata.labels"), *ready = condition(node, "Ready");
+    struct rational usable;
+
+    *ret = (struct fact_node){.name = json_str_at(node, "metadata.name"),
+                              .total = RATIONAL_ZERO,
+                              .unhealthy = RATIONAL_ZERO,
+                              .created_us = time_at(node, "metadata.creationTimestamp"),
+                              .ready_us = time_at(ready, "lastTransitionTime"),
+                              .down = !str_eqc(json_str(json_get(ready, "status")), "True")};
+    for (size_t i = 0; i < n_pools && !ret->pool; i++)
+        if (selects(&pools[i], labels))
+            ret->pool = &pools[i];
+    if (!ret->pool)
+        return;
+    ret->product = config_product_base(json_str(json_get(labels, LABEL_PRODUCT)));
+    ret->total = sum_of(ret->pool, json_path(node, "status.capacity"));
+    usable = sum_of(ret->pool, json_path(node, "status.allocatable"));
+    if (rational_cmp(usable, ret->total) < 0)
+        (void)rational_sub(ret->total, usable, &ret->unhealthy);
+}
+
+/* --- pods --- */
+
+/* A name as another process wrote it: bounded, and on one line. */
+static struct str plain(struct arena *a, struct str name)
+{
+    struct str kept = arena_str(a, str_clip(name, NAME_LONGEST));
+    char *p = arena_cstr(a, kept);
+
+    for (size_t i = 0; i < kept.n; i++)
+        if ((unsigned char)p[i] < ' ' || p[i] == 0x7f)
+            p[i] = '?';
+    return (struct str){p, kept.n};
+}
+
+static struct str note(const cJSON *pod, const char *key)
+{
+    return json_str(json_get(json_path(pod, "metadata.annotations"), key));
+}
+
+/* The controller of a pod that is no tenant's. */
+static struct str host_owner(struct arena *a, const cJSON *pod)
+{
+    json_each(owner, json_path(pod, "metadata.ownerReferences"))
+    {
+        if (json_true(json_get(owner, "controller")))
+            return arena_printf(a, "%.*s/%.*s", STR_F(json_str(json_get(owner, "kind"))),
+                                STR_F(json_str(json_get(owner, "name"))));
+    }
+    return STR("");
+}
+
+static int64_t begin_of(const cJSON *pod)
+{
+    const cJSON *scheduled = condition(pod, "PodScheduled");
+    int64_t at = str_eqc(json_str(json_get(scheduled, "status")), "True")
+                     ? time_at(scheduled, "lastTransitionTime")
+                     : 0;
+
+    at = at ? at : time_at(pod, "status.startTime");
+    return at ? at : time_at(pod, "metadata.creationTimestamp");
+}
+
+static int64_t last_finished(const cJSON *statuses)
+{
+    int64_t last = 0;
+
+    json_each(status, statuses)
+    {
+        int64_t at = time_at(status, "state.terminated.finishedAt");
+
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+static void read_end(const cJSON *pod, struct fact_pod *ret)
+{
+    struct str phase = json_str_at(pod, "status.phase"), reason = json_str_at(pod, "status.reason");
+    int64_t app = last_finished(json_path(pod, "status.containerStatuses"));
+    int64_t init = last_finished(json_path(pod, "status.initContainerStatuses"));
+
+    ret->ended = str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
+    ret->end_us = app > init ? app : init;
+    ret->reason = reason.n ? reason : phase;
+}
+
+void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret)
+{
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    struct str cluster = json_str(json_get(json_path(pod, "metadata.labels"), LABEL_CLUSTER));
+    bool is_tenants = cluster.n > 0;
+
+    *ret = (struct fact_pod){0};
+    ret->hold = (struct fleet_hold){
+        .pod_uid = json_str_at(pod, "metadata.uid"),
+        .tenant = ns,
+        .cluster = cluster,
+        .ns = is_tenants ? plain(a, note(pod, ANNOTATION_NS)) : STR(""),
+        .name =
+            is_tenants ? plain(a, note(pod, ANNOTATION_NAME)) : json_str_at(pod, "metadata.name"),
+        .owner = is_tenants ? plain(a, note(pod, ANNOTATION_OWNER)) : plain(a, host_owner(a, pod)),
+        .node = json_str_at(pod, "spec.nodeName"),
+        .begin_us = begin_of(pod),
+        .end_us = FLEET_OPEN,
+    };
+    ret->on_node = ret->hold.node.n > 0 && ret->hold.pod_uid.n > 0;
+    read_end(pod, ret);
+    ret->reason = plain(a, ret->reason);
+}
+
+/* A device that a container only limits is requested as well. */
+static int64_t units_of_container(const cJSON *container, struct str resource)
+{
+    int64_t limit = units_of(json_path(container, "resources.limits"), resource);
+    int64_t request = units_of(json_path(container, "resources.requests"), resource);
+
+    return limit > request ? limit : request;
+}
+
+static bool is_sidecar(const cJSON *container)
+{
+    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
+}
+
+/* max(sum of containers and sidecars, the greatest init container beside the sidecars before it). */
+static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
+{
+    int64_t sidecars = 0, peak = 0, sum;
+    bool fits = true;
+
+    json_each(c, json_path(pod, "spec.initContainers"))
+    {
+        fits &= !__builtin_add_overflow(sidecars, units_of_container(c, resource), &sum);
+        peak = sum > peak ? sum : peak;
+        sidecars = is_sidecar(c) ? sum : sidecars;
+    }
+    sum = sidecars;
+    json_each(c, json_path(pod, "spec.containers")) fits &=
+        !__builtin_add_overflow(sum, units_of_container(c, resource), &sum);
+    *ret = sum > peak ? sum : peak;
+    return fits;
+}
+
+bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
+                      struct rational *ret_gpu_eq, struct str *ret_resources)
+{
+    struct rational sum = RATIONAL_ZERO, share;
+    struct buf names = BUF_INIT(0);
+    int64_t units;
+    bool fits = true;
+
+    for (size_t i = 0; i < pool->n_resources && fits; i++) {
+        const struct pool_resource *r = &pool->resources[i];
+
+        fits = units_of_pod(pod, r->host_name, &units) &&
+               rational_mul((struct rational){units, 1}, r->gpu_eq, &share) &&
+               rational_add(sum, share, &sum);
+        if (fits && units)
+            buf_printf(&names, "%s%.*s=%lld", names.n ? "," : "", STR_F(r->host_name),
+                       (long long)units);
+    }
+    *ret_resources = arena_str(a, buf_str(&names));
+    *ret_gpu_eq = sum;
+    buf_fini(&names);
+    return fits && sum.num > 0;
+}
+
+/* --- what reflectors keep --- */
+
+static void keep(cJSON *object, const char *const *keys, size_t n)
+{
+    for (cJSON *member = json_first(object), *next; member; member = next) {
+        bool kept = false;
+
+        next = member->next;
+        for (size_t i = 0; i < n && !kept; i++)
+            kept = str_eqc(json_key(member), keys[i]);
+        if (!kept)
+            json_detach(object, member);
+    }
+}
+#define KEEP(object, ...)                                                                          \
+    keep((object), (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__})))
+
+static void keep_metadata(cJSON *object)
+{
+    cJSON *metadata = json_get(object, "metadata");
+
+    KEEP(metadata, "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels",
+         "annotations", "ownerReferences");
+    KEEP(json_get(metadata, "annotations"), ANNOTATION_NAME, ANNOTATION_NS, ANNOTATION_OWNER);
+}
+
+void fact_reduce_node(struct arena *a, cJSON *node)
+{
+    (void)a;
+    keep_metadata(node);
+    KEEP(node, "metadata", "status");
+    KEEP(json_get(node, "status"), "capacity", "allocatable", "conditions");
+}
+
+static bool has_devices(const cJSON *containers)
+{
+    json_each(c, containers)
+    {
+        json_each(resource, json_path(c, "resources.limits"))
+        {
+            if (str_find(json_key(resource), '/') < json_key(resource).n)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void keep_containers(cJSON *containers)
+{
+    json_each(c, containers) KEEP(c, "resources", "restartPolicy");
+}
+
+void fact_reduce_pod(struct arena *a, cJSON *pod)
+{
+    cJSON *spec = json_get(pod, "spec"), *status = json_get(pod, "status"), *metadata;
+
+    (void)a;
+    keep_metadata(pod);
+    metadata = json_get(pod, "metadata");
+    if (!has_devices(json_get(spec, "containers")) &&
+        !has_devices(json_get(spec, "initContainers"))) {
+        KEEP(pod, "metadata");
+        KEEP(metadata, "name", "namespace", "uid", "resourceVersion");
+        return;
+    }
+    KEEP(json_get(metadata, "labels"), LABEL_CLUSTER);
+    KEEP(pod, "metadata", "spec", "status");
+    KEEP(spec, "nodeName", "containers", "initContainers");
+    keep_containers(json_get(spec, "containers"));
+    keep_containers(json_get(spec, "initContainers"));
+    KEEP(status, "phase", "reason", "startTime", "conditions", "containerStatuses",
+         "initContainerStatuses");
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * What objects of the host say about GPUs. Pure: JSON in, values out, whose strings live in the tree
+ * or the arena. */
+#pragma once
+
+#include <sublet/config_pool.h>
+#include <sublet/fleet_usage.h>
+
+struct fact_node {
+    struct str name;
+    const struct config_pool *pool; /* whose nodeSelector matches; NULL: none */
+    struct str product;
+    struct rational total, unhealthy; /* of the pool's resources */
+    bool down;                        /* not Ready */
+    int64_t ready_us;                 /* when Ready became what it is; 0: not known */
+    int64_t created_us;
+};
+void fact_node(const cJSON *node, const struct config_pool *pools, size_t n_pools,
+               struct fact_node *ret);
+
+struct fact_pod {
+    struct fleet_hold hold; /* without pool, product, resources and gpu_eq; end_us FLEET_OPEN */
+    bool on_node;           /* it has a node: the devices are not another pod's */
+    bool ended;             /* ... and its last container has finished */
+    int64_t end_us;         /* 0: the host does not say when */
+    struct str reason;      /* of the end */
+};
+void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret);
+/* What it takes of a pool, as the scheduler counts; false: nothing, or no number of devices. */
+bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
+                      struct rational *ret_gpu_eq, struct str *ret_resources);
+
+/* For reflectors: remove what the functions above do not read. Of a pod without devices only its
+ * metadata stays. */
+void fact_reduce_node(struct arena *a, cJSON *node);
+void fact_reduce_pod(struct arena *a, cJSON *pod);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the process: Lease, then nodes, then pods, then a beat that records until when all was
+ * observed. What a turn of the loop wrote is one transaction, committed before the loop waits again;
+ * it waits for the disk, since no client waits for this loop. Must not write while it does not hold
+ * the Lease, nor go on after a failed write: the next process repeats what the host shows.
+ *
+ *   Lease held --> nodes listed --> pods listed --> ready, beat
+ *   Lease lost, write failed, host refuses --> failed(), which closes it
+ *   close: seen, commit -> Lease released -> host stopped -> watches closed -> host closed -> freed
+ */
+#include <assert.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include <sublet/fleet.h>
+#include <sublet/fleet_ledger.h>
+#include <sublet/reflector.h>
+
+#include "facts.h"
+#include "lease.h"
+#include "observe.h"
+
+#define FLEET_MAGIC 0x666c6565u
+#define BEAT_MS     5000
+#define LEASE_NAME  "sublet-fleet"
+
+struct fleet {
+    unsigned magic;
+    struct fleet_options o;
+    struct ledger *ledger;
+    struct observer *observer;
+    struct host *host;
+    struct fleet_lease *lease;
+    struct reflector *nodes, *pods;
+    uv_timer_t beat;
+    uv_prepare_t prepare;
+    bool ready, over, closing;
+    unsigned open_handles;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static int64_t now_us(const struct fleet *f)
+{
+    return clock_wall_us(f->o.clock);
+}
+
+static void fail(struct fleet *f, const struct err *err)
+{
+    if (f->over)
+        return;
+    f->over = true;
+    f->o.failed(f->o.ctx, err);
+}
+
+/* The result of a function of the observer, whose error ends the process. */
+static void check(struct fleet *f, int result, const struct err *err)
+{
+    if (result)
+        fail(f, err);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct fleet *f = prepare->data;
+    struct err err;
+
+    assert(f->magic == FLEET_MAGIC);
+    err_init(&err, NULL);
+    if (!f->over)
+        check(f, ledger_commit(f->ledger, &err), &err);
+}
+
+static bool is_current(const struct reflector *r)
+{
+    return reflector_listed_ms(r) != REFLECTOR_NOT_CURRENT;
+}
+
+static void beat(struct fleet *f)
+{
+    struct err err;
+
+    err_init(&err, NULL);
+    if (!f->over && is_current(f->nodes) && is_current(f->pods))
+        check(f, observer_seen(f->observer, now_us(f), &err), &err);
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct fleet *f = timer->data;
+
+    assert(f->magic == FLEET_MAGIC);
+    beat(f);
+}
+
+/* --- watches --- */
+
+static void on_refused(void *ctx, const struct err *err)
+{
+    fail(ctx, err);
+}
+
+static void on_pod(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (f->over) {
+        arena_free(a);
+        return;
+    }
+    /* Another uid under its name: the pod before is gone, whose deletion no event reported. */
+    if (before && (!now || !str_eq(now->uid, before->uid)))
+        check(f,
+              observer_pod_gone(f->observer, before->uid, !now && is_current(f->pods), now_us(f),
+                                &err),
+              &err);
+    if (now && !f->over && !json_parse(a, now->bytes, &tree, NULL))
+        check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
+    arena_free(a);
+}
+
+static void each_pod(void *ctx, const struct host_object *o)
+{
+    on_pod(ctx, o, NULL);
+}
+
+static void on_node(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (f->over) {
+        arena_free(a);
+        return;
+    }
+    if (!now)
+        check(f, observer_node_gone(f->observer, before->name, now_us(f), &err), &err);
+    else if (!json_parse(a, now->bytes, &tree, NULL))
+        check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
+    arena_free(a);
+    if (observer_wants_pods(f->observer) && f->pods)
+        reflector_each(f->pods, each_pod, f);
+}
+
+static void on_went_back(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    reflector_restart(f->nodes);
+    reflector_restart(f->pods);
+}
+
+static void on_pods_current(void *ctx, bool listed)
+{
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (listed && !f->over)
+        check(f, observer_pods_listed(f->observer, now_us(f), &err), &err);
+    beat(f);
+    if (f->over || f->ready)
+        return;
+    f->ready = true;
+    f->o.ready(f->o.ctx);
+}
+
+static struct reflector *open_watch(struct fleet *f, const char *path, bool by_namespace,
+                                    const struct reflector_options *how)
+{
+    struct reflector_options o = *how;
+
+    o.host = f->host;
+    o.path = str_c(path);
+    o.by_namespace = by_namespace;
+    o.refused = on_refused;
+    o.went_back = on_went_back;
+    o.ctx = f;
+    return reflector_open(&o);
+}
+
+static void on_nodes_current(void *ctx, bool listed)
+{
+    static const struct reflector_options how = {
+        .reduce = fact_reduce_pod, .changed = on_pod, .current = on_pods_current};
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (listed && !f->over)
+        check(f, observer_nodes_listed(f->observer, now_us(f), &err), &err);
+    if (!f->pods && !f->over)
+        f->pods = open_watch(f, "/api/v1/pods", true, &how);
+}
+
+/* --- the Lease --- */
+
+static void on_held(void *ctx)
+{
+    static const struct reflector_options how = {
+        .reduce = fact_reduce_node, .changed = on_node, .current = on_nodes_current};
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    check(f, observer_prices(f->observer, now_us(f), &err), &err);
+    if (f->over)
+        return;
+    f->nodes = open_watch(f, "/api/v1/nodes", false, &how);
+    uv_timer_start(&f->beat, on_beat, BEAT_MS, BEAT_MS);
+}
+
+static void on_waiting(void *ctx, struct str holder)
+{
+    struct fleet *f = ctx;
+
+    f->o.waiting(f->o.ctx, holder);
+}
+
+static void on_lost(void *ctx, const struct err *err)
+{
+    fail(ctx, err);
+}
+
+static void open_lease(struct fleet *f)
+{
+    struct arena *a = arena_new(0);
+    struct fleet_lease_options o = {
+        .loop = f->o.loop,
+        .clock = f->o.clock,
+        .host = f->host,
+        .host_namespace = f->o.config->host_namespace,
+        .name = STR(LEASE_NAME),
+        .identity =
+            arena_printf(a, LEASE_NAME "_%016llx", (unsigned long long)ledger_identity(f->ledger)),
+        .duration_ms = f->o.config->lease_duration_ms,
+        .held = on_held,
+        .waiting = on_waiting,
+        .lost = on_lost,
+        .ctx = f,
+    };
+
+    f->lease = fleet_lease_new(&o);
+    arena_free(a);
+}
+
+/* --- life --- */
+
+static int open_ledger(struct fleet *f, struct err *err)
+{
+    const struct config *c = f->o.config;
+    struct observer_options o = {.pools = c->pools, .n_pools = c->n_pools};
+    struct fleet_records records;
+    struct arena *a;
+    int result;
+
+    if (ledger_open(c->data_dir, now_us(f) / 1000000 * 1000000, rng_u64(f->o.rng) >> 1, &f->ledger,
+                    err))
+        return -1;
+    a = arena_new(0);
+    result = ledger_read(a, c->data_dir, LEDGER_OPEN, INT64_MAX, &records, err);
+    o.ledger = f->ledger;
+    o.records = &records;
+    if (!result)
+        f->observer = observer_new(&o);
+    arena_free(a);
+    return result;
+}
+
+static void release_all(struct fleet *f)
+{
+    f->observer = observer_free(f->observer);
+    f->ledger = ledger_close(f->ledger);
+    f->magic = 0;
+    mem_free(f);
+}
+
+int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err)
+{
+    const struct config *c = options->config;
+    struct fleet *f = NEW(struct fleet);
+    struct host_options host = {.loop = options->loop,
+                                .clock = options->clock,
+                                .rng = options->rng,
+                                .kubeconfig = c->host_kubeconfig,
+                                .qps = c->host_qps,
+                                .burst = c->host_burst};
+
+    *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options};
+    if (open_ledger(f, err) || host_open(&host, &f->host, err)) {
+        release_all(f);
+        return -1;
+    }
+    uv_timer_init(options->loop, &f->beat);
+    uv_prepare_init(options->loop, &f->prepare);
+    f->beat.data = f->prepare.data = f;
+    uv_prepare_start(&f->prepare, on_prepare);
+    open_lease(f);
+    *ret = f;
+    return 0;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct fleet *f = handle->data;
+    void (*closed)(void *ctx) = f->closed;
+    void *ctx = f->closed_ctx;
+
+    if (--f->open_handles)
+        return;
+    release_all(f);
+    closed(ctx);
+}
+
+static void on_host_closed(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    f->open_handles = 2;
+    uv_close((uv_handle_t *)&f->beat, on_handle_closed);
+    uv_close((uv_handle_t *)&f->prepare, on_handle_closed);
+}
+
+static void on_released(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    host_stop(f->host);
+    f->nodes = reflector_close(f->nodes);
+    f->pods = reflector_close(f->pods);
+    fleet_lease_close(f->lease);
+    host_close(f->host, on_host_closed, f);
+}
+
+void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx)
+{
+    struct err err;
+
+    assert(f->magic == FLEET_MAGIC && !f->closing);
+    f->closing = true;
+    f->closed = closed;
+    f->closed_ctx = ctx;
+    uv_timer_stop(&f->beat);
+    beat(f);
+    err_init(&err, NULL);
+    if (!f->over)
+        check(f, ledger_commit(f->ledger, &err), &err);
+    f->over = true; /* nothing is written any more */
+    fleet_lease_release(f->lease, on_released, f);
+}

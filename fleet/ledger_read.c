@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of the ledger, for reports and for the process that goes on with it: all rows, in one
+ * read transaction. Must not change the file, nor lock out its writer. */
+#include "ledger_rows.h"
+
+int ledger_failed(sqlite3 *db, const char *doing, struct err *err)
+{
+    return err_set(err, &ERR_STORAGE, "%s: %s", doing, sqlite3_errmsg(db));
+}
+
+void ledger_bind_str(sqlite3_stmt *statement, int index, struct str value)
+{
+    sqlite3_bind_text(statement, index, value.n ? value.p : "", (int)value.n, SQLITE_TRANSIENT);
+}
+
+int ledger_meta(sqlite3 *db, const char *key, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int code;
+
+    *ret = 0;
+    if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &s, NULL) != SQLITE_OK)
+        return ledger_failed(db, "ledger", err);
+    ledger_bind_str(s, 1, str_c(key));
+    code = sqlite3_step(s);
+    if (code == SQLITE_ROW)
+        *ret = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
+}
+
+int ledger_check_format(int64_t format, struct err *err)
+{
+    return format == LEDGER_FORMAT
+               ? 0
+               : err_set(err, &ERR_STORAGE, "ledger: format %lld is not known to this version",
+                         (long long)format);
+}
+
+struct reading {
+    struct arena *a;
+    struct fleet_records *records;
+    int64_t from_us, until_us;
+    size_t caps[4];
+};
+
+static struct str string(struct reading *r, sqlite3_stmt *s, int column)
+{
+    const char *p = (const char *)sqlite3_column_text(s, column);
+
+    return arena_str(r->a, (struct str){p, (size_t)sqlite3_column_bytes(s, column)});
+}
+
+static struct rational fraction(sqlite3_stmt *s, int column)
+{
+    return (struct rational){sqlite3_column_int64(s, column), sqlite3_column_int64(s, column + 1)};
+}
+
+static void read_hold(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+    struct fleet_hold *h;
+
+    ARENA_GROW(r->a, all->holds, all->n_holds, r->caps[0]);
+    h = &all->holds[all->n_holds++];
+    *h = (struct fleet_hold){.pod_uid = string(r, s, 0),
+                             .tenant = string(r, s, 1),
+                             .cluster = string(r, s, 2),
+                             .ns = string(r, s, 3),
+                             .name = string(r, s, 4),
+                             .owner = string(r, s, 5),
+                             .node = string(r, s, 6),
+                             .pool = string(r, s, 7),
+                             .product = string(r, s, 8),
+                             .resources = string(r, s, 9),
+                             .gpu_eq = fraction(s, 10),
+                             .begin_us = sqlite3_column_int64(s, 12),
+                             .end_us = FLEET_OPEN};
+    if (sqlite3_column_type(s, 13) == SQLITE_NULL)
+        return;
+    h->end_us = sqlite3_column_int64(s, 13);
+    h->reason = string(r, s, 14);
+    h->estimated = sqlite3_column_int(s, 15);
+}
+
+static void read_capacity(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+
+    ARENA_GROW(r->a, all->capacities, all->n_capacities, r->caps[1]);
+    all->capacities[all->n_capacities++] =
+        (struct fleet_capacity){.node = string(r, s, 0),
+                                .pool = string(r, s, 1),
+                                .product = string(r, s, 2),
+                                .from_us = sqlite3_column_int64(s, 3),
+                                .total = fraction(s, 4),
+                                .unhealthy = fraction(s, 6),
+                                .down = sqlite3_column_int(s, 8),
+                                .estimated = sqlite3_column_int(s, 9)};
+}
+
+static void read_price(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+
+    ARENA_GROW(r->a, all->prices, all->n_prices, r->caps[2]);
+    all->prices[all->n_prices++] = (struct fleet_price){.pool = string(r, s, 0),
+                                                        .from_us = sqlite3_column_int64(s, 1),
+                                                        .price = fraction(s, 2),
+                                                        .currency = string(r, s, 4)};
+}
+
+static void read_gap(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+
+    ARENA_GROW(r->a, all->gaps, all->n_gaps, r->caps[3]);
+    all->gaps[all->n_gaps++] =
+        (struct fleet_gap){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1)};
+}
+
+static const struct {
+    const char *sql;
+    void (*read)(struct reading *r, sqlite3_stmt *s);
+} TABLES[] = {
+    {"SELECT pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num,"
+     " gpu_den, begin_us, end_us, reason, estimated FROM hold LEFT JOIN hold_end ON hold = id"
+     " WHERE begin_us <= ?2 AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
+     " ORDER BY id",
+     read_hold},
+    {"SELECT node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den,"
+     " down, estimated FROM capacity ORDER BY id",
+     read_capacity},
+    {"SELECT pool, from_us, num, den, currency FROM price ORDER BY id", read_price},
+    {"SELECT from_us, until_us FROM gap ORDER BY id", read_gap},
+};
+
+static int read_table(struct reading *r, sqlite3 *db, size_t which, struct err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(db, TABLES[which].sql, -1, &s, NULL);
+
+    if (code == SQLITE_OK && sqlite3_bind_parameter_count(s)) {
+        sqlite3_bind_int64(s, 1, r->from_us);
+        sqlite3_bind_int64(s, 2, r->until_us);
+    }
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+        code = sqlite3_step(s);
+        if (code == SQLITE_ROW)
+            TABLES[which].read(r, s);
+    }
+    sqlite3_finalize(s);
+    return code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
+}
+
+static int read_all(struct reading *r, sqlite3 *db, struct err *err)
+{
+    int64_t format;
+
+    if (sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        return ledger_failed(db, "ledger", err);
+    if (ledger_meta(db, "format", &format, err) || ledger_check_format(format, err) ||
+        ledger_meta(db, "begin", &r->records->begin_us, err) ||
+        ledger_meta(db, "seen", &r->records->seen_us, err))
+        return -1;
+    for (size_t i = 0; i < COUNT(TABLES); i++)
+        if (read_table(r, db, i, err))
+            return -1;
+    return 0;
+}
+
+int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
+                struct fleet_records *ret, struct err *err)
+{
+    struct str path = arena_printf(a, "%.*s/" LEDGER_FILE, STR_F(directory));
+    struct reading r = {.a = a, .records = ret, .from_us = from_us, .until_us = until_us};
+    sqlite3 *db = NULL;
+    int result;
+
+    *ret = (struct fleet_records){0};
+    if (sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(db, 10000) != SQLITE_OK)
+        result = ledger_failed(db, path.p, err);
+    else
+        result = read_all(&r, db, err);
+    sqlite3_close(db);
+    return result;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From observations to records. What a process remembers is only a cache of the ledger: pods whose
+ * hold is open, and each node's last capacity. A process that starts reads both back, and repeats
+ * what the host shows. Must not invent a time: where nothing was observed the record is `estimated`,
+ * and an end is then the last moment at which the pod was seen. */
+#include "observe.h"
+
+#include "facts.h"
+
+#include <assert.h>
+
+#include <sublet/hash.h>
+
+#define OBSERVER_MAGIC 0x6f627376u
+#define GAP_US         INT64_C(30000000) /* the host is seen more often while it is watched */
+
+struct node {
+    struct map_entry by_name;
+    struct fleet_capacity last; /* strings on the heap; total 0: it is in no pool, or gone */
+    struct str name;
+    bool seen; /* by this process */
+};
+struct pod {
+    struct map_entry by_uid;
+    struct str uid;
+    bool seen, ended;
+};
+struct observer {
+    unsigned magic;
+    struct ledger *ledger;
+    const struct config_pool *pools;
+    size_t n_pools;
+    struct map nodes, pods;
+    int64_t before_us; /* until then another process observed the host */
+    bool fresh;        /* none did: the ledger begins */
+    bool nodes_listed, pods_listed, seen, wants_pods;
+};
+
+/* --- nodes --- */
+
+static struct node *node_of(struct observer *o, struct str name)
+{
+    struct map_entry *e = map_get(&o->nodes, name);
+    struct node *n;
+
+    if (e)
+        return CONTAINER(e, struct node, by_name);
+    n = NEW(struct node);
+    *n = (struct node){.name = mem_str(name)};
+    n->last = (struct fleet_capacity){.total = RATIONAL_ZERO, .unhealthy = RATIONAL_ZERO};
+    map_put(&o->nodes, &n->by_name, n->name);
+    return n;
+}
+
+static void replace(struct str *at, struct str value)
+{
+    struct str copy = mem_str(value);
+
+    mem_free(at->p);
+    *at = copy;
+}
+
+static void remember(struct node *n, const struct fleet_capacity *c)
+{
+    replace(&n->last.pool, c->pool);
+    replace(&n->last.product, c->product);
+    n->last.from_us = c->from_us;
+    n->last.total = c->total;
+    n->last.unhealthy = c->unhealthy;
+    n->last.down = c->down;
+}
+
+static int write_capacity(struct observer *o, struct node *n, struct fleet_capacity c,
+                          struct err *err)
+{
+    c.node = n->name;
+    if (c.from_us < n->last.from_us) /* a clock went back: records of a node are in order */
+        c.from_us = n->last.from_us;
+    if (ledger_add_capacity(o->ledger, &c, err))
+        return -1;
+    remember(n, &c);
+    return 0;
+}
+
+/* It has nothing for its pool any more. */
+static int leave_pool(struct observer *o, struct node *n, int64_t at, bool estimated,
+                      struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct fleet_capacity c = {.pool = arena_str(a, n->last.pool),
+                               .product = arena_str(a, n->last.product),
+                               .from_us = at,
+                               .total = RATIONAL_ZERO,
+                               .unhealthy = RATIONAL_ZERO,
+                               .estimated = estimated};
+    int result = n->last.total.num ? write_capacity(o, n, c, err) : 0;
+
+    arena_free(a);
+    return result;
+}
+
+static bool is_same(const struct fleet_capacity *a, const struct fleet_capacity *b)
+{
+    return str_eq(a->pool, b->pool) && str_eq(a->product, b->product) && a->down == b->down &&
+           !rational_cmp(a->total, b->total) && !rational_cmp(a->unhealthy, b->unhealthy);
+}
+
+/* Since when a node is as it is: as the host says, where it says so of what was observed. */
+static int64_t changed_at(const struct observer *o, const struct node *n,
+                          const struct fact_node *fact, int64_t now_us)
+{
+    int64_t at = now_us;
+
+    if (o->fresh && !o->nodes_listed)
+        return ledger_begin_us(o->ledger);
+    if (n->last.total.num && n->last.down != fact->down && fact->ready_us)
+        at = fact->ready_us;
+    else if (!n->seen && o->nodes_listed && fact->created_us)
+        at = fact->created_us;
+    return at < now_us ? at : now_us;
+}
+
+int observer_node(struct observer *o, const cJSON *tree, int64_t now_us, struct err *err)
+{
+    struct fact_node fact;
+    struct fleet_capacity now;
+    struct node *n;
+    bool moved;
+
+    fact_node(tree, o->pools, o->n_pools, &fact);
+    n = node_of(o, fact.name);
+    now = (struct fleet_capacity){.pool = fact.pool ? fact.pool->name : STR(""),
+                                  .product = fact.product,
+                                  .from_us = changed_at(o, n, &fact, now_us),
+                                  .total = fact.total,
+                                  .unhealthy = fact.unhealthy,
+                                  .down = fact.down,
+                                  .estimated = !o->fresh && !o->nodes_listed};
+    moved = !str_eq(n->last.pool, now.pool) && n->last.total.num;
+    n->seen = true;
+    if (moved && leave_pool(o, n, now.from_us, now.estimated, err))
+        return -1;
+    if (!now.total.num)
+        return leave_pool(o, n, now.from_us, now.estimated, err);
+    if (is_same(&n->last, &now))
+        return 0;
+    o->wants_pods |= !n->last.total.num;
+    return write_capacity(o, n, now, err);
+}
+
+static void node_free(struct observer *o, struct node *n)
+{
+    map_remove(&o->nodes, &n->by_name);
+    mem_free(n->last.pool.p);
+    mem_free(n->last.product.p);
+    mem_free(n->name.p);
+    mem_free(n);
+}
+
+int observer_node_gone(struct observer *o, struct str name, int64_t now_us, struct err *err)
+{
+    struct node *n = node_of(o, name);
+    int result = leave_pool(o, n, now_us, false, err);
+
+    node_free(o, n);
+    return result;
+}
+
+struct walk {
+    struct observer *o;
+    struct err *err;
+    int result;
+};
+
+static void node_unseen(void *ctx, struct map_entry *e)
+{
+    struct walk *w = ctx;
+    struct node *n = CONTAINER(e, struct node, by_name);
+
+    if (n->seen || w->result)
+        return;
+    w->result = leave_pool(w->o, n, w->o->before_us, true, w->err);
+    node_free(w->o, n);
+}
+
+int observer_nodes_listed(struct observer *o, int64_t now_us, struct err *err)
+{
+    struct walk w = {o, err, 0};
+
+    (void)now_us;
+    if (!o->nodes_listed)
+        map_each(&o->nodes, node_unseen, &w);
+    o->nodes_listed = true;
+    return w.result;
+}
+
+/* --- pods --- */
+
+static struct pod *pod_of(struct observer *o, struct str uid)
+{
+    struct map_entry *e = map_get(&o->pods, uid);
+    struct pod *p;
+
+    if (e)
+        return CONTAINER(e, struct pod, by_uid);
+    p = NEW(struct pod);
+    p->uid = mem_str(uid);
+    map_put(&o->pods, &p->by_uid, p->uid);
+    return p;
+}
+
+static void pod_free(struct observer *o, struct pod *p)
+{
+    map_remove(&o->pods, &p->by_uid);
+    mem_free(p->uid.p);
+    mem_free(p);
+}
+
+static const struct config_pool *pool_of(const struct observer *o, struct str name)
+{
+    for (size_t i = 0; i < o->n_pools; i++)
+        if (str_eq(o->pools[i].name, name))
+            return &o->pools[i];
+    return NULL;
+}
+
+static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
+                       struct fact_pod *fact, struct err *err)
+{
+    struct map_entry *on = map_get(&o->nodes, fact->hold.node);
+    const struct node *n = on ? CONTAINER(on, struct node, by_name) : NULL;
+    const struct config_pool *pool = n ? pool_of(o, n->last.pool) : NULL;
+    struct fleet_hold *h = &fact->hold;
+
+    if (!pool || !fact_pod_devices(a, tree, pool, &h->gpu_eq, &h->resources))
+        return 0;
+    h->pool = pool->name;
+    h->product = n->last.product;
+    if (ledger_add_hold(o->ledger, h, err))
+        return -1;
+    pod_of(o, h->pod_uid);
+    return 0;
+}
+
+static int record_end(struct observer *o, struct pod *p, const struct fact_pod *fact,
+                      int64_t now_us, struct err *err)
+{
+    bool known = fact->end_us != 0;
+
+    p->ended = true;
+    return ledger_end_hold(o->ledger, p->uid, known ? fact->end_us : now_us, fact->reason, !known,
+                           err);
+}
+
+int observer_pod(struct observer *o, const cJSON *tree, int64_t now_us, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct fact_pod fact;
+    struct map_entry *e;
+    int result = 0;
+
+    fact_pod(a, tree, &fact);
+    e = map_get(&o->pods, fact.hold.pod_uid);
+    if (!e && fact.on_node) {
+        result = record_hold(o, a, tree, &fact, err);
+        e = map_get(&o->pods, fact.hold.pod_uid);
+    }
+    if (e && !result) {
+        struct pod *p = CONTAINER(e, struct pod, by_uid);
+
+        p->seen = true;
+        if (fact.ended && !p->ended)
+            result = record_end(o, p, &fact, now_us, err);
+    }
+    arena_free(a);
+    return result;
+}
+
+int observer_pod_gone(struct observer *o, struct str uid, bool certain, int64_t now_us,
+                      struct err *err)
+{
+    struct map_entry *e = map_get(&o->pods, uid);
+    struct pod *p = e ? CONTAINER(e, struct pod, by_uid) : NULL;
+    int64_t seen_us = ledger_seen_us(o->ledger);
+    int result = 0;
+
+    if (!p)
+        return 0;
+    certain = certain && now_us - seen_us <= GAP_US; /* else the event waited for a connection */
+    if (!p->ended)
+        result = ledger_end_hold(o->ledger, uid, certain ? now_us : seen_us, STR("Deleted"),
+                                 !certain, err);
+    pod_free(o, p);
+    return result;
+}
+
+static void pod_unseen(void *ctx, struct map_entry *e)
+{
+    struct walk *w = ctx;
+    struct pod *p = CONTAINER(e, struct pod, by_uid);
+
+    if (p->seen || w->result)
+        return;
+    w->result =
+        ledger_end_hold(w->o->ledger, p->uid, w->o->before_us, STR("Unobserved"), true, w->err);
+    pod_free(w->o, p);
+}
+
+int observer_pods_listed(struct observer *o, int64_t now_us, struct err *err)
+{
+    struct walk w = {o, err, 0};
+
+    (void)now_us;
+    if (!o->pods_listed)
+        map_each(&o->pods, pod_unseen, &w);
+    o->pods_listed = true;
+    return w.result;
+}
+
+bool observer_wants_pods(struct observer *o)
+{
+    bool wanted = o->wants_pods;
+
+    o->wants_pods = false;
+    return wanted;
+}
+
+/* --- prices, time --- */
+
+int observer_prices(struct observer *o, int64_t now_us, struct err *err)
+{
+    for (size_t i = 0; i < o->n_pools; i++) {
+        const struct config_pool *pool = &o->pools[i];
+        struct fleet_price price = {.pool = pool->name, .currency = pool->currency};
+
+        price.from_us = o->fresh ? ledger_begin_us(o->ledger) : now_us;
+        if (!pool->price.n || !rational_parse(pool->price, &price.price))
+            continue;
+        if (ledger_add_price(o->ledger, &price, err))
+            return -1;
+    }
+    return 0;
+}
+
+int observer_seen(struct observer *o, int64_t now_us, struct err *err)
+{
+    struct fleet_gap gap = {ledger_seen_us(o->ledger), now_us};
+    bool first = !o->seen && !o->fresh;
+
+    if (now_us <= gap.from_us)
+        return 0;
+    o->seen = true;
+    if ((first || gap.until_us - gap.from_us > GAP_US) && ledger_add_gap(o->ledger, &gap, err))
+        return -1;
+    return ledger_set_seen(o->ledger, now_us, err);
+}
+
+/* --- life --- */
+
+struct observer *observer_new(const struct observer_options *options)
+{
+    struct observer *o = NEW(struct observer);
+    const struct fleet_records *r = options->records;
+
+    *o = (struct observer){.magic = OBSERVER_MAGIC,
+                           .ledger = options->ledger,
+                           .pools = options->pools,
+                           .n_pools = options->n_pools,
+                           .before_us = ledger_seen_us(options->ledger),
+                           .fresh = !r->n_capacities && !r->n_holds};
+    for (size_t i = 0; i < r->n_capacities; i++)
+        remember(node_of(o, r->capacities[i].node), &r->capacities[i]);
+    for (size_t i = 0; i < r->n_holds; i++)
+        if (r->holds[i].end_us == FLEET_OPEN)
+            pod_of(o, r->holds[i].pod_uid);
+    return o;
+}
+
+static void free_node(void *ctx, struct map_entry *e)
+{
+    node_free(ctx, CONTAINER(e, struct node, by_name));
+}
+
+static void free_pod(void *ctx, struct map_entry *e)
+{
+    pod_free(ctx, CONTAINER(e, struct pod, by_uid));
+}
+
+struct observer *observer_free(struct observer *o)
+{
+    if (!o)
+        return NULL;
+    assert(o->magic == OBSERVER_MAGIC);
+    map_each(&o->nodes, free_node, o);
+    map_each(&o->pods, free_pod, o);
+    o->magic = 0;
+    return mem_free(o);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * Turns what a process sees of the host, in the order in which it sees it, into records of the
+ * ledger. Knows no network: trees in, rows out. Every fallible function fails as the ledger does,
+ * and the process then ends. */
+#pragma once
+
+#include <sublet/config_pool.h>
+#include <sublet/fleet_ledger.h>
+
+struct observer;
+struct observer_options {
+    struct ledger *ledger;
+    const struct fleet_records *records; /* the ledger's; read by observer_new() only */
+    const struct config_pool *pools;
+    size_t n_pools;
+};
+struct observer *observer_new(const struct observer_options *options);
+struct observer *observer_free(struct observer *o); /* takes NULL, returns NULL */
+
+/* The prices of the pools from now on. */
+int observer_prices(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
+/* Nodes first: a pod on a node that is not known yet is not recorded. */
+int observer_node(struct observer *o, const cJSON *node, int64_t now_us,
+                  struct err *err) MUST_CHECK;
+int observer_node_gone(struct observer *o, struct str name, int64_t now_us,
+                       struct err *err) MUST_CHECK;
+int observer_pod(struct observer *o, const cJSON *pod, int64_t now_us, struct err *err) MUST_CHECK;
+/* certain: a watch reported it; otherwise it was missing from a list. */
+int observer_pod_gone(struct observer *o, struct str uid, bool certain, int64_t now_us,
+                      struct err *err) MUST_CHECK;
+/* The list of nodes (pods) is complete: what the ledger has open and the first list of this process
+ * did not show ended while no process observed it. */
+int observer_nodes_listed(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
+int observer_pods_listed(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
+/* All that happened until now was observed. */
+int observer_seen(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
+/* A node came into a pool: pods that were seen before are to be observed again. True once. */
+bool observer_wants_pods(struct observer *o);

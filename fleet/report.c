@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports: a table for people, CSV and JSON for programs, FOCUS for billing tools. Each value is
+ * rounded once, here. Must print what was checked (the balance) and what is not certain (estimated
+ * ends, time without an observer) with every report. */
+#include <sublet/fleet_report.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <sublet/clock.h>
+#include <sublet/json_build.h>
+
+#define HOUR_US       INT64_C(3600000000)
+#define TABLE_PLACES  4
+#define EXPORT_PLACES 9
+#define MOST_CELLS    (N_USAGE_COLUMNS + 5)
+
+static const char *const KINDS[] = {
+    [USAGE_HELD] = "held", [USAGE_IDLE] = "idle", [USAGE_UNHEALTHY] = "unhealthy"};
+
+/* --- arguments --- */
+
+int report_columns(struct str list, unsigned *ret, struct err *err)
+{
+    unsigned columns = 0;
+
+    while (list.p) {
+        struct str name = str_trim(str_cut(&list, ','));
+        unsigned i = 0;
+
+        while (i < N_USAGE_COLUMNS && !str_eqc(name, USAGE_COLUMNS[i]))
+            i++;
+        if (i == N_USAGE_COLUMNS)
+            return err_set(err, &ERR_BAD_REQUEST,
+                           "\"%.*s\" is no column: want tenant, namespace, owner, pod, pool, "
+                           "product, node or month",
+                           STR_F(name));
+        columns |= 1u << i;
+    }
+    *ret = columns;
+    return 0;
+}
+
+int report_time(struct arena *a, struct str text, int64_t *ret_us, struct err *err)
+{
+    static const char *const ends[] = {"", "T00:00:00Z", "-01T00:00:00Z"};
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (time_parse(arena_printf(a, "%.*s%s", STR_F(text), ends[i]), ret_us))
+            return 0;
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "\"%.*s\" is no time: want 2026-11, 2026-11-26 or 2026-11-26T12:00:00Z",
+                   STR_F(text));
+}
+
+/* --- values --- */
+
+/* usage_compute() and total() checked that it fits. */
+static struct exact hours(struct exact gpu_us)
+{
+    struct exact h = EXACT_ZERO;
+    bool fits = exact_mul(gpu_us, (struct exact){1, HOUR_US}, &h);
+
+    assert(fits);
+    return h;
+}
+
+static bool has(unsigned columns, unsigned column)
+{
+    return columns & (1u << column);
+}
+
+/* The cells of a line: kind, columns, GPU hours, cost, currency, pods, estimated. */
+static size_t line_cells(struct arena *a, const struct usage_line *l, unsigned columns,
+                         unsigned places, struct str cells[MOST_CELLS + 1])
+{
+    size_t n = 0;
+
+    cells[n++] = str_c(KINDS[l->kind]);
+    for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
+        if (has(columns, i))
+            cells[n++] = l->values[i];
+    cells[n++] = exact_decimal(a, hours(l->gpu_us), places);
+    cells[n++] = l->currency.n ? exact_decimal(a, l->cost, places) : STR("");
+    cells[n++] = l->currency;
+    cells[n++] = arena_printf(a, "%zu", l->pods);
+    cells[n++] = arena_printf(a, "%zu", l->estimated);
+    return n;
+}
+
+static size_t head_cells(unsigned columns, struct str cells[MOST_CELLS + 1])
+{
+    static const char *const last[] = {"gpuHours", "cost", "currency", "pods", "estimated"};
+    size_t n = 0;
+
+    cells[n++] = STR("kind");
+    for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
+        if (has(columns, i))
+            cells[n++] = str_c(USAGE_COLUMNS[i]);
+    for (size_t i = 0; i < COUNT(last); i++)
+        cells[n++] = str_c(last[i]);
+    return n;
+}
+
+/* sum += more, which fits in hours as well. */
+static bool add(struct exact *sum, struct exact more)
+{
+    struct exact unused;
+
+    return exact_add(*sum, more, sum) && exact_mul(*sum, (struct exact){1, HOUR_US}, &unused);
+}
+
+/* Of all pools and months; false when a sum does not fit. */
+static bool total(const struct usage *u, struct usage_balance *ret)
+{
+    struct usage_balance t = {.capacity = EXACT_ZERO,
+                              .held = EXACT_ZERO,
+                              .idle = EXACT_ZERO,
+                              .unhealthy = EXACT_ZERO,
+                              .unmatched = EXACT_ZERO};
+    bool fits = true;
+
+    for (size_t i = 0; i < u->n_balances; i++) {
+        const struct usage_balance *b = &u->balances[i];
+
+        fits &= add(&t.capacity, b->capacity) && add(&t.held, b->held) && add(&t.idle, b->idle) &&
+                add(&t.unhealthy, b->unhealthy) && add(&t.unmatched, b->unmatched);
+    }
+    *ret = t;
+    return fits;
+}
+
+/* --- table --- */
+
+static void print_padded(struct buf *out, struct str cell, size_t width, bool right, bool last)
+{
+    size_t blanks = width > cell.n ? width - cell.n : 0;
+
+    for (size_t i = 0; right && i < blanks; i++)
+        buf_char(out, ' ');
+    buf_add(out, cell);
+    for (size_t i = 0; !right && !last && i < blanks; i++)
+        buf_char(out, ' ');
+    buf_addc(out, last ? "\n" : "  ");
+}
+
+static struct str upper(struct arena *a, struct str s)
+{
+    char *p = arena_cstr(a, s);
+
+    for (size_t i = 0; i < s.n; i++)
+        p[i] = (char)(p[i] >= 'a' && p[i] <= 'z' ? p[i] - 'a' + 'A' : p[i]);
+    return (struct str){p, s.n};
+}
+
+static void print_lines(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+{
+    struct str(*rows)[MOST_CELLS + 1] = arena_alloc(a, (u->n_lines + 1) * sizeof(*rows));
+    size_t n = head_cells(columns, rows[0]), widths[MOST_CELLS + 1] = {0};
+
+    for (size_t k = 0; k < n; k++)
+        rows[0][k] = str_eqc(rows[0][k], "gpuHours") ? STR("GPU-HOURS") : upper(a, rows[0][k]);
+    for (size_t i = 0; i < u->n_lines; i++)
+        line_cells(a, &u->lines[i], columns, TABLE_PLACES, rows[i + 1]);
+    for (size_t i = 0; i <= u->n_lines; i++)
+        for (size_t k = 0; k < n; k++)
+            widths[k] = rows[i][k].n > widths[k] ? rows[i][k].n : widths[k];
+    for (size_t i = 0; i <= u->n_lines; i++)
+        for (size_t k = 0; k < n; k++) /* the last five are numbers, but for the currency */
+            print_padded(out, rows[i][k], widths[k], k + 5 >= n && k + 3 != n, k + 1 == n);
+}
+
+static void print_costs(struct arena *a, struct buf *out, const struct usage *u)
+{
+    struct str_list done = {0};
+    struct str *seen = arena_alloc(a, (u->n_lines + 1) * sizeof(*seen));
+
+    done.items = seen;
+    for (size_t i = 0; i < u->n_lines; i++) {
+        struct str currency = u->lines[i].currency;
+        struct exact sum = EXACT_ZERO;
+        bool fits = true;
+
+        if (u->lines[i].kind != USAGE_HELD || !currency.n || str_list_has(done, currency))
+            continue;
+        seen[done.n++] = currency;
+        for (size_t k = i; k < u->n_lines; k++)
+            if (u->lines[k].kind == USAGE_HELD && str_eq(u->lines[k].currency, currency))
+                fits &= exact_add(sum, u->lines[k].cost, &sum);
+        buf_printf(out, "cost of what was held: %.*s %.*s\n",
+                   STR_F(fits ? exact_decimal(a, sum, 2) : STR("does not fit")), STR_F(currency));
+    }
+}
+
+static void print_sums(struct arena *a, struct buf *out, const struct usage *u)
+{
+    struct usage_balance t;
+
+    if (!total(u, &t)) {
+        buf_addc(out, "the sum over all pools does not fit; each pool's was checked\n");
+        return;
+    }
+    buf_printf(out, "held %.*s + idle %.*s + unhealthy %.*s = %.*s GPU-hours",
+               STR_F(exact_decimal(a, hours(t.held), TABLE_PLACES)),
+               STR_F(exact_decimal(a, hours(t.idle), TABLE_PLACES)),
+               STR_F(exact_decimal(a, hours(t.unhealthy), TABLE_PLACES)),
+               STR_F(exact_decimal(a, hours(t.capacity), TABLE_PLACES)));
+    if (t.unmatched.num)
+        buf_printf(out, " of capacity + %.*s held beyond the capacity on record",
+                   STR_F(exact_decimal(a, hours(t.unmatched), TABLE_PLACES)));
+    else
+        buf_addc(out, " of capacity");
+    buf_printf(out, " (checked exactly, pool by pool and month by month)\n");
+}
+
+static void print_table(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+{
+    buf_printf(out, "GPU usage from %.*s to %.*s\n\n",
+               STR_F(time_format_s(a, u->from_us / 1000000)),
+               STR_F(time_format_s(a, u->until_us / 1000000)));
+    print_lines(a, out, u, columns);
+    buf_char(out, '\n');
+    print_sums(a, out, u);
+    print_costs(a, out, u);
+    if (u->unobserved_us)
+        buf_printf(out, "no process observed the host for %.*s s of this time\n",
+                   STR_F(exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 1)));
+}
+
+/* --- CSV --- */
+
+/* RFC 4180. A cell that a spreadsheet would take for a formula begins with a quote mark: tenants
+ * choose names. */
+static void print_cell(struct buf *out, struct str cell, bool first)
+{
+    bool quoted = memchr(cell.p ? cell.p : "", '"', cell.n) || str_find(cell, ',') < cell.n ||
+                  str_find(cell, '\n') < cell.n || str_find(cell, '\r') < cell.n;
+
+    if (!first)
+        buf_char(out, ',');
+    if (quoted)
+        buf_char(out, '"');
+    if (cell.n && memchr("=+-@", cell.p[0], 4))
+        buf_char(out, '\'');
+    for (size_t i = 0; i < cell.n; i++) {
+        if (cell.p[i] == '"')
+            buf_char(out, '"');
+        buf_char(out, cell.p[i]);
+    }
+    if (quoted)
+        buf_char(out, '"');
+}
+
+static void print_row(struct buf *out, const struct str *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        print_cell(out, cells[i], i == 0);
+    buf_addc(out, "\r\n");
+}
+
+static void print_csv(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+{
+    struct str cells[MOST_CELLS + 1];
+
+    print_row(out, cells, head_cells(columns, cells));
+    for (size_t i = 0; i < u->n_lines; i++)
+        print_row(out, cells, line_cells(a, &u->lines[i], columns, EXPORT_PLACES, cells));
+}
+
+/* --- JSON --- */
+
+static cJSON *line_json(struct arena *a, const struct usage_line *l, unsigned columns)
+{
+    cJSON *ret = json_object(a, JSON("kind", KINDS[l->kind]));
+
+    for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
+        if (has(columns, i))
+            json_set_str(a, ret, USAGE_COLUMNS[i], l->values[i]);
+    json_put(a, ret, JSON("gpuHours", exact_decimal(a, hours(l->gpu_us), EXPORT_PLACES)),
+             JSON("gpuHoursExact", exact_fraction(a, hours(l->gpu_us))));
+    if (l->currency.n)
+        json_put(a, ret, JSON("cost", exact_decimal(a, l->cost, EXPORT_PLACES)),
+                 JSON("costExact", exact_fraction(a, l->cost)), JSON("currency", l->currency));
+    if (l->kind == USAGE_HELD)
+        json_put(a, ret, JSON_I64("pods", (int64_t)l->pods),
+                 JSON_I64("estimated", (int64_t)l->estimated),
+                 JSON_I64("running", (int64_t)l->open));
+    return ret;
+}
+
+static cJSON *balance_json(struct arena *a, const struct usage_balance *b)
+{
+    return json_object(a, JSON("pool", b->pool), JSON("month", b->month),
+                       JSON("capacity", exact_fraction(a, hours(b->capacity))),
+                       JSON("held", exact_fraction(a, hours(b->held))),
+                       JSON("idle", exact_fraction(a, hours(b->idle))),
+                       JSON("unhealthy", exact_fraction(a, hours(b->unhealthy))),
+                       JSON("unmatched", exact_fraction(a, hours(b->unmatched))));
+}
+
+static void print_json(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+{
+    cJSON *lines = json_new_array(a), *balances = json_new_array(a);
+
+    for (size_t i = 0; i < u->n_lines; i++)
+        json_append(lines, line_json(a, &u->lines[i], columns));
+    for (size_t i = 0; i < u->n_balances; i++)
+        json_append(balances, balance_json(a, &u->balances[i]));
+    json_print_pretty(
+        out, json_object(a, JSON("from", time_format_us(a, u->from_us)),
+                         JSON("until", time_format_us(a, u->until_us)), JSON("lines", lines),
+                         JSON("balances", balances),
+                         JSON("unobservedSeconds",
+                              exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 6))));
+    buf_char(out, '\n');
+}
+
+/* --- FOCUS: finops.org's open cost and usage specification --- */
+
+static struct str month_edge(struct arena *a, struct str month, bool end)
+{
+    struct str first = arena_printf(a, "%.*s-01T00:00:00Z", STR_F(month));
+    int64_t us = 0;
+
+    if (!end || !time_parse(first, &us))
+        return first;
+    return arena_printf(a, "%.*s-01T00:00:00Z",
+                        STR_F(str_sub(time_format_s(a, us / 1000000 + 31 * 86400), 0, 7)));
+}
+
+static struct str charge_edge(struct arena *a, const struct usage *u, struct str month, bool end)
+{
+    struct str edge = month_edge(a, month, end);
+    struct str own = time_format_s(a, (end ? u->until_us : u->from_us) / 1000000);
+    bool use_own = end ? str_cmp(own, edge) < 0 : str_cmp(own, edge) > 0;
+
+    return use_own ? own : edge;
+}
+
+static void print_charge(struct arena *a, struct buf *out, const struct usage *u,
+                         const struct usage_line *l)
+{
+    struct str cost = exact_decimal(a, l->cost, EXPORT_PLACES);
+    struct str quantity = exact_decimal(a, hours(l->gpu_us), EXPORT_PLACES);
+    struct str month = l->values[USAGE_MONTH];
+    const struct str cells[] = {
+        l->values[USAGE_TENANT],
+        l->values[USAGE_TENANT],
+        month_edge(a, month, false),
+        month_edge(a, month, true),
+        charge_edge(a, u, month, false),
+        charge_edge(a, u, month, true),
+        STR("Usage"),
+        arena_printf(a, "GPU hours of pool %.*s", STR_F(l->values[USAGE_POOL])),
+        cost,
+        cost,
+        cost,
+        cost,
+        l->currency,
+        quantity,
+        STR("GPU-Hours"),
+        quantity,
+        STR("GPU-Hours"),
+        STR("sublet"),
+        STR("AI and Machine Learning"),
+        STR("GPU pool"),
+        l->values[USAGE_POOL],
+        l->values[USAGE_PRODUCT],
+        json_text(a, json_object(a, JSON("pool", l->values[USAGE_POOL]),
+                                 JSON("product", l->values[USAGE_PRODUCT]),
+                                 JSON_NONEMPTY("namespace", l->values[USAGE_NAMESPACE]),
+                                 JSON_NONEMPTY("owner", l->values[USAGE_OWNER]),
+                                 JSON_NONEMPTY("pod", l->values[USAGE_POD]))),
+    };
+
+    print_row(out, cells, COUNT(cells));
+}
+
+static void print_focus(struct arena *a, struct buf *out, const struct usage *u)
+{
+    buf_addc(out, "BillingAccountId,SubAccountId,BillingPeriodStart,BillingPeriodEnd,"
+                  "ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ChargeDescription,BilledCost,"
+                  "EffectiveCost,ListCost,ContractedCost,BillingCurrency,PricingQuantity,"
+                  "PricingUnit,ConsumedQuantity,ConsumedUnit,ProviderName,ServiceCategory,"
+                  "ServiceName,SkuId,ResourceType,Tags\r\n");
+    for (size_t i = 0; i < u->n_lines; i++)
+        if (u->lines[i].kind == USAGE_HELD)
+            print_charge(a, out, u, &u->lines[i]);
+}
+
+void report_print(struct arena *a, struct buf *out, const struct usage *u, unsigned columns,
+                  enum report_format format)
+{
+    if (format == REPORT_CSV)
+        print_csv(a, out, u, columns);
+    else if (format == REPORT_JSON)
+        print_json(a, out, u, columns);
+    else if (format == REPORT_FOCUS)
+        print_focus(a, out, u);
+    else
+        print_table(a, out, u, columns);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the records of a ledger to lines of a report. Two independent paths meet in the check at the
+ * end: what pods held is summed pod by pod, what was idle or unhealthy by sweeping over each node's
+ * time, and both together must be the capacity that the nodes had, exactly. Must not round, and must
+ * not trust the records to be consistent: pods may hold more than a node is known to have. */
+#include "usage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <sublet/clock.h>
+
+#define SECOND_US   INT64_C(1000000)
+#define HOUR_US     (3600 * SECOND_US)
+#define TOO_GREAT   "a sum of the report does not fit"
+#define MONTH_CHARS 7
+
+const char *const USAGE_COLUMNS[N_USAGE_COLUMNS] = {
+    [USAGE_TENANT] = "tenant", [USAGE_NAMESPACE] = "namespace", [USAGE_OWNER] = "owner",
+    [USAGE_POD] = "pod",       [USAGE_POOL] = "pool",           [USAGE_PRODUCT] = "product",
+    [USAGE_NODE] = "node",     [USAGE_MONTH] = "month",
+};
+
+/* A stretch of a node's time for a pool, in which its capacity does not change. */
+struct piece {
+    int64_t from, until;
+    const struct fleet_capacity *capacity; /* NULL: none on record */
+};
+/* A node's time for a pool. */
+struct track {
+    struct str node, pool;
+    struct piece *pieces;
+    size_t n_pieces;
+    struct fleet_hold **holds;
+    size_t n_holds;
+};
+
+/* --- time --- */
+
+static struct str month_of(struct arena *a, int64_t us)
+{
+    return str_sub(time_format_us(a, us), 0, MONTH_CHARS);
+}
+
+static int64_t next_month(struct arena *a, int64_t us)
+{
+    struct str now = month_of(a, us);
+    int64_t at = us;
+
+    /* No month is longer: its second is in the next one. */
+    for (int days = 28; str_eq(month_of(a, at), now); days++)
+        at = us + days * 24 * HOUR_US;
+    struct str first = arena_printf(a, "%.*s-01T00:00:00Z", STR_F(month_of(a, at)));
+    bool is_time = time_parse(first, &at);
+
+    assert(is_time);
+    return at;
+}
+
+static int order_times(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void add_edge(struct sums *s, int64_t at)
+{
+    if (at < s->from || at > s->until)
+        return;
+    ARENA_GROW(s->a, s->edges, s->n_edges, s->cap_edges);
+    s->edges[s->n_edges++] = at;
+}
+
+/* Where lines are split: ends of the period and of months, changes of prices. */
+static void make_edges(struct sums *s)
+{
+    size_t n = 0;
+
+    add_edge(s, s->from);
+    add_edge(s, s->until);
+    for (int64_t at = next_month(s->a, s->from); at < s->until; at = next_month(s->a, at))
+        add_edge(s, at);
+    for (size_t i = 0; i < s->records->n_prices; i++)
+        add_edge(s, s->records->prices[i].from_us);
+    qsort(s->edges, s->n_edges, sizeof(*s->edges), order_times);
+    for (size_t i = 0; i < s->n_edges; i++)
+        if (n == 0 || s->edges[i] != s->edges[n - 1])
+            s->edges[n++] = s->edges[i];
+    s->n_edges = n;
+}
+
+/* --- lines --- */
+
+static const struct fleet_price *price_at(const struct sums *s, struct str pool, int64_t at)
+{
+    const struct fleet_price *found = NULL;
+
+    for (size_t i = 0; i < s->records->n_prices; i++) {
+        const struct fleet_price *p = &s->records->prices[i];
+
+        if (str_eq(p->pool, pool) && (!found || p->from_us <= at))
+            found = p; /* what was before the first one on record costs as much as that */
+    }
+    return found;
+}
+
+/* gpu_eq for an interval that no edge divides, into a line and its price. */
+static void add_priced(struct sums *s, struct line *line, const struct fleet_price *price,
+                       struct exact gpu_us)
+{
+    struct exact cost;
+
+    usage_sum(s, &line->line.gpu_us, gpu_us);
+    if (!price)
+        return;
+    if (!exact_mul(gpu_us, exact_of(price->price), &cost) ||
+        !exact_mul(cost, (struct exact){1, HOUR_US}, &cost))
+        s->overflow = true;
+    else
+        usage_sum(s, &line->line.cost, cost);
+}
+
+static void add_to_line(struct sums *s, const struct track *t, enum usage_kind kind,
+                        const struct fleet_hold *hold, struct str product, int64_t from,
+                        struct exact gpu_us)
+{
+    const struct fleet_price *price = price_at(s, t->pool, from);
+    struct str values[N_USAGE_COLUMNS] = {
+        [USAGE_POOL] = t->pool,
+        [USAGE_PRODUCT] = product,
+        [USAGE_NODE] = t->node,
+        [USAGE_MONTH] = month_of(s->a, from),
+    };
+    struct line *line;
+
+    if (hold) {
+        values[USAGE_TENANT] = hold->tenant;
+        values[USAGE_NAMESPACE] = hold->ns;
+        values[USAGE_OWNER] = hold->owner;
+        values[USAGE_POD] = hold->name;
+    }
+    line = usage_line(s, kind, values, price ? price->currency : STR(""));
+    add_priced(s, line, price, gpu_us);
+    if (hold && line->last != hold) {
+        line->last = hold;
+        line->line.pods++;
+        line->line.estimated += hold->estimated;
+        line->line.open += hold->end_us == FLEET_OPEN;
+    }
+}
+
+static struct exact times(struct sums *s, struct exact v, int64_t us)
+{
+    struct exact product = EXACT_ZERO;
+
+    if (!exact_mul(v, (struct exact){us, 1}, &product))
+        s->overflow = true;
+    return product;
+}
+
+/* --- what pods held --- */
+
+static void bill(struct sums *s, const struct track *t, const struct fleet_hold *hold,
+                 const struct piece *piece)
+{
+    int64_t from = hold->begin_us > piece->from ? hold->begin_us : piece->from;
+    int64_t until = hold->end_us < piece->until ? hold->end_us : piece->until;
+
+    if (piece->capacity && piece->capacity->down)
+        return;
+    for (size_t i = 0; i + 1 < s->n_edges; i++) {
+        int64_t x = from > s->edges[i] ? from : s->edges[i];
+        int64_t y = until < s->edges[i + 1] ? until : s->edges[i + 1];
+        struct exact gpu_us;
+
+        if (x >= y)
+            continue;
+        gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
+        usage_sum(s, &usage_balance(s, t->pool, month_of(s->a, x))->held, gpu_us);
+        add_to_line(s, t, USAGE_HELD, hold, hold->product, x, gpu_us);
+    }
+}
+
+/* --- idle and unhealthy: a sweep over the cells between edges --- */
+
+struct event {
+    int64_t at;
+    struct exact change;
+};
+
+static int order_events(const void *a, const void *b)
+{
+    return order_times(&((const struct event *)a)->at, &((const struct event *)b)->at);
+}
+
+/* The changes of what is held between x and y, in order. */
+static struct event *events_of(const struct track *t, int64_t x, int64_t y, size_t *ret_n)
+{
+    struct event *events = NULL;
+    size_t n = 0, cap = 0;
+
+    for (size_t i = 0; i < t->n_holds; i++) {
+        const struct fleet_hold *h = t->holds[i];
+        int64_t from = h->begin_us > x ? h->begin_us : x, until = h->end_us < y ? h->end_us : y;
+        struct exact gpu_eq = exact_of(h->gpu_eq);
+
+        if (from >= until)
+            continue;
+        GROW(events, n, cap);
+        events[n++] = (struct event){from, gpu_eq};
+        GROW(events, n, cap);
+        events[n++] = (struct event){until, {-gpu_eq.num, gpu_eq.den}};
+    }
+    if (n)
+        qsort(events, n, sizeof(*events), order_events);
+    *ret_n = n;
+    return events;
+}
+
+struct cell {
+    struct exact total, broken;              /* of the node */
+    struct exact idle, unhealthy, unmatched; /* GPU microseconds */
+};
+
+static void sweep_interval(struct sums *s, struct cell *c, struct exact held, int64_t us)
+{
+    struct exact left, unhealthy = c->broken, idle;
+
+    if (us == 0)
+        return;
+    if (!exact_sub(c->total, held, &left)) {
+        s->overflow = true;
+        return;
+    }
+    if (left.num < 0) {
+        usage_sum(s, &c->unmatched, times(s, (struct exact){-left.num, left.den}, us));
+        return;
+    }
+    if (exact_cmp(unhealthy, left) > 0)
+        unhealthy = left;
+    if (!exact_sub(left, unhealthy, &idle)) {
+        s->overflow = true;
+        return;
+    }
+    usage_sum(s, &c->unhealthy, times(s, unhealthy, us));
+    usage_sum(s, &c->idle, times(s, idle, us));
+}
+
+static void sweep_cell(struct sums *s, const struct track *t, struct cell *c, bool down, int64_t x,
+                       int64_t y)
+{
+    struct exact held = EXACT_ZERO;
+    struct event *events;
+    int64_t at = x;
+    size_t n;
+
+    if (down) { /* whatever its pods still hold */
+        c->unhealthy = times(s, c->total, y - x);
+        return;
+    }
+    events = events_of(t, x, y, &n);
+    for (size_t i = 0; i < n; i++) {
+        sweep_interval(s, c, held, events[i].at - at);
+        at = events[i].at;
+        usage_sum(s, &held, events[i].change);
+    }
+    sweep_interval(s, c, held, y - at);
+    mem_free(events);
+}
+
+static void account(struct sums *s, const struct track *t, const struct piece *piece, int64_t x,
+                    int64_t y)
+{
+    const struct fleet_capacity *k = piece->capacity;
+    struct cell c = {EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
+    struct usage_balance *b = usage_balance(s, t->pool, month_of(s->a, x));
+
+    if (k) {
+        c.total = exact_of(k->total);
+        c.broken = exact_of(k->unhealthy);
+    }
+    sweep_cell(s, t, &c, k && k->down, x, y);
+    usage_sum(s, &b->capacity, times(s, c.total, y - x));
+    usage_sum(s, &b->idle, c.idle);
+    usage_sum(s, &b->unhealthy, c.unhealthy);
+    usage_sum(s, &b->unmatched, c.unmatched);
+    if (c.idle.num)
+        add_to_line(s, t, USAGE_IDLE, NULL, k->product, x, c.idle);
+    if (c.unhealthy.num)
+        add_to_line(s, t, USAGE_UNHEALTHY, NULL, k->product, x, c.unhealthy);
+}
+
+static void account_piece(struct sums *s, const struct track *t, const struct piece *piece)
+{
+    for (size_t i = 0; i + 1 < s->n_edges; i++) {
+        int64_t x = piece->from > s->edges[i] ? piece->from : s->edges[i];
+        int64_t y = piece->until < s->edges[i + 1] ? piece->until : s->edges[i + 1];
+
+        if (x < y)
+            account(s, t, piece, x, y);
+    }
+}
+
+/* --- tracks --- */
+
+static int order_track(struct str node, struct str pool, struct str node2, struct str pool2)
+{
+    int by_node = str_cmp(node, node2);
+
+    return by_node ? by_node : str_cmp(pool, pool2);
+}
+
+/* The records of one track stay in their order. */
+static int order_capacities(const void *a, const void *b)
+{
+    const struct fleet_capacity *x = *(struct fleet_capacity *const *)a,
+                                *y = *(struct fleet_capacity *const *)b;
+    int by_track = order_track(x->node, x->pool, y->node, y->pool);
+
+    return by_track ? by_track : (x > y) - (x < y);
+}
+
+static int order_holds(const void *a, const void *b)
+{
+    const struct fleet_hold *x = *(struct fleet_hold *const *)a,
+                            *y = *(struct fleet_hold *const *)b;
+    int by_track = order_track(x->node, x->pool, y->node, y->pool);
+
+    return by_track ? by_track : (x > y) - (x < y);
+}
+
+static void add_piece(struct track *t, struct piece piece)
+{
+    if (piece.from < piece.until)
+        t->pieces[t->n_pieces++] = piece;
+}
+
+/* The period as pieces; a record that is not later than the next one before it has no time. */
+static void make_pieces(struct sums *s, struct track *t, struct fleet_capacity *const *records,
+                        size_t n)
+{
+    struct piece piece = {s->from, s->until, NULL};
+
+    t->pieces = arena_alloc(s->a, (n + 1) * sizeof(*t->pieces));
+    t->n_pieces = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t at = records[i]->from_us;
+
+        at = at < piece.from ? piece.from : at > s->until ? s->until : at;
+        add_piece(t, (struct piece){piece.from, at, piece.capacity});
+        piece = (struct piece){at, s->until, records[i]};
+    }
+    add_piece(t, piece);
+}
+
+static void compute_track(struct sums *s, const struct track *t)
+{
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        account_piece(s, t, &t->pieces[i]);
+        for (size_t k = 0; k < t->n_holds; k++)
+            bill(s, t, t->holds[k], &t->pieces[i]);
+    }
+}
+
+/* Pointers to the items of an array, sorted. */
+#define SORTED(s, items, n, order) sorted((s)->a, (char *)(items), (n), sizeof(*(items)), (order))
+static void **sorted(struct arena *a, char *items, size_t n, size_t size,
+                     int (*order)(const void *, const void *))
+{
+    void **pointers = arena_alloc(a, (n + 1) * sizeof(*pointers));
+
+    for (size_t i = 0; i < n; i++)
+        pointers[i] = items + i * size;
+    qsort(pointers, n, sizeof(*pointers), order);
+    return pointers;
+}
+
+static void compute(struct sums *s)
+{
+    const struct fleet_records *r = s->records;
+    struct fleet_capacity **capacities =
+        (struct fleet_capacity **)SORTED(s, r->capacities, r->n_capacities, order_capacities);
+    struct fleet_hold **holds = (struct fleet_hold **)SORTED(s, r->holds, r->n_holds, order_holds);
+    size_t c = 0, h = 0;
+
+    while (c < r->n_capacities || h < r->n_holds) {
+        bool by_hold =
+            c == r->n_capacities ||
+            (h < r->n_holds && order_track(holds[h]->node, holds[h]->pool, capacities[c]->node,
+                                           capacities[c]->pool) < 0);
+        struct track t = {.node = by_hold ? holds[h]->node : capacities[c]->node,
+                          .pool = by_hold ? holds[h]->pool : capacities[c]->pool,
+                          .holds = &holds[h]};
+        size_t first = c;
+
+        while (c < r->n_capacities &&
+               !order_track(t.node, t.pool, capacities[c]->node, capacities[c]->pool))
+            c++;
+        for (; h < r->n_holds && !order_track(t.node, t.pool, holds[h]->node, holds[h]->pool); h++)
+            t.n_holds++;
+        make_pieces(s, &t, &capacities[first], c - first);
+        compute_track(s, &t);
+    }
+}
+
+/* --- the whole --- */
+
+static int check_balance(struct sums *s, const struct usage_balance *b, struct err *err)
+{
+    struct exact used = b->held, owned = b->capacity;
+
+    usage_sum(s, &used, b->idle);
+    usage_sum(s, &used, b->unhealthy);
+    usage_sum(s, &owned, b->unmatched);
+    if (s->overflow)
+        return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
+    if (!exact_cmp(used, owned))
+        return 0;
+    return err_set(err, &ERR_INTERNAL,
+                   "pool \"%.*s\", %.*s: held, idle and unhealthy are %.*s GPU microseconds, "
+                   "capacity is %.*s",
+                   STR_F(b->pool), STR_F(b->month), STR_F(exact_fraction(s->a, used)),
+                   STR_F(exact_fraction(s->a, owned)));
+}
+
+/* Reports print hours: what does not fit as such is refused here. */
+static bool fits_in_hours(const struct usage *u)
+{
+    const struct exact hour = {1, HOUR_US};
+    struct exact unused;
+    bool fits = true;
+
+    for (size_t i = 0; i < u->n_lines; i++)
+        fits &= exact_mul(u->lines[i].gpu_us, hour, &unused);
+    for (size_t i = 0; i < u->n_balances; i++) {
+        const struct usage_balance *b = &u->balances[i];
+
+        fits &= exact_mul(b->capacity, hour, &unused) && exact_mul(b->held, hour, &unused) &&
+                exact_mul(b->idle, hour, &unused) && exact_mul(b->unhealthy, hour, &unused) &&
+                exact_mul(b->unmatched, hour, &unused);
+    }
+    return fits;
+}
+
+static int64_t unobserved(const struct sums *s)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < s->records->n_gaps; i++) {
+        const struct fleet_gap *g = &s->records->gaps[i];
+        int64_t x = g->from_us > s->from ? g->from_us : s->from;
+        int64_t y = g->until_us < s->until ? g->until_us : s->until;
+
+        sum += x < y ? y - x : 0;
+    }
+    return sum;
+}
+
+int usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
+                  int64_t until_us, unsigned columns, struct usage *ret, struct err *err)
+{
+    struct sums s = {.a = a, .records = records, .columns = columns};
+
+    s.from = from_us > records->begin_us ? from_us : records->begin_us;
+    s.until = until_us < records->seen_us ? until_us : records->seen_us;
+    *ret = (struct usage){.from_us = s.from, .until_us = s.until};
+    if (s.from >= s.until) {
+        ret->until_us = s.from;
+        return 0;
+    }
+    make_edges(&s);
+    compute(&s);
+    usage_finish(&s, ret);
+    if (s.overflow || !fits_in_hours(ret))
+        return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
+    for (size_t i = 0; i < ret->n_balances; i++)
+        if (check_balance(&s, &ret->balances[i], err))
+            return -1;
+    ret->unobserved_us = unobserved(&s);
+    return 0;
+}

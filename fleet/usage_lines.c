@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collections of a computation: lines and balances by key, sorted at the end. Must keep strings
+ * of different columns apart: they are chosen by tenants. */
+#include "usage.h"
+
+#include <stdlib.h>
+
+#include <sublet/buf.h>
+
+void usage_sum(struct sums *s, struct exact *sum, struct exact more)
+{
+    if (!exact_add(*sum, more, sum))
+        s->overflow = true;
+}
+
+/* Each string behind its length, so that no content can pass for another key. */
+static void add_key(struct buf *key, struct str value)
+{
+    buf_printf(key, "%zu:", value.n);
+    buf_add(key, value);
+}
+
+static struct line *line_new(struct sums *s, enum usage_kind kind,
+                             const struct str values[N_USAGE_COLUMNS], struct str currency)
+{
+    struct line *l = ARENA_NEW(s->a, struct line);
+
+    l->line = (struct usage_line){
+        .kind = kind, .currency = currency, .gpu_us = EXACT_ZERO, .cost = EXACT_ZERO};
+    for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
+        l->line.values[i] = s->columns & (1u << i) ? values[i] : STR("");
+    return l;
+}
+
+struct line *usage_line(struct sums *s, enum usage_kind kind,
+                        const struct str values[N_USAGE_COLUMNS], struct str currency)
+{
+    struct buf key = BUF_INIT(0);
+    struct map_entry *found;
+    struct line *l;
+
+    buf_i64(&key, kind);
+    add_key(&key, currency);
+    for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
+        if (s->columns & (1u << i))
+            add_key(&key, values[i]);
+    found = map_get(&s->lines, buf_str(&key));
+    l = found ? CONTAINER(found, struct line, by_key) : line_new(s, kind, values, currency);
+    if (!found)
+        map_put(&s->lines, &l->by_key, arena_str(s->a, buf_str(&key)));
+    buf_fini(&key);
+    return l;
+}
+
+struct usage_balance *usage_balance(struct sums *s, struct str pool, struct str month)
+{
+    struct buf key = BUF_INIT(0);
+    struct map_entry *found;
+    struct balance *b;
+
+    add_key(&key, pool);
+    add_key(&key, month);
+    found = map_get(&s->balances, buf_str(&key));
+    b = found ? CONTAINER(found, struct balance, by_key) : ARENA_NEW(s->a, struct balance);
+    if (!found) {
+        b->balance = (struct usage_balance){pool,       month,      EXACT_ZERO, EXACT_ZERO,
+                                            EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
+        map_put(&s->balances, &b->by_key, arena_str(s->a, buf_str(&key)));
+    }
+    buf_fini(&key);
+    return &b->balance;
+}
+
+static int order_lines(const void *a, const void *b)
+{
+    const struct usage_line *x = a, *y = b;
+    int order = (x->kind > y->kind) - (x->kind < y->kind);
+
+    for (size_t i = 0; !order && i < N_USAGE_COLUMNS; i++)
+        order = str_cmp(x->values[i], y->values[i]);
+    return order ? order : str_cmp(x->currency, y->currency);
+}
+
+static int order_balances(const void *a, const void *b)
+{
+    const struct usage_balance *x = a, *y = b;
+    int by_pool = str_cmp(x->pool, y->pool);
+
+    return by_pool ? by_pool : str_cmp(x->month, y->month);
+}
+
+static void take_line(void *ctx, struct map_entry *e)
+{
+    struct usage *u = ctx;
+
+    u->lines[u->n_lines++] = CONTAINER(e, struct line, by_key)->line;
+}
+
+static void take_balance(void *ctx, struct map_entry *e)
+{
+    struct usage *u = ctx;
+
+    u->balances[u->n_balances++] = CONTAINER(e, struct balance, by_key)->balance;
+}
+
+void usage_finish(struct sums *s, struct usage *ret)
+{
+    ret->lines = arena_alloc(s->a, (map_count(&s->lines) + 1) * sizeof(*ret->lines));
+    ret->balances = arena_alloc(s->a, (map_count(&s->balances) + 1) * sizeof(*ret->balances));
+    map_each(&s->lines, take_line, ret);
+    map_each(&s->balances, take_balance, ret);
+    map_clear(&s->lines);
+    map_clear(&s->balances);
+    qsort(ret->lines, ret->n_lines, sizeof(*ret->lines), order_lines);
+    qsort(ret->balances, ret->n_balances, sizeof(*ret->balances), order_balances);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet
+ *
+ * A computed usage as an administrator or a spreadsheet reads it. */
+#pragma once
+
+#include <sublet/buf.h>
+#include <sublet/fleet_usage.h>
+
+enum report_format { REPORT_TABLE, REPORT_CSV, REPORT_JSON, REPORT_FOCUS };
+#define REPORT_FORMATS "table|csv|json|focus" /* in this order */
+
+/* "tenant,pool" to a bit for each column. BAD_REQUEST names the unknown one. */
+int report_columns(struct str list, unsigned *ret, struct err *err) MUST_CHECK;
+/* FOCUS has rows for each of these. */
+#define REPORT_FOCUS_COLUMNS                                                                       \
+    (1u << USAGE_TENANT | 1u << USAGE_POOL | 1u << USAGE_PRODUCT | 1u << USAGE_MONTH)
+/* "2026-11", "2026-11-26" (their begin, in UTC) or an RFC 3339 time. */
+int report_time(struct arena *a, struct str text, int64_t *ret_us, struct err *err) MUST_CHECK;
+/* columns: those it was computed with. */
+void report_print(struct arena *a, struct buf *out, const struct usage *u, unsigned columns,
+                  enum report_format format);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet
+ *
+ * Usage of GPUs out of the records of a ledger: pure arithmetic, exact, without a clock. Times are
+ * microseconds since 1970 in UTC, intervals [from, until). */
+#pragma once
+
+#include <sublet/err.h>
+#include <sublet/rational.h>
+
+/* A fraction of 128-bit numbers in lowest terms, den > 0: sums of a year over thousands of GPUs,
+ * times a price. */
+struct exact {
+    __int128 num, den;
+};
+#define EXACT_ZERO ((struct exact){0, 1})
+struct exact exact_of(struct rational r);
+/* False, and *ret is unchanged, when the result does not fit. */
+bool exact_add(struct exact a, struct exact b, struct exact *ret);
+bool exact_sub(struct exact a, struct exact b, struct exact *ret);
+bool exact_mul(struct exact a, struct exact b, struct exact *ret);
+int exact_cmp(struct exact a, struct exact b);
+struct str exact_fraction(struct arena *a, struct exact v); /* "7/3", "4" */
+/* Rounded once, half away from zero, to so many (at most 9) decimals. */
+struct str exact_decimal(struct arena *a, struct exact v, unsigned places);
+
+#define FLEET_OPEN INT64_MAX /* the end of what has not ended */
+
+/* A pod that holds GPUs, from its PodScheduled condition until its last container finished. */
+struct fleet_hold {
+    struct str pod_uid;
+    struct str tenant;              /* its host namespace */
+    struct str cluster;             /* uid of the virtual cluster; empty: a pod of no tenant */
+    struct str ns, name, owner;     /* as the tenant knows them; owner is "Job/train" or empty */
+    struct str node, pool, product; /* product: without -MIG-* and -SHARED */
+    struct str resources;           /* "nvidia.com/gpu=2" */
+    struct rational gpu_eq;         /* > 0 */
+    int64_t begin_us, end_us;       /* FLEET_OPEN */
+    struct str reason;              /* of the end: "Succeeded", "Failed", "Deleted", ... */
+    bool estimated;                 /* the end was not observed */
+};
+/* What a node has for a pool from a moment on, until the next record of both. */
+struct fleet_capacity {
+    struct str node, pool, product;
+    int64_t from_us;
+    struct rational total, unhealthy; /* unhealthy <= total */
+    bool down;                        /* not Ready: all of it is unhealthy, and nothing is billed */
+    bool estimated;
+};
+struct fleet_price {
+    struct str pool, currency;
+    int64_t from_us;
+    struct rational price; /* of one GPU for one hour */
+};
+/* When no process watched the host. */
+struct fleet_gap {
+    int64_t from_us, until_us;
+};
+struct fleet_records {
+    int64_t begin_us, seen_us; /* the ledger knows what happened from begin until seen */
+    struct fleet_hold *holds;
+    struct fleet_capacity *capacities; /* in order of from_us for each node and pool */
+    struct fleet_price *prices;        /* in order of from_us for each pool */
+    struct fleet_gap *gaps;
+    size_t n_holds, n_capacities, n_prices, n_gaps;
+};
+
+enum usage_column {
+    USAGE_TENANT,
+    USAGE_NAMESPACE,
+    USAGE_OWNER,
+    USAGE_POD,
+    USAGE_POOL,
+    USAGE_PRODUCT,
+    USAGE_NODE,
+    USAGE_MONTH, /* "2026-11", of UTC */
+    N_USAGE_COLUMNS
+};
+extern const char *const USAGE_COLUMNS[N_USAGE_COLUMNS]; /* "tenant", ... */
+
+enum usage_kind { USAGE_HELD, USAGE_IDLE, USAGE_UNHEALTHY };
+struct usage_line {
+    enum usage_kind kind;
+    struct str values[N_USAGE_COLUMNS]; /* of the columns of the report; others are empty */
+    struct str currency;                /* empty: without a price */
+    struct exact gpu_us, cost;
+    size_t pods, estimated, open; /* of kind USAGE_HELD */
+};
+/* Of one pool in one month: held + idle + unhealthy = capacity + unmatched, checked. */
+struct usage_balance {
+    struct str pool, month;
+    struct exact capacity, held, idle, unhealthy; /* GPU microseconds */
+    struct exact unmatched;                       /* held beyond the capacity on record */
+};
+struct usage {
+    int64_t from_us, until_us; /* the part of the period that is on record */
+    struct usage_line *lines;  /* sorted: tenants, then idle, then unhealthy */
+    struct usage_balance *balances;
+    size_t n_lines, n_balances;
+    int64_t unobserved_us; /* of the period */
+};
+/* columns: a bit for each of the report's. Everything lives in the arena. INTERNAL when a balance
+ * does not add up, TOO_LARGE when a sum does not fit. */
+int usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
+                  int64_t until_us, unsigned columns, struct usage *ret, struct err *err);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read of the host's objects: devices as the scheduler counts them, times, and names that a
+ * hostile tenant's process wrote. */
+#include "world.h"
+
+#include "facts.h"
+
+static void counts_devices_as_the_scheduler(void **state)
+{
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"\"containers\":[]", "0"},
+        {"\"containers\":[{\"resources\":{\"limits\":{\"cpu\":\"4\"}}}]", "0"},
+        {"\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\"}}},"
+         "{\"resources\":{\"requests\":{\"nvidia.com/gpu\":1}}}]",
+         "3"},
+        {"\"initContainers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"4\"}}}],"
+         "\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\"}}}]",
+         "4"},
+        {"\"initContainers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":"
+         "{\"nvidia.com/gpu\":\"1\"}}},{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"4\"}}}],"
+         "\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\"}}}]",
+         "5"},
+        {"\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"-1\"}}}]", "0"},
+        {"\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":{}}}}]", "0"},
+        {"\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":9223372036854775807}}},"
+         "{\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}}]",
+         "0"},
+    };
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *pod = world_parse(&w, arena_printf(w.a, "{\"spec\":{%s}}", cases[i].spec));
+        struct rational gpu_eq;
+        struct str names;
+        bool any = fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names);
+
+        assert_int_equal(any, strcmp(cases[i].want, "0") != 0);
+        if (any)
+            assert_str(rational_format(w.a, gpu_eq), cases[i].want);
+        fact_reduce_pod(w.a, pod);
+        assert_int_equal(any, fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names));
+    }
+    world_close(&w);
+}
+
+static void names_are_bounded_and_on_one_line(void **state)
+{
+    struct world w;
+    struct fact_pod fact;
+    char longest[2000];
+
+    (void)state;
+    world_open(&w);
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    fact_pod(w.a,
+             world_parse(&w, arena_printf(w.a,
+                                          "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"team-a\","
+                                          "\"labels\":{\"sublet.dev/cluster\":\"c\"},"
+                                          "\"annotations\":{\"sublet.dev/name\":\"%s\","
+                                          "\"sublet.dev/namespace\":\"a\\nb\\u0000\\u001b[2J\"}}}",
+                                          longest)),
+             &fact);
+    assert_int_equal(fact.hold.name.n, 253);
+    assert_str(fact.hold.ns, "a?b??[2J");
+    assert_str(fact.hold.tenant, "team-a");
+    assert_false(fact.on_node || fact.ended);
+    world_close(&w);
+}
+
+static void a_pod_of_no_tenant_has_its_own_names(void **state)
+{
+    struct world w;
+    struct fact_pod fact;
+
+    (void)state;
+    world_open(&w);
+    fact_pod(w.a,
+             world_parse(&w, STR("{\"metadata\":{\"uid\":\"u\",\"name\":\"dcgm-x\",\"namespace\":"
+                                 "\"gpu-operator\",\"annotations\":{\"sublet.dev/name\":\"forged\"}"
+                                 ",\"ownerReferences\":[{\"kind\":\"DaemonSet\",\"name\":\"dcgm\","
+                                 "\"controller\":true}]},\"spec\":{\"nodeName\":\"n1\"},\"status\":"
+                                 "{\"phase\":\"Failed\",\"reason\":\"Evicted\"}}")),
+             &fact);
+    assert_str(fact.hold.name, "dcgm-x");
+    assert_str(fact.hold.owner, "DaemonSet/dcgm");
+    assert_str(fact.hold.cluster, "");
+    assert_true(fact.on_node && fact.ended && fact.end_us == 0);
+    assert_str(fact.reason, "Evicted");
+    world_close(&w);
+}
+
+static void a_node_is_what_its_labels_and_status_say(void **state)
+{
+    struct world w;
+    struct fact_node fact;
+    cJSON *node;
+
+    (void)state;
+    world_open(&w);
+    node = world_node(&w, "n1", 8, 6, true, BEGIN);
+    fact_reduce_node(w.a, node);
+    fact_node(node, &w.pool, 1, &fact);
+    assert_ptr_equal(fact.pool, &w.pool);
+    assert_str(fact.product, "A100");
+    assert_int_equal(fact.total.num, 8);
+    assert_int_equal(fact.unhealthy.num, 2);
+    assert_false(fact.down);
+    assert_int_equal(fact.ready_us, BEGIN);
+    json_set_str(w.a, json_path(node, "metadata.labels"), "sublet.dev/pool", STR("other"));
+    fact_node(node, &w.pool, 1, &fact);
+    assert_null(fact.pool);
+    fact_node(world_parse(&w, STR("{}")), &w.pool, 1, &fact);
+    assert_true(fact.down && !fact.pool);
+    world_close(&w);
+}
+
+static void a_pod_without_devices_is_not_kept(void **state)
+{
+    struct world w;
+    cJSON *pod;
+
+    (void)state;
+    world_open(&w);
+    pod = world_pod(&w, "u1", "n1", 2, BEGIN, BEGIN + SECOND);
+    fact_reduce_pod(w.a, pod);
+    assert_true(str_contains(json_text(w.a, pod), STR("finishedAt")));
+    pod = world_parse(&w, STR("{\"metadata\":{\"name\":\"x\",\"uid\":\"u\",\"labels\":{\"a\":\"b\"}"
+                              "},\"spec\":{\"containers\":[{\"image\":\"i\"}]}}"));
+    fact_reduce_pod(w.a, pod);
+    assert_str(json_text(w.a, pod), "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"}}");
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_devices_as_the_scheduler),
+        cmocka_unit_test(names_are_bounded_and_on_one_line),
+        cmocka_unit_test(a_pod_of_no_tenant_has_its_own_names),
+        cmocka_unit_test(a_node_is_what_its_labels_and_status_say),
+        cmocka_unit_test(a_pod_without_devices_is_not_kept),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file: append-only, written twice is there once, one writer, and a format it knows. */
+#include "world.h"
+
+#include <sqlite3.h>
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    world_open(w);
+    world_start(w, BEGIN);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
+static struct fleet_hold a_hold(void)
+{
+    return (struct fleet_hold){.pod_uid = STR("u1"),
+                               .tenant = STR("team-a"),
+                               .name = STR("train"),
+                               .node = STR("n1"),
+                               .pool = STR("a100"),
+                               .gpu_eq = {3, 7},
+                               .begin_us = BEGIN - SECOND};
+}
+
+static void written_twice_is_there_once(void **state)
+{
+    struct world *w = *state;
+    struct fleet_hold h = a_hold();
+    struct fleet_records r;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
+        assert_int_equal(ledger_end_hold(w->ledger, STR("u1"), BEGIN + (5 + i) * SECOND,
+                                         STR("Failed"), false, &w->err),
+                         0);
+        h.begin_us = BEGIN + HOUR;
+    }
+    assert_int_equal(
+        ledger_end_hold(w->ledger, STR("unknown"), BEGIN, STR("Failed"), false, &w->err), 0);
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(r.n_holds, 1);
+    assert_int_equal(r.holds[0].begin_us, BEGIN); /* not before the ledger's own */
+    assert_int_equal(r.holds[0].end_us, BEGIN + 5 * SECOND);
+    assert_int_equal(r.holds[0].gpu_eq.den, 7);
+}
+
+static void reads_what_a_period_needs(void **state)
+{
+    static const struct {
+        int64_t from, until;
+        size_t n;
+    } periods[] = {
+        {0, INT64_MAX, 2},
+        {LEDGER_OPEN, INT64_MAX, 1},
+        {BEGIN + 6 * SECOND, INT64_MAX, 1},
+        {BEGIN + 5 * SECOND, INT64_MAX, 2},
+        {0, BEGIN - 1, 0},
+    };
+    struct world *w = *state;
+    struct fleet_hold h = a_hold();
+    struct fleet_records r;
+
+    assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
+    assert_int_equal(
+        ledger_end_hold(w->ledger, STR("u1"), BEGIN + 5 * SECOND, STR("Failed"), false, &w->err),
+        0);
+    h.pod_uid = STR("u2");
+    assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    for (size_t i = 0; i < COUNT(periods); i++) {
+        assert_int_equal(
+            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
+            0);
+        assert_int_equal(r.n_holds, periods[i].n);
+    }
+}
+
+static void what_was_not_committed_is_not_there(void **state)
+{
+    struct world *w = *state;
+    struct fleet_hold h = a_hold();
+    struct fleet_records r;
+
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
+    world_kill(w);
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(r.n_holds, 0);
+    assert_int_equal(r.begin_us, BEGIN);
+    world_start(w, BEGIN + HOUR);
+    assert_int_equal(ledger_begin_us(w->ledger), BEGIN); /* it is older than this process */
+    assert_int_equal(ledger_identity(w->ledger), 1);
+}
+
+static sqlite3 *raw(struct world *w)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(arena_printf(w->a, "%s/ledger.db", w->directory).p, &db),
+                     SQLITE_OK);
+    return db;
+}
+
+static void rows_cannot_be_changed(void **state)
+{
+    static const char *const attempts[] = {
+        "DELETE FROM hold",     "UPDATE hold SET gpu_num = 0",
+        "DELETE FROM hold_end", "UPDATE hold_end SET end_us = 0",
+        "DELETE FROM capacity", "UPDATE price SET num = 0",
+        "DELETE FROM price",
+    };
+    struct world *w = *state;
+    struct fleet_hold h = a_hold();
+    struct fleet_capacity c = {
+        .node = STR("n"), .pool = STR("p"), .total = {1, 1}, .unhealthy = {0, 1}};
+    sqlite3 *db;
+
+    assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
+    assert_int_equal(ledger_end_hold(w->ledger, STR("u1"), BEGIN, STR("x"), false, &w->err), 0);
+    assert_int_equal(ledger_add_capacity(w->ledger, &c, &w->err), 0);
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    db = raw(w);
+    for (size_t i = 0; i < COUNT(attempts); i++)
+        assert_int_equal(sqlite3_exec(db, attempts[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+}
+
+static void has_one_writer_and_many_readers(void **state)
+{
+    struct world *w = *state;
+    struct ledger *second = NULL;
+    struct fleet_records r;
+
+    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 2, &second, &w->err), -1);
+    assert_ptr_equal(w->err.kind, &ERR_STORAGE);
+    assert_true(str_contains(w->err.message, STR("another process has it open")));
+    assert_null(second);
+    err_clear(&w->err);
+    assert_int_equal(ledger_set_seen(w->ledger, BEGIN + SECOND, &w->err), 0); /* uncommitted */
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(r.seen_us, BEGIN);
+}
+
+static void refuses_a_newer_format_and_no_ledger(void **state)
+{
+    struct world *w = *state;
+    struct fleet_records r;
+    sqlite3 *db;
+
+    world_kill(w);
+    db = raw(w);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE meta SET value = 2 WHERE key = 'format'", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), -1);
+    assert_true(str_contains(w->err.message, STR("format 2 is not known")));
+    err_clear(&w->err);
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), -1);
+    err_clear(&w->err);
+    assert_int_equal(ledger_read(w->a, STR("/nonexistent"), 0, INT64_MAX, &r, &w->err), -1);
+    assert_ptr_equal(w->err.kind, &ERR_STORAGE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(written_twice_is_there_once),         TEST(reads_what_a_period_needs),
+        TEST(what_was_not_committed_is_not_there), TEST(rows_cannot_be_changed),
+        TEST(has_one_writer_and_many_readers),     TEST(refuses_a_newer_format_and_no_ledger),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports as they are printed, and their arguments. */
+#include "test.h"
+
+#include <sublet/clock.h>
+#include <sublet/fleet_report.h>
+
+static struct fleet_hold HOLDS[] = {
+    {.pod_uid = {"u1", 2},
+     .tenant = {"team-a", 6},
+     .ns = {"=1+1,\"x\"", 8},
+     .name = {"train", 5},
+     .node = {"n1", 2},
+     .pool = {"a100", 4},
+     .product = {"A100", 4},
+     .gpu_eq = {3, 7},
+     .begin_us = 0,
+     .end_us = HOUR,
+     .estimated = true},
+    {.pod_uid = {"u2", 2},
+     .tenant = {"team-b", 6},
+     .name = {"infer", 5},
+     .node = {"n1", 2},
+     .pool = {"a100", 4},
+     .product = {"A100", 4},
+     .gpu_eq = {1, 1},
+     .begin_us = 0,
+     .end_us = FLEET_OPEN},
+};
+static struct fleet_capacity CAPACITY = {.node = {"n1", 2},
+                                         .pool = {"a100", 4},
+                                         .product = {"A100", 4},
+                                         .total = {2, 1},
+                                         .unhealthy = {0, 1}};
+static struct fleet_price PRICE = {.pool = {"a100", 4}, .currency = {"USD", 3}, .price = {5, 2}};
+static struct fleet_gap GAP = {HOUR, HOUR + 3 * SECOND};
+
+static struct str printed(struct arena *a, enum report_format format, const char *by)
+{
+    struct fleet_records r = {.seen_us = 2 * HOUR,
+                              .holds = HOLDS,
+                              .n_holds = 2,
+                              .capacities = &CAPACITY,
+                              .n_capacities = 1,
+                              .prices = &PRICE,
+                              .n_prices = 1,
+                              .gaps = &GAP,
+                              .n_gaps = 1};
+    struct buf out = BUF_INIT(0);
+    struct usage u;
+    struct str text;
+    struct err err;
+    unsigned columns;
+
+    err_init(&err, a);
+    assert_ok(report_columns(str_c(by), &columns, &err));
+    if (format == REPORT_FOCUS)
+        columns |= REPORT_FOCUS_COLUMNS;
+    assert_ok(usage_compute(a, &r, 0, INT64_MAX, columns, &u, &err));
+    report_print(a, &out, &u, columns, format);
+    text = arena_str(a, buf_str(&out));
+    buf_fini(&out);
+    return text;
+}
+
+static void prints_a_table(void **state)
+{
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    assert_str(printed(a, REPORT_TABLE, "tenant,pool"),
+               "GPU usage from 1970-01-01T00:00:00Z to 1970-01-01T02:00:00Z\n"
+               "\n"
+               "KIND  TENANT  POOL  GPU-HOURS    COST  CURRENCY  PODS  ESTIMATED\n"
+               "held  team-a  a100     0.4286  1.0714  USD          1          1\n"
+               "held  team-b  a100     2.0000  5.0000  USD          1          0\n"
+               "idle          a100     1.5714  3.9286  USD          0          0\n"
+               "\n"
+               "held 2.4286 + idle 1.5714 + unhealthy 0.0000 = 4.0000 GPU-hours of capacity "
+               "(checked exactly, pool by pool and month by month)\n"
+               "cost of what was held: 6.07 USD\n"
+               "no process observed the host for 3.0 s of this time\n");
+    arena_free(a);
+}
+
+static void csv_is_quoted_and_never_a_formula(void **state)
+{
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    assert_str(printed(a, REPORT_CSV, "namespace"),
+               "kind,namespace,gpuHours,cost,currency,pods,estimated\r\n"
+               "held,,2.000000000,5.000000000,USD,1,0\r\n"
+               "held,\"'=1+1,\"\"x\"\"\",0.428571429,1.071428571,USD,1,1\r\n"
+               "idle,,1.571428571,3.928571429,USD,0,0\r\n");
+    arena_free(a);
+}
+
+static void json_has_the_exact_values(void **state)
+{
+    static const char *const parts[] = {"\"gpuHoursExact\": \"3/7\"",
+                                        "\"costExact\": \"15/14\"",
+                                        "\"estimated\": 1",
+                                        "\"running\": 1",
+                                        "\"capacity\": \"4\"",
+                                        "\"held\": \"17/7\"",
+                                        "\"unobservedSeconds\": \"3.000000\""};
+    struct arena *a = arena_new(0);
+    struct str text = printed(a, REPORT_JSON, "pod");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        assert_true(str_contains(text, str_c(parts[i])));
+    arena_free(a);
+}
+
+static void focus_has_a_row_per_charge(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct str text = printed(a, REPORT_FOCUS, "tenant"), head = str_cut(&text, '\n');
+    size_t columns = 1;
+
+    (void)state;
+    for (size_t i = 0; i < head.n; i++)
+        columns += head.p[i] == ',';
+    assert_int_equal(columns, 23);
+    assert_str(str_cut(&text, '\n'),
+               "team-a,team-a,1970-01-01T00:00:00Z,1970-02-01T00:00:00Z,1970-01-01T00:00:00Z,"
+               "1970-01-01T02:00:00Z,Usage,GPU hours of pool a100,1.071428571,1.071428571,"
+               "1.071428571,1.071428571,USD,0.428571429,GPU-Hours,0.428571429,GPU-Hours,sublet,"
+               "AI and Machine Learning,GPU pool,a100,A100,"
+               "\"{\"\"pool\"\":\"\"a100\"\",\"\"product\"\":\"\"A100\"\"}\"\r");
+    assert_true(str_has_prefix(str_cut(&text, '\n'), STR("team-b,")));
+    assert_int_equal(text.n, 0);
+    arena_free(a);
+}
+
+static void reads_columns_and_times(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+    unsigned columns;
+    int64_t us;
+
+    (void)state;
+    err_init(&err, a);
+    assert_ok(report_columns(STR("pool, month"), &columns, &err));
+    assert_int_equal(columns, 1u << USAGE_POOL | 1u << USAGE_MONTH);
+    assert_int_equal(report_columns(STR("pool,color"), &columns, &err), -1);
+    assert_true(str_contains(err.message, STR("\"color\" is no column")));
+    assert_ok(report_time(a, STR("1970-02"), &us, &err));
+    assert_int_equal(us, 31 * 24 * HOUR);
+    assert_ok(report_time(a, STR("1970-01-02"), &us, &err));
+    assert_int_equal(us, 24 * HOUR);
+    assert_ok(report_time(a, STR("1970-01-01T01:00:00+01:00"), &us, &err));
+    assert_int_equal(us, 0);
+    assert_int_equal(report_time(a, STR("yesterday"), &us, &err), -1);
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prints_a_table),
+        cmocka_unit_test(csv_is_quoted_and_never_a_formula),
+        cmocka_unit_test(json_has_the_exact_values),
+        cmocka_unit_test(focus_has_a_row_per_charge),
+        cmocka_unit_test(reads_columns_and_times),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Usage out of records: what is billed to the second, where lines are split, and that nothing is lost
+ * or counted twice in any history, however odd its clocks. */
+#include "test.h"
+
+#include <sublet/clock.h>
+
+struct fixture {
+    struct arena *a;
+    struct fleet_hold holds[64];
+    struct fleet_capacity capacities[64];
+    struct fleet_price prices[8];
+    struct fleet_records r;
+    struct usage u;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    f->a = arena_new(0);
+    f->r = (struct fleet_records){.seen_us = INT64_C(4000000000) * SECOND,
+                                  .holds = f->holds,
+                                  .capacities = f->capacities,
+                                  .prices = f->prices};
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    arena_free(f->a);
+    free(f);
+    return 0;
+}
+
+static int64_t at(const char *time)
+{
+    int64_t us;
+
+    assert_true(time_parse(str_c(time), &us));
+    return us;
+}
+
+static void node(struct fixture *f, const char *name, int64_t from, int64_t total, int64_t broken,
+                 bool down)
+{
+    f->capacities[f->r.n_capacities++] = (struct fleet_capacity){.node = str_c(name),
+                                                                 .pool = STR("a100"),
+                                                                 .product = STR("A100"),
+                                                                 .from_us = from,
+                                                                 .total = {total, 1},
+                                                                 .unhealthy = {broken, 1},
+                                                                 .down = down};
+}
+
+static struct fleet_hold *hold(struct fixture *f, const char *tenant, const char *on, int64_t from,
+                               int64_t until, struct rational gpus)
+{
+    struct fleet_hold *h = &f->holds[f->r.n_holds++];
+
+    *h = (struct fleet_hold){.pod_uid = STR("u"),
+                             .tenant = str_c(tenant),
+                             .ns = STR("default"),
+                             .name = STR("train"),
+                             .node = str_c(on),
+                             .pool = STR("a100"),
+                             .product = STR("A100"),
+                             .gpu_eq = gpus,
+                             .begin_us = from,
+                             .end_us = until};
+    return h;
+}
+
+static void price(struct fixture *f, int64_t from, const char *value)
+{
+    struct fleet_price *p = &f->prices[f->r.n_prices++];
+
+    *p = (struct fleet_price){.pool = STR("a100"), .currency = STR("USD"), .from_us = from};
+    assert_true(rational_parse(str_c(value), &p->price));
+}
+
+static void compute(struct fixture *f, int64_t from, int64_t until, unsigned columns)
+{
+    struct err err;
+
+    err_init(&err, f->a);
+    assert_ok(usage_compute(f->a, &f->r, from, until, columns, &f->u, &err));
+}
+
+static const struct usage_line *line(const struct fixture *f, size_t i, enum usage_kind kind,
+                                     const char *first)
+{
+    const struct usage_line *l = &f->u.lines[i];
+
+    assert_true(i < f->u.n_lines);
+    assert_int_equal(l->kind, kind);
+    for (unsigned c = 0; c < N_USAGE_COLUMNS; c++) {
+        if (l->values[c].n) {
+            assert_str(l->values[c], first);
+            break;
+        }
+    }
+    return l;
+}
+#define assert_gpu_s(f, l, text)                                                                   \
+    do {                                                                                           \
+        struct exact s_;                                                                           \
+        assert_true(exact_mul((l)->gpu_us, (struct exact){1, SECOND}, &s_));                       \
+        assert_str(exact_fraction((f)->a, s_), text);                                              \
+    } while (0)
+
+#define BY_TENANT (1u << USAGE_TENANT)
+#define BY_MONTH  (1u << USAGE_MONTH)
+
+static void bills_a_second_as_a_second(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    price(f, 0, "3.60");
+    hold(f, "team-a", "n1", 10 * SECOND, 11 * SECOND, (struct rational){2, 1});
+    compute(f, 0, HOUR, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "2");
+    assert_str(exact_fraction(f->a, f->u.lines[0].cost), "1/500"); /* 2 s of 3.60 an hour */
+    assert_int_equal(f->u.lines[0].pods, 1);
+    assert_gpu_s(f, line(f, 1, USAGE_IDLE, ""), "28798");
+    assert_int_equal(f->u.n_lines, 2);
+}
+
+static void splits_at_a_price_change_and_at_month_ends(void **state)
+{
+    struct fixture *f = *state;
+    int64_t change = at("2026-11-30T23:00:00Z"), end = at("2026-12-01T02:00:00Z");
+
+    f->r.begin_us = at("2026-11-30T00:00:00Z");
+    node(f, "n1", f->r.begin_us, 1, 0, false);
+    price(f, f->r.begin_us, "1");
+    price(f, change, "2.5");
+    hold(f, "team-a", "n1", change - HOUR, end, (struct rational){1, 1});
+    compute(f, 0, end, BY_TENANT | BY_MONTH);
+    assert_str(f->u.lines[0].values[USAGE_MONTH], "2026-11");
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "7200");
+    assert_str(exact_fraction(f->a, f->u.lines[0].cost), "7/2");
+    assert_str(f->u.lines[1].values[USAGE_MONTH], "2026-12");
+    assert_str(exact_fraction(f->a, f->u.lines[1].cost), "5");
+    assert_int_equal(f->u.lines[0].pods, 1);
+    assert_int_equal(f->u.n_balances, 2);
+}
+
+static void bills_shares_exactly(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 1, 0, false);
+    for (int i = 0; i < 7; i++)
+        hold(f, "team-a", "n1", 0, HOUR, (struct rational){1, 7});
+    compute(f, 0, HOUR, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "3600");
+    assert_int_equal(f->u.n_lines, 1); /* nothing is idle */
+    assert_int_equal(f->u.lines[0].pods, 7);
+}
+
+static void a_lost_node_is_unhealthy_and_bills_no_one(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    node(f, "n1", 100 * SECOND, 8, 0, true);
+    node(f, "n1", 160 * SECOND, 8, 0, false);
+    node(f, "n1", 200 * SECOND, 0, 0, false);
+    hold(f, "team-a", "n1", 0, FLEET_OPEN, (struct rational){4, 1})->end_us = 200 * SECOND;
+    compute(f, 0, 300 * SECOND, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "560"); /* 4 x (100 + 40) */
+    assert_gpu_s(f, line(f, 1, USAGE_IDLE, ""), "560");
+    assert_gpu_s(f, line(f, 2, USAGE_UNHEALTHY, ""), "480"); /* 8 x 60 */
+}
+
+static void broken_devices_are_unhealthy_unless_held(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 2, false);
+    hold(f, "team-a", "n1", 0, 10 * SECOND, (struct rational){7, 1});
+    compute(f, 0, 20 * SECOND, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "70");
+    assert_gpu_s(f, line(f, 1, USAGE_IDLE, ""), "60");
+    assert_gpu_s(f, line(f, 2, USAGE_UNHEALTHY, ""), "30"); /* 1 of 2 for 10 s, then 2 */
+}
+
+static void what_runs_accrues_until_it_was_seen_last(void **state)
+{
+    struct fixture *f = *state;
+
+    f->r.begin_us = 50 * SECOND;
+    f->r.seen_us = 90 * SECOND;
+    node(f, "n1", 50 * SECOND, 1, 0, false);
+    hold(f, "team-a", "n1", 0, FLEET_OPEN, (struct rational){1, 1});
+    compute(f, 0, INT64_MAX, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "40");
+    assert_int_equal(f->u.lines[0].open, 1);
+    compute(f, 95 * SECOND, INT64_MAX, BY_TENANT);
+    assert_int_equal(f->u.n_lines, 0);
+}
+
+static void more_held_than_on_record_is_shown_as_such(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 10 * SECOND, 2, 0, false); /* seen later than its pod was scheduled */
+    hold(f, "team-a", "n1", 9 * SECOND, 20 * SECOND, (struct rational){2, 1});
+    hold(f, "team-b", "nowhere", 0, SECOND, (struct rational){1, 1});
+    compute(f, 0, 20 * SECOND, BY_TENANT);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "22");
+    assert_gpu_s(f, line(f, 1, USAGE_HELD, "team-b"), "1");
+    assert_str(exact_fraction(f->a, f->u.balances[0].unmatched), "3000000");
+    assert_str(exact_fraction(f->a, f->u.balances[0].capacity), "20000000");
+}
+
+static void names_of_tenants_stay_apart(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    hold(f, "t", "n1", 0, SECOND, (struct rational){1, 1})->ns = STR("a1:b");
+    f->holds[0].owner = STR("c");
+    hold(f, "t", "n1", 0, SECOND, (struct rational){1, 1})->ns = STR("a");
+    f->holds[1].owner = STR("b1:c");
+    compute(f, 0, SECOND, 1u << USAGE_NAMESPACE | 1u << USAGE_OWNER);
+    assert_int_equal(f->u.n_lines, 3);
+}
+
+/* --- any history --- */
+
+static const char *const NODES[] = {"n1", "n2", "n3"};
+static const struct rational SHARES[] = {{1, 1}, {2, 1}, {1, 7}, {3, 7}, {1, 4}, {1, 10}};
+
+static void random_history(struct fixture *f, uint64_t *seed, int64_t begin, int64_t length)
+{
+    f->r.n_holds = f->r.n_capacities = f->r.n_prices = 0;
+    f->r.begin_us = begin + BELOW(seed, length / 4);
+    f->r.seen_us = begin + length - BELOW(seed, length / 4);
+    for (int i = 0; i < 20; i++) { /* clocks jump: not all are in order, or within the ledger */
+        int64_t total = BELOW(seed, 9);
+
+        node(f, NODES[BELOW(seed, 3)], begin + BELOW(seed, length) - length / 10, total,
+             total ? BELOW(seed, total + 1) : 0, BELOW(seed, 5) == 0);
+    }
+    for (int i = 0; i < 40; i++) {
+        int64_t from = begin + BELOW(seed, length) - length / 10;
+
+        hold(f, BELOW(seed, 2) ? "team-a" : "team-b", NODES[BELOW(seed, 3)], from,
+             BELOW(seed, 5) ? from + BELOW(seed, length / 3) : FLEET_OPEN, SHARES[BELOW(seed, 6)]);
+    }
+    for (int i = 0; i < 4; i++)
+        price(f, begin + BELOW(seed, length), i % 2 ? "1/3" : "2.50");
+}
+
+static struct exact sum_lines(const struct fixture *f, bool cost)
+{
+    struct exact sum = EXACT_ZERO;
+
+    for (size_t i = 0; i < f->u.n_lines; i++)
+        assert_true(exact_add(sum, cost ? f->u.lines[i].cost : f->u.lines[i].gpu_us, &sum));
+    return sum;
+}
+
+/* usage_compute() fails when a balance does not add up. Beyond that: all lines are the capacity, and
+ * a period is the sum of its parts, wherever it is cut. */
+static void conserves_every_history(void **state)
+{
+    struct fixture *f = *state;
+    int64_t begin = at("2026-01-15T00:00:00Z"), length = 100 * 24 * HOUR;
+    uint64_t seed = 20261126;
+
+    for (int round = 0; round < 400; round++) {
+        struct exact all, parts = EXACT_ZERO, money, paid = EXACT_ZERO, owned = EXACT_ZERO;
+        int64_t cut[] = {begin - HOUR, begin + BELOW(&seed, length), begin + 2 * length};
+
+        random_history(f, &seed, begin, length);
+        compute(f, cut[0], cut[2], BY_TENANT);
+        all = sum_lines(f, false);
+        money = sum_lines(f, true);
+        for (size_t i = 0; i < f->u.n_balances; i++)
+            assert_true(exact_add(owned, f->u.balances[i].capacity, &owned) &&
+                        exact_add(owned, f->u.balances[i].unmatched, &owned));
+        assert_int_equal(exact_cmp(all, owned), 0);
+        for (int i = 0; i < 2; i++) {
+            compute(f, cut[i], cut[i + 1], (1u << N_USAGE_COLUMNS) - 1);
+            assert_true(exact_add(parts, sum_lines(f, false), &parts) &&
+                        exact_add(paid, sum_lines(f, true), &paid));
+        }
+        assert_int_equal(exact_cmp(all, parts), 0);
+        assert_int_equal(exact_cmp(money, paid), 0);
+        arena_reset(f->a);
+    }
+}
+
+/* An independent measure: one second after the other. */
+static void agrees_with_counting_seconds(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seed = 7;
+
+    for (int round = 0; round < 200; round++) {
+        struct exact held = EXACT_ZERO, billed = EXACT_ZERO;
+
+        f->r.n_holds = f->r.n_capacities = 0;
+        node(f, "n1", 0, 4, 0, false);
+        node(f, "n1", BELOW(&seed, 60) * SECOND, 4, 1, true);
+        node(f, "n1", (60 + BELOW(&seed, 40)) * SECOND, 4, 0, false);
+        for (int i = 0; i < 10; i++) {
+            int64_t from = BELOW(&seed, 100);
+
+            hold(f, "team-a", "n1", from * SECOND, (from + BELOW(&seed, 50)) * SECOND,
+                 SHARES[BELOW(&seed, 6)]);
+        }
+        for (int64_t s = 0; s < 100; s++) {
+            bool down =
+                s * SECOND >= f->capacities[1].from_us && s * SECOND < f->capacities[2].from_us;
+
+            for (size_t i = 0; i < f->r.n_holds && !down; i++)
+                if (f->holds[i].begin_us <= s * SECOND && s * SECOND < f->holds[i].end_us)
+                    assert_true(exact_add(held, exact_of(f->holds[i].gpu_eq), &held));
+        }
+        compute(f, 0, 100 * SECOND, BY_TENANT);
+        for (size_t i = 0; i < f->u.n_lines; i++)
+            if (f->u.lines[i].kind == USAGE_HELD)
+                billed = f->u.lines[i].gpu_us;
+        assert_true(exact_mul(held, (struct exact){SECOND, 1}, &held));
+        assert_int_equal(exact_cmp(held, billed), 0);
+        arena_reset(f->a);
+    }
+}
+
+static void a_sum_that_does_not_fit_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct err err;
+
+    err_init(&err, f->a);
+    node(f, "n1", 0, 1, 0, false);
+    for (int i = 0; i < 12; i++) /* denominators without a common factor */
+        hold(f, "team-a", "n1", 0, HOUR, (struct rational){1, INT64_C(1000000007) + 2 * i});
+    assert_int_equal(usage_compute(f->a, &f->r, 0, HOUR, BY_TENANT, &f->u, &err), -1);
+    assert_ptr_equal(err.kind, &ERR_TOO_LARGE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(bills_a_second_as_a_second),
+        TEST(splits_at_a_price_change_and_at_month_ends),
+        TEST(bills_shares_exactly),
+        TEST(a_lost_node_is_unhealthy_and_bills_no_one),
+        TEST(broken_devices_are_unhealthy_unless_held),
+        TEST(what_runs_accrues_until_it_was_seen_last),
+        TEST(more_held_than_on_record_is_shown_as_such),
+        TEST(names_of_tenants_stay_apart),
+        TEST(conserves_every_history),
+        TEST(agrees_with_counting_seconds),
+        TEST(a_sum_that_does_not_fit_is_refused),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
