@@ -36,6 +36,7 @@
     X(CLAIM_PROTECTION_CONTROLLER)                                                                 \
     X(VOLUME_PROTECTION_CONTROLLER)                                                                \
     X(CLASS_PROTECTION_CONTROLLER)                                                                 \
+    X(RESOURCE_CLAIM_CONTROLLER)                                                                   \
     X(GARBAGE_COLLECTOR)                                                                           \
     X(REPLICA_SET_CONTROLLER)                                                                      \
     X(REPLICATION_CONTROLLER_CONTROLLER)
