@@ -15,6 +15,7 @@ TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What functions build of parts that no table and no add_str() shows: keys, or a table.
 HAND = {
     "pod_resources_down": ["limits", "requests"],
+    "container_resources_down": ["limits", "requests"],  # claims: templates/_fence.tpl, where they go down
     "selector_down": None,  # a map of labels
     "pod_image_down": None,
     "field_ref_down": ["apiVersion", "fieldPath"],
@@ -163,6 +164,7 @@ def pod_spec():
     fields = read_table("pod.c", "SPEC_FIELDS")
     for key in added_keys(SOURCES["pod.c"] + SOURCES["pod_dns.c"], "spec"):
         fields.setdefault(key, leaf())
+    del fields["resourceClaims"]  # the same
     assert {"automountServiceAccountToken", "tolerations", "ephemeralContainers"} <= set(fields), sorted(fields)
     return fields
 

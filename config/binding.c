@@ -112,6 +112,11 @@ static int read_binding(const struct place *at, const cJSON *value, const struct
     if (d.binding.pool->adversarial && config->pod_security == POD_SECURITY_PRIVILEGED)
         return place_error(at, "policy.podSecurity privileged voids the trust of pool \"%.*s\"",
                            STR_F(d.binding.pool->name));
+    if (d.binding.pool->mode == POOL_DRA && d.binding.over_quota == OVER_QUOTA_QUEUE)
+        return place_error(at,
+                           "overQuota queue is for pods: a claim in pool \"%.*s\" is charged when "
+                           "it is created, or refused",
+                           STR_F(d.binding.pool->name));
     *ret = d.binding;
     return 0;
 }

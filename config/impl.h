@@ -66,6 +66,9 @@ int config_load_pools(struct arena *a, const cJSON *tree, struct config *config,
                       struct err *err) MUST_CHECK;
 int config_load_bindings(const struct place *at, const cJSON *list,
                          struct config *config) MUST_CHECK;
+/* `deviceClasses` of a pool. device_class.c */
+int config_read_device_classes(const struct place *at, const cJSON *value,
+                               struct config_pool *pool) MUST_CHECK;
 /* `authentication:` of the tree. It reads options: they must be loaded. */
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;

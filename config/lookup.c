@@ -26,6 +26,16 @@ const struct pool_resource *config_pool_resource(const struct config_pool *pool,
     return NULL;
 }
 
+const struct pool_device_class *config_pool_device_class(const struct config_pool *pool,
+                                                         struct str name)
+{
+    for (size_t i = 0; i < pool->n_device_classes; i++) {
+        if (str_eq(pool->device_classes[i].name, name))
+            return &pool->device_classes[i];
+    }
+    return NULL;
+}
+
 struct str config_product_base(struct str product)
 {
     if (str_has_suffix(product, STR("-SHARED")))

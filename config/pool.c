@@ -57,7 +57,7 @@ static int read_mode(const struct place *at, const cJSON *value, void *into)
     if (place_word(at, value, CONFIG_MODES, &word))
         return -1;
     d->pool.mode = (enum pool_mode)word;
-    if (d->pool.mode > POOL_MPS)
+    if (d->pool.mode > POOL_MPS && d->pool.mode != POOL_DRA)
         return place_error(at, "mode \"%.*s\" is not supported yet by this version",
                            STR_F(json_str(value)));
     return 0;
@@ -378,12 +378,7 @@ static int read_default_tier(const struct place *at, const cJSON *value, void *i
 
 static int read_device_classes(const struct place *at, const cJSON *value, void *into)
 {
-    (void)into;
-    if (!json_is_array(value))
-        return config_wrong_type(at->err, at->path, "a list", value);
-    return json_count(value)
-               ? place_error(at, "device classes are not supported yet by this version")
-               : 0;
+    return config_read_device_classes(at, value, &((struct draft *)into)->pool);
 }
 
 /* Prices stay strings, so that a report prints what the administrator wrote; here they are only
@@ -506,7 +501,7 @@ static int build_resources(const struct place *at, struct draft *d)
     if (n == 0 && d->pool.mode == POOL_EXCLUSIVE &&
         add_resource(at, d, list, STR("nvidia.com/gpu"), NULL))
         return -1;
-    if (d->pool.n_resources == 0)
+    if (d->pool.n_resources == 0 && d->pool.mode != POOL_DRA)
         return place_error(at, d->pool.mode == POOL_MIG
                                    ? "profiles or resources are needed for mode mig"
                                    : "resources are needed for a shared mode: gpuEq is 1/replicas");
@@ -550,6 +545,14 @@ static int check_pool(const struct place *at, const struct draft *d)
         return place_error(at, "mode: trust adversarial allows only exclusive|mig");
     if (d->profiles && p->mode != POOL_MIG)
         return place_error(at, "profiles are for mode mig");
+    if (p->n_device_classes && p->mode != POOL_DRA)
+        return place_error(at, "deviceClasses are for mode dra");
+    if (p->mode == POOL_DRA && !p->n_device_classes)
+        return place_error(at, "deviceClasses are needed for mode dra");
+    if (p->mode == POOL_DRA && p->per_container)
+        return place_error(at, "caps.perContainerGPU is not for mode dra: claims are of pods");
+    if (p->mode == POOL_DRA && json_count(d->resources))
+        return place_error(at, "resources: pods of mode dra have devices by claims only");
     return 0;
 }
 

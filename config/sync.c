@@ -237,6 +237,7 @@ static int read_endpoint_slices(const struct place *at, const cJSON *value, void
         return 0;                                                                                  \
     }
 PLAIN(read_disruption_budgets, DISRUPTION_BUDGETS)
+PLAIN(read_resource_claims, RESOURCE_CLAIMS)
 PLAIN(read_http_routes, HTTP_ROUTES)
 PLAIN(read_grpc_routes, GRPC_ROUTES)
 PLAIN(read_tls_routes, TLS_ROUTES)
@@ -511,6 +512,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"grpcRoutes", read_grpc_routes},
     {"tlsRoutes", read_tls_routes},
     {"backendTLSPolicies", read_backend_tls},
+    {"resourceClaims", read_resource_claims},
     {"priorityClasses", config_read_priority_classes},
     {"customResources", read_custom},
     {0},

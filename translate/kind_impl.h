@@ -81,7 +81,7 @@ cJSON *kind_conditions(struct arena *a, const cJSON *conditions);
 
 extern const struct kind_rules RULES_ENDPOINT_SLICE, RULES_NETWORK_POLICY, RULES_INGRESS,
     RULES_DISRUPTION_BUDGET, RULES_GATEWAY, RULES_HTTP_ROUTE, RULES_GRPC_ROUTE, RULES_TLS_ROUTE,
-    RULES_BACKEND_TLS;
+    RULES_BACKEND_TLS, RULES_RESOURCE_CLAIM;
 
 /* ---- kind_reference.c: references of the Gateway API, within the virtual cluster ---- */
 

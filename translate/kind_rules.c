@@ -31,6 +31,7 @@ const struct kind_rules *translate_kind_rules(enum sync_down kind)
         [DOWN_GRPC_ROUTES] = &RULES_GRPC_ROUTE,
         [DOWN_TLS_ROUTES] = &RULES_TLS_ROUTE,
         [DOWN_BACKEND_TLS] = &RULES_BACKEND_TLS,
+        [DOWN_RESOURCE_CLAIMS] = &RULES_RESOURCE_CLAIM,
     };
 
     return rules[kind];

@@ -61,6 +61,7 @@ static const struct field SPEC_FIELDS[] = {
     {"topologySpreadConstraints", FIELD_EACH, .make = pod_spread_down},
     {"os", FIELD_OBJECT, .fields = OS_FIELDS},
     {"resources", FIELD_MAKE, .make = pod_resources_down},
+    {"resourceClaims", FIELD_EACH, .make = pod_claim_down},
     {0},
 };
 
@@ -207,6 +208,7 @@ static void down_init(struct down *d, struct arena *a, const struct translate_te
     d->ns = json_str(json_get(d->meta, "namespace"));
     d->name = json_str(json_get(d->meta, "name"));
     d->privileged = t->config->pod_security == POD_SECURITY_PRIVILEGED;
+    d->claims = pod_claims_allowed(t);
     d->pool = choice && choice->binding ? choice->binding->pool : NULL;
     containers = json_count(json_get(d->spec, "containers")) +
                  json_count(json_get(d->spec, "initContainers"));

@@ -16,6 +16,12 @@ enum { NOT_READY_SECONDS_MAX = 3600 };
 
 /* ---- products ---- */
 
+/* Its nodes have another product name, and say how they share. */
+static bool is_shared(const struct config_pool *pool)
+{
+    return pool->mode >= POOL_TIME_SLICING && pool->mode != POOL_DRA;
+}
+
 struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
                                      const struct device_counts *requested, struct str product)
 {
@@ -34,7 +40,7 @@ struct str_list pod_product_variants(struct arena *a, const struct config_pool *
     }
     if (n == 0)
         items[n++] = base;
-    if (pool->mode >= POOL_TIME_SLICING)
+    if (is_shared(pool))
         items[n++] = arena_printf(a, "%.*s-SHARED", STR_F(base));
     return (struct str_list){items, n};
 }
@@ -388,7 +394,7 @@ static const cJSON *cpu_selector(struct down *d)
 cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
 {
     const cJSON *fixed = d->pool ? d->pool->node_selector : cpu_selector(d);
-    bool shared = d->pool && d->pool->mode >= POOL_TIME_SLICING;
+    bool shared = d->pool && is_shared(d->pool);
     cJSON *ret = json_new_object(d->arena);
 
     json_each(member, fixed)

@@ -11,7 +11,7 @@
 #include <sublet/object.h>
 
 /* No workload needs more; without bounds a small request makes a huge host object. */
-enum { CONTAINERS_MAX = 256, TERMS_MAX = 64, DOWNWARD_ITEMS_MAX = 512 };
+enum { CONTAINERS_MAX = 256, TERMS_MAX = 64, DOWNWARD_ITEMS_MAX = 512, CLAIMS_MAX = 32 };
 
 struct check {
     struct arena *arena;
@@ -215,26 +215,39 @@ static int check_volumes(const struct check *c)
 
 /* ---- volumes, claims, counts ---- */
 
+static const char NO_CLAIMS[] = "resource claims need sync.toHost.resourceClaims";
+
+/* An ephemeral container has what was allocated before it, and claims nothing. */
+static int check_container_claims(const struct check *c, bool allowed)
+{
+    for (size_t i = 0; i < 3; i++) {
+        json_each(container, json_get(c->spec, POD_CONTAINER_LISTS[i]))
+        {
+            if (json_count(json_get(json_get(container, "resources"), "claims")) &&
+                (!allowed || i == 2))
+                return refuse(c, "container \"%.*s\": %s",
+                              STR_F(json_str(json_get(container, "name"))),
+                              allowed ? "an ephemeral container has no claims" : NO_CLAIMS);
+        }
+    }
+    return 0;
+}
+
 static int check_claims(const struct check *c)
 {
-    if (json_count(json_get(c->spec, "resourceClaims")))
-        return refuse(c, "spec.resourceClaims: resource claims are not supported by this version");
+    bool allowed = pod_claims_allowed(c->tenant);
+    size_t n = json_count(json_get(c->spec, "resourceClaims"));
+
+    if (n && !allowed)
+        return refuse(c, "spec.resourceClaims: %s", NO_CLAIMS);
+    if (n > CLAIMS_MAX)
+        return refuse(c, "spec.resourceClaims: more than %d", CLAIMS_MAX);
     if (json_count(json_get(c->spec, "schedulingGroup")) ||
         json_count(json_get(c->spec, "workloadRef")))
         return refuse(c, "spec.schedulingGroup: pod groups are not supported by this version");
     if (json_count(json_path(c->spec, "resources.claims")))
-        return refuse(c,
-                      "spec.resources.claims: resource claims are not supported by this version");
-    for (size_t i = 0; i < 3; i++) {
-        json_each(container, json_get(c->spec, POD_CONTAINER_LISTS[i]))
-        {
-            if (json_count(json_get(json_get(container, "resources"), "claims")))
-                return refuse(
-                    c, "container \"%.*s\": resource claims are not supported by this version",
-                    STR_F(json_str(json_get(container, "name"))));
-        }
-    }
-    return 0;
+        return refuse(c, "spec.resources.claims: claims are of containers");
+    return check_container_claims(c, allowed);
 }
 
 /* A condition that a gate names is the tenant's to set on the host pod; that of a stored pod stays

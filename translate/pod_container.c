@@ -157,6 +157,24 @@ cJSON *pod_resources_down(struct down *d, const cJSON *resources)
     return ret;
 }
 
+static const struct field CLAIM_FIELDS[] = {
+    {"name", FIELD_SCALAR},
+    {"request", FIELD_SCALAR},
+    {0},
+};
+
+static cJSON *container_resources_down(struct down *d, const cJSON *resources)
+{
+    cJSON *ret = pod_resources_down(d, resources), *claims;
+
+    if (!d->claims || d->ephemeral || !json_count(json_get(resources, "claims")))
+        return ret;
+    claims = object_add(d->arena, ret, STR("claims"), json_new_array(d->arena));
+    json_each(one, json_get(resources, "claims"))
+        json_append(claims, shape_copy(d, CLAIM_FIELDS, one));
+    return ret;
+}
+
 /* ---- containers ---- */
 
 static const struct field PORT_FIELDS[] = {
@@ -239,7 +257,7 @@ static const struct field HEAD_FIELDS[] = {
 };
 
 static const struct field TAIL_FIELDS[] = {
-    {"resources", FIELD_MAKE, .make = pod_resources_down},
+    {"resources", FIELD_MAKE, .make = container_resources_down},
     {"resizePolicy", FIELD_LIST, .fields = RESIZE_FIELDS},
     {"restartPolicy", FIELD_SCALAR},
     {"restartPolicyRules", FIELD_LIST, .fields = RESTART_RULE_FIELDS},

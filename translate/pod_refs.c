@@ -83,6 +83,13 @@ void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx)
     {
         volume_refs(&r, pod, volume);
     }
+    json_each(entry, json_get(spec, "resourceClaims"))
+    {
+        struct str name = translate_pod_claim(pod, entry);
+
+        if (name.n)
+            each(ctx, REF_DEVICE_CLAIM, name, false);
+    }
     /* A missing pull secret does not keep a pod from starting. */
     json_each(secret, json_get(spec, "imagePullSecrets"))
     {

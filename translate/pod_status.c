@@ -295,11 +295,14 @@ static void add_own(struct up *u, cJSON *status)
 {
     const cJSON *qos = json_path(u->vpod, "status.qosClass");
     const cJSON *generation = observed_generation(u);
+    const cJSON *claims = json_path(u->vpod, "status.resourceClaimStatuses");
 
     if (qos)
         object_add(u->arena, status, STR("qosClass"), json_copy(u->arena, qos));
     if (generation)
         object_add(u->arena, status, STR("observedGeneration"), json_copy(u->arena, generation));
+    if (claims)
+        object_add(u->arena, status, STR("resourceClaimStatuses"), json_copy(u->arena, claims));
 }
 
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,

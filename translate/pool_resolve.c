@@ -176,11 +176,40 @@ static int count_gpu_eq(const struct resolve *r, struct rational *ret)
     return 0;
 }
 
+static int check_claims(const struct resolve *r, const struct pool_claims *claims)
+{
+    struct str pool = claims->binding->pool->name;
+    struct str wanted = json_str(json_get(json_path(r->pod, "metadata.labels"), LABEL_GPU_POOL));
+    int64_t most = claims->binding->pool->per_pod;
+
+    if (r->counts.n)
+        return pool_refuse(r, "%.*s and resource claims of pool \"%.*s\" in one pod",
+                           STR_F(r->counts.items[0].name), STR_F(pool));
+    if (wanted.n && !str_eq(wanted, pool))
+        return pool_refuse(r,
+                           "label " LABEL_GPU_POOL " is \"%.*s\", its resource claims are of "
+                           "pool \"%.*s\"",
+                           STR_F(wanted), STR_F(pool));
+    if (most && claims->devices > most)
+        return pool_refuse(r,
+                           "guardrail max-gpus-per-pod: claims of %lld devices, pool \"%.*s\" "
+                           "allows %lld",
+                           (long long)claims->devices, STR_F(pool), (long long)most);
+    return 0;
+}
+
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret, struct err *err)
 {
+    return pool_resolve_with(a, config, ns, pod, namespace_labels, NULL, ret, err);
+}
+
+int pool_resolve_with(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
+                      const cJSON *namespace_labels, const struct pool_claims *claims,
+                      struct pool_choice *ret, struct err *err)
+{
     struct resolve r = {.arena = a, .config = config, .pod = pod, .err = err};
-    struct pool_choice choice = {NULL, RATIONAL_ZERO, RATIONAL_ZERO};
+    struct pool_choice choice = {.gpu_eq = RATIONAL_ZERO, .limit = RATIONAL_ZERO};
     struct str name = json_str_at(pod, "metadata.name");
 
     (void)ns; /* one model for all namespaces; their labels distinguish them */
@@ -190,8 +219,12 @@ int pool_resolve(struct arena *a, const struct config *config, struct str ns, co
         return pool_refuse(&r, "%.*s", STR_F(arena_str(a, err->message)));
     if (pool_guard_side_doors(&r))
         return -1;
-    if (r.counts.n) {
-        if (find_pool(&r, namespace_labels, &choice.binding))
+    if (claims && check_claims(&r, claims))
+        return -1;
+    if (r.counts.n || claims) {
+        choice.by_claims = claims;
+        choice.binding = claims ? claims->binding : NULL;
+        if (!claims && find_pool(&r, namespace_labels, &choice.binding))
             return -1;
         r.pool = choice.binding->pool;
         if (!rational_add(choice.binding->guarantee, choice.binding->burst, &choice.limit))
@@ -215,7 +248,7 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
     struct device_counts counts = {0};
     struct err err;
 
-    *ret = (struct pool_choice){NULL, RATIONAL_ZERO, RATIONAL_ZERO};
+    *ret = (struct pool_choice){.gpu_eq = RATIONAL_ZERO, .limit = RATIONAL_ZERO};
     for (size_t i = 0; i < config->n_bindings; i++)
         if (str_eq(config->bindings[i].pool->name, label))
             ret->binding = &config->bindings[i];
@@ -241,7 +274,8 @@ int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rati
                limit = rational_format(a, choice->limit);
     struct str pool = choice->binding->pool->name;
 
-    return err_forbidden(err, STR_NULL, STR("pods"), name,
+    return err_forbidden(err, choice->of_claim ? STR("resource.k8s.io") : STR_NULL,
+                         choice->of_claim ? STR("resourceclaims") : STR("pods"), name,
                          "exceeded quota: gpu/%.*s, requested: gpu=%.*s, used: gpu=%.*s, "
                          "limited: gpu=%.*s",
                          STR_F(pool), STR_F(requested), STR_F(rational_format(a, used)),

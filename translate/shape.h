@@ -15,6 +15,7 @@ struct down {
     struct str ns, name;
     bool privileged;                /* the tenant may have what Pod Security forbids */
     bool ephemeral;                 /* containers that no scheduler counts: they get no device */
+    bool claims;                    /* resource claims go down */
     const struct config_pool *pool; /* NULL: no devices */
     struct device_counts requested;
     const cJSON *services; /* for the environment; may be NULL */
@@ -47,6 +48,10 @@ cJSON *shape_copy(struct down *d, const struct field *fields, const cJSON *value
 /* Like shape_copy, into an object that is there. */
 void shape_into(struct down *d, const struct field *fields, const cJSON *value, cJSON *to);
 struct str shape_name_down(struct down *d, struct str name);
+
+/* ---- kind_device_claim.c ---- */
+bool pod_claims_allowed(const struct translate_tenant *t);
+cJSON *pod_claim_down(struct down *d, const cJSON *entry);
 
 /* ---- pod_volumes.c ---- */
 cJSON *pod_volume_down(struct down *d, const cJSON *volume);

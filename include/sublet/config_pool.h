@@ -31,6 +31,14 @@ struct pool_resource {
         variables; /* variables by which a runtime hands it out, beside those of its vendor */
 };
 
+/* Of a pool of mode dra: a class of devices that ResourceClaims may name. */
+struct pool_device_class {
+    struct str name;
+    struct rational gpu_eq; /* per device; zero only with per_claim */
+    int64_t per_claim;      /* devices one claim may have; 0: no cap of its own */
+    const cJSON *config;    /* [{driver, parameters}] that a claim may have; NULL: none */
+};
+
 struct config_pool {
     struct str name;
     bool dedicated;   /* else shared */
@@ -41,7 +49,9 @@ struct config_pool {
     const cJSON *tolerations;   /* array, as configured */
     struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
     const struct pool_resource *resources;
-    size_t n_resources;
+    size_t n_resources; /* none in mode dra, device classes only there */
+    const struct pool_device_class *device_classes;
+    size_t n_device_classes;
     int64_t per_pod, per_container;      /* units of the resource; 0: no cap */
     int64_t max_lifetime_s;              /* 0: none */
     struct str scheduler, runtime_class; /* empty: leave default */
@@ -68,6 +78,9 @@ struct str config_mode_name(enum pool_mode mode); /* as configured: "time-slicin
 const struct pool_resource *config_pool_resource(const struct config_pool *pool, struct str name);
 /* A product without what the driver appends: -SHARED and -MIG-<profile>. */
 struct str config_product_base(struct str product);
+/* The same for a class of devices. */
+const struct pool_device_class *config_pool_device_class(const struct config_pool *pool,
+                                                         struct str name);
 bool config_pool_has_product(const struct config_pool *pool, struct str product);
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

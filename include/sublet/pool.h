@@ -17,6 +17,9 @@ struct pool_choice {
     const struct config_binding *binding; /* NULL: no GPU requested, no pool */
     struct rational gpu_eq;               /* max(sum(app) + sum(sidecars), init peak) */
     struct rational limit;                /* guarantee + burst */
+    int64_t devices;                      /* of a claim: those that have a weight */
+    bool of_claim;                        /* of a ResourceClaim, which is charged itself */
+    bool by_claims; /* of a pod whose devices are those of claims: nothing is charged for it */
 };
 /* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN
  * in the messages of the model: nodeSelector that contradicts, tolerations, product, profile, caps,
@@ -24,6 +27,24 @@ struct pool_choice {
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret,
                  struct err *err) MUST_CHECK;
+/* The same for a pod that has devices by ResourceClaims: the pool of all its claims, and the sum of
+ * their devices. claims NULL: it has none (that are known). */
+struct pool_claims {
+    const struct config_binding *binding;
+    int64_t devices;
+};
+int pool_resolve_with(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
+                      const cJSON *namespace_labels, const struct pool_claims *claims,
+                      struct pool_choice *ret, struct err *err) MUST_CHECK;
+/* Resolves a ResourceClaim, or a template of one, to the bound pool that grants every class it
+ * names: by the label, the only one, or the default. gpu_eq: count times weight, of alternatives the
+ * dearest. FORBIDDEN: a class, parameters of a driver, access or a number that is not granted. */
+int pool_resolve_claim(struct arena *a, const struct config *config, const cJSON *object,
+                       bool is_template, const cJSON *namespace_labels, struct pool_choice *ret,
+                       struct err *err) MUST_CHECK;
+/* What a host claim of ours holds of a binding's pool, by its label; false: nothing. */
+bool pool_of_host_claim(struct arena *a, const struct config *config, const cJSON *host_claim,
+                        struct pool_choice *ret);
 /* What a host pod of ours holds of a binding's pool: by its label and its containers. False:
  * nothing, or the pool is no longer bound. The limit is not set. */
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,

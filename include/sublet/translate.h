@@ -107,7 +107,13 @@ bool translate_class_offered(const struct translate_tenant *t, struct str class)
 struct str translate_default_class(const struct translate_tenant *t); /* empty: none is known */
 
 /* What a pod needs on the host before it can start. */
-enum translate_ref_kind { REF_CONFIG_MAP, REF_SECRET, REF_PVC, REF_SERVICE_ACCOUNT };
+enum translate_ref_kind {
+    REF_CONFIG_MAP,
+    REF_SECRET,
+    REF_PVC,
+    REF_SERVICE_ACCOUNT,
+    REF_DEVICE_CLAIM /* a ResourceClaim */
+};
 typedef void (*translate_ref_cb)(void *ctx, enum translate_ref_kind kind, struct str name,
                                  bool optional);
 void translate_pod_refs(const cJSON *pod, translate_ref_cb each, void *ctx);
@@ -125,6 +131,9 @@ void translate_token_secret_name(const struct translate_tenant *t, struct str ns
 int translate_pod(struct arena *a, const struct translate_tenant *t,
                   const struct pool_choice *choice, const cJSON *vpod, const cJSON *services,
                   cJSON **ret, struct err *err) MUST_CHECK;
+/* The virtual claim that an entry of a pod's spec.resourceClaims means; empty: none was made of its
+ * template yet. */
+struct str translate_pod_claim(const cJSON *pod, const cJSON *entry);
 /* True while the tenant's own scheduling gates hold the pod: it is not to be created on the host
  * yet. (Gates never go down; those on the host are the host's.) */
 bool translate_pod_gated(const cJSON *vpod);

@@ -62,6 +62,12 @@ void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
  * written last (its digest, in an annotation, differs). */
 cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, const cJSON *host_now,
                              const cJSON *host_wanted);
+/* status.reservedFor of a host claim by the names of virtual pods: find() knows a pod of the host by
+ * name and uid. NULL: none. */
+typedef bool (*translate_reserved_cb)(void *ctx, struct str host_name, struct str host_uid,
+                                      struct str *ret_name, struct str *ret_uid);
+cJSON *translate_reserved_up(struct arena *a, const cJSON *list, translate_reserved_cb find,
+                             void *ctx);
 /* The virtual status that follows from the host's; NULL when it would not change, or does not come
  * from the host. */
 cJSON *translate_kind_status_up(struct arena *a, const struct translate_tenant *t,

@@ -6,6 +6,7 @@
 #include "admission/compare.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
+#include "objects/device_claims.h"
 #include "objects/down.h"
 #include "objects/mirror.h"
 #include "objects/objects.h"
@@ -46,16 +47,29 @@ static int check_pool_node(struct syncer *s, const struct pool_choice *choice, c
                                      err);
 }
 
+static int claims_of(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                     struct pool_claims *ret, struct err *err)
+{
+    *ret = (struct pool_claims){0};
+    if (!json_count(json_path(pod, "spec.resourceClaims")))
+        return 0;
+    pod = named(a, ns, pod);
+    return sync_device_claims_of_pod(s, a, pod, sync_pod_on_host(s, a, pod), ret, err);
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
                      bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err)
 {
     struct syncer *s = ctx;
     struct pool_choice choice;
+    struct pool_claims claims;
     cJSON *host = NULL;
 
     (void)is_template;
-    if (pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), &choice, err) ||
+    if (claims_of(s, a, ns, pod, &claims, err) ||
+        pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
+                          claims.binding ? &claims : NULL, &choice, err) ||
         translate_check_pod(a, &s->tenant, ns, pod, err) ||
         translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
         return -1;
@@ -101,7 +115,8 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
 static int check_synced(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, struct err *err)
 {
-    if (sync_mirror_check(ctx, r, object, old, err))
+    if (sync_mirror_check(ctx, r, object, old, err) ||
+        sync_device_claim_check(ctx, a, r, object, old, err))
         return -1;
     return sync_down_check(ctx, a, r, object, old, err);
 }
@@ -208,6 +223,9 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
         return store_pod(s, a, object, dry_run, err);
     if (object && old && is_core(r, "pods"))
         return check_binding(s, a, object, old, err);
+    if (object && !old && str_eqc(r->group, "resource.k8s.io") &&
+        str_eqc(r->plural, "resourceclaims"))
+        return sync_device_claim_store(s, a, object, dry_run, err);
     if (object && is_core(r, "services"))
         return sync_service_before_store(s, a, object, dry_run, err);
     return 0;

@@ -52,7 +52,7 @@ enum sync_id sync_kind_of_record(const struct syncer *s, struct str record)
     return SYNC_NONE;
 }
 
-enum sync_id sync_kind_of_ref(enum translate_ref_kind kind)
+enum sync_id sync_kind_of_ref(const struct syncer *s, enum translate_ref_kind kind)
 {
     switch (kind) {
     case REF_CONFIG_MAP:
@@ -61,6 +61,8 @@ enum sync_id sync_kind_of_ref(enum translate_ref_kind kind)
         return SYNC_SECRETS;
     case REF_PVC:
         return SYNC_CLAIMS;
+    case REF_DEVICE_CLAIM:
+        return sync_kind_of_record(s, STR("resourceclaims.resource.k8s.io"));
     case REF_SERVICE_ACCOUNT:
     default:
         return SYNC_NONE;

@@ -72,4 +72,4 @@ void sync_kinds_init(struct syncer *s, const struct sync_handlers *handlers);
 enum sync_id sync_kind_add(struct syncer *s, const struct sync_kind *kind);
 /* SYNC_NONE: it is not synced (any more). */
 enum sync_id sync_kind_of_record(const struct syncer *s, struct str record);
-enum sync_id sync_kind_of_ref(enum translate_ref_kind kind);
+enum sync_id sync_kind_of_ref(const struct syncer *s, enum translate_ref_kind kind);

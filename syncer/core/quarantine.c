@@ -127,12 +127,22 @@ static void report(struct syncer *s, struct arena *a, const struct host_quaranti
     vapi_notice(s->api, &n);
 }
 
-static void charge(struct syncer *s, struct arena *a, const struct host_quarantine *q,
-                   const cJSON *pod)
+/* What a host pod or a ResourceClaim there holds of a pool. */
+static bool holds(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *host,
+                  struct pool_choice *ret)
+{
+    if (id == SYNC_PODS)
+        return !pod_is_finished(host) && pool_of_host_pod(a, s->config, host, ret);
+    return id == sync_kind_of_ref(s, REF_DEVICE_CLAIM) &&
+           pool_of_host_claim(a, s->config, host, ret);
+}
+
+static void charge(struct syncer *s, struct arena *a, enum sync_id id,
+                   const struct host_quarantine *q, const cJSON *host)
 {
     struct pool_choice choice;
 
-    if (!pod_is_finished(pod) && pool_of_host_pod(a, s->config, pod, &choice))
+    if (holds(s, a, id, host, &choice))
         sync_ledger_force(s->ledger, &choice, ledger_uid(a, q->host_uid));
     else
         sync_ledger_release(s->ledger, ledger_uid(a, q->host_uid));
@@ -150,8 +160,7 @@ static void begin(struct syncer *s, struct arena *a, enum sync_id id,
 
     if (!known)
         sync_quarantine_end(s, id, q->host_name); /* of another object of this name */
-    if (id == SYNC_PODS)
-        charge(s, a, q, host);
+    charge(s, a, id, q, host);
     if (known)
         return;
     store_record_put(s->store, RECORD_MAPPING, key, value);
@@ -188,14 +197,14 @@ static bool is_proven(struct syncer *s, struct arena *a, enum sync_id id,
     return sync_settle_is_ours(&x);
 }
 
-/* Charges a host pod's GPUs as soon as it is seen: the run of another pod, which needs them, may
- * come before the pod's own. */
-static void charge_proven(struct syncer *s, struct arena *a, struct str uid, const cJSON *pod)
+/* Charges a host object's GPUs as soon as it is seen: the run of another one, which needs them, may
+ * come before its own. */
+static void charge_proven(struct syncer *s, struct arena *a, enum sync_id id, struct str uid,
+                          const cJSON *host)
 {
     struct pool_choice choice;
 
-    if (!pod_is_finished(pod) && !sync_ledger_charged(s->ledger, uid) &&
-        pool_of_host_pod(a, s->config, pod, &choice))
+    if (holds(s, a, id, host, &choice) && !sync_ledger_charged(s->ledger, uid))
         sync_ledger_force(s->ledger, &choice, uid);
 }
 
@@ -237,8 +246,7 @@ void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
         if (!q.tokens && sync_life_has_our_epoch(s, host))
             sync_mapping_note_host(s, id, q.ns, q.name, q.uid, host);
         if (is_proven(s, a, q.tokens ? SYNC_PODS : id, &q)) {
-            if (id == SYNC_PODS)
-                charge_proven(s, a, q.uid, host);
+            charge_proven(s, a, id, q.uid, host);
             sync_quarantine_end(s, id, q.host_name);
         } else {
             begin(s, a, id, &q, host);

@@ -242,10 +242,10 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
                        struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
                        struct err *err)
 {
-    const struct config_binding *b = choice->binding;
+    const struct config_binding *b = choice->by_claims ? NULL : choice->binding;
 
     *ret_queued = false;
-    if (sync_rate_check(&l->rates, b, pod_name, err) ||
+    if (sync_rate_check(&l->rates, b, pod_name, choice->of_claim, err) ||
         (b && check_limit(l, a, choice, pod_name, ret_queued, err)))
         return -1;
     if (dry_run)
@@ -258,7 +258,7 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
 
 void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    if (choice->binding && !sync_ledger_charged(l, uid))
+    if (choice->binding && !choice->by_claims && !sync_ledger_charged(l, uid))
         put_row(l, choice, uid);
     sync_ledger_step_out(l, uid);
 }
@@ -282,7 +282,7 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
 
 bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    return choice->binding && sync_ledger_charged(l, uid) &&
+    return choice->binding && !choice->by_claims && sync_ledger_charged(l, uid) &&
            rational_cmp(sync_ledger_used(l, choice->binding->pool), choice->limit) > 0;
 }
 
@@ -309,7 +309,7 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
     bool over = sync_ledger_is_over(l, choice, pod->uid), fit;
 
     *ret = (struct ledger_wait){STR(""), 0};
-    if (!choice->binding)
+    if (!choice->binding || choice->by_claims)
         return true;
     if (charged && !over) {
         sync_ledger_step_out(l, pod->uid);

@@ -28,8 +28,8 @@ static int64_t created_now(const struct rates *r, struct arena *a,
     return str_to_i64(of, &counted) && str_to_i64(row, &n) && counted == minute ? n : 0;
 }
 
-int sync_rate_check(const struct rates *r, const struct config_binding *binding,
-                    struct str pod_name, struct err *err)
+int sync_rate_check(const struct rates *r, const struct config_binding *binding, struct str name,
+                    bool of_claim, struct err *err)
 {
     int64_t most = limit_of(r, binding), now = clock_wall_s(r->clock), n;
     struct arena *a;
@@ -42,11 +42,12 @@ int sync_rate_check(const struct rates *r, const struct config_binding *binding,
     if (n < most)
         return 0;
     if (!binding)
-        return err_forbidden(err, STR(""), STR("pods"), pod_name,
+        return err_forbidden(err, STR(""), STR("pods"), name,
                              "guardrail pods-per-minute: policy.podsPerMinute allows %lld; the "
                              "next minute begins in %llds",
                              (long long)most, (long long)(60 - now % 60));
-    return err_forbidden(err, STR(""), STR("pods"), pod_name,
+    return err_forbidden(err, of_claim ? STR("resource.k8s.io") : STR(""),
+                         of_claim ? STR("resourceclaims") : STR("pods"), name,
                          "guardrail gpu-pods-per-minute: pool \"%.*s\" allows %lld; the next "
                          "minute begins in %llds",
                          STR_F(binding->pool->name), (long long)most, (long long)(60 - now % 60));

@@ -14,8 +14,9 @@ struct rates {
     const struct config *config;
     const struct clock *clock;
 };
-/* binding NULL: a pod without devices. FORBIDDEN when the minute's pods are all created. */
-int sync_rate_check(const struct rates *r, const struct config_binding *binding,
-                    struct str pod_name, struct err *err) MUST_CHECK;
+/* binding NULL: a pod that is charged to no pool. of_claim: name is that of a ResourceClaim, which
+ * counts as a pod of its pool. FORBIDDEN when the minute's pods are all created. */
+int sync_rate_check(const struct rates *r, const struct config_binding *binding, struct str name,
+                    bool of_claim, struct err *err) MUST_CHECK;
 /* One more was created. Nothing is written where there is no limit. */
 void sync_rate_count(const struct rates *r, const struct config_binding *binding);

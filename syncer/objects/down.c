@@ -3,6 +3,7 @@
  * wanted, their status copied up, deleted by the record's proof. A host object that is deleted there
  * is created again. One controller serves all kinds: what differs is in the rules of translate. Must
  * never let an object go down that admission would refuse now. */
+#include "objects/device_claims.h"
 #include "objects/down.h"
 #include "objects/objects.h"
 
@@ -20,6 +21,7 @@ struct sync_rules {
     struct controller_source sources[5];
     struct sync_handlers handlers;
     bool again; /* a rescan is deferred */
+    bool waits; /* a claim is not charged, or its pool is over its limit */
 };
 
 /* --- translation --- */
@@ -197,6 +199,12 @@ static void reasons_init(struct reasons *r, struct arena *a)
     r->hidden = false;
 }
 
+/* ResourceClaims are charged to a pool. */
+static bool is_claims(const struct kind_rules *rules)
+{
+    return rules == translate_kind_rules(DOWN_RESOURCE_CLAIMS);
+}
+
 /* reasons NULL: at admission. */
 static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
                      const cJSON *object, struct reasons *reasons, cJSON **ret, struct err *err)
@@ -214,6 +222,8 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
                                      reasons ? &reasons->left_out : NULL, err);
     if (reasons)
         reasons->hidden = related.hidden;
+    if (!failed && *ret && is_claims(rules))
+        sync_device_claim_label(s, a, object, *ret);
     return failed;
 }
 
@@ -224,6 +234,22 @@ static const struct kind_rules *rules_of(const struct sync_run *run)
 
 /* --- one key --- */
 
+static void rescan_later(struct sync_watch *w);
+
+/* It need not be on the host. */
+static void finish_gone(struct sync_run *run)
+{
+    struct sync_rules *rules = run->syncer->kinds[run->id].rules;
+    struct mapping before = run->mapping;
+
+    if (!sync_finish_gone(run, -1) || !is_claims(rules->kind) || !before.exists)
+        return;
+    sync_device_claim_release(run->syncer, &before);
+    if (rules->waits)
+        rescan_later(&run->syncer->watches[run->id]);
+    rules->waits = false;
+}
+
 /* Stored before the configuration changed, or by a version that did not check. What is on the host
  * is removed; a fence that cannot be narrowed stays, since its absence would permit more. */
 static void refused(struct sync_run *run, const struct err *err)
@@ -231,7 +257,7 @@ static void refused(struct sync_run *run, const struct err *err)
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
                     STR_F(err->message));
     if (!translate_kind_is_fence(rules_of(run)))
-        sync_finish_gone(run, -1);
+        finish_gone(run);
 }
 
 static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
@@ -252,6 +278,10 @@ static void status_up(struct sync_run *run)
     status = translate_kind_status_up(run->arena, &related.tenant, rules_of(run), run->host,
                                       run->virtual_);
 
+    if (is_claims(rules_of(run))) {
+        status = sync_device_claim_status(run, status);
+        sync_refs_wake(s->refs, run->id, run->ns, run->name);
+    }
     if (!status || !r)
         return;
     json_set(run->arena, run->virtual_, "status", status);
@@ -267,15 +297,30 @@ static void report_denied(struct sync_run *run, const cJSON *denied)
                                            "RefNotPermitted", "%.*s", STR_F(json_str(why)));
 }
 
+/* A claim that is not charged does not go down; its pool is known once it is. */
+static bool waits_for_charge(struct sync_run *run, cJSON *wanted)
+{
+    struct sync_rules *rules = run->syncer->kinds[run->id].rules;
+
+    if (!is_claims(rules->kind))
+        return false;
+    if (!sync_device_claim_admit(run)) {
+        rules->waits = true;
+        return true;
+    }
+    sync_device_claim_label(run->syncer, run->arena, run->virtual_, wanted);
+    return false;
+}
+
 /* Where an object that the translation reads is hidden, what is on the host stays as it is. */
-static void present(struct sync_run *run, const cJSON *wanted, const cJSON *denied)
+static void present(struct sync_run *run, cJSON *wanted, const cJSON *denied)
 {
     cJSON *body = NULL;
 
     if (sync_settle_owner(run))
         return;
     if (!run->host) {
-        if (object_is_terminating(run->virtual_))
+        if (object_is_terminating(run->virtual_) || waits_for_charge(run, wanted))
             return;
         report_denied(run, denied);
         sync_create(run, wanted);
@@ -283,6 +328,10 @@ static void present(struct sync_run *run, const cJSON *wanted, const cJSON *deni
     }
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
+    if (is_claims(rules_of(run)) && !sync_device_claim_admit(run)) {
+        finish_gone(run);
+        return;
+    }
     if (!reconcile_spares(run->reconcile))
         body = lacks(run, wanted);
     if (body && sync_patch(run, &(struct sync_change){body, PATCH_MERGE, "", wanted, lacks, NULL}))
@@ -308,7 +357,7 @@ static void translated(struct sync_run *run)
     if (failed)
         refused(run, &err);
     else if (!wanted)
-        sync_finish_gone(run, -1);
+        finish_gone(run);
     else
         present(run, wanted, reasons.denied);
     if (reasons.left_out.kind)
@@ -337,7 +386,7 @@ static void reconcile_down(struct reconcile *r)
         sync_refs_object(s->refs, id, reconcile_key(r),
                          run.virtual_); /* a grant may have changed */
     if (!run.virtual_)
-        sync_finish_gone(&run, -1);
+        finish_gone(&run);
     else
         translated(&run);
 }

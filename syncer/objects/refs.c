@@ -94,7 +94,7 @@ struct gather {
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
 {
     struct gather *g = ctx;
-    enum sync_id id = sync_kind_of_ref(kind);
+    enum sync_id id = sync_kind_of_ref(g->syncer, kind);
     struct str key;
 
     (void)optional;

@@ -6,6 +6,7 @@
 #include "pods/pods.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
+#include "objects/device_claims.h"
 #include "objects/objects.h"
 #include <string.h>
 
@@ -18,15 +19,22 @@ int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct 
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
     const struct config_binding *charged = sync_ledger_charged(s->ledger, sync_uid(pod));
+    const cJSON *host_pod = NULL;
+    struct pool_claims claims;
     cJSON *pinned;
 
+    if (json_count(json_path(pod, "spec.resourceClaims")))
+        host_pod = sync_pod_on_host(s, a, pod);
+    if (sync_device_claims_of_pod(s, a, pod, host_pod, &claims, err))
+        return -1;
     if (charged) { /* it stays in its pool, even if its namespace's label has changed since */
         pinned = json_copy(a, pod);
         json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL,
                      charged->pool->name);
         pod = pinned;
     }
-    return pool_resolve(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), ret, err);
+    return pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
+                             claims.binding ? &claims : NULL, ret, err);
 }
 
 /* --- the translation --- */
@@ -84,11 +92,11 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     struct missing *m = ctx;
     struct sync_run *run = m->run;
     struct syncer *s = run->syncer;
-    enum sync_id id = sync_kind_of_ref(kind);
+    enum sync_id id = sync_kind_of_ref(s, kind);
     char host_name[64];
 
     (void)optional;
-    if (id == SYNC_NONE)
+    if (id == SYNC_NONE || kind == REF_DEVICE_CLAIM) /* sync_device_claims_ready() */
         return;
     if (!store_get(s->store, syncer_storage(s, id), run->ns, name))
         return;
@@ -170,6 +178,10 @@ void sync_pod_create(struct sync_run *run)
     if (translate_pod_gated(run->virtual_)) {
         sync_pod_say_waiting(run, "SchedulingGated",
                              STR("Scheduling is blocked due to non-empty scheduling gates"));
+        return;
+    }
+    if (!sync_device_claims_ready(run, &wait.message)) {
+        sync_pod_say_waiting(run, "Unschedulable", wait.message);
         return;
     }
     if (sync_pod_choose(run->syncer, run->arena, run->virtual_, &choice, &err)) {

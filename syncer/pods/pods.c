@@ -205,11 +205,13 @@ static bool may_be_finished(const struct store_object *o)
                  str_contains(o->bytes, STR("\"Failed\"")));
 }
 
-/* Only ephemeral containers can add references to the spec of an existing pod. A finished pod needs
+/* Only ephemeral containers can add references to the spec of an existing pod, and claims made of
+ * templates to its status. A finished pod needs
  * none, unless a restored host runs it again. */
 static bool may_change_refs(const struct store_event *e)
 {
     return e->type == STORE_ADDED || str_contains(e->object->bytes, STR("ephemeralContainers")) ||
+           str_contains(e->object->bytes, STR("resourceClaimStatuses")) ||
            may_be_finished(e->object) || may_be_finished(e->previous);
 }
 

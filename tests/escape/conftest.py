@@ -63,10 +63,14 @@ def field(request, workdir, pools):
                "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.synced.example"]},
                "httpRoutes": {"enabled": True}, "backendTLSPolicies": {"enabled": True},
+               "resourceClaims": {"enabled": True},
                "priorityClasses": {"enabled": True, "ranges": [{"upTo": 10, "class": "synced-low"}]}}
     install_crds(host.api, [crd for crd in gateway_api() if crd["spec"]["names"]["plural"] in LOOSE])
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
+                    "pools": [{"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [],
+                               "deviceClasses": {"dev.example": {"gpuEq": "1"}}}],
+                    "bindings": [{"pool": "dev", "guarantee": "4"}],
                     "sync": {"toHost": further, "kubelets": "own"}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
                 "pooled": _cluster(host, workdir, "pooled", {
                     "sync": {"nodes": "perPool"}, "policy": {"storageClasses": ["standard"]}}),

@@ -32,7 +32,8 @@ TEMPLATES = {  # kind -> (path, how a pod template stands in its spec)
 ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/networking.k8s.io/v1",
          "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
          "gateways": "/apis/gateway.networking.k8s.io/v1", "httproutes": "/apis/gateway.networking.k8s.io/v1",
-         "backendtlspolicies": "/apis/gateway.networking.k8s.io/v1"}
+         "backendtlspolicies": "/apis/gateway.networking.k8s.io/v1",
+         "resourceclaims": "/apis/resource.k8s.io/v1"}
 
 
 class LetThrough(AssertionError):

@@ -26,8 +26,12 @@ VALUES = {
                                                                                         "services.nodeports": "9"}},
     "config": {"pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
                                      scheduler={"name": "gpu-scheduler"}),
-                         pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"})],
-               "bindings": [{"pool": "a100", "guarantee": 8}],
+                         pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
+                         {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
+                             {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}],
+                          "deviceClasses": {"gpu.example": {"gpuEq": "1", "config": [
+                              {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
+               "bindings": [{"pool": "a100", "guarantee": 8}, {"pool": "dev", "guarantee": 4}],
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
                                    "podDisruptionBudgets": {"enabled": True},
@@ -35,6 +39,7 @@ VALUES = {
                                    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
                                    "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
                                    "backendTLSPolicies": {"enabled": True},
+                                   "resourceClaims": {"enabled": True},
                                    "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
                                                        "ranges": [{"upTo": 5, "class": "fence-ranged"}]}}}}}
@@ -222,7 +227,10 @@ POD = {
     "the node's network": (change(pod(), "spec.hostNetwork", True), "pod: only "),
     "the node's processes": (change(pod(), "spec.hostPID", True), "pod: only "),
     "the node's IPC": (change(pod(), "spec.hostIPC", True), "pod: only "),
-    "a resource claim": (change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "x"}]), "pod: only "),
+    "another's claim": (change(gpu_pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "theirs"}]),
+                        "spec.resourceClaims: names a claim that is not this virtual cluster's"),
+    "a claim of a template": (change(gpu_pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimTemplateName": f"t-{HASH}"}]),
+                              "spec.resourceClaims: names a claim that is not this virtual cluster's"),
     "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "pod: only "),
     "a sysctl": (change(pod(), "spec.securityContext", {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
                  "spec.securityContext.sysctls: is not allowed"),
@@ -267,8 +275,9 @@ POD = {
         "name": "c", "image": "i", "env": VOID, "securityContext": {"privileged": False}, "volumeMounts": [
             {"name": "v", "mountPath": "/v", "mountPropagation": "HostToContainer"}]}), "container"),
     "a device of no pool": (container("resources", {"limits": {"example.com/fpga": "1"}}), "resources: a device that no"),
-    "a claimed device": (change(change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": "x"}]),
-                                "spec.containers.0.resources", {"claims": [{"name": "r"}]}), "only "),
+    "a claimed device on nodes of no pool": (change(change(pod(), "spec.resourceClaims", [
+        {"name": "r", "resourceClaimName": f"r-{HASH}"}]), "spec.containers.0.resources", {"claims": [{"name": "r"}]}),
+                                             "spec.nodeSelector: not that of a bound pool"),
     "a name": (change(pod(), "metadata.name", "train"), "metadata.name: is not the name of an object"),
     "a name like ours": (change(pod(), "metadata.name", "train-abcdefghijklmno1"), "metadata.name: is not the name of an"),
     "a name of a verdict": (change(pod(), "metadata.name", "verdict-abcdefghij.x"), "metadata.name: is not the name of"),
@@ -360,6 +369,11 @@ def test_what_bound_pools_have_passes(sides):
     assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.runtimeClassName", "fence-all"), dryRun="All")
     copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
     assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
+    claimed = change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": f"r-{HASH}"}])
+    claimed["spec"].update({"nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
+        {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}]})
+    claimed["spec"]["containers"][0]["resources"] = {"claims": [{"name": "r", "request": "x"}]}
+    assert fenced.api.post(fenced.path("pods"), claimed, dryRun="All")
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")
     assert fenced.api.post(fenced.path("pods"), verdict, dryRun="All")
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(s.path("pods"), verdict))
@@ -505,7 +519,24 @@ def frontend(**ref):
         {"group": "", "kind": "ConfigMap", "name": f"ca-{HASH}", **ref}]}}}}
 
 
+def device_claim(pool="dev", driver="granted.example", alternative="gpu.example", **over):
+    meta = metadata("c")
+    meta["labels"]["sublet.dev/pool"] = pool
+    return "/apis/resource.k8s.io/v1", "resourceclaims", {"metadata": meta, "spec": {"devices": {
+        "requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example", **over}},
+                     {"name": "f", "firstAvailable": [{"name": "a", "deviceClassName": "gpu.example"},
+                                                      {"name": "b", "deviceClassName": alternative}]}],
+        "config": [{"opaque": {"driver": driver, "parameters": {"a": 1}}}]}}}
+
+
 SYNCED = {
+    "a claim of devices": (device_claim(count=2), None),
+    "a claim of another pool": (device_claim("a100"), "spec.devices: a device class"),
+    "a class of no pool": (device_claim(deviceClassName="foreign.example"), "spec.devices: a device class"),
+    "such a class as an alternative": (device_claim(alternative="foreign.example"), "spec.devices: a device class"),
+    "parameters of another driver": (device_claim(driver="foreign.example"), "spec.devices: a device class"),
+    "every device": (device_claim(allocationMode="All"), "spec.devices: allocationMode"),
+    "taints of devices": (device_claim(tolerations=[{"operator": "Exists"}]), "spec.devices: tolerations"),
     "a Gateway": (gateway(tls=frontend()), None),
     "another class of Gateway": (gateway(gatewayClassName="other"), "spec.gatewayClassName"),
     "a listener of others": (gateway({"hostname": "bank.example"}), "spec.listeners: a host"),
@@ -689,7 +720,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 13 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 15 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

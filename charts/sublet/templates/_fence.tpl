@@ -90,6 +90,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
+{{- $classes := dict -}}
 {{- range (.Values.config).pools -}}
 {{- if has .name $bound -}}
 {{- $offered := keys (.resources | default dict) -}}
@@ -99,7 +100,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- $rename := .rename | default dict -}}
-{{- range (empty $offered | ternary (list "nvidia.com/gpu") $offered) -}}
+{{- range (and (empty $offered) (ne (.mode | default "exclusive") "dra") | ternary (list "nvidia.com/gpu") $offered) -}}
 {{- $devices = append $devices (get $rename . | default .) -}}
 {{- end -}}
 {{- range $_, $share := (.resources | default dict) -}}
@@ -108,6 +109,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- $selectors = append $selectors .nodeSelector -}}
+{{- if kindIs "map" .deviceClasses -}}
+{{- $_ := set $classes .name .deviceClasses -}}
+{{- end -}}
 {{- with (.scheduler).name -}}
 {{- $schedulers = append $schedulers . -}}
 {{- end -}}
@@ -122,7 +126,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allow.tolerations "variables" ($variables | uniq | sortAlpha) "selectors" $selectors | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allow.tolerations "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}
@@ -176,6 +180,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- define "sublet.fence.shape" -}}
 {{- $level := .level -}}
 {{- $around := .around -}}
+{{- $more := .more -}}
 {{- $ours := .ours -}}
 {{- $out := list -}}
 {{- range .shape.rules -}}
@@ -183,6 +188,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if eq $level "privileged" -}}
 {{- $keys = concat $keys .privileged | sortAlpha -}}
 {{- end -}}
+{{- $keys = concat $keys (get ($more | default dict) .path | default list) | sortAlpha -}}
 {{- $out = append $out (list (printf $around (.cel | replace "KEYS" (toJson $keys))) (printf "%s: only %s are sent" .path (join ", " $keys))) -}}
 {{- end -}}
 {{- if .shape.names -}}

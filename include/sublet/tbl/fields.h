@@ -99,7 +99,10 @@ FIELD_SAID("PodSpec", "priorityClassName", REWRITE,
            "the host class that the pool's priorityTiers, sync.toHost.priorityClasses or "
            "sync.toHost.pods give; none without any")
 FIELD("PodSpec", "readinessGates", INSIDE, "PodReadinessGate")
-FIELD("PodSpec", "resourceClaims", REFUSE, "resource claims are not supported by this version")
+FIELD("PodSpec", "resourceClaims", REFUSE,
+      "unless sync.toHost.resourceClaims is on: then the host names of its claims go down, those "
+      "made "
+      "of templates too")
 FIELD("PodSpec", "resources", INSIDE, "ResourceRequirements")
 FIELD("PodSpec", "restartPolicy", PASS, "")
 FIELD_SAID(
@@ -286,7 +289,9 @@ FIELD("ContainerPort", "name", PASS, "")
 FIELD("ContainerPort", "protocol", PASS, "")
 FIELD("ContainerResizePolicy", "resourceName", PASS, "")
 FIELD("ContainerResizePolicy", "restartPolicy", PASS, "")
-FIELD("ResourceRequirements", "claims", REFUSE, "resource claims are not supported by this version")
+FIELD("ResourceRequirements", "claims", REFUSE,
+      "unless sync.toHost.resourceClaims is on: then those of containers go down, not of ephemeral "
+      "ones")
 FIELD("ResourceRequirements", "limits", PASS,
       "devices of the pool, by the names the host has for them")
 FIELD("ResourceRequirements", "requests", PASS,
@@ -451,7 +456,7 @@ FIELD("PodStatus", "podIPs", UP, "")
 FIELD("PodStatus", "qosClass", UP_OWN, "computed from the virtual pod")
 FIELD("PodStatus", "reason", UP, "")
 FIELD("PodStatus", "resize", UP, "")
-FIELD("PodStatus", "resourceClaimStatuses", UP_NONE, "names claims of the host")
+FIELD("PodStatus", "resourceClaimStatuses", UP_OWN, "claims are made of templates here")
 FIELD("PodStatus", "resources", UP, "devices by the tenant's names")
 FIELD("PodStatus", "startTime", UP, "")
 FIELD("PodCondition", "lastProbeTime", UP, "")

@@ -15,3 +15,4 @@ SYNC_DOWN(GRPC_ROUTES, "grpcRoutes", "gateway.networking.k8s.io", "v1", "grpcrou
 SYNC_DOWN(TLS_ROUTES, "tlsRoutes", "gateway.networking.k8s.io", "v1", "tlsroutes")
 SYNC_DOWN(BACKEND_TLS, "backendTLSPolicies", "gateway.networking.k8s.io", "v1",
           "backendtlspolicies")
+SYNC_DOWN(RESOURCE_CLAIMS, "resourceClaims", "resource.k8s.io", "v1", "resourceclaims")

@@ -113,6 +113,63 @@ static void resources_have_a_weight_or_a_cap(void **state)
     assert_true(str_list_has(p->resources[1].variables, STR("X_VISIBLE_DEVICES")));
 }
 
+static void mistakes_about_device_classes(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"pools: [{name: a, mode: dra}]",
+         "config: pools[0]: deviceClasses are needed for mode dra"},
+        {"pools: [{name: a, deviceClasses: {gpu: {gpuEq: 1}}}]",
+         "config: pools[0]: deviceClasses are for mode dra"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1}}, resources: "
+         "{nvidia.com/gpu: {gpuEq: 1}}}]",
+         "config: pools[0]: resources: pods of mode dra have devices by claims only"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1}}, caps: "
+         "{perContainerGPU: 1}}]",
+         "config: pools[0]: caps.perContainerGPU is not for mode dra: claims are of pods"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {}}}]",
+         "config: pools[0].deviceClasses.gpu: gpuEq is needed"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 0}}}]",
+         "config: pools[0].deviceClasses.gpu: perClaim is needed with gpuEq 0: what no quota "
+         "counts has a cap"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, config: [{driver: d}]}}}]",
+         "config: pools[0].deviceClasses.gpu.config[0]: driver and parameters are needed"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, config: [{driver: d, "
+         "parameters: x}]}}}]",
+         "config: pools[0].deviceClasses.gpu.config[0].parameters: want an object, got string"},
+        {"{pools: [{name: a, mode: dra, nodeSelector: {sublet.dev/pool: a}, deviceClasses: {gpu: "
+         "{gpuEq: 1}}}], bindings: [{pool: a, guarantee: 1, overQuota: queue}]}",
+         "config: bindings[0]: overQuota queue is for pods: a claim in pool \"a\" is charged when "
+         "it is created, or refused"},
+    };
+    struct config_fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_error(load_config(f, cases[i].yaml), cases[i].message);
+}
+
+static void grants_of_device_classes(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load_config(
+        f,
+        "{pools: [{name: a, mode: dra, nodeSelector: {sublet.dev/pool: a}, deviceClasses: {gpu: "
+        "{gpuEq: '1/2', perClaim: 3, config: [{driver: d, parameters: {x: 1}}]}, nic: {gpuEq: 0, "
+        "perClaim: 1}}}], bindings: [{pool: a, guarantee: 1}]}"));
+    p = &f->config.pools[0];
+    assert_int_equal(p->mode, POOL_DRA);
+    assert_int_equal(p->n_resources, 0);
+    assert_int_equal(p->n_device_classes, 2);
+    assert_rational(config_pool_device_class(p, STR("gpu"))->gpu_eq, 1, 2);
+    assert_int_equal(config_pool_device_class(p, STR("gpu"))->per_claim, 3);
+    assert_int_equal(json_count(config_pool_device_class(p, STR("gpu"))->config), 1);
+    assert_null(config_pool_device_class(p, STR("nic"))->config);
+    assert_null(config_pool_device_class(p, STR("other")));
+}
+
 static void mistakes(void **state)
 {
     static const struct {
@@ -125,8 +182,6 @@ static void mistakes(void **state)
         {"pools: [{name: a, mode: fast}]",
          "config: pools[0].mode: unknown value \"fast\": want one of "
          "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra"},
-        {"pools: [{name: a, mode: dra}]",
-         "config: pools[0].mode: mode \"dra\" is not supported yet by this version"},
         {"pools: [{name: a, mode: kai-fraction}]",
          "config: pools[0].mode: mode \"kai-fraction\" is not supported yet by this version"},
         {"pools: [{name: a, mode: hami}]",
@@ -179,7 +234,7 @@ static void mistakes(void **state)
         {"pools: [{name: a, nodeSelector: {x: 5}}]",
          "config: pools[0].nodeSelector.x: want a string, got number"},
         {"pools: [{name: a, deviceClasses: [gpu]}]",
-         "config: pools[0].deviceClasses: device classes are not supported yet by this version"},
+         "config: pools[0].deviceClasses: want an object, got array"},
         {"pools: [{name: a, metering: {price: cheap}}]",
          "config: pools[0].metering.price: want an amount of at least 0 such as \"4\", \"0.25\" or "
          "\"1/7\""},
@@ -278,7 +333,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(mig_profiles_are_resources, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(resources_have_a_weight_or_a_cap, config_setup,
                                         config_teardown),
+        cmocka_unit_test_setup_teardown(grants_of_device_classes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_about_device_classes, config_setup,
+                                        config_teardown),
         cmocka_unit_test_setup_teardown(mistakes_of_the_fence, config_setup, config_teardown),
     };
 

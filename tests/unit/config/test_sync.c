@@ -91,7 +91,7 @@ static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {claims: {enabled: true}}}",
      TO ".claims: unknown key: known here are pods, configMaps, secrets, networkPolicies, "
         "ingresses, podDisruptionBudgets, endpointSlices, gateways, httpRoutes, grpcRoutes, "
-        "tlsRoutes, backendTLSPolicies, priorityClasses, customResources"},
+        "tlsRoutes, backendTLSPolicies, resourceClaims, priorityClasses, customResources"},
     {"sync: {toHost: {pods: {enabled: true}}}",
      TO ".pods.enabled: unknown key: known here are translateImage, runtimeClassName, "
         "priorityClassName"},

@@ -398,7 +398,8 @@ static void check_up(struct walk *w, const struct translate_field *row, uint32_t
     cJSON *value = value_at(w, row, node);
     cJSON *host = yaml(w, "{metadata: {name: p-aaaaaaaaaaaaaaaa}, status: {}}"), *up;
     const cJSON *v = yaml(
-        w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own, old: x},\n"
+        w, "{metadata: {name: p, namespace: ml, generation: 7}, status: {qosClass: Own, old: x, "
+           "resourceClaimStatuses: [{name: own}]},\n"
            " spec: {containers: [{name: c}], initContainers: [{name: c}],\n"
            "  ephemeralContainers: [{name: c}]}}");
     bool same, there;
