@@ -8,6 +8,7 @@
 
 #include <sublet/pool.h>
 #include <sublet/selector.h>
+#include <sublet/translate_claim.h>
 #include <sublet/translate_namespaces.h>
 #include <sublet/translate_up.h>
 #include <sublet/translate_update.h>
@@ -79,7 +80,7 @@ cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, con
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid);
 
-/* The three checks below: what a stored object (metadata.resourceVersion is set) carries from the
+/* The checks below and translate_check_pvc(): what a stored object (metadata.resourceVersion is set) carries from the
  * host (nodeName; clusterIP, nodePort; volumeName) is refused only while it is not stored yet.
  *
  * Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...):
@@ -96,15 +97,6 @@ bool translate_service_gave(struct str given, const cJSON *value);
  * had while it was on the host nor `given` lists. */
 int translate_check_service_change(struct arena *a, const cJSON *service, const cJSON *old,
                                    struct str given, struct err *err) MUST_CHECK;
-int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *pvc,
-                        struct err *err) MUST_CHECK;
-/* Whether the class of a claim is offered: one of policy.storageClasses, of which the first stands
- * for none, or else the host's default, or shown. UNAVAILABLE while that is not known. */
-int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim,
-                              struct err *err) MUST_CHECK;
-struct str translate_pvc_class(const cJSON *claim); /* as it is written; may be empty */
-bool translate_class_offered(const struct translate_tenant *t, struct str class);
-struct str translate_default_class(const struct translate_tenant *t); /* empty: none is known */
 
 /* What a pod needs on the host before it can start. */
 enum translate_ref_kind {
@@ -148,6 +140,3 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
 cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
 /* Opaque where a host controller would act on the type. */
 cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v);
-/* host_now: the host object that is to be updated, whose class is settled; NULL: to be created. */
-int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v,
-                  const cJSON *host_now, cJSON **ret, struct err *err) MUST_CHECK;
