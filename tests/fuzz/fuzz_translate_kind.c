@@ -160,6 +160,23 @@ static void check_backend_tls(const struct translate_tenant *t, const cJSON *hos
         assert(str_eqc(json_str(json_get(target, "kind")), "Service"));
 }
 
+static void check_request(const cJSON *one)
+{
+    assert(!json_get(one, "adminAccess") && !json_get(one, "tolerations"));
+}
+
+static void check_device_claim(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    assert(!json_get(host, "status"));
+    json_each(request, json_path(host, "spec.devices.requests"))
+    {
+        check_request(request);
+        check_request(json_get(request, "exactly"));
+        json_each(one, json_get(request, "firstAvailable")) check_request(one);
+    }
+}
+
 /* The tenant's other objects are part of the input. */
 static const cJSON *related_object(void *ctx, struct arena *a, const char *group,
                                    const char *plural, struct str ns, struct str name)
@@ -260,7 +277,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         [DOWN_DISRUPTION_BUDGETS] = check_budget, [DOWN_ENDPOINT_SLICES] = check_slice,
         [DOWN_GATEWAYS] = check_gateway,          [DOWN_HTTP_ROUTES] = check_route,
         [DOWN_GRPC_ROUTES] = check_route,         [DOWN_TLS_ROUTES] = check_route,
-        [DOWN_BACKEND_TLS] = check_backend_tls};
+        [DOWN_BACKEND_TLS] = check_backend_tls,   [DOWN_RESOURCE_CLAIMS] = check_device_claim};
     struct arena *a = arena_new(0);
     struct config config;
     cJSON *v = NULL;

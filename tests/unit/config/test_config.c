@@ -114,7 +114,8 @@ static void file_mistakes(void **state)
          "store, lease, network, policy, sync, metrics, controllers, audit, limits, log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
-         "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, storageClasses"},
+         "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, podsPerMinute, "
+         "storageClasses"},
         {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
         {"policy: {tolerations: ignore}",
          "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
