@@ -270,22 +270,44 @@ static bool undo_a_write(struct world *w)
     return s != NULL;
 }
 
-/* Goes on with the disk of some seconds ago. */
-static bool go_back(struct world *w)
+static bool has_answered_since(const struct model *m, int64_t us)
 {
-    static struct disk *before;
+    for (size_t i = 0; i < m->n_slots; i++)
+        if (m->slots[i].answered_us > us && is_quiet(&m->slots[i], m->slots[i].resource))
+            return true;
+    return false;
+}
 
-    if (!leads(w->lives[0]))
+/* Goes on with the disk of some seconds ago. */
+static bool go_back(struct world *w, unsigned index)
+{
+    struct disk **disk = index ? &w->copy : &w->disk;
+    static struct disk *before, *of;
+    static int64_t then_us;
+
+    if (!life_serves(w->lives[index]))
         return false;
-    if (!before) {
-        before = history_next_disk(w, w->disk);
+    if (!before || of != *disk) {
+        of = *disk;
+        before = history_next_disk(w, of);
+        then_us = w->moment.now_us;
         return false;
     }
-    if (!a_slot(w, 0, "services"))
+    if (!has_answered_since(&w->models[index], then_us))
         return false;
-    life_kill(w->lives[0], false);
-    w->disk = before;
+    life_kill(w->lives[index], false);
+    *disk = before;
     return true;
+}
+
+static bool go_back_with_first(struct world *w)
+{
+    return go_back(w, 0);
+}
+
+static bool go_back_with_second(struct world *w)
+{
+    return go_back(w, 1);
 }
 
 /* --- watches --- */
@@ -366,11 +388,12 @@ const struct plant PLANTS[] = {
     {"charge-stray", charge_without_a_pod, "which is not on record"},
     {"write-lost", lose_a_write_of_first, "was answered and is gone"},
     {"write-undone", undo_a_write, "carries mark"},
-    {"disk-back", go_back, "carries mark"},
+    {"disk-back", go_back_with_first, "answered"},
     {"watch-gap", miss_an_event_of_first, "a watch"},
     {"content", falsify_content, "the worlds are apart", LATE},
     {"leftover", leave_a_secret, "the worlds are apart", LATE},
     {"second-write-lost", lose_a_write_of_second, "was answered and is gone", SECOND},
+    {"second-disk-back", go_back_with_second, "answered", SECOND},
     {"second-watch-gap", miss_an_event_of_second, "a watch", SECOND},
     {"second-answers", answer_without_leading, "does not lead, and answers", SECOND},
     {"second-acts", release_a_live_lease, "both act on the host", SECOND},
