@@ -225,7 +225,7 @@ static bool quantity_up(const struct stock *s, bool allocatable, __int128 *ret)
     return known;
 }
 
-/* Rounded down: cpu to a thousandth, all else to a whole. */
+/* Rounded down: cpu to a thousandth, other resources to a whole. */
 static struct str written(struct arena *a, const struct stock *s, __int128 nano)
 {
     __int128 unit = str_eqc(s->host_name, "cpu") ? NANO / 1000 : NANO;

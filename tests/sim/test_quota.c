@@ -141,16 +141,24 @@ static void test_what_never_fits_is_refused_at_once(void **state)
     sim_free(s);
 }
 
-static void test_a_strict_line_is_not_overtaken(void **state)
+/* Pod a holds three of four GPUs, and pod large waits for three. */
+static struct sim *with_a_large_pod_waiting(uint64_t seed, const char *config)
 {
-    struct sim *s = sim_new_ready(34, LINE(", queueOrder: strict, queueHold: 10s"));
+    struct sim *s = sim_new_ready(seed, config);
 
-    (void)state;
     sim_create_pod(s, "a", GPU(3), "");
     until_runs(s, "a");
     sim_create_pod(s, "large", GPU(3), "");
     until_waits(s, "large: position 1, ahead 0 GPU");
     sim_run_ms(s, 2000); /* creationTimestamp has seconds */
+    return s;
+}
+
+static void test_a_strict_line_is_not_overtaken(void **state)
+{
+    struct sim *s = with_a_large_pod_waiting(34, LINE(", queueOrder: strict, queueHold: 10s"));
+
+    (void)state;
     sim_create_pod(s, "small", GPU(1), "");
     until_waits(s, "small: position 2, ahead 3 GPU");
     sim_run_ms(s, 15 * 1000);
@@ -179,14 +187,9 @@ static bool event_says(struct sim *s)
  * they go first again. */
 static void test_neither_large_nor_small_pods_block_the_others(void **state)
 {
-    struct sim *s = sim_new_ready(35, LINE(", queueHold: 1m"));
+    struct sim *s = with_a_large_pod_waiting(35, LINE(", queueHold: 1m"));
 
     (void)state;
-    sim_create_pod(s, "a", GPU(3), "");
-    until_runs(s, "a");
-    sim_create_pod(s, "large", GPU(3), "");
-    until_waits(s, "large: position 1, ahead 0 GPU");
-    sim_run_ms(s, 2000); /* creationTimestamp has seconds */
     sim_until(s, event_says, "an Event that says why it waits");
     sim_create_pod(s, "one", GPU(1), "");
     until_runs(s, "one");
