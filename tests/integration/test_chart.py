@@ -55,6 +55,15 @@ LITTLE = {"persistence": {"enabled": False}, "networkPolicy": {"enabled": False}
 VALUES = {"defaults": {}, "pools": POOLS, "everything": EVERYTHING, "little": LITTLE}
 
 
+@pytest.fixture
+def tiers(host):
+    """The host's class that POOLS names: each pod of the pool has it."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    host.api.post(path, {"metadata": {"name": "gpu-high"}, "value": 1000})
+    yield
+    host.api.delete(f"{path}/gpu-high")
+
+
 @pytest.fixture(scope="module")
 def helm(tmp_path_factory):
     return Helm(tmp_path_factory.mktemp("helm"))
@@ -510,7 +519,7 @@ class Release:
 
 
 @pytest.fixture
-def release(on_host, host, team, tmp_path):
+def release(on_host, host, tiers, team, tmp_path):
     made = []
 
     def make(values):
