@@ -36,6 +36,15 @@ const struct pool_device_class *config_pool_device_class(const struct config_poo
     return NULL;
 }
 
+const struct config_binding *config_binding_of(const struct config *config, struct str pool)
+{
+    for (size_t i = 0; i < config->n_bindings; i++) {
+        if (str_eq(config->bindings[i].pool->name, pool))
+            return &config->bindings[i];
+    }
+    return NULL;
+}
+
 struct str config_product_base(struct str product)
 {
     if (str_has_suffix(product, STR("-SHARED")))

@@ -391,9 +391,7 @@ bool pool_of_host_claim(struct arena *a, const struct config *config, const cJSO
     struct sum sum;
 
     *ret = (struct pool_choice){.gpu_eq = RATIONAL_ZERO, .limit = RATIONAL_ZERO, .of_claim = true};
-    for (size_t i = 0; i < config->n_bindings; i++)
-        if (str_eq(config->bindings[i].pool->name, label))
-            ret->binding = &config->bindings[i];
+    ret->binding = config_binding_of(config, label);
     if (!ret->binding)
         return false;
     c.pool = ret->binding->pool;

@@ -249,9 +249,7 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
     struct err err;
 
     *ret = (struct pool_choice){.gpu_eq = RATIONAL_ZERO, .limit = RATIONAL_ZERO};
-    for (size_t i = 0; i < config->n_bindings; i++)
-        if (str_eq(config->bindings[i].pool->name, label))
-            ret->binding = &config->bindings[i];
+    ret->binding = config_binding_of(config, label);
     err_init(&err, a);
     if (!ret->binding || gpu_count_pod(a, host_pod, &counts, &err))
         return false;

@@ -76,11 +76,13 @@ struct config_binding {
 struct str config_mode_name(enum pool_mode mode); /* as configured: "time-slicing" */
 /* The resource of this name, as tenants write it; NULL when the pool does not offer it. */
 const struct pool_resource *config_pool_resource(const struct config_pool *pool, struct str name);
-/* A product without what the driver appends: -SHARED and -MIG-<profile>. */
-struct str config_product_base(struct str product);
 /* The same for a class of devices. */
 const struct pool_device_class *config_pool_device_class(const struct config_pool *pool,
                                                          struct str name);
+/* The binding of the pool of this name; NULL when it is not bound. */
+const struct config_binding *config_binding_of(const struct config *config, struct str pool);
+/* A product without what the driver appends: -SHARED and -MIG-<profile>. */
+struct str config_product_base(struct str product);
 bool config_pool_has_product(const struct config_pool *pool, struct str product);
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

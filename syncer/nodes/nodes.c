@@ -258,14 +258,6 @@ static bool is_own(struct syncer *s, struct arena *a, struct str name)
     return o && !is_mirrored(vapi_tree(a, o));
 }
 
-static bool is_bound(const struct syncer *s, const struct config_pool *pool)
-{
-    for (size_t i = 0; i < s->config->n_bindings; i++)
-        if (s->config->bindings[i].pool == pool)
-            return true;
-    return false;
-}
-
 static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct str name)
 {
     const struct reflector *watch = s->watches[SYNC_NODES].reflector;
@@ -276,7 +268,8 @@ static enum translate_node meaning_in(struct syncer *s, struct arena *a, struct 
     if (is_own(s, a, name))
         return NODE_OWN;
     if (s->config->nodes_per_pool)
-        return translate_pool_node_find(s->config, name, &pool) && (!pool || is_bound(s, pool))
+        return translate_pool_node_find(s->config, name, &pool) &&
+                       (!pool || config_binding_of(s->config, pool->name))
                    ? NODE_POOL
                    : NODE_UNKNOWN;
     if (!sync_nodes_known(

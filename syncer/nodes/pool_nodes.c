@@ -139,15 +139,6 @@ static __int128 held(void *ctx, struct str host_node, struct str resource)
 
 /* --- the nodes --- */
 
-static const struct config_binding *binding_of(const struct config *config,
-                                               const struct config_pool *pool)
-{
-    for (size_t i = 0; i < config->n_bindings; i++)
-        if (config->bindings[i].pool == pool)
-            return &config->bindings[i];
-    return NULL;
-}
-
 static void on_key(void *ctx, struct map_entry *e)
 {
     struct syncer *s = ((struct pool_nodes *)ctx)->syncer;
@@ -222,7 +213,7 @@ cJSON *sync_pool_node(struct pool_nodes *p, struct arena *a, struct str name)
 
     if (!translate_pool_node_find(s->config, name, &facts.pool))
         return NULL;
-    facts.binding = binding_of(s->config, facts.pool);
+    facts.binding = facts.pool ? config_binding_of(s->config, facts.pool->name) : NULL;
     facts.ctx = &of;
     if (facts.pool && !facts.binding && !held(&of, STR_NULL, STR("pods")))
         return NULL; /* not bound, and nothing is left of when it was */

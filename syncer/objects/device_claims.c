@@ -234,14 +234,9 @@ static int add_claim(struct syncer *s, struct arena *a, const cJSON *pod, const 
 static const struct config_binding *bound_pool(const struct syncer *s, const cJSON *host_pod)
 {
     struct str label = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
+    const struct config_binding *b = config_binding_of(s->config, label);
 
-    for (size_t i = 0; i < s->config->n_bindings; i++) {
-        const struct config_binding *b = &s->config->bindings[i];
-
-        if (b->pool->mode == POOL_DRA && str_eq(b->pool->name, label))
-            return b;
-    }
-    return NULL;
+    return b && b->pool->mode == POOL_DRA ? b : NULL;
 }
 
 int sync_device_claims_of_pod(struct syncer *s, struct arena *a, const cJSON *pod,
