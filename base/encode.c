@@ -274,15 +274,6 @@ static void quote_ascii(struct buf *b, unsigned char c)
     }
 }
 
-static uint32_t code_point(const unsigned char *p, size_t n)
-{
-    uint32_t code = p[0] & (0xffU >> (n + 1));
-
-    for (size_t i = 1; i < n; i++)
-        code = code << 6 | (p[i] & 0x3fU);
-    return code;
-}
-
 struct str go_quote(struct arena *a, struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p, *end = p ? p + s.n : p;
@@ -297,7 +288,10 @@ struct str go_quote(struct arena *a, struct str s)
             buf_printf(&b, "\\x%02x", *p);
             n = 1;
         } else {
-            uint32_t code = code_point(p, n);
+            uint32_t code = p[0] & (0xffU >> (n + 1));
+
+            for (size_t i = 1; i < n; i++)
+                code = code << 6 | (p[i] & 0x3fU);
             if (is_printable(code))
                 buf_add(&b, (struct str){(const char *)p, n});
             else

@@ -33,19 +33,6 @@ static void rehash(struct json_keys *keys, size_t cap)
     *keys = bigger;
 }
 
-/* Leaves the list behind: all members so far go into a table. */
-static void start_table(struct json_keys *keys, const cJSON *object)
-{
-    keys->seed = hash_seed();
-    rehash(keys, (size_t)JSON_SMALL * 4);
-    json_each(child, object)
-    {
-        uint64_t hash = str_hash(str_c(child->string), keys->seed);
-
-        *probe(keys, hash, child->string) = (struct json_keys_slot){hash, child};
-    }
-}
-
 static uint64_t filter_bit(struct str key)
 {
     unsigned mix = (unsigned)key.n * 7;
@@ -83,7 +70,15 @@ void json_keys_add(struct json_keys *keys, const cJSON *object, cJSON *node)
         if (keys->count * 2 > keys->cap)
             rehash(keys, keys->cap * 2);
     } else if (keys->count > JSON_SMALL) {
-        start_table(keys, object);
+        /* Leaves the list behind: all members so far go into a table. */
+        keys->seed = hash_seed();
+        rehash(keys, (size_t)JSON_SMALL * 4);
+        json_each(child, object)
+        {
+            uint64_t hash = str_hash(str_c(child->string), keys->seed);
+
+            *probe(keys, hash, child->string) = (struct json_keys_slot){hash, child};
+        }
     }
 }
 

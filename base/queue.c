@@ -74,8 +74,9 @@ static struct entry *insert(struct queue *q, struct str key)
     return e;
 }
 
-static void entry_free(struct entry *e)
+static void discard(struct queue *q, struct entry *e)
 {
+    HASH_DEL(q->entries, e);
     /* The bytes were allocated by mem_str() for this entry alone. */
     union {
         const char *view;
@@ -84,12 +85,6 @@ static void entry_free(struct entry *e)
 
     mem_free(key.own);
     mem_free(e);
-}
-
-static void discard(struct queue *q, struct entry *e)
-{
-    HASH_DEL(q->entries, e);
-    entry_free(e);
 }
 
 struct queue *queue_free(struct queue *q)

@@ -85,6 +85,15 @@ struct str str_clip(struct str s, size_t most)
     return str_sub(s, 0, most);
 }
 
+size_t str_characters(struct str s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.n; i++)
+        n += ((unsigned char)s.p[i] & 0xC0) != 0x80;
+    return n;
+}
+
 struct str str_from(struct str s, size_t from)
 {
     return str_sub(s, from, SIZE_MAX);

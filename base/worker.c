@@ -66,21 +66,6 @@ static void arm(struct worker *w)
     }
 }
 
-static void run_batch(struct worker *w)
-{
-    int64_t now = now_ms(w);
-    struct str key;
-
-    w->in_batch = true;
-    for (unsigned i = 0; i < BATCH && w->working < w->max_working; i++) {
-        if (w->closing || w->paused || !queue_get(w->queue, now, &key))
-            break;
-        w->working++;
-        w->work(w->ctx, w, key);
-    }
-    w->in_batch = false;
-}
-
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct worker *w = handle->data;
@@ -115,9 +100,19 @@ static void settle(struct worker *w)
 static void on_idle(uv_idle_t *handle)
 {
     struct worker *w = handle->data;
+    int64_t now;
+    struct str key;
 
     assert(w->magic == WORKER_MAGIC);
-    run_batch(w);
+    now = now_ms(w);
+    w->in_batch = true;
+    for (unsigned i = 0; i < BATCH && w->working < w->max_working; i++) {
+        if (w->closing || w->paused || !queue_get(w->queue, now, &key))
+            break;
+        w->working++;
+        w->work(w->ctx, w, key);
+    }
+    w->in_batch = false;
     settle(w);
 }
 

@@ -14,10 +14,10 @@ TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # What functions build of parts that no table and no add_str() shows: keys, or a table.
 HAND = {
-    "pod_resources_down": ["limits", "requests"],
+    "translate_pod_resources_down": ["limits", "requests"],
     "container_resources_down": ["limits", "requests"],  # claims: templates/_fence.tpl, where they go down
     "selector_down": None,  # a map of labels
-    "pod_image_down": None,
+    "translate_pod_image_down": None,
     "field_ref_down": ["apiVersion", "fieldPath"],
 }
 # What the host's defaulting and its built-in admission plugins add before a policy sees the object.
@@ -125,7 +125,7 @@ def added_keys(text, to):
 def read_function(file, name):
     if name in HAND:
         return HAND[name] and {key: leaf() for key in HAND[name]}
-    if name == "pod_volume_down":
+    if name == "translate_pod_volume_down":
         return read_volume()
     where, text = function_text(file, name)
     out = {}
@@ -133,7 +133,7 @@ def read_function(file, name):
         out.update(read_table(where, inner))
     for key in added_keys(text, "ret"):
         out.setdefault(key, leaf())
-    if name == "pod_container_down":
+    if name == "translate_pod_container_down":
         out["env"] = leaf(list=True, fields={"name": leaf(), "value": leaf(),
                                              "valueFrom": leaf(fields=read_table("pod_env.c", "VALUE_FROM_FIELDS"))})
     assert out, f"translate/{where}: what {name}() builds is unknown: HAND in charts/fence.py"

@@ -88,9 +88,13 @@ static int copy_file(struct backup *b, int from, const char *to)
     close(fd);
     if (!result && rename(partial, to))
         result = fail(b, "rename", partial);
-    if (result)
+    if (result) {
         unlink(partial);
-    return result;
+        return result;
+    }
+    if (store_sync_dir_of(to, &b->err))
+        return err_set(&b->err, b->err.kind, "cannot write %.*s", STR_F(b->err.message));
+    return 0;
 }
 
 static int give_copy(struct backup *b)
@@ -217,7 +221,9 @@ static const char BACKUP_HELP[] =
     "output). A process that serves goes on meanwhile.\n";
 static const char RESTORE_HELP[] =
     "usage: sublet restore [--plan] [--config FILE] [--data-dir DIR] [--input FILE]\n\n"
-    "Makes a data directory that holds no store yet of a backup (default: standard input). With\n"
+    "Makes a data directory that holds no store yet of a backup (default: standard input). Where "
+    "it\n"
+    "does not finish, run it again: meanwhile `sublet serve` begins no empty cluster there. With\n"
     "--plan it compares the backup with the host cluster instead, prints what the next start\n"
     "would do there, and changes nothing.\n";
 
@@ -259,7 +265,7 @@ int cmd_backup(int argc, char **argv)
 /* A backup from a pipe is written to a file first: it must be complete before it is used. */
 static int take_input(struct backup *b)
 {
-    const char *path = arena_printf(b->arena, "%s/restore.db", b->directory).p;
+    const char *path = arena_printf(b->arena, "%s/" STORE_RESTORE_INPUT, b->directory).p;
 
     if (strcmp(b->file, "-"))
         return 0;

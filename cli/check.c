@@ -55,7 +55,7 @@ static int check_host(struct arena *a, const struct config *config)
         fprintf(stderr, "sublet: host.namespace is not given\n");
         return -1;
     }
-    missing = host_check(a, config, print_finding, NULL, &err);
+    missing = sync_host_check(a, config, print_finding, NULL, &err);
     if (missing < 0)
         fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
     else

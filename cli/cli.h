@@ -19,6 +19,11 @@ int cmd_restore(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
+/* Of `sublet report WORD`: is it one of the commands about statements, and that command, with its
+ * name first. */
+bool cli_is_statement(const char *word);
+int cli_statement(int argc, char **argv);
+
 /* Where a store's data is read from: the directory when no process has it open, else a copy that
  * the process that owns it makes, and that is removed afterwards. */
 int cli_with_data(struct arena *a, const char *directory,
@@ -28,7 +33,8 @@ int cli_with_data(struct arena *a, const char *directory,
 /* Reads the file of --config, then variables and flags, which override it. Prints the error; -1
  * then. */
 int cli_config(struct arena *a, int argc, char **argv, struct config *ret);
-/* Prints an error, -1: in a pod, where the host is expected to be its own, no namespace is known. */
+/* Prints an error, -1: in a pod, where the host is expected to be its own, no namespace is
+ * known. */
 int cli_need_namespace(const struct config *config);
 /* The same for the `config:` part of the chart's values at path. */
 int cli_values(struct arena *a, const char *path, int argc, char **argv, struct config *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet explain`: reads manifests, requests from the running process what becomes of each object and
- * prints it. Must never decide anything: the process does what it would do in earnest. */
+/* `sublet explain`: reads manifests, requests from the running process what becomes of each object
+ * and prints it. Must never decide anything: the process does what it would do in earnest. */
 #include "arguments.h"
 #include "cli.h"
 #include "control.h"

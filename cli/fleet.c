@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sublet fleet` and `sublet report`: the ledger of a host cluster's GPUs, kept and printed. Must end
- * with an error when the ledger cannot go on: whoever restarts it starts from what is on record. */
+/* `sublet fleet` and `sublet report`: the ledger of a host cluster's GPUs, kept and printed. Must
+ * end with an error when the ledger cannot go on: whoever restarts it starts from what is on
+ * record. */
 #include "arguments.h"
 #include "cli.h"
 
@@ -22,21 +23,25 @@ static const char FLEET_HELP[] =
     "\n"
     "  Keeps the ledger of a host cluster: which pod held which GPUs of which pool, and when.\n"
     "\n"
-    "  --config F           `pools:` as the tenants have them, `host:`, `store:`, `lease:`\n"
+    "  --config F           `pools:` as the tenants have them, `host:`, `store:`, `lease:`,\n"
+    "                       `grants:`\n"
     "  --data-dir D         directory of the ledger (default /data)\n"
     "  --namespace N        host namespace of its Lease\n"
     "  --host-kubeconfig F  credentials of the host; otherwise those of its pod\n"
+    "  --listen A           address and port of /metrics (default: none)\n"
+    "  --token-file F       bearer token of scrapes; needed but on a loopback address\n"
     "  --log-level L        error, warn, info or debug\n";
 
 static const char REPORT_HELP[] =
     "usage: sublet report --data-dir D [OPTIONS]\n"
+    "       sublet report statement|verify|key --help\n"
     "\n"
     "  --data-dir D   directory of the ledger that `sublet fleet` keeps\n"
     "  --from T       begin: 2026-11, 2026-11-26 or 2026-11-26T12:00:00Z (default: of the ledger)\n"
     "  --to T         end (default: until when the host was observed)\n"
     "  --by LIST      of tenant, namespace, owner, pod, pool, product, node, month\n"
     "                 (default tenant,pool)\n"
-    "  --format W     table, csv, json or focus (default table)\n";
+    "  --format W     table, csv, json, focus or html (default table)\n";
 
 /* --- sublet fleet --- */
 
@@ -92,7 +97,32 @@ static void on_failed(void *ctx, const struct err *err)
     end(r);
 }
 
-static int run_fleet(const struct config *config, struct err *err)
+struct listen {
+    const char *address;
+    struct str token;
+};
+
+static int start(struct run *r, const struct fleet_options *options, const struct listen *listen,
+                 struct err *err)
+{
+    unsigned port;
+
+    if (fleet_new(options, &r->fleet, err)) {
+        on_fleet_closed(r);
+        return -1;
+    }
+    if (!listen->address)
+        return 0;
+    if (fleet_listen(r->fleet, str_c(listen->address), listen->token, &port, err)) {
+        end(r);
+        return -1;
+    }
+    printf("sublet fleet: metrics on port %u\n", port);
+    fflush(stdout);
+    return 0;
+}
+
+static int run_fleet(const struct config *config, const struct listen *listen, struct err *err)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
     struct run r = {0};
@@ -113,20 +143,33 @@ static int run_fleet(const struct config *config, struct err *err)
         r.signals[i].data = &r;
         uv_signal_start(&r.signals[i], on_signal, numbers[i]);
     }
-    if (fleet_new(&options, &r.fleet, err)) {
+    if (start(&r, &options, listen, err)) {
         fprintf(stderr, "sublet: fleet: %.*s\n", STR_F(err->message));
         r.code = 1;
-        on_fleet_closed(&r);
     }
     uv_run(&r.loop, UV_RUN_DEFAULT);
     uv_loop_close(&r.loop);
     return r.code;
 }
 
+static int read_listen(struct arena *a, int *argc, char **argv, struct listen *ret, struct err *err)
+{
+    const char *file = arguments_take(argc, argv, "--token-file");
+
+    *ret = (struct listen){.address = arguments_take(argc, argv, "--listen")};
+    if (file && cli_read_file(a, file, 4096, &ret->token, err))
+        return -1;
+    ret->token = str_trim(ret->token);
+    if (file && !ret->token.n)
+        return err_set(err, &ERR_BAD_REQUEST, "%s: no token is in it", file);
+    return 0;
+}
+
 int cmd_fleet(int argc, char **argv)
 {
     struct arena *a;
     struct config config;
+    struct listen listen;
     struct err err;
     int code = 2;
 
@@ -136,14 +179,16 @@ int cmd_fleet(int argc, char **argv)
     }
     a = arena_new(0);
     err_init(&err, a);
-    if (cli_config(a, argc, argv, &config))
+    if (read_listen(a, &argc, argv, &listen, &err))
+        fprintf(stderr, "sublet: fleet: %.*s\n", STR_F(err.message));
+    else if (cli_config(a, argc, argv, &config))
         code = 2;
     else if (!config.host_namespace.n)
         fprintf(stderr, "sublet: fleet: host.namespace is needed: where its Lease is\n");
-    else if (!config.n_pools)
+    else if (!config.n_pools && !config.grants)
         fprintf(stderr, "sublet: fleet: pools are needed: what the ledger is about\n");
     else
-        code = run_fleet(&config, &err);
+        code = run_fleet(&config, &listen, &err);
     arena_free(a);
     return code;
 }
@@ -193,7 +238,7 @@ static int print_report(struct arena *a, const struct report *r, struct err *err
     struct usage usage;
 
     if (ledger_read(a, r->directory, r->from_us, r->until_us, &records, err) ||
-        usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
+        fleet_usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
         return -1;
     report_print(a, &out, &usage, r->columns, r->format);
     fwrite(out.p, 1, out.n, stdout);
@@ -208,6 +253,8 @@ int cmd_report(int argc, char **argv)
     struct err err;
     int code = 2;
 
+    if (argc && cli_is_statement(argv[0]))
+        return cli_statement(argc, argv);
     if (arguments_want_help(argc, argv)) {
         fputs(REPORT_HELP, stdout);
         return 0;

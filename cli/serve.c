@@ -27,6 +27,7 @@
 #include <sublet/kinds.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
+#include <sublet/read_only.h>
 #include <sublet/store_identity.h>
 #include <sublet/syncer.h>
 
@@ -53,6 +54,7 @@ struct serve {
     struct control *control; /* NULL: no copy of the store can be requested */
     struct str kubeconfig;   /* its path */
     bool kubeconfig_due;     /* it could not be written at start */
+    const char *lost;        /* why only reads are served; NULL: the cluster's identity is whole */
     struct pki *pki;
     struct vapi *api;
     struct dns_resolv resolv;
@@ -245,7 +247,8 @@ static void on_ready(void *ctx, const struct err *err)
     if (s->embedded)
         embedded_start(s->embedded);
     err_init(&failure, s->arena);
-    s->kubeconfig = arena_printf(s->arena, "%.*s/kubeconfig", STR_F(s->config.data_dir));
+    s->kubeconfig = arena_printf(s->arena, "%.*s/kubeconfig%s", STR_F(s->config.data_dir),
+                                 s->lost ? ".read-only" : "");
     if (write_kubeconfig(s, &failure) && !has_kubeconfig(s, &failure)) {
         serve_fail(s, &failure);
         serve_close(s);
@@ -403,6 +406,37 @@ static int open_pki(struct serve *s, struct err *err)
     return check_issuers(s, err) || pki_open(s->store, &options, &s->pki, err) ? -1 : 0;
 }
 
+/* ---- an identity that is lost ----
+ * The data can be read and copied all the same. Must never write, nor act on the host: with another
+ * uid its objects would be foreign, and with another CA or token key all credentials invalid. */
+
+static void check_identity(struct serve *s)
+{
+    const char *what = pki_lost(s->pki);
+
+    if (!what && syncer_uid_is_lost(s->store))
+        what = "uid of the cluster";
+    if (!what)
+        return;
+    s->lost = arena_printf(s->arena,
+                           "the stored %s cannot be read, and only reads are served; restore the "
+                           "store from a backup",
+                           what)
+                  .p;
+    log_error("store: %s", s->lost);
+}
+
+static const char *identity_check(void *ctx)
+{
+    return ((struct serve *)ctx)->lost;
+}
+
+static void bar_writes(struct serve *s)
+{
+    vapi_add_check(s->api, "identity", identity_check, s);
+    vapi_set_read_only(s->api, s->lost);
+}
+
 #define POLICY_LIMIT (1u << 20)
 
 static int read_audit_policy(struct serve *s, struct err *err)
@@ -477,9 +511,13 @@ static int open_api(struct serve *s, struct err *err)
 
     if (vapi_new(&options, &s->api, err))
         return -1;
-    if (s->host && embedded_new(s->api, s->host, &s->embedded, err))
+    check_identity(s);
+    if (s->lost)
+        bar_writes(s);
+    else if (s->host && embedded_new(s->api, s->host, &s->embedded, err))
         return -1;
-    if (!s->host && s->config.host_namespace.n && syncer_new(s->api, &s->config, &s->syncer, err))
+    else if (!s->host && s->config.host_namespace.n &&
+             syncer_new(s->api, &s->config, &s->syncer, err))
         return -1;
     if (s->syncer)
         syncer_on_new_life(s->syncer, on_new_life, s);
@@ -492,16 +530,6 @@ static int serve_open(struct serve *s, struct err *err)
                    open_api(s, err)
                ? -1
                : 0;
-}
-
-static void set_log_level(struct str level)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-
-    for (int i = 0; i < 4; i++) {
-        if (str_eqc(level, names[i]))
-            log_set_level((enum log_level)i);
-    }
 }
 
 /* Many watchers are many descriptors; one arena keeps an idle tenant's heap small. */
@@ -547,11 +575,15 @@ static void serve_run(struct serve *s)
 
 int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host)
 {
+    static const char *const names[] = {"debug", "info", "warn", "error"};
     struct serve *s = NEW(struct serve);
     struct store_predecessor after = {0};
     int code;
 
-    set_log_level(config->log_level);
+    for (int i = 0; i < 4; i++) {
+        if (str_eqc(config->log_level, names[i]))
+            log_set_level((enum log_level)i);
+    }
     prepare_process();
     do {
         *s = (struct serve){

@@ -92,11 +92,10 @@ static const struct place_key BINDING_KEYS[] = {
     {"queueHold", read_hold},    {"default", read_default},      {0},
 };
 
-static int read_binding(const struct place *at, const cJSON *value, const struct config *config,
+int config_read_binding(const struct place *at, const cJSON *value, const struct config *config,
                         struct config_binding *ret)
 {
     struct binding_draft d = {.config = config, .binding.hold_s = DEFAULT_HOLD_S};
-    struct rational sum;
 
     d.binding.guarantee = d.binding.burst = d.binding.lend = RATIONAL_ZERO;
     if (place_object(at, value, BINDING_KEYS, &d))
@@ -105,7 +104,7 @@ static int read_binding(const struct place *at, const cJSON *value, const struct
         return place_error(at, "pool is needed");
     if (!d.limited)
         return place_error(at, "guarantee or burst is needed");
-    if (!rational_add(d.binding.guarantee, d.binding.burst, &sum))
+    if (!rational_add(d.binding.guarantee, d.binding.burst, &d.binding.most))
         return place_error(at, "guarantee + burst is out of range");
     if (rational_cmp(d.binding.lend, d.binding.guarantee) > 0)
         return place_error(at, "lend must not exceed guarantee");
@@ -117,6 +116,7 @@ static int read_binding(const struct place *at, const cJSON *value, const struct
                            "overQuota queue is for pods: a claim in pool \"%.*s\" is charged when "
                            "it is created, or refused",
                            STR_F(d.binding.pool->name));
+    d.binding.limit = d.binding.most;
     *ret = d.binding;
     return 0;
 }
@@ -132,7 +132,7 @@ int config_load_bindings(const struct place *at, const cJSON *list, struct confi
     {
         struct place inner = place_item(at, n);
 
-        if (read_binding(&inner, item, config, &bindings[n]))
+        if (config_read_binding(&inner, item, config, &bindings[n]))
             return -1;
         for (size_t i = 0; i < n; i++) {
             if (bindings[i].pool == bindings[n].pool)

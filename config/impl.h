@@ -7,6 +7,8 @@
 #include <sublet/config_pool.h>
 #include <sublet/selector.h>
 
+struct config_choices;
+
 /* ---- place.c: readers of nested objects ---- */
 
 /* A place in the configuration: "config: pools[0].caps". */
@@ -38,6 +40,8 @@ int place_count(const struct place *at, const cJSON *value, int64_t *ret);
 int place_seconds(const struct place *at, const cJSON *value, int64_t *ret);
 /* "4", "1/7" or a number; never negative. */
 int place_rational(const struct place *at, const cJSON *value, struct rational *ret);
+/* Strings. */
+int place_list(const struct place *at, const cJSON *value, struct str_list *ret);
 /* Strings to strings. */
 int place_map(const struct place *at, const cJSON *value, const cJSON **ret);
 
@@ -60,21 +64,52 @@ int config_wrong_word(struct err *err, struct str where, struct str got, const c
 
 /* ---- the parts that are no options ---- */
 
+struct config_host_patches;
+
 extern const char CONFIG_MODES[]; /* "exclusive|mig|..." */
 /* `pools:` and `bindings:` of the tree. */
 int config_load_pools(struct arena *a, const cJSON *tree, struct config *config,
                       struct err *err) MUST_CHECK;
 int config_load_bindings(const struct place *at, const cJSON *list,
                          struct config *config) MUST_CHECK;
+/* One item of each, with everything that is checked of it alone; pool.c, binding.c. A binding's
+ * pool is one of config->pools. */
+int config_read_pool(const struct place *at, const cJSON *value, const struct config *config,
+                     struct config_pool *ret) MUST_CHECK;
+int config_read_binding(const struct place *at, const cJSON *value, const struct config *config,
+                        struct config_binding *ret) MUST_CHECK;
 /* `deviceClasses` of a pool. device_class.c */
 int config_read_device_classes(const struct place *at, const cJSON *value,
                                struct config_pool *pool) MUST_CHECK;
 /* `authentication:` of the tree. It reads options: they must be loaded. */
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;
-/* `sync.toHost.priorityClasses`; into: a config_to_host. sync_priority.c */
-int config_read_pods(const struct place *at, const cJSON *value, void *into);
+/* Host names, and patterns such as "*.team.example". sync.c */
+int config_read_hosts(const struct place *at, const cJSON *value, struct str_list *ret);
+/* Parts of `sync.toHost`; into: a config_to_host. */
+int config_read_pods(const struct place *at, const cJSON *value, void *into); /* sync_pods.c */
+/* Patches of host objects of a kind whose spec they may change; of annotations alone.
+ * sync_patches.c */
+int config_read_host_patches(const struct place *at, const cJSON *value,
+                             struct config_host_patches *ret);
+int config_read_annotations(const struct place *at, const cJSON *value,
+                            struct config_host_patches *ret);
+/* Names, `*` and `[*]` after each: "spec.rules[*].hosts[*]"; not of metadata or status. sync.c */
+bool config_path_valid(struct str path);
+/* sync_priority.c */
 int config_read_priority_classes(const struct place *at, const cJSON *value, void *into);
+/* sync_accounts.c */
+int config_read_service_accounts(const struct place *at, const cJSON *value, void *into);
+/* sync_storage.c */
+int config_read_storage_classes(const struct place *at, const cJSON *value, void *into);
+/* sync_volumes.c */
+int config_read_volumes(const struct place *at, const cJSON *value, void *into);
+/* Keys with the values that a tenant may give each. choices.c */
+int config_read_choices(const struct place *at, const cJSON *value, struct config_choices *ret);
+/* The values of one key. */
+int config_read_values(const struct place *at, const cJSON *value, struct str_list *ret);
+/* At most 64 strings. place.c */
+int place_words(const struct place *at, const cJSON *value, struct str_list *ret);
 /* `sync.toHost:` of the tree. */
 int config_load_to_host(struct arena *a, const cJSON *tree, struct config *config,
                         struct err *err) MUST_CHECK;

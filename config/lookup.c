@@ -45,6 +45,15 @@ const struct config_binding *config_binding_of(const struct config *config, stru
     return NULL;
 }
 
+bool config_has_tiers(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_bindings; i++) {
+        if (json_count(config->bindings[i].pool->priority_tiers))
+            return true;
+    }
+    return false;
+}
+
 struct str config_product_base(struct str product)
 {
     if (str_has_suffix(product, STR("-SHARED")))

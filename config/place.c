@@ -9,6 +9,8 @@
 
 #include "impl.h"
 
+enum { MOST_WORDS = 64 };
+
 struct place place_member(const struct place *at, const char *key)
 {
     struct place ret = *at;
@@ -131,6 +133,20 @@ int place_rational(const struct place *at, const cJSON *value, struct rational *
         return place_error(at, "want an amount of at least 0 such as \"4\", \"0.25\" or \"1/7\"");
     *ret = r;
     return 0;
+}
+
+int place_list(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (!json_is_array(value))
+        return config_wrong_type(at->err, at->path, "a list", value);
+    return config_read_list(at->arena, at->path, value, ret, at->err);
+}
+
+int place_words(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (place_list(at, value, ret))
+        return -1;
+    return ret->n > MOST_WORDS ? place_error(at, "at most %d", MOST_WORDS) : 0;
 }
 
 int place_map(const struct place *at, const cJSON *value, const cJSON **ret)

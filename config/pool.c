@@ -321,6 +321,25 @@ static int read_caps(const struct place *at, const cJSON *value, void *into)
     return place_object(at, value, CAP_KEYS, into);
 }
 
+static int read_node_loss(const struct place *at, const cJSON *value, void *into)
+{
+    int64_t *ret = &((struct draft *)into)->pool.node_loss_s;
+
+    if (place_seconds(at, value, ret))
+        return -1;
+    return *ret ? 0 : place_error(at, "want a duration of at least 1s, such as 10m");
+}
+
+static const struct place_key RELEASE_KEYS[] = {
+    {"onNodeLossAfter", read_node_loss},
+    {0},
+};
+
+static int read_release(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, RELEASE_KEYS, into);
+}
+
 static int read_scheduler_name(const struct place *at, const cJSON *value, void *into)
 {
     return place_string(at, value, &((struct draft *)into)->pool.scheduler);
@@ -443,6 +462,7 @@ static const struct place_key POOL_KEYS[] = {
     {"rename", read_rename},
     {"deviceClasses", read_device_classes},
     {"caps", read_caps},
+    {"release", read_release},
     {"scheduler", read_scheduler},
     {"runtimeClass", read_runtime_class},
     {"priorityTiers", read_priority_tiers},
@@ -610,13 +630,19 @@ static int check_fence(const struct place *at, struct config_pool *p)
     return 0;
 }
 
-static int read_pool(const struct place *at, const cJSON *value, struct config_pool *ret)
+int config_read_pool(const struct place *at, const cJSON *value, const struct config *config,
+                     struct config_pool *ret)
 {
     struct draft d = {0};
+    const char *key;
 
     if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d) ||
         check_fence(at, &d.pool) || settle_default_tier(at, &d.pool))
         return -1;
+    key = d.pool.fence_key;
+    if (str_eq(config_cpu_node_value(config, str_c(key)),
+               json_str(json_get(d.pool.node_selector, key))))
+        return place_error(at, "nodeSelector.%s: policy.cpuNodes has the same nodes", key);
     *ret = d.pool;
     return 0;
 }
@@ -633,12 +659,8 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
     {
         struct place inner = place_item(at, n);
 
-        if (read_pool(&inner, item, &pools[n]))
+        if (config_read_pool(&inner, item, config, &pools[n]))
             return -1;
-        if (str_eq(config_cpu_node_value(config, str_c(pools[n].fence_key)),
-                   json_str(json_get(pools[n].node_selector, pools[n].fence_key))))
-            return place_error(&inner, "nodeSelector.%s: policy.cpuNodes has the same nodes",
-                               pools[n].fence_key);
         for (size_t i = 0; i < n; i++) {
             if (str_eq(pools[i].name, pools[n].name))
                 return place_error(&inner, "name \"%.*s\" is taken by pools[%zu]",

@@ -14,7 +14,8 @@
 enum { MOST_CUSTOM = 64, MOST_PATCHES = 64 };
 
 const struct config_down_kind CONFIG_DOWN_KINDS[N_SYNC_DOWN] = {
-#define SYNC_DOWN(id, key, group, version, plural) {key, group, version, plural},
+#define SYNC_DOWN(id, key, group, version, plural, scope)                                          \
+    {key, group, version, plural, SYNC_##scope},
 #include <sublet/tbl/sync_down.h>
 #undef SYNC_DOWN
 };
@@ -34,20 +35,31 @@ bool config_host_listed(struct str_list patterns, struct str host)
     return false;
 }
 
-/* ---- lists ---- */
-
-static int read_list(const struct place *at, const cJSON *value, struct str_list *ret)
+/* Are all names of the other one, or the name itself, among those of `*.example`? */
+static bool is_below(struct str wildcard, struct str host)
 {
-    if (!json_is_array(value))
-        return config_wrong_type(at->err, at->path, "a list", value);
-    return config_read_list(at->arena, at->path, value, ret, at->err);
+    return str_has_prefix(wildcard, STR("*.")) && wildcard.n > 2 && host.n >= wildcard.n &&
+           str_has_suffix(host, str_from(wildcard, 1));
 }
+
+bool config_hosts_meet(struct str_list patterns, bool wildcards, struct str listener)
+{
+    if (config_host_listed(patterns, listener))
+        return true;
+    for (size_t i = 0; i < patterns.n; i++)
+        if (is_below(listener, patterns.items[i]) ||
+            (wildcards && is_below(patterns.items[i], listener)))
+            return true;
+    return false;
+}
+
+/* ---- lists ---- */
 
 static int read_cidrs(const struct place *at, const cJSON *value, struct str_list *ret)
 {
     struct cidr range;
 
-    if (read_list(at, value, ret))
+    if (place_list(at, value, ret))
         return -1;
     for (size_t i = 0; i < ret->n; i++) {
         struct place inner = place_item(at, i);
@@ -59,7 +71,8 @@ static int read_cidrs(const struct place *at, const cJSON *value, struct str_lis
     return 0;
 }
 
-/* Where machines keep credentials, and the node itself: no rule of the chart may lead there, either. */
+/* Where machines keep credentials, and the node itself: no rule of the chart may lead there,
+ * either. */
 static const char *const NEVER[] = {"169.254.0.0/16",    "168.63.129.16/32", "100.100.100.200/32",
                                     "192.0.0.192/32",    "127.0.0.0/8",      "::1/128",
                                     "fd00:ec2::254/128", "fe80::/10"};
@@ -80,45 +93,13 @@ static int check_never(const struct place *at, struct str_list ranges)
     return 0;
 }
 
-static int read_hosts(const struct place *at, const cJSON *value, struct str_list *ret)
-{
-    if (read_list(at, value, ret))
-        return -1;
-    for (size_t i = 0; i < ret->n; i++) {
-        struct place inner = place_item(at, i);
-        struct str host = ret->items[i];
-        bool wild = str_has_prefix(host, STR("*."));
-        const char *why = name_check_dns1123_subdomain(wild ? str_from(host, 2) : host);
-
-        if (why || str_find(host, '.') == host.n)
-            return place_error(&inner,
-                               "\"%.*s\": want a name such as a.team.example or "
-                               "*.team.example",
-                               STR_F(host));
-    }
-    return 0;
-}
-
-static int read_classes(const struct place *at, const cJSON *value, struct str_list *ret)
-{
-    if (read_list(at, value, ret))
-        return -1;
-    for (size_t i = 0; i < ret->n; i++) {
-        struct place inner = place_item(at, i);
-        const char *why = name_check_dns1123_subdomain(ret->items[i]);
-
-        if (why)
-            return place_error(&inner, "\"%.*s\": %s", STR_F(ret->items[i]), why);
-    }
-    return 0;
-}
-
 /* ---- kinds ---- */
 
 /* What the keys of a kind say; a kind has those of its table. */
 struct kind_draft {
     bool enabled;
     struct str_list cidrs, classes, hosts;
+    struct config_host_patches patches;
 };
 
 static int kind_enabled(const struct place *at, const cJSON *value, void *into)
@@ -135,12 +116,47 @@ static int kind_cidrs(const struct place *at, const cJSON *value, void *into)
 
 static int kind_classes(const struct place *at, const cJSON *value, void *into)
 {
-    return read_classes(at, value, &((struct kind_draft *)into)->classes);
+    struct str_list *classes = &((struct kind_draft *)into)->classes;
+
+    if (place_list(at, value, classes))
+        return -1;
+    for (size_t i = 0; i < classes->n; i++) {
+        struct place inner = place_item(at, i);
+        const char *why = name_check_dns1123_subdomain(classes->items[i]);
+
+        if (why)
+            return place_error(&inner, "\"%.*s\": %s", STR_F(classes->items[i]), why);
+    }
+    return 0;
+}
+
+int config_read_hosts(const struct place *at, const cJSON *value, struct str_list *hosts)
+{
+    if (place_list(at, value, hosts))
+        return -1;
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct place inner = place_item(at, i);
+        struct str host = hosts->items[i];
+        bool wild = str_has_prefix(host, STR("*."));
+        const char *why = name_check_dns1123_subdomain(wild ? str_from(host, 2) : host);
+
+        if (why || str_find(host, '.') == host.n)
+            return place_error(&inner,
+                               "\"%.*s\": want a name such as a.team.example or "
+                               "*.team.example",
+                               STR_F(host));
+    }
+    return 0;
 }
 
 static int kind_hosts(const struct place *at, const cJSON *value, void *into)
 {
-    return read_hosts(at, value, &((struct kind_draft *)into)->hosts);
+    return config_read_hosts(at, value, &((struct kind_draft *)into)->hosts);
+}
+
+static int kind_patches(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_host_patches(at, value, &((struct kind_draft *)into)->patches);
 }
 
 static const struct place_key PLAIN_KEYS[] = {
@@ -158,6 +174,13 @@ static const struct place_key CLASS_KEYS[] = {
     {"enabled", kind_enabled},
     {"classes", kind_classes},
     {"hosts", kind_hosts},
+    {"patches", kind_patches},
+    {0},
+};
+
+static const struct place_key ROUTE_KEYS[] = {
+    {"enabled", kind_enabled},
+    {"patches", kind_patches},
     {0},
 };
 
@@ -173,7 +196,8 @@ static int read_network_policies(const struct place *at, const cJSON *value, voi
     return 0;
 }
 
-/* Gateways are made of the same keys as Ingresses: they say which addresses of the host they serve. */
+/* Gateways are made of the same keys as Ingresses: they say which addresses of the host they
+ * serve. */
 static int read_classed(const struct place *at, const cJSON *value, const char *kind,
                         struct kind_draft *ret)
 {
@@ -193,6 +217,7 @@ static int read_ingresses(const struct place *at, const cJSON *value, void *into
     if (read_classed(at, value, "Ingress", &d))
         return -1;
     to->enabled[DOWN_INGRESSES] = d.enabled;
+    to->patches[DOWN_INGRESSES] = d.patches;
     to->ingress_classes = d.classes;
     to->ingress_hosts = d.hosts;
     return 0;
@@ -206,6 +231,7 @@ static int read_gateways(const struct place *at, const cJSON *value, void *into)
     if (read_classed(at, value, "Gateway", &d))
         return -1;
     to->enabled[DOWN_GATEWAYS] = d.enabled;
+    to->patches[DOWN_GATEWAYS] = d.patches;
     to->gateway_classes = d.classes;
     to->gateway_hosts = d.hosts;
     return 0;
@@ -225,23 +251,46 @@ static int read_endpoint_slices(const struct place *at, const cJSON *value, void
     return 0;
 }
 
-/* A kind with nothing to say but whether it goes down. */
-#define PLAIN(name, id)                                                                            \
+/* A kind with nothing to say but whether it goes down, and its patches. */
+#define PLAIN(name, id, keys)                                                                      \
     static int name(const struct place *at, const cJSON *value, void *into)                        \
     {                                                                                              \
         struct kind_draft d = {0};                                                                 \
                                                                                                    \
-        if (place_object(at, value, PLAIN_KEYS, &d))                                               \
+        if (place_object(at, value, keys, &d))                                                     \
             return -1;                                                                             \
         ((struct config_to_host *)into)->enabled[DOWN_##id] = d.enabled;                           \
+        ((struct config_to_host *)into)->patches[DOWN_##id] = d.patches;                           \
         return 0;                                                                                  \
     }
-PLAIN(read_disruption_budgets, DISRUPTION_BUDGETS)
-PLAIN(read_resource_claims, RESOURCE_CLAIMS)
-PLAIN(read_http_routes, HTTP_ROUTES)
-PLAIN(read_grpc_routes, GRPC_ROUTES)
-PLAIN(read_tls_routes, TLS_ROUTES)
-PLAIN(read_backend_tls, BACKEND_TLS)
+PLAIN(read_disruption_budgets, DISRUPTION_BUDGETS, PLAIN_KEYS)
+PLAIN(read_resource_claims, RESOURCE_CLAIMS, PLAIN_KEYS)
+PLAIN(read_http_routes, HTTP_ROUTES, ROUTE_KEYS)
+PLAIN(read_grpc_routes, GRPC_ROUTES, ROUTE_KEYS)
+PLAIN(read_tls_routes, TLS_ROUTES, ROUTE_KEYS)
+PLAIN(read_backend_tls, BACKEND_TLS, PLAIN_KEYS)
+
+/* ---- kinds that always go down ---- */
+
+static int always_patches(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_annotations(at, value, into);
+}
+
+static const struct place_key ALWAYS_KEYS[] = {
+    {"patches", always_patches},
+    {0},
+};
+
+static int read_services(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, ALWAYS_KEYS, &((struct config_to_host *)into)->service_patches);
+}
+
+static int read_claims(const struct place *at, const cJSON *value, void *into)
+{
+    return place_object(at, value, ALWAYS_KEYS, &((struct config_to_host *)into)->claim_patches);
+}
 
 /* ---- ConfigMaps and Secrets: which of them, beside those that something refers to ---- */
 
@@ -272,8 +321,7 @@ struct patch_draft {
     unsigned actions;
 };
 
-/* Names, `*` and `[*]` after each: "spec.rules[*].hosts[*]". */
-static bool path_valid(struct str path)
+bool config_path_valid(struct str path)
 {
     struct str rest = path;
 
@@ -303,7 +351,7 @@ static int patch_path(const struct place *at, const cJSON *value, void *into)
 
     if (place_string(at, value, &path))
         return -1;
-    if (!path_valid(path))
+    if (!config_path_valid(path))
         return place_error(at,
                            "\"%.*s\": want a path such as spec.rules[*].secretName; metadata "
                            "and status have rules of their own",
@@ -503,6 +551,8 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"pods", config_read_pods},
     {"configMaps", read_config_maps},
     {"secrets", read_secrets},
+    {"services", read_services},
+    {"persistentVolumeClaims", read_claims},
     {"networkPolicies", read_network_policies},
     {"ingresses", read_ingresses},
     {"podDisruptionBudgets", read_disruption_budgets},
@@ -513,6 +563,9 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"tlsRoutes", read_tls_routes},
     {"backendTLSPolicies", read_backend_tls},
     {"resourceClaims", read_resource_claims},
+    {"serviceAccounts", config_read_service_accounts},
+    {"storageClasses", config_read_storage_classes},
+    {"persistentVolumes", config_read_volumes},
     {"priorityClasses", config_read_priority_classes},
     {"customResources", read_custom},
     {0},

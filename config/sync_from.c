@@ -68,6 +68,16 @@ static int read_selector(const struct place *at, const cJSON *value, void *into)
     return 0;
 }
 
+static int read_hosts(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_hosts(at, value, &((struct from_draft *)into)->row.hosts);
+}
+
+static int read_wildcards(const struct place *at, const cJSON *value, void *into)
+{
+    return place_bool(at, value, &((struct from_draft *)into)->row.wildcards);
+}
+
 static int read_scope(const struct place *at, const cJSON *value, void *into)
 {
     struct from_draft *d = into;
@@ -82,7 +92,8 @@ static int read_scope(const struct place *at, const cJSON *value, void *into)
 
 /* --- mappings --- */
 
-/* A namespace with a name, with a star or alone; an empty namespace is the own one, which only a source may have. */
+/* A namespace with a name, with a star or alone; an empty namespace is the own one, which only a
+ * source may have. */
 static int read_side(const struct place *at, struct str text, bool own_allowed, struct str *ret_ns,
                      struct str *ret_name)
 {
@@ -113,6 +124,10 @@ static int check_target(const struct place *at, const struct config_from *row,
         if (str_eq(other->ns, m->ns) && str_eq(other->name, m->name))
             return place_error(at, "\"%.*s/%.*s\" is the target of another mapping already",
                                STR_F(m->ns), STR_F(m->name.n ? m->name : STR("*")));
+        /* What a reference to it leads to has to follow from the configuration alone. */
+        if (row->kind == FROM_GATEWAYS && str_eq(other->ns, m->ns) && !other->name.n != !m->name.n)
+            return place_error(at, "\"%.*s\" is the target of a whole namespace as well",
+                               STR_F(m->ns));
     }
     return 0;
 }
@@ -169,6 +184,10 @@ static const struct place_key FROM_DATA_KEYS[] = {
     {"mappings", read_mappings},
     {"selector", read_selector},
     {0},
+};
+static const struct place_key FROM_GATEWAY_KEYS[] = {
+    {"enabled", read_enabled},   {"hosts", read_hosts},         {"mappings", read_mappings},
+    {"selector", read_selector}, {"wildcards", read_wildcards}, {0},
 };
 static const struct place_key FROM_CUSTOM_KEYS[] = {
     {"enabled", read_enabled},
@@ -234,6 +253,18 @@ static int read_data(const struct place *at, const cJSON *value, void *into)
 
     if (place_object(at, value, FROM_DATA_KEYS, &d) || need_mappings(at, &d))
         return -1;
+    return add_row(at, into, &d);
+}
+
+/* Routes of several tenants may be on one listener: what keeps them apart are their host names. */
+static int read_shared_gateways(const struct place *at, const cJSON *value, void *into)
+{
+    struct from_draft d = draft_of(FROM_GATEWAYS);
+
+    if (place_object(at, value, FROM_GATEWAY_KEYS, &d) || need_mappings(at, &d))
+        return -1;
+    if (d.enabled && !d.row.hosts.n)
+        return place_error(at, "hosts is needed: without it no route could name a Gateway");
     return add_row(at, into, &d);
 }
 
@@ -329,11 +360,13 @@ static const struct place_key FROM_KEYS[] = {
     {"storageClasses", read_classes},
     {"deviceClasses", read_classes},
     {"gatewayClasses", read_classes},
+    {"gateways", read_shared_gateways},
     {"csiDrivers", read_classes},
     {"csiNodes", read_classes},
     {"csiStorageCapacities", read_classes},
     {"configMaps", read_data},
     {"secrets", read_data},
+    {"services", read_data},
     {"customResources", read_customs},
     {0},
 };

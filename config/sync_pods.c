@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sync.toHost.pods`: what the host's pods have in place of what the tenant wrote, or where it wrote
- * nothing. Must never take a class of the system for a default. */
+/* `sync.toHost.pods`: what the host's pods have in place of what the tenant wrote, or where it
+ * wrote nothing. Must never take a class of the system for a default. */
 
 #include <sublet/config_sync.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sync.toHost.priorityClasses`: which PriorityClasses of the host those of a tenant become. Must never
- * name a class of the system: its pods preempt what the host itself needs. */
+/* `sync.toHost.priorityClasses`: which PriorityClasses of the host those of a tenant become. Must
+ * never name a class of the system: its pods preempt what the host itself needs. */
 
 #include <sublet/config_sync.h>
 

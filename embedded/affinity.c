@@ -2,9 +2,16 @@
 /* Where a pod may run relative to other pods: affinity, anti-affinity of both sides, topology
  * spread. Counts once per attempt, then answers per node by look-up. Source: scheduler plugins
  * interpodaffinity and podtopologyspread, filtering.go. */
-#include "scheduler.h"
+#include "attempt.h"
 
 #include <stdio.h>
+
+/* (topology key, value) -> count, for one term. */
+struct pair {
+    UT_hash_handle hh;
+    char *text; /* "term\0key\0value" */
+    int64_t count;
+};
 
 /* Terms share one map: their number is part of the key. */
 #define TERM_EXISTING    0u /* others' anti-affinity toward this pod */
@@ -77,7 +84,7 @@ void attempt_fini(struct attempt *t)
 static bool matches_all(const struct attempt *t, const struct store_object *pod)
 {
     for (size_t i = 0; i < t->affinity.n; i++) {
-        if (!pod_term_matches(t->cluster->api, &t->affinity.list[i], pod))
+        if (!embedded_pod_term_matches(t->cluster->api, &t->affinity.list[i], pod))
             return false;
     }
     return t->affinity.n > 0;
@@ -97,7 +104,7 @@ static void count_affinity(struct attempt *t, const struct node_entry *n, const 
     struct vapi *api = t->cluster->api;
 
     for (size_t i = 0; i < p->anti.n; i++) {
-        if (pod_term_matches(api, &p->anti.list[i], t->entry->object))
+        if (embedded_pod_term_matches(api, &p->anti.list[i], t->entry->object))
             add_topology(t, TERM_EXISTING, n, p->anti.list[i].topology);
     }
     if (matches_all(t, p->object)) {
@@ -106,7 +113,7 @@ static void count_affinity(struct attempt *t, const struct node_entry *n, const 
             add_topology(t, TERM_AFFINITY(i), n, t->affinity.list[i].topology);
     }
     for (size_t i = 0; i < t->anti.n; i++) {
-        if (pod_term_matches(api, &t->anti.list[i], p->object))
+        if (embedded_pod_term_matches(api, &t->anti.list[i], p->object))
             add_topology(t, TERM_ANTI(i), n, t->anti.list[i].topology);
     }
 }
@@ -128,14 +135,17 @@ static bool spread_counts(const struct attempt *t, const struct spread *s,
 static void count_spread(struct attempt *t, size_t i, const struct node_entry *n)
 {
     const struct spread *s = &t->spreads[i];
+    const struct pod_entry *p;
     int64_t pods = 0;
     struct str value;
 
     if (!spread_counts(t, s, n) || !labels_get(n->object->labels, s->topology, &value))
         return;
-    for (const struct pod_entry *p = n->pods; p; p = p->next)
+    LIST_FOREACH(p, &n->pods, place_on_node)
+    {
         pods += !p->hidden && !p->deleting && str_eq(p->object->ns, t->entry->object->ns) &&
                 selector_match(&s->selector, p->object->labels);
+    }
     pair_add(t, TERM_SPREAD(i), s->topology, value, pods);
 }
 
@@ -166,6 +176,7 @@ bool attempt_counts_pods(const struct attempt *t)
 void attempt_count(struct attempt *t)
 {
     struct node_entry *n, *tmp;
+    const struct pod_entry *p;
 
     attempt_fini(t);
     t->affinity_found = false;
@@ -173,7 +184,8 @@ void attempt_count(struct attempt *t)
         return;
     HASH_ITER(hh, t->cluster->nodes, n, tmp)
     {
-        for (const struct pod_entry *p = n->pods; p; p = p->next) {
+        LIST_FOREACH(p, &n->pods, place_on_node)
+        {
             if (!p->hidden)
                 count_affinity(t, n, p);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes and pods as the scheduler sees them: from events, and from its own decisions that are not
  * yet in events. Must always add up: the resources in use on a node are the sum over its pods. */
-#include "scheduler.h"
+#include "cluster.h"
 
 #include <assert.h>
 
@@ -31,28 +31,23 @@ static int64_t saturate(__int128 v)
     return v > INT64_MAX ? INT64_MAX : v < 0 ? 0 : (int64_t)v;
 }
 
-/* Names live in pods' arenas: the node keeps copies of its own. */
-static void use(struct node_entry *n, const struct quantities *add, int sign)
+static void count(struct node_entry *n, const struct pod_entry *p, int sign)
 {
-    for (size_t i = 0; i < add->n; i++) {
+    /* Names live in pods' arenas: the node keeps copies of its own. */
+    for (size_t i = 0; i < p->requests.n; i++) {
         struct named_quantity *at = NULL;
 
         for (size_t k = 0; k < n->used.n && !at; k++) {
-            if (str_eq(n->used.list[k].name, add->list[i].name))
+            if (str_eq(n->used.list[k].name, p->requests.list[i].name))
                 at = &n->used.list[k];
         }
         if (!at) {
             n->used.list = mem_realloc(n->used.list, (n->used.n + 1) * sizeof(*n->used.list));
             at = &n->used.list[n->used.n++];
-            *at = (struct named_quantity){mem_str(add->list[i].name), 0};
+            *at = (struct named_quantity){mem_str(p->requests.list[i].name), 0};
         }
-        at->value = saturate((__int128)at->value + sign * (__int128)add->list[i].value);
+        at->value = saturate((__int128)at->value + sign * (__int128)p->requests.list[i].value);
     }
-}
-
-static void count(struct node_entry *n, const struct pod_entry *p, int sign)
-{
-    use(n, &p->requests, sign);
     n->cpu_or_some += sign * p->cpu_or_some;
     n->memory_or_some += sign * p->memory_or_some;
 }
@@ -75,8 +70,7 @@ static void attach(struct cluster *c, struct pod_entry *p)
         c->n_with_anti++;
     if (!n)
         return; /* its node is not known yet: a node takes its pods in when it appears */
-    p->next = n->pods;
-    n->pods = p;
+    LIST_INSERT_HEAD(&n->pods, p, place_on_node);
     n->n_pods++;
     count(n, p, 1);
 }
@@ -84,21 +78,23 @@ static void attach(struct cluster *c, struct pod_entry *p)
 static void detach(struct cluster *c, struct pod_entry *p)
 {
     struct node_entry *n = cluster_node(c, p->node);
+    struct pod_entry *at;
 
     assert(!p->hidden);
     if (p->anti.n)
         c->n_with_anti--;
     if (!n)
         return;
-    for (struct pod_entry **at = &n->pods; *at; at = &(*at)->next) {
-        if (*at != p)
-            continue;
-        *at = p->next;
-        p->next = NULL;
-        n->n_pods--;
-        count(n, p, -1);
-        return;
+    LIST_FOREACH(at, &n->pods, place_on_node)
+    {
+        if (at == p)
+            break;
     }
+    if (!at)
+        return;
+    LIST_REMOVE(p, place_on_node);
+    n->n_pods--;
+    count(n, p, -1);
 }
 
 void cluster_hide(struct cluster *c, struct pod_entry *p, bool hidden)
@@ -193,8 +189,8 @@ static void read_pod(struct pod_entry *p, const struct store_object *o)
         p->cpu_or_some = SOME_CPU;
     if (!p->memory_or_some)
         p->memory_or_some = SOME_MEMORY;
-    p->ports = pod_host_ports(p->arena, pod, &p->n_ports);
-    p->anti = pod_terms_read(p->arena, pod, "podAntiAffinity", true);
+    p->ports = embedded_pod_host_ports(p->arena, pod, &p->n_ports);
+    p->anti = embedded_pod_terms_read(p->arena, pod, "podAntiAffinity", true);
     p->wants_company = json_path(pod, "spec.affinity.podAffinity") ||
                        json_count(json_path(pod, "spec.topologySpreadConstraints"));
     arena_free(scratch);
@@ -314,18 +310,13 @@ static void read_node(struct node_entry *n, const struct store_object *o)
     n->allocatable = quantities_read(n->arena, json_path(tree, "status.allocatable"));
 }
 
-static void drop_used(struct node_entry *n)
+static void remove_node(struct cluster *c, struct node_entry *n)
 {
+    HASH_DEL(c->nodes, n);
     for (size_t i = 0; i < n->used.n; i++)
         mem_free(n->used.list[i].name.p);
     n->used.list = mem_free(n->used.list);
     n->used.n = 0;
-}
-
-static void remove_node(struct cluster *c, struct node_entry *n)
-{
-    HASH_DEL(c->nodes, n);
-    drop_used(n);
     store_object_unref(n->object);
     arena_free(n->arena);
     mem_free(n->name.p);

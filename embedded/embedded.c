@@ -111,29 +111,25 @@ void embedded_start(struct embedded *e)
     services_seed(e);
 }
 
-static void finish(struct embedded *e)
-{
-    void (*closed)(void *) = e->closed;
-    void *ctx = e->closed_ctx;
-
-    vapi_set_hooks(e->api, &(struct vapi_hooks){NULL});
-    e->scheduler = scheduler_free(e->scheduler);
-    e->kubelet = kubelet_free(e->kubelet);
-    e->evictions = evictions_free(e->evictions);
-    e->logs = logs_free(e->logs);
-    mem_free(e->nodes.p);
-    e->magic = 0;
-    mem_free(e);
-    closed(ctx);
-}
-
 static void on_part_closed(void *ctx)
 {
     struct embedded *e = ctx;
 
     assert(e->magic == EMBEDDED_MAGIC && e->open);
-    if (--e->open == 0)
-        finish(e);
+    if (--e->open == 0) {
+        void (*closed)(void *) = e->closed;
+        void *closed_ctx = e->closed_ctx;
+
+        vapi_set_hooks(e->api, &(struct vapi_hooks){NULL});
+        e->scheduler = scheduler_free(e->scheduler);
+        e->kubelet = kubelet_free(e->kubelet);
+        e->evictions = evictions_free(e->evictions);
+        e->logs = logs_free(e->logs);
+        mem_free(e->nodes.p);
+        e->magic = 0;
+        mem_free(e);
+        closed(closed_ctx);
+    }
 }
 
 void embedded_close(struct embedded *e, void (*closed)(void *ctx), void *ctx)

@@ -2,7 +2,7 @@
 /* May a pod run on a node: the filters in upstream's order. The first that refuses gives the
  * reason, and whether preemption could help. Must never change the cluster. Source:
  * k8s.io/kubernetes pkg/scheduler/framework/plugins. */
-#include "scheduler.h"
+#include "attempt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +43,11 @@ bool filter_node_wanted(const struct attempt *t, const struct node_entry *n)
             !str_eq(value, json_str(want)))
             return false;
     }
-    return node_selector_matches(t->arena,
-                                 json_path(t->pod,
-                                           "spec.affinity.nodeAffinity."
-                                           "requiredDuringSchedulingIgnoredDuringExecution"),
-                                 n);
+    return embedded_node_selector_matches(
+        t->arena,
+        json_path(t->pod, "spec.affinity.nodeAffinity."
+                          "requiredDuringSchedulingIgnoredDuringExecution"),
+        n);
 }
 
 /* --- ports --- */
@@ -76,9 +76,12 @@ static bool pod_clashes(const struct pod_entry *mine, const struct pod_entry *ot
 
 static bool ports_taken(const struct attempt *t, const struct node_entry *n)
 {
+    const struct pod_entry *p;
+
     if (!t->entry->n_ports)
         return false;
-    for (const struct pod_entry *p = n->pods; p; p = p->next) {
+    LIST_FOREACH(p, &n->pods, place_on_node)
+    {
         if (!p->hidden && pod_clashes(t->entry, p))
             return true;
     }
@@ -133,7 +136,7 @@ static void check_resources(const struct attempt *t, const struct node_entry *n,
 static bool volumes_elsewhere(const struct attempt *t, const struct node_entry *n)
 {
     for (size_t i = 0; i < t->n_volume_selectors; i++) {
-        if (!node_selector_matches(t->arena, t->volume_selectors[i], n))
+        if (!embedded_node_selector_matches(t->arena, t->volume_selectors[i], n))
             return true;
     }
     return false;

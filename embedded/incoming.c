@@ -2,8 +2,9 @@
 /* What a pod requires of a node, read from its tree. Must stay pure: trees in, tables out. Source:
  * k8s.io/component-helpers resource, scheduling/corev1/nodeaffinity; scheduler framework types.go.
  */
-#include "scheduler.h"
+#include "attempt.h"
 
+#include <sublet/object.h>
 #include <sublet/quantity.h>
 
 /* --- quantities --- */
@@ -79,11 +80,6 @@ static void raise_to(struct quantities *to, const struct quantities *from)
     }
 }
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str_at(container, "restartPolicy"), "Always");
-}
-
 /* Init containers run one after the other, beside the sidecars that started before them. */
 static void add_init(struct arena *a, const cJSON *pod, struct quantities *to)
 {
@@ -94,7 +90,7 @@ static void add_init(struct arena *a, const cJSON *pod, struct quantities *to)
         struct quantities one = quantities_read(a, json_path(c, "resources.requests"));
         struct quantities now = quantities_new(a);
 
-        if (is_sidecar(c)) {
+        if (container_is_sidecar(c)) {
             add(to, &one);
             add(&sidecars, &one);
             raise_to(&most, &sidecars);
@@ -159,7 +155,7 @@ static size_t each_port(struct arena *a, const cJSON *containers, struct host_po
     return n;
 }
 
-struct host_port *pod_host_ports(struct arena *a, const cJSON *pod, size_t *ret_n)
+struct host_port *embedded_pod_host_ports(struct arena *a, const cJSON *pod, size_t *ret_n)
 {
     const cJSON *containers = json_path(pod, "spec.containers");
     size_t n = each_port(a, containers, NULL);
@@ -202,7 +198,8 @@ static void read_term(struct arena *a, const cJSON *pod, const cJSON *term, int6
     read_namespaces(a, pod, json_copy(a, term), ret);
 }
 
-struct pod_terms pod_terms_read(struct arena *a, const cJSON *pod, const char *kind, bool required)
+struct pod_terms embedded_pod_terms_read(struct arena *a, const cJSON *pod, const char *kind,
+                                         bool required)
 {
     const cJSON *group = json_get(json_path(pod, "spec.affinity"), kind);
     const cJSON *list =
@@ -234,7 +231,8 @@ static bool in_namespaces(struct vapi *api, const struct pod_term *t, struct str
     return o && selector_match(&t->ns_selector, o->labels);
 }
 
-bool pod_term_matches(struct vapi *api, const struct pod_term *t, const struct store_object *pod)
+bool embedded_pod_term_matches(struct vapi *api, const struct pod_term *t,
+                               const struct store_object *pod)
 {
     return selector_match(&t->selector, pod->labels) && in_namespaces(api, t, pod->ns);
 }
@@ -270,7 +268,7 @@ static bool expression_holds(const cJSON *e, bool present, struct str value)
     return str_eqc(operator_, "Lt") && present && compare(value, e, false);
 }
 
-bool node_term_matches(struct arena *a, const cJSON *term, const struct node_entry *n)
+bool embedded_node_term_matches(struct arena *a, const cJSON *term, const struct node_entry *n)
 {
     const cJSON *expressions = json_get(term, "matchExpressions");
     const cJSON *fields = json_get(term, "matchFields");
@@ -294,13 +292,14 @@ bool node_term_matches(struct arena *a, const cJSON *term, const struct node_ent
     return true;
 }
 
-bool node_selector_matches(struct arena *a, const cJSON *selector, const struct node_entry *n)
+bool embedded_node_selector_matches(struct arena *a, const cJSON *selector,
+                                    const struct node_entry *n)
 {
     if (!json_is_object(selector))
         return true;
     json_each(term, json_get(selector, "nodeSelectorTerms"))
     {
-        if (node_term_matches(a, term, n))
+        if (embedded_node_term_matches(a, term, n))
             return true;
     }
     return false;
@@ -360,7 +359,7 @@ static void read_volumes(struct attempt *t)
 static bool matches_all(struct attempt *t, const struct store_object *pod)
 {
     for (size_t i = 0; i < t->affinity.n; i++) {
-        if (!pod_term_matches(t->cluster->api, &t->affinity.list[i], pod))
+        if (!embedded_pod_term_matches(t->cluster->api, &t->affinity.list[i], pod))
             return false;
     }
     return true;
@@ -370,8 +369,8 @@ void attempt_init(struct attempt *t, struct cluster *c, struct arena *a, struct 
 {
     *t = (struct attempt){.cluster = c, .arena = a, .entry = entry};
     t->pod = vapi_tree(a, entry->object);
-    t->affinity = pod_terms_read(a, t->pod, "podAffinity", true);
-    t->anti = pod_terms_read(a, t->pod, "podAntiAffinity", true);
+    t->affinity = embedded_pod_terms_read(a, t->pod, "podAffinity", true);
+    t->anti = embedded_pod_terms_read(a, t->pod, "podAntiAffinity", true);
     t->matches_itself = matches_all(t, entry->object);
     read_spreads(t);
     read_volumes(t);

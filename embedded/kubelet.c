@@ -188,15 +188,6 @@ static void on_let_go(void *ctx, const struct err *err, const struct store_objec
     reconcile_release(ctx, fine ? NULL : err);
 }
 
-static void remove_pod(struct visit *v)
-{
-    struct vapi_delete options = {.grace_seconds = 0, .uid = meta_uid(v->pod)};
-
-    reconcile_hold(v->run);
-    vapi_delete(reconcile_api(v->run), v->res, meta_ns(v->pod), meta_name(v->pod), &options,
-                on_let_go, v->run);
-}
-
 static void write_status(struct visit *v, cJSON *status)
 {
     if (json_equal(status, json_get(v->pod, "status")))
@@ -221,16 +212,20 @@ static void end_pod(struct visit *v, struct pod_view *view)
     struct reconcile *r = v->run;
     int64_t grace = json_i64_at(v->pod, "metadata.deletionGracePeriodSeconds", 0);
     int64_t requested = object_time_s(v->pod, "metadata.deletionTimestamp") - grace;
-    int64_t due = requested + pod_stop_seconds(v->pod);
-    bool running = pod_has_running(v->pod) && !pod_is_finished(v->pod);
+    int64_t due = requested + embedded_pod_stop_seconds(v->pod);
+    bool running = embedded_pod_has_running(v->pod) && !pod_is_finished(v->pod);
     bool reports = !str_eqc(json_str_at(v->pod, "spec.restartPolicy"), "Always") || !grace;
 
     if (running && due > view->now_s) {
         reconcile_again_after(r, (due - view->now_s) * 1000);
     } else if (running && reports) {
-        write_status(v, pod_status_stopped(reconcile_arena(r), view));
+        write_status(v, embedded_pod_status_stopped(reconcile_arena(r), view));
     } else if (grace) {
-        remove_pod(v);
+        struct vapi_delete options = {.grace_seconds = 0, .uid = meta_uid(v->pod)};
+
+        reconcile_hold(v->run);
+        vapi_delete(reconcile_api(v->run), v->res, meta_ns(v->pod), meta_name(v->pod), &options,
+                    on_let_go, v->run);
     } /* else: only finalizers hold it */
 }
 
@@ -240,12 +235,12 @@ static void run_pod(struct visit *v, struct pod_view *view)
     struct arena *a = reconcile_arena(r);
     int64_t due;
 
-    if (!pod_has_running(v->pod))
-        pod_refs_check(r, v->pod, &view->blockage);
+    if (!embedded_pod_has_running(v->pod))
+        embedded_pod_refs_check(r, v->pod, &view->blockage);
     note_waiter(v->kubelet, reconcile_key(r), view->blockage.reason != NULL);
     if (!view->blockage.reason)
         view->pod_ip = pod_address(v->kubelet, a, v->pod, view->host_ip);
-    cJSON *status = pod_status_next(a, view, &due);
+    cJSON *status = embedded_pod_status_next(a, view, &due);
     if (view->blockage.reason && view->blockage.event &&
         !json_equal(status, json_get(v->pod, "status")))
         reconcile_event(r, v->pod, "Warning", view->blockage.event, "%.*s",

@@ -225,17 +225,6 @@ static bool is_judged(struct reconcile *r)
     return e->external_controllers;
 }
 
-static cJSON *new_lease(struct arena *a, const cJSON *node, int64_t seconds)
-{
-    cJSON *owner = owner_reference(a, STR("v1"), STR("Node"), node);
-    cJSON *metadata = json_object(a, JSON("name", meta_name(node)), JSON("namespace", LEASE_NS),
-                                  JSON("ownerReferences", json_array(a, owner)));
-    cJSON *spec = json_object(a, JSON("holderIdentity", meta_name(node)),
-                              JSON_I64("leaseDurationSeconds", seconds));
-
-    return json_object(a, JSON("metadata", metadata), JSON("spec", spec));
-}
-
 /* Long leases, rarely renewed, unless a client watches them: an idle host is to cost nothing. */
 static void renew_lease(struct reconcile *r, const cJSON *node)
 {
@@ -246,8 +235,16 @@ static void renew_lease(struct reconcile *r, const cJSON *node)
     int64_t now_s = reconcile_now_s(r), left = object_time_s(lease, "spec.renewTime") + every;
     bool fresh = !lease;
 
-    if (fresh)
-        lease = new_lease(a, node, is_judged(r) ? JUDGED_SECONDS : LEASE_SECONDS);
+    if (fresh) {
+        cJSON *owner = owner_reference(a, STR("v1"), STR("Node"), node);
+        cJSON *metadata = json_object(a, JSON("name", meta_name(node)), JSON("namespace", LEASE_NS),
+                                      JSON("ownerReferences", json_array(a, owner)));
+        cJSON *spec = json_object(
+            a, JSON("holderIdentity", meta_name(node)),
+            JSON_I64("leaseDurationSeconds", is_judged(r) ? JUDGED_SECONDS : LEASE_SECONDS));
+
+        lease = json_object(a, JSON("metadata", metadata), JSON("spec", spec));
+    }
     if (!fresh && left > now_s) {
         reconcile_again_after(r, (left - now_s) * 1000);
         return;

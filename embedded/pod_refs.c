@@ -134,7 +134,7 @@ static void check_volume(struct lookup *l, const cJSON *volume)
     check_claim(l, volume);
 }
 
-void pod_refs_check(struct reconcile *r, const cJSON *pod, struct blockage *ret)
+void embedded_pod_refs_check(struct reconcile *r, const cJSON *pod, struct blockage *ret)
 {
     struct lookup l = {r, pod, ret};
 

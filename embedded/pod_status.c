@@ -67,7 +67,7 @@ static int64_t exit_code(const struct life *l, const cJSON *container)
     return code < 0 || code > 255 ? 1 : code;
 }
 
-int64_t pod_stop_seconds(const cJSON *pod)
+int64_t embedded_pod_stop_seconds(const cJSON *pod)
 {
     int64_t seconds = 0, grace = json_i64_at(pod, "metadata.deletionGracePeriodSeconds", 0);
 
@@ -223,11 +223,6 @@ static cJSON *container_next(struct life *l, const cJSON *container, const cJSON
 
 /* --- init containers: one after the other; sidecars stay --- */
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str_at(container, "restartPolicy"), "Always");
-}
-
 enum init_state { INIT_DONE, INIT_UNDER_WAY, INIT_FAILED };
 
 static enum init_state init_containers(struct life *l, const cJSON *old, cJSON *status)
@@ -242,7 +237,7 @@ static enum init_state init_containers(struct life *l, const cJSON *old, cJSON *
     out = json_set(l->arena, status, "initContainerStatuses", json_new_array(l->arena));
     json_each(c, list)
     {
-        bool sidecar = is_sidecar(c);
+        bool sidecar = container_is_sidecar(c);
 
         one.held |= state != INIT_DONE;
         one.held_reason = state == INIT_DONE || l->held ? l->held_reason : "PodInitializing";
@@ -468,7 +463,7 @@ static void terminate_all(struct life *l, cJSON *status, const char *key, const 
     }
 }
 
-cJSON *pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_due_s)
+cJSON *embedded_pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_due_s)
 {
     const cJSON *old = json_get(v->pod, "status");
     cJSON *object = json_new_object(a), *status = json_set(a, object, "status", new_status(a, v));
@@ -498,7 +493,7 @@ cJSON *pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_d
     return status;
 }
 
-cJSON *pod_status_stopped(struct arena *a, const struct pod_view *v)
+cJSON *embedded_pod_status_stopped(struct arena *a, const struct pod_view *v)
 {
     cJSON *object = json_new_object(a), *status = json_set(a, object, "status", new_status(a, v));
     struct life l;
@@ -512,7 +507,7 @@ cJSON *pod_status_stopped(struct arena *a, const struct pod_view *v)
     return status;
 }
 
-bool pod_has_running(const cJSON *pod)
+bool embedded_pod_has_running(const cJSON *pod)
 {
     json_each(s, json_path(pod, "status.containerStatuses"))
     {

@@ -23,12 +23,12 @@ struct pod_view {
     struct blockage blockage;
 };
 /* The status as it should be; *ret_due_s: when to look again (FOREVER: when something changes). */
-cJSON *pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_due_s);
+cJSON *embedded_pod_status_next(struct arena *a, const struct pod_view *v, int64_t *ret_due_s);
 /* The status after its containers were stopped. */
-cJSON *pod_status_stopped(struct arena *a, const struct pod_view *v);
+cJSON *embedded_pod_status_stopped(struct arena *a, const struct pod_view *v);
 /* Is there a container that runs? */
-bool pod_has_running(const cJSON *pod);
+bool embedded_pod_has_running(const cJSON *pod);
 /* pod_refs.c: what the pod refers to and is not there. */
-void pod_refs_check(struct reconcile *r, const cJSON *pod, struct blockage *ret);
+void embedded_pod_refs_check(struct reconcile *r, const cJSON *pod, struct blockage *ret);
 /* Seconds a stop takes, by the hint; at most the grace period. */
-int64_t pod_stop_seconds(const cJSON *pod);
+int64_t embedded_pod_stop_seconds(const cJSON *pod);

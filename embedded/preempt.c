@@ -13,14 +13,14 @@
 /* --- budgets --- */
 
 struct budget {
-    struct budget *next;
+    SLIST_ENTRY(budget) place;
     struct str ns;
     struct selector selector;
     int64_t allowed;
 };
 struct budgets {
     struct arena *arena;
-    struct budget *first;
+    SLIST_HEAD(, budget) list;
 };
 
 static bool on_budget(void *ctx, const struct store_object *o)
@@ -33,29 +33,29 @@ static bool on_budget(void *ctx, const struct store_object *o)
     b->allowed = json_i64_at(pdb, "status.disruptionsAllowed", 0);
     if (selector_from_json(s->arena, json_path(pdb, "spec.selector"), &b->selector, NULL))
         return true;
-    b->next = s->first;
-    s->first = b;
+    SLIST_INSERT_HEAD(&s->list, b, place);
     return true;
 }
 
-static struct budget *read_budgets(struct attempt *t)
+static void read_budgets(struct attempt *t, struct budgets *ret)
 {
     struct vapi *api = t->cluster->api;
-    struct budgets s = {t->arena, NULL};
+
+    *ret = (struct budgets){.arena = t->arena};
     int failed = store_scan(vapi_store(api),
                             embedded_resource(api, "policy", "poddisruptionbudgets")->storage,
-                            STR_NULL, STR_NULL, STR_NULL, 0, on_budget, &s, NULL);
-
+                            STR_NULL, STR_NULL, STR_NULL, 0, on_budget, ret, NULL);
     assert(!failed); /* the present can always be read */
-    return s.first;
 }
 
 /* Charges the budgets that cover p; true when one of them has nothing left. */
-static bool violates(struct budget *budgets, const struct pod_entry *p)
+static bool violates(const struct budgets *budgets, const struct pod_entry *p)
 {
     bool violated = false;
+    struct budget *b;
 
-    for (struct budget *b = budgets; b; b = b->next) {
+    SLIST_FOREACH(b, &budgets->list, place)
+    {
         if (str_eq(b->ns, p->object->ns) && selector_match(&b->selector, p->object->labels))
             violated |= --b->allowed < 0;
     }
@@ -95,10 +95,12 @@ static int by_importance(const void *x, const void *y)
 
 static size_t collect(struct attempt *t, const struct node_entry *n, struct candidate **ret)
 {
+    struct pod_entry *p;
     size_t k = 0;
 
     *ret = arena_alloc(t->arena, (n->n_pods + 1) * sizeof(**ret));
-    for (struct pod_entry *p = n->pods; p; p = p->next) {
+    LIST_FOREACH(p, &n->pods, place_on_node)
+    {
         if (p->priority < t->entry->priority && !p->assumed)
             (*ret)[k++].pod = p;
     }
@@ -116,16 +118,17 @@ static bool fits_now(struct attempt *t, const struct node_entry *n)
 
 static bool find_victims(struct attempt *t, struct node_entry *n, struct victims *ret)
 {
-    struct budget *budgets = read_budgets(t);
+    struct budgets budgets;
     struct candidate *list;
     size_t count = collect(t, n, &list);
 
+    read_budgets(t, &budgets);
     *ret = (struct victims){.node = n};
     if (!count)
         return false;
     qsort(list, count, sizeof(*list), by_importance);
     for (size_t i = 0; i < count; i++) {
-        list[i].violates = violates(budgets, list[i].pod);
+        list[i].violates = violates(&budgets, list[i].pod);
         cluster_hide(t->cluster, list[i].pod, true);
     }
     bool fits = fits_now(t, n);
@@ -184,8 +187,12 @@ static bool waits_for_room(const struct attempt *t)
 {
     const struct node_entry *n =
         t->entry->nominated ? cluster_node(t->cluster, str_c(t->entry->nominated)) : NULL;
+    const struct pod_entry *p;
 
-    for (const struct pod_entry *p = n ? n->pods : NULL; p; p = p->next) {
+    if (!n)
+        return false;
+    LIST_FOREACH(p, &n->pods, place_on_node)
+    {
         if (p->deleting && p->priority < t->entry->priority)
             return true;
     }

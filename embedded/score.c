@@ -42,7 +42,7 @@ static int64_t preferred_affinity(const struct attempt *t, const struct node_ent
     json_each(p, json_path(t->pod, "spec.affinity.nodeAffinity."
                                    "preferredDuringSchedulingIgnoredDuringExecution"))
     {
-        if (node_term_matches(t->arena, json_get(p, "preference"), n))
+        if (embedded_node_term_matches(t->arena, json_get(p, "preference"), n))
             sum += json_i64_at(p, "weight", 0);
     }
     return sum;
@@ -63,6 +63,7 @@ static int64_t company(const struct attempt *t, const struct node_entry *n,
                        const struct pod_terms *terms)
 {
     struct node_entry *other, *tmp;
+    const struct pod_entry *p;
     int64_t sum = 0;
 
     for (size_t i = 0; i < terms->n; i++) {
@@ -75,8 +76,11 @@ static int64_t company(const struct attempt *t, const struct node_entry *n,
         {
             if (!labels_get(other->object->labels, term->topology, &there) || !str_eq(here, there))
                 continue;
-            for (const struct pod_entry *p = other->pods; p; p = p->next)
-                sum += pod_term_matches(t->cluster->api, term, p->object) ? term->weight : 0;
+            LIST_FOREACH(p, &other->pods, place_on_node)
+            {
+                sum +=
+                    embedded_pod_term_matches(t->cluster->api, term, p->object) ? term->weight : 0;
+            }
         }
     }
     return sum;
@@ -130,8 +134,8 @@ static bool better(const struct node_entry *a, int64_t a_score, const struct nod
 
 struct node_entry *score_best(struct attempt *t, struct node_entry **fitting, size_t n)
 {
-    struct pod_terms near = pod_terms_read(t->arena, t->pod, "podAffinity", false);
-    struct pod_terms far = pod_terms_read(t->arena, t->pod, "podAntiAffinity", false);
+    struct pod_terms near = embedded_pod_terms_read(t->arena, t->pod, "podAffinity", false);
+    struct pod_terms far = embedded_pod_terms_read(t->arena, t->pod, "podAntiAffinity", false);
     struct scores *raw = arena_alloc(t->arena, (n + 1) * sizeof(*raw));
     struct range affinity = {0}, company_range = {0}, spread = {0}, taints = {0};
     struct node_entry *best = NULL;

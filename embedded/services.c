@@ -245,17 +245,6 @@ static void refuse_ip(struct allocation *w, struct str ip, const char *why)
                   arena_printf(w->arena, "failed to allocate IP %.*s: %s", STR_F(ip), why).p);
 }
 
-static void requested_ip(struct allocation *w, struct str text)
-{
-    struct services *s = w->services;
-    uint32_t ip;
-
-    if (!numbers_ip_parse(text, &ip) || !numbers_in(s->ips, ip))
-        refuse_ip(w, text, "the provided network does not match the current range");
-    else if ((ip == API_SERVICE && !is_api_service(w->service)) || !take(w, s->ips, ip))
-        refuse_ip(w, text, "provided IP is already allocated");
-}
-
 static void give_ip(struct allocation *w)
 {
     cJSON *spec = json_get(w->service, "spec"), *list;
@@ -279,10 +268,17 @@ static void set_ip(struct allocation *w)
 
     if (is_type(w->service, "ExternalName") || str_eqc(ip, "None"))
         return;
-    if (ip.n)
-        requested_ip(w, ip);
-    else
+    if (ip.n) {
+        struct services *s = w->services;
+        uint32_t number;
+
+        if (!numbers_ip_parse(ip, &number) || !numbers_in(s->ips, number))
+            refuse_ip(w, ip, "the provided network does not match the current range");
+        else if ((number == API_SERVICE && !is_api_service(w->service)) || !take(w, s->ips, number))
+            refuse_ip(w, ip, "provided IP is already allocated");
+    } else {
         give_ip(w);
+    }
 }
 
 /* IPv4 only; a headless Service without selector means every family. */
@@ -388,22 +384,17 @@ bool services_want(const struct resource *r, const cJSON *object)
     return object && !r->group.n && str_eqc(r->plural, "services");
 }
 
-/* The current version of the same Service: stored, or about to be. */
-static cJSON *stored_version(struct services *s, struct arena *a, const cJSON *object)
-{
-    const struct store_object *o =
-        store_latest(vapi_store(s->embedded->api), service_resource(s)->storage, meta_ns(object),
-                     meta_name(object));
-
-    return o && str_eq(o->uid, meta_uid(object)) ? vapi_tree(a, o) : NULL;
-}
-
 void services_undo(struct services *s, const cJSON *object)
 {
     struct arena *a = arena_new(0);
+    const struct store_object *o;
 
     assert(s->magic == SERVICES_MAGIC);
-    each_held(s, object, stored_version(s, a, object), drop_unless_in);
+    /* The current version of the same Service: stored, or about to be. */
+    o = store_latest(vapi_store(s->embedded->api), service_resource(s)->storage, meta_ns(object),
+                     meta_name(object));
+    each_held(s, object, o && str_eq(o->uid, meta_uid(object)) ? vapi_tree(a, o) : NULL,
+              drop_unless_in);
     arena_free(a);
 }
 

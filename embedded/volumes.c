@@ -406,13 +406,6 @@ static void release(struct reconcile *r, const struct resource *res, cJSON *volu
         set_phase(r, res, volume, "Released");
 }
 
-/* Upstream's manager says when a volume is released; its provisioner then removes it. */
-static void remove_released(struct reconcile *r, const struct resource *res, const cJSON *volume)
-{
-    if (str_eqc(json_str_at(volume, "status.phase"), "Released") && is_removed(volume))
-        reconcile_delete(r, res, STR(""), meta_name(volume), meta_uid(volume), NULL);
-}
-
 static void volume_reconcile(struct reconcile *r)
 {
     const struct resource *res = reconcile_resource(r, "", "persistentvolumes");
@@ -425,7 +418,9 @@ static void volume_reconcile(struct reconcile *r)
     if (!volume || object_is_terminating(volume))
         return;
     if (is_external(r)) {
-        remove_released(r, res, volume);
+        /* Upstream's manager says when a volume is released; its provisioner then removes it. */
+        if (str_eqc(json_str_at(volume, "status.phase"), "Released") && is_removed(volume))
+            reconcile_delete(r, res, STR(""), meta_name(volume), meta_uid(volume), NULL);
         return;
     }
     if (!json_str_at(ref, "uid").n) {

@@ -115,6 +115,32 @@ struct str exact_fraction(struct arena *a, struct exact v)
     return arena_printf(a, "%.*s/%.*s", STR_F(integer(a, v.num)), STR_F(integer(a, v.den)));
 }
 
+static bool parse_digits(struct str digits, __int128 *ret)
+{
+    __int128 v = 0;
+
+    for (size_t i = 0; i < digits.n; i++)
+        if (digits.p[i] < '0' || digits.p[i] > '9' || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, digits.p[i] - '0', &v))
+            return false;
+    *ret = v;
+    return digits.n > 0;
+}
+
+bool exact_parse(struct arena *a, struct str fraction, struct exact *ret)
+{
+    struct str den = fraction, num = str_cut(&den, '/');
+    struct exact v = {0, 1};
+
+    if (!parse_digits(num, &v.num) || (den.p && !parse_digits(den, &v.den)) || v.den == 0)
+        return false;
+    v = reduced(v.num, v.den);
+    if (!str_eq(exact_fraction(a, v), fraction))
+        return false;
+    *ret = v;
+    return true;
+}
+
 /* *rest * 10 / den, whose product may not fit: *rest < den. */
 static unsigned next_digit(unsigned __int128 *rest, unsigned __int128 den)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host says about nodes and pods. Only facts of the host's own components count: namespace,
- * node, devices, conditions and times of the kubelet. Labels and annotations that a tenant's process
- * wrote name things in a report; they never decide how much is billed, or to which tenant. */
+/* What the host says about nodes and pods. Only facts of the host's own components count:
+ * namespace, node, devices, conditions and times of the kubelet. Labels and annotations that a
+ * tenant's process wrote name things in a report; they never decide how much is billed, or to which
+ * tenant. */
 #include "facts.h"
 
 #include <sublet/clock.h>
@@ -196,12 +197,8 @@ static int64_t units_of_container(const cJSON *container, struct str resource)
     return limit > request ? limit : request;
 }
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
-}
-
-/* max(sum of containers and sidecars, the greatest init container beside the sidecars before it). */
+/* max(sum of containers and sidecars, the greatest init container beside the sidecars before
+ * it). */
 static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
 {
     int64_t sidecars = 0, peak = 0, sum;
@@ -211,7 +208,7 @@ static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
     {
         fits &= !__builtin_add_overflow(sidecars, units_of_container(c, resource), &sum);
         peak = sum > peak ? sum : peak;
-        sidecars = is_sidecar(c) ? sum : sidecars;
+        sidecars = container_is_sidecar(c) ? sum : sidecars;
     }
     sum = sidecars;
     json_each(c, json_path(pod, "spec.containers")) fits &=
@@ -265,8 +262,8 @@ static void keep_metadata(cJSON *object)
 {
     cJSON *metadata = json_get(object, "metadata");
 
-    KEEP(metadata, "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels",
-         "annotations", "ownerReferences");
+    KEEP(metadata, "name", "namespace", "uid", "resourceVersion", "creationTimestamp",
+         "deletionTimestamp", "labels", "annotations", "ownerReferences");
     KEEP(json_get(metadata, "annotations"), ANNOTATION_NAME, ANNOTATION_NS, ANNOTATION_OWNER);
 }
 
@@ -311,7 +308,7 @@ void fact_reduce_pod(struct arena *a, cJSON *pod)
     }
     KEEP(json_get(metadata, "labels"), LABEL_CLUSTER);
     KEEP(pod, "metadata", "spec", "status");
-    KEEP(spec, "nodeName", "containers", "initContainers");
+    KEEP(spec, "nodeName", "nodeSelector", "containers", "initContainers");
     keep_containers(json_get(spec, "containers"));
     keep_containers(json_get(spec, "initContainers"));
     KEEP(status, "phase", "reason", "startTime", "conditions", "containerStatuses",

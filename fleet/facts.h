@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * What objects of the host say about GPUs. Pure: JSON in, values out, whose strings live in the tree
- * or the arena. */
+ * What objects of the host say about GPUs. Pure: JSON in, values out, whose strings live in the
+ * tree or the arena. */
 #pragma once
 
 #include <sublet/config_pool.h>

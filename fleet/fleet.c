@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the process: Lease, then nodes, then pods, then a beat that records until when all was
- * observed. What a turn of the loop wrote is one transaction, committed before the loop waits again;
- * it waits for the disk, since no client waits for this loop. Must not write while it does not hold
- * the Lease, nor go on after a failed write: the next process repeats what the host shows.
+/* The life of the process: Lease, then nodes, then pods, then grants, and a beat that records until
+ * when all was observed. What a turn of the loop wrote is one transaction, committed before the
+ * loop waits again; it waits for the disk, since no client waits for this loop. Must not write
+ * while it does not hold the Lease, nor go on after a failed write: the next process repeats what
+ * the host shows.
  *
  *   Lease held --> nodes listed --> pods listed --> ready, beat
  *   Lease lost, write failed, host refuses --> failed(), which closes it
- *   close: seen, commit -> Lease released -> host stopped -> watches closed -> host closed -> freed
+ *
+ *   STARTING --pods listed--> READY --fleet_close()--> CLOSING
+ *      |                        |                        ^
+ *      '------------------------+--> FAILED -------------'   nothing is written in these two
+ *
+ *   close: grants stopped -> seen, commit -> Lease released -> host stopped
+ *          -> watches closed -> host closed -> port closed -> freed
  */
 #include <assert.h>
 #include <unistd.h>
@@ -17,25 +24,32 @@
 #include <sublet/fleet_ledger.h>
 #include <sublet/reflector.h>
 
+#include "endpoint.h"
 #include "facts.h"
+#include "grants.h"
 #include "lease.h"
+#include "metrics.h"
 #include "observe.h"
 
 #define FLEET_MAGIC 0x666c6565u
 #define BEAT_MS     5000
 #define LEASE_NAME  "sublet-fleet"
 
+enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_FAILED, FLEET_CLOSING, N_FLEET_PHASES };
+
 struct fleet {
     unsigned magic;
+    enum fleet_phase phase;
     struct fleet_options o;
     struct ledger *ledger;
     struct observer *observer;
     struct host *host;
     struct fleet_lease *lease;
+    struct fleet_endpoint *endpoint; /* NULL: none */
     struct reflector *nodes, *pods;
+    struct grants *grants; /* NULL: not before it is ready, or never */
     uv_timer_t beat;
     uv_prepare_t prepare;
-    bool ready, over, closing;
     unsigned open_handles;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -46,11 +60,31 @@ static int64_t now_us(const struct fleet *f)
     return clock_wall_us(f->o.clock);
 }
 
+static void enter(struct fleet *f, enum fleet_phase to)
+{
+    static const unsigned next[N_FLEET_PHASES] = {
+        [FLEET_STARTING] = 1u << FLEET_READY | 1u << FLEET_FAILED | 1u << FLEET_CLOSING,
+        [FLEET_READY] = 1u << FLEET_FAILED | 1u << FLEET_CLOSING,
+        [FLEET_FAILED] = 1u << FLEET_CLOSING,
+        [FLEET_CLOSING] = 0,
+    };
+
+    assert(next[f->phase] & 1u << to);
+    f->phase = to;
+}
+
+/* Is what is observed written? */
+static bool writes(const struct fleet *f)
+{
+    return f->phase == FLEET_STARTING || f->phase == FLEET_READY;
+}
+
 static void fail(struct fleet *f, const struct err *err)
 {
-    if (f->over)
+    if (!writes(f))
         return;
-    f->over = true;
+    enter(f, FLEET_FAILED);
+    grants_stop(f->grants);
     f->o.failed(f->o.ctx, err);
 }
 
@@ -68,7 +102,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     assert(f->magic == FLEET_MAGIC);
     err_init(&err, NULL);
-    if (!f->over)
+    if (writes(f))
         check(f, ledger_commit(f->ledger, &err), &err);
 }
 
@@ -82,7 +116,7 @@ static void beat(struct fleet *f)
     struct err err;
 
     err_init(&err, NULL);
-    if (!f->over && is_current(f->nodes) && is_current(f->pods))
+    if (writes(f) && is_current(f->nodes) && is_current(f->pods))
         check(f, observer_seen(f->observer, now_us(f), &err), &err);
 }
 
@@ -109,7 +143,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
     struct err err;
 
     err_init(&err, NULL);
-    if (f->over) {
+    if (!writes(f)) {
         arena_free(a);
         return;
     }
@@ -119,9 +153,10 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
               observer_pod_gone(f->observer, before->uid, !now && is_current(f->pods), now_us(f),
                                 &err),
               &err);
-    if (now && !f->over && !json_parse(a, now->bytes, &tree, NULL))
+    if (now && writes(f) && !json_parse(a, now->bytes, &tree, NULL))
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
+    grants_changed(f->grants);
 }
 
 static void each_pod(void *ctx, const struct host_object *o)
@@ -137,7 +172,7 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
     struct err err;
 
     err_init(&err, NULL);
-    if (f->over) {
+    if (!writes(f)) {
         arena_free(a);
         return;
     }
@@ -146,6 +181,7 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
     else if (!json_parse(a, now->bytes, &tree, NULL))
         check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
+    grants_changed(f->grants);
     if (observer_wants_pods(f->observer) && f->pods)
         reflector_each(f->pods, each_pod, f);
 }
@@ -158,18 +194,35 @@ static void on_went_back(void *ctx)
     reflector_restart(f->pods);
 }
 
+static void open_grants(struct fleet *f)
+{
+    const struct grants_options o = {.loop = f->o.loop,
+                                     .clock = f->o.clock,
+                                     .host = f->host,
+                                     .grace_ms = f->o.config->grants_grace_ms,
+                                     .nodes = f->nodes,
+                                     .pods = f->pods,
+                                     .refused = on_refused,
+                                     .ctx = f};
+
+    f->grants = grants_open(&o);
+}
+
 static void on_pods_current(void *ctx, bool listed)
 {
     struct fleet *f = ctx;
     struct err err;
 
     err_init(&err, NULL);
-    if (listed && !f->over)
+    if (listed && writes(f))
         check(f, observer_pods_listed(f->observer, now_us(f), &err), &err);
     beat(f);
-    if (f->over || f->ready)
+    grants_changed(f->grants);
+    if (f->phase != FLEET_STARTING)
         return;
-    f->ready = true;
+    enter(f, FLEET_READY);
+    if (f->o.config->grants)
+        open_grants(f);
     f->o.ready(f->o.ctx);
 }
 
@@ -195,9 +248,10 @@ static void on_nodes_current(void *ctx, bool listed)
     struct err err;
 
     err_init(&err, NULL);
-    if (listed && !f->over)
+    grants_changed(f->grants);
+    if (listed && writes(f))
         check(f, observer_nodes_listed(f->observer, now_us(f), &err), &err);
-    if (!f->pods && !f->over)
+    if (!f->pods && writes(f))
         f->pods = open_watch(f, "/api/v1/pods", true, &how);
 }
 
@@ -212,7 +266,7 @@ static void on_held(void *ctx)
 
     err_init(&err, NULL);
     check(f, observer_prices(f->observer, now_us(f), &err), &err);
-    if (f->over)
+    if (!writes(f))
         return;
     f->nodes = open_watch(f, "/api/v1/nodes", false, &how);
     uv_timer_start(&f->beat, on_beat, BEAT_MS, BEAT_MS);
@@ -250,6 +304,45 @@ static void open_lease(struct fleet *f)
 
     f->lease = fleet_lease_new(&o);
     arena_free(a);
+}
+
+/* --- metrics --- */
+
+static int write_metrics(void *ctx, struct buf *out, struct err *err)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    struct fleet_records held;
+    struct fleet_now now = {.leader = f->nodes && writes(f),
+                            .now_us = now_us(f),
+                            .seen_us = ledger_seen_us(f->ledger),
+                            .unobserved_us = observer_unobserved_us(f->observer)};
+    int result;
+
+    assert(f->magic == FLEET_MAGIC);
+    if (f->phase == FLEET_READY) {
+        observer_snapshot(f->observer, a, &held);
+        now.held = &held;
+    }
+    result = fleet_metrics(a, out, &now, NULL)
+                 ? err_set(err, &ERR_INTERNAL, "a sum of the metrics does not fit")
+                 : 0;
+    grants_metrics(f->grants, out);
+    arena_free(a);
+    return result;
+}
+
+int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
+                 struct err *err)
+{
+    const struct fleet_endpoint_options o = {
+        .loop = f->o.loop, .address = address, .token = token, .write = write_metrics, .ctx = f};
+
+    assert(f->magic == FLEET_MAGIC && !f->endpoint);
+    if (fleet_endpoint_open(&o, &f->endpoint, err))
+        return -1;
+    *ret_port = fleet_endpoint_port(f->endpoint);
+    return 0;
 }
 
 /* --- life --- */
@@ -320,13 +413,30 @@ static void on_handle_closed(uv_handle_t *handle)
     closed(ctx);
 }
 
-static void on_host_closed(void *ctx)
+static void on_endpoint_closed(void *ctx)
 {
     struct fleet *f = ctx;
 
     f->open_handles = 2;
     uv_close((uv_handle_t *)&f->beat, on_handle_closed);
     uv_close((uv_handle_t *)&f->prepare, on_handle_closed);
+}
+
+static void on_host_closed(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    if (f->endpoint)
+        fleet_endpoint_close(f->endpoint, on_endpoint_closed, f);
+    else
+        on_endpoint_closed(f);
+}
+
+static void on_grants_closed(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    host_close(f->host, on_host_closed, f);
 }
 
 static void on_released(void *ctx)
@@ -337,22 +447,25 @@ static void on_released(void *ctx)
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
     fleet_lease_close(f->lease);
-    host_close(f->host, on_host_closed, f);
+    if (f->grants)
+        grants_close(f->grants, on_grants_closed, f);
+    else
+        on_grants_closed(f);
 }
 
 void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx)
 {
     struct err err;
 
-    assert(f->magic == FLEET_MAGIC && !f->closing);
-    f->closing = true;
+    assert(f->magic == FLEET_MAGIC);
     f->closed = closed;
     f->closed_ctx = ctx;
     uv_timer_stop(&f->beat);
+    grants_stop(f->grants);
     beat(f);
     err_init(&err, NULL);
-    if (!f->over)
+    if (writes(f))
         check(f, ledger_commit(f->ledger, &err), &err);
-    f->over = true; /* nothing is written any more */
+    enter(f, FLEET_CLOSING);
     fleet_lease_release(f->lease, on_released, f);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leader election among processes of the fleet. Must not act on a Lease that may have expired: the
- * last quarter of its duration is for requests under way. Clocks of two machines are never compared:
- * another holder's Lease expires when it did not change for its duration by our own clock.
+ * last quarter of its duration is for requests under way. Clocks of two machines are never
+ * compared: another holder's Lease expires when it did not change for its duration by our own
+ * clock.
  *
  *   READ --ours, free, expired--> WRITE --answered--> held, WRITE again after a third of the time
  *    ^ '----- of another -----.     '--- conflict, failure ---> READ
@@ -20,10 +21,16 @@
 #define RETRY_MS        500
 #define LONGEST_POLL_MS 5000
 
+/* SEEKING --written--> HELD --another has it, not renewed in time--> LOST --close--> CLOSED
+ *    |                   '---------------------close-----------------------------------^
+ *    '---no right to it--> LOST
+ * The release (released is set) may come in any of them before CLOSED. */
+enum lease_phase { LEASE_SEEKING, LEASE_HELD, LEASE_LOST, LEASE_CLOSED, N_LEASE_PHASES };
 enum lease_request { REQUEST_NONE, REQUEST_READ, REQUEST_WRITE, REQUEST_RELEASE };
 
 struct fleet_lease {
     unsigned magic;
+    enum lease_phase phase;
     struct fleet_lease_options o;
     struct arena *seen; /* of the Lease as last read */
     struct str version, holder;
@@ -32,7 +39,6 @@ struct fleet_lease {
     struct host_call *call;
     enum lease_request request;
     int64_t sent_ms, confirmed_ms;
-    bool was_held, over, closing;
     uv_timer_t timer;
     void (*released)(void *ctx);
     void *released_ctx;
@@ -51,6 +57,19 @@ static int64_t acts_until(const struct fleet_lease *l)
     return l->confirmed_ms + l->o.duration_ms - l->o.duration_ms / 4;
 }
 
+static void enter(struct fleet_lease *l, enum lease_phase to)
+{
+    static const unsigned next[N_LEASE_PHASES] = {
+        [LEASE_SEEKING] = 1u << LEASE_HELD | 1u << LEASE_LOST | 1u << LEASE_CLOSED,
+        [LEASE_HELD] = 1u << LEASE_LOST | 1u << LEASE_CLOSED,
+        [LEASE_LOST] = 1u << LEASE_CLOSED,
+        [LEASE_CLOSED] = 0,
+    };
+
+    assert(next[l->phase] & 1u << to);
+    l->phase = to;
+}
+
 static void end_release(struct fleet_lease *l)
 {
     void (*done)(void *ctx) = l->released;
@@ -63,9 +82,9 @@ static void end_release(struct fleet_lease *l)
 
 static void lose(struct fleet_lease *l, const struct err *err)
 {
-    if (l->over)
+    if (l->phase == LEASE_LOST)
         return;
-    l->over = true;
+    enter(l, LEASE_LOST);
     uv_timer_stop(&l->timer);
     l->o.lost(l->o.ctx, err);
 }
@@ -78,11 +97,11 @@ static void on_timer(uv_timer_t *timer)
     assert(l->magic == LEASE_MAGIC);
     if (l->released) {
         end_release(l);
-    } else if (l->was_held && now_ms(l) >= acts_until(l)) {
+    } else if (l->phase == LEASE_HELD && now_ms(l) >= acts_until(l)) {
         err_init(&err, NULL);
         err_set(&err, &ERR_TIMEOUT, "the Lease was not renewed in time");
         lose(l, &err);
-    } else if (l->was_held && l->version.n) {
+    } else if (l->phase == LEASE_HELD && l->version.n) {
         send_write(l, false);
     } else {
         send_read(l);
@@ -91,7 +110,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void again_in(struct fleet_lease *l, int64_t ms)
 {
-    int64_t left = l->was_held ? acts_until(l) - now_ms(l) : ms;
+    int64_t left = l->phase == LEASE_HELD ? acts_until(l) - now_ms(l) : ms;
 
     uv_update_time(l->o.loop);
     uv_timer_start(&l->timer, on_timer, (uint64_t)(left < ms ? (left > 0 ? left : 0) : ms), 0);
@@ -157,7 +176,7 @@ static void decide(struct fleet_lease *l)
 
     if (!l->holder.n || str_eq(l->holder, l->o.identity) || left <= 0) {
         send_write(l, false);
-    } else if (l->was_held) {
+    } else if (l->phase == LEASE_HELD) {
         err_init(&err, NULL);
         err_set(&err, &ERR_CONFLICT, "another process has the Lease: \"%.*s\"", STR_F(l->holder));
         lose(l, &err);
@@ -169,11 +188,12 @@ static void decide(struct fleet_lease *l)
 
 static void on_written(struct fleet_lease *l, const struct host_answer *answer)
 {
-    bool first = !l->was_held;
+    bool first = l->phase == LEASE_SEEKING;
 
     if (!learn(l, answer->body))
         forget(l);
-    l->was_held = true;
+    if (first)
+        enter(l, LEASE_HELD);
     l->confirmed_ms = l->sent_ms;
     again_in(l, l->o.duration_ms / 3);
     if (first)
@@ -188,7 +208,7 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
     assert(l->magic == LEASE_MAGIC);
     l->call = NULL;
     l->request = REQUEST_NONE;
-    if (l->closing || l->over)
+    if (l->phase >= LEASE_LOST)
         return;
     if (l->released) {
         if (request == REQUEST_WRITE && !err && learn(l, answer->body))
@@ -261,7 +281,7 @@ struct fleet_lease *fleet_lease_new(const struct fleet_lease_options *options)
 
 void fleet_lease_release(struct fleet_lease *l, void (*done)(void *ctx), void *ctx)
 {
-    bool held = l->was_held && !l->over && now_ms(l) < acts_until(l);
+    bool held = l->phase == LEASE_HELD && now_ms(l) < acts_until(l);
 
     l->released = done;
     l->released_ctx = ctx;
@@ -286,8 +306,8 @@ static void on_closed(uv_handle_t *handle)
 
 void fleet_lease_close(struct fleet_lease *l)
 {
-    assert(l->magic == LEASE_MAGIC && !l->closing);
-    l->closing = true;
+    assert(l->magic == LEASE_MAGIC);
+    enter(l, LEASE_CLOSED);
     host_cancel(l->call);
     l->call = NULL;
     uv_close((uv_handle_t *)&l->timer, on_closed);

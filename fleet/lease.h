@@ -17,7 +17,8 @@ struct fleet_lease_options {
     int64_t duration_ms;
     void (*held)(void *ctx);                       /* once */
     void (*waiting)(void *ctx, struct str holder); /* each time another holder is seen */
-    /* It was not renewed in time, another process has it, or the host refuses. Once, and the last. */
+    /* It was not renewed in time, another process has it, or the host refuses. Once, and the
+     * last. */
     void (*lost)(void *ctx, const struct err *err);
     void *ctx;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of the ledger. Rows are added and never changed, which triggers in the file enforce;
- * `meta` alone is updated: until when the host was observed. A commit is one fsync. Must never end a
- * hold twice or begin a pod's hold twice, whatever is repeated after a crash: the file's unique keys
- * decide that, not the memory of a process. */
+ * `meta` alone is updated: until when the host was observed. A commit is one fsync. Must never end
+ * a hold twice or begin a pod's hold twice, whatever is repeated after a crash: the file's unique
+ * keys decide that, not the memory of a process. */
 #include "ledger_rows.h"
 
 #include <assert.h>

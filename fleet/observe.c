@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From observations to records. What a process remembers is only a cache of the ledger: pods whose
  * hold is open, and each node's last capacity. A process that starts reads both back, and repeats
- * what the host shows. Must not invent a time: where nothing was observed the record is `estimated`,
- * and an end is then the last moment at which the pod was seen. */
+ * what the host shows. Must not invent a time: where nothing was observed the record is
+ * `estimated`, and an end is then the last moment at which the pod was seen. */
 #include "observe.h"
 
 #include "facts.h"
@@ -23,6 +23,8 @@ struct node {
 struct pod {
     struct map_entry by_uid;
     struct str uid;
+    struct str tenant, node, pool; /* on the heap */
+    struct rational gpu_eq;
     bool seen, ended;
 };
 struct observer {
@@ -31,6 +33,7 @@ struct observer {
     const struct config_pool *pools;
     size_t n_pools;
     struct map nodes, pods;
+    int64_t unobserved_us;
     int64_t before_us; /* until then another process observed the host */
     bool fresh;        /* none did: the ledger begins */
     bool nodes_listed, pods_listed, seen, wants_pods;
@@ -82,8 +85,9 @@ static int write_capacity(struct observer *o, struct node *n, struct fleet_capac
     return 0;
 }
 
-/* It has nothing for its pool any more. */
-static int leave_pool(struct observer *o, struct node *n, int64_t at, bool estimated,
+/* It has nothing for its pool any more. gone: it does not exist, so its pods do not run on it,
+ * although the host's objects of them stay until the host collects them. */
+static int leave_pool(struct observer *o, struct node *n, int64_t at, bool gone, bool estimated,
                       struct err *err)
 {
     struct arena *a = arena_new(0);
@@ -92,8 +96,10 @@ static int leave_pool(struct observer *o, struct node *n, int64_t at, bool estim
                                .from_us = at,
                                .total = RATIONAL_ZERO,
                                .unhealthy = RATIONAL_ZERO,
+                               .down = gone,
                                .estimated = estimated};
-    int result = n->last.total.num ? write_capacity(o, n, c, err) : 0;
+    bool writes = n->last.total.num || (gone && n->last.pool.n && !n->last.down);
+    int result = writes ? write_capacity(o, n, c, err) : 0;
 
     arena_free(a);
     return result;
@@ -138,10 +144,10 @@ int observer_node(struct observer *o, const cJSON *tree, int64_t now_us, struct 
                                   .estimated = !o->fresh && !o->nodes_listed};
     moved = !str_eq(n->last.pool, now.pool) && n->last.total.num;
     n->seen = true;
-    if (moved && leave_pool(o, n, now.from_us, now.estimated, err))
+    if (moved && leave_pool(o, n, now.from_us, false, now.estimated, err))
         return -1;
     if (!now.total.num)
-        return leave_pool(o, n, now.from_us, now.estimated, err);
+        return leave_pool(o, n, now.from_us, false, now.estimated, err);
     if (is_same(&n->last, &now))
         return 0;
     o->wants_pods |= !n->last.total.num;
@@ -160,7 +166,7 @@ static void node_free(struct observer *o, struct node *n)
 int observer_node_gone(struct observer *o, struct str name, int64_t now_us, struct err *err)
 {
     struct node *n = node_of(o, name);
-    int result = leave_pool(o, n, now_us, false, err);
+    int result = leave_pool(o, n, now_us, true, false, err);
 
     node_free(o, n);
     return result;
@@ -179,7 +185,7 @@ static void node_unseen(void *ctx, struct map_entry *e)
 
     if (n->seen || w->result)
         return;
-    w->result = leave_pool(w->o, n, w->o->before_us, true, w->err);
+    w->result = leave_pool(w->o, n, w->o->before_us, true, true, w->err);
     node_free(w->o, n);
 }
 
@@ -196,23 +202,26 @@ int observer_nodes_listed(struct observer *o, int64_t now_us, struct err *err)
 
 /* --- pods --- */
 
-static struct pod *pod_of(struct observer *o, struct str uid)
+/* The pod of a hold on record. */
+static void remember_pod(struct observer *o, const struct fleet_hold *h)
 {
-    struct map_entry *e = map_get(&o->pods, uid);
-    struct pod *p;
+    struct pod *p = NEW(struct pod);
 
-    if (e)
-        return CONTAINER(e, struct pod, by_uid);
-    p = NEW(struct pod);
-    p->uid = mem_str(uid);
+    *p = (struct pod){.uid = mem_str(h->pod_uid),
+                      .tenant = mem_str(h->tenant),
+                      .node = mem_str(h->node),
+                      .pool = mem_str(h->pool),
+                      .gpu_eq = h->gpu_eq};
     map_put(&o->pods, &p->by_uid, p->uid);
-    return p;
 }
 
 static void pod_free(struct observer *o, struct pod *p)
 {
     map_remove(&o->pods, &p->by_uid);
     mem_free(p->uid.p);
+    mem_free(p->tenant.p);
+    mem_free(p->node.p);
+    mem_free(p->pool.p);
     mem_free(p);
 }
 
@@ -238,7 +247,7 @@ static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
     h->product = n->last.product;
     if (ledger_add_hold(o->ledger, h, err))
         return -1;
-    pod_of(o, h->pod_uid);
+    remember_pod(o, h);
     return 0;
 }
 
@@ -350,9 +359,68 @@ int observer_seen(struct observer *o, int64_t now_us, struct err *err)
     if (now_us <= gap.from_us)
         return 0;
     o->seen = true;
-    if ((first || gap.until_us - gap.from_us > GAP_US) && ledger_add_gap(o->ledger, &gap, err))
-        return -1;
+    if (first || gap.until_us - gap.from_us > GAP_US) {
+        if (ledger_add_gap(o->ledger, &gap, err))
+            return -1;
+        o->unobserved_us += gap.until_us - gap.from_us;
+    }
     return ledger_set_seen(o->ledger, now_us, err);
+}
+
+int64_t observer_unobserved_us(const struct observer *o)
+{
+    return o->unobserved_us;
+}
+
+/* --- now --- */
+
+struct snapshot {
+    struct observer *o;
+    struct fleet_records *records;
+};
+
+static void show_node(void *ctx, struct map_entry *e)
+{
+    const struct snapshot *s = ctx;
+    const struct node *n = CONTAINER(e, struct node, by_name);
+    struct fleet_capacity *c = &s->records->capacities[s->records->n_capacities];
+
+    if (!n->last.total.num)
+        return;
+    *c = n->last;
+    c->node = n->name;
+    c->from_us = 0;
+    s->records->n_capacities++;
+}
+
+static void show_pod(void *ctx, struct map_entry *e)
+{
+    const struct snapshot *s = ctx;
+    const struct pod *p = CONTAINER(e, struct pod, by_uid);
+
+    if (p->ended || !map_get(&s->o->nodes, p->node))
+        return;
+    s->records->holds[s->records->n_holds++] = (struct fleet_hold){.pod_uid = p->uid,
+                                                                   .tenant = p->tenant,
+                                                                   .node = p->node,
+                                                                   .pool = p->pool,
+                                                                   .gpu_eq = p->gpu_eq,
+                                                                   .end_us = FLEET_OPEN};
+}
+
+void observer_snapshot(struct observer *o, struct arena *a, struct fleet_records *ret)
+{
+    struct snapshot s = {o, ret};
+    size_t most = o->n_pools + map_count(&o->nodes);
+
+    *ret = (struct fleet_records){.seen_us = 1};
+    ret->capacities = arena_alloc(a, (most + 1) * sizeof(*ret->capacities));
+    ret->holds = arena_alloc(a, (map_count(&o->pods) + 1) * sizeof(*ret->holds));
+    for (size_t i = 0; i < o->n_pools; i++)
+        ret->capacities[ret->n_capacities++] = (struct fleet_capacity){
+            .pool = o->pools[i].name, .total = RATIONAL_ZERO, .unhealthy = RATIONAL_ZERO};
+    map_each(&o->nodes, show_node, &s);
+    map_each(&o->pods, show_pod, &s);
 }
 
 /* --- life --- */
@@ -372,7 +440,9 @@ struct observer *observer_new(const struct observer_options *options)
         remember(node_of(o, r->capacities[i].node), &r->capacities[i]);
     for (size_t i = 0; i < r->n_holds; i++)
         if (r->holds[i].end_us == FLEET_OPEN)
-            pod_of(o, r->holds[i].pod_uid);
+            remember_pod(o, &r->holds[i]);
+    for (size_t i = 0; i < r->n_gaps; i++)
+        o->unobserved_us += r->gaps[i].until_us - r->gaps[i].from_us;
     return o;
 }
 

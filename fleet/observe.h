@@ -36,5 +36,10 @@ int observer_nodes_listed(struct observer *o, int64_t now_us, struct err *err) M
 int observer_pods_listed(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
 /* All that happened until now was observed. */
 int observer_seen(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;
+/* What nodes have and pods hold now, as records of the time from 0 to 1, in which every pool has
+ * one: pods whose node is gone, which are not billed, are not among them. Strings are the
+ * observer's. */
+void observer_snapshot(struct observer *o, struct arena *a, struct fleet_records *ret);
+int64_t observer_unobserved_us(const struct observer *o); /* of the ledger, without an observer */
 /* A node came into a pool: pods that were seen before are to be observed again. True once. */
 bool observer_wants_pods(struct observer *o);

@@ -2,7 +2,7 @@
 /* Reports: a table for people, CSV and JSON for programs, FOCUS for billing tools. Each value is
  * rounded once, here. Must print what was checked (the balance) and what is not certain (estimated
  * ends, time without an observer) with every report. */
-#include <sublet/fleet_report.h>
+#include "report.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,10 +10,9 @@
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 
-#define HOUR_US       INT64_C(3600000000)
-#define TABLE_PLACES  4
-#define EXPORT_PLACES 9
-#define MOST_CELLS    (N_USAGE_COLUMNS + 5)
+#define HOUR_US             INT64_C(3600000000)
+#define REPORT_TABLE_PLACES 4
+#define MOST_CELLS          (N_USAGE_COLUMNS + 5)
 
 static const char *const KINDS[] = {
     [USAGE_HELD] = "held", [USAGE_IDLE] = "idle", [USAGE_UNHEALTHY] = "unhealthy"};
@@ -28,7 +27,7 @@ int report_columns(struct str list, unsigned *ret, struct err *err)
         struct str name = str_trim(str_cut(&list, ','));
         unsigned i = 0;
 
-        while (i < N_USAGE_COLUMNS && !str_eqc(name, USAGE_COLUMNS[i]))
+        while (i < N_USAGE_COLUMNS && !str_eqc(name, FLEET_USAGE_COLUMNS[i]))
             i++;
         if (i == N_USAGE_COLUMNS)
             return err_set(err, &ERR_BAD_REQUEST,
@@ -55,8 +54,7 @@ int report_time(struct arena *a, struct str text, int64_t *ret_us, struct err *e
 
 /* --- values --- */
 
-/* usage_compute() and total() checked that it fits. */
-static struct exact hours(struct exact gpu_us)
+struct exact report_hours(struct exact gpu_us)
 {
     struct exact h = EXACT_ZERO;
     bool fits = exact_mul(gpu_us, (struct exact){1, HOUR_US}, &h);
@@ -70,9 +68,8 @@ static bool has(unsigned columns, unsigned column)
     return columns & (1u << column);
 }
 
-/* The cells of a line: kind, columns, GPU hours, cost, currency, pods, estimated. */
-static size_t line_cells(struct arena *a, const struct usage_line *l, unsigned columns,
-                         unsigned places, struct str cells[MOST_CELLS + 1])
+size_t report_line_cells(struct arena *a, const struct fleet_usage_line *l, unsigned columns,
+                         unsigned places, struct str cells[REPORT_CELLS + 1])
 {
     size_t n = 0;
 
@@ -80,7 +77,7 @@ static size_t line_cells(struct arena *a, const struct usage_line *l, unsigned c
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
             cells[n++] = l->values[i];
-    cells[n++] = exact_decimal(a, hours(l->gpu_us), places);
+    cells[n++] = exact_decimal(a, report_hours(l->gpu_us), places);
     cells[n++] = l->currency.n ? exact_decimal(a, l->cost, places) : STR("");
     cells[n++] = l->currency;
     cells[n++] = arena_printf(a, "%zu", l->pods);
@@ -88,7 +85,7 @@ static size_t line_cells(struct arena *a, const struct usage_line *l, unsigned c
     return n;
 }
 
-static size_t head_cells(unsigned columns, struct str cells[MOST_CELLS + 1])
+size_t report_head_cells(unsigned columns, struct str cells[REPORT_CELLS + 1])
 {
     static const char *const last[] = {"gpuHours", "cost", "currency", "pods", "estimated"};
     size_t n = 0;
@@ -96,7 +93,7 @@ static size_t head_cells(unsigned columns, struct str cells[MOST_CELLS + 1])
     cells[n++] = STR("kind");
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
-            cells[n++] = str_c(USAGE_COLUMNS[i]);
+            cells[n++] = str_c(FLEET_USAGE_COLUMNS[i]);
     for (size_t i = 0; i < COUNT(last); i++)
         cells[n++] = str_c(last[i]);
     return n;
@@ -111,17 +108,17 @@ static bool add(struct exact *sum, struct exact more)
 }
 
 /* Of all pools and months; false when a sum does not fit. */
-static bool total(const struct usage *u, struct usage_balance *ret)
+static bool total(const struct usage *u, struct fleet_usage_balance *ret)
 {
-    struct usage_balance t = {.capacity = EXACT_ZERO,
-                              .held = EXACT_ZERO,
-                              .idle = EXACT_ZERO,
-                              .unhealthy = EXACT_ZERO,
-                              .unmatched = EXACT_ZERO};
+    struct fleet_usage_balance t = {.capacity = EXACT_ZERO,
+                                    .held = EXACT_ZERO,
+                                    .idle = EXACT_ZERO,
+                                    .unhealthy = EXACT_ZERO,
+                                    .unmatched = EXACT_ZERO};
     bool fits = true;
 
     for (size_t i = 0; i < u->n_balances; i++) {
-        const struct usage_balance *b = &u->balances[i];
+        const struct fleet_usage_balance *b = &u->balances[i];
 
         fits &= add(&t.capacity, b->capacity) && add(&t.held, b->held) && add(&t.idle, b->idle) &&
                 add(&t.unhealthy, b->unhealthy) && add(&t.unmatched, b->unmatched);
@@ -155,13 +152,13 @@ static struct str upper(struct arena *a, struct str s)
 
 static void print_lines(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
 {
-    struct str(*rows)[MOST_CELLS + 1] = arena_alloc(a, (u->n_lines + 1) * sizeof(*rows));
-    size_t n = head_cells(columns, rows[0]), widths[MOST_CELLS + 1] = {0};
+    struct str(*rows)[REPORT_CELLS + 1] = arena_alloc(a, (u->n_lines + 1) * sizeof(*rows));
+    size_t n = report_head_cells(columns, rows[0]), widths[REPORT_CELLS + 1] = {0};
 
     for (size_t k = 0; k < n; k++)
         rows[0][k] = str_eqc(rows[0][k], "gpuHours") ? STR("GPU-HOURS") : upper(a, rows[0][k]);
     for (size_t i = 0; i < u->n_lines; i++)
-        line_cells(a, &u->lines[i], columns, TABLE_PLACES, rows[i + 1]);
+        report_line_cells(a, &u->lines[i], columns, REPORT_TABLE_PLACES, rows[i + 1]);
     for (size_t i = 0; i <= u->n_lines; i++)
         for (size_t k = 0; k < n; k++)
             widths[k] = rows[i][k].n > widths[k] ? rows[i][k].n : widths[k];
@@ -194,23 +191,32 @@ static void print_costs(struct arena *a, struct buf *out, const struct usage *u)
 
 static void print_sums(struct arena *a, struct buf *out, const struct usage *u)
 {
-    struct usage_balance t;
+    struct fleet_usage_balance t;
 
     if (!total(u, &t)) {
         buf_addc(out, "the sum over all pools does not fit; each pool's was checked\n");
         return;
     }
     buf_printf(out, "held %.*s + idle %.*s + unhealthy %.*s = %.*s GPU-hours",
-               STR_F(exact_decimal(a, hours(t.held), TABLE_PLACES)),
-               STR_F(exact_decimal(a, hours(t.idle), TABLE_PLACES)),
-               STR_F(exact_decimal(a, hours(t.unhealthy), TABLE_PLACES)),
-               STR_F(exact_decimal(a, hours(t.capacity), TABLE_PLACES)));
+               STR_F(exact_decimal(a, report_hours(t.held), REPORT_TABLE_PLACES)),
+               STR_F(exact_decimal(a, report_hours(t.idle), REPORT_TABLE_PLACES)),
+               STR_F(exact_decimal(a, report_hours(t.unhealthy), REPORT_TABLE_PLACES)),
+               STR_F(exact_decimal(a, report_hours(t.capacity), REPORT_TABLE_PLACES)));
     if (t.unmatched.num)
         buf_printf(out, " of capacity + %.*s held beyond the capacity on record",
-                   STR_F(exact_decimal(a, hours(t.unmatched), TABLE_PLACES)));
+                   STR_F(exact_decimal(a, report_hours(t.unmatched), REPORT_TABLE_PLACES)));
     else
         buf_addc(out, " of capacity");
     buf_printf(out, " (checked exactly, pool by pool and month by month)\n");
+}
+
+void report_sums(struct arena *a, struct buf *out, const struct usage *u)
+{
+    print_sums(a, out, u);
+    print_costs(a, out, u);
+    if (u->unobserved_us)
+        buf_printf(out, "no process observed the host for %.*s s of this time\n",
+                   STR_F(exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 1)));
 }
 
 static void print_table(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
@@ -220,11 +226,7 @@ static void print_table(struct arena *a, struct buf *out, const struct usage *u,
                STR_F(time_format_s(a, u->until_us / 1000000)));
     print_lines(a, out, u, columns);
     buf_char(out, '\n');
-    print_sums(a, out, u);
-    print_costs(a, out, u);
-    if (u->unobserved_us)
-        buf_printf(out, "no process observed the host for %.*s s of this time\n",
-                   STR_F(exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 1)));
+    report_sums(a, out, u);
 }
 
 /* --- CSV --- */
@@ -260,26 +262,26 @@ static void print_row(struct buf *out, const struct str *cells, size_t n)
 
 static void print_csv(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
 {
-    struct str cells[MOST_CELLS + 1];
+    struct str cells[REPORT_CELLS + 1];
 
-    print_row(out, cells, head_cells(columns, cells));
+    print_row(out, cells, report_head_cells(columns, cells));
     for (size_t i = 0; i < u->n_lines; i++)
-        print_row(out, cells, line_cells(a, &u->lines[i], columns, EXPORT_PLACES, cells));
+        print_row(out, cells, report_line_cells(a, &u->lines[i], columns, REPORT_PLACES, cells));
 }
 
 /* --- JSON --- */
 
-static cJSON *line_json(struct arena *a, const struct usage_line *l, unsigned columns)
+cJSON *report_line_json(struct arena *a, const struct fleet_usage_line *l, unsigned columns)
 {
     cJSON *ret = json_object(a, JSON("kind", KINDS[l->kind]));
 
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
-            json_set_str(a, ret, USAGE_COLUMNS[i], l->values[i]);
-    json_put(a, ret, JSON("gpuHours", exact_decimal(a, hours(l->gpu_us), EXPORT_PLACES)),
-             JSON("gpuHoursExact", exact_fraction(a, hours(l->gpu_us))));
+            json_set_str(a, ret, FLEET_USAGE_COLUMNS[i], l->values[i]);
+    json_put(a, ret, JSON("gpuHours", exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES)),
+             JSON("gpuHoursExact", exact_fraction(a, report_hours(l->gpu_us))));
     if (l->currency.n)
-        json_put(a, ret, JSON("cost", exact_decimal(a, l->cost, EXPORT_PLACES)),
+        json_put(a, ret, JSON("cost", exact_decimal(a, l->cost, REPORT_PLACES)),
                  JSON("costExact", exact_fraction(a, l->cost)), JSON("currency", l->currency));
     if (l->kind == USAGE_HELD)
         json_put(a, ret, JSON_I64("pods", (int64_t)l->pods),
@@ -288,14 +290,14 @@ static cJSON *line_json(struct arena *a, const struct usage_line *l, unsigned co
     return ret;
 }
 
-static cJSON *balance_json(struct arena *a, const struct usage_balance *b)
+cJSON *report_balance_json(struct arena *a, const struct fleet_usage_balance *b)
 {
     return json_object(a, JSON("pool", b->pool), JSON("month", b->month),
-                       JSON("capacity", exact_fraction(a, hours(b->capacity))),
-                       JSON("held", exact_fraction(a, hours(b->held))),
-                       JSON("idle", exact_fraction(a, hours(b->idle))),
-                       JSON("unhealthy", exact_fraction(a, hours(b->unhealthy))),
-                       JSON("unmatched", exact_fraction(a, hours(b->unmatched))));
+                       JSON("capacity", exact_fraction(a, report_hours(b->capacity))),
+                       JSON("held", exact_fraction(a, report_hours(b->held))),
+                       JSON("idle", exact_fraction(a, report_hours(b->idle))),
+                       JSON("unhealthy", exact_fraction(a, report_hours(b->unhealthy))),
+                       JSON("unmatched", exact_fraction(a, report_hours(b->unmatched))));
 }
 
 static void print_json(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
@@ -303,9 +305,9 @@ static void print_json(struct arena *a, struct buf *out, const struct usage *u, 
     cJSON *lines = json_new_array(a), *balances = json_new_array(a);
 
     for (size_t i = 0; i < u->n_lines; i++)
-        json_append(lines, line_json(a, &u->lines[i], columns));
+        json_append(lines, report_line_json(a, &u->lines[i], columns));
     for (size_t i = 0; i < u->n_balances; i++)
-        json_append(balances, balance_json(a, &u->balances[i]));
+        json_append(balances, report_balance_json(a, &u->balances[i]));
     json_print_pretty(
         out, json_object(a, JSON("from", time_format_us(a, u->from_us)),
                          JSON("until", time_format_us(a, u->until_us)), JSON("lines", lines),
@@ -315,7 +317,7 @@ static void print_json(struct arena *a, struct buf *out, const struct usage *u, 
     buf_char(out, '\n');
 }
 
-/* --- FOCUS: finops.org's open cost and usage specification --- */
+/* --- months --- */
 
 static struct str month_edge(struct arena *a, struct str month, bool end)
 {
@@ -328,6 +330,21 @@ static struct str month_edge(struct arena *a, struct str month, bool end)
                         STR_F(str_sub(time_format_s(a, us / 1000000 + 31 * 86400), 0, 7)));
 }
 
+int report_month(struct arena *a, struct str month, int64_t *ret_from, int64_t *ret_until,
+                 struct err *err)
+{
+    int64_t from, until;
+
+    if (month.n != 7 || !time_parse(month_edge(a, month, false), &from) ||
+        !time_parse(month_edge(a, month, true), &until))
+        return err_set(err, &ERR_BAD_REQUEST, "\"%.*s\" is no month: want 2026-11", STR_F(month));
+    *ret_from = from;
+    *ret_until = until;
+    return 0;
+}
+
+/* --- FOCUS: finops.org's open cost and usage specification --- */
+
 static struct str charge_edge(struct arena *a, const struct usage *u, struct str month, bool end)
 {
     struct str edge = month_edge(a, month, end);
@@ -338,10 +355,10 @@ static struct str charge_edge(struct arena *a, const struct usage *u, struct str
 }
 
 static void print_charge(struct arena *a, struct buf *out, const struct usage *u,
-                         const struct usage_line *l)
+                         const struct fleet_usage_line *l)
 {
-    struct str cost = exact_decimal(a, l->cost, EXPORT_PLACES);
-    struct str quantity = exact_decimal(a, hours(l->gpu_us), EXPORT_PLACES);
+    struct str cost = exact_decimal(a, l->cost, REPORT_PLACES);
+    struct str quantity = exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES);
     struct str month = l->values[USAGE_MONTH];
     const struct str cells[] = {
         l->values[USAGE_TENANT],
@@ -397,6 +414,8 @@ void report_print(struct arena *a, struct buf *out, const struct usage *u, unsig
         print_json(a, out, u, columns);
     else if (format == REPORT_FOCUS)
         print_focus(a, out, u);
+    else if (format == REPORT_HTML)
+        report_html(a, out, u, columns);
     else
         print_table(a, out, u, columns);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the records of a ledger to lines of a report. Two independent paths meet in the check at the
  * end: what pods held is summed pod by pod, what was idle or unhealthy by sweeping over each node's
- * time, and both together must be the capacity that the nodes had, exactly. Must not round, and must
- * not trust the records to be consistent: pods may hold more than a node is known to have. */
+ * time, and both together must be the capacity that the nodes had, exactly. Must not round, and
+ * must not trust the records to be consistent: pods may hold more than a node is known to have. */
 #include "usage.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 #define TOO_GREAT   "a sum of the report does not fit"
 #define MONTH_CHARS 7
 
-const char *const USAGE_COLUMNS[N_USAGE_COLUMNS] = {
+const char *const FLEET_USAGE_COLUMNS[N_USAGE_COLUMNS] = {
     [USAGE_TENANT] = "tenant", [USAGE_NAMESPACE] = "namespace", [USAGE_OWNER] = "owner",
     [USAGE_POD] = "pod",       [USAGE_POOL] = "pool",           [USAGE_PRODUCT] = "product",
     [USAGE_NODE] = "node",     [USAGE_MONTH] = "month",
@@ -111,14 +111,14 @@ static void add_priced(struct sums *s, struct line *line, const struct fleet_pri
 {
     struct exact cost;
 
-    usage_sum(s, &line->line.gpu_us, gpu_us);
+    fleet_usage_sum(s, &line->line.gpu_us, gpu_us);
     if (!price)
         return;
     if (!exact_mul(gpu_us, exact_of(price->price), &cost) ||
         !exact_mul(cost, (struct exact){1, HOUR_US}, &cost))
         s->overflow = true;
     else
-        usage_sum(s, &line->line.cost, cost);
+        fleet_usage_sum(s, &line->line.cost, cost);
 }
 
 static void add_to_line(struct sums *s, const struct track *t, enum usage_kind kind,
@@ -140,7 +140,7 @@ static void add_to_line(struct sums *s, const struct track *t, enum usage_kind k
         values[USAGE_OWNER] = hold->owner;
         values[USAGE_POD] = hold->name;
     }
-    line = usage_line(s, kind, values, price ? price->currency : STR(""));
+    line = fleet_usage_line(s, kind, values, price ? price->currency : STR(""));
     add_priced(s, line, price, gpu_us);
     if (hold && line->last != hold) {
         line->last = hold;
@@ -177,7 +177,7 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
         if (x >= y)
             continue;
         gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
-        usage_sum(s, &usage_balance(s, t->pool, month_of(s->a, x))->held, gpu_us);
+        fleet_usage_sum(s, &fleet_usage_balance(s, t->pool, month_of(s->a, x))->held, gpu_us);
         add_to_line(s, t, USAGE_HELD, hold, hold->product, x, gpu_us);
     }
 }
@@ -234,7 +234,7 @@ static void sweep_interval(struct sums *s, struct cell *c, struct exact held, in
         return;
     }
     if (left.num < 0) {
-        usage_sum(s, &c->unmatched, times(s, (struct exact){-left.num, left.den}, us));
+        fleet_usage_sum(s, &c->unmatched, times(s, (struct exact){-left.num, left.den}, us));
         return;
     }
     if (exact_cmp(unhealthy, left) > 0)
@@ -243,8 +243,8 @@ static void sweep_interval(struct sums *s, struct cell *c, struct exact held, in
         s->overflow = true;
         return;
     }
-    usage_sum(s, &c->unhealthy, times(s, unhealthy, us));
-    usage_sum(s, &c->idle, times(s, idle, us));
+    fleet_usage_sum(s, &c->unhealthy, times(s, unhealthy, us));
+    fleet_usage_sum(s, &c->idle, times(s, idle, us));
 }
 
 static void sweep_cell(struct sums *s, const struct track *t, struct cell *c, bool down, int64_t x,
@@ -263,7 +263,7 @@ static void sweep_cell(struct sums *s, const struct track *t, struct cell *c, bo
     for (size_t i = 0; i < n; i++) {
         sweep_interval(s, c, held, events[i].at - at);
         at = events[i].at;
-        usage_sum(s, &held, events[i].change);
+        fleet_usage_sum(s, &held, events[i].change);
     }
     sweep_interval(s, c, held, y - at);
     mem_free(events);
@@ -274,17 +274,17 @@ static void account(struct sums *s, const struct track *t, const struct piece *p
 {
     const struct fleet_capacity *k = piece->capacity;
     struct cell c = {EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
-    struct usage_balance *b = usage_balance(s, t->pool, month_of(s->a, x));
+    struct fleet_usage_balance *b = fleet_usage_balance(s, t->pool, month_of(s->a, x));
 
     if (k) {
         c.total = exact_of(k->total);
         c.broken = exact_of(k->unhealthy);
     }
     sweep_cell(s, t, &c, k && k->down, x, y);
-    usage_sum(s, &b->capacity, times(s, c.total, y - x));
-    usage_sum(s, &b->idle, c.idle);
-    usage_sum(s, &b->unhealthy, c.unhealthy);
-    usage_sum(s, &b->unmatched, c.unmatched);
+    fleet_usage_sum(s, &b->capacity, times(s, c.total, y - x));
+    fleet_usage_sum(s, &b->idle, c.idle);
+    fleet_usage_sum(s, &b->unhealthy, c.unhealthy);
+    fleet_usage_sum(s, &b->unmatched, c.unmatched);
     if (c.idle.num)
         add_to_line(s, t, USAGE_IDLE, NULL, k->product, x, c.idle);
     if (c.unhealthy.num)
@@ -406,13 +406,13 @@ static void compute(struct sums *s)
 
 /* --- the whole --- */
 
-static int check_balance(struct sums *s, const struct usage_balance *b, struct err *err)
+static int check_balance(struct sums *s, const struct fleet_usage_balance *b, struct err *err)
 {
     struct exact used = b->held, owned = b->capacity;
 
-    usage_sum(s, &used, b->idle);
-    usage_sum(s, &used, b->unhealthy);
-    usage_sum(s, &owned, b->unmatched);
+    fleet_usage_sum(s, &used, b->idle);
+    fleet_usage_sum(s, &used, b->unhealthy);
+    fleet_usage_sum(s, &owned, b->unmatched);
     if (s->overflow)
         return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
     if (!exact_cmp(used, owned))
@@ -434,7 +434,7 @@ static bool fits_in_hours(const struct usage *u)
     for (size_t i = 0; i < u->n_lines; i++)
         fits &= exact_mul(u->lines[i].gpu_us, hour, &unused);
     for (size_t i = 0; i < u->n_balances; i++) {
-        const struct usage_balance *b = &u->balances[i];
+        const struct fleet_usage_balance *b = &u->balances[i];
 
         fits &= exact_mul(b->capacity, hour, &unused) && exact_mul(b->held, hour, &unused) &&
                 exact_mul(b->idle, hour, &unused) && exact_mul(b->unhealthy, hour, &unused) &&
@@ -457,8 +457,8 @@ static int64_t unobserved(const struct sums *s)
     return sum;
 }
 
-int usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
-                  int64_t until_us, unsigned columns, struct usage *ret, struct err *err)
+int fleet_usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
+                        int64_t until_us, unsigned columns, struct usage *ret, struct err *err)
 {
     struct sums s = {.a = a, .records = records, .columns = columns};
 
@@ -471,7 +471,7 @@ int usage_compute(struct arena *a, const struct fleet_records *records, int64_t 
     }
     make_edges(&s);
     compute(&s);
-    usage_finish(&s, ret);
+    fleet_usage_finish(&s, ret);
     if (s.overflow || !fits_in_hours(ret))
         return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
     for (size_t i = 0; i < ret->n_balances; i++)

@@ -9,12 +9,12 @@
 
 struct line {
     struct map_entry by_key;
-    struct usage_line line;
+    struct fleet_usage_line line;
     const struct fleet_hold *last; /* the one counted last */
 };
 struct balance {
     struct map_entry by_key;
-    struct usage_balance balance;
+    struct fleet_usage_balance balance;
 };
 struct sums {
     struct arena *a;
@@ -26,10 +26,10 @@ struct sums {
     struct map lines, balances;
     bool overflow; /* a sum did not fit */
 };
-void usage_sum(struct sums *s, struct exact *sum, struct exact more);
+void fleet_usage_sum(struct sums *s, struct exact *sum, struct exact more);
 /* The line of these values, of which the report's columns count; made when it is new. */
-struct line *usage_line(struct sums *s, enum usage_kind kind,
-                        const struct str values[N_USAGE_COLUMNS], struct str currency);
-struct usage_balance *usage_balance(struct sums *s, struct str pool, struct str month);
+struct line *fleet_usage_line(struct sums *s, enum usage_kind kind,
+                              const struct str values[N_USAGE_COLUMNS], struct str currency);
+struct fleet_usage_balance *fleet_usage_balance(struct sums *s, struct str pool, struct str month);
 /* Lines and balances as sorted arrays; the maps are empty afterwards. */
-void usage_finish(struct sums *s, struct usage *ret);
+void fleet_usage_finish(struct sums *s, struct usage *ret);

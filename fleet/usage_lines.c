@@ -7,7 +7,7 @@
 
 #include <sublet/buf.h>
 
-void usage_sum(struct sums *s, struct exact *sum, struct exact more)
+void fleet_usage_sum(struct sums *s, struct exact *sum, struct exact more)
 {
     if (!exact_add(*sum, more, sum))
         s->overflow = true;
@@ -25,15 +25,15 @@ static struct line *line_new(struct sums *s, enum usage_kind kind,
 {
     struct line *l = ARENA_NEW(s->a, struct line);
 
-    l->line = (struct usage_line){
+    l->line = (struct fleet_usage_line){
         .kind = kind, .currency = currency, .gpu_us = EXACT_ZERO, .cost = EXACT_ZERO};
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         l->line.values[i] = s->columns & (1u << i) ? values[i] : STR("");
     return l;
 }
 
-struct line *usage_line(struct sums *s, enum usage_kind kind,
-                        const struct str values[N_USAGE_COLUMNS], struct str currency)
+struct line *fleet_usage_line(struct sums *s, enum usage_kind kind,
+                              const struct str values[N_USAGE_COLUMNS], struct str currency)
 {
     struct buf key = BUF_INIT(0);
     struct map_entry *found;
@@ -52,7 +52,7 @@ struct line *usage_line(struct sums *s, enum usage_kind kind,
     return l;
 }
 
-struct usage_balance *usage_balance(struct sums *s, struct str pool, struct str month)
+struct fleet_usage_balance *fleet_usage_balance(struct sums *s, struct str pool, struct str month)
 {
     struct buf key = BUF_INIT(0);
     struct map_entry *found;
@@ -63,8 +63,8 @@ struct usage_balance *usage_balance(struct sums *s, struct str pool, struct str 
     found = map_get(&s->balances, buf_str(&key));
     b = found ? CONTAINER(found, struct balance, by_key) : ARENA_NEW(s->a, struct balance);
     if (!found) {
-        b->balance = (struct usage_balance){pool,       month,      EXACT_ZERO, EXACT_ZERO,
-                                            EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
+        b->balance = (struct fleet_usage_balance){pool,       month,      EXACT_ZERO, EXACT_ZERO,
+                                                  EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
         map_put(&s->balances, &b->by_key, arena_str(s->a, buf_str(&key)));
     }
     buf_fini(&key);
@@ -73,7 +73,7 @@ struct usage_balance *usage_balance(struct sums *s, struct str pool, struct str 
 
 static int order_lines(const void *a, const void *b)
 {
-    const struct usage_line *x = a, *y = b;
+    const struct fleet_usage_line *x = a, *y = b;
     int order = (x->kind > y->kind) - (x->kind < y->kind);
 
     for (size_t i = 0; !order && i < N_USAGE_COLUMNS; i++)
@@ -83,7 +83,7 @@ static int order_lines(const void *a, const void *b)
 
 static int order_balances(const void *a, const void *b)
 {
-    const struct usage_balance *x = a, *y = b;
+    const struct fleet_usage_balance *x = a, *y = b;
     int by_pool = str_cmp(x->pool, y->pool);
 
     return by_pool ? by_pool : str_cmp(x->month, y->month);
@@ -103,7 +103,7 @@ static void take_balance(void *ctx, struct map_entry *e)
     u->balances[u->n_balances++] = CONTAINER(e, struct balance, by_key)->balance;
 }
 
-void usage_finish(struct sums *s, struct usage *ret)
+void fleet_usage_finish(struct sums *s, struct usage *ret)
 {
     ret->lines = arena_alloc(s->a, (map_count(&s->lines) + 1) * sizeof(*ret->lines));
     ret->balances = arena_alloc(s->a, (map_count(&s->balances) + 1) * sizeof(*ret->balances));

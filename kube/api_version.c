@@ -5,6 +5,15 @@
 
 #include <stdint.h>
 
+struct api_version api_version_read(struct str text)
+{
+    struct str rest = text, group = str_cut(&rest, '/');
+
+    if (!rest.p)
+        return (struct api_version){STR(""), text};
+    return (struct api_version){group, rest};
+}
+
 struct version_rank {
     int stage; /* 3 GA, 2 beta, 1 alpha, 0 another form */
     uint64_t major, minor;

@@ -108,8 +108,11 @@ static void add(struct field_errors *e, enum field_error type, const struct fiel
     e->last = &cause->next;
 }
 
+/* As field.Error prints it: Go's quotes for a string, JSON for other values. */
 static struct str value_text(struct arena *a, const cJSON *value)
 {
+    if (json_is_string(value))
+        return go_quote(a, json_str(value));
     return value ? json_text(a, value) : STR("null");
 }
 

@@ -161,6 +161,11 @@ bool pod_is_ready(const cJSON *pod)
     return condition_is_true(json_path(pod, "status.conditions"), "Ready");
 }
 
+bool container_is_sidecar(const cJSON *container)
+{
+    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
+}
+
 /* --- labels, owners, taints --- */
 
 bool labels_cover(const cJSON *wanted, const cJSON *labels)

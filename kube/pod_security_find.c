@@ -100,22 +100,6 @@ static bool find_profile(struct security_found *f, const cJSON *profile)
     return true;
 }
 
-static void find_apparmor_annotations(struct security_found *f)
-{
-    json_each(item, json_get(f->pod->metadata, "annotations"))
-    {
-        struct str value = json_str(item);
-
-        if (!str_has_prefix(json_key(item), STR(APPARMOR_PREFIX)) || !value.n ||
-            str_eqc(value, "runtime/default") || str_has_prefix(value, STR("localhost/")))
-            continue;
-        security_add(f, &f->annotations,
-                     arena_printf(f->pod->arena, "%s=%.*s", item->string,
-                                  STR_F(go_quote(f->pod->arena, value))));
-    }
-    security_unite(&f->annotations);
-}
-
 void security_compose_apparmor(struct security_found *f)
 {
     for (size_t i = 0; i < f->annotations.n; i++)
@@ -124,8 +108,20 @@ void security_compose_apparmor(struct security_found *f)
 
 bool security_find_apparmor(struct security_found *f, const cJSON *object)
 {
-    if (object == f->pod->spec && !f->pod->fence)
-        find_apparmor_annotations(f);
+    if (object == f->pod->spec && !f->pod->fence) {
+        json_each(item, json_get(f->pod->metadata, "annotations"))
+        {
+            struct str value = json_str(item);
+
+            if (!str_has_prefix(json_key(item), STR(APPARMOR_PREFIX)) || !value.n ||
+                str_eqc(value, "runtime/default") || str_has_prefix(value, STR("localhost/")))
+                continue;
+            security_add(f, &f->annotations,
+                         arena_printf(f->pod->arena, "%s=%.*s", item->string,
+                                      STR_F(go_quote(f->pod->arena, value))));
+        }
+        security_unite(&f->annotations);
+    }
     return find_profile(f, context(object, "appArmorProfile"));
 }
 

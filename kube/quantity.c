@@ -51,18 +51,16 @@ static struct str take_while(struct str *rest, const char *set)
     return taken;
 }
 
-static bool take_sign(struct str *rest)
+static bool read_suffix(struct str text, struct parts *ret)
 {
-    bool negative = rest->n > 0 && rest->p[0] == '-';
-
-    if (negative || (rest->n > 0 && rest->p[0] == '+'))
-        *rest = str_from(*rest, 1);
-    return negative;
-}
-
-/* "e3", "E-6", "e+09". Upstream keeps the low 32 bits of the number. */
-static bool read_exponent(struct str text, struct parts *ret)
-{
+    for (size_t i = 0; i < COUNT(SUFFIXES); i++) {
+        if (!str_eqc(text, SUFFIXES[i].name))
+            continue;
+        ret->format = SUFFIXES[i].format;
+        ret->exponent = SUFFIXES[i].exponent;
+        return true;
+    }
+    /* "e3", "E-6", "e+09". Upstream keeps the low 32 bits of the number. */
     if (text.n < 2 || (text.p[0] != 'e' && text.p[0] != 'E'))
         return false;
 
@@ -78,25 +76,15 @@ static bool read_exponent(struct str text, struct parts *ret)
     return true;
 }
 
-static bool read_suffix(struct str text, struct parts *ret)
-{
-    for (size_t i = 0; i < COUNT(SUFFIXES); i++) {
-        if (!str_eqc(text, SUFFIXES[i].name))
-            continue;
-        ret->format = SUFFIXES[i].format;
-        ret->exponent = SUFFIXES[i].exponent;
-        return true;
-    }
-    return read_exponent(text, ret);
-}
-
 static bool split(struct str text, struct parts *ret)
 {
     struct str rest = text;
 
     if (text.n == 0)
         return false;
-    ret->negative = take_sign(&rest);
+    ret->negative = rest.p[0] == '-';
+    if (ret->negative || rest.p[0] == '+')
+        rest = str_from(rest, 1);
     struct str zeros = take_while(&rest, "0");
     ret->whole = take_while(&rest, "0123456789");
     ret->fraction = STR("");

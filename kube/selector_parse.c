@@ -100,20 +100,6 @@ static void add_value(struct parser *p, struct values *v, struct str value)
     v->list[v->n++] = value;
 }
 
-/* A set: sorted, each once. */
-static void finish_values(struct values *v, struct selector_term *term)
-{
-    size_t n = 0;
-
-    if (v->n > 1)
-        qsort(v->list, v->n, sizeof(*v->list), str_order);
-    for (size_t i = 0; i < v->n; i++)
-        if (n == 0 || !str_eq(v->list[n - 1], v->list[i]))
-            v->list[n++] = v->list[i];
-    term->values = v->list;
-    term->n_values = n;
-}
-
 /* The words and commas between the parentheses; a missing word is the empty value. */
 static int parse_list(struct parser *p, struct values *v)
 {
@@ -209,6 +195,7 @@ static int parse_term(struct parser *p, struct selector_term *term)
 {
     struct values values = {0};
     bool negated = next_is(p, "!");
+    size_t n = 0;
 
     if (negated)
         (void)consume(p);
@@ -228,7 +215,14 @@ static int parse_term(struct parser *p, struct selector_term *term)
     bool set = term->op == SEL_IN || term->op == SEL_NOT_IN;
     if (set ? parse_set(p, &values) : parse_exact(p, &values))
         return -1;
-    finish_values(&values, term);
+    /* A set: sorted, each once. */
+    if (values.n > 1)
+        qsort(values.list, values.n, sizeof(*values.list), str_order);
+    for (size_t i = 0; i < values.n; i++)
+        if (n == 0 || !str_eq(values.list[n - 1], values.list[i]))
+            values.list[n++] = values.list[i];
+    term->values = values.list;
+    term->n_values = n;
     return selector_check_term(p->a, term, p->err);
 }
 

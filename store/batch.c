@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Batches: the writes that share a transaction, and what becomes of them. A committed batch is made
  * visible as a whole; a failed one takes everything under way with it and leaves no trace. */
+#include "batch.h"
+#include "db_load.h"
+#include "drive.h"
 #include "impl.h"
+#include "op.h"
 
 #include <assert.h>
+
+/* History entries removed from disk per transaction, beyond two per write in it. */
+#define DROPS_PER_BATCH 64
 
 struct op *batch_add(struct store *s, enum op_kind kind, size_t bytes)
 {
@@ -48,7 +55,7 @@ void store_on_commit(struct store *s, store_done_cb done, void *ctx)
 void batch_take_drops(struct store *s)
 {
     size_t n = s->history.n_drops;
-    size_t most = STORE_DROPS_PER_BATCH + (s->open ? 2 * s->open->n_ops : 0);
+    size_t most = DROPS_PER_BATCH + (s->open ? 2 * s->open->n_ops : 0);
     size_t taken = n < most ? n : most;
 
     for (size_t i = 0; i < taken; i++) {

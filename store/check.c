@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checking a store without changing it: a copy of its files is opened as a start would open them,
  * and what that start would hide, make again or forget is reported. */
+#include "db_file.h"
 #include "db_impl.h"
 #include "impl.h"
 

@@ -3,6 +3,8 @@
  * which key it belongs to; when the newest version of a key is lost, older ones of it are stale and
  * hidden as well. Of a key that cannot be named only its hash is known: a caller that looks up that
  * very name finds it in quarantine. Absence must never be an effect of damage. */
+#include "db_load.h"
+#include "db_sum.h"
 #include "impl.h"
 
 #include <assert.h>
@@ -144,7 +146,7 @@ static void add_lost_key(struct store *s, const struct loss *loss)
 {
     struct damage *d = &s->damage;
 
-    d->lost = mem_realloc(d->lost, (d->n_lost + 1) * sizeof(*d->lost));
+    GROW(d->lost, d->n_lost, d->cap_lost);
     d->lost[d->n_lost++] = (struct lost_key){loss->key, loss->revision};
 }
 

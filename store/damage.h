@@ -4,6 +4,8 @@
 
 #include "db.h"
 
+struct db_trail;
+struct db_version;
 struct store;
 struct table;
 struct object_entry;
@@ -34,7 +36,7 @@ struct damaged_record {
 
 struct damage {
     struct lost_key *lost; /* by key */
-    size_t n_lost;
+    size_t n_lost, cap_lost;
     struct damaged_record *records; /* that could not be read */
     size_t n_records, cap_records;
     size_t missing_records; /* further ones are not listed */

@@ -8,81 +8,12 @@
 #include <sublet/store_identity.h>
 
 struct db;
-struct sum;
+struct op;
 
 /* In the directory of a store. SQLite finds the log by the name of its file. */
 #define DB_FILE       "state.db"
 #define DB_LOG_SUFFIX "-wal"
 #define DB_LOG_FILE   DB_FILE DB_LOG_SUFFIX
-
-/* One write of a transaction. Everything pointed to stays put until the transaction is answered. */
-enum op_kind {
-    OP_RESOURCE,
-    OP_RESOURCE_DROP,
-    OP_VERSION,
-    OP_RECORD_PUT,
-    OP_RECORD_DELETE,
-    OP_DROP,
-    OP_REVISION
-};
-
-struct object_entry;
-struct record_entry;
-struct table;
-
-struct op {
-    enum op_kind kind;
-    unsigned type; /* OP_VERSION: enum store_event_type; OP_RECORD_*: enum store_record */
-    union {
-        struct { /* OP_RESOURCE, OP_RESOURCE_DROP */
-            struct table *table;
-            struct str name;
-            unsigned id;
-        } resource;
-        struct { /* OP_VERSION */
-            struct object_entry *entry;
-            const struct store_object *object;
-            struct str resource; /* its name */
-            int64_t at;          /* seconds since 1970 */
-        } version;
-        struct { /* OP_RECORD_*: undo is what the key had before; p == NULL: nothing */
-            struct record_entry *entry;
-            struct str key, value, undo;
-            int added; /* what the number of records changes by */
-        } record;
-        struct { /* OP_DROP: the event of revision `floor` leaves the history */
-            int64_t floor;
-            int64_t dead[2]; /* revisions of rows no longer needed; 0 for none */
-        } drop;
-        int64_t revision; /* OP_REVISION: used up without a version */
-    };
-};
-
-/* What db_load() reports, in this order: resources, versions by revision, records by key. Every row
- * has a checksum; `good` says that it is right and that the values can be what they are. */
-struct db_version {
-    enum store_event_type type;
-    unsigned resource, skip;
-    int64_t revision, at, key;
-    struct str ns, name, uid, bytes, labels, fields;
-    bool good;
-};
-
-/* The trail has a second account of every version, in pages of its own: what was lost is known by
- * it when a version is not there or not readable. */
-struct db_trail {
-    enum store_event_type type;
-    int64_t revision, key; /* db_sum_key() */
-    bool good;
-};
-
-struct db_loader {
-    void (*resource)(void *ctx, unsigned id, struct str name, bool good);
-    /* Either may be NULL; with both, they have the same revision. */
-    void (*version)(void *ctx, const struct db_version *v, const struct db_trail *t);
-    void (*record)(void *ctx, unsigned kind, struct str key, struct str value, bool good);
-    void *ctx;
-};
 
 /* A version to be read back. */
 struct db_row {
@@ -113,16 +44,8 @@ struct db_state {
     bool meta_damaged; /* so a new life was begun */
 };
 void db_state(const struct db *db, struct db_state *ret);
-int db_load(struct db *db, const struct db_loader *loader, struct err *err) MUST_CHECK;
-/* Goes through the trail once more: good rows only. */
-int db_trail(struct db *db, void (*each)(void *ctx, const struct db_trail *t), void *ctx,
-             struct err *err) MUST_CHECK;
-/* Makes the trail agree with the versions that can be read. */
-int db_mend(struct db *db, struct err *err) MUST_CHECK;
 /* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one. */
 int db_keep(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
-/* db_sum_key() of the loop thread. */
-int64_t db_key(struct str resource, struct str ns, struct str name);
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a
@@ -174,5 +97,3 @@ struct db_backup *db_backup_close(struct db_backup *b);
 
 /* <dir>/state.db from the file `from`; <dir> must not hold a database yet. */
 int db_restore(const char *from, const char *dir, struct err *err) MUST_CHECK;
-/* SQLite's own check of the whole file. */
-int db_verify(struct db *db, struct err *err) MUST_CHECK;

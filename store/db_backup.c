@@ -3,7 +3,10 @@
  * writer thread, through the same connection: SQLite then keeps the pages it copied up to date by
  * itself, and the copy is of the moment of its last step. It appears under its name only when it is
  * complete and synced, and it is marked as a copy: see db_meta.c. */
+#include "db_file.h"
 #include "db_impl.h"
+
+#include <sublet/store_admin.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -11,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define PAGES_PER_STEP 64
 
 struct db_backup {
     unsigned magic;
@@ -84,13 +89,13 @@ static int finish(struct db_backup *b, struct err *err)
 
     if (rename(b->partial, b->path))
         return system_error(b->path, err);
-    return db_sync_dir_of(b->path, err);
+    return store_sync_dir_of(b->path, err);
 }
 
 int db_backup_step(struct db_backup *b, bool *ret_more, struct err *err)
 {
     assert(b->magic == BACKUP_MAGIC);
-    int rc = sqlite3_backup_step(b->copy, DB_BACKUP_STEP);
+    int rc = sqlite3_backup_step(b->copy, PAGES_PER_STEP);
 
     *ret_more = rc == SQLITE_OK;
     if (rc == SQLITE_OK)

@@ -2,12 +2,22 @@
  * Transactions on the SQLite file, and keeping file and log small. Runs on the writer thread. A
  * transaction that failed must leave nothing behind: not in this process, and as far as the disk
  * still obeys, not after a crash either (see heal()). */
+#include "db_disk.h"
+#include "db_file.h"
 #include "db_impl.h"
+#include "op.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* A transaction of at most so many bytes may use the reserve whatever it is: deletes can be in it.
+ */
+#define SMALL ((size_t)256 << 10)
+/* Up to so many free pages are left where they are. */
+#define FREE_PAGES  256
+#define VACUUM_STEP 64
 
 static const char *const SQL[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -39,7 +49,7 @@ static const char *const SQL[SQL_COUNT] = {
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_VACUUM] = "PRAGMA incremental_vacuum(64)",
 };
-_Static_assert(DB_VACUUM_STEP == 64, "SQL_VACUUM spells it out");
+_Static_assert(VACUUM_STEP == 64, "SQL_VACUUM spells it out");
 
 int db_prepare(struct db *db, struct err *err)
 {
@@ -56,7 +66,8 @@ sqlite3_stmt *db_statement(struct db *db, enum statement which)
     return db->statements[which];
 }
 
-int db_run(struct db *db, enum statement which)
+/* Steps a statement that returns no rows (rows are skipped) and resets it. */
+static int run(struct db *db, enum statement which)
 {
     sqlite3_stmt *q = db->statements[which];
     int rc;
@@ -117,7 +128,7 @@ void db_bind_text(sqlite3_stmt *q, int index, struct str s)
     sqlite3_bind_text64(q, index, s.p ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void db_bind_blob(sqlite3_stmt *q, int index, struct str s)
+static void bind_blob(sqlite3_stmt *q, int index, struct str s)
 {
     sqlite3_bind_blob64(q, index, s.p ? s.p : "", s.n, SQLITE_STATIC);
 }
@@ -141,7 +152,7 @@ static int put_version(struct db *db, const struct op *op)
     db_row_text(&row, o->bytes);
     db_row_integer(&row, key);
     db_row_end(&row);
-    if (db_run(db, SQL_VERSION))
+    if (run(db, SQL_VERSION))
         return -1;
 
     row = db_row_begin(db->sum, db_statement(db, SQL_TRAIL), STR("trail"));
@@ -149,7 +160,7 @@ static int put_version(struct db *db, const struct op *op)
     db_row_integer(&row, op->type);
     db_row_integer(&row, key);
     db_row_end(&row);
-    return db_run(db, SQL_TRAIL);
+    return run(db, SQL_TRAIL);
 }
 
 static int put_record(struct db *db, const struct op *op)
@@ -160,7 +171,7 @@ static int put_record(struct db *db, const struct op *op)
     db_row_blob(&row, op->record.key);
     db_row_blob(&row, op->record.value);
     db_row_end(&row);
-    return db_run(db, SQL_RECORD_PUT);
+    return run(db, SQL_RECORD_PUT);
 }
 
 static int delete_record(struct db *db, const struct op *op)
@@ -168,8 +179,8 @@ static int delete_record(struct db *db, const struct op *op)
     sqlite3_stmt *q = db_statement(db, SQL_RECORD_DELETE);
 
     sqlite3_bind_int(q, 1, (int)op->type);
-    db_bind_blob(q, 2, op->record.key);
-    return db_run(db, SQL_RECORD_DELETE);
+    bind_blob(q, 2, op->record.key);
+    return run(db, SQL_RECORD_DELETE);
 }
 
 static int put_resource(struct db *db, const struct op *op)
@@ -179,13 +190,13 @@ static int put_resource(struct db *db, const struct op *op)
     db_row_integer(&row, op->resource.id);
     db_row_text(&row, op->resource.name);
     db_row_end(&row);
-    return db_run(db, SQL_RESOURCE);
+    return run(db, SQL_RESOURCE);
 }
 
 static int drop_resource(struct db *db, const struct op *op)
 {
     sqlite3_bind_int(db_statement(db, SQL_RESOURCE_DELETE), 1, (int)op->resource.id);
-    return db_run(db, SQL_RESOURCE_DELETE);
+    return run(db, SQL_RESOURCE_DELETE);
 }
 
 static int drop_versions(struct db *db, const struct op *op)
@@ -195,7 +206,7 @@ static int drop_versions(struct db *db, const struct op *op)
             continue;
         sqlite3_bind_int64(db_statement(db, SQL_VERSION_DELETE), 1, op->drop.dead[i]);
         sqlite3_bind_int64(db_statement(db, SQL_TRAIL_DELETE), 1, op->drop.dead[i]);
-        if (db_run(db, SQL_VERSION_DELETE) || db_run(db, SQL_TRAIL_DELETE))
+        if (run(db, SQL_VERSION_DELETE) || run(db, SQL_TRAIL_DELETE))
             return -1;
     }
     return 0;
@@ -204,7 +215,7 @@ static int drop_versions(struct db *db, const struct op *op)
 static int put_revision(struct db *db, const struct op *op)
 {
     sqlite3_bind_int64(db_statement(db, SQL_REVISION), 1, op->revision);
-    return db_run(db, SQL_REVISION);
+    return run(db, SQL_REVISION);
 }
 
 typedef int (*op_fn)(struct db *db, const struct op *op);
@@ -230,7 +241,7 @@ static bool vacuum_due(struct db *db)
 {
     int64_t free_pages = statement_number(db, SQL_FREE_PAGES);
 
-    return free_pages > DB_FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
+    return free_pages > FREE_PAGES && free_pages > statement_number(db, SQL_PAGES) / 4;
 }
 
 int db_run_ops(struct db *db, const struct op *ops, size_t n)
@@ -247,16 +258,16 @@ int db_run_ops(struct db *db, const struct op *ops, size_t n)
     }
     if (records) {
         sqlite3_bind_int64(db_statement(db, SQL_RECORDS), 1, records);
-        if (db_run(db, SQL_RECORDS))
+        if (run(db, SQL_RECORDS))
             return -1;
     }
     if (!floor)
         return 0;
 
     sqlite3_bind_int64(db_statement(db, SQL_FLOOR), 1, floor);
-    if (db_run(db, SQL_FLOOR))
+    if (run(db, SQL_FLOOR))
         return -1;
-    return vacuum_due(db) ? db_run(db, SQL_VACUUM) : 0;
+    return vacuum_due(db) ? run(db, SQL_VACUUM) : 0;
 }
 
 /* A transaction that failed while it was being synced may stand complete in the log, behind what
@@ -265,7 +276,7 @@ int db_run_ops(struct db *db, const struct op *ops, size_t n)
  * of checksums. So one is made at once, and again before every later commit until one succeeds. */
 static void heal(struct db *db)
 {
-    if (!db_run(db, SQL_HEAL))
+    if (!run(db, SQL_HEAL))
         db->stale = false;
 }
 
@@ -290,8 +301,8 @@ static void clear_bindings(struct db *db)
 
 static int attempt(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
-    bool began = !db_run(db, SQL_BEGIN);
-    int result = began && !db_run_ops(db, ops, n) && !db_run(db, SQL_COMMIT) ? 0 : -1;
+    bool began = !run(db, SQL_BEGIN);
+    int result = began && !db_run_ops(db, ops, n) && !run(db, SQL_COMMIT) ? 0 : -1;
 
     int code = sqlite3_extended_errcode(db->sql) & 0xff;
 
@@ -300,7 +311,7 @@ static int attempt(struct db *db, const struct op *ops, size_t n, struct err *er
         db_error(db, "write", err);
     clear_bindings(db);
     if (result && !sqlite3_get_autocommit(db->sql))
-        db_run(db, SQL_ROLLBACK);
+        run(db, SQL_ROLLBACK);
     db->stale = result != 0;
     return result;
 }
@@ -316,35 +327,12 @@ static bool is_small(const struct op *ops, size_t n)
         else if (ops[i].kind == OP_RECORD_PUT)
             bytes += ops[i].record.value.n;
     }
-    return bytes <= DB_SMALL && n <= DB_SMALL / DB_PAGE;
+    return bytes <= SMALL && n <= SMALL / DB_PAGE;
 }
 
 bool db_is_damaged(const struct db *db)
 {
     return db->damaged;
-}
-
-int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
-{
-    assert(db->magic == DB_MAGIC);
-    db->damaged = false;
-    if (db->read_only)
-        return err_set(err, &ERR_STORAGE, "%s: write: %s", db->file, db->why);
-    if (db->log_pages > DB_LOG_MAX && db->trouble[0])
-        return err_set(err, &ERR_STORAGE, "%s", db->trouble);
-    if (!attempt(db, ops, n, err))
-        return 0;
-
-    enum store_disk met = db->met;
-    if (met == STORE_DISK_FULL && db_reserve_give_up(db)) {
-        db->disk = STORE_DISK_FULL;
-        if (is_small(ops, n) && !attempt(db, ops, n, err))
-            return 0;
-    }
-    heal(db);
-    db->met = met;
-    db_disk_failed(db, !db->stale);
-    return -1;
 }
 
 static void fold_log(struct db *db, int mode)
@@ -364,6 +352,53 @@ static void fold_log(struct db *db, int mode)
     else
         snprintf(db->trouble, sizeof(db->trouble), "state.db: cannot fold the log: %s",
                  sqlite3_errmsg(db->sql));
+}
+
+/* The first transaction has the keys of the cluster and its uid, and is in the file itself before
+ * it is answered: no log that is lost leaves a file in which another cluster begins. A file that
+ * takes no pages is noticed before it, by folding what making the tables left in the log: then it
+ * fails, and left nothing. If only the fold behind it fails, it is committed and cannot be taken
+ * back: it is answered while the log alone has it, and every later write is refused until a fold
+ * succeeds. */
+static bool may_grow_up(struct db *db)
+{
+    if (db->log_pages)
+        fold_log(db, SQLITE_CHECKPOINT_PASSIVE);
+    return !db->trouble[0];
+}
+
+static int attempt_and_grow_up(struct db *db, const struct op *ops, size_t n, struct err *err)
+{
+    if (attempt(db, ops, n, err))
+        return -1;
+    if (db->young) {
+        fold_log(db, SQLITE_CHECKPOINT_PASSIVE);
+        db->young = db->trouble[0] != '\0';
+    }
+    return 0;
+}
+
+int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
+{
+    assert(db->magic == DB_MAGIC);
+    db->damaged = false;
+    if (db->read_only)
+        return err_set(err, &ERR_STORAGE, "%s: write: %s", db->file, db->why);
+    if ((db->young && !may_grow_up(db)) || (db->log_pages > DB_LOG_MAX && db->trouble[0]))
+        return err_set(err, &ERR_STORAGE, "%s", db->trouble);
+    if (!attempt_and_grow_up(db, ops, n, err))
+        return 0;
+
+    enum store_disk met = db->met;
+    if (met == STORE_DISK_FULL && db_reserve_give_up(db)) {
+        db->disk = STORE_DISK_FULL;
+        if (is_small(ops, n) && !attempt_and_grow_up(db, ops, n, err))
+            return 0;
+    }
+    heal(db);
+    db->met = met;
+    db_disk_failed(db, !db->stale);
+    return -1;
 }
 
 bool db_fold(struct db *db)
@@ -389,7 +424,7 @@ bool db_tidy(struct db *db)
     if (db->stale)
         heal(db);
     int64_t before = statement_number(db, SQL_FREE_PAGES);
-    if (before && !db_run(db, SQL_VACUUM)) {
+    if (before && !run(db, SQL_VACUUM)) {
         int64_t left = statement_number(db, SQL_FREE_PAGES);
         db_after_commit(db);
         if (left && left < before)

@@ -3,6 +3,8 @@
  * database. It is emptied when there is no room left, which is room for the deletes that make more;
  * once it could be filled again, with some to spare, the disk counts as writable. Must never take a
  * single failed operation, whatever it was, for a state of the disk: only errors that name it. */
+#include "db_disk.h"
+#include "db_file.h"
 #include "db_impl.h"
 
 #include <errno.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The formats of the file. user_version has the number; a step leads from each to the next, in one
- * transaction, and before it a copy of the file is kept as state.db.format-<number>. A step that
- * fails or is killed leaves the previous format. A released step never changes.
+ * transaction, and before it a copy of the file is kept as state.db.format-<number>, beside earlier
+ * ones. A step that fails or is killed leaves the previous format. A released step never changes.
  *
  *   1  objects, history and records
  *   2  a checksum in every row; the trail, which knows the versions that were lost */
+#include "db_file.h"
 #include "db_impl.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 
 static const char TABLES[] =
@@ -82,6 +84,14 @@ static int run_step(struct db *db, int format, struct err *err)
     return db_commit_sql(db, STEPS[format](db, err) || db_sql(db, text, err) ? -1 : 0, err);
 }
 
+/* A copy of the file is one of the store when its log is empty. */
+static int fold(struct db *db, struct err *err)
+{
+    errno = 0;
+    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc ? db_error(db, "migrate", err) : 0;
+}
+
 int db_format_migrate(struct db *db, int format, struct err *err)
 {
     char suffix[32];
@@ -89,9 +99,8 @@ int db_format_migrate(struct db *db, int format, struct err *err)
     for (; format < DB_FORMAT; format++) {
         assert(STEPS[format]);
         snprintf(suffix, sizeof(suffix), "format-%d", format);
-        if (db_keep(db, suffix, err) || run_step(db, format, err) ||
-            sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL))
-            return err && err->kind ? -1 : db_error(db, "migrate", err);
+        if (fold(db, err) || db_keep_version(db, suffix, err) || run_step(db, format, err))
+            return -1;
     }
-    return 0;
+    return fold(db, err);
 }

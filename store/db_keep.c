@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies of the file that are kept beside it: before a migration, and when damage is found. A copy
  * appears under its name only when it is complete and synced. */
+#include "db_file.h"
 #include "db_impl.h"
+
+#include <sublet/store_admin.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define DB_KEPT 9
+
 static int system_error(const char *path, struct err *err)
 {
     return err_set(err, &ERR_STORAGE, "%s: %s", path, strerrordesc_np(errno));
 }
 
-int db_sync_dir_of(const char *path, struct err *err)
+int store_sync_dir_of(const char *path, struct err *err)
 {
     const char *slash = strrchr(path, '/');
     char *dir = mem_strdup(slash ? (struct str){path, (size_t)(slash - path) + 1} : STR("."));
@@ -67,7 +72,7 @@ int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err)
         system_error(partial, err);
         unlink(partial);
     } else {
-        result = db_sync_dir_of(to, err);
+        result = store_sync_dir_of(to, err);
     }
     if (out >= 0)
         close(out);
@@ -75,36 +80,55 @@ int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err)
     return result;
 }
 
-char *db_keep_name(const char *file)
+/* <file>.<suffix>, then <file>.<suffix>.2 and so on. */
+static char *numbered(const char *file, const char *suffix, int i)
 {
-    size_t n = strlen(file) + sizeof(".damaged.9");
+    size_t n = strlen(file) + strlen(suffix) + sizeof("..9");
     char *name = mem_alloc(n);
+
+    if (i == 1)
+        snprintf(name, n, "%s.%s", file, suffix);
+    else
+        snprintf(name, n, "%s.%s.%d", file, suffix, i);
+    return name;
+}
+
+static bool exists(const char *name)
+{
     struct stat st;
 
-    snprintf(name, n, "%s.damaged", file);
-    for (int i = 2; i <= DB_KEPT && !stat(name, &st); i++)
-        snprintf(name, n, "%s.damaged.%d", file, i);
+    return !lstat(name, &st);
+}
+
+char *db_keep_name(const char *file)
+{
+    char *name = numbered(file, "damaged", 1);
+
+    for (int i = 2; i <= DB_KEPT && exists(name); i++) {
+        mem_free(name);
+        name = numbered(file, "damaged", i);
+    }
     return name;
 }
 
 /* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
-static int keep_as(struct db *db, const char *to, struct err *err)
+static int open_raw(struct db *db, struct err *err)
 {
     if (db->raw < 0)
         db->raw = open(db->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (db->raw < 0)
-        return system_error(db->file, err);
-    return db_keep_bytes(read_descriptor, &db->raw, to, err);
+    return db->raw < 0 ? system_error(db->file, err) : 0;
+}
+
+static int keep_as(struct db *db, const char *to, struct err *err)
+{
+    return open_raw(db, err) ? -1 : db_keep_bytes(read_descriptor, &db->raw, to, err);
 }
 
 int db_keep(struct db *db, const char *suffix, struct err *err)
 {
-    size_t n = strlen(db->file) + strlen(suffix) + 2;
-    char *to = mem_alloc(n);
-    struct stat st;
+    char *to = numbered(db->file, suffix, 1);
+    int result = exists(to) ? 0 : keep_as(db, to, err);
 
-    snprintf(to, n, "%s.%s", db->file, suffix);
-    int result = stat(to, &st) ? keep_as(db, to, err) : 0;
     mem_free(to);
     return result;
 }
@@ -113,6 +137,51 @@ int db_keep_damaged(struct db *db, struct err *err)
 {
     char *to = db_keep_name(db->file);
     int result = keep_as(db, to, err);
+
+    mem_free(to);
+    return result;
+}
+
+static bool same_bytes(int a, int b)
+{
+    static const size_t STEP = 65536;
+    char *bytes = mem_alloc(2 * STEP);
+    ssize_t n, m;
+    int64_t at = 0;
+
+    do {
+        n = pread(a, bytes, STEP, at);
+        m = pread(b, bytes + STEP, STEP, at);
+        at += n;
+    } while (n > 0 && n == m && !memcmp(bytes, bytes + STEP, (size_t)n));
+    mem_free(bytes);
+    return !n && !m;
+}
+
+static bool is_kept(struct db *db, const char *name)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool same = fd >= 0 && same_bytes(db->raw, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+/* A copy of an earlier file, or of another store, is none of this one. One of the same bytes is: a
+ * migration that fails at each start does not fill the disk. */
+int db_keep_version(struct db *db, const char *suffix, struct err *err)
+{
+    if (open_raw(db, err))
+        return -1;
+    char *to = numbered(db->file, suffix, 1);
+    bool kept = is_kept(db, to);
+    for (int i = 2; i <= DB_KEPT && !kept && exists(to); i++) {
+        mem_free(to);
+        to = numbered(db->file, suffix, i);
+        kept = is_kept(db, to);
+    }
+    int result = kept ? 0 : keep_as(db, to, err);
 
     mem_free(to);
     return result;

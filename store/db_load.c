@@ -2,8 +2,12 @@
  * Reads everything once, at start: resources, versions in the order of their revisions, records.
  * Rows can be damaged: a damaged row is reported, never guessed and never fatal. */
 #include "db_impl.h"
+#include "db_load.h"
 
 #include <assert.h>
+
+/* More resources than this are looked through for unused ones at start. */
+#define MANY_RESOURCES 1000
 
 struct str db_column(sqlite3_stmt *q, int index)
 {
@@ -21,7 +25,7 @@ static int tidy_resources(struct db *db, struct err *err)
 
     if (db_number(db, "SELECT count(*) FROM resource", &n, err))
         return -1;
-    if (n <= DB_RESOURCES)
+    if (n <= MANY_RESOURCES)
         return 0;
     return db_sql(db, "DELETE FROM resource WHERE id NOT IN (SELECT resource FROM version)", err);
 }

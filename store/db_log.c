@@ -15,7 +15,10 @@
  * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
  * answered; and that a log was there when it is not. Format:
  * https://sqlite.org/fileformat2.html#walformat */
+#include "db_file.h"
 #include "db_impl.h"
+
+#include <sublet/store_admin.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -244,7 +247,7 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
 }
 
 /* Begun through a rollback journal, a file has its first page before it has a log. */
-static int check_file(struct db *db, struct err *err)
+int db_log_check_file(struct db *db, struct err *err)
 {
     char *log = db_path_join(db->dir, DB_LOG_FILE);
     int file = 0, there = 0, rc = exists(db->file, &file), result = 0;
@@ -253,7 +256,9 @@ static int check_file(struct db *db, struct err *err)
         rc = exists(log, &there);
     if (rc)
         result = err_set(err, &ERR_STORAGE, "%s: %s", db->file, sqlite3_errstr(rc));
-    else if (there)
+    else if (!file)
+        result = db_restore_check(db->dir, err);
+    if (!result && there)
         result = err_set(err, &ERR_STORAGE,
                          "%s is missing or empty, and its log is not: put the file back, or remove "
                          "%s and restore a backup",
@@ -266,13 +271,9 @@ int db_log_inspect(struct db *db, struct err *err)
 {
     char *lost = db_path_join(db->dir, LOST);
     bool *state = &db->state.log_lost;
-    int rc = 0, result = check_file(db, err);
+    int rc = 0, result = 0;
     struct stat st;
 
-    if (result) {
-        mem_free(lost);
-        return result;
-    }
     *state = !stat(lost, &st);
     if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
@@ -290,6 +291,8 @@ int db_log_settled(struct db *db, struct err *err)
 
     if (rename(lost, kept))
         result = err_set(err, &ERR_STORAGE, "%s: cannot be renamed", lost);
+    else
+        result = store_sync_dir_of(kept, err);
     mem_free(lost);
     mem_free(log);
     mem_free(kept);

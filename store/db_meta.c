@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the file says of itself: where its history begins, which revisions are used up, and whose
  * life it is. A copy begins a new life, and so does data that another life overtook. So does a file
- * whose account of itself is damaged, because its revisions cannot be trusted to be the newest ones,
- * and a revision must never be given twice. */
+ * whose account of itself is damaged, because its revisions cannot be trusted to be the newest
+ * ones, and a revision must never be given twice. */
 #include "db_impl.h"
 
 #include <stdio.h>
@@ -140,10 +140,10 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A later life of one copy begins higher once SPREAD has passed. Before, chance keeps their revisions
- * apart, not in order: a watch from a revision of the other life is expired either way. So does
- * chance alone where the clock does not show what passed (it stands at the same moment after each
- * boot, or was set back). A clock from before the copied life is certainly wrong. */
+/* A later life of one copy begins higher once SPREAD has passed. Before, chance keeps their
+ * revisions apart, not in order: a watch from a revision of the other life is expired either way.
+ * So does chance alone where the clock does not show what passed (it stands at the same moment
+ * after each boot, or was set back). A clock from before the copied life is certainly wrong. */
 static int64_t first_revision(const struct db *db, const struct meta *m, int64_t newest)
 {
     int64_t now = db->options.wall_us(), wall = now - YEAR_2026_US;

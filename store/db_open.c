@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opening and closing the SQLite file: locks, permissions, settings, schema. One process owns a
  * tenant's data at a time; a second one gets a clear error, never a busy database. */
+#include "db_disk.h"
+#include "db_file.h"
 #include "db_impl.h"
+#include "db_salvage.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -60,12 +63,16 @@ int db_lock(const char *dir, int *ret_lock, struct err *err)
     if (fd < 0)
         return err_set(err, &ERR_STORAGE, "%s/lock: %s", dir, strerrordesc_np(why));
 
-    if (!flock(fd, LOCK_EX | LOCK_NB)) {
+    struct stat st;
+    bool locked = !flock(fd, LOCK_EX | LOCK_NB);
+    why = errno;
+    if (locked && !fstat(fd, &st) && st.st_nlink) {
         *ret_lock = fd;
         return 0;
     }
-    why = errno;
     close(fd);
+    if (locked) /* by a restore of nothing: see db_restore.c */
+        why = ENOENT;
     if (why == EWOULDBLOCK)
         return err_set(err, &ERR_STORAGE, "%s is in use by another process", dir);
     return err_set(err, &ERR_STORAGE, "%s/lock: %s", dir, strerrordesc_np(why));
@@ -214,7 +221,11 @@ static int open_file(struct db *db, struct err *err)
 int db_open_writable(struct db *db, struct err *err)
 {
     db->met = db->disk = STORE_DISK_WRITABLE;
-    return make_file(db, err) || open_file(db, err) || db_prepare(db, err) ? -1 : 0;
+    if (db_log_check_file(db, err) || make_file(db, err) || open_file(db, err) ||
+        db_prepare(db, err))
+        return -1;
+    db->young = !db->state.records;
+    return 0;
 }
 
 static int open_steps(struct db *db, struct err *err)

@@ -3,6 +3,7 @@
  * thread, between transactions; a row is given as it is found, and what it must be is the caller's
  * to know. */
 #include "db_impl.h"
+#include "db_load.h"
 
 #include "table.h"
 

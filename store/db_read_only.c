@@ -2,6 +2,7 @@
  * A store on a disk that takes nothing is opened for reading: the file together with its log, which
  * holds the newest answered writes, and without making or changing any file. Once the disk takes
  * writes again it is opened anew, and must then be the store that was read. */
+#include "db_file.h"
 #include "db_impl.h"
 
 #include <sublet/encode.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A damaged file is made again while the store serves. Memory has all that lives, so nothing is lost
- * but history; only what memory knows by its revision alone, in quarantine, is copied. Runs on the
- * writer thread. Must never take rows that can be stale from the damaged file: one of an object that
- * was deleted since would bring it back. */
+ * A damaged file is made again while the store serves. Memory has all that lives, so nothing is
+ * lost but history; only what memory knows by its revision alone, in quarantine, is copied. Runs on
+ * the writer thread. Must never take rows that can be stale from the damaged file: one of an object
+ * that was deleted since would bring it back. */
+#include "db_file.h"
 #include "db_impl.h"
+#include "db_salvage.h"
 
 #include <stdio.h>
 
@@ -37,9 +39,9 @@ static int open_again(struct db *db, struct err *err)
 
 int db_rebuild(struct db *db, const struct db_snapshot *s, struct err *err)
 {
-    int due = db_salvage_due(db, err);
+    bool due;
 
-    if (due < 0)
+    if (db_salvage_due(db, &due, err))
         return -1;
     if (!due)
         return err_set(err, &ERR_STORAGE, "%s: a write found damage, a check of it none", db->file);

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Puts a backup in the place of a database, and checks files. The backup itself is only read. What
  * is restored is marked as a copy whatever it was: its revisions must not continue where it ends.
- */
+ *
+ * A restore that was killed must not look like a directory without a store, in which a start begins
+ * an empty cluster. So INCOMING is there from before the backup is read until it becomes the
+ * database, and a directory that has it and no database is not opened: see db_restore_check(). */
+#include "db_file.h"
 #include "db_impl.h"
 
 #include <sublet/encode.h>
+#include <sublet/store_admin.h>
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int db_verify(struct db *db, struct err *err)
+#define INCOMING DB_FILE ".restored"
+
+/* SQLite's own check of the whole file. */
+static int verify(struct db *db, struct err *err)
 {
     int64_t faults;
 
@@ -55,7 +64,7 @@ static int connect_source(struct db *source, struct arena *a, struct err *err)
         return -1;
     if (!source->format)
         return err_set(err, &ERR_STORAGE, "%s is not a Sublet database", source->file);
-    return db_verify(source, err);
+    return verify(source, err);
 }
 
 static int copy(struct db *source, const char *to, struct err *err)
@@ -77,37 +86,112 @@ static int put_log_aside(const char *log, struct err *err)
     char *kept = db_keep_name(log);
     int result = 0;
 
-    if (rename(log, kept) && errno != ENOENT)
+    if (!rename(log, kept))
+        result = store_sync_dir_of(log, err);
+    else if (errno != ENOENT)
         result = err_set(err, &ERR_STORAGE, "%s: %s", log, strerrordesc_np(errno));
     mem_free(kept);
     return result;
 }
 
-static int place(struct db *source, const char *dir, struct arena *a, struct err *err)
+/* From here on there is a database again: until then the log is what refuses a start. */
+static int put_in_place(const char *incoming, const char *to, struct arena *a, struct err *err)
 {
-    const char *to = arena_printf(a, "%s/" DB_FILE, dir).p;
-    const char *log = arena_printf(a, "%s/" DB_LOG_FILE, dir).p;
+    if (put_log_aside(arena_printf(a, "%s" DB_LOG_SUFFIX, to).p, err))
+        return -1;
+    if (rename(incoming, to))
+        return err_set(err, &ERR_STORAGE, "%s: %s", to, strerrordesc_np(errno));
+    return store_sync_dir_of(to, err);
+}
 
-    if (size_of(to) > 0)
-        return err_set(err, &ERR_STORAGE, "%s exists already", to);
-    return put_log_aside(log, err) || copy(source, to, err) ? -1 : 0;
+static int mark(const char *incoming, struct err *err)
+{
+    int fd = open(incoming, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_set(err, &ERR_STORAGE, "%s: %s", incoming, strerrordesc_np(errno));
+    close(fd);
+    return store_sync_dir_of(incoming, err);
+}
+
+struct restore {
+    struct arena *arena;
+    struct db source;
+    const char *dir, *to, *incoming;
+    int lock;
+    bool made_dir;
+};
+
+/* Of a source that is no backup. A directory that was there before stays marked: it may be a volume
+ * that the next start is to find the restored cluster on, and the source a pipe that broke. */
+static void forget(const struct restore *r)
+{
+    if (!r->made_dir)
+        return;
+    unlink(r->incoming);
+    unlink(arena_printf(r->arena, "%s/lock", r->dir).p);
+    rmdir(r->dir);
+}
+
+static int restore(struct restore *r, struct err *err)
+{
+    r->made_dir = !mkdir(r->dir, 0700);
+    if (db_lock(r->dir, &r->lock, err))
+        return -1;
+    if (size_of(r->to) > 0)
+        return err_set(err, &ERR_STORAGE, "%s exists already", r->to);
+    if (mark(r->incoming, err))
+        return -1;
+    if (check_complete(r->source.file, r->arena, err) ||
+        connect_source(&r->source, r->arena, err)) {
+        forget(r);
+        return -1;
+    }
+    if (copy(&r->source, r->incoming, err))
+        return -1;
+    return put_in_place(r->incoming, r->to, r->arena, err);
 }
 
 int db_restore(const char *from, const char *dir, struct err *err)
 {
     struct arena *a = arena_new(0);
-    struct db source = {.magic = DB_MAGIC, .lock = -1, .file = arena_cstr(a, str_c(from))};
-    int lock = -1, result = -1;
+    struct restore r = {
+        .arena = a,
+        .source = {.magic = DB_MAGIC, .lock = -1, .file = arena_cstr(a, str_c(from))},
+        .dir = dir,
+        .to = arena_printf(a, "%s/" DB_FILE, dir).p,
+        .incoming = arena_printf(a, "%s/" INCOMING, dir).p,
+        .lock = -1,
+    };
+    int result = restore(&r, err);
 
-    if (!check_complete(from, a, err) && !connect_source(&source, a, err) &&
-        !db_lock(dir, &lock, err))
-        result = place(&source, dir, a, err);
-    if (source.sql) {
-        int rc = sqlite3_close(source.sql);
+    if (r.source.sql) {
+        int rc = sqlite3_close(r.source.sql);
         assert(rc == SQLITE_OK);
     }
-    if (lock >= 0)
-        close(lock);
+    if (r.lock >= 0)
+        close(r.lock);
     arena_free(a);
+    return result;
+}
+
+/* What restores leave that were killed. The input of the command comes first, from a pipe. */
+static const char *const REMAINS[] = {INCOMING, DB_FILE ".partial", STORE_RESTORE_INPUT ".partial",
+                                      STORE_RESTORE_INPUT};
+
+int db_restore_check(const char *dir, struct err *err)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < COUNT(REMAINS) && !result; i++) {
+        char *path = db_path_join(dir, REMAINS[i]);
+        struct stat st;
+        if (!lstat(path, &st))
+            result = err_set(err, &ERR_STORAGE,
+                             "%s: a restore into this directory did not finish: run `sublet "
+                             "restore` again, or remove this file to begin an empty cluster",
+                             path);
+        mem_free(path);
+    }
     return result;
 }

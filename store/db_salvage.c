@@ -6,7 +6,11 @@
  * A table is read from both ends up to the pages that cannot be read, and then by the revisions the
  * other account of it knows. Rows are copied with their checksums: damage of one is found
  * by loading. Copying must never make a row look better than it is. */
+#include "db_file.h"
 #include "db_impl.h"
+#include "db_salvage.h"
+
+#include <sublet/store_admin.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -214,25 +218,31 @@ static int put_in_place(struct db *db, const char *new, struct err *err)
     char *log = db_path_join(db->dir, DB_LOG_FILE);
     unlink(log);
     mem_free(log);
+    /* A log that comes back would be applied to the new file. */
+    if (store_sync_dir_of(db->file, err))
+        return -1;
     if (rename(new, db->file))
         return err_set(err, &ERR_STORAGE, "%s: cannot be put in place", new);
-    return db_sync_dir_of(db->file, err);
+    return store_sync_dir_of(db->file, err);
 }
 
-/* 1: damaged, or a page could not be read; 0: neither; -1: the check did not get that far. */
-static int look(struct db *db, struct err *err)
+/* *ret: damaged, or a page could not be read. -1: the check did not get that far. */
+static int look(struct db *db, bool *ret, struct err *err)
 {
     sqlite3_stmt *q;
-    int rc = sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &q, NULL), result = 0;
+    int rc = sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &q, NULL);
+    bool damaged = false;
 
     if (!rc && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(q, 0);
         rc = SQLITE_OK;
-        result = !text || strcmp(text, "ok") != 0;
+        damaged = !text || strcmp(text, "ok") != 0;
     }
-    if (rc)
-        result = is_corrupt(rc) ? 1 : db_error(db, "check", err);
+    damaged |= is_corrupt(rc);
+    int result = rc && !damaged ? db_error(db, "check", err) : 0;
     sqlite3_finalize(q);
+    if (!result)
+        *ret = damaged;
     return result;
 }
 
@@ -253,22 +263,22 @@ static int read_all(struct db *db, struct err *err)
 
 /* SQLite reports a page that could not be read like one that is damaged, and not always with the
  * error. So damage is what two looks find while the disk reads everything in between. */
-static int is_damaged(struct db *db, struct err *err)
+static int find_damage(struct db *db, bool *ret, struct err *err)
 {
-    int result = look(db, err);
-
-    if (result <= 0)
-        return result;
-    return read_all(db, err) ? -1 : look(db, err);
+    if (look(db, ret, err))
+        return -1;
+    if (!*ret)
+        return 0;
+    return read_all(db, err) ? -1 : look(db, ret, err);
 }
 
-int db_salvage_due(struct db *db, struct err *err)
+int db_salvage_due(struct db *db, bool *ret_due, struct err *err)
 {
-    int result = is_damaged(db, err);
-
+    if (find_damage(db, ret_due, err))
+        return -1;
     /* An error of the disk can look like damage; it is none when the second look does not find it.
      */
-    return result > 0 ? is_damaged(db, err) : result;
+    return *ret_due ? find_damage(db, ret_due, err) : 0;
 }
 
 int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err)
@@ -289,12 +299,14 @@ int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err 
 
 int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
 {
-    int result = db_salvage_due(db, err);
+    bool due;
 
     *ret_salvaged = false;
-    if (result <= 0)
-        return result;
-    result = db_salvage_replace(db, copy_rows, NULL, err);
+    if (db_salvage_due(db, &due, err))
+        return -1;
+    if (!due)
+        return 0;
+    int result = db_salvage_replace(db, copy_rows, NULL, err);
     *ret_salvaged = !result;
     return result;
 }

@@ -39,3 +39,10 @@ bool db_row_is_good(struct sum *s, sqlite3_stmt *q, struct str table);
 
 /* What stands for the key of an object wherever its name does not: row_sum('key', ...). */
 int64_t db_sum_key(struct sum *s, struct str resource, struct str ns, struct str name);
+
+/* The columns of a row, in the order in which they are stored and hashed. */
+#define VERSION_COLUMNS                                                                            \
+    "revision, at, type, resource, skip, ns, name, uid, labels, fields, bytes, key"
+#define VERSION_SUM "row_sum('version', " VERSION_COLUMNS ")"
+#define TRAIL_SUM   "row_sum('trail', revision, type, key)"
+#define META_SUM    "row_sum('meta', key, value)"

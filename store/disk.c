@@ -3,7 +3,9 @@
  * they cost anything, and the probe that ends the state. While the disk is full the probe is also
  * the time to make room: history leaves, free pages go back to the disk. Must never refuse what the
  * disk would take once a probe succeeded, and runs nothing while the disk is writable. */
+#include "drive.h"
 #include "impl.h"
+#include "upkeep.h"
 
 #include <assert.h>
 
@@ -44,8 +46,8 @@ void store_on_disk(struct store *s, void (*changed)(void *ctx), void *ctx)
     s->on_disk_ctx = ctx;
 }
 
-int disk_check(const struct store *s, const struct store_write *w, size_t before, size_t after,
-               struct err *err)
+int store_disk_check(const struct store *s, const struct store_write *w, size_t before,
+                     size_t after, struct err *err)
 {
     size_t growth = w->ending ? STORE_DISK_ENDING : STORE_DISK_SLACK;
 
@@ -81,13 +83,13 @@ static void probe_soon(struct store *s)
         uv_timer_start(&s->probe, on_probe, s->probe_ms, 0);
 }
 
-void disk_hope(struct store *s)
+void store_disk_hope(struct store *s)
 {
     if (uv_timer_get_due_in(&s->probe) > PROBE_FIRST_MS)
         probe_soon(s);
 }
 
-void disk_learn(struct store *s, const struct disk_state *now)
+void store_disk_learn(struct store *s, const struct disk_state *now)
 {
     enum store_disk before = s->disk.disk;
 
@@ -104,10 +106,10 @@ void disk_learn(struct store *s, const struct disk_state *now)
         s->on_disk(s->on_disk_ctx);
 }
 
-void disk_start(struct store *s, const struct disk_state *now)
+void store_disk_start(struct store *s, const struct disk_state *now)
 {
     uv_timer_init(s->loop, &s->probe);
     uv_unref((uv_handle_t *)&s->probe);
     s->probe.data = s;
-    disk_learn(s, now);
+    store_disk_learn(s, now);
 }

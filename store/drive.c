@@ -8,7 +8,11 @@
  * Nothing polls: the only timer is armed by a write, fires once the store has been quiet for a
  * while, and once more when the whole history has become too old. (A disk that is not writable has
  * another one: disk.c.) */
+#include "batch.h"
+#include "drive.h"
 #include "impl.h"
+#include "reading.h"
+#include "upkeep.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -43,22 +47,6 @@ static void post_backup(struct store *s)
                                 .backup = &r->db,
                                 .cancel = s->closing || s->rebuild,
                             });
-}
-
-static void post_probe(struct store *s)
-{
-    s->probe_due = false;
-    writer_post(&s->writer, &(struct job){.kind = JOB_PROBE});
-}
-
-/* A caller waits for writes and there are none under way. */
-static void answer_empty(struct store *s)
-{
-    struct batch *b = s->open;
-
-    s->open = NULL;
-    batch_answer(b, NULL);
-    batch_free(b);
 }
 
 static bool commit_due(const struct store *s)
@@ -115,14 +103,16 @@ static void refuse_open(struct store *s)
 /* What can wait for a moment without writes. */
 static void post_upkeep(struct store *s, bool shut)
 {
-    if (s->tidy && !shut && s->history.n_drops)
+    if (s->tidy && !shut && s->history.n_drops) {
         post_commit(s);
-    else if (s->tidy && !shut)
+    } else if (s->tidy && !shut) {
         writer_post(&s->writer, &(struct job){.kind = JOB_TIDY});
-    else if (s->probe_due && !s->closing)
-        post_probe(s);
-    else if (s->closing && !s->open)
+    } else if (s->probe_due && !s->closing) {
+        s->probe_due = false;
+        writer_post(&s->writer, &(struct job){.kind = JOB_PROBE});
+    } else if (s->closing && !s->open) {
         writer_post(&s->writer, &(struct job){.kind = JOB_CLOSE});
+    }
 }
 
 static void drive(struct store *s)
@@ -137,8 +127,14 @@ static void drive(struct store *s)
     }
     if (s->open && s->open->n_ops && shut)
         refuse_open(s);
-    if (s->open && !s->open->n_ops)
-        answer_empty(s);
+    if (s->open && !s->open->n_ops) {
+        struct batch *b = s->open;
+
+        /* A caller waits for writes and there are none under way. */
+        s->open = NULL;
+        batch_answer(b, NULL);
+        batch_free(b);
+    }
 
     if (take_turn(s, shut))
         return;
@@ -216,19 +212,6 @@ static void tidied(struct store *s)
         arm_quiet(s, due * 1000 > STORE_QUIET_MS ? (uint64_t)due * 1000 : STORE_QUIET_MS);
 }
 
-static void committed(struct store *s, struct batch *b)
-{
-    batch_commit(s, b);
-    /* The disk works on the next batch while this one is answered. */
-    drive(s);
-    batch_answer(b, NULL);
-    watch_wake_all(s);
-    store_retain(s);
-    bool only_drops = b->n_ops == b->n_drops;
-    if (!only_drops)
-        expect_quiet(s);
-}
-
 static void failed(struct store *s, struct batch *b, const struct err *why, bool damaged)
 {
     struct err err;
@@ -252,7 +235,7 @@ static void answer_commit(struct store *s, const struct job *job)
     struct batch *b = s->flying;
 
     s->flying = NULL;
-    disk_learn(s, &job->disk);
+    store_disk_learn(s, &job->disk);
     if (job->result) {
         if (s->disk.disk)
             (void)!store_disk_refuse(s, job->err);
@@ -262,8 +245,15 @@ static void answer_commit(struct store *s, const struct job *job)
         s->stats.commits++;
         s->stats.operations += b->n_ops - b->n_drops;
         if (s->disk.disk && b->n_ops > b->n_drops)
-            disk_hope(s);
-        committed(s, b);
+            store_disk_hope(s);
+        batch_commit(s, b);
+        /* The disk works on the next batch while this one is answered. */
+        drive(s);
+        batch_answer(b, NULL);
+        store_watch_wake_all(s);
+        store_retain(s);
+        if (b->n_ops > b->n_drops)
+            expect_quiet(s);
     }
     batch_free(b);
 }
@@ -328,12 +318,12 @@ static void on_answer(void *ctx, struct job *job)
         answer_backup(s, job);
         break;
     case JOB_TIDY:
-        disk_learn(s, &job->disk);
+        store_disk_learn(s, &job->disk);
         if (!job->more)
             tidied(s);
         break;
     case JOB_PROBE:
-        disk_learn(s, &job->disk);
+        store_disk_learn(s, &job->disk);
         break;
     case JOB_REBUILD:
         rebuild_answer(s, job);
@@ -357,7 +347,7 @@ int drive_start(struct store *s, struct db *db, struct err *err)
     uv_timer_init(s->loop, &s->quiet);
     uv_unref((uv_handle_t *)&s->quiet);
     db_disk(db, &disk);
-    disk_start(s, &disk);
+    store_disk_start(s, &disk);
     s->prepare.data = s->check.data = s->quiet.data = s;
     return writer_start(&s->writer, s->loop, s->options.executor, db, on_answer, s, err);
 }

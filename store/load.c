@@ -2,7 +2,9 @@
  * Rebuilds memory from the log of versions: replaying it in order of revisions gives the live
  * objects, and the events after the floor with what was before each of them. What is damaged is put
  * into losses and hidden when all of it is known: see damage.c. */
+#include "db_load.h"
 #include "impl.h"
+#include "reading.h"
 
 #include <stdio.h>
 
@@ -10,10 +12,11 @@ struct loading {
     struct store *store;
     int64_t floor;
     struct loss_list losses;
-    size_t rowless;    /* losses of which no row is left */
-    size_t trailless;  /* good versions of which the trail has no row */
-    int64_t *bad;      /* revisions of the next */
-    size_t bad_rows;   /* versions that are damaged and that the trail does not know */
+    size_t rowless;   /* losses of which no row is left */
+    size_t trailless; /* good versions of which the trail has no row */
+    int64_t *bad;     /* revisions of the next */
+    size_t bad_rows;  /* versions that are damaged and that the trail does not know */
+    size_t cap_bad;
     size_t bad_trails; /* damaged rows of the trail that no version belongs to */
     int64_t records;   /* rows, good or not */
     bool mend;         /* the trail says something else than a good version */
@@ -100,12 +103,6 @@ static void lose(struct loading *l, const struct db_version *v, const struct db_
     damage_loss_add(&l->losses, v, t, table ? table->name : STR_NULL);
 }
 
-static void bad_row(struct loading *l, int64_t revision)
-{
-    l->bad = mem_realloc(l->bad, (l->bad_rows + 1) * sizeof(*l->bad));
-    l->bad[l->bad_rows++] = revision;
-}
-
 static void on_version(void *ctx, const struct db_version *v, const struct db_trail *t)
 {
     struct loading *l = ctx;
@@ -121,7 +118,8 @@ static void on_version(void *ctx, const struct db_version *v, const struct db_tr
         lose(l, v, t);
     } else if (v) {
         reserve(s, v->good ? v->resource : 0);
-        bad_row(l, v->revision);
+        GROW(l->bad, l->bad_rows, l->cap_bad);
+        l->bad[l->bad_rows++] = v->revision;
     } else {
         l->bad_trails++;
         l->mend = true;

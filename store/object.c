@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Versions of objects: one allocation each, immutable, reference counted by the loop thread alone.
  * The writer thread reads them while a batch holds a reference; it must never touch the count. */
+#include "db_load.h"
 #include "impl.h"
 
 #include <assert.h>

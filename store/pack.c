@@ -6,6 +6,7 @@
  * trimmed. It takes a microsecond for each object that moves and 0.2 us for each that is looked at.
  * An object with another owner than its entry stays where it is. */
 #include "impl.h"
+#include "upkeep.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -21,27 +22,10 @@ struct moves {
     size_t n, cap;
 };
 
-static void add(struct moves *m, struct object_entry *e)
-{
-    GROW(m->entries, m->n, m->cap);
-    m->entries[m->n++] = e;
-}
-
 static bool can_move(const struct store *s, const struct object_entry *e)
 {
     return !e->n_pending && e->committed && e->committed->revision > s->packed &&
            e->committed->refs == 1;
-}
-
-static void collect(struct store *s, struct moves *m)
-{
-    for (size_t id = 1; id < s->n_tables; id++) {
-        struct object_entry *e = s->tables[id] ? table_first(s->tables[id]) : NULL;
-        for (; e; e = table_next(e)) {
-            if (can_move(s, e))
-                add(m, e);
-        }
-    }
 }
 
 /* Neighbours leave one large hole. */
@@ -77,7 +61,15 @@ void store_pack(struct store *s)
 
     if (s->revision - s->packed < PACK_LEAST)
         return;
-    collect(s, &m);
+    for (size_t id = 1; id < s->n_tables; id++) {
+        struct object_entry *e = s->tables[id] ? table_first(s->tables[id]) : NULL;
+        for (; e; e = table_next(e)) {
+            if (can_move(s, e)) {
+                GROW(m.entries, m.n, m.cap);
+                m.entries[m.n++] = e;
+            }
+        }
+    }
     if (m.n)
         qsort(m.entries, m.n, sizeof(*m.entries), place_cmp);
     for (size_t i = 0; i < m.n;)

@@ -3,6 +3,7 @@
  * from the first one's cursor on, and every watch that finds its event there goes on. There is one
  * page at a time, of bounded size, however many watches are slow. An event that cannot be read back
  * whole is lost: it is never skipped, those who need it expire. */
+#include "drive.h"
 #include "watch.h"
 
 #include <assert.h>
@@ -66,7 +67,7 @@ void page_settle(struct store *s)
 {
     if (!s->page)
         return;
-    const struct store_watch *w = watch_first(s, s->page->resource);
+    const struct store_watch *w = store_watch_first(s, s->page->resource);
 
     while (w && !is_in(s->page, w))
         w = LIST_NEXT(w, other);
@@ -119,7 +120,7 @@ void page_request(struct store *s, struct reading *r)
     const struct history *h = &s->history;
     size_t n = 0;
 
-    watch_skip(w);
+    store_watch_skip(w);
     *r = (struct reading){
         .kind = READ_PAGE, .resource = resource_of(w), .first = w->cursor, .end = w->cursor};
     r->rows = mem_alloc(2 * PAGE_EVENTS * sizeof(*r->rows));
@@ -188,7 +189,7 @@ static bool is_stuck(struct store_watch *w)
 {
     const struct history *h = &w->store->history;
 
-    watch_skip(w);
+    store_watch_skip(w);
     return !w->expired && w->cursor < h->warm && !page_find(w);
 }
 
@@ -208,25 +209,21 @@ static void wake_ready(struct store *s)
     }
 }
 
-/* Nothing is known of the rows: each watch that waited for one of them must list again. */
-static void expire(struct store *s, const struct reading *r)
-{
-    struct store_watch *w;
-
-    TAILQ_FOREACH(w, &s->waiting, place)
-    {
-        if (resource_of(w) == r->resource && w->cursor >= r->first && w->cursor < r->end)
-            w->expired = true;
-    }
-}
-
 void page_answer(struct store *s, const struct reading *r, bool failed)
 {
     s->page = page_free(s->page);
-    if (failed)
-        expire(s, r);
-    else
+    if (failed) {
+        struct store_watch *w;
+
+        /* Nothing is known of the rows: each watch that waited for one of them must list again. */
+        TAILQ_FOREACH(w, &s->waiting, place)
+        {
+            if (resource_of(w) == r->resource && w->cursor >= r->first && w->cursor < r->end)
+                w->expired = true;
+        }
+    } else {
         s->page = page_new(s, r);
+    }
     wake_ready(s);
     page_settle(s);
 }

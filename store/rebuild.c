@@ -3,7 +3,10 @@
  * again of what is in memory, and the store goes on as if it had been opened anew: the history
  * begins at the present revision. Meanwhile reads are served and writes wait. Must never store what
  * was not committed: the snapshot is taken where nothing is under way. */
+#include "batch.h"
 #include "impl.h"
+#include "op.h"
+#include "upkeep.h"
 
 #include <assert.h>
 
@@ -97,7 +100,8 @@ static struct rebuild *snapshot(struct store *s)
     return r;
 }
 
-/* Rows of the history are not taken over, so it must not promise them: not after a restart either. */
+/* Rows of the history are not taken over, so it must not promise them: not after a restart
+ * either. */
 void rebuild_prepare(struct store *s)
 {
     uint64_t now = uv_now(s->loop);
@@ -115,7 +119,7 @@ void rebuild_post(struct store *s)
     writer_post(&s->writer, &(struct job){.kind = JOB_REBUILD, .snapshot = &s->rebuild->snapshot});
 }
 
-void rebuild_fini(struct store *s)
+static void rebuild_fini(struct store *s)
 {
     struct rebuild *r = s->rebuild;
 
@@ -133,7 +137,7 @@ void rebuild_fini(struct store *s)
 void rebuild_answer(struct store *s, const struct job *job)
 {
     rebuild_fini(s);
-    disk_learn(s, &job->disk);
+    store_disk_learn(s, &job->disk);
     if (!job->result) {
         batch_drops_done(s, s->history.n_drops); /* the rows were not taken over */
         s->state.salvaged = true;

@@ -6,7 +6,9 @@
  * The state of revision R is every live version not newer than R, and the `previous` of every event
  * after R whose `previous` is not newer than R. A recall holds those of the latter whose events are
  * cold: it reads what is cold when it is opened, and keeps what becomes so until it is closed. */
+#include "drive.h"
 #include "impl.h"
+#include "reading.h"
 
 #include <assert.h>
 

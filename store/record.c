@@ -3,7 +3,9 @@
  * carries what it takes to undo it, and a failed batch is undone from its end. A value that a later
  * operation replaced stays alive in that operation, so the writer thread may still be reading it.
  */
+#include "batch.h"
 #include "impl.h"
+#include "op.h"
 
 #include <sublet/store_quarantine.h>
 

@@ -4,8 +4,14 @@
  * transactions, so the floor on disk follows behind, never ahead. What leaves memory only is read
  * back from these rows (page.c, recall.c): memory is for those who keep up. */
 #include "impl.h"
+#include "reading.h"
+#include "upkeep.h"
 
 #include <sublet/clock.h>
+
+/* What a disk without room holds of the history: it is given up for the sake of new writes. */
+#define FULL_SECONDS 5
+#define FULL_BYTES   ((size_t)256 << 10)
 
 /* A watch that was not read for so long may wait for the disk. */
 #define WARM_SECONDS 10
@@ -47,10 +53,10 @@ static struct limits limits_of(const struct store *s)
 
     if (s->disk.disk != STORE_DISK_FULL)
         return l;
-    if (l.bytes > STORE_FULL_BYTES)
-        l.bytes = STORE_FULL_BYTES;
-    if (l.seconds <= 0 || l.seconds > STORE_FULL_SECONDS)
-        l.seconds = STORE_FULL_SECONDS;
+    if (l.bytes > FULL_BYTES)
+        l.bytes = FULL_BYTES;
+    if (l.seconds <= 0 || l.seconds > FULL_SECONDS)
+        l.seconds = FULL_SECONDS;
     return l;
 }
 

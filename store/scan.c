@@ -2,6 +2,7 @@
  * Scans over a resource in key order: the committed state of now, the latest state, and the state
  * of an older revision, which is what was not written since, and what the events since replaced. */
 #include "impl.h"
+#include "reading.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opening and closing a store, and what it says about itself. */
+#include "batch.h"
+#include "drive.h"
 #include "impl.h"
+#include "reading.h"
+#include "upkeep.h"
 
 #include <sublet/buf.h>
 #include <sublet/clock.h>
@@ -42,7 +46,7 @@ struct store *store_new(struct uv_loop_s *loop, const struct store_options *opti
 void store_free(struct store *s)
 {
     assert(!s->open && !s->flying && STAILQ_EMPTY(&s->backups));
-    watch_fini_all(s);
+    store_watch_fini_all(s);
     recalls_fini(s);
     history_fini(&s->history);
     tables_fini(s);
@@ -120,7 +124,7 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx)
     s->stopped = on_stopped;
     uv_timer_stop(&s->quiet);
     uv_timer_stop(&s->probe);
-    watch_fini_all(s);
+    store_watch_fini_all(s);
     recalls_fini(s);
     drive_schedule(s);
 }

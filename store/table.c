@@ -2,7 +2,9 @@
  * Resources and their objects in memory: one ordered tree per resource, each entry with a committed
  * version and what the writes under way make of it. Knows nothing of revisions' order or of disks.
  */
+#include "batch.h"
 #include "impl.h"
+#include "op.h"
 
 #include <assert.h>
 

@@ -6,6 +6,9 @@
 #include <sys/queue.h>
 #include "db.h"
 
+struct db_version;
+struct op;
+struct record_entry;
 struct store_watch;
 
 /* RB_GENERATE_STATIC of libbsd 0.11 relies on a macro that libbsd no longer defines. */

@@ -36,7 +36,7 @@ int store_watch_open(struct store *s, unsigned resource, int64_t revision, void 
     return 0;
 }
 
-struct store_watch *watch_first(const struct store *s, unsigned resource)
+struct store_watch *store_watch_first(const struct store *s, unsigned resource)
 {
     if (!resource)
         return LIST_FIRST(&s->watches);
@@ -49,7 +49,7 @@ static bool concerns(const struct store_watch *w, const struct history_slot *slo
     return slot->revision > w->position && (!w->table || slot->resource == w->table->id);
 }
 
-void watch_skip(struct store_watch *w)
+void store_watch_skip(struct store_watch *w)
 {
     const struct history *h = &w->store->history;
 
@@ -106,7 +106,7 @@ const struct store_event *store_watch_next(struct store_watch *w, bool *ret_expi
     const struct store_event *e = NULL;
 
     release_event(w);
-    watch_skip(w);
+    store_watch_skip(w);
     *ret_expired = w->expired;
     if (!w->expired && w->cursor < w->store->history.next)
         e = take(w);
@@ -119,7 +119,7 @@ int64_t store_watch_position(const struct store_watch *w)
 {
     assert(w->magic == WATCH_MAGIC);
     struct store_watch at = *w;
-    watch_skip(&at);
+    store_watch_skip(&at);
     if (at.expired || at.cursor < w->store->history.next || at.position > w->store->revision)
         return at.position;
     return w->store->revision;
@@ -155,7 +155,7 @@ static void wake_list(struct store *s, const struct watch_list *list)
     s->next_watch = NULL;
 }
 
-void watch_wake_all(struct store *s)
+void store_watch_wake_all(struct store *s)
 {
     if (s->n_touched)
         wake_list(s, &s->watches);
@@ -169,7 +169,7 @@ void watch_wake_all(struct store *s)
     s->n_touched = 0;
 }
 
-void watch_fini_all(struct store *s)
+void store_watch_fini_all(struct store *s)
 {
     while (!LIST_EMPTY(&s->watches))
         store_watch_close(LIST_FIRST(&s->watches));

@@ -24,9 +24,9 @@ struct store_watch {
 };
 
 /* watch.c. Moves the cursor to the next event that concerns the watch, or to the end. */
-void watch_skip(struct store_watch *w);
+void store_watch_skip(struct store_watch *w);
 /* The first watch on a resource (0: on all of them), which may be dropped by now. */
-struct store_watch *watch_first(const struct store *s, unsigned resource);
+struct store_watch *store_watch_first(const struct store *s, unsigned resource);
 
 /* page.c: a run of cold events, read back for the watches that wait for one of them */
 /* The objects of the event at the cursor, if they were read back. */

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checking a write against the latest state and the limits, and handing it to the open batch. */
+#include "batch.h"
+#include "db_load.h"
 #include "impl.h"
+#include "op.h"
+#include "upkeep.h"
 
 #include <assert.h>
+
+/* Bytes of writes that may wait for the disk. */
+#define MAX_WAITING ((size_t)64 << 20)
 
 static int check_expected(const struct store_write *w, const struct store_object *latest,
                           struct err *err)
@@ -44,7 +51,7 @@ static int check_limits(const struct store *s, const struct store_write *w, size
 
 static int check_waiting(const struct store *s, struct err *err)
 {
-    if (s->waiting_bytes <= STORE_MAX_WAITING)
+    if (s->waiting_bytes <= MAX_WAITING)
         return 0;
     err_set(err, &ERR_TOO_MANY_REQUESTS, "too many writes wait for the disk");
     if (err)
@@ -131,7 +138,7 @@ int store_write(struct store *s, const struct store_write *w, struct err *err)
 
     if (s->closing)
         return err_set(err, &ERR_STORAGE, "the store is closed");
-    if (check_order(s, err) || disk_check(s, w, before, after, err) ||
+    if (check_order(s, err) || store_disk_check(s, w, before, after, err) ||
         check_expected(w, latest, err) || check_limits(s, w, before, after, err) ||
         check_waiting(s, err))
         return -1;

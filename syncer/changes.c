@@ -111,6 +111,7 @@ static void pod_changed(struct syncer *s, enum sync_id id, const struct host_obj
     if (!now)
         sync_last_status_note(s, before, was);
     report_resize(s, a, id, is, was);
+    sync_reclaims_look(s->reclaims, false);
     add_owner_of(s, id, now ? is : was, now, before);
     arena_free(a);
     sync_events_object_changed(s, now, before);
@@ -174,7 +175,7 @@ static void node_changed(struct syncer *s, enum sync_id id, const struct host_ob
                          const struct host_object *before)
 {
     syncer_add(s, id, STR(""), now ? now->name : before->name);
-    sync_nodes_host_changed(s->nodes);
+    sync_nodes_host_changed(s->nodes, now, before);
 }
 
 static void quota_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
@@ -183,7 +184,7 @@ static void quota_changed(struct syncer *s, enum sync_id id, const struct host_o
     (void)id;
     (void)now;
     (void)before;
-    sync_nodes_host_changed(s->nodes);
+    sync_nodes_recheck(s->nodes);
 }
 
 static void storage_class_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
@@ -235,8 +236,7 @@ static bool wants_service(struct syncer *s, struct arena *a, enum sync_id id, co
 
     (void)a;
     (void)id;
-    return sync_service_wants_host(service) && !sync_service_is_api(ns, name) &&
-           !sync_service_is_dns(s, service, ns, name);
+    return sync_service_wants_host(service) && !sync_service_is_shown(s, service, ns, name);
 }
 
 static cJSON *service_difference(struct syncer *s, struct arena *a, enum sync_id id,

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include <sublet/api_version.h>
 #include <sublet/json_build.h>
 
 #define EXPLAIN_MAGIC   0x6578706cu
@@ -96,6 +97,7 @@ static void request_verdict(struct explain *e)
     if (q.id == SYNC_PODS) {
         translate_token_secret_name(&e->syncer->tenant, e->ns, e->name, tokens);
         q.also_named = arena_str(e->arena, str_c(tokens));
+        q.object = sync_pod_to_judge(e->syncer, e->arena, e->host);
     }
     sync_dry_run_send(e->syncer, e->arena, &q, on_verdict, e);
 }
@@ -198,15 +200,14 @@ static void on_tried(void *ctx, const struct err *err, const struct store_object
 
 static int read_object(struct explain *e, struct str json)
 {
-    struct str version, group = STR(""), kind;
+    struct api_version v;
+    struct str kind;
 
     if (json_parse(e->arena, json, &e->object, &e->err))
         return -1;
-    version = json_str(json_get(e->object, "apiVersion"));
+    v = api_version_read(json_str(json_get(e->object, "apiVersion")));
     kind = json_str(json_get(e->object, "kind"));
-    if (str_find(version, '/') < version.n)
-        group = str_cut(&version, '/');
-    e->resource = registry_find_kind(vapi_registry(e->syncer->api), group, version, kind);
+    e->resource = registry_find_kind(vapi_registry(e->syncer->api), v.group, v.version, kind);
     if (!e->resource ||
         (kind_of(e->object) == SYNC_NONE && !sync_verdict_pod(e->arena, e->resource, e->object)))
         return err_set(&e->err, &ERR_BAD_REQUEST,

@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+#include <sublet/config_bound.h>
 #include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 #include <sublet/host.h>
@@ -121,9 +122,10 @@ static void on_version(void *ctx, const struct host_answer *answer, const struct
 
 /* --- rights --- */
 
-static void add_right(struct right *rights, struct check *c, const char *group, const char *plural)
+static void add_right(struct right *rights, struct check *c, bool cluster, const char *group,
+                      const char *plural)
 {
-    rights[c->n_rights++] = (struct right){NAMESPACE, REQUIRED, group, plural, DOWN_VERBS, ""};
+    rights[c->n_rights++] = (struct right){cluster, REQUIRED, group, plural, DOWN_VERBS, ""};
 }
 
 static void add_shown(struct right *rights, struct check *c, const struct config_from *row,
@@ -153,7 +155,7 @@ static void add_metrics(struct right *rights, struct check *c)
 
 static size_t count_shown(const struct config *config)
 {
-    size_t n = 4; /* metrics, kubelets, quotas */
+    size_t n = 5; /* metrics, kubelets, quotas, GPUBindings */
 
     for (size_t i = 0; i < config->n_from; i++)
         n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
@@ -174,6 +176,9 @@ static void gather_shown(struct right *rights, struct check *c)
     if (c->config->nodes_per_pool)
         rights[c->n_rights++] =
             (struct right){NAMESPACE, REQUIRED, "", "resourcequotas", UP_VERBS, ""};
+    if (c->config->fleet_bindings)
+        rights[c->n_rights++] = (struct right){NAMESPACE,     REQUIRED,         CONFIG_GROUP_FLEET,
+                                               "gpubindings", "get,list,watch", ""};
     if (c->config->kubelets)
         rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, "", "nodes/proxy", "get", ""};
 }
@@ -192,9 +197,10 @@ static void gather_rights(struct check *c)
     }
     for (int i = 0; i < N_SYNC_DOWN; i++)
         if (to->enabled[i])
-            add_right(rights, c, CONFIG_DOWN_KINDS[i].group, CONFIG_DOWN_KINDS[i].plural);
+            add_right(rights, c, CONFIG_DOWN_KINDS[i].scope == SYNC_CLUSTER,
+                      CONFIG_DOWN_KINDS[i].group, CONFIG_DOWN_KINDS[i].plural);
     for (size_t i = 0; i < to->n_custom; i++)
-        add_right(rights, c, to->custom[i].group, to->custom[i].plural);
+        add_right(rights, c, false, to->custom[i].group, to->custom[i].plural);
     gather_shown(rights, c);
     c->rights = rights;
 }
@@ -372,16 +378,95 @@ static void judge_classes(struct check *c, const cJSON *list)
         judge_default_class(c, list);
 }
 
+/* --- classes that pods get --- */
+
+/* `to`: each class of the host that the configuration names, and the option that does. */
+static void name_class(struct check *c, cJSON *to, struct str class, struct str by)
+{
+    if (class.n && !json_get_str(to, class))
+        json_set_str(c->arena, to, arena_cstr(c->arena, class), by);
+}
+
+static void name_classes(struct check *c, cJSON *to, const cJSON *map, struct str by)
+{
+    json_each(class, map) name_class(c, to, json_str(class), by);
+}
+
+static cJSON *named_priorities(struct check *c)
+{
+    const struct config_to_host *down = c->config->to_host;
+    struct str by = STR("sync.toHost.priorityClasses");
+    cJSON *ret = json_new_object(c->arena);
+
+    for (size_t i = 0; i < c->config->n_pools; i++)
+        name_classes(c, ret, c->config->pools[i].priority_tiers,
+                     arena_printf(c->arena, "priorityTiers of pool \"%.*s\"",
+                                  STR_F(c->config->pools[i].name)));
+    name_class(c, ret, down->pod_priority_class, STR("sync.toHost.pods.priorityClassName"));
+    if (!down->priorities)
+        return ret;
+    name_classes(c, ret, down->priority_names, by);
+    for (size_t i = 0; i < down->n_ranges; i++)
+        name_class(c, ret, down->ranges[i].host_class, by);
+    return ret;
+}
+
+static cJSON *named_runtimes(struct check *c)
+{
+    cJSON *ret = json_new_object(c->arena);
+
+    for (size_t i = 0; i < c->config->n_pools; i++)
+        name_class(c, ret, c->config->pools[i].runtime_class,
+                   arena_printf(c->arena, "runtimeClass of pool \"%.*s\"",
+                                STR_F(c->config->pools[i].name)));
+    name_class(c, ret, c->config->to_host->pod_runtime_class,
+               STR("sync.toHost.pods.runtimeClassName"));
+    return ret;
+}
+
+/* The host refuses every pod that gets a class which it lacks. */
+static void judge_named(struct check *c, const char *kind, const cJSON *named, const cJSON *list)
+{
+    json_each(by, named)
+    {
+        const char *what = arena_printf(c->arena, "%s %s", kind, by->string).p;
+        bool there = false;
+
+        json_each(class, json_get(list, "items")) there |=
+            str_eqc(json_str_at(class, "metadata.name"), by->string);
+        if (there)
+            report(c, HOST_FINDING_OK, what, STR("exists"));
+        else
+            report(c, HOST_FINDING_MISSING, what,
+                   arena_printf(c->arena, "does not exist; named by %.*s", STR_F(json_str(by))));
+    }
+}
+
+static void judge_priorities(struct check *c, const cJSON *list)
+{
+    judge_named(c, "priority class", named_priorities(c), list);
+}
+
+static void judge_runtimes(struct check *c, const cJSON *list)
+{
+    judge_named(c, "runtime class", named_runtimes(c), list);
+}
+
 static const struct look {
     const char *what, *root, *path; /* root, then namespaces/NAME where path begins with a slash */
     bool in_namespace;
     void (*judge)(struct check *c, const cJSON *tree);
+    cJSON *(*named)(struct check *c); /* looked at only where this is not empty; NULL: always */
 } LOOKS[] = {
-    {"namespace", "/api/v1", "", true, judge_namespace},
-    {"resource quota", "/api/v1", "/resourcequotas", true, judge_quota},
-    {"limit range", "/api/v1", "/limitranges", true, judge_limits},
-    {"nodes", "/api/v1", "/nodes", false, judge_nodes},
-    {"storage class", "/apis/storage.k8s.io/v1", "/storageclasses", false, judge_classes},
+    {"namespace", "/api/v1", "", true, judge_namespace, NULL},
+    {"resource quota", "/api/v1", "/resourcequotas", true, judge_quota, NULL},
+    {"limit range", "/api/v1", "/limitranges", true, judge_limits, NULL},
+    {"nodes", "/api/v1", "/nodes", false, judge_nodes, NULL},
+    {"storage class", "/apis/storage.k8s.io/v1", "/storageclasses", false, judge_classes, NULL},
+    {"priority classes", "/apis/scheduling.k8s.io/v1", "/priorityclasses", false, judge_priorities,
+     named_priorities},
+    {"runtime classes", "/apis/node.k8s.io/v1", "/runtimeclasses", false, judge_runtimes,
+     named_runtimes},
 };
 #define N_LOOKS COUNT(LOOKS)
 
@@ -418,8 +503,15 @@ static void look(struct check *c)
                  STR_NULL, on_looked);
 }
 
+static bool is_needed(struct check *c, const struct look *l)
+{
+    return !l->named || json_count(l->named(c));
+}
+
 static void next(struct check *c)
 {
+    while (c->look < N_LOOKS && !is_needed(c, &LOOKS[c->look]))
+        c->look++;
     if (c->right < c->n_rights) {
         c->verbs = str_c(c->rights[c->right].verbs);
         review_next(c);
@@ -443,8 +535,8 @@ static void finish(struct check *c)
     uv_stop(&c->loop);
 }
 
-int host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
-               struct err *err)
+int sync_host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
+                    struct err *err)
 {
     struct check c = {.arena = a, .config = config, .found = found, .ctx = ctx};
     struct host_options options = {.loop = &c.loop,

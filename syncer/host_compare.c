@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <sublet/encode.h>
 #include <sublet/hash.h>
@@ -32,7 +33,7 @@ struct compare {
     struct str cont;
     struct str after_ns, after_name; /* the last object of the store that was judged */
     size_t batch;
-    struct item *items;
+    SLIST_HEAD(, item) items;
     cJSON *findings;
     size_t checked, found, repaired, pending;
     bool repair, listed;
@@ -43,7 +44,7 @@ struct compare {
 
 struct item {
     struct map_entry entry;
-    struct item *next;
+    SLIST_ENTRY(item) place;
     cJSON *tree;
     bool known; /* it is a virtual object's */
 };
@@ -345,6 +346,17 @@ static void after_repair(struct compare *c)
         next_kind(c);
 }
 
+static void judge_unknown(struct compare *c)
+{
+    const struct item *i;
+
+    SLIST_FOREACH(i, &c->items, place)
+    {
+        if (!i->known)
+            judge_host_only(c, i->tree);
+    }
+}
+
 static void judge_some(void *ctx)
 {
     struct compare *c = ctx;
@@ -357,10 +369,8 @@ static void judge_some(void *ctx)
         syncer_defer(c->syncer, judge_some, c);
         return;
     }
-    for (struct item *i = c->err.kind ? NULL : c->items; i; i = i->next) {
-        if (!i->known)
-            judge_host_only(c, i->tree);
-    }
+    if (!c->err.kind)
+        judge_unknown(c);
     c->listed = true;
     after_repair(c);
 }
@@ -382,8 +392,8 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     {
         struct item *i = ARENA_NEW(c->kind, struct item);
 
-        *i = (struct item){.tree = tree, .next = c->items};
-        c->items = i;
+        *i = (struct item){.tree = tree};
+        SLIST_INSERT_HEAD(&c->items, i, place);
         if (!map_get(&c->host, json_str_at(tree, "metadata.name")))
             map_put(&c->host, &i->entry, json_str_at(tree, "metadata.name"));
     }
@@ -428,7 +438,7 @@ static void next_kind(struct compare *c)
         return;
     }
     c->kind = arena_new(0);
-    c->items = NULL;
+    SLIST_INIT(&c->items);
     c->cont = c->after_ns = c->after_name = STR_NULL;
     c->listed = false;
     list_page(c);

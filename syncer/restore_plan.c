@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sublet restore --plan`: compares lists of the host with the objects and records of a backup, and
  * reports what the reconciles of a start would make of them, by the decision they use
- * (core/settle.c). One kind after the other, page by page: pods first, since the Secret with a pod's
- * tokens shares its fate. Must never change the host or the store. */
+ * (core/settle.c). One kind after the other, page by page: pods first, since the Secret with a
+ * pod's tokens shares its fate. Must never change the host or the store. */
 #include "engine.h"
 
 #include <sublet/restore_plan.h>
@@ -147,7 +147,8 @@ static void judge_host(struct plan *p, struct arena *a, cJSON *host)
 static bool goes_down(const struct sync_run *run)
 {
     return run->id != SYNC_SERVICES ||
-           (sync_service_wants_host(run->virtual_) && !sync_service_is_api(run->ns, run->name));
+           (sync_service_wants_host(run->virtual_) && !sync_service_is_api(run->ns, run->name) &&
+            !sync_mirror_is_copy(run->syncer, "services", run->virtual_));
 }
 
 static bool on_object(void *ctx, const struct store_object *o)

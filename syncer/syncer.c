@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The syncer's life cycle: it is created before the API starts, begins when the API is ready, and
- * closes before the API does. Watches on the host open when the tenant first uses a kind. Must
- * never mistake an unreachable host for an empty one.
+/* The syncer's life (enum sync_phase): it is created before the API starts, begins when the API is
+ * ready, and closes before the API does. Watches on the host open when the tenant first uses a
+ * kind. Must never mistake an unreachable host for an empty one.
  *
- *   new -> start -> address known, watches synced -> keys are reconciled
- *               '-> host unreachable: keys back off; when it answers again, all are added
+ *   start: address known, watches synced -> keys are reconciled
+ *          host unreachable -> keys back off; when it answers again, all are added
  *   close: Lease released -> host_stop (all requests fail) -> controllers closed -> hooks off
  *          -> host closed -> Lease closed -> freed
  */
 #include "engine.h"
+#include "objects/down.h"
+#include "objects/volumes.h"
 
 #include <assert.h>
 
 #include <uv.h>
 
+#include <sublet/config_sync.h>
 #include <sublet/log.h>
 #include <sublet/store_failure.h>
 #include <sublet/store_quarantine.h>
@@ -29,6 +32,7 @@ void syncer_rescan_all(struct syncer *s)
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
     sync_classes_look(s);
+    sync_grants_look(s->grants);
 }
 
 /* --- watches --- */
@@ -47,16 +51,19 @@ static void listed(struct sync_watch *w)
         sync_classes_look(w->syncer);
     if (w->id == SYNC_SECRETS || w->id == SYNC_CONFIG_MAPS)
         syncer_rescan(w->syncer, SYNC_PODS);
+    if (w->id == SYNC_CLAIMS) /* volumes wait for it as well */
+        sync_volume_rescan(w->syncer);
     if (w->id == SYNC_NODES) /* there may be none at all */
-        sync_nodes_host_changed(w->syncer->nodes);
+        sync_nodes_recheck(w->syncer->nodes);
 }
 
 static void on_current(void *ctx, bool by_list)
 {
     struct sync_watch *w = ctx;
-    bool due = by_list || w->has_open_absence;
+    bool due = by_list || w->is_awaited;
 
-    w->has_open_absence = false;
+    w->current_ms = syncer_mono_ms(w->syncer);
+    w->is_awaited = false;
     if (by_list)
         listed(w);
     if (due)
@@ -69,9 +76,9 @@ static void on_refused(void *ctx, const struct err *err)
     const struct sync_kind *k = &w->syncer->kinds[w->id];
 
     /* Cluster-scoped kinds are optional: no warning. */
-    if (k->namespaced && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
+    if ((k->namespaced || k->maps) && err->kind != &ERR_FORBIDDEN) /* see dialogue.c */
         log_warn("syncer: the host does not let us watch %s: %.*s", k->record, STR_F(err->message));
-    else if (!k->namespaced)
+    else if (!k->namespaced && !k->maps)
         log_info("syncer: the host does not let us watch %s, so %s: %.*s", k->record,
                  w->id == SYNC_NODES ? "those in use are shown by name" : "none is shown",
                  STR_F(err->message));
@@ -79,7 +86,7 @@ static void on_refused(void *ctx, const struct err *err)
     if (w->id == SYNC_STORAGE_CLASSES)
         sync_classes_look(w->syncer);
     if (w->id == SYNC_NODES)
-        sync_nodes_host_changed(w->syncer->nodes);
+        sync_nodes_recheck(w->syncer->nodes);
 }
 
 /* The host answers other requests, but this watch fails: 429, 500. An unreachable host is reported
@@ -122,13 +129,14 @@ static void on_up(void *ctx)
     struct syncer *s = ctx;
 
     assert(s->magic == SYNCER_MAGIC);
-    if (!s->started || s->closing)
+    if (!syncer_is_running(s))
         return;
     log_info("syncer: the host answers");
     sync_lease_kick(s->lease);
     for (size_t id = 0; id < s->n_kinds; id++)
         reflector_kick(s->watches[id].reflector);
     sync_mirrors_kick(s->mirrors);
+    sync_grants_kick(s->grants);
     syncer_rescan_all(s);
 }
 
@@ -140,8 +148,9 @@ static void on_rescan_due(void *ctx)
 
     s->rescan_due = false;
     sync_life_keep(s);
+    sync_grants_keep(s->grants);
     sync_departed_retry(s);
-    if (s->closing)
+    if (syncer_is_closing(s))
         return;
     for (size_t id = 0; id < s->n_kinds; id++)
         if (reflector_synced(s->watches[id].reflector))
@@ -154,7 +163,7 @@ static void on_store_failure(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (s->rescan_due || s->closing)
+    if (s->rescan_due || syncer_is_closing(s))
         return;
     s->rescan_due = true;
     syncer_defer_for(s, on_rescan_due, s, RESCAN_MS);
@@ -168,6 +177,8 @@ static void on_barred(struct syncer *s)
 static void on_another_host(struct syncer *s)
 {
     sync_mirrors_restart(s->mirrors);
+    sync_grants_restart(s->grants);
+    sync_reclaims_host_changed(s->reclaims);
 }
 
 static const struct sync_parts PARTS = {.watching = &WATCHING,
@@ -178,13 +189,18 @@ static const struct sync_parts PARTS = {.watching = &WATCHING,
 
 /* --- creating --- */
 
-/* With another uid all host objects would be foreign, and be created a second time beside them. */
-static int check_cluster_uid(struct vapi *api, struct err *err)
+bool syncer_uid_is_lost(struct store *s)
 {
     struct str found;
 
-    if (store_record_get_either(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID), &found) ||
-        !store_record_damaged(vapi_store(api), RECORD_META, STR(META_CLUSTER_UID)))
+    return !store_record_get_either(s, RECORD_META, STR(META_CLUSTER_UID), &found) &&
+           store_record_damaged(s, RECORD_META, STR(META_CLUSTER_UID));
+}
+
+/* With another uid all host objects would be foreign, and be created a second time beside them. */
+static int check_cluster_uid(struct vapi *api, struct err *err)
+{
+    if (!syncer_uid_is_lost(vapi_store(api)))
         return 0;
     return err_set(err, &ERR_STORAGE,
                    "the stored uid of the cluster is damaged; restore the store from a backup");
@@ -213,7 +229,7 @@ static const char *check_host(void *ctx)
 {
     struct syncer *s = vapi_get_hooks(ctx)->ctx;
 
-    if (!s || !s->started || s->reached || s->host_tried || s->address_known ||
+    if (!s || s->phase == SYNC_NEW || s->reached || s->host_tried || s->address_known ||
         syncer_mono_ms(s) - s->started_ms > READY_ANYWAY_MS)
         return NULL;
     return "the host cluster was not reached yet";
@@ -227,6 +243,11 @@ static void wake_pod(void *ctx, struct str key)
         syncer_add(ctx, SYNC_PODS, ns, name);
 }
 
+static void on_released(void *ctx)
+{
+    sync_grants_released(((struct syncer *)ctx)->grants);
+}
+
 static void make_parts(struct syncer *s)
 {
     s->controllers = arena_alloc(s->arena, s->n_kinds * sizeof(struct controller *));
@@ -238,7 +259,10 @@ static void make_parts(struct syncer *s)
                                                          .config = s->config,
                                                          .clock = vapi_clock(s->api),
                                                          .wake = wake_pod,
+                                                         .retry = sync_retry_owner,
+                                                         .released = on_released,
                                                          .ctx = s});
+    s->reclaims = sync_reclaims_new(s);
     s->nodes = sync_nodes_new(s);
     s->dry_runs = sync_dry_runs_new(s);
     s->failed = sync_failed_new(s);
@@ -269,8 +293,11 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
                          .store = vapi_store(api),
                          .host = host,
                          .arena = arena_new(0)};
-    s->tenant = (struct translate_tenant){
-        .config = config, .cluster_uid = cluster_uid(s), .host_namespace = config->host_namespace};
+    STAILQ_INIT(&s->deferred);
+    s->grants = sync_grants_new(s);
+    s->tenant = (struct translate_tenant){.config = s->config,
+                                          .cluster_uid = cluster_uid(s),
+                                          .host_namespace = config->host_namespace};
     s->reached = store_record_get(s->store, RECORD_META, STR(HOST_REACHED), &found);
     syncer_make_kinds(s);
     sync_life_open(s);
@@ -279,6 +306,10 @@ int syncer_new_with(struct vapi *api, const struct config *config, struct host *
     s->tenant.node_ctx = s->nodes;
     s->tenant.host_priority = sync_classes_host_priority;
     s->tenant.host_priority_ctx = s;
+    s->tenant.class_down = sync_down_has_class;
+    s->tenant.down_ctx = s;
+    if (config->to_host->enabled[DOWN_VOLUMES])
+        s->tenant.volume_down = sync_volume_is_for_host;
     if (config->nodes_per_pool)
         s->tenant.node_up = sync_nodes_up;
     sync_hooks_register(s);
@@ -313,18 +344,10 @@ void syncer_on_new_life(struct syncer *s,
     s->new_life_ctx = ctx;
 }
 
-static bool has_tiers(const struct config *c)
-{
-    for (size_t i = 0; i < c->n_bindings; i++)
-        if (json_count(c->bindings[i].pool->priority_tiers))
-            return true;
-    return false;
-}
-
 void syncer_start(struct syncer *s)
 {
-    assert(s->magic == SYNCER_MAGIC && !s->started);
-    s->started = true;
+    assert(s->magic == SYNCER_MAGIC);
+    syncer_enter(s, SYNC_RUNNING);
     s->started_ms = syncer_mono_ms(s);
     s->started_s = syncer_now_s(s);
     store_on_failure(s->store, on_store_failure, s);
@@ -338,9 +361,10 @@ void syncer_start(struct syncer *s)
     if (s->config->nodes_per_pool)
         syncer_watch(s, SYNC_QUOTAS);
     syncer_watch(s, SYNC_STORAGE_CLASSES);
-    if (has_tiers(s->config))
+    if (config_has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
     sync_mirrors_start(s->mirrors);
+    sync_grants_start(s->grants);
     sync_quarantine_start(s);
     if (!sync_life_is_first(s))
         sync_life_watch_all(s);
@@ -360,6 +384,8 @@ static void on_defer_closed(uv_handle_t *handle)
     sync_departed_fini(s);
     s->refs = sync_refs_free(s->refs);
     s->ledger = sync_ledger_free(s->ledger);
+    s->reclaims = sync_reclaims_free(s->reclaims);
+    s->grants = sync_grants_free(s->grants);
     s->nodes = sync_nodes_free(s->nodes);
     s->dry_runs = sync_dry_runs_free(s->dry_runs);
     s->failed = sync_failed_free(s->failed);
@@ -396,8 +422,9 @@ static void maybe_closed(struct syncer *s)
     struct vapi_hooks none = {0};
     struct host *host = s->host;
 
-    if (!s->closing || s->open_parts || s->deferred || !host)
+    if (s->phase != SYNC_CLOSING || s->open_parts || !STAILQ_EMPTY(&s->deferred))
         return;
+    syncer_enter(s, SYNC_ENDING);
     vapi_set_hooks(s->api, &none);
     s->host = NULL;
     host_flush(host);
@@ -418,12 +445,13 @@ static void on_lease_released(void *ctx)
 {
     struct syncer *s = ctx;
 
-    s->closing = true;
+    syncer_enter(s, SYNC_CLOSING);
     sync_leader_stop(s);
     store_on_failure(s->store, NULL, NULL);
     for (size_t id = 0; id < s->n_kinds; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     sync_streams_stop(s->streams);
+    sync_grants_stop(s->grants);
     host_stop(s->host);
     s->open_parts++;
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
@@ -441,7 +469,8 @@ static void on_lease_released(void *ctx)
 
 void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx)
 {
-    assert(s->magic == SYNCER_MAGIC && !s->closed);
+    assert(s->magic == SYNCER_MAGIC);
+    syncer_enter(s, SYNC_RELEASING);
     s->closed = closed;
     s->closed_ctx = ctx;
     sync_lease_release(s->lease, on_lease_released, s);

@@ -9,6 +9,16 @@
 
 #include "shape.h"
 
+static bool is_refused(struct arena *a, const struct translate_tenant *t, const cJSON *member,
+                       bool encoded)
+{
+    struct str value = json_str(member);
+
+    return gpu_env_key_refused(t->config, json_key(member), STR_NULL) &&
+           ((encoded && !base64_decode(a, value, &value)) ||
+            gpu_env_key_refused(t->config, json_key(member), value));
+}
+
 /* A copy of a map of strings without refused keys. Values of a Secret are base64. */
 static cJSON *data_down(struct arena *a, const struct translate_tenant *t, const cJSON *data,
                         bool encoded)
@@ -17,16 +27,8 @@ static cJSON *data_down(struct arena *a, const struct translate_tenant *t, const
 
     json_each(member, data)
     {
-        struct str value = json_str(member);
-
-        if (!json_is_string(member) || !json_is_object(data))
+        if (!json_is_string(member) || !json_is_object(data) || is_refused(a, t, member, encoded))
             continue;
-        if (gpu_env_key_refused(t->config, json_key(member), STR_NULL)) {
-            if (encoded && !base64_decode(a, value, &value))
-                continue;
-            if (gpu_env_key_refused(t->config, json_key(member), value))
-                continue;
-        }
         object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
     }
     return ret;
@@ -84,14 +86,35 @@ cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const
     return ret;
 }
 
+void translate_data_warnings(struct arena *a, const struct translate_tenant *t, const cJSON *v,
+                             void (*warn)(void *ctx, struct str text), void *ctx)
+{
+    static const char *const maps[] = {"data", "stringData", "binaryData"};
+    bool secret = str_eqc(json_str(json_get(v, "kind")), "Secret");
+
+    for (size_t i = 0; i < COUNT(maps); i++) {
+        const cJSON *map = json_get(v, maps[i]);
+        bool encoded = i == 0 ? secret : i == 2;
+
+        json_each(member, json_is_object(map) ? map : NULL)
+        {
+            if (json_is_string(member) && is_refused(a, t, member, encoded))
+                warn(ctx, arena_printf(a,
+                                       "%s[%s] is left out of what pods get: devices are given by "
+                                       "the scheduler, not by variables",
+                                       maps[i], member->string));
+        }
+    }
+}
+
 cJSON *translate_data_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
 {
     static const char *const maps[] = {"data", "binaryData"};
-    cJSON *ret = service_update_patch(a, host_now, host_wanted, NULL);
+    cJSON *ret = translate_service_update_patch(a, host_now, host_wanted, NULL);
 
     for (size_t i = 0; i < 2; i++) {
-        cJSON *patch =
-            map_patch(a, json_get(host_now, maps[i]), json_get(host_wanted, maps[i]), NULL, NULL);
+        cJSON *patch = translate_map_patch(a, json_get(host_now, maps[i]),
+                                           json_get(host_wanted, maps[i]), NULL, NULL);
 
         if (!patch)
             continue;

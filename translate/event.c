@@ -11,7 +11,8 @@
 static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "ConfigMap",
                                     "Secret"};
 
-/* Those of other groups are kinds that the configuration sends down: the caller knows the object. */
+/* Those of other groups are kinds that the configuration sends down: the caller knows the
+ * object. */
 static bool kind_shown(const cJSON *involved)
 {
     struct str kind = json_str(json_get(involved, "kind"));

@@ -5,8 +5,8 @@
 #include <sublet/translate_fields.h>
 
 const struct translate_field TRANSLATE_FIELDS[] = {
-#define FIELD(section, field, treatment, text)      {section, field, TREAT_##treatment, false, text},
-#define FIELD_SAID(section, field, treatment, text) {section, field, TREAT_##treatment, true, text},
+#define FIELD(section, field, treat, text)      {section, field, TREAT_##treat, false, text},
+#define FIELD_SAID(section, field, treat, text) {section, field, TREAT_##treat, true, text},
 #include <sublet/tbl/fields.h>
 #undef FIELD
 #undef FIELD_SAID

@@ -7,12 +7,13 @@
 
 #include <string.h>
 
+#include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 
 #include "shape.h"
 
 #define DEFAULT_INGRESS_CLASS "ingressclass.kubernetes.io/is-default-class"
-#define MANAGED_BY            "app.kubernetes.io/managed-by" /* "sublet": this program's own Secrets */
+#define MANAGED_BY            "app.kubernetes.io/managed-by" /* "sublet": this program's Secrets */
 
 /* --- functions of single fields --- */
 
@@ -34,7 +35,7 @@ static cJSON *make_node_id(struct down *d, const cJSON *value)
 static cJSON *make_message(struct down *d, const cJSON *value)
 {
     (void)value;
-    return json_new_string(d->arena, STR("reported by the host cluster"));
+    return json_new_string(d->arena, STR(FROM_HOST_MESSAGE));
 }
 
 /* The zone and the region, and the name of a node that the tenant is shown. */
@@ -111,6 +112,113 @@ static const struct field GATEWAY_CLASS[] = {
     {"status", FIELD_OBJECT, .fields = GATEWAY_STATUS},
     {0},
 };
+/* The virtual cluster's definition wants certificates, or options, where a listener ends TLS. */
+static cJSON *make_tls(struct down *d, const cJSON *value)
+{
+    struct str mode = json_str(json_get(value, "mode"));
+    cJSON *ret = json_new_object(d->arena);
+
+    if (mode.n)
+        add_str(d->arena, ret, "mode", mode);
+    if (!str_eqc(mode, "Passthrough"))
+        json_set_str(d->arena, json_ensure_object(d->arena, ret, "options"), ANNOTATION_FROM_HOST,
+                     STR(FROM_HOST_SYNC));
+    return ret;
+}
+
+/* The host counts the routes of all who use it. */
+static cJSON *make_none(struct down *d, const cJSON *value)
+{
+    (void)value;
+    return json_new_i64(d->arena, 0);
+}
+
+static const struct field ROUTE_KIND[] = {
+    {"group", FIELD_SCALAR},
+    {"kind", FIELD_SCALAR},
+    {0},
+};
+static const struct field LISTENER_ROUTES[] = {
+    {"kinds", FIELD_LIST, .fields = ROUTE_KIND},
+    {0},
+};
+static const struct field LISTENER[] = {
+    {"name", FIELD_SCALAR},
+    {"hostname", FIELD_SCALAR},
+    {"port", FIELD_SCALAR},
+    {"protocol", FIELD_SCALAR},
+    {"tls", FIELD_MAKE, .make = make_tls},
+    {"allowedRoutes", FIELD_OBJECT, .fields = LISTENER_ROUTES},
+    {0},
+};
+
+/* May a route of this tenant have a host name that it serves? The others are for other tenants,
+ * and named after them. */
+static bool listener_shown(struct down *d, const cJSON *listener)
+{
+    const struct config_from *row = config_from_row(d->tenant->config, FROM_GATEWAYS);
+    const cJSON *host = json_get(listener, "hostname");
+
+    return !host || json_is_null(host) ||
+           config_hosts_meet(row->hosts, row->wildcards, json_str(host));
+}
+
+/* On the host routes of all virtual namespaces are in one, which the host's listener admits or
+ * not. */
+static cJSON *make_listener(struct down *d, const cJSON *value)
+{
+    cJSON *ret;
+
+    if (!listener_shown(d, value))
+        return NULL;
+    ret = shape_copy(d, LISTENER, value);
+    json_set_str(d->arena, json_ensure_path(d->arena, ret, "allowedRoutes.namespaces"), "from",
+                 STR("All"));
+    return ret;
+}
+
+static const struct field LISTENER_STATUS[] = {
+    {"name", FIELD_SCALAR},
+    {"attachedRoutes", FIELD_MAKE, .make = make_none},
+    {"supportedKinds", FIELD_LIST, .fields = ROUTE_KIND},
+    {"conditions", FIELD_LIST, .fields = GATEWAY_CONDITION},
+    {0},
+};
+
+static cJSON *make_listener_status(struct down *d, const cJSON *value)
+{
+    struct str name = json_str(json_get(value, "name"));
+
+    json_each(listener, json_path(d->object, "spec.listeners"))
+    {
+        if (name.n && str_eq(name, json_str(json_get(listener, "name"))) &&
+            listener_shown(d, listener))
+            return shape_copy(d, LISTENER_STATUS, value);
+    }
+    return NULL;
+}
+
+static const struct field GATEWAY_ADDRESS[] = {
+    {"type", FIELD_SCALAR},
+    {"value", FIELD_SCALAR},
+    {0},
+};
+static const struct field SHARED_SPEC[] = {
+    {"gatewayClassName", FIELD_SCALAR},
+    {"listeners", FIELD_EACH, .make = make_listener},
+    {0},
+};
+static const struct field SHARED_STATUS[] = {
+    {"addresses", FIELD_LIST, .fields = GATEWAY_ADDRESS},
+    {"conditions", FIELD_LIST, .fields = GATEWAY_CONDITION},
+    {"listeners", FIELD_EACH, .make = make_listener_status},
+    {0},
+};
+static const struct field SHARED_GATEWAY[] = {
+    {"spec", FIELD_OBJECT, .fields = SHARED_SPEC},
+    {"status", FIELD_OBJECT, .fields = SHARED_STATUS},
+    {0},
+};
 static const struct field DRIVER_SPEC[] = {
     {"attachRequired", FIELD_SCALAR},        {"podInfoOnMount", FIELD_SCALAR},
     {"volumeLifecycleModes", FIELD_SCALARS}, {"storageCapacity", FIELD_SCALAR},
@@ -159,6 +267,42 @@ static const struct field CONFIG_MAP[] = {
 static const struct field SECRET[] = {
     {"type", FIELD_SCALAR},
     {"data", FIELD_MAP},
+    {0},
+};
+
+/* The tenant's pods reach it by its address, whatever else leads there on the host. */
+static cJSON *make_type(struct down *d, const cJSON *value)
+{
+    (void)value;
+    return json_new_string(d->arena, STR("ClusterIP"));
+}
+
+/* What receives it behind the address is the host's. */
+static cJSON *make_port(struct down *d, const cJSON *value)
+{
+    static const char *const kept[] = {"name", "protocol", "port", "appProtocol"};
+    cJSON *ret = json_new_object(d->arena);
+
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (json_is_scalar(json_get(value, kept[i])))
+            object_add(d->arena, ret, str_c(kept[i]),
+                       json_copy(d->arena, json_get(value, kept[i])));
+    if (json_get(ret, "port"))
+        object_add(d->arena, ret, STR("targetPort"), json_copy(d->arena, json_get(ret, "port")));
+    return ret;
+}
+
+static const struct field SERVICE_SPEC[] = {
+    {"type", FIELD_MAKE, .make = make_type},
+    {"clusterIP", FIELD_SCALAR},
+    {"clusterIPs", FIELD_SCALARS},
+    {"ipFamilies", FIELD_SCALARS},
+    {"ipFamilyPolicy", FIELD_SCALAR},
+    {"ports", FIELD_EACH, .make = make_port},
+    {0},
+};
+static const struct field SERVICE[] = {
+    {"spec", FIELD_OBJECT, .fields = SERVICE_SPEC},
     {0},
 };
 
@@ -221,6 +365,29 @@ static bool secret_shown(struct down *d)
     return false;
 }
 
+/* The definition wants a listener. */
+static bool gateway_shown(struct down *d)
+{
+    json_each(listener, json_path(d->object, "spec.listeners"))
+    {
+        if (json_is_object(listener) && listener_shown(d, listener))
+            return true;
+    }
+    return false;
+}
+
+/* One with an address; the host's own API is none of them. */
+static bool service_shown(struct down *d)
+{
+    struct str ip = json_str_at(d->object, "spec.clusterIP");
+
+    if (str_eqc(d->name, "kubernetes") &&
+        str_eqc(json_str(json_get(d->meta, "namespace")), "default"))
+        return false;
+    return ip.n && !str_eqc(ip, "None") &&
+           !str_eqc(json_str_at(d->object, "spec.type"), "ExternalName");
+}
+
 static const struct {
     const struct field *fields;
     bool (*shown)(struct down *d);
@@ -232,11 +399,13 @@ static const struct {
     [FROM_STORAGE_CLASSES] = {STORAGE_CLASS, storage_shown},
     [FROM_DEVICE_CLASSES] = {DEVICE_CLASS},
     [FROM_GATEWAY_CLASSES] = {GATEWAY_CLASS},
+    [FROM_GATEWAYS] = {SHARED_GATEWAY, gateway_shown},
     [FROM_CSI_DRIVERS] = {CSI_DRIVER},
     [FROM_CSI_NODES] = {CSI_NODE, csi_node_shown},
     [FROM_CSI_STORAGE_CAPACITIES] = {CSI_STORAGE_CAPACITY, capacity_shown},
     [FROM_CONFIG_MAPS] = {CONFIG_MAP, config_map_shown},
     [FROM_SECRETS] = {SECRET, secret_shown},
+    [FROM_SERVICES] = {SERVICE, service_shown},
     [FROM_CUSTOM_RESOURCES] = {NULL},
 };
 
@@ -249,7 +418,7 @@ static cJSON *allowed(struct arena *a, const cJSON *map, struct str_list allow)
     json_each(member, map)
     {
         if (json_is_string(member) && json_is_object(map) &&
-            labels_key_listed(json_key(member), allow))
+            translate_labels_key_listed(json_key(member), allow))
             object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
     }
     return ret;
@@ -322,7 +491,25 @@ cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
 bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name)
 {
     return name.n && t->shown.is && config_from_row(t->config, kind) &&
-           t->shown.is(t->shown.ctx, kind, name);
+           t->shown.is(t->shown.ctx, kind, STR(""), name);
+}
+
+bool translate_shows_host(const struct translate_tenant *t, enum config_from_kind kind,
+                          struct str ns, struct str name, struct str *ret_host_ns,
+                          struct str *ret_host_name)
+{
+    const struct config_from *row = config_from_row(t->config, kind);
+
+    for (size_t i = 0; row && t->shown.is && i < row->n_mappings; i++) {
+        const struct config_from_mapping *map = &row->mappings[i];
+
+        if (!str_eq(map->ns, ns) || (map->name.n && !str_eq(map->name, name)))
+            continue;
+        *ret_host_ns = map->host_ns.n ? map->host_ns : t->host_namespace;
+        *ret_host_name = map->name.n ? map->host_name : name;
+        return t->shown.is(t->shown.ctx, kind, ns, name);
+    }
+    return false;
 }
 
 static bool is_of_a_pool(const struct config *config, enum config_from_kind kind, struct str name)
@@ -351,7 +538,7 @@ int translate_check_pod_classes(const struct translate_tenant *t, const cJSON *p
         return 0; /* stored: its classes cannot change */
     if (!is_of_a_pool(t->config, FROM_PRIORITY_CLASSES,
                       json_str_at(pod, "spec.priorityClassName")) &&
-        priority_check(t->config, pod, err))
+        translate_priority_check(t->config, pod, err))
         return -1;
     for (size_t i = 0; i < COUNT(classes); i++) {
         struct str name = json_str(json_get(json_get(pod, "spec"), classes[i].field));

@@ -7,6 +7,7 @@
 
 #include "pool.h"
 
+#include <sublet/object.h>
 #include <sublet/quantity.h>
 
 enum { DEVICE_KINDS_MAX = 64 }; /* of one pod; more than any pool offers */
@@ -112,11 +113,6 @@ static int combine(struct arena *a, struct device_counts *into, const struct dev
     return 0;
 }
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
-}
-
 /* Init containers run one after the other, each beside the sidecars that started before it. */
 static int count_init(struct arena *a, const cJSON *list, struct device_counts *sidecars,
                       struct device_counts *peak, struct err *err)
@@ -127,8 +123,8 @@ static int count_init(struct arena *a, const cJSON *list, struct device_counts *
 
         if (gpu_count_container(a, container, &own, err))
             return -1;
-        if (is_sidecar(container) ? combine(a, sidecars, &own, NULL, COMBINE_ADD, err)
-                                  : combine(a, peak, &own, sidecars, COMBINE_MAX, err))
+        if (container_is_sidecar(container) ? combine(a, sidecars, &own, NULL, COMBINE_ADD, err)
+                                            : combine(a, peak, &own, sidecars, COMBINE_MAX, err))
             return -1;
     }
     return 0;

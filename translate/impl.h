@@ -6,16 +6,18 @@
 
 #include <sublet/translate.h>
 
-#define ANNOTATION_OWNED          "sublet.dev/owned" /* keys of the allow-list that we wrote */
-#define ANNOTATION_OWNER          "sublet.dev/owner" /* of a pod with devices: what a bill names */
-#define ANNOTATION_LABELS         "sublet.dev/labels" /* for downward API volumes: all, as k="v" lines */
+#define ANNOTATION_OWNED          "sublet.dev/owned"  /* keys of the allow-list that we wrote */
+#define ANNOTATION_OWNER          "sublet.dev/owner"  /* of a pod with devices: what a bill names */
+#define ANNOTATION_LABELS         "sublet.dev/labels" /* all as k="v" lines, for the downward API */
 #define ANNOTATION_ALL            "sublet.dev/annotations"
 #define ANNOTATION_DIGEST         "sublet.dev/digest" /* of the object as it was written last */
 #define ANNOTATION_SENT_IMAGES    "sublet.dev/sent-images"    /* {"main": "nginx:1"} */
 #define ANNOTATION_SENT_RESOURCES "sublet.dev/sent-resources" /* pod_sent.c, pvc.c */
 
-#define LABEL_HASHED      "sublet.dev/l-" /* + hash: a label that is not allow-listed */
-#define ANNOTATION_HASHED "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
+/* of host objects without a namespace: that of their tenant */
+#define LABEL_HOST_NAMESPACE "sublet.dev/host-namespace"
+#define LABEL_HASHED         "sublet.dev/l-" /* + hash: a label that is not allow-listed */
+#define ANNOTATION_HASHED    "sublet.dev/a-" /* + hash: one annotation, for downward API volumes */
 
 enum { HASH_CHARS = 16, NAME_CUT = 46 };
 enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it */
@@ -38,11 +40,12 @@ static inline cJSON *add_str(struct arena *a, cJSON *object, const char *key, st
 
 /* The host's PriorityClass of a pod with this spec, by sync.toHost.priorityClasses; empty: none.
  * False: its class is not granted. */
-bool priority_map(const struct config *config, const cJSON *spec, struct str *ret);
+bool translate_priority_map(const struct config *config, const cJSON *spec, struct str *ret);
 /* The host's PriorityClass of a pod with this spec in a pool with tiers; never empty. */
-struct str priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
-                         const cJSON *spec);
-int priority_check(const struct config *config, const cJSON *pod, struct err *err) MUST_CHECK;
+struct str translate_priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
+                                   const cJSON *spec);
+int translate_priority_check(const struct config *config, const cJSON *pod,
+                             struct err *err) MUST_CHECK;
 
 /* ---- name.c ---- */
 
@@ -52,7 +55,7 @@ void translate_denied_name(const struct translate_tenant *t, struct str ns, stru
 
 /* ---- labels.c: whose pods a selector may see ---- */
 
-size_t namespaces_count(const struct translate_tenant *t); /* of those that are known */
+size_t translate_namespaces_count(const struct translate_tenant *t); /* of those that are known */
 /* Virtual namespaces: `all` of the tenant, or those listed (none: nothing matches). */
 struct scope {
     const struct str *namespaces;
@@ -62,23 +65,32 @@ struct scope {
 /* The namespaces that a term with these members means, from namespace ns: a namespaceSelector would
  * see the host's, so it becomes the names of those of the tenant's that it selects. Either may be
  * NULL. */
-struct scope labels_scope(struct arena *a, const struct translate_tenant *t, struct str ns,
-                          const cJSON *named, const cJSON *selector);
+struct scope translate_labels_scope(struct arena *a, const struct translate_tenant *t,
+                                    struct str ns, const cJSON *named, const cJSON *selector);
 /* A metav1.LabelSelector, translated and narrowed to the scope; NULL stays NULL (matches nothing).
  */
-cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct scope scope,
-                       const cJSON *selector);
+cJSON *translate_labels_selector(struct arena *a, const struct translate_tenant *t,
+                                 struct scope scope, const cJSON *selector);
 /* Adds a term to a translated selector: key in (or not in) one value. */
-void labels_selector_add(struct arena *a, cJSON *selector, struct str key, const char *operator_,
-                         struct str value);
-bool labels_key_listed(struct str key, struct str_list allow);
-void labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selectors */
+void translate_labels_selector_add(struct arena *a, cJSON *selector, struct str key,
+                                   const char *operator_, struct str value);
+bool translate_labels_key_listed(struct str key, struct str_list allow);
+void translate_labels_drop_written_by_both(cJSON *labels); /* of metadata, not of selectors */
 
 /* ---- metadata.c ---- */
 
 /* The host key under which an annotation that is not allow-listed goes down for a downward API
  * volume. */
-struct str metadata_hashed_key(struct arena *a, struct str key);
+struct str translate_metadata_hashed_key(struct arena *a, struct str key);
+/* translate_metadata() with these annotations of the tenant's; NULL: those that the admin
+ * allows. */
+cJSON *translate_metadata_with(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *vobject, struct str host_name,
+                               const cJSON *annotations);
+
+/* ---- host_patch.c ---- */
+struct config_host_patches;
+void translate_host_patch(struct arena *a, const struct config_host_patches *patches, cJSON *host);
 
 /* ---- message.c ---- */
 
@@ -98,14 +110,14 @@ struct message_names {
     bool
         program; /* a message of the tenant's program: only names of objects in it are the host's */
 };
-struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                      struct message_names *names);
+struct str translate_message_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                                struct message_names *names);
 
 /* ---- scheduling.c ---- */
 
 /* Translates a message that counts the host's nodes to the number of nodes the tenant is shown;
  * false for any other message. */
-bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret);
+bool translate_scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret);
 
 /* ---- map_patch.c ---- */
 
@@ -113,13 +125,14 @@ bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *r
 typedef bool (*map_drop_cb)(void *ctx, struct str key);
 /* What turns now into wanted, as a merge patch; NULL when nothing differs. may_drop NULL: all may.
  */
-cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
-                 void *ctx);
+cJSON *translate_map_patch(struct arena *a, const cJSON *now, const cJSON *wanted,
+                           map_drop_cb may_drop, void *ctx);
 /* The members of an object in the order of their keys; none for anything else. */
 struct members {
     const cJSON **items;
     size_t n;
 };
-struct members map_sorted_members(struct arena *a, const cJSON *map);
+struct members translate_map_sorted_members(struct arena *a, const cJSON *map);
 /* Labels and annotations we own that differ, as a patch of metadata; NULL when none does. */
-cJSON *map_patch_metadata(struct arena *a, const cJSON *host_now, const cJSON *host_wanted);
+cJSON *translate_map_patch_metadata(struct arena *a, const cJSON *host_now,
+                                    const cJSON *host_wanted);

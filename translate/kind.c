@@ -82,7 +82,7 @@ static size_t descend(const struct cursor *from, size_t n, const char *key, stru
 
 /* ---- actions ---- */
 
-int kind_refuse(const struct kind_call *c, const char *format, ...)
+int translate_kind_refuse(const struct kind_call *c, const char *format, ...)
 {
     struct str why;
     va_list args;
@@ -93,7 +93,7 @@ int kind_refuse(const struct kind_call *c, const char *format, ...)
     return err_set(c->err, &ERR_FORBIDDEN, "%s: %.*s", c->path, STR_F(why));
 }
 
-bool kind_leaves_out(const struct kind_call *c)
+bool translate_kind_leaves_out(const struct kind_call *c)
 {
     if (!c->left_out)
         return false;
@@ -119,7 +119,8 @@ static struct kind_call call_of(struct walk *w, const struct frame *f, const str
                               .ref_ctx = w->ref_ctx};
 }
 
-cJSON *kind_reference(const struct kind_call *c, const char *kind, struct str ns, struct str name)
+cJSON *translate_kind_reference(const struct kind_call *c, const char *kind, struct str ns,
+                                struct str name)
 {
     static const struct {
         const char *kind;
@@ -144,7 +145,7 @@ cJSON *kind_reference(const struct kind_call *c, const char *kind, struct str ns
 static int labels_down(struct walk *w, const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     if (json_get(value, "matchLabels") || json_get(value, "matchExpressions"))
-        return kind_refuse(c, "is a LabelSelector; its patch has to be `selector: {}`");
+        return translate_kind_refuse(c, "is a LabelSelector; its patch has to be `selector: {}`");
     *ret = json_is_object(value) ? translate_match_labels(w->arena, w->tenant, w->ns, value) : NULL;
     return 0;
 }
@@ -161,18 +162,18 @@ static int act(struct walk *w, const struct frame *f, const struct kind_rule *ru
         *ret = json_copy(w->arena, value);
         return 0;
     case KIND_REFERENCE:
-        *ret = kind_reference(&c, rule->what, w->ns, json_str(value));
+        *ret = translate_kind_reference(&c, rule->what, w->ns, json_str(value));
         return 0;
     case KIND_SELECTOR:
         *ret = translate_label_selector(w->arena, w->tenant, w->ns, value);
-        return *ret ? 0 : kind_refuse(&c, "is no LabelSelector");
+        return *ret ? 0 : translate_kind_refuse(&c, "is no LabelSelector");
     case KIND_LABELS:
         return labels_down(w, &c, value, ret);
     case KIND_VALUE:
         *ret = json_copy(w->arena, rule->value);
         return 0;
     case KIND_REFUSE:
-        return kind_refuse(&c, "%s", rule->what);
+        return translate_kind_refuse(&c, "%s", rule->what);
     case KIND_CALL:
         return rule->call(&c, value, ret);
     case KIND_DROP:
@@ -323,16 +324,26 @@ static void add_digest(struct arena *a, cJSON *object)
                  str_c(encoded));
 }
 
-static cJSON *metadata_down(struct walk *w, struct str host_name)
+static int metadata_down(struct walk *w, const struct kind_call *c, struct str host_name,
+                         cJSON **ret)
 {
     cJSON *v = json_new_object(w->arena),
-          *metadata = json_copy(w->arena, json_get(w->object, "metadata"));
+          *metadata = json_copy(w->arena, json_get(w->object, "metadata")), *listed = NULL;
 
     if (metadata)
         object_add(w->arena, v, STR("metadata"), metadata);
     if (w->rules->hidden)
         json_remove(json_get(metadata, "annotations"), w->rules->hidden);
-    return translate_metadata(w->arena, w->tenant, v, host_name);
+    if (w->rules->annotations &&
+        w->rules->annotations(c, json_get(metadata, "annotations"), &listed))
+        return -1;
+    *ret = translate_metadata_with(w->arena, w->tenant, v, host_name, listed);
+    if (w->rules->in_cluster) {
+        json_remove(*ret, "namespace");
+        json_set_str(w->arena, json_get(*ret, "labels"), LABEL_HOST_NAMESPACE,
+                     w->tenant->host_namespace);
+    }
+    return 0;
 }
 
 static int forbidden(const struct walk *w, struct err *err)
@@ -356,7 +367,7 @@ int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
                           .path = "",
                           .err = err,
                           .left_out = left_out};
-    cJSON *object = json_new_object(a);
+    cJSON *object = json_new_object(a), *metadata;
     char name[64];
 
     *ret = NULL;
@@ -365,14 +376,20 @@ int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
     add_str(a, object, "apiVersion", str_c(rules->api_version));
     add_str(a, object, "kind", rules->kind ? str_c(rules->kind) : json_str(json_get(v, "kind")));
     translate_name(t, w.ns, w.name, name);
-    object_add(a, object, STR("metadata"), metadata_down(&w, str_c(name)));
+    if (metadata_down(&w, &c, str_c(name), &metadata))
+        return forbidden(&w, err);
+    object_add(a, object, STR("metadata"), metadata);
     w.left_out = left_out;
     if (walk(&w, rules->down, false, v, object))
         return forbidden(&w, err);
     if (left_out && left_out->kind)
         (void)forbidden(&w, left_out);
+    if (rules->needs && !json_path(object, rules->needs))
+        return 0;
     if (rules->finish)
         rules->finish(&c, object);
+    if (rules->patched)
+        translate_host_patch(a, &t->config->to_host->patches[rules->patched - 1], object);
     add_digest(a, object);
     *ret = object;
     return 0;
@@ -400,8 +417,8 @@ void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
         err_clear(&err);
 }
 
-cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
-                        const struct kind_rules *rules, const cJSON *host, const cJSON *v)
+cJSON *translate_kind_status_rows(struct arena *a, const struct translate_tenant *t,
+                                  const struct kind_rules *rules, const cJSON *host, const cJSON *v)
 {
     struct err err;
     struct walk w = walk_of(a, t, rules, v, &err);
@@ -411,7 +428,7 @@ cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
     return walk(&w, rules->up, true, host, ret) ? NULL : json_get(ret, "status");
 }
 
-cJSON *kind_body(struct arena *a, const cJSON *object)
+cJSON *translate_kind_body(struct arena *a, const cJSON *object)
 {
     cJSON *ret = json_new_object(a);
 
@@ -433,6 +450,11 @@ bool translate_kind_reads_gateways(const struct kind_rules *rules)
 bool translate_kind_is_made(const struct kind_rules *rules, const cJSON *v)
 {
     return rules->is_made && rules->is_made(v);
+}
+
+bool translate_kind_goes_with_pods(const struct kind_rules *rules)
+{
+    return rules->with_pods;
 }
 
 bool translate_kind_is_fence(const struct kind_rules *rules)

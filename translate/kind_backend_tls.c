@@ -10,7 +10,7 @@ static int check_target(const struct kind_call *c, const cJSON *target, cJSON **
     if (!json_str(json_get(target, "group")).n &&
         str_eqc(json_str(json_get(target, "kind")), "Service"))
         return 0;
-    return kind_refuse(c, "only Services go down as targets");
+    return translate_kind_refuse(c, "only Services go down as targets");
 }
 
 #define CA "spec.validation.caCertificateRefs[*]."
@@ -38,10 +38,10 @@ static const struct kind_rule UP[] = {
     {0},
 };
 
-const struct kind_rules RULES_BACKEND_TLS = {.api_version = GATEWAY_GROUP "/v1",
-                                             .kind = "BackendTLSPolicy",
-                                             .group = GATEWAY_GROUP,
-                                             .plural = "backendtlspolicies",
-                                             .down = DOWN,
-                                             .up = UP,
-                                             .reads_gateways = true};
+const struct kind_rules TRANSLATE_RULES_BACKEND_TLS = {.api_version = GATEWAY_GROUP "/v1",
+                                                       .kind = "BackendTLSPolicy",
+                                                       .group = GATEWAY_GROUP,
+                                                       .plural = "backendtlspolicies",
+                                                       .down = DOWN,
+                                                       .up = UP,
+                                                       .reads_gateways = true};

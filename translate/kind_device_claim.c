@@ -44,7 +44,7 @@ static int config_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
 
 static int conditions_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
-    *ret = kind_conditions(c->arena, value);
+    *ret = translate_kind_conditions(c->arena, value);
     return 0;
 }
 
@@ -67,7 +67,7 @@ static const struct kind_rule UP[] = {
     {0},
 };
 
-const struct kind_rules RULES_RESOURCE_CLAIM = {
+const struct kind_rules TRANSLATE_RULES_RESOURCE_CLAIM = {
     .api_version = "resource.k8s.io/v1",
     .kind = "ResourceClaim",
     .group = "resource.k8s.io",
@@ -112,14 +112,15 @@ struct str translate_pod_claim(const cJSON *pod, const cJSON *entry)
     return STR("");
 }
 
-bool pod_claims_allowed(const struct translate_tenant *t)
+bool translate_pod_claims_allowed(const struct translate_tenant *t)
 {
     return t->config->to_host->enabled[DOWN_RESOURCE_CLAIMS];
 }
 
-/* Claims are made of templates in the virtual cluster: the host sees claims only. A name that is not
- * known yet is one for a dry run alone: the pod is created once all its claims are on the host. */
-cJSON *pod_claim_down(struct down *d, const cJSON *entry)
+/* Claims are made of templates in the virtual cluster: the host sees claims only. A name that is
+ * not known yet is one for a dry run alone: the pod is created once all its claims are on the
+ * host. */
+cJSON *translate_pod_claim_down(struct down *d, const cJSON *entry)
 {
     cJSON *ret = json_new_object(d->arena);
     struct str name = json_str(json_get(entry, "name")), claim;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EndpointSlices of Services without a selector: a tenant names addresses to which the host's proxies
- * send its pods. Only addresses inside the admin's ranges go down; slices of other Services are the
- * host's own. Must never send a slice for a Service of another name than our own host Service's, nor
- * a node, a zone or a pod of the tenant's. */
+/* EndpointSlices of Services without a selector: a tenant names addresses to which the host's
+ * proxies send its pods. Only addresses inside the admin's ranges go down; slices of other Services
+ * are the host's own. Must never send a slice for a Service of another name than our own host
+ * Service's, nor a node, a zone or a pod of the tenant's. */
 
 #include <sublet/cidr.h>
 
@@ -39,11 +39,11 @@ static int check_address(const struct kind_call *c, struct str text)
     struct cidr address, allowed;
 
     if (str_find(text, '/') < text.n || !cidr_parse(text, &address))
-        return kind_refuse(c, "\"%.*s\" is not an IP address", STR_F(text));
+        return translate_kind_refuse(c, "\"%.*s\" is not an IP address", STR_F(text));
     for (size_t i = 0; i < listed.n; i++)
         if (cidr_parse(listed.items[i], &allowed) && cidr_within(&address, &allowed))
             return 0;
-    return kind_refuse(c, "%.*s is not inside a range of " OPTION, STR_F(text));
+    return translate_kind_refuse(c, "%.*s is not inside a range of " OPTION, STR_F(text));
 }
 
 static int address_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
@@ -59,7 +59,7 @@ static int type_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
     struct str type = json_str(value);
 
     if (!str_eqc(type, "IPv4") && !str_eqc(type, "IPv6"))
-        return kind_refuse(c, "only IPv4 and IPv6 go down");
+        return translate_kind_refuse(c, "only IPv4 and IPv6 go down");
     *ret = json_new_string(c->arena, type);
     return 0;
 }
@@ -89,11 +89,11 @@ static void name_service(const struct kind_call *c, cJSON *host)
         object_add(c->arena, host, STR("endpoints"), json_new_array(c->arena));
 }
 
-const struct kind_rules RULES_ENDPOINT_SLICE = {.api_version = "discovery.k8s.io/v1",
-                                                .kind = "EndpointSlice",
-                                                .group = "discovery.k8s.io",
-                                                .plural = "endpointslices",
-                                                .down = DOWN,
-                                                .goes_down = goes_down,
-                                                .is_made = is_made,
-                                                .finish = name_service};
+const struct kind_rules TRANSLATE_RULES_ENDPOINT_SLICE = {.api_version = "discovery.k8s.io/v1",
+                                                          .kind = "EndpointSlice",
+                                                          .group = "discovery.k8s.io",
+                                                          .plural = "endpointslices",
+                                                          .down = DOWN,
+                                                          .goes_down = goes_down,
+                                                          .is_made = is_made,
+                                                          .finish = name_service};

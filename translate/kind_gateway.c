@@ -16,8 +16,8 @@ static int class_down(const struct kind_call *c, const cJSON *value, cJSON **ret
     struct str class = json_str(value);
 
     if (!str_list_has(options(c)->gateway_classes, class))
-        return kind_refuse(c, "class \"%.*s\" is not one of sync.toHost.gateways.classes",
-                           STR_F(class));
+        return translate_kind_refuse(c, "class \"%.*s\" is not one of sync.toHost.gateways.classes",
+                                     STR_F(class));
     *ret = json_new_string(c->arena, class);
     return 0;
 }
@@ -27,8 +27,8 @@ static int host_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
     struct str host = json_str(value);
 
     if (!config_host_listed(options(c)->gateway_hosts, host))
-        return kind_refuse(c, "host name \"%.*s\" is not one of sync.toHost.gateways.hosts",
-                           STR_F(host));
+        return translate_kind_refuse(
+            c, "host name \"%.*s\" is not one of sync.toHost.gateways.hosts", STR_F(host));
     *ret = json_new_string(c->arena, host);
     return 0;
 }
@@ -43,11 +43,13 @@ static int check_listener(const struct kind_call *c, const cJSON *listener, cJSO
     for (size_t i = 0; i < COUNT(protocols); i++)
         known |= str_eqc(protocol, protocols[i]);
     if (!known)
-        return kind_refuse(c, "only listeners of HTTP, HTTPS and TLS go down: others have no host "
-                              "name");
+        return translate_kind_refuse(
+            c, "only listeners of HTTP, HTTPS and TLS go down: others have no host "
+               "name");
     if (json_str(json_get(listener, "hostname")).n)
         return 0;
-    return kind_refuse(c, "a listener without a hostname would take the traffic of every host");
+    return translate_kind_refuse(
+        c, "a listener without a hostname would take the traffic of every host");
 }
 
 /* Which namespaces may attach was decided for each route; on the host all are in one. */
@@ -102,7 +104,7 @@ static const struct kind_rule DOWN[] = {
 
 static int conditions_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
-    *ret = kind_conditions(c->arena, value);
+    *ret = translate_kind_conditions(c->arena, value);
     return 0;
 }
 
@@ -118,10 +120,11 @@ static const struct kind_rule UP[] = {
     {0},
 };
 
-const struct kind_rules RULES_GATEWAY = {.api_version = GATEWAY_GROUP "/v1",
-                                         .kind = "Gateway",
-                                         .group = GATEWAY_GROUP,
-                                         .plural = "gateways",
-                                         .down = DOWN,
-                                         .up = UP,
-                                         .reads_gateways = true};
+const struct kind_rules TRANSLATE_RULES_GATEWAY = {.api_version = GATEWAY_GROUP "/v1",
+                                                   .kind = "Gateway",
+                                                   .group = GATEWAY_GROUP,
+                                                   .plural = "gateways",
+                                                   .patched = 1 + DOWN_GATEWAYS,
+                                                   .down = DOWN,
+                                                   .up = UP,
+                                                   .reads_gateways = true};

@@ -52,36 +52,57 @@ struct kind_rules {
     const struct kind_rule *up; /* below status; NULL: nothing comes up */
     bool whole;                 /* what no row names goes down, and the whole status up */
     bool reads_namespaces, reads_gateways, is_fence;
+    bool in_cluster;   /* has no namespace, on either side */
+    const char *needs; /* a path; without a value there it stays with the tenant. NULL: none */
+    bool with_pods;    /* goes down only while a pod on its way down, or there, has it */
+    /* Which of its annotations go down; NULL: those of policy.annotations. -1: err is set. */
+    int (*annotations)(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
     const char *hidden; /* an annotation that never goes down, whatever the admin lists; or NULL */
     /* Does this object go down at all? NULL: each does. */
     bool (*goes_down)(const struct kind_call *c);
     bool (*is_made)(const cJSON *v); /* see translate_kind_is_made(); may be NULL */
+    int patched; /* 1 + the enum sync_down whose configured patches apply; 0: none do */
     /* Adds to the host object what follows from the absence of a value; may be NULL. */
     void (*finish)(const struct kind_call *c, cJSON *host);
 };
 
 /* The host name of an object that a row refers to; reports Secrets and ConfigMaps to c->ref. */
-cJSON *kind_reference(const struct kind_call *c, const char *kind, struct str ns, struct str name);
+cJSON *translate_kind_reference(const struct kind_call *c, const char *kind, struct str ns,
+                                struct str name);
 /* FORBIDDEN with the path of the value; returns -1. */
-int kind_refuse(const struct kind_call *c, const char *format, ...)
+int translate_kind_refuse(const struct kind_call *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* After a refusal of something that may be left out without permitting more: true, and the refusal is
- * noted, where the caller of the translation wants it so. */
-bool kind_leaves_out(const struct kind_call *c);
+/* --- of kinds that name storage: functions of rows, and what such functions are made of --- */
+/* FORBIDDEN for a member whose key is not in listed (unlisted says so), or whose value is not
+ * permitted there. */
+int translate_kind_check_choice(const struct kind_call *c, const cJSON *value,
+                                struct config_choices listed, const char *unlisted);
+/* The same for a string that has to be in a list. */
+int translate_kind_check_listed(const struct kind_call *c, const cJSON *value,
+                                struct str_list listed, const char *unlisted);
+int translate_kind_topology_key(const struct kind_call *c, const cJSON *value, cJSON **ret);
+int translate_kind_no_annotations(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
+
+/* After a refusal of something that may be left out without permitting more: true, and the refusal
+ * is noted, where the caller of the translation wants it so. */
+bool translate_kind_leaves_out(const struct kind_call *c);
 
 /* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
-cJSON *kind_body(struct arena *a, const cJSON *object);
+cJSON *translate_kind_body(struct arena *a, const cJSON *object);
 /* The host's status by the rows `up`; NULL: there is none. */
-cJSON *kind_status_rows(struct arena *a, const struct translate_tenant *t,
-                        const struct kind_rules *rules, const cJSON *host, const cJSON *v);
+cJSON *translate_kind_status_rows(struct arena *a, const struct translate_tenant *t,
+                                  const struct kind_rules *rules, const cJSON *host,
+                                  const cJSON *v);
 
 /* status.conditions of the host: the members that every condition has. */
-cJSON *kind_conditions(struct arena *a, const cJSON *conditions);
+cJSON *translate_kind_conditions(struct arena *a, const cJSON *conditions);
 
-extern const struct kind_rules RULES_ENDPOINT_SLICE, RULES_NETWORK_POLICY, RULES_INGRESS,
-    RULES_DISRUPTION_BUDGET, RULES_GATEWAY, RULES_HTTP_ROUTE, RULES_GRPC_ROUTE, RULES_TLS_ROUTE,
-    RULES_BACKEND_TLS, RULES_RESOURCE_CLAIM;
+extern const struct kind_rules TRANSLATE_RULES_ENDPOINT_SLICE, TRANSLATE_RULES_NETWORK_POLICY,
+    TRANSLATE_RULES_INGRESS, TRANSLATE_RULES_DISRUPTION_BUDGET, TRANSLATE_RULES_GATEWAY,
+    TRANSLATE_RULES_HTTP_ROUTE, TRANSLATE_RULES_GRPC_ROUTE, TRANSLATE_RULES_TLS_ROUTE,
+    TRANSLATE_RULES_BACKEND_TLS, TRANSLATE_RULES_RESOURCE_CLAIM, TRANSLATE_RULES_SERVICE_ACCOUNT,
+    TRANSLATE_RULES_STORAGE_CLASS, TRANSLATE_RULES_VOLUME;
 
 /* ---- kind_reference.c: references of the Gateway API, within the virtual cluster ---- */
 

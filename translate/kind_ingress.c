@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ingresses. Why: all tenants of a host share its ingress controllers, so a host name is the fence:
- * who may name one takes its traffic. Only names of the admin's list go down, and only classes of the
- * admin's list. Must never send a rule for every host, nor an annotation that chooses a class. */
+ * who may name one takes its traffic. Only names of the admin's list go down, and only classes of
+ * the admin's list. Must never send a rule for every host, nor an annotation that chooses a
+ * class. */
 
 #include "kind_impl.h"
 
@@ -18,8 +19,8 @@ static int check_spec(const struct kind_call *c, const cJSON *spec, cJSON **ret)
 
     (void)ret;
     if (json_get(notes, LEGACY_CLASS) && !json_str(json_get(spec, "ingressClassName")).n)
-        return kind_refuse(c, "ingressClassName: the annotation " LEGACY_CLASS
-                              " chooses no class here; set spec.ingressClassName");
+        return translate_kind_refuse(c, "ingressClassName: the annotation " LEGACY_CLASS
+                                        " chooses no class here; set spec.ingressClassName");
     return 0;
 }
 
@@ -28,8 +29,8 @@ static int class_down(const struct kind_call *c, const cJSON *value, cJSON **ret
     struct str class = json_str(value);
 
     if (class.n && !str_list_has(options(c)->ingress_classes, class))
-        return kind_refuse(c, "class \"%.*s\" is not one of sync.toHost.ingresses.classes",
-                           STR_F(class));
+        return translate_kind_refuse(
+            c, "class \"%.*s\" is not one of sync.toHost.ingresses.classes", STR_F(class));
     *ret = class.n ? json_new_string(c->arena, class) : NULL;
     return 0;
 }
@@ -39,8 +40,8 @@ static int host_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
     struct str host = json_str(value);
 
     if (!config_host_listed(options(c)->ingress_hosts, host))
-        return kind_refuse(c, "host \"%.*s\" is not one of sync.toHost.ingresses.hosts",
-                           STR_F(host));
+        return translate_kind_refuse(c, "host \"%.*s\" is not one of sync.toHost.ingresses.hosts",
+                                     STR_F(host));
     *ret = json_new_string(c->arena, host);
     return 0;
 }
@@ -50,7 +51,7 @@ static int check_rule(const struct kind_call *c, const cJSON *rule, cJSON **ret)
     (void)ret;
     if (json_str(json_get(rule, "host")).n)
         return 0;
-    return kind_refuse(c, "a rule without a host would take the traffic of every host");
+    return translate_kind_refuse(c, "a rule without a host would take the traffic of every host");
 }
 
 /* Upstream it is for the controller's wildcard host; some offer its certificate for every name. */
@@ -59,7 +60,7 @@ static int check_tls(const struct kind_call *c, const cJSON *tls, cJSON **ret)
     (void)ret;
     return json_count(json_get(tls, "hosts"))
                ? 0
-               : kind_refuse(c, "TLS without hosts would be for every host");
+               : translate_kind_refuse(c, "TLS without hosts would be for every host");
 }
 
 /* Controllers paste it into their configuration. */
@@ -73,10 +74,11 @@ static int path_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 
         for (size_t k = 0; k < sizeof(refused) - 1; k++)
             if (byte <= ' ' || byte == 127 || byte == (unsigned char)refused[k])
-                return kind_refuse(c,
-                                   "a path must not contain blanks, control characters or any "
-                                   "of %s",
-                                   refused);
+                return translate_kind_refuse(
+                    c,
+                    "a path must not contain blanks, control characters or any "
+                    "of %s",
+                    refused);
     }
     *ret = json_new_string(c->arena, path);
     return 0;
@@ -119,11 +121,12 @@ static void settle_class(const struct kind_call *c, cJSON *host)
         add_str(c->arena, spec, "ingressClassName", options(c)->ingress_classes.items[0]);
 }
 
-const struct kind_rules RULES_INGRESS = {.api_version = "networking.k8s.io/v1",
-                                         .kind = "Ingress",
-                                         .group = "networking.k8s.io",
-                                         .plural = "ingresses",
-                                         .down = DOWN,
-                                         .up = UP,
-                                         .hidden = LEGACY_CLASS,
-                                         .finish = settle_class};
+const struct kind_rules TRANSLATE_RULES_INGRESS = {.api_version = "networking.k8s.io/v1",
+                                                   .kind = "Ingress",
+                                                   .group = "networking.k8s.io",
+                                                   .plural = "ingresses",
+                                                   .patched = 1 + DOWN_INGRESSES,
+                                                   .down = DOWN,
+                                                   .up = UP,
+                                                   .hidden = LEGACY_CLASS,
+                                                   .finish = settle_class};

@@ -21,11 +21,13 @@ static int check_range(const struct kind_call *c, struct str text)
     struct cidr range, allowed;
 
     if (!cidr_parse(text, &range))
-        return kind_refuse(c, "ipBlock.cidr: \"%.*s\" is not a range of addresses", STR_F(text));
+        return translate_kind_refuse(c, "ipBlock.cidr: \"%.*s\" is not a range of addresses",
+                                     STR_F(text));
     for (size_t i = 0; i < listed(c)->n; i++)
         if (cidr_parse(listed(c)->items[i], &allowed) && cidr_within(&range, &allowed))
             return 0;
-    return kind_refuse(c, "ipBlock.cidr: %.*s is not inside a range of " OPTION, STR_F(text));
+    return translate_kind_refuse(c, "ipBlock.cidr: %.*s is not inside a range of " OPTION,
+                                 STR_F(text));
 }
 
 static cJSON *block_of(struct arena *a, struct str cidr)
@@ -57,9 +59,10 @@ static cJSON *pods_of(const struct kind_call *c, struct scope scope, const cJSON
 {
     cJSON *peer = json_new_object(c->arena);
 
-    object_add(c->arena, peer, STR("podSelector"),
-               labels_selector(c->arena, c->tenant, scope,
-                               json_is_object(selector) ? selector : json_new_object(c->arena)));
+    object_add(
+        c->arena, peer, STR("podSelector"),
+        translate_labels_selector(c->arena, c->tenant, scope,
+                                  json_is_object(selector) ? selector : json_new_object(c->arena)));
     return peer;
 }
 
@@ -69,9 +72,10 @@ static int peer_down(const struct kind_call *c, const cJSON *peer, cJSON **ret)
 
     if (json_is_object(block))
         return block_down(c, block, ret);
-    *ret = pods_of(
-        c, labels_scope(c->arena, c->tenant, c->ns, NULL, json_get(peer, "namespaceSelector")),
-        json_get(peer, "podSelector"));
+    *ret = pods_of(c,
+                   translate_labels_scope(c->arena, c->tenant, c->ns, NULL,
+                                          json_get(peer, "namespaceSelector")),
+                   json_get(peer, "podSelector"));
     return 0;
 }
 
@@ -115,7 +119,7 @@ static int rules_down(const struct kind_call *c, const cJSON *rules, const char 
         {
             if (!peer_down(c, from, &peer))
                 json_append(peers, peer);
-            else if (!kind_leaves_out(c))
+            else if (!translate_kind_leaves_out(c))
                 return -1;
         }
         if (!json_count(json_get(rule, key)))
@@ -154,13 +158,13 @@ static int check_names(const struct kind_call *c, const cJSON *spec, cJSON **ret
 {
     size_t peers =
         wide_peers(json_get(spec, "ingress"), "from") + wide_peers(json_get(spec, "egress"), "to");
-    size_t most = MOST_NAMES / (namespaces_count(c->tenant) + 1);
+    size_t most = MOST_NAMES / (translate_namespaces_count(c->tenant) + 1);
 
     (void)ret;
     if (peers <= most)
         return 0;
-    return kind_refuse(c, "at most %zu peers may have a namespaceSelector with so many namespaces",
-                       most);
+    return translate_kind_refuse(
+        c, "at most %zu peers may have a namespaceSelector with so many namespaces", most);
 }
 
 static const struct kind_rule DOWN[] = {
@@ -172,7 +176,8 @@ static const struct kind_rule DOWN[] = {
     {0},
 };
 
-/* A policy without a podSelector, which a client may leave out, selects all pods of its namespace. */
+/* A policy without a podSelector, which a client may leave out, selects all pods of its
+ * namespace. */
 static void select_all(const struct kind_call *c, cJSON *host)
 {
     cJSON *spec = json_ensure_object(c->arena, host, "spec");
@@ -182,11 +187,11 @@ static void select_all(const struct kind_call *c, cJSON *host)
                    translate_label_selector(c->arena, c->tenant, c->ns, json_new_object(c->arena)));
 }
 
-const struct kind_rules RULES_NETWORK_POLICY = {.api_version = "networking.k8s.io/v1",
-                                                .kind = "NetworkPolicy",
-                                                .group = "networking.k8s.io",
-                                                .plural = "networkpolicies",
-                                                .down = DOWN,
-                                                .reads_namespaces = true,
-                                                .is_fence = true,
-                                                .finish = select_all};
+const struct kind_rules TRANSLATE_RULES_NETWORK_POLICY = {.api_version = "networking.k8s.io/v1",
+                                                          .kind = "NetworkPolicy",
+                                                          .group = "networking.k8s.io",
+                                                          .plural = "networkpolicies",
+                                                          .down = DOWN,
+                                                          .reads_namespaces = true,
+                                                          .is_fence = true,
+                                                          .finish = select_all};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References between objects of the Gateway API. Why: on the host all of a tenant's objects share one
- * namespace, and what keeps its namespaces apart there upstream, ReferenceGrants and allowedRoutes,
- * would permit everything. So both are applied here, and a reference that they do not permit gets a
- * name on the host that no object has. Must never emit a namespace, nor a name that is not
- * translated. */
+/* References between objects of the Gateway API. Why: on the host all of a tenant's objects share
+ * one namespace, and what keeps its namespaces apart there upstream, ReferenceGrants and
+ * allowedRoutes, would permit everything. So both are applied here, and a reference that they do
+ * not permit gets a name on the host that no object has. Must never emit a namespace, nor a name
+ * that is not translated, but those of a Gateway of the host that the admin shows, and that only
+ * for host names of the admin's list. */
 
 #include "kind_impl.h"
 
@@ -113,9 +114,10 @@ int gateway_reference_down(const struct kind_call *c, const cJSON *value, cJSON 
                         json_str(value)};
 
     if (!to.name.n)
-        return kind_refuse(c, "is no name");
+        return translate_kind_refuse(c, "is no name");
     if (str_eq(to.ns, c->ns) || is_granted(c, &to)) {
-        *ret = kind_reference(c, to.group.n ? "" : arena_cstr(c->arena, to.kind), to.ns, to.name);
+        *ret = translate_kind_reference(c, to.group.n ? "" : arena_cstr(c->arena, to.kind), to.ns,
+                                        to.name);
         return 0;
     }
     *ret = json_new_string(
@@ -218,17 +220,82 @@ static void attach(const struct kind_call *c, const cJSON *ref, const cJSON *gat
         add_parent(c, ref, deny_parent(c, ns, name), to);
 }
 
+/* ---- routes to Gateways of the host, which other tenants use as well ---- */
+
+/* A route's own `*.example` takes names of any depth, other than a pattern of the list. */
+static int check_host(const struct kind_call *c, const struct config_from *row, struct str host)
+{
+    if (!config_host_listed(row->hosts, host))
+        return translate_kind_refuse(
+            c, "host name \"%.*s\" is not one of sync.fromHost.gateways.hosts", STR_F(host));
+    if (str_has_prefix(host, STR("*")) && !row->wildcards)
+        return translate_kind_refuse(c,
+                                     "host name \"%.*s\" covers names of several labels, which "
+                                     "sync.fromHost.gateways.wildcards does not admit",
+                                     STR_F(host));
+    return 0;
+}
+
+static int check_hosts(const struct kind_call *c)
+{
+    const struct config_from *row = config_from_row(c->tenant->config, FROM_GATEWAYS);
+    const cJSON *hosts = json_path(c->object, "spec.hostnames");
+    struct kind_call at = *c;
+
+    at.path = "spec.hostnames";
+    if (!json_is_array(hosts) || !json_count(hosts))
+        return translate_kind_refuse(&at, "a route to a Gateway of the host without one would take "
+                                          "the traffic of every host");
+    json_each(host, hosts)
+    {
+        if (check_host(&at, row, json_str(host)))
+            return -1;
+    }
+    return 0;
+}
+
+/* Where the tenant's object shows a Gateway of the host: that one's place there. */
+static bool is_shared(const struct kind_call *c, struct str ns, struct str name,
+                      struct str *ret_host_ns, struct str *ret_host_name)
+{
+    return translate_shows_host(c->tenant, FROM_GATEWAYS, ns, name, ret_host_ns, ret_host_name);
+}
+
+/* A listener that is not shown serves other tenants, and the reasons of the route's status would
+ * say that the host has it. */
+static bool names_hidden_listener(const cJSON *ref, const cJSON *gateway)
+{
+    const cJSON *port = json_get(ref, "port");
+
+    if (!json_str(json_get(ref, "sectionName")).n && (!port || json_is_null(port)))
+        return false;
+    json_each(listener, json_path(gateway, "spec.listeners"))
+    {
+        if (is_meant(ref, listener))
+            return false;
+    }
+    return true;
+}
+
 static int parent_down(const struct kind_call *c, const cJSON *ref, cJSON *to)
 {
     struct str ns = namespace_of(c, ref), name = json_str(json_get(ref, "name"));
+    struct str host_ns, host_name;
     const cJSON *gateway;
 
     if (!str_eqc(value_or(ref, "group", STR(GATEWAY_GROUP)), GATEWAY_GROUP) ||
         !str_eqc(value_or(ref, "kind", STR("Gateway")), "Gateway"))
-        return kind_refuse(c, "only Gateways go down as parents");
+        return translate_kind_refuse(c, "only Gateways go down as parents");
     if (!name.n)
-        return kind_refuse(c, "a parent needs a name");
+        return translate_kind_refuse(c, "a parent needs a name");
     gateway = object_of(c, GATEWAY_GROUP, "gateways", ns, name);
+    if (gateway && is_shared(c, ns, name, &host_ns, &host_name)) {
+        if (names_hidden_listener(ref, gateway))
+            add_parent(c, ref, deny_parent(c, ns, name), to);
+        else
+            json_set_str(c->arena, add_parent(c, ref, host_name, to), "namespace", host_ns);
+        return check_hosts(c);
+    }
     if (gateway)
         attach(c, ref, gateway, ns, name, to);
     else if (str_eq(ns, c->ns))
@@ -241,7 +308,7 @@ static int parent_down(const struct kind_call *c, const cJSON *ref, cJSON *to)
 int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     if (json_count(value) > MOST_PARENTS)
-        return kind_refuse(c, "at most %d parents go down", MOST_PARENTS);
+        return translate_kind_refuse(c, "at most %d parents go down", MOST_PARENTS);
     *ret = json_new_array(c->arena);
     json_each(ref, value)
     {
@@ -253,8 +320,23 @@ int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **
 
 /* ---- status.parents ---- */
 
+/* Is it the place on the host of the tenant's Gateway of this name? */
+static bool leads_to(const struct kind_call *c, const cJSON *host_ref, struct str ns,
+                     struct str name, bool *ret_shared)
+{
+    struct str host_name = json_str(json_get(host_ref, "name")), shared_ns, shared_name;
+
+    *ret_shared = is_shared(c, ns, name, &shared_ns, &shared_name);
+    if (*ret_shared)
+        return str_eq(host_name, shared_name) &&
+               str_eq(value_or(host_ref, "namespace", c->tenant->host_namespace), shared_ns);
+    /* The name on the host begins with as much: a cheap test before the hash. */
+    return str_has_prefix(host_name, str_sub(name, 0, 46)) &&
+           str_eq(host_name, translated(c, ns, name));
+}
+
 /* The tenant's reference that went down as this one; NULL: none did. */
-static const cJSON *origin_of(const struct kind_call *c, const cJSON *host_ref)
+static const cJSON *origin_of(const struct kind_call *c, const cJSON *host_ref, bool *ret_shared)
 {
     struct str host_name = json_str(json_get(host_ref, "name"));
 
@@ -264,7 +346,7 @@ static const cJSON *origin_of(const struct kind_call *c, const cJSON *host_ref)
         struct str section = json_str(json_get(ref, "sectionName"));
         const cJSON *port = json_get(ref, "port");
 
-        if ((str_eq(host_name, translated(c, ns, name)) ||
+        if ((leads_to(c, host_ref, ns, name, ret_shared) ||
              str_eq(host_name, denied_name(c->arena, c->tenant, ns, name))) &&
             (!section.n || str_eq(section, json_str(json_get(host_ref, "sectionName")))) &&
             (!port || json_is_null(port) || json_equal(port, json_get(host_ref, "port"))))
@@ -295,13 +377,24 @@ static cJSON *reference_up(struct arena *a, const cJSON *ref)
     return ret;
 }
 
+/* What a controller says of a Gateway that others use may name their routes. */
+static cJSON *conditions_up(const struct kind_call *c, const cJSON *from, bool shared)
+{
+    cJSON *ret = translate_kind_conditions(c->arena, json_get(from, "conditions"));
+
+    json_each(condition, shared ? ret : NULL)
+        json_set_str(c->arena, condition, "message", STR(FROM_HOST_MESSAGE));
+    return ret;
+}
+
 /* A reference that went down as several has the conditions of the first. */
 int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     *ret = json_new_array(c->arena);
     json_each(parent, value)
     {
-        const cJSON *origin = origin_of(c, json_get(parent, "parentRef"));
+        bool shared = false;
+        const cJSON *origin = origin_of(c, json_get(parent, "parentRef"), &shared);
         struct str controller = json_str(json_get(parent, "controllerName"));
         cJSON *ref = reference_up(c->arena, origin), *one;
 
@@ -310,8 +403,7 @@ int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **re
         one = json_append(*ret, json_new_object(c->arena));
         object_add(c->arena, one, STR("parentRef"), ref);
         add_str(c->arena, one, "controllerName", controller);
-        object_add(c->arena, one, STR("conditions"),
-                   kind_conditions(c->arena, json_get(parent, "conditions")));
+        object_add(c->arena, one, STR("conditions"), conditions_up(c, parent, shared));
     }
     return 0;
 }
@@ -320,8 +412,9 @@ int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **re
 
 enum { MOST_ANCESTORS = 16 }; /* as in the API's own definition */
 
-/* A Gateway of the tenant, of any namespace; NULL: none has this name on the host. */
-static const cJSON *gateway_named(const struct kind_call *c, struct str host_name)
+/* A Gateway that the tenant has or is shown, of any namespace; NULL: none is at this place on the
+ * host. */
+static const cJSON *gateway_at(const struct kind_call *c, const cJSON *host_ref, bool *ret_shared)
 {
     const struct translate_related *related = c->tenant->related;
     const cJSON *gateways =
@@ -331,11 +424,8 @@ static const cJSON *gateway_named(const struct kind_call *c, struct str host_nam
 
     json_each(gateway, gateways)
     {
-        struct str name = json_str_at(gateway, "metadata.name");
-
-        /* The name on the host begins with as much: a cheap test before the hash. */
-        if (str_has_prefix(host_name, str_sub(name, 0, 46)) &&
-            str_eq(host_name, translated(c, json_str_at(gateway, "metadata.namespace"), name)))
+        if (leads_to(c, host_ref, json_str_at(gateway, "metadata.namespace"),
+                     json_str_at(gateway, "metadata.name"), ret_shared))
             return gateway;
     }
     return NULL;
@@ -353,11 +443,11 @@ static bool is_target(const struct kind_call *c, struct str host_name, struct st
 }
 
 /* NULL: it is not the tenant's. */
-static cJSON *ancestor_up(const struct kind_call *c, const cJSON *host_ref)
+static cJSON *ancestor_up(const struct kind_call *c, const cJSON *host_ref, bool *ret_shared)
 {
     struct str host_name = json_str(json_get(host_ref, "name")), name;
     struct str kind = value_or(host_ref, "kind", STR("Gateway"));
-    const cJSON *gateway = str_eqc(kind, "Gateway") ? gateway_named(c, host_name) : NULL;
+    const cJSON *gateway = str_eqc(kind, "Gateway") ? gateway_at(c, host_ref, ret_shared) : NULL;
     cJSON *ref = reference_up(c->arena, host_ref);
 
     json_remove(ref, "namespace");
@@ -377,15 +467,15 @@ int gateway_ancestors_up(const struct kind_call *c, const cJSON *value, cJSON **
     *ret = json_new_array(c->arena);
     json_each(ancestor, json_count(value) <= MOST_ANCESTORS ? value : NULL)
     {
-        cJSON *ref = ancestor_up(c, json_get(ancestor, "ancestorRef")), *one;
+        bool shared = false;
+        cJSON *ref = ancestor_up(c, json_get(ancestor, "ancestorRef"), &shared), *one;
 
         if (!ref || !json_is_array(value))
             continue;
         one = json_append(*ret, json_new_object(c->arena));
         object_add(c->arena, one, STR("ancestorRef"), ref);
         add_str(c->arena, one, "controllerName", json_str(json_get(ancestor, "controllerName")));
-        object_add(c->arena, one, STR("conditions"),
-                   kind_conditions(c->arena, json_get(ancestor, "conditions")));
+        object_add(c->arena, one, STR("conditions"), conditions_up(c, ancestor, shared));
     }
     return 0;
 }

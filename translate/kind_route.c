@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes of the Gateway API. Why no rule judges their host names: a route gets traffic of a listener's
- * host names only, and the listener's were judged. Must never send a reference that is not
- * translated; see kind_reference.c. */
+/* Routes of the Gateway API. Why no rule judges their host names: a route gets traffic of a
+ * listener's host names only, and the listener's were judged. Must never send a reference that is
+ * not translated; see kind_reference.c. */
 
 #include "kind_impl.h"
 
@@ -93,26 +93,29 @@ static const struct kind_rule UP[] = {
     {0},
 };
 
-const struct kind_rules RULES_HTTP_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
-                                            .kind = "HTTPRoute",
-                                            .group = GATEWAY_GROUP,
-                                            .plural = "httproutes",
-                                            .down = HTTP_ROUTE,
-                                            .up = UP,
-                                            .reads_gateways = true};
+const struct kind_rules TRANSLATE_RULES_HTTP_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
+                                                      .kind = "HTTPRoute",
+                                                      .group = GATEWAY_GROUP,
+                                                      .plural = "httproutes",
+                                                      .patched = 1 + DOWN_HTTP_ROUTES,
+                                                      .down = HTTP_ROUTE,
+                                                      .up = UP,
+                                                      .reads_gateways = true};
 
-const struct kind_rules RULES_GRPC_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
-                                            .kind = "GRPCRoute",
-                                            .group = GATEWAY_GROUP,
-                                            .plural = "grpcroutes",
-                                            .down = GRPC_ROUTE,
-                                            .up = UP,
-                                            .reads_gateways = true};
+const struct kind_rules TRANSLATE_RULES_GRPC_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
+                                                      .kind = "GRPCRoute",
+                                                      .group = GATEWAY_GROUP,
+                                                      .plural = "grpcroutes",
+                                                      .patched = 1 + DOWN_GRPC_ROUTES,
+                                                      .down = GRPC_ROUTE,
+                                                      .up = UP,
+                                                      .reads_gateways = true};
 
-const struct kind_rules RULES_TLS_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
-                                           .kind = "TLSRoute",
-                                           .group = GATEWAY_GROUP,
-                                           .plural = "tlsroutes",
-                                           .down = TLS_ROUTE,
-                                           .up = UP,
-                                           .reads_gateways = true};
+const struct kind_rules TRANSLATE_RULES_TLS_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
+                                                     .kind = "TLSRoute",
+                                                     .group = GATEWAY_GROUP,
+                                                     .plural = "tlsroutes",
+                                                     .patched = 1 + DOWN_TLS_ROUTES,
+                                                     .down = TLS_ROUTE,
+                                                     .up = UP,
+                                                     .reads_gateways = true};

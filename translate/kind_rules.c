@@ -13,25 +13,28 @@ static const struct kind_rule DISRUPTION_BUDGET[] = {
     {0},
 };
 
-const struct kind_rules RULES_DISRUPTION_BUDGET = {.api_version = "policy/v1",
-                                                   .kind = "PodDisruptionBudget",
-                                                   .group = "policy",
-                                                   .plural = "poddisruptionbudgets",
-                                                   .down = DISRUPTION_BUDGET};
+const struct kind_rules TRANSLATE_RULES_DISRUPTION_BUDGET = {.api_version = "policy/v1",
+                                                             .kind = "PodDisruptionBudget",
+                                                             .group = "policy",
+                                                             .plural = "poddisruptionbudgets",
+                                                             .down = DISRUPTION_BUDGET};
 
 const struct kind_rules *translate_kind_rules(enum sync_down kind)
 {
     static const struct kind_rules *const rules[N_SYNC_DOWN] = {
-        [DOWN_NETWORK_POLICIES] = &RULES_NETWORK_POLICY,
-        [DOWN_INGRESSES] = &RULES_INGRESS,
-        [DOWN_DISRUPTION_BUDGETS] = &RULES_DISRUPTION_BUDGET,
-        [DOWN_ENDPOINT_SLICES] = &RULES_ENDPOINT_SLICE,
-        [DOWN_GATEWAYS] = &RULES_GATEWAY,
-        [DOWN_HTTP_ROUTES] = &RULES_HTTP_ROUTE,
-        [DOWN_GRPC_ROUTES] = &RULES_GRPC_ROUTE,
-        [DOWN_TLS_ROUTES] = &RULES_TLS_ROUTE,
-        [DOWN_BACKEND_TLS] = &RULES_BACKEND_TLS,
-        [DOWN_RESOURCE_CLAIMS] = &RULES_RESOURCE_CLAIM,
+        [DOWN_NETWORK_POLICIES] = &TRANSLATE_RULES_NETWORK_POLICY,
+        [DOWN_INGRESSES] = &TRANSLATE_RULES_INGRESS,
+        [DOWN_DISRUPTION_BUDGETS] = &TRANSLATE_RULES_DISRUPTION_BUDGET,
+        [DOWN_ENDPOINT_SLICES] = &TRANSLATE_RULES_ENDPOINT_SLICE,
+        [DOWN_GATEWAYS] = &TRANSLATE_RULES_GATEWAY,
+        [DOWN_HTTP_ROUTES] = &TRANSLATE_RULES_HTTP_ROUTE,
+        [DOWN_GRPC_ROUTES] = &TRANSLATE_RULES_GRPC_ROUTE,
+        [DOWN_TLS_ROUTES] = &TRANSLATE_RULES_TLS_ROUTE,
+        [DOWN_BACKEND_TLS] = &TRANSLATE_RULES_BACKEND_TLS,
+        [DOWN_RESOURCE_CLAIMS] = &TRANSLATE_RULES_RESOURCE_CLAIM,
+        [DOWN_SERVICE_ACCOUNTS] = &TRANSLATE_RULES_SERVICE_ACCOUNT,
+        [DOWN_STORAGE_CLASSES] = &TRANSLATE_RULES_STORAGE_CLASS,
+        [DOWN_VOLUMES] = &TRANSLATE_RULES_VOLUME,
     };
 
     return rules[kind];

@@ -91,33 +91,51 @@ static cJSON *merge(const struct merge *m, const cJSON *now, const cJSON *wanted
     return patch;
 }
 
-/* Is spec.<key> ours to write? Then one that we did not write is not ours to keep: it may open what
- * the tenant, or a row, has closed. */
-static bool is_ours(const struct kind_rules *rules, const char *key)
+/* Is <parent><key> a row's to write, or has it a member that is? */
+static bool is_ours(const struct kind_rules *rules, const char *parent, const char *key)
 {
-    size_t n = strlen(key);
+    size_t prefix = strlen(parent), n = strlen(key);
 
     for (const struct kind_rule *row = rules->down; row->path; row++) {
-        const char *rest = row->path + sizeof("spec.") - 1;
+        const char *rest = row->path + prefix;
 
-        if (!strncmp(row->path, "spec.", sizeof("spec.") - 1) && !strncmp(rest, key, n) &&
+        if (!strncmp(row->path, parent, prefix) && !strncmp(rest, key, n) &&
             (!rest[n] || rest[n] == '.' || rest[n] == '['))
             return true;
     }
     return false;
 }
 
+/* One in spec that we did not write is not ours to keep, where a row writes it: it may open what
+ * the tenant, or a row, has closed. */
 static void remove_others(struct arena *a, const struct kind_rules *rules, const cJSON *now,
                           const cJSON *wanted, cJSON **patch)
 {
     json_each(member, json_get(now, "spec"))
     {
         if (json_get(json_get(wanted, "spec"), member->string) || is_empty(member) ||
-            !is_ours(rules, member->string))
+            !is_ours(rules, "spec.", member->string))
             continue;
         *patch = *patch ? *patch : json_new_object(a);
         json_set(a, json_ensure_object(a, *patch, "spec"), member->string, json_new_null(a));
     }
+}
+
+/* The host's object without the members beside spec that are its own, such as the Secrets that its
+ * controllers list in a ServiceAccount. */
+static const cJSON *ours_of(struct arena *a, const struct kind_rules *rules, const cJSON *now,
+                            const cJSON *wanted)
+{
+    cJSON *ret = json_new_object(a);
+
+    if (rules->whole)
+        return now;
+    json_each(member, now)
+    {
+        if (json_get(wanted, member->string) || is_ours(rules, "", member->string))
+            object_add(a, ret, json_key(member), json_copy(a, member));
+    }
+    return ret;
 }
 
 static struct str digest_of(const cJSON *object)
@@ -125,12 +143,21 @@ static struct str digest_of(const cJSON *object)
     return json_str(json_get(json_path(object, "metadata.annotations"), ANNOTATION_DIGEST));
 }
 
+bool translate_kind_is_written(const cJSON *host_now, const cJSON *host_wanted)
+{
+    struct str digest = digest_of(host_now);
+
+    return digest.n && str_eq(digest, digest_of(host_wanted));
+}
+
 cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, const cJSON *host_now,
                              const cJSON *host_wanted)
 {
     struct merge m = {a, !str_eq(digest_of(host_now), digest_of(host_wanted)), rules->whole};
-    cJSON *ret = merge(&m, kind_body(a, host_now), kind_body(a, host_wanted));
-    cJSON *metadata = map_patch_metadata(a, host_now, host_wanted);
+    const cJSON *wanted = translate_kind_body(a, host_wanted);
+    const cJSON *now = ours_of(a, rules, translate_kind_body(a, host_now), wanted);
+    cJSON *ret = merge(&m, now, wanted);
+    cJSON *metadata = translate_map_patch_metadata(a, host_now, host_wanted);
 
     if (!rules->whole)
         remove_others(a, rules, host_now, host_wanted, &ret);
@@ -151,7 +178,7 @@ struct up {
     bool whole; /* no row has chosen what comes up: any string may have a name of the host */
 };
 
-cJSON *kind_conditions(struct arena *a, const cJSON *conditions)
+cJSON *translate_kind_conditions(struct arena *a, const cJSON *conditions)
 {
     static const char *const kept[] = {"type",   "status",  "observedGeneration",
                                        "reason", "message", "lastTransitionTime"};
@@ -228,7 +255,7 @@ cJSON *translate_kind_status_up(struct arena *a, const struct translate_tenant *
     if (!rules->whole && !rules->up)
         return NULL;
     if (rules->up)
-        status = kind_status_rows(a, t, rules, host, v);
+        status = translate_kind_status_rows(a, t, rules, host, v);
     if (!json_is_object(status))
         return NULL;
     status = value_up(&u, STR("status"), status);

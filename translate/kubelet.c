@@ -71,7 +71,7 @@ static bool names(const cJSON *pod, const char *path, struct str name)
     return false;
 }
 
-bool kubelet_has_container(const cJSON *pod, struct str name)
+bool translate_kubelet_has_container(const cJSON *pod, struct str name)
 {
     return names(pod, "spec.containers", name) || names(pod, "spec.initContainers", name) ||
            names(pod, "spec.ephemeralContainers", name);
@@ -85,7 +85,7 @@ static cJSON *running_containers(struct arena *a, const cJSON *pod, const cJSON 
     {
         struct str name = json_str(json_get(one, "name"));
 
-        if (kubelet_has_container(pod, name))
+        if (translate_kubelet_has_container(pod, name))
             json_append(ret, json_object(a, JSON("name", name),
                                          JSON("image", json_str(json_get(one, "image"))),
                                          JSON("resources", json_new_object(a))));
@@ -212,7 +212,7 @@ static cJSON *containers_stats(struct arena *a, const struct kubelet_view *v, co
     {
         struct str name = json_str(json_get(one, "name"));
 
-        if (!kubelet_has_container(pod, name))
+        if (!translate_kubelet_has_container(pod, name))
             continue;
         to = json_append(ret, json_object(a, JSON("name", name)));
         add_stats(a, v, to, one, CONTAINER_FIELDS, COUNT(CONTAINER_FIELDS));

@@ -23,7 +23,7 @@ static bool key_matches(struct str key, struct str entry)
 }
 
 /* A trailing slash in the list stands for all keys below it. */
-bool labels_key_listed(struct str key, struct str_list allow)
+bool translate_labels_key_listed(struct str key, struct str_list allow)
 {
     if (str_has_prefix(key, STR("sublet.dev/")))
         return false;
@@ -43,7 +43,7 @@ static bool written_by_both(struct str key)
     return false;
 }
 
-void labels_drop_written_by_both(cJSON *labels)
+void translate_labels_drop_written_by_both(cJSON *labels)
 {
     for (size_t i = 0; i < COUNT(WRITTEN_BY_BOTH); i++)
         json_remove(labels, WRITTEN_BY_BOTH[i]);
@@ -53,7 +53,7 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
 {
     char hash[HASH_CHARS + 1];
 
-    if (labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
+    if (translate_labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
         return key;
     translate_hash(1, &key, hash);
     return arena_printf(a, LABEL_HASHED "%s", hash);
@@ -103,8 +103,8 @@ static cJSON *expressions_of(struct arena *a, cJSON *selector)
     return list ? list : object_add(a, selector, STR("matchExpressions"), json_new_array(a));
 }
 
-void labels_selector_add(struct arena *a, cJSON *selector, struct str key, const char *operator_,
-                         struct str value)
+void translate_labels_selector_add(struct arena *a, cJSON *selector, struct str key,
+                                   const char *operator_, struct str value)
 {
     cJSON *term = new_term(a, key, str_c(operator_));
     cJSON *values = object_add(a, term, STR("values"), json_new_array(a));
@@ -155,8 +155,8 @@ static void add_scope(struct arena *a, struct scope scope, cJSON *match, cJSON *
     json_append(expressions_of(a, selector), term);
 }
 
-cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct scope scope,
-                       const cJSON *selector)
+cJSON *translate_labels_selector(struct arena *a, const struct translate_tenant *t,
+                                 struct scope scope, const cJSON *selector)
 {
     const cJSON *expressions = json_get(selector, "matchExpressions");
     cJSON *ret, *match;
@@ -181,7 +181,7 @@ cJSON *labels_selector(struct arena *a, const struct translate_tenant *t, struct
 cJSON *translate_label_selector(struct arena *a, const struct translate_tenant *t, struct str ns,
                                 const cJSON *selector)
 {
-    return labels_selector(a, t, (struct scope){&ns, 1, false}, selector);
+    return translate_labels_selector(a, t, (struct scope){&ns, 1, false}, selector);
 }
 
 /* ---- namespaces of a term ---- */
@@ -199,7 +199,7 @@ const struct translate_namespaces *translate_namespaces_of(struct arena *a, cons
     return ret;
 }
 
-size_t namespaces_count(const struct translate_tenant *t)
+size_t translate_namespaces_count(const struct translate_tenant *t)
 {
     return t->namespaces ? t->namespaces->n : 0;
 }
@@ -225,7 +225,7 @@ static size_t add_selected(struct arena *a, const struct translate_tenant *t, co
 
     if (selector_from_json(a, selector, &parsed, NULL))
         return 0;
-    for (size_t i = 0; i < namespaces_count(t); i++) {
+    for (size_t i = 0; i < translate_namespaces_count(t); i++) {
         const struct translate_namespace *ns = &t->namespaces->items[i];
 
         if (ns->name.n && selector_match(&parsed, ns->labels))
@@ -234,8 +234,8 @@ static size_t add_selected(struct arena *a, const struct translate_tenant *t, co
     return n;
 }
 
-struct scope labels_scope(struct arena *a, const struct translate_tenant *t, struct str ns,
-                          const cJSON *named, const cJSON *selector)
+struct scope translate_labels_scope(struct arena *a, const struct translate_tenant *t,
+                                    struct str ns, const cJSON *named, const cJSON *selector)
 {
     struct scope scope = {0};
     struct str *out;
@@ -243,7 +243,8 @@ struct scope labels_scope(struct arena *a, const struct translate_tenant *t, str
     if (json_is_object(selector) && !json_count(json_get(selector, "matchLabels")) &&
         !json_count(json_get(selector, "matchExpressions")))
         return (struct scope){.all = true};
-    out = arena_alloc(a, ((size_t)json_count(named) + namespaces_count(t) + 1) * sizeof *out);
+    out = arena_alloc(a, ((size_t)json_count(named) + translate_namespaces_count(t) + 1) *
+                             sizeof *out);
     scope.namespaces = out;
     if (!json_count(named) && !json_is_object(selector)) {
         out[scope.n++] = ns;

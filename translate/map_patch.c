@@ -15,7 +15,7 @@ static int by_key(const void *x, const void *y)
     return strcmp((*a)->string, (*b)->string);
 }
 
-struct members map_sorted_members(struct arena *a, const cJSON *map)
+struct members translate_map_sorted_members(struct arena *a, const cJSON *map)
 {
     struct members ret = {0};
 
@@ -37,10 +37,11 @@ static void put(struct arena *a, cJSON **patch, struct str key, cJSON *value)
     object_add(a, *patch, key, value);
 }
 
-cJSON *map_patch(struct arena *a, const cJSON *now, const cJSON *wanted, map_drop_cb may_drop,
-                 void *ctx)
+cJSON *translate_map_patch(struct arena *a, const cJSON *now, const cJSON *wanted,
+                           map_drop_cb may_drop, void *ctx)
 {
-    struct members have = map_sorted_members(a, now), want = map_sorted_members(a, wanted);
+    struct members have = translate_map_sorted_members(a, now),
+                   want = translate_map_sorted_members(a, wanted);
     cJSON *patch = NULL;
     size_t i = 0, k = 0;
 
@@ -109,7 +110,8 @@ static bool was_ours(void *ctx, struct str key)
     return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, str_order);
 }
 
-cJSON *map_patch_metadata(struct arena *a, const cJSON *host_now, const cJSON *host_wanted)
+cJSON *translate_map_patch_metadata(struct arena *a, const cJSON *host_now,
+                                    const cJSON *host_wanted)
 {
     static const struct {
         const char *map;
@@ -124,7 +126,7 @@ cJSON *map_patch_metadata(struct arena *a, const cJSON *host_now, const cJSON *h
         cJSON *patch;
 
         owned.what = maps[i].what;
-        patch = map_patch(a, now, wanted, was_ours, &owned);
+        patch = translate_map_patch(a, now, wanted, was_ours, &owned);
         if (patch)
             put(a, &ret, str_c(maps[i].map), patch);
     }

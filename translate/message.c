@@ -230,15 +230,83 @@ static struct str nodes_up(struct arena *a, const struct translate_tenant *t, st
     return word;
 }
 
-struct str message_up(struct arena *a, const struct translate_tenant *t, struct str text,
-                      struct message_names *names)
+/* ---- resources that a pool renames ---- */
+
+static bool is_resource_char(char c)
+{
+    return is_word(c) || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
+}
+
+/* A full stop may end the sentence. */
+static bool ends_name(struct str text, size_t at)
+{
+    if (at < text.n && text.p[at] == '.')
+        at++;
+    return at >= text.n || !is_resource_char(text.p[at]);
+}
+
+static bool begins_name(struct str text, size_t at)
+{
+    struct str before = str_sub(text, 0, at);
+
+    return !at || str_has_suffix(before, STR("requests.")) ||
+           (!is_resource_char(text.p[at - 1]) && text.p[at - 1] != '.');
+}
+
+/* The renamed resource whose host name begins at `at`; NULL: none, or one that tenants write so. */
+static const struct pool_resource *renamed_at(const struct config *config, struct str text,
+                                              size_t at)
+{
+    struct str rest = str_from(text, at);
+    const struct pool_resource *found = NULL;
+
+    for (size_t i = 0; i < config->n_bindings; i++) {
+        const struct config_pool *pool = config->bindings[i].pool;
+
+        for (size_t k = 0; k < pool->n_resources; k++) {
+            const struct pool_resource *r = &pool->resources[k];
+
+            if (!str_has_prefix(rest, r->host_name) || !ends_name(text, at + r->host_name.n))
+                continue;
+            if (str_eq(r->name, r->host_name))
+                return NULL;
+            found = r;
+        }
+    }
+    return found && begins_name(text, at) ? found : NULL;
+}
+
+/* As the tenant wrote them in its pods. */
+static struct str resources_up(struct arena *a, const struct config *config, struct str text)
+{
+    struct buf b = BUF_INIT(TEXT_MAX);
+    struct str ret;
+
+    for (size_t at = 0; at < text.n;) {
+        const struct pool_resource *r = renamed_at(config, text, at);
+
+        if (r)
+            buf_add(&b, r->name);
+        else
+            buf_char(&b, text.p[at]);
+        at += r ? r->host_name.n : 1;
+    }
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+struct str translate_message_up(struct arena *a, const struct translate_tenant *t, struct str text,
+                                struct message_names *names)
 {
     struct buf b = BUF_INIT(TEXT_MAX);
     struct str ret;
     size_t at = 0;
 
-    if (!names->program && scheduling_up(a, text, t->nodes_shown, &ret))
+    if (!names->program && translate_scheduling_up(a, text, t->nodes_shown, &ret))
         text = ret;
+    if (!names->program && t->config->n_bindings)
+        text = resources_up(a, t->config, text);
     if (!names->program && t->node_up)
         text = nodes_up(a, t, text);
     while (at < text.n) {
@@ -270,7 +338,7 @@ struct str translate_text_up(struct arena *a, const struct translate_tenant *t, 
 {
     struct message_names names = {.host_name = host_name, .ns = ns, .name = name};
 
-    return message_up(a, t, text, &names);
+    return translate_message_up(a, t, text, &names);
 }
 
 struct str translate_names_up(struct arena *a, const struct translate_tenant *t, struct str text,
@@ -278,7 +346,7 @@ struct str translate_names_up(struct arena *a, const struct translate_tenant *t,
 {
     struct message_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
 
-    return message_up(a, t, text, &names);
+    return translate_message_up(a, t, text, &names);
 }
 
 /* ---- refusals ---- */
@@ -306,5 +374,5 @@ struct str translate_refusal_up(struct arena *a, const struct translate_tenant *
         return STR("an admission webhook of the host cluster does not answer");
     if (str_has_prefix(text, STR("the host answered "))) /* no Status: a proxy's page, perhaps */
         return STR("the host cluster's answer is no Status");
-    return message_up(a, t, text, &names);
+    return translate_message_up(a, t, text, &names);
 }

@@ -18,10 +18,10 @@ static bool annotation_listed(const struct translate_tenant *t, struct str key)
         if (str_eqc(key, LISTED[i]))
             return true;
     }
-    return labels_key_listed(key, t->config->annotations_allow);
+    return translate_labels_key_listed(key, t->config->annotations_allow);
 }
 
-struct str metadata_hashed_key(struct arena *a, struct str key)
+struct str translate_metadata_hashed_key(struct arena *a, struct str key)
 {
     char hash[HASH_CHARS + 1];
 
@@ -44,10 +44,11 @@ static void note_owned(struct buf *owned, char what, const cJSON *map)
     }
 }
 
+/* listed: all of these go down; NULL: those of the object that the admin allows. */
 static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t,
-                               const cJSON *vmeta)
+                               const cJSON *vmeta, const cJSON *listed)
 {
-    const cJSON *from = json_get(vmeta, "annotations");
+    const cJSON *from = listed ? listed : json_get(vmeta, "annotations");
     cJSON *ret = json_new_object(a);
 
     add_str(a, ret, ANNOTATION_NAME, json_str(json_get(vmeta, "name")));
@@ -59,14 +60,14 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
         return ret;
     json_each(note, from)
     {
-        if (json_is_string(note) && annotation_listed(t, json_key(note)))
+        if (json_is_string(note) && (listed || annotation_listed(t, json_key(note))))
             object_add(a, ret, json_key(note), json_new_string(a, json_str(note)));
     }
     return ret;
 }
 
-cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
-                          struct str host_name)
+cJSON *translate_metadata_with(struct arena *a, const struct translate_tenant *t,
+                               const cJSON *vobject, struct str host_name, const cJSON *annotations)
 {
     const cJSON *vmeta = json_get(vobject, "metadata");
     struct str ns = json_str(json_get(vmeta, "namespace"));
@@ -76,8 +77,8 @@ cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, con
     add_str(a, ret, "name", host_name);
     add_str(a, ret, "namespace", t->host_namespace);
     labels = translate_labels(a, t, ns, json_get(vmeta, "labels"));
-    labels_drop_written_by_both(labels);
-    notes = annotations_down(a, t, vmeta);
+    translate_labels_drop_written_by_both(labels);
+    notes = annotations_down(a, t, vmeta, annotations);
     note_owned(&owned, 'l', labels);
     note_owned(&owned, 'a', notes);
     if (owned.n)
@@ -87,4 +88,10 @@ cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, con
     object_add(a, ret, STR("labels"), labels);
     object_add(a, ret, STR("annotations"), notes);
     return ret;
+}
+
+cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
+                          struct str host_name)
+{
+    return translate_metadata_with(a, t, vobject, host_name, NULL);
 }

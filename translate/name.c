@@ -88,7 +88,9 @@ bool translate_owner(const struct translate_tenant *t, const cJSON *host_object,
 
     if (!t->cluster_uid.n || !str_eq(json_str(json_get(labels, LABEL_CLUSTER)), t->cluster_uid))
         return false;
-    if (!str_eq(json_str(json_get(meta, "namespace")), t->host_namespace) || !name.n || !uid.n)
+    /* What has no namespace in the virtual cluster has none on the host. */
+    if (!str_eq(json_str(json_get(meta, "namespace")), ns.n ? t->host_namespace : STR("")) ||
+        !name.n || !uid.n)
         return false;
     if (!str_eq(json_str(json_get(labels, LABEL_NAMESPACE)), ns))
         return false;

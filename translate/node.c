@@ -45,10 +45,11 @@ static bool label_shown(const struct translate_tenant *t, struct str key)
         if (entry.p[entry.n - 1] == '/' ? str_has_prefix(key, entry) : str_eq(key, entry))
             return true;
     }
-    return labels_key_listed(key, t->config->node_labels);
+    return translate_labels_key_listed(key, t->config->node_labels);
 }
 
-cJSON *node_labels_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels)
+cJSON *translate_node_labels_up(struct arena *a, const struct translate_tenant *t,
+                                const cJSON *labels)
 {
     cJSON *ret = json_new_object(a);
 
@@ -79,12 +80,11 @@ static bool in_pool(const struct config_pool *pool, const cJSON *labels)
 static cJSON *within_limit(struct arena *a, const struct config_binding *binding,
                            const struct pool_resource *r, const cJSON *device)
 {
-    struct rational limit, units;
+    struct rational units;
     struct quantity has, most;
 
     if (r->gpu_eq.num <= 0 || !quantity_parse(json_str(device), &has) ||
-        !rational_add(binding->guarantee, binding->burst, &limit) ||
-        !rational_mul(limit, (struct rational){r->gpu_eq.den, r->gpu_eq.num}, &units))
+        !rational_mul(binding->limit, (struct rational){r->gpu_eq.den, r->gpu_eq.num}, &units))
         return json_copy(a, device);
     most = quantity_from_i64(units.num / units.den, QUANTITY_DECIMAL_SI);
     return quantity_cmp(most, has) < 0 ? json_new_string(a, quantity_format(a, most))
@@ -146,7 +146,7 @@ static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
 }
 
 /* The ids of the machine are cleared, not left out: the fields are required. */
-cJSON *node_info_up(struct arena *a, const cJSON *info)
+cJSON *translate_node_info_up(struct arena *a, const cJSON *info)
 {
     static const char *const ids[] = {"machineID", "systemUUID", "bootID"};
     static const char *const keys[] = {
@@ -178,7 +178,7 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
                        JSON("allocatable", quantities_up(a, t, labels, allocatable, true)),
                        JSON("conditions", array_up(a, json_get(status, "conditions"))),
                        JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
-                       JSON("nodeInfo", node_info_up(a, json_get(status, "nodeInfo"))),
+                       JSON("nodeInfo", translate_node_info_up(a, json_get(status, "nodeInfo"))),
                        JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
 }
 
@@ -197,7 +197,7 @@ cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, cons
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
     cJSON *metadata = json_object(a, JSON("name", json_str_at(host_node, "metadata.name")),
-                                  JSON("labels", node_labels_up(a, t, labels)));
+                                  JSON("labels", translate_node_labels_up(a, t, labels)));
 
     return json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Node"),
                        JSON("metadata", metadata),

@@ -7,6 +7,7 @@
 #include "shape.h"
 
 /* By allow-list. */
-cJSON *node_labels_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels);
+cJSON *translate_node_labels_up(struct arena *a, const struct translate_tenant *t,
+                                const cJSON *labels);
 /* status.nodeInfo without the ids of the machine. */
-cJSON *node_info_up(struct arena *a, const cJSON *info);
+cJSON *translate_node_info_up(struct arena *a, const cJSON *info);

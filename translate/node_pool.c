@@ -30,13 +30,11 @@ bool translate_pool_node_find(const struct config *config, struct str name,
     return *ret || str_eqc(name, POOL_NODE_NONE);
 }
 
-struct str translate_pool_node_of(const struct config *config, const cJSON *host_pod)
+struct str translate_pool_node_of(const cJSON *host_pod)
 {
     struct str label = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
-    const struct config_pool *pool;
 
-    return translate_pool_node_find(config, label, &pool) ? translate_pool_node_name(pool)
-                                                          : STR(POOL_NODE_NONE);
+    return label.n ? label : STR(POOL_NODE_NONE);
 }
 
 bool translate_pool_node_has(struct arena *a, const struct config *config,
@@ -63,7 +61,7 @@ int translate_check_pool_node(const struct translate_tenant *t, const struct poo
 {
     const struct config_pool *own = choice->binding ? choice->binding->pool : NULL, *named;
 
-    if (!node.n || pod_node_meaning(t, node) != NODE_POOL ||
+    if (!node.n || translate_pod_node_meaning(t, node) != NODE_POOL ||
         !translate_pool_node_find(t->config, node, &named) || named == own)
         return 0;
     return err_forbidden(err, STR_NULL, STR("pods"), json_str_at(pod, "metadata.name"),
@@ -122,7 +120,8 @@ static void lower(__int128 *limit, bool *known, __int128 to)
     *known = true;
 }
 
-/* allocatable: what usable nodes have, and what the tenant's pods hold elsewhere; capacity: of all. */
+/* allocatable: what usable nodes have, and what the tenant's pods hold elsewhere; capacity: of
+ * all. */
 static void bound_by_nodes(const struct stock *s, bool allocatable, __int128 *limit, bool *known)
 {
     __int128 sum = allocatable ? held(s, STR_NULL) : 0;
@@ -156,10 +155,8 @@ static bool is_only_one(const struct config_pool *pool)
 static bool units_granted(const struct stock *s, int64_t units_held, int64_t *ret)
 {
     const struct config_binding *b = s->facts->binding;
-    struct rational eq = s->device->gpu_eq, left, own, units;
+    struct rational eq = s->device->gpu_eq, left = b->limit, own, units;
 
-    if (!rational_add(b->guarantee, b->burst, &left))
-        return false;
     if (!is_only_one(s->facts->pool) &&
         (!rational_sub(left, s->facts->used, &left) ||
          !rational_mul(eq, (struct rational){units_held, 1}, &own) ||
@@ -285,7 +282,7 @@ static cJSON *labels_up(struct arena *a, const struct translate_tenant *t,
 
     json_each(node, facts->nodes)
     {
-        cJSON *labels = node_labels_up(a, t, json_path(node, "metadata.labels"));
+        cJSON *labels = translate_node_labels_up(a, t, json_path(node, "metadata.labels"));
 
         if (ret)
             keep_common(ret, labels);
@@ -307,7 +304,7 @@ static cJSON *info_of(struct arena *a, const struct pool_node_facts *facts)
 
     json_each(node, facts->nodes)
     {
-        cJSON *info = node_info_up(a, json_path(node, "status.nodeInfo"));
+        cJSON *info = translate_node_info_up(a, json_path(node, "status.nodeInfo"));
 
         if (!ret) {
             ret = info;
@@ -325,7 +322,7 @@ static cJSON *info_of(struct arena *a, const struct pool_node_facts *facts)
                                                      : had);
         }
     }
-    return ret ? ret : node_info_up(a, NULL);
+    return ret ? ret : translate_node_info_up(a, NULL);
 }
 
 /* ---- the node ---- */

@@ -23,8 +23,8 @@ static const struct field SYSCTL_FIELDS[] = {
 };
 
 static const struct field POD_SECURITY_FIELDS[] = {
-    {"seLinuxOptions", FIELD_OBJECT, .fields = POD_SELINUX_FIELDS},
-    {"windowsOptions", FIELD_OBJECT, .fields = POD_WINDOWS_FIELDS},
+    {"seLinuxOptions", FIELD_OBJECT, .fields = TRANSLATE_POD_SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = TRANSLATE_POD_WINDOWS_FIELDS},
     {"runAsUser", FIELD_SCALAR},
     {"runAsGroup", FIELD_SCALAR},
     {"runAsNonRoot", FIELD_SCALAR},
@@ -33,8 +33,8 @@ static const struct field POD_SECURITY_FIELDS[] = {
     {"fsGroup", FIELD_SCALAR},
     {"fsGroupChangePolicy", FIELD_SCALAR},
     {"sysctls", FIELD_LIST, .fields = SYSCTL_FIELDS},
-    {"seccompProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
-    {"appArmorProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
+    {"seccompProfile", FIELD_OBJECT, .fields = TRANSLATE_POD_SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = TRANSLATE_POD_SECCOMP_FIELDS},
     {"seLinuxChangePolicy", FIELD_SCALAR},
     {0},
 };
@@ -44,9 +44,9 @@ static const struct field GATE_FIELDS[] = {{"conditionType", FIELD_SCALAR}, {0}}
 static const struct field OS_FIELDS[] = {{"name", FIELD_SCALAR}, {0}};
 
 static const struct field SPEC_FIELDS[] = {
-    {"volumes", FIELD_EACH, .make = pod_volume_down},
-    {"initContainers", FIELD_EACH, .make = pod_container_down},
-    {"containers", FIELD_EACH, .make = pod_container_down},
+    {"volumes", FIELD_EACH, .make = translate_pod_volume_down},
+    {"initContainers", FIELD_EACH, .make = translate_pod_container_down},
+    {"containers", FIELD_EACH, .make = translate_pod_container_down},
     {"restartPolicy", FIELD_SCALAR},
     {"terminationGracePeriodSeconds", FIELD_SCALAR},
     {"hostNetwork", FIELD_SCALAR, .privileged = true},
@@ -58,10 +58,10 @@ static const struct field SPEC_FIELDS[] = {
     {"imagePullSecrets", FIELD_LIST, .fields = PULL_SECRET_FIELDS},
     {"hostnameOverride", FIELD_SCALAR},
     {"readinessGates", FIELD_LIST, .fields = GATE_FIELDS},
-    {"topologySpreadConstraints", FIELD_EACH, .make = pod_spread_down},
+    {"topologySpreadConstraints", FIELD_EACH, .make = translate_pod_spread_down},
     {"os", FIELD_OBJECT, .fields = OS_FIELDS},
-    {"resources", FIELD_MAKE, .make = pod_resources_down},
-    {"resourceClaims", FIELD_EACH, .make = pod_claim_down},
+    {"resources", FIELD_MAKE, .make = translate_pod_resources_down},
+    {"resourceClaims", FIELD_EACH, .make = translate_pod_claim_down},
     {0},
 };
 
@@ -129,15 +129,15 @@ static void add_deadline(struct down *d, cJSON *spec)
         json_set_i64(d->arena, spec, "activeDeadlineSeconds", seconds);
 }
 
-/* By the tiers of the pool, if it has any; else the class that the tenant's is mapped to, one that is
- * shown, or that of all pods. */
+/* By the tiers of the pool, if it has any; else the class that the tenant's is mapped to, one that
+ * is shown, or that of all pods. */
 static struct str priority_down(const struct down *d, struct str class)
 {
     struct str mapped;
 
     if (d->pool && json_count(d->pool->priority_tiers))
-        return priority_tier(d->tenant, d->pool, d->spec);
-    if (priority_map(d->tenant->config, d->spec, &mapped) && mapped.n)
+        return translate_priority_tier(d->tenant, d->pool, d->spec);
+    if (translate_priority_map(d->tenant->config, d->spec, &mapped) && mapped.n)
         return mapped;
     return translate_shows(d->tenant, FROM_PRIORITY_CLASSES, class)
                ? class
@@ -159,9 +159,9 @@ static void add_runtime_class(struct down *d, cJSON *spec)
 
 static void add_placement(struct down *d, cJSON *spec)
 {
-    cJSON *selector = pod_node_selector_down(d, json_get(d->spec, "nodeSelector"));
-    cJSON *affinity = pod_affinity_down(d, json_get(d->spec, "affinity"));
-    cJSON *tolerations = pod_tolerations_down(d, json_get(d->spec, "tolerations"));
+    cJSON *selector = translate_pod_node_selector_down(d, json_get(d->spec, "nodeSelector"));
+    cJSON *affinity = translate_pod_affinity_down(d, json_get(d->spec, "affinity"));
+    cJSON *tolerations = translate_pod_tolerations_down(d, json_get(d->spec, "tolerations"));
     struct str tier;
 
     if (selector)
@@ -178,17 +178,28 @@ static void add_placement(struct down *d, cJSON *spec)
     add_runtime_class(d, spec);
 }
 
+/* The tenant's own account, where it goes down; it is on the host before the pod is. */
+static void add_account(struct down *d, cJSON *spec)
+{
+    const struct config *config = d->tenant->config;
+    struct str own = json_str(json_get(d->spec, "serviceAccountName"));
+
+    if (config->to_host->enabled[DOWN_SERVICE_ACCOUNTS] && own.n)
+        add_str(d->arena, spec, "serviceAccountName", shape_name_down(d, own));
+    else if (config->pod_service_account.n)
+        add_str(d->arena, spec, "serviceAccountName", config->pod_service_account);
+}
+
 static cJSON *spec_down(struct down *d)
 {
     cJSON *spec = shape_copy(d, SPEC_FIELDS, d->spec);
 
     add_deadline(d, spec);
     add_hostname(d, spec);
-    pod_dns_down(d, spec);
+    translate_pod_dns_down(d, spec);
     add_host_aliases(d, spec);
     add_placement(d, spec);
-    if (d->tenant->config->pod_service_account.n)
-        add_str(d->arena, spec, "serviceAccountName", d->tenant->config->pod_service_account);
+    add_account(d, spec);
     /* The host must neither mint a token for the tenant nor reveal the host's Services. */
     json_set_bool(d->arena, spec, "automountServiceAccountToken", false);
     json_set_bool(d->arena, spec, "enableServiceLinks", false);
@@ -208,7 +219,7 @@ static void down_init(struct down *d, struct arena *a, const struct translate_te
     d->ns = json_str(json_get(d->meta, "namespace"));
     d->name = json_str(json_get(d->meta, "name"));
     d->privileged = t->config->pod_security == POD_SECURITY_PRIVILEGED;
-    d->claims = pod_claims_allowed(t);
+    d->claims = translate_pod_claims_allowed(t);
     d->pool = choice && choice->binding ? choice->binding->pool : NULL;
     containers = json_count(json_get(d->spec, "containers")) +
                  json_count(json_get(d->spec, "initContainers"));
@@ -261,7 +272,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     }
     d.notes = json_get(metadata, "annotations");
     spec = spec_down(&d);
-    pod_sent_note(a, d.notes, spec, d.spec);
+    translate_pod_sent_note(a, d.notes, spec, d.spec);
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
                        JSON("spec", spec));
     return 0;
@@ -297,7 +308,7 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
         if (there)
             continue;
         list = list ? list : json_new_array(a);
-        json_append(list, pod_container_down(&d, container));
+        json_append(list, translate_pod_container_down(&d, container));
     }
     if (!list)
         return 0;

@@ -22,8 +22,9 @@ static bool is_shared(const struct config_pool *pool)
     return pool->mode >= POOL_TIME_SLICING && pool->mode != POOL_DRA;
 }
 
-struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
-                                     const struct device_counts *requested, struct str product)
+struct str_list translate_pod_product_variants(struct arena *a, const struct config_pool *pool,
+                                               const struct device_counts *requested,
+                                               struct str product)
 {
     struct str *items = arena_alloc(a, (requested->n + 2) * sizeof *items);
     struct str base = config_product_base(product), mig = STR("nvidia.com/mig-");
@@ -47,7 +48,8 @@ struct str_list pod_product_variants(struct arena *a, const struct config_pool *
 
 static void append_variants(struct down *d, struct str product, cJSON *values)
 {
-    struct str_list variants = pod_product_variants(d->arena, d->pool, &d->requested, product);
+    struct str_list variants =
+        translate_pod_product_variants(d->arena, d->pool, &d->requested, product);
 
     for (size_t i = 0; i < variants.n; i++)
         json_append(values, json_new_string(d->arena, variants.items[i]));
@@ -70,7 +72,7 @@ static cJSON *fence(struct down *d)
     cJSON *ret, *one, *values;
 
     if (!d->pool)
-        return pod_fence_expressions(d->arena, d->tenant->config);
+        return translate_pod_fence_expressions(d->arena, d->tenant->config);
     ret = json_new_array(d->arena);
     if (!wanted.n && !d->pool->products.n)
         return ret;
@@ -83,7 +85,7 @@ static cJSON *fence(struct down *d)
     return ret;
 }
 
-enum translate_node pod_node_meaning(const struct translate_tenant *t, struct str name)
+enum translate_node translate_pod_node_meaning(const struct translate_tenant *t, struct str name)
 {
     return t->node && name.n ? t->node(t->node_ctx, name) : NODE_UNKNOWN;
 }
@@ -137,26 +139,34 @@ static bool fields_known(struct down *d, const cJSON *fields)
             continue;
         json_each(value, json_get(field, "values"))
         {
-            if (pod_node_meaning(d->tenant, json_str(value)) != NODE_SHOWN)
+            if (translate_pod_node_meaning(d->tenant, json_str(value)) != NODE_SHOWN)
                 return false;
         }
     }
     return true;
 }
 
-/* The node of spec.nodeName as a field, so that the host's scheduler decides. */
-static void append_node(struct down *d, cJSON *term)
+static void append_field(struct arena *a, cJSON *term, const char *operator_, struct str name)
 {
-    struct str name = json_str(json_get(d->spec, "nodeName"));
     cJSON *fields = json_get(term, "matchFields"), *one, *values;
 
-    if (!name.n || d->tenant->config->nodes_per_pool)
-        return;
     if (!fields)
-        fields = object_add(d->arena, term, STR("matchFields"), json_new_array(d->arena));
-    one = json_append(fields, expression(d->arena, "metadata.name", "In"));
-    values = object_add(d->arena, one, STR("values"), json_new_array(d->arena));
-    json_append(values, json_new_string(d->arena, name));
+        fields = object_add(a, term, STR("matchFields"), json_new_array(a));
+    one = json_append(fields, expression(a, "metadata.name", operator_));
+    values = object_add(a, one, STR("values"), json_new_array(a));
+    json_append(values, json_new_string(a, name));
+}
+
+/* The node of spec.nodeName as a field, so that the host's scheduler decides; and without devices
+ * the nodes that only their names keep it off. */
+static void append_nodes(struct down *d, cJSON *term)
+{
+    struct str name = json_str(json_get(d->spec, "nodeName"));
+
+    if (name.n && !d->tenant->config->nodes_per_pool)
+        append_field(d->arena, term, "In", name);
+    for (size_t i = 0; i < d->tenant->unfenced.n && !d->pool; i++)
+        append_field(d->arena, term, "NotIn", d->tenant->unfenced.items[i]);
 }
 
 static bool is_empty(const cJSON *term)
@@ -171,7 +181,7 @@ static cJSON *term_down(struct down *d, const cJSON *from_, const cJSON *fence_)
     const cJSON *term = from_, *expressions, *fields;
     cJSON *ret = json_new_object(d->arena), *list;
 
-    if (is_empty(from_) || !pod_pool_node_settle(d, from_, &term))
+    if (is_empty(from_) || !translate_pod_pool_node_settle(d, from_, &term))
         return NULL;
     expressions = json_get(term, "matchExpressions");
     fields = json_get(term, "matchFields");
@@ -195,7 +205,7 @@ static cJSON *term_down(struct down *d, const cJSON *from_, const cJSON *fence_)
             json_append(list, expression_down(d, from));
         }
     }
-    append_node(d, ret);
+    append_nodes(d, ret);
     if (is_empty(ret)) { /* it holds for every node */
         list = object_add(d->arena, ret, STR("matchExpressions"), json_new_array(d->arena));
         json_append(list, expression(d->arena, "kubernetes.io/os", "Exists"));
@@ -221,7 +231,7 @@ static cJSON *only_term(struct down *d, cJSON *fence_)
 
     if (json_count(fence_))
         object_add(d->arena, ret, STR("matchExpressions"), fence_);
-    append_node(d, ret);
+    append_nodes(d, ret);
     return json_count(ret) ? ret : NULL;
 }
 
@@ -229,8 +239,8 @@ static cJSON *required_nodes(struct down *d, const cJSON *required)
 {
     struct str node = json_str(json_get(d->spec, "nodeName"));
     bool known = d->tenant->config->nodes_per_pool
-                     ? pod_pool_node_fits(d)
-                     : !node.n || pod_node_meaning(d->tenant, node) == NODE_SHOWN;
+                     ? translate_pod_pool_node_fits(d)
+                     : !node.n || translate_pod_node_meaning(d->tenant, node) == NODE_SHOWN;
     cJSON *fence_ = fence(d), *ret = json_new_object(d->arena), *terms, *term;
 
     terms = object_add(d->arena, ret, STR("nodeSelectorTerms"), json_new_array(d->arena));
@@ -257,7 +267,8 @@ static cJSON *preferred_down(struct down *d, const cJSON *one)
     const cJSON *before = json_get(one, "preference"), *term;
     cJSON *settled;
 
-    if (!pod_pool_node_settle(d, before, &term) || !fields_known(d, json_get(term, "matchFields")))
+    if (!translate_pod_pool_node_settle(d, before, &term) ||
+        !fields_known(d, json_get(term, "matchFields")))
         return NULL;
     if (term == before)
         return shape_copy(d, PREFERRED_NODE_FIELDS, one);
@@ -297,20 +308,20 @@ static void merge_keys(struct down *d, const cJSON *keys, const char *operator_,
         const cJSON *value = json_get_str(labels, json_str(key));
 
         if (json_is_string(value))
-            labels_selector_add(d->arena, selector,
-                                translate_label_key(d->arena, d->tenant, json_str(key)), operator_,
-                                json_str(value));
+            translate_labels_selector_add(d->arena, selector,
+                                          translate_label_key(d->arena, d->tenant, json_str(key)),
+                                          operator_, json_str(value));
     }
 }
 
 static cJSON *pod_term_down(struct down *d, const cJSON *term)
 {
     cJSON *ret = json_new_object(d->arena);
-    cJSON *selector =
-        labels_selector(d->arena, d->tenant,
-                        labels_scope(d->arena, d->tenant, d->ns, json_get(term, "namespaces"),
-                                     json_get(term, "namespaceSelector")),
-                        json_get(term, "labelSelector"));
+    cJSON *selector = translate_labels_selector(
+        d->arena, d->tenant,
+        translate_labels_scope(d->arena, d->tenant, d->ns, json_get(term, "namespaces"),
+                               json_get(term, "namespaceSelector")),
+        json_get(term, "labelSelector"));
 
     if (selector) {
         merge_keys(d, json_get(term, "matchLabelKeys"), "In", selector);
@@ -339,7 +350,7 @@ static const struct field AFFINITY_FIELDS[] = {
     {0},
 };
 
-cJSON *pod_affinity_down(struct down *d, const cJSON *affinity)
+cJSON *translate_pod_affinity_down(struct down *d, const cJSON *affinity)
 {
     cJSON *ret = json_new_object(d->arena);
     cJSON *nodes = node_affinity_down(d, json_get(affinity, "nodeAffinity"));
@@ -362,7 +373,7 @@ static const struct field SPREAD_FIELDS[] = {
     {0},
 };
 
-cJSON *pod_spread_down(struct down *d, const cJSON *constraint)
+cJSON *translate_pod_spread_down(struct down *d, const cJSON *constraint)
 {
     cJSON *ret = shape_copy(d, SPREAD_FIELDS, constraint);
     cJSON *selector =
@@ -391,7 +402,7 @@ static const cJSON *cpu_selector(struct down *d)
     return ret;
 }
 
-cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
+cJSON *translate_pod_node_selector_down(struct down *d, const cJSON *selector)
 {
     const cJSON *fixed = d->pool ? d->pool->node_selector : cpu_selector(d);
     bool shared = d->pool && is_shared(d->pool);
@@ -409,7 +420,7 @@ cJSON *pod_node_selector_down(struct down *d, const cJSON *selector)
             continue;
         if (d->pool && strcmp(member->string, PRODUCT_LABEL) == 0) /* stands in the affinity */
             continue;
-        if (pod_pool_node_is_key(d, json_key(member)))
+        if (translate_pod_pool_node_is_key(d, json_key(member)))
             continue;
         if (!shared || strcmp(member->string, SHARING_LABEL) != 0)
             object_add(d->arena, ret, json_key(member), json_copy(d->arena, member));
@@ -440,7 +451,7 @@ static cJSON *eviction_down(struct down *d, const cJSON *from)
     return ret;
 }
 
-cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations)
+cJSON *translate_pod_tolerations_down(struct down *d, const cJSON *tolerations)
 {
     cJSON *ret = json_new_array(d->arena);
 

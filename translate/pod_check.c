@@ -46,7 +46,7 @@ static int check_node_name(const struct check *c)
 {
     struct str node = json_str(json_get(c->spec, "nodeName"));
 
-    if (!node.n || is_stored(c) || pod_node_meaning(c->tenant, node) != NODE_UNKNOWN)
+    if (!node.n || is_stored(c) || translate_pod_node_meaning(c->tenant, node) != NODE_UNKNOWN)
         return 0;
     return refuse(c, "spec.nodeName: \"%.*s\": this virtual cluster has no such node", STR_F(node));
 }
@@ -76,7 +76,7 @@ static int check_term(const struct check *c, const cJSON *term)
                              "metadata.name only");
         json_each(value, json_get(field, "values"))
         {
-            if (pod_node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
+            if (translate_pod_node_meaning(c->tenant, json_str(value)) == NODE_UNKNOWN)
                 return refuse(
                     c,
                     "spec.affinity.nodeAffinity: matchFields metadata.name \"%.*s\": this "
@@ -197,7 +197,7 @@ static int check_volumes(const struct check *c)
     {
         struct str name = json_str(json_get(volume, "name"));
         enum volume_class class;
-        const char *source = pod_volume_source(volume, &class);
+        const char *source = translate_pod_volume_source(volume, &class);
 
         if (class == VOLUME_UNSUPPORTED)
             return refuse(c, "volume \"%.*s\": type %.64s is not supported", STR_F(name), source);
@@ -235,7 +235,7 @@ static int check_container_claims(const struct check *c, bool allowed)
 
 static int check_claims(const struct check *c)
 {
-    bool allowed = pod_claims_allowed(c->tenant);
+    bool allowed = translate_pod_claims_allowed(c->tenant);
     size_t n = json_count(json_get(c->spec, "resourceClaims"));
 
     if (n && !allowed)
@@ -258,7 +258,7 @@ static int check_gates(const struct check *c)
     {
         struct str type = json_str(json_get(gate, "conditionType"));
 
-        if (pod_condition_is_reserved(type))
+        if (translate_pod_condition_is_reserved(type))
             return refuse(c,
                           "spec.readinessGates: \"%.*s\": conditions of Kubernetes' own are not a "
                           "tenant's to set; a gate has a domain",

@@ -11,7 +11,7 @@
 
 /* ---- security context ---- */
 
-const struct field POD_SELINUX_FIELDS[] = {
+const struct field TRANSLATE_POD_SELINUX_FIELDS[] = {
     {"level", FIELD_SCALAR},
     {"type", FIELD_SCALAR},
     {"user", FIELD_SCALAR, .privileged = true},
@@ -19,7 +19,7 @@ const struct field POD_SELINUX_FIELDS[] = {
     {0},
 };
 
-const struct field POD_WINDOWS_FIELDS[] = {
+const struct field TRANSLATE_POD_WINDOWS_FIELDS[] = {
     {"gmsaCredentialSpecName", FIELD_SCALAR, .privileged = true},
     {"gmsaCredentialSpec", FIELD_SCALAR, .privileged = true},
     {"runAsUserName", FIELD_SCALAR},
@@ -27,7 +27,7 @@ const struct field POD_WINDOWS_FIELDS[] = {
     {0},
 };
 
-const struct field POD_SECCOMP_FIELDS[] = {
+const struct field TRANSLATE_POD_SECCOMP_FIELDS[] = {
     {"type", FIELD_SCALAR},
     {"localhostProfile", FIELD_SCALAR, .privileged = true},
     {0},
@@ -42,16 +42,16 @@ static const struct field CAPABILITY_FIELDS[] = {
 static const struct field SECURITY_FIELDS[] = {
     {"capabilities", FIELD_OBJECT, .fields = CAPABILITY_FIELDS},
     {"privileged", FIELD_SCALAR, .privileged = true},
-    {"seLinuxOptions", FIELD_OBJECT, .fields = POD_SELINUX_FIELDS},
-    {"windowsOptions", FIELD_OBJECT, .fields = POD_WINDOWS_FIELDS},
+    {"seLinuxOptions", FIELD_OBJECT, .fields = TRANSLATE_POD_SELINUX_FIELDS},
+    {"windowsOptions", FIELD_OBJECT, .fields = TRANSLATE_POD_WINDOWS_FIELDS},
     {"runAsUser", FIELD_SCALAR},
     {"runAsGroup", FIELD_SCALAR},
     {"runAsNonRoot", FIELD_SCALAR},
     {"readOnlyRootFilesystem", FIELD_SCALAR},
     {"allowPrivilegeEscalation", FIELD_SCALAR},
     {"procMount", FIELD_SCALAR, .privileged = true},
-    {"seccompProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
-    {"appArmorProfile", FIELD_OBJECT, .fields = POD_SECCOMP_FIELDS},
+    {"seccompProfile", FIELD_OBJECT, .fields = TRANSLATE_POD_SECCOMP_FIELDS},
+    {"appArmorProfile", FIELD_OBJECT, .fields = TRANSLATE_POD_SECCOMP_FIELDS},
     {0},
 };
 
@@ -143,7 +143,7 @@ static cJSON *quantities_down(struct down *d, const cJSON *map)
     return ret;
 }
 
-cJSON *pod_resources_down(struct down *d, const cJSON *resources)
+cJSON *translate_pod_resources_down(struct down *d, const cJSON *resources)
 {
     static const char *const maps[] = {"limits", "requests"};
     cJSON *ret = json_new_object(d->arena);
@@ -165,7 +165,7 @@ static const struct field CLAIM_FIELDS[] = {
 
 static cJSON *container_resources_down(struct down *d, const cJSON *resources)
 {
-    cJSON *ret = pod_resources_down(d, resources), *claims;
+    cJSON *ret = translate_pod_resources_down(d, resources), *claims;
 
     if (!d->claims || d->ephemeral || !json_count(json_get(resources, "claims")))
         return ret;
@@ -234,10 +234,10 @@ static cJSON *env_from_down(struct down *d, const cJSON *from)
 
     return gpu_env_prefix_refused(d->tenant->config, json_str(json_get(from, "prefix")), mode)
                ? NULL
-               : shape_copy(d, POD_ENV_FROM_FIELDS, from);
+               : shape_copy(d, TRANSLATE_POD_ENV_FROM_FIELDS, from);
 }
 
-cJSON *pod_image_down(struct down *d, const cJSON *image)
+cJSON *translate_pod_image_down(struct down *d, const cJSON *image)
 {
     const cJSON *named = json_get_str(d->tenant->config->to_host->images, json_str(image));
 
@@ -247,7 +247,7 @@ cJSON *pod_image_down(struct down *d, const cJSON *image)
 /* Before and after the environment, which is made from more than its own list. */
 static const struct field HEAD_FIELDS[] = {
     {"name", FIELD_SCALAR},
-    {"image", FIELD_MAKE, .make = pod_image_down},
+    {"image", FIELD_MAKE, .make = translate_pod_image_down},
     {"command", FIELD_SCALARS},
     {"args", FIELD_SCALARS},
     {"workingDir", FIELD_SCALAR},
@@ -288,11 +288,11 @@ static struct device_counts devices_of(struct down *d, const cJSON *container)
     return own;
 }
 
-cJSON *pod_container_down(struct down *d, const cJSON *container)
+cJSON *translate_pod_container_down(struct down *d, const cJSON *container)
 {
     cJSON *ret = shape_copy(d, HEAD_FIELDS, container);
     struct device_counts given = devices_of(d, container);
-    cJSON *env = pod_env_down(d, container, &given);
+    cJSON *env = translate_pod_env_down(d, container, &given);
 
     if (json_count(env))
         object_add(d->arena, ret, STR("env"), env);

@@ -135,7 +135,7 @@ static bool uses_cluster_dns(const struct down *d, const cJSON *spec)
            !json_true(json_get(spec, "hostNetwork"));
 }
 
-void pod_dns_down(struct down *d, cJSON *spec)
+void translate_pod_dns_down(struct down *d, cJSON *spec)
 {
     const cJSON *config = json_get(d->spec, "dnsConfig");
     struct str policy = json_str(json_get(d->spec, "dnsPolicy"));

@@ -235,7 +235,7 @@ static const struct field FROM_REF_FIELDS[] = {
     {0},
 };
 
-const struct field POD_ENV_FROM_FIELDS[] = {
+const struct field TRANSLATE_POD_ENV_FROM_FIELDS[] = {
     {"prefix", FIELD_SCALAR},
     {"configMapRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
     {"secretRef", FIELD_OBJECT, .fields = FROM_REF_FIELDS},
@@ -273,12 +273,12 @@ static struct str own_field(struct down *d, struct str path)
     if (str_eqc(path, "metadata.uid"))
         return json_str(json_get(d->meta, "uid"));
     if (str_eqc(path, "spec.nodeName"))
-        return pod_pool_node(d);
+        return translate_pod_pool_node(d);
     if (str_eqc(path, "spec.serviceAccountName"))
         return json_str(json_get(d->spec, "serviceAccountName"));
-    if (pod_field_path_key(path, "metadata.labels", &key))
+    if (translate_pod_field_path_key(path, "metadata.labels", &key))
         return json_str(json_get_str(json_get(d->meta, "labels"), key));
-    if (pod_field_path_key(path, "metadata.annotations", &key))
+    if (translate_pod_field_path_key(path, "metadata.annotations", &key))
         return json_str(json_get_str(json_get(d->meta, "annotations"), key));
     return STR("");
 }
@@ -341,7 +341,8 @@ static void add_voids(struct env_list *e, const struct device_counts *given)
     }
 }
 
-cJSON *pod_env_down(struct down *d, const cJSON *container, const struct device_counts *given)
+cJSON *translate_pod_env_down(struct down *d, const cJSON *container,
+                              const struct device_counts *given)
 {
     const cJSON *env = json_get(container, "env");
     struct env_list e = {d, json_new_array(d->arena), names_of(d, env), d->links_budget};

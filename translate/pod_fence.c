@@ -10,12 +10,20 @@
 
 #include "pool.h"
 
-/* Labels by which discovery marks machines with accelerators. */
+/* Labels by which discovery and providers mark machines with accelerators; value NULL: any. */
 static const struct {
     const char *key, *value;
 } ACCELERATORS[] = {
-    {"nvidia.com/gpu.present", "true"},
-    {"feature.node.kubernetes.io/amd-gpu", "true"},
+    {"nvidia.com/gpu.present", "true"},         {"feature.node.kubernetes.io/amd-gpu", "true"},
+    {"cloud.google.com/gke-accelerator", NULL}, {"cloud.google.com/gke-tpu-accelerator", NULL},
+    {"k8s.amazonaws.com/accelerator", NULL},    {"kubernetes.azure.com/accelerator", NULL},
+};
+
+/* Extended resources that are no devices of a pool; a trailing slash stands for all of the
+ * domain. */
+static const char *const PLAIN_RESOURCES[] = {
+    "vpc.amazonaws.com/", "networking.gke.io.networks/", "devices.kubevirt.io/", "smarter-devices/",
+    "github.com/fuse",
 };
 
 static cJSON *expression(struct arena *a, cJSON *list, struct str key, const char *operator_)
@@ -55,24 +63,54 @@ static void exclude_pools(struct arena *a, const struct config *config, cJSON *l
     }
 }
 
-cJSON *pod_fence_expressions(struct arena *a, const struct config *config)
+cJSON *translate_pod_fence_expressions(struct arena *a, const struct config *config)
 {
     cJSON *ret = json_new_array(a);
 
     if (!config_cpu_node_value(config, STR(LABEL_POOL)).p)
         expression(a, ret, STR(LABEL_POOL), "DoesNotExist");
-    for (size_t i = 0; i < COUNT(ACCELERATORS); i++)
-        json_append(not_in(a, ret, str_c(ACCELERATORS[i].key)),
-                    json_new_string(a, str_c(ACCELERATORS[i].value)));
+    for (size_t i = 0; i < COUNT(ACCELERATORS); i++) {
+        struct str key = str_c(ACCELERATORS[i].key);
+
+        if (ACCELERATORS[i].value)
+            json_append(not_in(a, ret, key), json_new_string(a, str_c(ACCELERATORS[i].value)));
+        else
+            expression(a, ret, key, "DoesNotExist");
+    }
     exclude_pools(a, config, ret);
     return ret;
 }
 
-bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node)
+/* Resources of Kubernetes itself have no domain, or one of its own. */
+static bool is_device(const struct config *config, struct str resource)
+{
+    if (!name_has_domain(resource) || str_contains(resource, STR("kubernetes.io/")))
+        return false;
+    for (size_t i = 0; i < COUNT(PLAIN_RESOURCES); i++) {
+        struct str plain = str_c(PLAIN_RESOURCES[i]);
+
+        if (translate_labels_key_listed(resource, (struct str_list){&plain, 1}))
+            return false;
+    }
+    return !translate_labels_key_listed(resource, config->plain_resources);
+}
+
+/* A quantity of 0 counts: a device plugin that restarts reports it. */
+static bool has_devices(const struct config *config, const cJSON *host_node)
+{
+    json_each(quantity, json_path(host_node, "status.capacity"))
+    {
+        if (is_device(config, json_key(quantity)))
+            return true;
+    }
+    return false;
+}
+
+static bool labels_open(struct arena *a, const struct config *config, const cJSON *host_node)
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
 
-    json_each(one, pod_fence_expressions(a, config))
+    json_each(one, translate_pod_fence_expressions(a, config))
     {
         const cJSON *label = json_get_str(labels, json_str(json_get(one, "key")));
         const cJSON *values = json_get(one, "values");
@@ -88,6 +126,18 @@ bool translate_node_open(struct arena *a, const struct config *config, const cJS
             return false;
     }
     return true;
+}
+
+bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node)
+{
+    return labels_open(a, config, host_node) &&
+           (config->cpu_nodes.n || !has_devices(config, host_node));
+}
+
+bool translate_node_unfenced(struct arena *a, const struct config *config, const cJSON *host_node)
+{
+    return !config->cpu_nodes.n && has_devices(config, host_node) &&
+           labels_open(a, config, host_node);
 }
 
 /* ---- what the host says of a pool's nodes ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of nodes in a pod where each stands for the nodes of a pool (sync.nodes: perPool). The host
  * has no node of such a name, so what a tenant writes about it is settled here: true, and the fence
- * of the pool is all that remains, or false, and the term leads nowhere. Must never let a name of the
- * tenant's meet one of a machine. */
+ * of the pool is all that remains, or false, and the term leads nowhere. Must never let a name of
+ * the tenant's meet one of a machine. */
 
 #include <sublet/translate_pool_node.h>
 
@@ -10,21 +10,21 @@
 
 static const char HOSTNAME_LABEL[] = "kubernetes.io/hostname";
 
-struct str pod_pool_node(const struct down *d)
+struct str translate_pod_pool_node(const struct down *d)
 {
     return translate_pool_node_name(d->pool);
 }
 
-bool pod_pool_node_fits(const struct down *d)
+bool translate_pod_pool_node_fits(const struct down *d)
 {
     struct str name = json_str(json_get(d->spec, "nodeName"));
     const cJSON *host = json_get(json_get(d->spec, "nodeSelector"), HOSTNAME_LABEL);
 
-    return (!name.n || str_eq(name, pod_pool_node(d))) &&
-           (!host || str_eq(json_str(host), pod_pool_node(d)));
+    return (!name.n || str_eq(name, translate_pod_pool_node(d))) &&
+           (!host || str_eq(json_str(host), translate_pod_pool_node(d)));
 }
 
-bool pod_pool_node_is_key(const struct down *d, struct str key)
+bool translate_pod_pool_node_is_key(const struct down *d, struct str key)
 {
     return d->tenant->config->nodes_per_pool && str_eqc(key, HOSTNAME_LABEL);
 }
@@ -33,7 +33,7 @@ bool pod_pool_node_is_key(const struct down *d, struct str key)
 static bool meets(const struct down *d, const cJSON *one)
 {
     struct str operator_ = json_str(json_get(one, "operator"));
-    bool listed = json_list_has(json_get(one, "values"), pod_pool_node(d));
+    bool listed = json_list_has(json_get(one, "values"), translate_pod_pool_node(d));
 
     return str_eqc(operator_, "In")      ? listed
            : str_eqc(operator_, "NotIn") ? !listed
@@ -58,7 +58,7 @@ static bool settle_list(struct down *d, const cJSON *list, const char *name_key,
     return true;
 }
 
-bool pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret)
+bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret)
 {
     cJSON *expressions = json_new_array(d->arena), *fields = json_new_array(d->arena), *copy;
 

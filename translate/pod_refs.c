@@ -112,7 +112,8 @@ void translate_pod_tokens(struct arena *a, const cJSON *pod, translate_token_cb 
             const cJSON *token = json_get(source, "serviceAccountToken");
 
             if (json_is_object(token))
-                each(ctx, pod_token_key(a, name, index), json_str(json_get(token, "audience")),
+                each(ctx, translate_pod_token_key(a, name, index),
+                     json_str(json_get(token, "audience")),
                      json_i64_at(token, "expirationSeconds", 3600));
             index++;
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a host pod was sent last. Why: policies of the host rewrite images, and a vertical autoscaler
- * resizes containers there; a value that differs from what the tenant wants is the tenant's change only
- * if it differs from what was sent as well. The record is two annotations, since the API takes the
- * images with their pod and a resize apart from it. Must never be read for what the host pod has. */
+/* What of a host pod was sent last. Why: policies of the host rewrite images, and a vertical
+ * autoscaler resizes containers there; a value that differs from what the tenant wants is the
+ * tenant's change only if it differs from what was sent as well. The record is two annotations,
+ * since the API takes the images with their pod and a resize apart from it. Must never be read for
+ * what the host pod has. */
 
 #include <sublet/quantity.h>
 
@@ -11,7 +12,7 @@
 static const char *const LISTS[] = {"initContainers", "containers"};
 
 /* All that may change in a running pod (pkg/apis/core/validation, ValidatePodResize). */
-bool pod_is_resizable(struct str name)
+bool translate_pod_is_resizable(struct str name)
 {
     return str_eqc(name, "cpu") || str_eqc(name, "memory");
 }
@@ -24,7 +25,7 @@ static cJSON *quantities_of(struct arena *a, const cJSON *map)
 
     json_each(member, json_is_object(map) ? map : NULL)
     {
-        if (!pod_is_resizable(json_key(member)))
+        if (!translate_pod_is_resizable(json_key(member)))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, json_key(member), json_copy(a, member));
@@ -49,8 +50,8 @@ static void note_resources(struct arena *a, cJSON *record, struct str name, cons
         json_set(a, record, arena_cstr(a, name), of);
 }
 
-void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
-                   const cJSON *virtual_spec)
+void translate_pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
+                             const cJSON *virtual_spec)
 {
     cJSON *images = json_new_object(a), *resources = json_new_object(a);
 
@@ -68,7 +69,7 @@ void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
 
 /* ---- reading it ---- */
 
-const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *key)
+const cJSON *translate_sent_read(struct arena *a, const cJSON *host_now, const char *key)
 {
     struct str text = json_str(json_get(json_path(host_now, "metadata.annotations"), key));
     cJSON *ret = NULL;
@@ -78,7 +79,7 @@ const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *key)
     return ret;
 }
 
-bool sent_same_image(const struct sent *sent, struct str container, struct str image)
+bool translate_sent_same_image(const struct sent *sent, struct str container, struct str image)
 {
     struct str written = json_str(json_get_str(sent->written, container));
 
@@ -88,8 +89,8 @@ bool sent_same_image(const struct sent *sent, struct str container, struct str i
     return str_eq(json_str(json_get_str(sent->images, container)), image);
 }
 
-bool sent_same_quantity(const struct sent *sent, struct str container, const char *map,
-                        const cJSON *wanted)
+bool translate_sent_same_quantity(const struct sent *sent, struct str container, const char *map,
+                                  const cJSON *wanted)
 {
     const cJSON *of = sent->resources ? json_get_str(sent->resources, container) : NULL;
 

@@ -9,7 +9,8 @@
 
 #include "shape.h"
 
-cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v)
+cJSON *translate_pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host,
+                                 const cJSON *v)
 {
     cJSON *ret = json_new_object(a);
 
@@ -61,7 +62,8 @@ static void message_member_up(struct up *u, cJSON *object)
     struct str text = json_str(json_get(object, "message"));
 
     if (text.n)
-        json_set_str(u->arena, object, "message", message_up(u->arena, u->tenant, text, &u->names));
+        json_set_str(u->arena, object, "message",
+                     translate_message_up(u->arena, u->tenant, text, &u->names));
 }
 
 /* ---- container statuses ---- */
@@ -235,7 +237,8 @@ static cJSON *conditions(struct up *u, const cJSON *value, const char *unused)
 static cJSON *message(struct up *u, const cJSON *value, const char *unused)
 {
     (void)unused;
-    return json_new_string(u->arena, message_up(u->arena, u->tenant, json_str(value), &u->names));
+    return json_new_string(u->arena,
+                           translate_message_up(u->arena, u->tenant, json_str(value), &u->names));
 }
 
 /* Where a node stands for a pool, the addresses of machines stay with the host. */
@@ -344,7 +347,7 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
 /* ---- readiness gates, down ---- */
 
 /* Types of Kubernetes' own begin with a capital and have no domain. */
-bool pod_condition_is_reserved(struct str type)
+bool translate_pod_condition_is_reserved(struct str type)
 {
     return type.n && type.p[0] >= 'A' && type.p[0] <= 'Z' && str_find(type, '/') == type.n;
 }
@@ -363,10 +366,10 @@ cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJ
         cJSON *copy;
 
         if (!is_gate(&u, json_str(json_get(condition, "type"))) ||
-            pod_condition_is_reserved(json_str(json_get(condition, "type"))) ||
+            translate_pod_condition_is_reserved(json_str(json_get(condition, "type"))) ||
             str_eq(json_str(json_get(other, "status")), json_str(json_get(condition, "status"))))
             continue;
-        copy = pod_status_copy(a, keys, condition, NULL);
+        copy = translate_pod_status_copy(a, keys, condition, NULL);
         if (!copy)
             continue;
         list = list ? list : json_new_array(a);

@@ -2,8 +2,8 @@
 /* What of a running host pod may change. Why: the API allows little, webhooks and schedulers have
  * added to the pod since, and a patch that fights them never ends. So a patch holds only fields
  * that we own and that differ, lists start from their present items, and a patch of a list carries
- * the resourceVersion at which it was read. An image or a quantity is sent only if the tenant changed
- * it since it was sent last (pod_sent.c). */
+ * the resourceVersion at which it was read. An image or a quantity is sent only if the tenant
+ * changed it since it was sent last (pod_sent.c). */
 
 #include <string.h>
 
@@ -21,8 +21,8 @@ static const cJSON *named(const cJSON *list, struct str name)
     return NULL;
 }
 
-/* The present list with the images that the tenant changed; injected containers, and images that the
- * host rewrote, stay as they are. */
+/* The present list with the images that the tenant changed; injected containers, and images that
+ * the host rewrote, stay as they are. */
 static cJSON *images_patch(const struct sent *sent, const cJSON *now, const cJSON *wanted)
 {
     struct arena *a = sent->arena;
@@ -35,7 +35,7 @@ static cJSON *images_patch(const struct sent *sent, const cJSON *now, const cJSO
         struct str image = json_str(json_get(named(wanted, name), "image"));
 
         if (!image.n || str_eq(image, json_str(json_get(container, "image"))) ||
-            sent_same_image(sent, name, image))
+            translate_sent_same_image(sent, name, image))
             continue;
         json_set_str(a, container, "image", image);
         differs = true;
@@ -93,9 +93,9 @@ static struct sent sent_of(struct arena *a, const cJSON *host_now, const cJSON *
                            bool changed)
 {
     return (struct sent){.arena = a,
-                         .images = sent_read(a, host_now, ANNOTATION_SENT_IMAGES),
-                         .resources = sent_read(a, host_now, ANNOTATION_SENT_RESOURCES),
-                         .written = sent_read(a, host_wanted, ANNOTATION_SENT_IMAGES),
+                         .images = translate_sent_read(a, host_now, ANNOTATION_SENT_IMAGES),
+                         .resources = translate_sent_read(a, host_now, ANNOTATION_SENT_RESOURCES),
+                         .written = translate_sent_read(a, host_wanted, ANNOTATION_SENT_IMAGES),
                          .changed = changed};
 }
 
@@ -151,7 +151,7 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
 
     if (translate_pod_resize(a, host_now, host_wanted, changed))
         host_wanted = without_pending(a, host_now, host_wanted);
-    ret = service_update_patch(a, host_now, host_wanted, spec);
+    ret = translate_service_update_patch(a, host_now, host_wanted, spec);
     if (!lists || !version.n)
         return ret;
     metadata = json_ensure_object(a, ret, "metadata");
@@ -222,9 +222,9 @@ static cJSON *quantities_patch(const struct sent *sent, struct str of, const cha
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
     {
-        if (!pod_is_resizable(json_key(member)) ||
+        if (!translate_pod_is_resizable(json_key(member)) ||
             quantity_equal(a, json_get(now, member->string), member) ||
-            sent_same_quantity(sent, of, map, member))
+            translate_sent_same_quantity(sent, of, map, member))
             continue;
         ret = ret ? ret : json_new_object(a);
         object_add(a, ret, json_key(member), json_copy(a, member));

@@ -9,7 +9,7 @@
 
 /* ---- the downward API ---- */
 
-bool pod_field_path_key(struct str path, const char *map, struct str *ret_key)
+bool translate_pod_field_path_key(struct str path, const char *map, struct str *ret_key)
 {
     struct str prefix = str_c(map), tail = STR("']");
 
@@ -53,7 +53,7 @@ static struct str map_text(struct arena *a, const cJSON *map)
 {
     struct buf b = BUF_INIT(0);
     struct str ret;
-    struct members members = map_sorted_members(a, map);
+    struct members members = translate_map_sorted_members(a, map);
 
     for (size_t i = 0; i < members.n; i++) {
         if (!json_is_string(members.items[i]))
@@ -110,12 +110,13 @@ static struct str field_path_down(struct down *d, struct str path)
         return note_map(d, ANNOTATION_LABELS, labels);
     if (str_eqc(path, "metadata.annotations"))
         return note_map(d, ANNOTATION_ALL, notes);
-    if (pod_field_path_key(path, "metadata.labels", &key))
+    if (translate_pod_field_path_key(path, "metadata.labels", &key))
         return arena_printf(d->arena, "metadata.labels['%.*s']",
                             STR_F(translate_label_key(d->arena, d->tenant, key)));
-    if (pod_field_path_key(path, "metadata.annotations", &key))
-        return note_text(d, metadata_hashed_key(d->arena, key), json_str(json_get_str(notes, key)));
-    return note_path(d, metadata_hashed_key(d->arena, path)); /* unknown: an empty file */
+    if (translate_pod_field_path_key(path, "metadata.annotations", &key))
+        return note_text(d, translate_metadata_hashed_key(d->arena, key),
+                         json_str(json_get_str(notes, key)));
+    return note_path(d, translate_metadata_hashed_key(d->arena, path)); /* unknown: an empty file */
 }
 
 static cJSON *field_ref_down(struct down *d, const cJSON *ref)
@@ -187,7 +188,7 @@ static const struct field EMPTY_DIR_FIELDS[] = {
 };
 
 static const struct field IMAGE_FIELDS[] = {
-    {"reference", FIELD_MAKE, .make = pod_image_down},
+    {"reference", FIELD_MAKE, .make = translate_pod_image_down},
     {"pullPolicy", FIELD_SCALAR},
     {0},
 };
@@ -218,7 +219,7 @@ static const struct field CSI_FIELDS[] = {
 
 /* ---- projected ---- */
 
-struct str pod_token_key(struct arena *a, struct str volume, size_t source)
+struct str translate_pod_token_key(struct arena *a, struct str volume, size_t source)
 {
     return arena_printf(a, "%.*s-%zu", STR_F(volume), source);
 }
@@ -232,7 +233,7 @@ static cJSON *token_source_down(struct down *d, const cJSON *token, struct str v
     add_str(d->arena, secret, "name", str_c(d->token_secret));
     items = object_add(d->arena, secret, STR("items"), json_new_array(d->arena));
     item = json_append(items, json_new_object(d->arena));
-    add_str(d->arena, item, "key", pod_token_key(d->arena, volume, index));
+    add_str(d->arena, item, "key", translate_pod_token_key(d->arena, volume, index));
     add_str(d->arena, item, "path", json_str(json_get(token, "path")));
     return ret;
 }
@@ -307,7 +308,7 @@ static const struct source *find_source(const char *key)
     return NULL;
 }
 
-const char *pod_volume_source(const cJSON *volume, enum volume_class *ret_class)
+const char *translate_pod_volume_source(const cJSON *volume, enum volume_class *ret_class)
 {
     const char *worst = NULL;
 
@@ -339,7 +340,7 @@ static cJSON *ephemeral_claim(struct down *d, struct str volume)
     return ret;
 }
 
-cJSON *pod_volume_down(struct down *d, const cJSON *volume)
+cJSON *translate_pod_volume_down(struct down *d, const cJSON *volume)
 {
     struct str name = json_str(json_get(volume, "name"));
     cJSON *ret = json_new_object(d->arena);

@@ -55,12 +55,13 @@ bool gpu_mount_refused(struct str mount_path);
 extern const char *const POOL_TOLERATED_KEYS[];
 enum { TOLERATED_DOWN = 2 };
 /* The label values of a product on the nodes of the chosen pool, for what the pod requests. */
-struct str_list pod_product_variants(struct arena *a, const struct config_pool *pool,
-                                     const struct device_counts *requested, struct str product);
+struct str_list translate_pod_product_variants(struct arena *a, const struct config_pool *pool,
+                                               const struct device_counts *requested,
+                                               struct str product);
 
 /* ---- pod_fence.c: pods without devices keep off pools and accelerators ---- */
 /* Node selector requirements for every term of such a pod. */
-cJSON *pod_fence_expressions(struct arena *a, const struct config *config);
+cJSON *translate_pod_fence_expressions(struct arena *a, const struct config *config);
 
 /* ---- pool_tolerations.c ---- */
 struct resolve;

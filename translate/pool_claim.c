@@ -194,7 +194,7 @@ static int find_serving(struct claim *c, const struct config_binding **ret)
     for (size_t i = 0; i < c->config->n_bindings; i++) {
         const struct config_binding *b = &c->config->bindings[i];
 
-        if (each_device(c, find_class, (void *)(uintptr_t)b->pool))
+        if (b->ended || each_device(c, find_class, (void *)(uintptr_t)b->pool))
             continue;
         n++;
         one = b;
@@ -375,8 +375,7 @@ int pool_resolve_claim(struct arena *a, const struct config *config, const cJSON
     if (check_claim(&c) || find_pool(&c, namespace_labels, &choice.binding))
         return -1;
     c.pool = choice.binding->pool;
-    if (!rational_add(choice.binding->guarantee, choice.binding->burst, &choice.limit))
-        return refuse(&c, "the limit of pool \"%.*s\" is out of range", STR_F(c.pool->name));
+    choice.limit = choice.binding->limit;
     if (check_config(&c) || count_up(&c, &choice))
         return -1;
     *ret = choice;

@@ -21,10 +21,13 @@ static bool offers_all(const struct config_pool *pool, const struct device_count
     return true;
 }
 
-static bool any_offers(const struct config *config, struct str name)
+/* named: the pod names its pool, which may be one whose binding has ended. */
+static bool any_offers(const struct config *config, struct str name, bool named)
 {
     for (size_t i = 0; i < config->n_bindings; i++) {
-        if (config_pool_resource(config->bindings[i].pool, name))
+        const struct config_binding *b = &config->bindings[i];
+
+        if ((named || !b->ended) && config_pool_resource(b->pool, name))
             return true;
     }
     return false;
@@ -57,6 +60,8 @@ static int not_offered(const struct resolve *r, struct str name)
     for (size_t i = 0; i < r->config->n_bindings; i++) {
         const struct config_pool *pool = r->config->bindings[i].pool;
 
+        if (r->config->bindings[i].ended)
+            continue;
         for (size_t k = 0; k < pool->n_resources && seen.n < 64; k++) {
             if (str_list_has(seen, pool->resources[k].name))
                 continue;
@@ -107,7 +112,7 @@ static struct candidates find_candidates(const struct resolve *r, struct str pro
     for (size_t i = 0; i < r->config->n_bindings; i++) {
         const struct config_binding *b = &r->config->bindings[i];
 
-        if (!offers_all(b->pool, &r->counts) ||
+        if (b->ended || !offers_all(b->pool, &r->counts) ||
             (product.n && !config_pool_has_product(b->pool, product)))
             continue;
         c.n++;
@@ -149,12 +154,12 @@ static int find_pool(const struct resolve *r, const cJSON *namespace_labels,
     const cJSON *labels = json_path(r->pod, "metadata.labels");
     struct str wanted = json_str(json_get(labels, LABEL_GPU_POOL));
 
-    for (size_t i = 0; i < r->counts.n; i++) {
-        if (!any_offers(r->config, r->counts.items[i].name))
-            return not_offered(r, r->counts.items[i].name);
-    }
     if (!wanted.n)
         wanted = json_str(json_get(namespace_labels, LABEL_GPU_POOL));
+    for (size_t i = 0; i < r->counts.n; i++) {
+        if (!any_offers(r->config, r->counts.items[i].name, wanted.n > 0))
+            return not_offered(r, r->counts.items[i].name);
+    }
     return wanted.n ? resolve_named(r, wanted, ret) : resolve_served(r, ret);
 }
 
@@ -198,6 +203,17 @@ static int check_claims(const struct resolve *r, const struct pool_claims *claim
     return 0;
 }
 
+static struct str requested_text(const struct resolve *r)
+{
+    struct str text = STR("");
+
+    for (size_t i = 0; i < r->counts.n; i++)
+        text = pool_joined(r->arena, text,
+                           arena_printf(r->arena, "%.*s=%lld", STR_F(r->counts.items[i].name),
+                                        (long long)r->counts.items[i].units));
+    return text;
+}
+
 int pool_resolve(struct arena *a, const struct config *config, struct str ns, const cJSON *pod,
                  const cJSON *namespace_labels, struct pool_choice *ret, struct err *err)
 {
@@ -227,9 +243,8 @@ int pool_resolve_with(struct arena *a, const struct config *config, struct str n
         if (!claims && find_pool(&r, namespace_labels, &choice.binding))
             return -1;
         r.pool = choice.binding->pool;
-        if (!rational_add(choice.binding->guarantee, choice.binding->burst, &choice.limit))
-            return pool_refuse(&r, "the limit of pool \"%.*s\" is out of range",
-                               STR_F(r.pool->name));
+        choice.requested = requested_text(&r);
+        choice.limit = choice.binding->limit;
         if (pool_guard_pool(&r) || count_gpu_eq(&r, &choice.gpu_eq))
             return -1;
     }
@@ -274,8 +289,38 @@ int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rati
 
     return err_forbidden(err, choice->of_claim ? STR("resource.k8s.io") : STR_NULL,
                          choice->of_claim ? STR("resourceclaims") : STR("pods"), name,
-                         "exceeded quota: gpu/%.*s, requested: gpu=%.*s, used: gpu=%.*s, "
+                         "exceeded quota: gpu/%.*s, requested: gpu=%.*s%.*s, used: gpu=%.*s, "
                          "limited: gpu=%.*s",
-                         STR_F(pool), STR_F(requested), STR_F(rational_format(a, used)),
-                         STR_F(limit));
+                         STR_F(pool), STR_F(requested), STR_F(pool_requested(a, choice)),
+                         STR_F(rational_format(a, used)), STR_F(limit));
+}
+
+struct str pool_requested(struct arena *a, const struct pool_choice *choice)
+{
+    struct str same = arena_printf(a, "=%.*s", STR_F(rational_format(a, choice->gpu_eq)));
+    bool single = str_find(choice->requested, ',') == choice->requested.n;
+
+    if (!choice->requested.n || (single && str_has_suffix(choice->requested, same)))
+        return STR("");
+    return arena_printf(a, " (%.*s)", STR_F(choice->requested));
+}
+
+bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t pods,
+                      struct str *ret_text)
+{
+    struct rational total, fit;
+
+    if (!choice->binding || choice->by_claims || choice->gpu_eq.num <= 0 ||
+        (rational_mul(choice->gpu_eq, (struct rational){pods, 1}, &total) &&
+         rational_cmp(total, choice->limit) <= 0) ||
+        !rational_mul(choice->limit, (struct rational){choice->gpu_eq.den, choice->gpu_eq.num},
+                      &fit))
+        return false;
+    *ret_text =
+        arena_printf(a,
+                     "%lld pods that request %.*s each exceed the limit of pool \"%.*s\", "
+                     "%.*s GPU: no more than %lld of them run at once",
+                     (long long)pods, STR_F(choice->requested), STR_F(choice->binding->pool->name),
+                     STR_F(rational_format(a, choice->limit)), (long long)(fit.num / fit.den));
+    return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PriorityClasses of a tenant as classes of the host, by the admin's names and ranges of values. The
- * value is the one that admission put into the pod. Must never give a class that the configuration
- * does not name. */
+/* PriorityClasses of a tenant as classes of the host, by the admin's names and ranges of values.
+ * The value is the one that admission put into the pod. Must never give a class that the
+ * configuration does not name. */
 
 #include <sublet/config_sync.h>
 
 #include "impl.h"
 
-bool priority_map(const struct config *config, const cJSON *spec, struct str *ret)
+bool translate_priority_map(const struct config *config, const cJSON *spec, struct str *ret)
 {
     const struct config_to_host *to = config->to_host;
     struct str name = json_str(json_get(spec, "priorityClassName")), class;
@@ -55,8 +55,8 @@ static struct str tier_by_rank(const struct translate_tenant *t, const struct co
     return best.n ? best : lowest;
 }
 
-struct str priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
-                         const cJSON *spec)
+struct str translate_priority_tier(const struct translate_tenant *t, const struct config_pool *pool,
+                                   const cJSON *spec)
 {
     struct str name = json_str(json_get(spec, "priorityClassName"));
     struct str class = json_str(json_get_str(pool->priority_tiers, name));
@@ -68,13 +68,13 @@ struct str priority_tier(const struct translate_tenant *t, const struct config_p
     return class.n ? class : json_str(json_get_str(pool->priority_tiers, pool->default_tier));
 }
 
-int priority_check(const struct config *config, const cJSON *pod, struct err *err)
+int translate_priority_check(const struct config *config, const cJSON *pod, struct err *err)
 {
     const struct config_to_host *to = config->to_host;
     const cJSON *spec = json_get(pod, "spec");
     struct str class, name = json_str(json_get(spec, "priorityClassName"));
 
-    if (priority_map(config, spec, &class))
+    if (translate_priority_map(config, spec, &class))
         return 0;
     if (!to->n_ranges)
         return err_forbidden(err, STR_NULL, STR("pods"), json_str_at(pod, "metadata.name"),

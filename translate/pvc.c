@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Persistent volume claims. Why: a claim can name, select or copy storage, and storage of the host
- * belongs to all tenants. Must never bind to a volume the tenant picked, nor create a claim without
- * a class: it would bind to any classless volume that an administrator made by hand. */
+ * belongs to all tenants. Must never bind to a volume that is not the tenant's, nor create a claim
+ * with neither a class nor a volume: it would bind to any classless volume that an administrator
+ * made by hand. */
 
 #include <string.h>
 
+#include <sublet/config_sync.h>
 #include <sublet/quantity.h>
 
 #include "shape.h"
@@ -51,6 +53,24 @@ bool translate_class_offered(const struct translate_tenant *t, struct str class)
     return translate_class_listed(t, class) || translate_shows(t, FROM_STORAGE_CLASSES, class);
 }
 
+/* Is it a class of the tenant's own that goes down? */
+static bool class_goes_down(const struct translate_tenant *t, struct str class)
+{
+    return class.n && t->class_down && !translate_class_offered(t, class) &&
+           t->class_down(t->down_ctx, class);
+}
+
+/* The name on the host. */
+static struct str class_down(struct arena *a, const struct translate_tenant *t, struct str class)
+{
+    char name[64];
+
+    if (!class_goes_down(t, class))
+        return class.n ? class : translate_default_class(t);
+    translate_name(t, STR(""), class, name);
+    return arena_str(a, str_c(name));
+}
+
 /* The annotation is older than the field and takes precedence (storage helpers,
  * GetPersistentVolumeClaimClass). */
 static const cJSON *class_node(const cJSON *claim)
@@ -75,15 +95,43 @@ struct str translate_pvc_class(const cJSON *claim)
     return json_str(class_node(claim));
 }
 
+/* ---- volumes ---- */
+
+bool translate_pvc_names_volume(const struct translate_tenant *t, const cJSON *claim)
+{
+    struct str volume = json_str_at(claim, "spec.volumeName");
+
+    return volume.n && t->volume_down && t->volume_down(t->down_ctx, volume);
+}
+
+bool translate_pvc_has_volume(const struct translate_tenant *t, const cJSON *host, const cJSON *v)
+{
+    struct str volume = json_str_at(v, "spec.volumeName");
+    char name[64];
+
+    translate_name(t, STR(""), volume, name);
+    return volume.n && str_eqc(json_str_at(host, "spec.volumeName"), name);
+}
+
+static int refuse_volume(const struct translate_tenant *t, const cJSON *claim, struct err *err)
+{
+    return refuse(err, claim, "spec.volumeName",
+                  t->volume_down ? "names no PersistentVolume of this virtual cluster that is for "
+                                   "the host"
+                                 : "picking a volume is not allowed");
+}
+
 int translate_check_pvc_class(const struct translate_tenant *t, const cJSON *claim, struct err *err)
 {
     const cJSON *node = class_node(claim);
     struct str class = json_str(node);
 
+    if (translate_pvc_names_volume(t, claim))
+        return 0;
     if (json_is_string(node) && !class.n)
         return refuse(err, claim, "spec.storageClassName",
                       "volumes without a class are bound by hand, which is not allowed");
-    if (translate_class_offered(t, class))
+    if (translate_class_offered(t, class) || class_goes_down(t, class))
         return 0;
     if (!translate_default_class(t).n)
         return refuse_unknown(t, claim, err);
@@ -100,10 +148,10 @@ int translate_check_pvc(struct arena *a, const struct translate_tenant *t, const
     const cJSON *spec = json_get(pvc, "spec"), *selector = json_get(spec, "selector");
 
     (void)a;
-    (void)t;
     /* A stored claim carries the name of the volume the host bound it to. */
-    if (json_str(json_get(spec, "volumeName")).n && !json_str_at(pvc, "metadata.resourceVersion").n)
-        return refuse(err, pvc, "spec.volumeName", "picking a volume is not allowed");
+    if (json_str(json_get(spec, "volumeName")).n &&
+        !json_str_at(pvc, "metadata.resourceVersion").n && !translate_pvc_names_volume(t, pvc))
+        return refuse_volume(t, pvc, err);
     if (selector && !json_is_null(selector))
         return refuse(err, pvc, "spec.selector",
                       "selecting volumes is not allowed: they could be another tenant's");
@@ -139,10 +187,24 @@ static const struct field SPEC_FIELDS[] = {
     {0},
 };
 
+/* Where the host finds its storage: a class by name, or a volume whose claimRef names this claim.
+ * The class of such a volume is the tenant's own affair, and empty there. */
+static void place(struct arena *a, const struct translate_tenant *t, const cJSON *v, cJSON *spec)
+{
+    bool named = translate_pvc_names_volume(t, v);
+    char volume[64];
+
+    add_str(a, spec, "storageClassName",
+            named ? STR("") : class_down(a, t, json_str(class_node(v))));
+    if (!named)
+        return;
+    translate_name(t, STR(""), json_str_at(v, "spec.volumeName"), volume);
+    add_str(a, spec, "volumeName", str_c(volume));
+}
+
 int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON *v,
                   const cJSON *host_now, cJSON **ret, struct err *err)
 {
-    struct str class = json_str(class_node(v));
     struct down d = {.arena = a, .tenant = t, .object = v};
     cJSON *claim, *spec, *metadata, *requests;
     char name[64];
@@ -162,7 +224,8 @@ int translate_pvc(struct arena *a, const struct translate_tenant *t, const cJSON
     add_str(a, json_get(metadata, "annotations"), ANNOTATION_SENT_RESOURCES,
             requests ? json_text(a, requests) : STR("{}"));
     if (!host_now)
-        add_str(a, spec, "storageClassName", class.n ? class : translate_default_class(t));
+        place(a, t, v, spec);
+    translate_host_patch(a, &t->config->to_host->claim_patches, claim);
     *ret = claim;
     return 0;
 }
@@ -178,8 +241,8 @@ static int compare(const cJSON *x, const cJSON *y)
     return quantity_cmp(a, b);
 }
 
-/* A size that is less than the host has goes down only where the tenant lowered it: else the host has
- * grown the claim. */
+/* A size that is less than the host has goes down only where the tenant lowered it: else the host
+ * has grown the claim. */
 static bool is_size_to_send(struct arena *a, const cJSON *now, const cJSON *sent,
                             const cJSON *wanted)
 {
@@ -193,7 +256,7 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
 {
     const cJSON *now = json_path(host_now, "spec.resources.requests");
     const cJSON *wanted = json_path(host_wanted, "spec.resources.requests");
-    const cJSON *sent = sent_read(a, host_now, ANNOTATION_SENT_RESOURCES);
+    const cJSON *sent = translate_sent_read(a, host_now, ANNOTATION_SENT_RESOURCES);
     cJSON *spec = NULL, *requests = NULL;
 
     json_each(member, json_is_object(wanted) ? wanted : NULL)
@@ -208,7 +271,7 @@ cJSON *translate_pvc_update(struct arena *a, const cJSON *host_now, const cJSON 
         spec = json_new_object(a);
         json_set(a, json_ensure_object(a, spec, "resources"), "requests", requests);
     }
-    return service_update_patch(a, host_now, host_wanted, spec);
+    return translate_service_update_patch(a, host_now, host_wanted, spec);
 }
 
 /* ---- up ---- */
@@ -233,16 +296,19 @@ cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t
                                            json_str_at(v, "metadata.namespace"),
                                            json_str_at(v, "metadata.name")));
     }
-    return pod_status_copy(a, keys, status, json_get(v, "status"));
+    return translate_pod_status_copy(a, keys, status, json_get(v, "status"));
 }
 
-cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v)
+cJSON *translate_pvc_spec_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                             const cJSON *v)
 {
     static const char *const given[] = {"volumeName", "storageClassName", "volumeMode", NULL};
     const cJSON *from = json_get(host, "spec"), *to = json_get(v, "spec");
+    struct str class = translate_pvc_class(v);
     cJSON *ret;
 
-    if (!json_is_object(from) || !json_is_object(to))
+    /* What such a claim is bound to is in the virtual cluster, under other names. */
+    if (!json_is_object(from) || !json_is_object(to) || translate_pvc_has_volume(t, host, v))
         return NULL;
     ret = json_copy(a, to);
     for (size_t i = 0; given[i]; i++) {
@@ -251,5 +317,7 @@ cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v)
         if (value)
             json_set(a, ret, given[i], json_copy(a, value));
     }
+    if (class.n) /* the host may have it under another name */
+        json_set_str(a, ret, "storageClassName", class);
     return json_equal(ret, to) ? NULL : ret;
 }

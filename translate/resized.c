@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others on the host resized: a vertical autoscaler its containers, an admin a claim. Why: it stays,
- * so the tenant has to learn why its object has other quantities than its spec. Must never report what
- * the tenant itself changed. */
+/* What others on the host resized: a vertical autoscaler its containers, an admin a claim. Why: it
+ * stays, so the tenant has to learn why its object has other quantities than its spec. Must never
+ * report what the tenant itself changed. */
 
 #include <sublet/quantity.h>
 
@@ -20,7 +20,7 @@ static struct str text_of(const cJSON *quantity)
 
 static bool is_size(struct str name)
 {
-    return pod_is_resizable(name) || str_eqc(name, "storage");
+    return translate_pod_is_resizable(name) || str_eqc(name, "storage");
 }
 
 static void compare_map(struct resized *r, const char *map, const cJSON *before, const cJSON *now,

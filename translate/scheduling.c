@@ -200,7 +200,7 @@ static bool fit_error(struct arena *a, struct str text, size_t shown, struct str
     return read;
 }
 
-bool scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret)
+bool translate_scheduling_up(struct arena *a, struct str text, size_t shown, struct str *ret)
 {
     static const struct {
         const char *lead, *text;

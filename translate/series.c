@@ -221,7 +221,7 @@ static bool find_owner(const struct kubelet_view *v, const struct series *s, str
     if ((pod.n && !ret->pod) || (claim.n && !ret->claim))
         return false;
     return !container.n || str_eqc(container, "POD") ||
-           (ret->pod && kubelet_has_container(ret->pod, container));
+           (ret->pod && translate_kubelet_has_container(ret->pod, container));
 }
 
 /* Families about the machine, or the whole of its control groups: nothing else says of a series

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sublet/config_sync.h>
+
 #include "shape.h"
 
 /* ---- what a Service may not say ---- */
@@ -270,6 +272,7 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
         add_str(a, spec, "clusterIP", STR("None"));
     if (names_balancer(d.spec))
         remove_balancer(a, spec);
+    translate_host_patch(a, &t->config->to_host->service_patches, service);
     *ret = service;
     return 0;
 }
@@ -346,7 +349,7 @@ static void patch_member(struct arena *a, cJSON *patch, const cJSON *now, const 
     if (strcmp(member->string, "ports") == 0)
         value = ports_patch(a, have, member, node_ports);
     else if (strcmp(member->string, "selector") == 0)
-        value = map_patch(a, have, member, NULL, NULL);
+        value = translate_map_patch(a, have, member, NULL, NULL);
     else if (!json_equal(have, member))
         value = json_copy(a, member);
     if (value)
@@ -370,10 +373,10 @@ static cJSON *spec_patch(struct arena *a, const cJSON *now, const cJSON *wanted)
     return json_count(patch) ? patch : NULL;
 }
 
-cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
-                            cJSON *spec)
+cJSON *translate_service_update_patch(struct arena *a, const cJSON *host_now,
+                                      const cJSON *host_wanted, cJSON *spec)
 {
-    cJSON *metadata = map_patch_metadata(a, host_now, host_wanted);
+    cJSON *metadata = translate_map_patch_metadata(a, host_now, host_wanted);
     cJSON *ret;
 
     if (!metadata && !spec)
@@ -391,7 +394,7 @@ cJSON *translate_service_update(struct arena *a, const cJSON *host_now, const cJ
     const cJSON *now = json_get(host_now, "spec"), *wanted = json_get(host_wanted, "spec");
     cJSON *spec = json_equal(now, wanted) ? NULL : spec_patch(a, now, wanted);
 
-    return service_update_patch(a, host_now, host_wanted, spec);
+    return translate_service_update_patch(a, host_now, host_wanted, spec);
 }
 
 /* ---- up ---- */
@@ -402,7 +405,7 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
 
     if (names_balancer(json_get(v, "spec")))
         return NULL;
-    return pod_status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
+    return translate_pod_status_copy(a, keys, json_get(host, "status"), json_get(v, "status"));
 }
 
 /* The virtual ports, each with the node port its host port got. */

@@ -50,56 +50,58 @@ void shape_into(struct down *d, const struct field *fields, const cJSON *value, 
 struct str shape_name_down(struct down *d, struct str name);
 
 /* ---- kind_device_claim.c ---- */
-bool pod_claims_allowed(const struct translate_tenant *t);
-cJSON *pod_claim_down(struct down *d, const cJSON *entry);
+bool translate_pod_claims_allowed(const struct translate_tenant *t);
+cJSON *translate_pod_claim_down(struct down *d, const cJSON *entry);
 
 /* ---- pod_volumes.c ---- */
-cJSON *pod_volume_down(struct down *d, const cJSON *volume);
+cJSON *translate_pod_volume_down(struct down *d, const cJSON *volume);
 /* "metadata.labels['k']" is key k of "metadata.labels"; false for another path. */
-bool pod_field_path_key(struct str path, const char *map, struct str *ret_key);
+bool translate_pod_field_path_key(struct str path, const char *map, struct str *ret_key);
 /* The key of a token in the pod's token Secret. */
-struct str pod_token_key(struct arena *a, struct str volume, size_t source);
+struct str translate_pod_token_key(struct arena *a, struct str volume, size_t source);
 /* The level that the source of a volume needs; unsupported sources are refused. */
 enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
 /* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
  */
-const char *pod_volume_source(const cJSON *volume, enum volume_class *ret_class);
+const char *translate_pod_volume_source(const cJSON *volume, enum volume_class *ret_class);
 
 /* ---- pod_env.c ---- */
 /* Service variables of all containers of a pod together; those beyond it are left out. The
  * kubelet has no such limit, but there they are not part of the object. */
 enum { LINKS_BYTES_MAX = 192 * 1024 };
 /* The environment of a container: ours first, then the tenant's. given: the devices it gets. */
-cJSON *pod_env_down(struct down *d, const cJSON *container, const struct device_counts *given);
-extern const struct field POD_ENV_FROM_FIELDS[];
+cJSON *translate_pod_env_down(struct down *d, const cJSON *container,
+                              const struct device_counts *given);
+extern const struct field TRANSLATE_POD_ENV_FROM_FIELDS[];
 
 /* ---- pod_dns.c ---- */
-void pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsConfig */
+void translate_pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsConfig */
 
 /* ---- pod_container.c ---- */
-cJSON *pod_container_down(struct down *d, const cJSON *container);
+cJSON *translate_pod_container_down(struct down *d, const cJSON *container);
 /* What the configuration has in place of an image, or the image. */
-cJSON *pod_image_down(struct down *d, const cJSON *image);
+cJSON *translate_pod_image_down(struct down *d, const cJSON *image);
 /* Limits and requests: what has no domain stays, devices become the pool's. */
-cJSON *pod_resources_down(struct down *d, const cJSON *resources);
-extern const struct field POD_SECCOMP_FIELDS[], POD_SELINUX_FIELDS[], POD_WINDOWS_FIELDS[];
+cJSON *translate_pod_resources_down(struct down *d, const cJSON *resources);
+extern const struct field TRANSLATE_POD_SECCOMP_FIELDS[], TRANSLATE_POD_SELINUX_FIELDS[],
+    TRANSLATE_POD_WINDOWS_FIELDS[];
 
 /* ---- pod_affinity.c ---- */
-enum translate_node pod_node_meaning(const struct translate_tenant *t, struct str name);
-cJSON *pod_affinity_down(struct down *d, const cJSON *affinity);
-cJSON *pod_node_selector_down(struct down *d, const cJSON *selector);
-cJSON *pod_tolerations_down(struct down *d, const cJSON *tolerations);
-cJSON *pod_spread_down(struct down *d, const cJSON *constraint);
+enum translate_node translate_pod_node_meaning(const struct translate_tenant *t, struct str name);
+cJSON *translate_pod_affinity_down(struct down *d, const cJSON *affinity);
+cJSON *translate_pod_node_selector_down(struct down *d, const cJSON *selector);
+cJSON *translate_pod_tolerations_down(struct down *d, const cJSON *tolerations);
+cJSON *translate_pod_spread_down(struct down *d, const cJSON *constraint);
 
 /* ---- pod_pool_node.c: names of nodes, where each stands for a pool ---- */
-struct str pod_pool_node(const struct down *d); /* that of the pod's own pool */
+struct str translate_pod_pool_node(const struct down *d); /* that of the pod's own pool */
 /* Do nodeName and the node selector name that node, or none? */
-bool pod_pool_node_fits(const struct down *d);
+bool translate_pod_pool_node_fits(const struct down *d);
 /* Is the label the name of such a node? Then no node of the host has it. */
-bool pod_pool_node_is_key(const struct down *d, struct str key);
-/* Of a node selector term: *ret without what is said of the node's name; false: it does not hold for
- * the node. Without such nodes: the term itself. */
-bool pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
+bool translate_pod_pool_node_is_key(const struct down *d, struct str key);
+/* Of a node selector term: *ret without what is said of the node's name; false: it does not hold
+ * for the node. Without such nodes: the term itself. */
+bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
 
 /* ---- pod_sent.c ---- */
 #define SENT_WHOLE "/" /* the pod as a whole, among names of containers */
@@ -111,27 +113,29 @@ struct sent {
     const cJSON *written;            /* the record of images to come; NULL: as in its spec */
     bool changed; /* without a record: has the tenant changed the pod since it was created? */
 };
-bool pod_is_resizable(struct str name);
-/* Adds the record of this spec to the annotations of a host pod. virtual_spec: what it is made of. */
-void pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
-                   const cJSON *virtual_spec);
-const cJSON *sent_read(struct arena *a, const cJSON *host_now, const char *annotation);
+bool translate_pod_is_resizable(struct str name);
+/* Adds the record of this spec to the annotations of a host pod. virtual_spec: what it is made
+ * of. */
+void translate_pod_sent_note(struct arena *a, cJSON *annotations, const cJSON *spec,
+                             const cJSON *virtual_spec);
+const cJSON *translate_sent_read(struct arena *a, const cJSON *host_now, const char *annotation);
 /* Is it what was sent last? Then whatever the host has there now, the host put there. */
-bool sent_same_image(const struct sent *sent, struct str container, struct str image);
-bool sent_same_quantity(const struct sent *sent, struct str container, const char *map,
-                        const cJSON *wanted);
+bool translate_sent_same_image(const struct sent *sent, struct str container, struct str image);
+bool translate_sent_same_quantity(const struct sent *sent, struct str container, const char *map,
+                                  const cJSON *wanted);
 
 /* ---- service.c ---- */
 /* A merge patch of our metadata and this spec; NULL when neither differs. */
-cJSON *service_update_patch(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
-                            cJSON *spec);
+cJSON *translate_service_update_patch(struct arena *a, const cJSON *host_now,
+                                      const cJSON *host_wanted, cJSON *spec);
 
 /* ---- kubelet.c ---- */
-bool kubelet_has_container(const cJSON *pod, struct str name); /* of any of its lists */
+bool translate_kubelet_has_container(const cJSON *pod, struct str name); /* of any of its lists */
 
 /* ---- pod_status.c ---- */
 /* Is it a type that Kubernetes keeps for itself ("Ready", and whatever a later version adds)? */
-bool pod_condition_is_reserved(struct str type);
+bool translate_pod_condition_is_reserved(struct str type);
 /* The listed members of a host status, whole, as the new virtual status; NULL when it equals the
  * present one. Subtrees are copied, so that fields of another version of the host come through. */
-cJSON *pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host, const cJSON *v);
+cJSON *translate_pod_status_copy(struct arena *a, const char *const *keys, const cJSON *host,
+                                 const cJSON *v);

@@ -126,10 +126,11 @@ bool index_match(const struct call_options *o, const struct store_object *obj); 
  * on read). */
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o);
 /* One row's cells; the Table, PartialObjectMetadata forms of objects. */
-cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
-                 enum table_include include, int64_t now);
-cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns);
-cJSON *table_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object);
+cJSON *respond_table_row(struct arena *a, const struct resource *r, const cJSON *object,
+                         enum table_include include, int64_t now);
+cJSON *respond_table_head(struct arena *a, const struct resource *r, int64_t revision,
+                          bool columns);
+cJSON *respond_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object);
 
 /* In-process only: stores the whole object, status included, where the kind's update rules would
  * refuse it: fields that the host assigns and reassigns. It carries the resourceVersion it was made
@@ -145,6 +146,5 @@ void vapi_try_create(struct vapi *api, const struct resource *r, struct str ns, 
 /* Handlers of subresources that are not data (vapi/api/verbs/sub_*.c). */
 void sub_binding(struct call *c), sub_eviction(struct call *c), sub_finalize(struct call *c);
 void sub_ephemeral_containers(struct call *c);
-void sub_resize(struct call *c);
-void sub_approval(struct call *c);
+void sub_resize(struct call *c), sub_approval(struct call *c);
 void sub_proxy(struct call *c); /* log, exec, attach, portforward, proxy: served by the host */

@@ -3,7 +3,8 @@
  *
  * The configuration of one virtual cluster: one YAML document (the `config:` part of the chart's
  * values), flags and SUBLET_* variables over it, all from the one table tbl/options.h. Pools and
- * bindings are in config_pool.h, further synced kinds in config_sync.h. Everything lives in the arena given to config_load. */
+ * bindings are in config_pool.h, further synced kinds in config_sync.h. Everything lives in the
+ * arena given to config_load. */
 #pragma once
 
 #include <sublet/json.h>
@@ -58,11 +59,13 @@ struct config {
         annotations_allow; /* allow-listed keys; "prefix/" with a trailing slash: all below it */
     enum config_tolerations tolerations; /* what happens to those that no pool grants */
     struct str_list cpu_nodes;           /* "key=value": labels of nodes for pods without devices */
+    struct str_list plain_resources;     /* extended resources that are no devices */
     struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
     bool controllers_native;
     int64_t host_qps, host_burst, host_dry_qps, max_failed_pods, max_services;
     int64_t pods_per_minute; /* created without devices; 0: no limit */
     struct str log_level;
+    bool fleet_bindings; /* GPUBindings of the host namespace are followed: config_bound.h */
     const struct config_pool *pools;
     size_t n_pools;
     const struct config_binding *bindings;
@@ -77,6 +80,8 @@ struct config {
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
+    bool grants; /* of `sublet fleet`, both */
+    int64_t grants_grace_ms;
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */

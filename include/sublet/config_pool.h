@@ -8,7 +8,8 @@
 #include <sublet/config.h>
 
 #define LABEL_POOL "sublet.dev/pool" /* of a host node and of a host pod with devices: its pool */
-/* The node of pods without devices, where sync.nodes is perPool; the others have their pools' names. */
+/* The node of pods without devices, where sync.nodes is perPool; the others have their pools'
+ * names. */
 #define POOL_NODE_NONE "no-pool"
 
 enum pool_mode {
@@ -52,8 +53,9 @@ struct config_pool {
     size_t n_resources; /* none in mode dra, device classes only there */
     const struct pool_device_class *device_classes;
     size_t n_device_classes;
-    int64_t per_pod, per_container;      /* units of the resource; 0: no cap */
-    int64_t max_lifetime_s;              /* 0: none */
+    int64_t per_pod, per_container; /* units of the resource; 0: no cap */
+    int64_t max_lifetime_s;         /* 0: none */
+    int64_t node_loss_s; /* release.onNodeLossAfter; 0: a lost pod is charged until it is gone */
     struct str scheduler, runtime_class; /* empty: leave default */
     const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
     struct str default_tier;             /* of pods without a class; empty without tiers */
@@ -65,11 +67,17 @@ struct config_pool {
 enum over_quota { OVER_QUOTA_REJECT, OVER_QUOTA_QUEUE };
 struct config_binding {
     const struct config_pool *pool;
-    struct rational guarantee, burst; /* gpuEq; the limit is guarantee + burst */
+    struct rational guarantee, burst; /* gpuEq */
+    struct rational most;             /* guarantee + burst */
+    struct rational limit;            /* what may be held now: most, or less by a GPUBinding */
     enum over_quota over_quota;
     bool strict;    /* of those that wait: none is overtaken */
     int64_t hold_s; /* else: GPUs are kept for the first in line every second period so long */
     bool is_default;
+    bool ended; /* of a GPUBinding that grants nothing any more: for what is charged already */
+    struct str object; /* the name of the GPUBinding; empty: it is the file's */
+    bool reclaim;      /* what exceeds the limit is ended after this time */
+    int64_t reclaim_not_before_s;
     struct rational lend; /* of an idle guarantee, at most */
 };
 
@@ -84,5 +92,6 @@ const struct config_binding *config_binding_of(const struct config *config, stru
 /* A product without what the driver appends: -SHARED and -MIG-<profile>. */
 struct str config_product_base(struct str product);
 bool config_pool_has_product(const struct config_pool *pool, struct str product);
+bool config_has_tiers(const struct config *config); /* of a bound pool */
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

@@ -31,7 +31,9 @@ struct config_from {
     bool namespaced;          /* read in the namespaces of its mappings */
     struct selector selector; /* of labels on the host */
     const struct config_from_mapping *mappings;
-    size_t n_mappings; /* namespaced kinds have at least one */
+    size_t n_mappings;     /* namespaced kinds have at least one */
+    struct str_list hosts; /* gateways: which host names routes to them may have */
+    bool wildcards;        /* a pattern of hosts is such a host name itself */
 };
 
 /* The row of a kind that has at most one; NULL: it is not enabled. */

@@ -32,6 +32,9 @@ struct controller_def {
     unsigned workers;                     /* keys at once; 0: 8 */
     void *(*start)(struct controller *c); /* allocates state; may be NULL */
     void (*stop)(struct controller *c, void *state);
+    /* Owners of this kind ("ReplicaSet") retry at once when room for what they create comes free
+     * (retry.h). NULL: their delays suffice. */
+    const char *retries;
 };
 
 struct controller *controller_start(struct vapi *api, const struct controller_def *def);
@@ -79,8 +82,8 @@ void reconcile_patch(struct reconcile *r, const struct resource *res, struct str
                      struct str ns, struct str name, const cJSON *patch);
 void reconcile_delete(struct reconcile *r, const struct resource *res, struct str ns,
                       struct str name, struct str uid, const char *propagation);
-/* What this run decides may rest on the absence of an object that is hidden (store_quarantine.h): it
- * deletes nothing. So does one in which reconcile_get() met such an object. */
+/* What this run decides may rest on the absence of an object that is hidden (store_quarantine.h):
+ * it deletes nothing. So does one in which reconcile_get() met such an object. */
 void reconcile_spare(struct reconcile *r);
 bool reconcile_spares(const struct reconcile *r);
 /* With a grace period of 0. */
@@ -116,10 +119,10 @@ void reconcile_fail(struct reconcile *r, const struct err *err); /* retried with
 /* Writes one member of metadata ("finalizers", ...), only of this version of the object. */
 void metadata_write(struct reconcile *r, const struct resource *res, const cJSON *object,
                     const char *key, cJSON *value);
-void finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
-                   const char *name);
-void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,
-                    const char *name);
+void metadata_finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
+                            const char *name);
+void metadata_finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,
+                             const char *name);
 
 /* For the owner of the clock (tests). Monotonic ms of the earliest wait; INT64_MIN while a run is
  * in progress, INT64_MAX without any. wake: the clock was moved. */

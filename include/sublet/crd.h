@@ -17,12 +17,15 @@ extern const struct kind KIND_CUSTOM_RESOURCE_DEFINITION;
  * checks metadata. */
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict);
+/* Sets defaults; drops members that are null where the schema permits none and has no default. The
+ * second keeps those, for validation to refuse, as upstream does with a server-side apply. */
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
+void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object);
 /* True when reads must go through crd_prune/crd_default: the schema has defaults, or it changed
  * since the CRD was created, so that objects may hold unknown fields. */
 bool crd_defaults_on_read(const struct crd_version *v);
-/* For a version other than the stored one. An object as stored: the stored version's schema prunes
- * and defaults it, v's only prunes. The inverse sets no defaults. The caller sets apiVersion. */
+/* An object as stored: the stored version's schema prunes and defaults it, v's, if it is another,
+ * only prunes. The inverse sets no defaults. The caller sets apiVersion. */
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,

@@ -2,8 +2,8 @@
  * room: fleet
  *
  * The process of a host cluster that sees all tenants: it watches nodes and pods, and keeps the
- * ledger. One process per host acts, by the Lease `sublet-fleet`. It only reads the host, but for
- * that Lease. */
+ * ledger and, where the configuration has it so, grants GPUs by GPUPools and GPUBindings. One
+ * process per host acts, by the Lease `sublet-fleet`. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -24,5 +24,9 @@ struct fleet_options {
 };
 /* Opens the ledger and reads credentials. Errors name the file. */
 int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err) MUST_CHECK;
+/* Serves /metrics on an address, at most once. token: what a scrape sends as its bearer token; may
+ * be empty on a loopback address only. */
+int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
+                 struct err *err) MUST_CHECK;
 /* Records until when it observed, releases the Lease; closed() from the loop. */
 void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx);

@@ -2,8 +2,8 @@
  * room: fleet
  *
  * The ledger of a host cluster: who held which GPUs from when until when, what its nodes had, what
- * it cost. An SQLite file to which rows are only added; what is written twice is there once, so that
- * a process that was killed repeats what it sees on the host and nothing is counted twice. */
+ * it cost. An SQLite file to which rows are only added; what is written twice is there once, so
+ * that a process that was killed repeats what it sees on the host and nothing is counted twice. */
 #pragma once
 
 #include <sublet/fleet_usage.h>

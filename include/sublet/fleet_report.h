@@ -7,8 +7,8 @@
 #include <sublet/buf.h>
 #include <sublet/fleet_usage.h>
 
-enum report_format { REPORT_TABLE, REPORT_CSV, REPORT_JSON, REPORT_FOCUS };
-#define REPORT_FORMATS "table|csv|json|focus" /* in this order */
+enum report_format { REPORT_TABLE, REPORT_CSV, REPORT_JSON, REPORT_FOCUS, REPORT_HTML };
+#define REPORT_FORMATS "table|csv|json|focus|html" /* in this order */
 
 /* "tenant,pool" to a bit for each column. BAD_REQUEST names the unknown one. */
 int report_columns(struct str list, unsigned *ret, struct err *err) MUST_CHECK;
@@ -17,6 +17,9 @@ int report_columns(struct str list, unsigned *ret, struct err *err) MUST_CHECK;
     (1u << USAGE_TENANT | 1u << USAGE_POOL | 1u << USAGE_PRODUCT | 1u << USAGE_MONTH)
 /* "2026-11", "2026-11-26" (their begin, in UTC) or an RFC 3339 time. */
 int report_time(struct arena *a, struct str text, int64_t *ret_us, struct err *err) MUST_CHECK;
+/* "2026-11": its begin and end, in UTC. */
+int report_month(struct arena *a, struct str month, int64_t *ret_from, int64_t *ret_until,
+                 struct err *err) MUST_CHECK;
 /* columns: those it was computed with. */
 void report_print(struct arena *a, struct buf *out, const struct usage *u, unsigned columns,
                   enum report_format format);

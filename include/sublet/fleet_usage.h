@@ -21,6 +21,8 @@ bool exact_sub(struct exact a, struct exact b, struct exact *ret);
 bool exact_mul(struct exact a, struct exact b, struct exact *ret);
 int exact_cmp(struct exact a, struct exact b);
 struct str exact_fraction(struct arena *a, struct exact v); /* "7/3", "4" */
+/* Of what exact_fraction() prints, and of nothing else; not of negative numbers. */
+bool exact_parse(struct arena *a, struct str fraction, struct exact *ret);
 /* Rounded once, half away from zero, to so many (at most 9) decimals. */
 struct str exact_decimal(struct arena *a, struct exact v, unsigned places);
 
@@ -76,10 +78,10 @@ enum usage_column {
     USAGE_MONTH, /* "2026-11", of UTC */
     N_USAGE_COLUMNS
 };
-extern const char *const USAGE_COLUMNS[N_USAGE_COLUMNS]; /* "tenant", ... */
+extern const char *const FLEET_USAGE_COLUMNS[N_USAGE_COLUMNS]; /* "tenant", ... */
 
 enum usage_kind { USAGE_HELD, USAGE_IDLE, USAGE_UNHEALTHY };
-struct usage_line {
+struct fleet_usage_line {
     enum usage_kind kind;
     struct str values[N_USAGE_COLUMNS]; /* of the columns of the report; others are empty */
     struct str currency;                /* empty: without a price */
@@ -87,19 +89,19 @@ struct usage_line {
     size_t pods, estimated, open; /* of kind USAGE_HELD */
 };
 /* Of one pool in one month: held + idle + unhealthy = capacity + unmatched, checked. */
-struct usage_balance {
+struct fleet_usage_balance {
     struct str pool, month;
     struct exact capacity, held, idle, unhealthy; /* GPU microseconds */
     struct exact unmatched;                       /* held beyond the capacity on record */
 };
 struct usage {
-    int64_t from_us, until_us; /* the part of the period that is on record */
-    struct usage_line *lines;  /* sorted: tenants, then idle, then unhealthy */
-    struct usage_balance *balances;
+    int64_t from_us, until_us;      /* the part of the period that is on record */
+    struct fleet_usage_line *lines; /* sorted: tenants, then idle, then unhealthy */
+    struct fleet_usage_balance *balances;
     size_t n_lines, n_balances;
     int64_t unobserved_us; /* of the period */
 };
 /* columns: a bit for each of the report's. Everything lives in the arena. INTERNAL when a balance
  * does not add up, TOO_LARGE when a sum does not fit. */
-int usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
-                  int64_t until_us, unsigned columns, struct usage *ret, struct err *err);
+int fleet_usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
+                        int64_t until_us, unsigned columns, struct usage *ret, struct err *err);

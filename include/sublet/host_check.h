@@ -15,5 +15,5 @@ typedef void (*host_finding_cb)(void *ctx, enum host_finding level, struct str w
 /* Runs a loop of its own until everything is looked at; found() comes in a fixed order. Returns how
  * many findings are MISSING: what a virtual cluster cannot do without. -1 with err when there are
  * no credentials to try. */
-int host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
-               struct err *err) MUST_CHECK;
+int sync_host_check(struct arena *a, const struct config *config, host_finding_cb found, void *ctx,
+                    struct err *err) MUST_CHECK;

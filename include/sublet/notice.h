@@ -21,7 +21,8 @@ struct vapi;
 enum notice_topic {
     NOTICE_HOST,          /* requests to the host */
     NOTICE_HOST_RIGHTS,   /* missing permissions on the host; subject: the resource */
-    NOTICE_POOL_NODES,    /* subject: the pool */
+    NOTICE_GRANTS,        /* GPUBindings that cannot be followed; subject: its name, or empty */
+    NOTICE_POOL_NODES,    /* subject: the pool; empty: unlabelled nodes with devices */
     NOTICE_STORED_OBJECT, /* unreadable; subject: resource and name */
     NOTICE_HOST_OBJECT,   /* in quarantine; subject: plural, namespace and name */
     NOTICE_MEMORY,        /* the memory budget is exhausted */

@@ -45,6 +45,8 @@ bool pod_phase_is_final(struct str phase);
 bool pod_is_finished(const cJSON *pod);
 bool pod_is_active(const cJSON *pod); /* neither finished nor terminating */
 bool pod_is_ready(const cJSON *pod);
+/* Of an init container: it stays beside the containers after it (restartPolicy Always). */
+bool container_is_sidecar(const cJSON *container);
 
 /* Has `labels` every label of `wanted`, with its value? */
 bool labels_cover(const cJSON *wanted, const cJSON *labels);

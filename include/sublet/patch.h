@@ -19,3 +19,5 @@ int patch_strategic(struct arena *a, const struct schema *s, uint32_t node, cJSO
                     const cJSON *patch, cJSON **ret, struct err *err) MUST_CHECK;
 /* A strategic patch as that error shows it: Go's %v, "map[spec:map[replicas:x]]". */
 struct str patch_print(struct arena *a, const cJSON *patch);
+/* A value as upstream's other errors show it: Go's %#v, `map[string]interface {}{"a":1}`. */
+struct str patch_print_syntax(struct arena *a, const cJSON *value);

@@ -27,6 +27,9 @@ struct pki_options {
 int pki_open(struct store *s, const struct pki_options *options, struct pki **ret,
              struct err *err) MUST_CHECK;
 struct pki *pki_free(struct pki *p);
+/* What the store has lost that credentials of clients depend on, NULL: nothing. Keys of this run
+ * alone stand in for it, and no record is written: the cluster is to be read, not to go on. */
+const char *pki_lost(const struct pki *p);
 
 /* Views: the CA's valid until pki_free(), the serving ones until pki_renew_serving(). */
 struct str pki_ca_pem(const struct pki *p);

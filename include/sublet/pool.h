@@ -16,9 +16,10 @@
 struct pool_choice {
     const struct config_binding *binding; /* NULL: no GPU requested, no pool */
     struct rational gpu_eq;               /* max(sum(app) + sum(sidecars), init peak) */
-    struct rational limit;                /* guarantee + burst */
-    int64_t devices;                      /* of a claim: those that have a weight */
-    bool of_claim;                        /* of a ResourceClaim, which is charged itself */
+    struct rational limit;                /* of the binding, now */
+    struct str requested; /* as the pod has it: "nvidia.com/mig-1g.10gb=2"; in the caller's arena */
+    int64_t devices;      /* of a claim: those that have a weight */
+    bool of_claim;        /* of a ResourceClaim, which is charged itself */
     bool by_claims; /* of a pod whose devices are those of claims: nothing is charged for it */
 };
 /* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN
@@ -37,8 +38,9 @@ int pool_resolve_with(struct arena *a, const struct config *config, struct str n
                       const cJSON *namespace_labels, const struct pool_claims *claims,
                       struct pool_choice *ret, struct err *err) MUST_CHECK;
 /* Resolves a ResourceClaim, or a template of one, to the bound pool that grants every class it
- * names: by the label, the only one, or the default. gpu_eq: count times weight, of alternatives the
- * dearest. FORBIDDEN: a class, parameters of a driver, access or a number that is not granted. */
+ * names: by the label, the only one, or the default. gpu_eq: count times weight, of alternatives
+ * the dearest. FORBIDDEN: a class, parameters of a driver, access or a number that is not
+ * granted. */
 int pool_resolve_claim(struct arena *a, const struct config *config, const cJSON *object,
                        bool is_template, const cJSON *namespace_labels, struct pool_choice *ret,
                        struct err *err) MUST_CHECK;
@@ -53,6 +55,12 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
  * limited: gpu=12` */
 int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rational used,
                   struct str pod_name, struct err *err);
+/* " (nvidia.com/mig-1g.10gb=2)": what the pod requests, unless gpu_eq has the same number. */
+struct str pool_requested(struct arena *a, const struct pool_choice *choice);
+/* Would this many pods of the choice exceed the limit of its pool? Then *ret_text says so, and how
+ * many fit. */
+bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t pods,
+                      struct str *ret_text);
 /* Warnings for the author of a pod that is admitted: tolerations that have no effect. choice is the
  * result of pool_resolve. */
 void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/api/proxy
  *
- * Requests that only nodes can serve: logs, exec, attach, port-forward and the HTTP proxies of pods,
- * services and nodes. vapi/api/proxy parses and checks them as kube-apiserver does and passes them to
- * `connect` of struct vapi_hooks; its registrar answers through the functions below, at any pace.
- * Everything runs on the loop thread. */
+ * Requests that only nodes can serve: logs, exec, attach, port-forward and the HTTP proxies of
+ * pods, services and nodes. vapi/api/proxy parses and checks them as kube-apiserver does and passes
+ * them to `connect` of struct vapi_hooks; its registrar answers through the functions below, at any
+ * pace. Everything runs on the loop thread. */
 #pragma once
 
 #include <sublet/json.h>

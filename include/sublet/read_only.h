@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct vapi;
 
@@ -23,7 +24,7 @@ void vapi_hold_writes(struct vapi *api);
 /* A listener that pauses, also while the disk accepts nothing (store_disk.h). changed() is called
  * when read_only changed; never from within a call of these functions. */
 struct vapi_order {
-    struct vapi_order *next, **prev;
+    LIST_ENTRY(vapi_order) place;
     bool read_only;
     void (*changed)(struct vapi_order *order);
     void *ctx;

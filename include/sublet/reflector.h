@@ -53,8 +53,8 @@ void reflector_learn(struct reflector *f, struct str bytes);
 /* The host is not the one of before: what is kept is compared with a new list, whatever its
  * revisions say, and reflector_synced() is false until that is complete. Takes NULL. */
 void reflector_restart(struct reflector *f);
-/* When the last list was begun, in ms of the host's monotonic clock. REFLECTOR_NOT_CURRENT: it is not
- * complete, or no watch goes on from it, so that absence proves nothing; current() follows. */
+/* When the last list was begun, in ms of the host's monotonic clock. REFLECTOR_NOT_CURRENT: it is
+ * not complete, or no watch goes on from it, so that absence proves nothing; current() follows. */
 #define REFLECTOR_NOT_CURRENT INT64_MAX
 int64_t reflector_listed_ms(const struct reflector *f);
 void reflector_kick(struct reflector *f); /* tries at once what waits for its backoff */

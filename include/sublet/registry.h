@@ -18,6 +18,9 @@ const struct resource *registry_find(const struct registry *g, struct str group,
 const struct resource *registry_find_kind(const struct registry *g, struct str group,
                                           struct str version, /* empty: preferred */
                                           struct str kind);
+/* Of an owner reference or a scale target, by apiVersion and kind; another version of the kind
+ * where that one is not served. */
+const struct resource *registry_find_reference(const struct registry *g, const cJSON *ref);
 const struct resource *registry_find_group_resource(const struct registry *g, struct str group,
                                                     struct str plural); /* the storage version */
 const struct resource *registry_by_storage(const struct registry *g, unsigned storage);

@@ -25,7 +25,8 @@ enum verb_bits {
     VERB_DELETE = 64,
     VERB_DELETECOLLECTION = 128,
     VERBS_ALL = 255,
-    VERBS_READ = 7
+    VERBS_READ = 7,
+    VERBS_BY_NAME = VERB_GET | VERB_UPDATE | VERB_PATCH | VERB_DELETE
 };
 
 enum resource_flags {
@@ -116,6 +117,8 @@ struct resource {
 };
 
 bool resource_namespaced(const struct resource *r);
+bool resource_is_pod(const struct resource *r);       /* the built-in one, of any version */
+bool resource_is_namespace(const struct resource *r); /* likewise */
 const struct subresource *resource_sub(const struct resource *r, struct str name);
 /* The priorities kube-apiserver's aggregator gives its group and its version; higher comes
  * first. */

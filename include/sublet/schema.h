@@ -125,8 +125,8 @@ struct str strict_join(const struct strict_errors *e);
 int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                      struct strict_errors *strict, struct err *err) MUST_CHECK;
 /* The same for the result of a patch: errors come without the wrapper, for the Invalid error of
- * field `patch`. strategic: upstream converts the result of a strategic patch, with other errors
- * (`unrecognized type: int32`) and unknown fields sorted by message. */
+ * field `patch`. converted: upstream converts what a strategic patch or an apply made, with other
+ * errors (`unrecognized type: int32`) and unknown fields sorted by message. */
 int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
                              bool strategic, struct strict_errors *strict,
                              struct err *err) MUST_CHECK;

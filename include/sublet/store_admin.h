@@ -7,8 +7,16 @@
 
 #include <sublet/store.h>
 
-/* Makes the directory `path`, which must not hold a store, one from a backup. Errors: STORAGE. */
+/* Makes the directory `path`, which must not hold a store, one from a backup. Errors: STORAGE.
+ * Killed at any moment, the directory is as it was, or complete, or refuses to be opened until a
+ * restore finishes. So does one that holds STORE_RESTORE_INPUT, with or without ".partial", and no
+ * store: a backup on its way from a pipe. A source that is no backup leaves no directory
+ * that was not there. */
+#define STORE_RESTORE_INPUT "restore.db"
 int store_restore(const char *backup, const char *path, struct err *err) MUST_CHECK;
+
+/* Syncs the directory of a file: the file's name is durable with it. Errors: STORAGE. */
+int store_sync_dir_of(const char *path, struct err *err) MUST_CHECK;
 
 /* Checks a store's directory that no process has open, or one file: a backup. The checksums of all
  * rows, the structure of the file, and everything a start would find. Works on a copy, in $TMPDIR

@@ -43,8 +43,8 @@ void store_damage(const struct store *s, struct store_damage *ret);
 bool store_is_damaged(const struct store *s);
 /* There is no such object, and that is no effect of damage: what was made for it may be deleted. */
 bool store_is_absent(struct store *s, unsigned resource, struct str ns, struct str name);
-/* No object of the resource is hidden (ns.p == NULL: in any namespace), by name or otherwise: what a
- * scan lacks does not exist. */
+/* No object of the resource is hidden (ns.p == NULL: in any namespace), by name or otherwise: what
+ * a scan lacks does not exist. */
 bool store_is_whole(const struct store *s, unsigned resource, struct str ns);
 /* There is no such record, and it may be that only because of damage. Writing it ends that. */
 bool store_record_damaged(struct store *s, enum store_record kind, struct str key);

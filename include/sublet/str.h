@@ -37,6 +37,7 @@ struct str str_sub(struct str s, size_t from, size_t n); /* clipped to s */
 struct str str_from(struct str s, size_t from);
 /* The longest prefix of at most so many bytes that ends between two characters of UTF-8. */
 struct str str_clip(struct str s, size_t most);
+size_t str_characters(struct str s); /* of UTF-8: every byte but those that continue one */
 /* Index of the first (last) c, or s.n when there is none. */
 size_t str_find(struct str s, char c);
 size_t str_rfind(struct str s, char c);

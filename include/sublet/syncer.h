@@ -16,6 +16,8 @@ struct syncer;
  * the host yet. */
 int syncer_new(struct vapi *api, const struct config *config, struct syncer **ret,
                struct err *err) MUST_CHECK;
+/* The cluster uid is damaged in both of its rows: syncer_new() would fail. */
+bool syncer_uid_is_lost(struct store *s);
 /* After vapi_start(): watches open, work begins. */
 void syncer_start(struct syncer *s);
 void syncer_close(struct syncer *s, void (*closed)(void *ctx), void *ctx);

@@ -15,8 +15,8 @@
 
 #define LABEL_CLUSTER    "sublet.dev/cluster"   /* cluster uid; on every host object */
 #define LABEL_NAMESPACE  "sublet.dev/namespace" /* virtual namespace (<= 63 by its name rule) */
-#define LABEL_MODE       "sublet.dev/mode" /* of a host pod with devices: how its pool shares GPUs */
-#define LABEL_GPU_POOL   "sublet.dev/gpu-pool" /* a tenant's wish, on a virtual pod or namespace */
+#define LABEL_MODE       "sublet.dev/mode"      /* of a host pod with devices: its pool's mode */
+#define LABEL_GPU_POOL   "sublet.dev/gpu-pool"  /* a tenant's wish, on a virtual pod or namespace */
 #define ANNOTATION_NAME  "sublet.dev/name"
 #define ANNOTATION_NS    "sublet.dev/namespace"
 #define ANNOTATION_UID   "sublet.dev/uid"
@@ -41,19 +41,24 @@ struct translate_tenant {
     struct str dns_ip;     /* empty: pods keep the host's DNS policy */
     struct str host_class; /* the host's default StorageClass, once it is known; empty: none */
     bool host_class_known;
-    size_t nodes_shown; /* how many nodes the tenant sees, for messages that count them */
+    struct str_list unfenced; /* host nodes that pods without devices are kept off by name */
+    size_t nodes_shown;       /* how many nodes the tenant sees, for messages that count them */
     const struct translate_namespaces *namespaces; /* NULL: only {} (all of them) selects any */
     const struct translate_related *related;       /* translate_kind.h; NULL: there are none */
     /* The same answer for the same name while one object is translated; NULL: all are unknown. */
     enum translate_node (*node)(void *ctx, struct str name);
-    /* The node under which the tenant is shown the host node of this name; p NULL: the host has none;
-     * empty: it is not shown. NULL: names of nodes are the host's. */
+    /* The node under which the tenant is shown the host node of this name; p NULL: the host has
+     * none; empty: it is not shown. NULL: names of nodes are the host's. */
     struct str (*node_up)(void *ctx, struct str host_node);
     void *node_ctx;
     struct translate_shown shown; /* classes of the host, by sync.fromHost */
     /* The value of a PriorityClass of the host; NULL, or false: it is not known. */
     bool (*host_priority)(void *ctx, struct str class, int64_t *ret);
     void *host_priority_ctx;
+    /* Has the tenant a StorageClass, or a PersistentVolume, of this name for the host? NULL: no. */
+    bool (*class_down)(void *ctx, struct str class);
+    bool (*volume_down)(void *ctx, struct str volume);
+    void *down_ctx;
 };
 
 /* `<name cut to 46>-<16 of base32(sha256(len-prefixed uid, ns, name))>`; a valid RFC 1123 label,
@@ -75,13 +80,13 @@ struct str translate_label_key(struct arena *a, const struct translate_tenant *t
 cJSON *translate_metadata(struct arena *a, const struct translate_tenant *t, const cJSON *vobject,
                           struct str host_name);
 /* Whose is it: reads labels and annotations of a host object. False when it is not this tenant's,
- * or not under the name translate_name or translate_token_secret_name gives it (a copy).
- */
+ * or not under the name translate_name or translate_token_secret_name gives it (a copy). */
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid);
 
-/* The checks below and translate_check_pvc(): what a stored object (metadata.resourceVersion is set) carries from the
- * host (nodeName; clusterIP, nodePort; volumeName) is refused only while it is not stored yet.
+/* The checks below and translate_check_pvc(): what a stored object (metadata.resourceVersion is
+ * set) carries from the host (nodeName; clusterIP, nodePort; volumeName) is refused only while it
+ * is not stored yet.
  *
  * Fields of a pod that could escape (hostPath, privileged, host namespaces, nodeName, ...):
  * FORBIDDEN with the field, at apply time. Also for pod templates. Level from config.pod_security
@@ -138,5 +143,8 @@ int translate_ephemeral(struct arena *a, const struct translate_tenant *t,
 int translate_service(struct arena *a, const struct translate_tenant *t, const cJSON *vservice,
                       cJSON **ret, struct err *err) MUST_CHECK;
 cJSON *translate_config_map(struct arena *a, const struct translate_tenant *t, const cJSON *v);
+/* What of a ConfigMap or Secret pods do not get. */
+void translate_data_warnings(struct arena *a, const struct translate_tenant *t, const cJSON *v,
+                             void (*warn)(void *ctx, struct str text), void *ctx);
 /* Opaque where a host controller would act on the type. */
 cJSON *translate_secret(struct arena *a, const struct translate_tenant *t, const cJSON *v);

@@ -9,10 +9,10 @@
 
 struct translate_tenant;
 
-/* Is this object of a cluster-scoped kind shown? The same answer while one object is translated;
- * is NULL: none is. */
+/* Does the virtual object of this name show one of the host (ns empty: of a cluster-scoped kind)?
+ * The same answer while one object is translated; is NULL: none does. */
 struct translate_shown {
-    bool (*is)(void *ctx, enum config_from_kind kind, struct str name);
+    bool (*is)(void *ctx, enum config_from_kind kind, struct str ns, struct str name);
     void *ctx;
 };
 
@@ -20,6 +20,8 @@ struct translate_shown {
  * FROM_HOST_SYNC (sync.fromHost). */
 #define ANNOTATION_FROM_HOST "sublet.dev/from-host"
 #define FROM_HOST_SYNC       "sync"
+/* In place of messages that may name what is not the tenant's. */
+#define FROM_HOST_MESSAGE "reported by the host cluster"
 
 /* An object of the host as sync.fromHost shows it, by the allow-list of its kind, under this name:
  * without apiVersion and kind. NULL: it is not shown. */
@@ -28,6 +30,11 @@ cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
                            struct str name);
 /* Is the kind enabled, and this class shown? */
 bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name);
+/* Which object of the host the virtual one of this name shows, of a kind with mappings. False: it
+ * shows none. */
+bool translate_shows_host(const struct translate_tenant *t, enum config_from_kind kind,
+                          struct str ns, struct str name, struct str *ret_host_ns,
+                          struct str *ret_host_name);
 /* Classes that a pod names, where sync.fromHost shows such: FORBIDDEN for one that is neither shown
  * nor of a pool. */
 int translate_check_pod_classes(const struct translate_tenant *t, const cJSON *pod,

@@ -2,8 +2,8 @@
  * room: translate
  *
  * Kinds that the configuration adds to what goes down, by tables of rows: a path, and what becomes
- * of the value there. What no row names does not go down, except where the admin configured a custom
- * resource, which goes down whole. Pure functions, as all of the room. */
+ * of the value there. What no row names does not go down, except where the admin configured a
+ * custom resource, which goes down whole. Pure functions, as all of the room. */
 #pragma once
 
 #include <sublet/config_sync.h>
@@ -35,8 +35,10 @@ const struct kind_rules *translate_custom_rules(struct arena *a,
 bool translate_kind_reads_namespaces(const struct kind_rules *rules);
 /* Does it depend on the Gateways, ReferenceGrants and Namespaces of t->related? */
 bool translate_kind_reads_gateways(const struct kind_rules *rules);
-/* Must its host object stay when it may no longer go down as it is, because its absence would permit
- * more? */
+/* Does it go down only while a pod has it? */
+bool translate_kind_goes_with_pods(const struct kind_rules *rules);
+/* Must its host object stay when it may no longer go down as it is, because its absence would
+ * permit more? */
 bool translate_kind_is_fence(const struct kind_rules *rules);
 
 /* Is it made by a controller of the virtual cluster from another object, so that no client reads a
@@ -59,11 +61,15 @@ void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
                          void *ctx);
 /* What turns the host object into the wanted one, as a merge patch without metadata.uid; NULL when
  * nothing does. What the host added stays, unless the wanted object itself has changed since it was
- * written last (its digest, in an annotation, differs). */
+ * written last (its digest, in an annotation, differs); what is beside spec and named by no row,
+ * such as the Secrets of a ServiceAccount, stays in any case. */
 cJSON *translate_kind_update(struct arena *a, const struct kind_rules *rules, const cJSON *host_now,
                              const cJSON *host_wanted);
-/* status.reservedFor of a host claim by the names of virtual pods: find() knows a pod of the host by
- * name and uid. NULL: none. */
+/* Was the host object last written as it is wanted? What others changed since then is not looked
+ * at. */
+bool translate_kind_is_written(const cJSON *host_now, const cJSON *host_wanted);
+/* status.reservedFor of a host claim by the names of virtual pods: find() knows a pod of the host
+ * by name and uid. NULL: none. */
 typedef bool (*translate_reserved_cb)(void *ctx, struct str host_name, struct str host_uid,
                                       struct str *ret_name, struct str *ret_uid);
 cJSON *translate_reserved_up(struct arena *a, const cJSON *list, translate_reserved_cb find,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: translate
  *
- * sync.nodes perPool: one Node of the tenant for all host nodes of a pool, and one for those of pods
- * without devices. Pure functions, as all of the room. */
+ * sync.nodes perPool: one Node of the tenant for all host nodes of a pool, and one for those of
+ * pods without devices. Pure functions, as all of the room. */
 #pragma once
 
 #include <sublet/pool.h>
@@ -14,8 +14,9 @@ struct str translate_pool_node_name(const struct config_pool *pool); /* NULL: PO
 /* Is there a node of this name? *ret is its pool, NULL for POOL_NODE_NONE. */
 bool translate_pool_node_find(const struct config *config, struct str name,
                               const struct config_pool **ret);
-/* The node under which a host pod of ours is shown. */
-struct str translate_pool_node_of(const struct config *config, const cJSON *host_pod);
+/* The node under which a host pod of ours is shown. It stays the same while the pod lives, whether
+ * its pool is bound at the moment or not. */
+struct str translate_pool_node_of(const cJSON *host_pod);
 /* May pods of the pool (NULL: without devices) be placed on the host node, by labels and taints? */
 bool translate_pool_node_has(struct arena *a, const struct config *config,
                              const struct config_pool *pool, const cJSON *host_node);
@@ -42,8 +43,8 @@ struct pool_node_facts {
     const cJSON *nodes;   /* array of the host nodes it stands for; NULL: they are not readable */
     const cJSON *quotas;  /* array of the ResourceQuotas of the host namespace */
     struct rational used; /* gpuEq charged to the pool */
-    /* What the tenant's pods of this node hold of a resource of the host, "pods" included, on one host
-     * node or (STR_NULL) all of them. */
+    /* What the tenant's pods of this node hold of a resource of the host, "pods" included, on one
+     * host node or (STR_NULL) all of them. */
     __int128 (*held)(void *ctx, struct str host_node, struct str resource);
     void *ctx;
 };

@@ -12,8 +12,8 @@
 struct config;
 struct translate_tenant;
 
-/* Has the host pod all of what translate_pod_update() and translate_pod_resize() would change in its
- * spec? */
+/* Has the host pod all of what translate_pod_update() and translate_pod_resize() would change in
+ * its spec? */
 bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
                               bool changed);
 
@@ -24,8 +24,8 @@ bool translate_pod_is_applied(struct arena *a, const cJSON *host_now, const cJSO
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
                                const cJSON *host_pod, const cJSON *vpod, bool applied);
 /* What the host changed of the quantities of a pod or a claim, other than to what the tenant wants:
- * "requests.cpu of container main from 1 to 2"; STR_NULL: nothing. before, now: two versions of the host
- * object, one after the other. */
+ * "requests.cpu of container main from 1 to 2"; STR_NULL: nothing. before, now: two versions of the
+ * host object, one after the other. */
 struct str translate_resized_by_host(struct arena *a, const cJSON *before, const cJSON *now,
                                      const cJSON *v);
 /* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
@@ -36,11 +36,16 @@ cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJS
 /* The virtual spec with what the host allocated: cluster IP, IP families, node ports; for a claim
  * its volume and class. NULL when it would not change. */
 cJSON *translate_service_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
-cJSON *translate_pvc_spec_up(struct arena *a, const cJSON *host, const cJSON *v);
+cJSON *translate_pvc_spec_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                             const cJSON *v);
 cJSON *translate_pvc_status_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
                                const cJSON *v);
-/* May pods without devices run on this host node, by its labels? */
+/* May pods without devices run on this host node? By its labels and what it has; where
+ * policy.cpuNodes says which nodes those are, by labels alone. */
 bool translate_node_open(struct arena *a, const struct config *config, const cJSON *host_node);
+/* Has it devices, and no label that keeps other pods off? Only its name can: for
+ * translate_tenant.unfenced. */
+bool translate_node_unfenced(struct arena *a, const struct config *config, const cJSON *host_node);
 /* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
  * trace. */
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);

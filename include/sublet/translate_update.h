@@ -8,9 +8,9 @@
 
 /* Changes a living host object may get from us: a JSON merge patch of the fields we own that
  * differ, or NULL when nothing does. What others added stays. So do images and quantities that they
- * changed, until the tenant changes them: the host pod has a record of what was sent last. changed: has
- * the tenant changed the pod since it was created? It counts where a host pod has no record, which an
- * earlier version created. */
+ * changed, until the tenant changes them: the host pod has a record of what was sent last. changed:
+ * has the tenant changed the pod since it was created? It counts where a host pod has no record,
+ * which an earlier version created. */
 cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON *host_wanted,
                             bool changed);
 /* Has the host pod the wanted containers, but for what a patch can change? */

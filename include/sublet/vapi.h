@@ -2,7 +2,8 @@
  * room: vapi
  *
  * The tenant's control plane for higher rooms: open and close, the in-process client that
- * controllers and the syncer use, and the hooks through which the syncer takes part (vapi_hooks.h). */
+ * controllers and the syncer use, and the hooks through which the syncer takes part
+ * (vapi_hooks.h). */
 #pragma once
 
 #include <sublet/auth.h>

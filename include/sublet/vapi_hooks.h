@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * What the API requests of the syncer: whether an object may be stored, and for what only the host has. */
+ * What the API requests of the syncer: whether an object may be stored, and for what only the host
+ * has. */
 #pragma once
 
 #include <sublet/err.h>
@@ -19,6 +20,12 @@ struct vapi_measure {
  * kind, with the labels of the virtual objects; valid until it returns. err: UNAVAILABLE. */
 typedef void (*vapi_measured_cb)(void *ctx, const cJSON *items, const struct err *err);
 
+/* The workload whose template a pod is, and how many such pods it wants at once; 0: not known. */
+struct vapi_template {
+    struct str kind, name;
+    int64_t copies;
+};
+
 /* The syncer's part in the API. Any member may be NULL. The syncer registers before
  * vapi_start(). */
 struct vapi_hooks {
@@ -29,19 +36,21 @@ struct vapi_hooks {
     int (*before_store)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
                         const cJSON *old, bool dry_run, struct err *err);
     /* Checks beyond Kubernetes' own, at admission: escapes, pools (pods and pod templates).
-     * Templates of workloads come as a pod (is_template); for them a refusal becomes a Warning.
+     * Templates of workloads come as a pod, with `of`; for them a refusal becomes a Warning.
      * warn() adds a Warning to an answer that is no refusal; a dry run gets more of them. */
-    int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
+    int (*check_pod)(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                     const struct vapi_template *of, bool dry_run,
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
                      struct err *err);
     /* The same for a claim (old NULL: created). Templates of claims in a StatefulSet come as a
      * claim, and a refusal becomes a Warning. */
     int (*check_claim)(void *ctx, struct arena *a, const cJSON *claim, const cJSON *old,
                        struct err *err);
     /* Of objects of every resource, before they are stored: may this one go down to the host? old
-     * NULL: created. */
+     * NULL: created. warn() says what of it does not. */
     int (*check_synced)(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
-                        const cJSON *old, struct err *err);
+                        const cJSON *old, void (*warn)(void *warn_ctx, struct str text),
+                        void *warn_ctx, struct err *err);
     /* Are objects of this resource synced to the host, though the kind has no effect by itself? */
     bool (*has_effect)(void *ctx, const struct resource *r);
     /* Whether such a pod may run on this node, whatever it tolerates; for controllers that choose

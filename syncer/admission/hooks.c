@@ -57,23 +57,39 @@ static int claims_of(struct syncer *s, struct arena *a, struct str ns, const cJS
     return sync_device_claims_of_pod(s, a, pod, sync_pod_on_host(s, a, pod), ret, err);
 }
 
-static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
-                     struct err *err)
+/* What no pool offers may be offered by one that is not known yet. */
+static int resolve(struct syncer *s, struct arena *a, struct str ns, const cJSON *pod,
+                   const struct pool_claims *claims, struct pool_choice *ret, struct err *err)
+{
+    if (!pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns), claims, ret,
+                           err))
+        return 0;
+    if (s->pools_known)
+        return -1;
+    err_clear(err);
+    return err_set(err, &ERR_UNAVAILABLE,
+                   "the GPUBindings of the host cluster were not read yet; try again later");
+}
+
+static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                     const struct vapi_template *of, bool dry_run,
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
 {
     struct syncer *s = ctx;
     struct pool_choice choice;
     struct pool_claims claims;
+    struct str text;
     cJSON *host = NULL;
 
-    (void)is_template;
     if (claims_of(s, a, ns, pod, &claims, err) ||
-        pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
-                          claims.binding ? &claims : NULL, &choice, err) ||
+        resolve(s, a, ns, pod, claims.binding ? &claims : NULL, &choice, err) ||
         translate_check_pod(a, &s->tenant, ns, pod, err) ||
         translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
+    if (of && pool_exceeded_by(a, &choice, of->copies, &text))
+        warn(warn_ctx,
+             arena_printf(a, "%.*s \"%.*s\": %.*s", STR_F(of->kind), STR_F(of->name), STR_F(text)));
     if (!dry_run)
         return 0;
     pod = named(a, ns, pod);
@@ -113,8 +129,13 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
 }
 
 static int check_synced(void *ctx, struct arena *a, const struct resource *r, const cJSON *object,
-                        const cJSON *old, struct err *err)
+                        const cJSON *old, void (*warn)(void *warn_ctx, struct str text),
+                        void *warn_ctx, struct err *err)
 {
+    struct syncer *s = ctx;
+
+    if (object && (is_core(r, "configmaps") || is_core(r, "secrets")))
+        translate_data_warnings(a, &s->tenant, object, warn, warn_ctx);
     if (sync_mirror_check(ctx, r, object, old, err) ||
         sync_device_claim_check(ctx, a, r, object, old, err))
         return -1;
@@ -177,7 +198,7 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
                        "this virtual cluster was restored: its pods on the host cluster are not "
                        "counted yet; try again later");
     if (!pod_is_finished(pod) &&
-        sync_ledger_charge(s->ledger, a, &choice, sync_uid(pod), name, dry_run, &queued, err))
+        sync_ledger_charge(s->ledger, a, &choice, pod, dry_run, &queued, err))
         return -1;
     if (!dry_run)
         note_pod(s, pod, &m);
@@ -237,7 +258,7 @@ static bool wants_admit(void *ctx, const struct resource *r, const cJSON *object
 {
     struct syncer *s = ctx;
 
-    if (s->closing)
+    if (syncer_is_closing(s))
         return false;
     if (is_core(r, "services"))
         return sync_service_wants_admit(s, object, old);

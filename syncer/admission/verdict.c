@@ -74,7 +74,7 @@ bool sync_verdict_wanted(const struct syncer *s, const struct resource *r, const
 {
     const cJSON *template_;
 
-    if (s->config->verdict == VERDICT_OFF || !s->started || !host_is_up(s->host))
+    if (s->config->verdict == VERDICT_OFF || s->phase == SYNC_NEW || !host_is_up(s->host))
         return false;
     if (is_pod(r) && old)
         return may_be_resize(object, old);
@@ -252,7 +252,7 @@ static bool dry_run_create(struct verdict *v, const cJSON *pod)
 
     if (!translate(v, pod, &host))
         return false;
-    send_dry_run(v, host, STR(""));
+    send_dry_run(v, sync_pod_to_judge(v->syncer, v->arena, host), STR(""));
     return true;
 }
 

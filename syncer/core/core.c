@@ -13,11 +13,37 @@
 #include <sublet/store_quarantine.h>
 
 struct deferred_call {
-    struct deferred_call *next;
+    STAILQ_ENTRY(deferred_call) place;
     int64_t due_ms;
     void (*run)(void *ctx);
     void *ctx;
 };
+
+/* --- life --- */
+
+void syncer_enter(struct syncer *s, enum sync_phase to)
+{
+    static const unsigned next[N_SYNC_PHASES] = {
+        [SYNC_NEW] = 1u << SYNC_RUNNING | 1u << SYNC_RELEASING,
+        [SYNC_RUNNING] = 1u << SYNC_RELEASING,
+        [SYNC_RELEASING] = 1u << SYNC_CLOSING,
+        [SYNC_CLOSING] = 1u << SYNC_ENDING,
+        [SYNC_ENDING] = 0,
+    };
+
+    assert(next[s->phase] & 1u << to);
+    s->phase = to;
+}
+
+bool syncer_is_running(const struct syncer *s)
+{
+    return s->phase == SYNC_RUNNING || s->phase == SYNC_RELEASING;
+}
+
+bool syncer_is_closing(const struct syncer *s)
+{
+    return s->phase >= SYNC_CLOSING;
+}
 
 /* --- deferred calls --- */
 
@@ -46,9 +72,12 @@ static void on_defer_timer(uv_timer_t *timer);
 static void arm(struct syncer *s)
 {
     int64_t due = INT64_MAX, now = syncer_mono_ms(s);
+    const struct deferred_call *d;
 
-    for (const struct deferred_call *d = s->deferred; d; d = d->next)
+    STAILQ_FOREACH(d, &s->deferred, place)
+    {
         due = d->due_ms < due ? d->due_ms : due;
+    }
     if (due == INT64_MAX)
         return;
     uv_update_time(s->defer->loop);
@@ -58,15 +87,16 @@ static void arm(struct syncer *s)
 /* Unlinks the first that is due; when closing, all of them are. */
 static struct deferred_call *take_due(struct syncer *s, int64_t now)
 {
-    for (struct deferred_call **at = &s->deferred; *at; at = &(*at)->next) {
-        struct deferred_call *d = *at;
+    struct deferred_call *d;
 
-        if (d->due_ms > now && !s->closing)
-            continue;
-        *at = d->next;
-        return d;
+    STAILQ_FOREACH(d, &s->deferred, place)
+    {
+        if (d->due_ms <= now || syncer_is_closing(s))
+            break;
     }
-    return NULL;
+    if (d)
+        STAILQ_REMOVE(&s->deferred, d, deferred_call, place);
+    return d;
 }
 
 static void on_defer_timer(uv_timer_t *timer)
@@ -86,12 +116,10 @@ static void on_defer_timer(uv_timer_t *timer)
 
 void syncer_defer_for(struct syncer *s, void (*run)(void *ctx), void *ctx, int64_t delay_ms)
 {
-    struct deferred_call *d = NEW(struct deferred_call), **at = &s->deferred;
+    struct deferred_call *d = NEW(struct deferred_call);
 
-    *d = (struct deferred_call){NULL, syncer_mono_ms(s) + delay_ms, run, ctx};
-    while (*at)
-        at = &(*at)->next;
-    *at = d;
+    *d = (struct deferred_call){.due_ms = syncer_mono_ms(s) + delay_ms, .run = run, .ctx = ctx};
+    STAILQ_INSERT_TAIL(&s->deferred, d, place);
     arm(s);
 }
 
@@ -213,6 +241,11 @@ const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct s
     return o ? json_path(vapi_tree(a, o), "metadata.labels") : NULL;
 }
 
+const struct config_binding *sync_binding_of(const struct syncer *s, const cJSON *host_pod)
+{
+    return config_binding_of(s->config, meta_label(host_pod, LABEL_POOL));
+}
+
 void syncer_add(struct syncer *s, enum sync_id id, struct str ns, struct str name)
 {
     struct arena *a;
@@ -287,7 +320,7 @@ static void on_quarantine_over(void *ctx)
     struct syncer *s = ctx;
 
     s->shown_due = false;
-    if (!s->closing)
+    if (!syncer_is_closing(s))
         syncer_rescan_kinds(s);
 }
 
@@ -308,7 +341,7 @@ struct reflector *syncer_watch(struct syncer *s, enum sync_id id)
     struct reflector_options o = *s->parts->watching;
     struct arena *a;
 
-    if (w->reflector || s->closing)
+    if (w->reflector || syncer_is_closing(s))
         return w->reflector;
     o.host = s->host;
     o.revision = sync_revision_on_record(s, id);
@@ -330,7 +363,7 @@ bool syncer_ready(struct syncer *s, enum sync_id first, enum sync_id second, enu
     const enum sync_id ids[] = {first, second, third};
     bool ready = true;
 
-    if (s->closing || !s->address_known || !host_is_up(s->host))
+    if (syncer_is_closing(s) || !s->address_known || !host_is_up(s->host))
         return false;
     for (size_t i = 0; i < 3; i++)
         ready &= reflector_synced(syncer_watch(s, ids[i]));
@@ -363,6 +396,6 @@ void syncer_hold(struct syncer *s)
 void syncer_release(struct syncer *s)
 {
     s->open_parts--;
-    if (s->closing)
+    if (syncer_is_closing(s))
         syncer_defer(s, on_released, s);
 }

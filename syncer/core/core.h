@@ -6,6 +6,9 @@
 #pragma once
 
 #include "core/kinds.h"
+#include "core/phase.h"
+
+#include <sys/queue.h>
 
 #include <sublet/call.h>
 #include <sublet/controller.h>
@@ -29,10 +32,13 @@ struct sync_watch {
     struct syncer *syncer;
     enum sync_id id;
     struct reflector *reflector; /* NULL: not open yet */
-    bool has_open_absence;       /* keys are added again when the cache is current */
+    int64_t current_ms;          /* syncer_mono_ms() when it became current last */
+    bool is_awaited;             /* keys are added again when the cache is current */
 };
 
 struct ledger;
+struct grants;
+struct reclaims;
 struct refs;
 struct nodes;
 struct dry_runs;
@@ -41,16 +47,16 @@ struct last_statuses;
 struct fights;
 struct events_up;
 struct publisher;
-struct fetch;
 struct admits;
 struct streams;
 struct mirrors;
 
 struct syncer {
     unsigned magic;
+    enum sync_phase phase;
     const struct sync_parts *parts;
     struct vapi *api;
-    const struct config *config;
+    const struct config *config; /* its pools and bindings change: grants/README.md */
     struct store *store;
     struct host *host;
     struct arena *arena;            /* lives as long as the syncer */
@@ -61,6 +67,8 @@ struct syncer {
     struct controller **controllers;
     struct refs *refs;
     struct ledger *ledger;
+    struct grants *grants; /* NULL: only what the configuration file binds */
+    struct reclaims *reclaims;
     struct nodes *nodes;
     struct dry_runs *dry_runs;
     struct failed_pods *failed;
@@ -68,7 +76,7 @@ struct syncer {
     struct fights *fights;
     struct events_up *events;
     struct publisher *publisher;
-    struct fetch *fetches; /* of metrics, under way; see streams/metrics.c */
+    LIST_HEAD(, fetch) fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;
     struct streams *streams;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
@@ -80,18 +88,19 @@ struct syncer {
     char later_epoch[STORE_EPOCH_LEN + 1]; /* the latest on host objects, after ours; "": none */
     char *not_leading;        /* why /readyz fails; NULL: we lead, or no leader is known */
     struct uv_timer_s *defer; /* for deferred calls */
-    struct deferred_call *deferred;
-    bool started, address_known, closing;
-    bool writes_held;          /* until the host answers who holds the Lease, or DECIDE_MS */
-    struct departed *departed; /* removals on the host whose record is not committed yet */
-    bool rescan_due;           /* a transaction failed: all keys are reconciled again */
-    bool shown_due;            /* a quarantine ended: the same */
-    bool probing_class;        /* a dry run for the default StorageClass is in flight */
-    char *host_class;          /* owns tenant.host_class */
-    int64_t life;              /* see life.c */
-    bool compared;             /* the first list of host pods in this life is complete */
-    bool reached;              /* the host has answered once, perhaps before a restart */
-    bool host_tried;           /* the first request of this start ended, answered or not */
+    STAILQ_HEAD(, deferred_call) deferred;
+    bool address_known;
+    bool writes_held;               /* until the host answers who holds the Lease, or DECIDE_MS */
+    LIST_HEAD(, departed) departed; /* removals on the host whose record is not committed yet */
+    bool rescan_due;                /* a transaction failed: all keys are reconciled again */
+    bool shown_due;                 /* a quarantine ended: the same */
+    bool probing_class;             /* a dry run for the default StorageClass is in flight */
+    char *host_class;               /* owns tenant.host_class */
+    int64_t life;                   /* see life.c */
+    bool compared;                  /* the first list of host pods in this life is complete */
+    bool pools_known;               /* else pods wait for the first list of GPUBindings */
+    bool reached;                   /* the host has answered once, perhaps before a restart */
+    bool host_tried;                /* the first request of this start ended, answered or not */
     unsigned open_parts;
     int64_t started_ms, relabel_until_ms; /* monotonic */
     int64_t started_s;                    /* wall */
@@ -133,5 +142,7 @@ cJSON *syncer_virtual(struct syncer *s, struct arena *a, enum sync_id id, struct
 const struct translate_namespaces *syncer_namespaces(struct syncer *s, struct arena *a,
                                                      struct err *err);
 const cJSON *syncer_namespace_labels(struct syncer *s, struct arena *a, struct str ns);
+/* The binding whose pool a host pod's label names; NULL: it has no such label, or none is bound. */
+const struct config_binding *sync_binding_of(const struct syncer *s, const cJSON *host_pod);
 /* Sets `reached`, durably. */
 void syncer_host_reached(struct syncer *s);

@@ -10,7 +10,7 @@
 #include <sublet/store.h>
 
 struct departed {
-    struct departed *next, **at; /* at: the pointer to this one */
+    LIST_ENTRY(departed) place;
     struct syncer *syncer;
     enum sync_id id;
     int64_t life;
@@ -20,9 +20,7 @@ struct departed {
 
 static void drop(struct departed *d)
 {
-    *d->at = d->next;
-    if (d->next)
-        d->next->at = d->at;
+    LIST_REMOVE(d, place);
     mem_free(d->ns.p);
     mem_free(d->name.p);
     mem_free(d->uid.p);
@@ -68,15 +66,12 @@ void sync_departed_note(struct syncer *s, enum sync_id id, struct str ns, struct
 {
     struct departed *d = NEW(struct departed);
 
-    *d = (struct departed){
-        .next = s->departed, .at = &s->departed, .syncer = s, .id = id, .life = s->life};
+    *d = (struct departed){.syncer = s, .id = id, .life = s->life};
     d->ns = mem_str(ns);
     d->name = mem_str(name);
     d->uid = mem_str(uid);
     d->host_uid = mem_str(sync_uid(host_object));
-    if (d->next)
-        d->next->at = &d->next;
-    s->departed = d;
+    LIST_INSERT_HEAD(&s->departed, d, place);
     sync_revision_note(s, id, host_object);
     record(d);
 }
@@ -84,18 +79,22 @@ void sync_departed_note(struct syncer *s, enum sync_id id, struct str ns, struct
 void sync_departed_apply(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                          struct str name, struct mapping *m)
 {
-    for (const struct departed *d = s->departed; d; d = d->next)
+    const struct departed *d;
+
+    LIST_FOREACH(d, &s->departed, place)
+    {
         if (d->id == id && d->life == s->life && str_eq(d->uid, m->uid) && str_eq(d->name, name) &&
             str_eq(d->ns, ns) && !sync_mapping_has_host(s, m))
             sync_mapping_set_host(s, m, arena_str(a, d->host_uid));
+    }
 }
 
 void sync_departed_retry(struct syncer *s)
 {
-    struct departed *next;
+    struct departed *d, *next;
 
-    for (struct departed *d = s->departed; d; d = next) {
-        next = d->next;
+    for (d = LIST_FIRST(&s->departed); d; d = next) {
+        next = LIST_NEXT(d, place);
         if (!d->is_pending)
             record(d);
     }
@@ -103,6 +102,6 @@ void sync_departed_retry(struct syncer *s)
 
 void sync_departed_fini(struct syncer *s)
 {
-    while (s->departed)
-        drop(s->departed);
+    while (!LIST_EMPTY(&s->departed))
+        drop(LIST_FIRST(&s->departed));
 }

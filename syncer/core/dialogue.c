@@ -16,7 +16,7 @@ static void on_trouble(void *ctx, enum host_trouble now, struct str detail)
     struct vapi_notice n = {NOTICE_HOST, CONNECTION, text->reason, STR_NULL, detail, NULL};
     struct arena *a;
 
-    if (s->closing)
+    if (syncer_is_closing(s))
         return;
     if (now == HOST_FINE) {
         vapi_notice_over(s->api, NOTICE_HOST, CONNECTION);
@@ -45,7 +45,7 @@ static void on_right(void *ctx, struct str right, bool granted, struct str detai
     struct vapi_notice n = {NOTICE_HOST_RIGHTS, right, "Forbidden", STR_NULL, detail, NULL};
     struct arena *a;
 
-    if (s->closing || !is_needed(s, right))
+    if (syncer_is_closing(s) || !is_needed(s, right))
         return;
     if (granted) {
         vapi_notice_over(s->api, NOTICE_HOST_RIGHTS, right);
@@ -65,7 +65,7 @@ void sync_dialogue_note(struct syncer *s, const char *duty, const char *reason, 
 
     if (!reason)
         vapi_notice_over(s->api, NOTICE_HOST, str_c(duty));
-    else if (!s->closing)
+    else if (!syncer_is_closing(s))
         vapi_notice(s->api, &n);
 }
 

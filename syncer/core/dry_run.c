@@ -28,7 +28,7 @@
 #define TOKEN_SUFFIX 5
 
 struct waiter {
-    struct waiter *next;
+    SLIST_ENTRY(waiter) place;
     dry_run_cb done;
     void *ctx;
 };
@@ -45,7 +45,7 @@ struct entry {
     struct dry_runs *all;
     bool pending;
     enum dry_run_patience patience; /* of the caller that sent it */
-    struct waiter *waiters;
+    SLIST_HEAD(, waiter) waiters;
     int64_t until_ms;
     struct dry_answer answer; /* heap */
     char digest[DIGEST];
@@ -177,8 +177,8 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
         e->answer.message = mem_str(str_sub(err->message, 0, MESSAGE_MAX));
     else if (answer->body.n <= BODY_MAX)
         e->answer.body = mem_str(answer->body);
-    while ((w = e->waiters)) { /* a callback may add more */
-        e->waiters = w->next;
+    while ((w = SLIST_FIRST(&e->waiters))) { /* a callback may add more */
+        SLIST_REMOVE_HEAD(&e->waiters, place);
         deliver(&e->answer, w->done, w->ctx);
         mem_free(w);
     }
@@ -225,8 +225,8 @@ static void wait_with(struct entry *e, dry_run_cb done, void *ctx)
 {
     struct waiter *w = NEW(struct waiter);
 
-    *w = (struct waiter){e->waiters, done, ctx};
-    e->waiters = w;
+    *w = (struct waiter){.done = done, .ctx = ctx};
+    SLIST_INSERT_HEAD(&e->waiters, w, place);
 }
 
 /* A create goes under a random name: the real one may still belong to a terminating predecessor. */

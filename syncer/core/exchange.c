@@ -22,7 +22,7 @@ static void read_host(struct sync_run *run)
 {
     struct syncer *s = run->syncer;
     struct str ns, name;
-    struct str host_name = s->kinds[run->id].namespaced ? str_c(run->host_name) : run->name;
+    struct str host_name = s->kinds[run->id].maps ? str_c(run->host_name) : run->name;
     const struct host_object *o = reflector_get(s->watches[run->id].reflector, host_name);
 
     run->host = NULL;
@@ -184,6 +184,7 @@ void sync_forget_old(struct sync_run *run)
 struct exchange {
     struct sync_run run;
     sync_then then;
+    int64_t current_ms; /* of what is charged: when the cache of its kind became current last */
     struct host_request request; /* that creates, while its record is not committed */
 };
 
@@ -345,12 +346,8 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* While a create waited for the rate or the Lease, the tenant may have deleted the object; or an
- * earlier create of lost outcome may have shown up on the host, and have been deleted there. */
-static bool create_is_outdated(void *ctx)
+bool sync_create_is_outdated(const struct sync_run *run)
 {
-    const struct exchange *x = ctx;
-    const struct sync_run *run = &x->run;
     struct syncer *s = run->syncer;
     struct arena *a = arena_new(0);
     const cJSON *now = syncer_virtual(s, a, run->id, run->ns, run->name);
@@ -363,6 +360,23 @@ static bool create_is_outdated(void *ctx)
 
     arena_free(a);
     return outdated;
+}
+
+/* May the host have been restored since the ledger permitted this create? The next run passes
+ * the ledger again, once the cache is current. */
+static bool charge_is_outdated(const struct exchange *x)
+{
+    struct syncer *s = x->run.syncer;
+
+    return x->run.charged && (!sync_life_is_current(s, x->run.id) ||
+                              s->watches[x->run.id].current_ms != x->current_ms);
+}
+
+static bool create_is_outdated(void *ctx)
+{
+    const struct exchange *x = ctx;
+
+    return sync_create_is_outdated(&x->run) || charge_is_outdated(x);
 }
 
 /* A failed transaction rolls the record back; nothing is sent then. Where another one failed, its
@@ -423,7 +437,10 @@ void sync_create(struct sync_run *run, const cJSON *object)
     struct host_request q = {.method = "GET"};
 
     assert(run->virtual_);
+    if (run->charged && !sync_life_is_current(run->syncer, run->id))
+        return;
     x->run = *run;
+    x->current_ms = run->syncer->watches[run->id].current_ms;
     x->request.method = "POST";
     x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
     x->request.body = json_text(run->arena, object);

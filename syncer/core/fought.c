@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patches that the host undoes: a webhook drops what is written, a field is owned by another controller
- * there. Why: the next run would find the same difference and send the same patch, as fast as the rate
- * toward the host allows. So a patch that its own answer lacks is not sent again for a while, unless the
- * tenant wants something else by then. Must never hold up what the tenant changed. */
+/* Patches that the host undoes: a webhook drops what is written, a field is owned by another
+ * controller there. Why: the next run would find the same difference and send the same patch, as
+ * fast as the rate toward the host allows. So a patch that its own answer lacks is not sent again
+ * for a while, unless the tenant wants something else by then. Must never hold up what the tenant
+ * changed. */
 
 #include "core/run.h"
 

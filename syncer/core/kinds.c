@@ -64,6 +64,7 @@ enum sync_id sync_kind_of_ref(const struct syncer *s, enum translate_ref_kind ki
     case REF_DEVICE_CLAIM:
         return sync_kind_of_record(s, STR("resourceclaims.resource.k8s.io"));
     case REF_SERVICE_ACCOUNT:
+        return sync_kind_of_record(s, STR("serviceaccounts"));
     default:
         return SYNC_NONE;
     }

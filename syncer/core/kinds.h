@@ -10,8 +10,8 @@
 #include <sublet/reflector.h>
 #include <sublet/translate.h>
 
-/* What is always synced; each but events and quotas has a controller. The rows of kinds.c are in this order,
- * and those of configured kinds follow: loops go to syncer.n_kinds. */
+/* What is always synced; each but events and quotas has a controller. The rows of kinds.c are in
+ * this order, and those of configured kinds follow: loops go to syncer.n_kinds. */
 enum sync_id {
     SYNC_NONE = -1,
     SYNC_PODS,
@@ -41,12 +41,12 @@ struct sync_handlers {
     /* Does the host object, which carries another virtual uid, match the translation of this
      * virtual object? NULL: always. */
     bool (*fits_host)(struct sync_run *run);
-    /* ConfigMaps, Secrets and claims that must be on the host for this virtual object; or NULL.
-     * False: there may be more, since an object that decides it is hidden. */
+    /* ConfigMaps, Secrets, claims and accounts that must be on the host for this virtual object; or
+     * NULL. False: there may be more, since an object that decides it is hidden. */
     bool (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                  translate_ref_cb each, void *ctx);
-    /* Both, where objects have mapping records: must the host have this virtual object, and the patch
-     * that the syncer would send to the host object; NULL: none. */
+    /* Both, where objects have mapping records: must the host have this virtual object, and the
+     * patch that the syncer would send to the host object; NULL: none. */
     bool (*wants_host)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object);
     cJSON *(*difference)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                          const cJSON *host);

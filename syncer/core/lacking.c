@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes of this process that the life which took over lacks: every object written or deleted after
  * the last revision that both have in common. Must never guess: where that revision is not known,
- * the report says so. */
+ * or the history has no deletions after it any more, the report says so. */
 
 #include "core/leader.h"
 #include "core/turns.h"
@@ -16,11 +16,12 @@
 struct lacking {
     unsigned magic;
     struct syncer *syncer;
-    FILE *file; /* NULL: it could not be created */
+    FILE *file;  /* NULL: it could not be created */
+    bool listed; /* all of it is there */
     int64_t since, until;
     int64_t possible; /* up to this revision the other life may have it too */
     bool committing;  /* the answer of store_on_commit() is outstanding */
-    bool whole;       /* the change log reaches back to `since` */
+    int64_t unknown;  /* deletions up to this revision may be missing in the history; 0: none */
     struct store_watch *watch;
     void (*done)(struct syncer *s, struct str report);
     size_t n;
@@ -88,14 +89,31 @@ static void add_deleted(struct lacking *l, const struct store_event *e)
 
 static struct str report(struct lacking *l, struct arena *a)
 {
-    if (!l->n)
+    if (!l->n && !l->unknown)
         return STR("it lacks nothing of this data");
+    if (!l->n)
+        return arena_printf(a,
+                            "it may lack deletions up to revision %lld, which history no longer "
+                            "has, and nothing else",
+                            (long long)l->unknown);
     return arena_printf(a,
                         "it %s %zu objects written or deleted here after revision %lld%s%s: %.*s%s",
                         l->since < l->possible ? "may lack" : "lacks", l->n, (long long)l->since,
-                        l->whole ? "" : ", and deletions that history no longer has",
-                        l->file ? " (all of them in " FILE_NAME " of the data directory)" : "",
+                        l->unknown ? ", and deletions that history no longer has" : "",
+                        l->listed ? " (all of them in " FILE_NAME " of the data directory)" : "",
                         STR_F(buf_str(&l->first)), l->n > FIRST_NAMES ? ", ..." : "");
+}
+
+/* A list that the disk did not take as a whole is none. */
+static void finish_file(struct lacking *l)
+{
+    if (!l->file)
+        return;
+    if (l->unknown)
+        fprintf(l->file, "unknown deletions up to revision %lld\n", (long long)l->unknown);
+    bool failed = ferror(l->file) != 0;
+    l->listed = !fclose(l->file) && !failed;
+    l->file = NULL;
 }
 
 static void finish(struct lacking *l)
@@ -103,6 +121,8 @@ static void finish(struct lacking *l)
     void (*done)(struct syncer *s, struct str report) = l->done;
     struct syncer *s = l->syncer;
     struct arena *a = arena_new(0);
+
+    finish_file(l);
     struct str text = report(l, a);
 
     sync_lacking_stop(s);
@@ -120,7 +140,8 @@ static void on_wake(void *ctx)
     while ((e = store_watch_next(l->watch, &expired)))
         if (e->type == STORE_DELETED)
             add_deleted(l, e);
-    l->whole = l->whole && !expired;
+    if (expired)
+        l->unknown = l->until;
     if (expired || store_watch_position(l->watch) >= l->until)
         finish(l);
 }
@@ -135,9 +156,9 @@ static void scan(struct lacking *l)
     err_init(&err, NULL);
     l->until = store_revision(store);
     l->since = l->since < l->until ? l->since : l->until;
-    l->whole = l->since >= oldest;
-    int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->whole ? l->since : oldest, on_wake,
-                                  l, &l->watch, &err);
+    l->unknown = l->since < oldest ? oldest : 0;
+    int failed = store_watch_open(store, STORE_ALL_RESOURCES, l->unknown ? oldest : l->since,
+                                  on_wake, l, &l->watch, &err);
     assert(!failed); /* the oldest revision is never compacted */
     on_wake(l);
 }
@@ -172,14 +193,30 @@ static bool find_common(struct lacking *l, struct arena *a, struct str our_epoch
     return sync_turns_common(ours, a, branch, &l->since, &l->possible);
 }
 
-/* forks: "epoch@branch" of each epoch that the other life descends from. */
-static bool find_fork(struct lacking *l, struct arena *a, struct str forks, struct str our_epoch)
+/* forks: "epoch@branch" of each epoch that a life descends from, the latest first. */
+static bool find_branch(struct str forks, struct str epoch, struct str *ret)
 {
     while (forks.n) {
-        struct str branch = str_cut(&forks, ' '), epoch = str_cut(&branch, '@');
+        *ret = str_cut(&forks, ' ');
+        if (str_eq(str_cut(ret, '@'), epoch))
+            return true;
+    }
+    return false;
+}
 
-        if (str_eq(epoch, our_epoch))
-            return find_common(l, a, our_epoch, branch);
+/* The other life descends from ours; or both descend from an earlier one, as two restores of one
+ * backup do: then all of our own life is lacking there. */
+static bool find_fork(struct lacking *l, struct arena *a, struct str forks, struct str our_epoch)
+{
+    struct str own = sync_lease_fork(l->syncer->lease), theirs;
+
+    if (find_branch(forks, our_epoch, &theirs))
+        return find_common(l, a, our_epoch, theirs);
+    while (own.n) {
+        struct str ours = str_cut(&own, ' '), epoch = str_cut(&ours, '@');
+
+        if (find_branch(forks, epoch, &theirs))
+            return sync_turns_parted(a, ours, theirs, &l->since, &l->possible);
     }
     return false;
 }
@@ -199,7 +236,8 @@ void sync_lacking_start(struct syncer *s, struct str our_epoch, struct str fork,
         store_on_commit(s->store, on_committed, l);
     } else {
         sync_lacking_stop(s);
-        done(s, STR("what it lacks of this data is not known: it does not descend from it"));
+        done(s, STR("what it lacks of this data is not known: nothing that both descend from is on "
+                    "record"));
     }
     arena_free(a);
 }

@@ -101,7 +101,7 @@ static const char *check_lease(void *ctx)
 {
     struct syncer *s = vapi_get_hooks(ctx)->ctx;
 
-    if (!s || !s->started)
+    if (!s || s->phase == SYNC_NEW)
         return NULL;
     if (!s->reached && sync_lease_state(s->lease) == LEASE_UNKNOWN &&
         clock_mono_ms(vapi_clock(s->api)) - s->started_ms <= DECIDE_MS)
@@ -216,7 +216,7 @@ static void on_begin_anew(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing)
+    if (!syncer_is_closing(s))
         s->new_life(s->new_life_ctx, &s->overtaken_by);
 }
 
@@ -297,7 +297,7 @@ static void on_decide_timeout(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && sync_lease_state(s->lease) == LEASE_UNKNOWN) {
+    if (!syncer_is_closing(s) && sync_lease_state(s->lease) == LEASE_UNKNOWN) {
         s->writes_held = false;
         vapi_set_read_only(s->api, s->config->lease_away_read_only ? AWAY_MESSAGE : NULL);
     }

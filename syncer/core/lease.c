@@ -27,14 +27,14 @@
  *           ... and our epoch
  *           has led           take it, and stand by until its time has passed
  *
- * A missing Lease says nothing of who leads: its leader creates it again within a renewal. Data of an
- * older epoch that does not know of a newer one may take it when that takes longer; the newer one
- * then takes it back. It stands by, WAITING, for as long as the other one may act on its last
+ * A missing Lease says nothing of who leads: its leader creates it again within a renewal. Data of
+ * an older epoch that does not know of a newer one may take it when that takes longer; the newer
+ * one then takes it back. It stands by, WAITING, for as long as the other one may act on its last
  * renewal; an annotation says so to its own successor.
  *
  * Turns (turns.c) show that this data is an older copy of what led last: one epoch never has two
- * lives. The sequence only grows, also over a rollback of the host: a Lease with a lower one than on
- * record is of an earlier state of the host, and its turns are older than ours. */
+ * lives. The sequence only grows, also over a rollback of the host: a Lease with a lower one than
+ * on record is of an earlier state of the host, and its turns are older than ours. */
 #include "core/holders.h"
 #include "core/leader.h"
 #include "core/lease.h"
@@ -63,6 +63,11 @@
 #define NOTE_REVISION  "sublet.dev/revision"      /* the newest at that time */
 #define NOTE_TAKEN     "sublet.dev/taken"         /* why it was taken from the holder before */
 #define NOTE_STANDS_BY "sublet.dev/stands-by-for" /* the holder before, which may act still */
+
+/* The record of this process's turn, which precedes the request that takes the Lease:
+ *
+ *   UNWRITTEN --take()--> PENDING --committed or failed--> ANSWERED, and take() again */
+enum turn_record { TURN_UNWRITTEN, TURN_PENDING, TURN_ANSWERED };
 
 enum request { REQUEST_NONE, REQUEST_READ, REQUEST_TAKE, REQUEST_RENEW, REQUEST_RELEASE };
 
@@ -102,12 +107,12 @@ struct lease {
     int64_t missing_ms;   /* since when the host has none; 0: it has one */
     int64_t before_ms;    /* duration of the holder from which it is being taken */
     int64_t stands_by_ms; /* until then the holder before may act; 0: it cannot */
-    bool started, on_record, wants_take, closing;
+    enum turn_record turn;
+    bool started, closing;
     bool led;            /* this process took it */
     bool loss_logged;    /* ... and lost it */
     bool epoch_led;      /* a process of this epoch took it */
     bool known_to_exist; /* ... of any epoch of this data: others may have it in use */
-    bool commit_pending; /* a commit callback is outstanding */
     void (*released)(void *ctx);
     void *released_ctx;
     int64_t release_by_ms;
@@ -234,11 +239,11 @@ static void on_recorded(void *ctx, const struct err *err)
     assert(l->magic == LEASE_MAGIC);
     if (err) /* a restart waits for the Lease to expire */
         sync_turns_undo(&l->turns);
-    l->commit_pending = false;
-    l->on_record = true;
+    assert(l->turn == TURN_PENDING);
+    l->turn = TURN_ANSWERED;
     if (l->closing)
         sync_lease_close(l, l->closed, l->closed_ctx);
-    else if (l->wants_take && !l->call && l->state != LEASE_RELEASED)
+    else if (!l->call && l->state != LEASE_RELEASED)
         take(l);
 }
 
@@ -248,7 +253,7 @@ static void write_turn(struct lease *l)
 {
     sync_holders_add(&l->holders, l->identity);
     sync_turns_begin(&l->turns, l->token, l->seen.turns);
-    l->commit_pending = true;
+    l->turn = TURN_PENDING;
     store_on_commit(l->o.store, on_recorded, l);
 }
 
@@ -371,8 +376,8 @@ static void judge_host(struct lease *l)
         l->most_sequence = l->seen.sequence;
 }
 
-/* Is what the holder of our epoch led with part of this data? If not, this is an older copy, and the
- * holder's fork becomes where the two part. */
+/* Is what the holder of our epoch led with part of this data? If not, this is an older copy, and
+ * the holder's fork becomes where the two part. */
 static bool has_its_history(struct lease *l)
 {
     int64_t fork;
@@ -552,13 +557,11 @@ static void log_takeover(const struct lease *l)
 
 static void take(struct lease *l)
 {
-    l->wants_take = !l->on_record;
     l->due_ms = INT64_MAX;
-    if (l->wants_take) {
-        if (!l->commit_pending)
-            write_turn(l); /* on_recorded() calls again */
+    if (l->turn == TURN_UNWRITTEN)
+        write_turn(l); /* on_recorded() calls again */
+    if (l->turn != TURN_ANSWERED)
         return;
-    }
     log_takeover(l);
     write_lease(l, REQUEST_TAKE);
 }
@@ -882,6 +885,11 @@ const struct turns *sync_lease_turns(const struct lease *l)
     return &l->turns;
 }
 
+struct str sync_lease_fork(const struct lease *l)
+{
+    return l->o.fork;
+}
+
 const char *sync_lease_identity(const struct lease *l)
 {
     return l->identity.p;
@@ -952,6 +960,6 @@ void sync_lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx)
     l->closing = true;
     l->closed = closed;
     l->closed_ctx = ctx;
-    if (!l->commit_pending)
+    if (l->turn != TURN_PENDING)
         uv_close((uv_handle_t *)&l->timer, on_closed);
 }

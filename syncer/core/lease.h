@@ -12,7 +12,8 @@
 struct lease;
 struct turns;
 
-/* The cluster's uid on what stands for no virtual object: the Lease, and the kubeconfig's Secret. */
+/* The cluster's uid on what stands for no virtual object: the Lease, and the kubeconfig's
+ * Secret. */
 #define NOTE_CLUSTER "sublet.dev/cluster-uid"
 
 enum sync_lease_state {
@@ -77,6 +78,7 @@ void sync_lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);
 
 enum sync_lease_state sync_lease_state(const struct lease *l);
 const struct turns *sync_lease_turns(const struct lease *l);
+struct str sync_lease_fork(const struct lease *l); /* of our data */
 const char *sync_lease_identity(const struct lease *l);
 /* Confirmed, and not too old: requests that change the host may go out. */
 bool sync_lease_may_act(const struct lease *l);

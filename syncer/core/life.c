@@ -112,23 +112,30 @@ void sync_life_watch_all(struct syncer *s)
 void sync_life_listed(struct syncer *s, enum sync_id id)
 {
     sync_quarantine_compare(s, id);
-    if (id != SYNC_PODS || s->compared)
+    if (id != SYNC_PODS || s->compared || !s->pools_known)
         return;
     s->compared = true;
     put_life(s);
 }
 
-enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
+bool sync_life_is_current(struct syncer *s, enum sync_id id)
 {
     struct sync_watch *w = &s->watches[id];
-    int64_t listed_ms = reflector_listed_ms(w->reflector);
+
+    if (reflector_listed_ms(w->reflector) != REFLECTOR_NOT_CURRENT)
+        return true;
+    w->is_awaited = true;
+    return false;
+}
+
+enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id, const struct mapping *m)
+{
+    int64_t listed_ms = reflector_listed_ms(s->watches[id].reflector);
 
     if (m->life != s->life)
         return ABSENCE_OF_ANOTHER_LIFE;
-    if (listed_ms == REFLECTOR_NOT_CURRENT) {
-        w->has_open_absence = true;
+    if (!sync_life_is_current(s, id))
         return ABSENCE_OPEN;
-    }
     /* Without a confirmation the list may come from a host that was restored a moment ago. */
     return sync_lease_confirmed_since(s->lease, listed_ms) ? ABSENCE_PROVEN : ABSENCE_OPEN;
 }

@@ -31,6 +31,9 @@ enum sync_life_absence {
 /* What the absence of m's host object means; m has a host_uid. */
 enum sync_life_absence sync_life_absence(struct syncer *s, enum sync_id id,
                                          const struct mapping *m);
+/* Is the cache of this kind all that the host has, as far as a watch can show it? The host may have
+ * been restored since it was not. False: the keys are added again when it is. */
+bool sync_life_is_current(struct syncer *s, enum sync_id id);
 struct str sync_life_epoch(const cJSON *host_object); /* that wrote it; empty: an earlier version */
 /* False: it belongs to a later epoch of this virtual cluster. */
 bool sync_life_owns(const struct syncer *s, const cJSON *host_object);

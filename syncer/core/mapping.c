@@ -62,7 +62,7 @@ struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id 
 {
     struct mapping m = sync_mapping_on_record(s, a, id, ns, name);
 
-    if (m.exists && s->departed)
+    if (m.exists && !LIST_EMPTY(&s->departed))
         sync_departed_apply(s, a, id, ns, name, &m);
     return m;
 }
@@ -235,6 +235,31 @@ size_t sync_mapping_count_services(struct syncer *s, bool headless, struct str b
     store_record_each(s->store, RECORD_MAPPING,
                       arena_printf(a, "%s/", s->kinds[SYNC_SERVICES].record), on_service_record,
                       &c);
+    arena_free(a);
+    return c.n;
+}
+
+struct record_count {
+    struct str but; /* this key is not counted */
+    size_t n;
+};
+
+static bool on_record(void *ctx, struct str key, struct str value)
+{
+    struct record_count *c = ctx;
+
+    (void)value;
+    c->n += !str_eq(key, c->but);
+    return true;
+}
+
+size_t sync_mapping_count(struct syncer *s, enum sync_id id, struct str but_ns, struct str but_name)
+{
+    struct arena *a = arena_new(0);
+    struct record_count c = {key_of(s, a, id, but_ns, but_name), 0};
+
+    store_record_each(s->store, RECORD_MAPPING, arena_printf(a, "%s/", s->kinds[id].record),
+                      on_record, &c);
     arena_free(a);
     return c.n;
 }

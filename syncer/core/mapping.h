@@ -49,6 +49,9 @@ void sync_mapping_note_host(struct syncer *s, enum sync_id id, struct str ns, st
 /* How many other Services are, or may be, on the host: headless ones, or those with an address. */
 size_t sync_mapping_count_services(struct syncer *s, bool headless, struct str but_ns,
                                    struct str but_name);
+/* How many other objects of a kind are, or may be, on the host. */
+size_t sync_mapping_count(struct syncer *s, enum sync_id id, struct str but_ns,
+                          struct str but_name);
 /* Does the record say that the host object carrying uid was made for a virtual object of this key?
  * The proof that every deletion needs. A claim's data is lost with it: its record must be of this
  * life. */

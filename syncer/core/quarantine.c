@@ -5,8 +5,8 @@
  * virtual object of their name adopts them (exchange.c) or the host's admin removes them. Must
  * never delete one.
  *
- *   record RECORD_MAPPING "quarantine/<plural>/<host name>": "host-uid uid ns name[ tokens]"; tokens:
- *   the Secret with the tokens of the pod of that name */
+ *   record RECORD_MAPPING "quarantine/<plural>/<host name>": "host-uid uid ns name[ tokens]";
+ *   tokens: the Secret with the tokens of the pod of that name */
 
 #include "core/life.h"
 #include "core/run.h"
@@ -137,6 +137,13 @@ static bool holds(struct syncer *s, struct arena *a, enum sync_id id, const cJSO
            pool_of_host_claim(a, s->config, host, ret);
 }
 
+/* Does it name a pool, and may it run? Its pool need not be known: that it is not bound now is no
+ * proof that nothing is held. */
+static bool may_hold(enum sync_id id, const cJSON *host)
+{
+    return meta_label(host, LABEL_POOL).n && !(id == SYNC_PODS && pod_is_finished(host));
+}
+
 static void charge(struct syncer *s, struct arena *a, enum sync_id id,
                    const struct host_quarantine *q, const cJSON *host)
 {
@@ -144,7 +151,7 @@ static void charge(struct syncer *s, struct arena *a, enum sync_id id,
 
     if (holds(s, a, id, host, &choice))
         sync_ledger_force(s->ledger, &choice, ledger_uid(a, q->host_uid));
-    else
+    else if (!may_hold(id, host))
         sync_ledger_release(s->ledger, ledger_uid(a, q->host_uid));
 }
 
@@ -204,7 +211,7 @@ static void charge_proven(struct syncer *s, struct arena *a, enum sync_id id, st
 {
     struct pool_choice choice;
 
-    if (holds(s, a, id, host, &choice) && !sync_ledger_charged(s->ledger, uid))
+    if (holds(s, a, id, host, &choice) && !sync_ledger_charged(s->ledger, uid).n)
         sync_ledger_force(s->ledger, &choice, uid);
 }
 

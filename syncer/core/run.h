@@ -25,6 +25,8 @@ struct sync_run {
     struct str host_uid;              /* metadata.uid of host */
     struct str owner_uid;             /* the virtual uid that host carries */
     const struct sync_change *change; /* while a patch is answered */
+    bool charged;                     /* what it creates is: see sync_create() */
+    void *then_ctx;                   /* of the part whose sync_then is called; in the arena */
     /* Called when the host refuses a create; NULL, or false: the refusal is reported. */
     bool (*on_refusal)(struct sync_run *run, const struct err *err);
 };
@@ -43,13 +45,19 @@ struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, s
                      const char *tail);
 /* Creates the host object: records the attempt first, and caches the answer. After an attempt of
  * unknown outcome it is looked up first, since another client may delete what that one made while
- * the next is on its way. An existing object is adopted when it carries this virtual object's uid, deleted by the next run when it carries
- * another one of ours, and reported otherwise. */
+ * the next is on its way. An existing object is adopted when it carries this virtual object's uid,
+ * deleted by the next run when it carries another one of ours, and reported otherwise. What is
+ * charged is sent only while the cache of its kind is current, and has been since this run: a host
+ * that was restored holds what the ledger does not count before the list shows it. */
 void sync_create(struct sync_run *run, const cJSON *object);
+/* While a create waited for the rate, the Lease or another request, the tenant may have deleted the
+ * object; or an earlier create of lost outcome may have shown up on the host, and have been deleted
+ * there. */
+bool sync_create_is_outdated(const struct sync_run *run);
 /* Makes the record this virtual object's. */
 void sync_take_mapping(struct sync_run *run);
-/* After any create under this key, whose attempt was recorded first: records its end when the answer
- * settles the outcome. Until then the record is kept for as long as the create may still be
+/* After any create under this key, whose attempt was recorded first: records its end when the
+ * answer settles the outcome. Until then the record is kept for as long as the create may still be
  * executed. */
 void sync_attempt_over(struct sync_run *run, const struct err *err);
 /* No answer, or one that leaves open whether the request was executed. */
@@ -63,8 +71,8 @@ struct sync_change {
     cJSON *patch;
     const char *type, *subresource;
     const cJSON *wanted; /* the host object that the patch is to lead to */
-    /* What run->host lacks of it: not NULL for the answer to the patch if the host undid it. NULL: not
-     * checked. */
+    /* What run->host lacks of it: not NULL for the answer to the patch if the host undid it. NULL:
+     * not checked. */
     cJSON *(*lacks)(struct sync_run *run, const cJSON *wanted);
     sync_then then; /* in place of sync_patched(), unless NULL */
 };
@@ -94,9 +102,9 @@ struct fights *sync_fights_free(struct fights *fights);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */
 bool sync_create_may_come(struct sync_run *run);
-/* The virtual object is deleted, or need not be on the host: deletes the host object that the record
- * proves ours, then the record. True: both are gone. False as well when the run must delete nothing
- * (reconcile_spare()): the end of the quarantine adds the key again. */
+/* The virtual object is deleted, or need not be on the host: deletes the host object that the
+ * record proves ours, then the record. True: both are gone. False as well when the run must delete
+ * nothing (reconcile_spare()): the end of the quarantine adds the key again. */
 bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 /* What becomes of its two sides; needs no reconcile. */
 enum sync_settlement sync_run_settle(struct sync_run *run);

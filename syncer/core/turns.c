@@ -5,9 +5,9 @@
  * process that goes on with the newest data take itself for a copy: neither after a crash, however
  * often, nor on another machine.
  *
- *   record RECORD_META "lease-turns": "EPOCH END TOKEN@REVISION ..."; END: the revision at the first
- *   start after the last turn, "-" while it lasts; TOKEN "*": turns that damage lost, any of the
- *   Lease's may be among them */
+ *   record RECORD_META "lease-turns": "EPOCH END TOKEN@REVISION ..."; END: the revision at the
+ *   first start after the last turn, "-" while it lasts; TOKEN "*": turns that damage lost, any of
+ *   the Lease's may be among them */
 #include "core/turns.h"
 
 #include <string.h>
@@ -258,5 +258,26 @@ bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch
         return false;
     *ret_known = least(least(most, end), known);
     *ret_possible = least(most, possible);
+    return true;
+}
+
+bool sync_turns_parted(struct arena *a, struct str ours, struct str theirs, int64_t *ret_known,
+                       int64_t *ret_possible)
+{
+    struct str revision = str_cut(&ours, '/'), end_word = str_cut(&ours, '/');
+    struct str list = with(a, ours, ',', ' ');
+    struct turns t = {.n = 0, .end = -1};
+    int64_t most;
+
+    if (!str_to_i64(revision, &most))
+        return false;
+    str_to_i64(end_word, &t.end);
+    t.end = least(most, t.end);
+    while (list.n && t.n < TURNS_KEPT)
+        t.list[t.n++] = cut_turn(&list);
+    if (!sync_turns_common(&t, a, theirs, ret_known, ret_possible))
+        return false;
+    *ret_known = least(most, *ret_known);
+    *ret_possible = least(most, *ret_possible);
     return true;
 }

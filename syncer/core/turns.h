@@ -2,7 +2,8 @@
  * room: syncer (private)
  *
  * Turns: the processes that led with this data, in order. A copy of a data directory has the epoch
- * of its original; by the turns in the Lease it knows that another process led since it was made. */
+ * of its original; by the turns in the Lease it knows that another process led since it was
+ * made. */
 #pragma once
 
 #include <sublet/store.h>
@@ -21,8 +22,8 @@ struct turns {
 };
 /* At start, before anything is written. Strings are copied to a. */
 void sync_turns_open(struct turns *t, struct store *store, struct arena *a, struct str epoch);
-/* Before the Lease is taken, whose turns are `seen`: it must not have the token before the record is
- * durable. */
+/* Before the Lease is taken, whose turns are `seen`: it must not have the token before the record
+ * is durable. */
 void sync_turns_begin(struct turns *t, struct str token, struct str seen);
 void sync_turns_undo(struct turns *t); /* that could not be made durable */
 void sync_turns_led(struct turns *t);  /* the Lease was taken */
@@ -46,3 +47,6 @@ struct str sync_turns_branch(struct store *store, struct arena *a, struct str ep
  * known, because turns are off the record. */
 bool sync_turns_common(const struct turns *t, struct arena *a, struct str branch,
                        int64_t *ret_known, int64_t *ret_possible);
+/* The same of two lives that each branched off from one epoch. */
+bool sync_turns_parted(struct arena *a, struct str ours, struct str theirs, int64_t *ret_known,
+                       int64_t *ret_possible);

@@ -37,21 +37,28 @@ static void add_ports(struct dns_finding *f, const struct selector *w, const str
 static void add_endpoints(struct dns_finding *f, const struct zone_service *s,
                           const struct selector *w)
 {
-    for (const struct zone_slice *slice = s->slices; slice; slice = slice->next)
+    const struct zone_slice *slice;
+
+    LIST_FOREACH(slice, &s->slices, place)
+    {
         for (size_t i = 0; i < slice->n_endpoints; i++) {
             const struct zone_endpoint *e = &slice->endpoints[i];
 
             if (!w->endpoint.p || str_eqc(w->endpoint, e->hostname))
                 add_ports(f, w, &e->ip, slice->ports, slice->n_ports, e->hostname);
         }
+    }
 }
 
 static size_t most_items(const struct zone_service *s)
 {
+    const struct zone_slice *slice;
     size_t n = s->n_ips * (s->n_ports + 1);
 
-    for (const struct zone_slice *slice = s->slices; slice; slice = slice->next)
+    LIST_FOREACH(slice, &s->slices, place)
+    {
         n += slice->n_endpoints * (slice->n_ports + 1);
+    }
     return n < DNS_ITEMS_MAX ? n : DNS_ITEMS_MAX;
 }
 

@@ -18,14 +18,7 @@ struct strings {
 
 static void strings_add(struct strings *t, struct str text)
 {
-    if (t->n == t->cap) {
-        struct str *grown = arena_alloc(t->arena, (t->cap * 2 + 8) * sizeof(*grown));
-
-        if (t->n)
-            memcpy(grown, t->items, t->n * sizeof(*grown));
-        t->items = grown;
-        t->cap = t->cap * 2 + 8;
-    }
+    ARENA_GROW(t->arena, t->items, t->n, t->cap);
     t->items[t->n++] = arena_str(t->arena, text);
 }
 

@@ -4,6 +4,7 @@
  * tenant. */
 #include "zone.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ enum use_kind { USE_SERVICE, USE_ENDPOINT, USE_POD };
 
 /* One object that has an address. */
 struct use {
-    struct use *next;
+    SLIST_ENTRY(use) place;
     enum use_kind kind;
     const void *owner; /* struct zone_service, zone_slice or pod, by kind */
     const char *hostname;
@@ -22,7 +23,7 @@ struct use {
 struct place {
     struct map_entry entry;
     struct dns_ip ip;
-    struct use *uses;
+    SLIST_HEAD(, use) uses;
 };
 
 struct pod {
@@ -57,6 +58,13 @@ static struct place *find_place(const struct dns_zone *z, const struct dns_ip *i
     return e ? CONTAINER(e, struct place, entry) : NULL;
 }
 
+static const struct use *first_use(const struct dns_zone *z, const struct dns_ip *ip)
+{
+    const struct place *p = find_place(z, ip);
+
+    return p ? SLIST_FIRST(&p->uses) : NULL;
+}
+
 static void place_add(struct dns_zone *z, const struct dns_ip *ip, enum use_kind kind,
                       const void *owner, const char *hostname)
 {
@@ -68,22 +76,25 @@ static void place_add(struct dns_zone *z, const struct dns_ip *ip, enum use_kind
         p->ip = *ip;
         map_put(&z->places, &p->entry, ip_key(&p->ip));
     }
-    *use = (struct use){p->uses, kind, owner, hostname};
-    p->uses = use;
+    *use = (struct use){.kind = kind, .owner = owner, .hostname = hostname};
+    SLIST_INSERT_HEAD(&p->uses, use, place);
 }
 
 /* Removes one use by this owner, which added one for each of its addresses. */
 static void place_remove(struct dns_zone *z, const struct dns_ip *ip, const void *owner)
 {
     struct place *p = find_place(z, ip);
-    struct use **at = &p->uses, *use;
+    struct use *use;
 
-    while ((*at)->owner != owner)
-        at = &(*at)->next;
-    use = *at;
-    *at = use->next;
+    SLIST_FOREACH(use, &p->uses, place)
+    {
+        if (use->owner == owner)
+            break;
+    }
+    assert(use);
+    SLIST_REMOVE(&p->uses, use, use, place);
     mem_free(use);
-    if (p->uses)
+    if (!SLIST_EMPTY(&p->uses))
         return;
     map_remove(&z->places, &p->entry);
     mem_free(p);
@@ -181,7 +192,7 @@ static struct zone_service *service_get(struct dns_zone *z, struct str ns, struc
 
 static void service_settle(struct dns_zone *z, struct zone_service *s)
 {
-    if (s->exists || s->slices)
+    if (s->exists || !LIST_EMPTY(&s->slices))
         return;
     map_remove(&z->maps[ZONE_SERVICES], &s->entry);
     mem_free(s->key);
@@ -229,16 +240,14 @@ static void add_service(struct dns_zone *z, struct str ns, struct str name, cons
 
 static void remove_slice(struct dns_zone *z, struct map_entry *e)
 {
-    struct zone_slice *slice = CONTAINER(e, struct zone_slice, entry), **at;
+    struct zone_slice *slice = CONTAINER(e, struct zone_slice, entry);
     struct zone_service *s = slice->service;
 
     for (size_t i = 0; i < slice->n_endpoints; i++) {
         place_remove(z, &slice->endpoints[i].ip, slice);
         mem_free(slice->endpoints[i].hostname);
     }
-    for (at = &s->slices; *at != slice; at = &(*at)->next)
-        ;
-    *at = slice->next;
+    LIST_REMOVE(slice, place);
     service_settle(z, s);
     map_remove(&z->maps[ZONE_SLICES], &slice->entry);
     free_ports(slice->ports, slice->n_ports);
@@ -312,8 +321,7 @@ static void add_slice(struct dns_zone *z, struct str ns, struct str name, const 
     slice = NEW(struct zone_slice);
     slice->key = key_of(ns, name);
     slice->service = service_get(z, ns, service);
-    slice->next = slice->service->slices;
-    slice->service->slices = slice;
+    LIST_INSERT_HEAD(&slice->service->slices, slice, place);
     slice->ports = read_ports(json_get(object, "ports"), &slice->n_ports);
     slice->endpoints = mem_alloc((count_addresses(endpoints) + 1) * sizeof(*slice->endpoints));
     json_each(endpoint, endpoints)
@@ -463,9 +471,9 @@ const struct zone_service *dns_zone_service(const struct dns_zone *z, struct str
 
 bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_ip *ip)
 {
-    const struct place *p = find_place(z, ip);
+    const struct use *use = first_use(z, ip);
 
-    for (const struct use *use = p ? p->uses : NULL; use; use = use->next) {
+    for (; use; use = SLIST_NEXT(use, place)) {
         struct str key;
 
         if (use->kind != USE_POD)
@@ -480,13 +488,13 @@ bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_
 void dns_zone_owners(const struct dns_zone *z, const struct dns_ip *ip, zone_owner_cb each,
                      void *ctx)
 {
-    const struct place *p = find_place(z, ip);
+    const struct use *first = first_use(z, ip);
 
-    for (const struct use *use = p ? p->uses : NULL; use; use = use->next) {
+    for (const struct use *use = first; use; use = SLIST_NEXT(use, place)) {
         if (use->kind == USE_SERVICE && !each(ctx, use->owner, NULL))
             return;
     }
-    for (const struct use *use = p ? p->uses : NULL; use; use = use->next) {
+    for (const struct use *use = first; use; use = SLIST_NEXT(use, place)) {
         const struct zone_slice *slice = use->owner;
 
         if (use->kind == USE_ENDPOINT && slice->service->exists &&

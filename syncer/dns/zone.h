@@ -6,6 +6,8 @@
  * slice may precede its Service. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include <sublet/json.h>
 
 #include <sublet/hash.h>
@@ -36,7 +38,7 @@ struct zone_slice {
     struct map_entry entry;
     char *key; /* "ns/name" */
     struct zone_service *service;
-    struct zone_slice *next; /* of the service */
+    LIST_ENTRY(zone_slice) place; /* of the service */
     struct zone_port *ports;
     struct zone_endpoint *endpoints; /* the ready ones */
     size_t n_ports, n_endpoints;
@@ -50,7 +52,7 @@ struct zone_service {
     struct dns_ip *ips;
     struct zone_port *ports;
     size_t n_ips, n_ports;
-    struct zone_slice *slices;
+    LIST_HEAD(, zone_slice) slices;
 };
 
 bool dns_zone_has_namespace(const struct dns_zone *z, struct str ns);

@@ -4,6 +4,10 @@
  * each time, so a failed transaction rolls its charges back. Must never let the sum of a pool
  * exceed its limit, and never release what a host pod may still hold.
  *
+ * Pools and bindings may be replaced at any time between two calls, and a pool may be bound no
+ * longer while pods of it run: so what is kept here has the name of a pool, and the limit is that
+ * of the binding there is now.
+ *
  * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first.
  * A strict line is never overtaken. Else a pod that fits goes first, in every second period of the
  * age of the first in line; in the others what comes free is kept for that one. So neither blocks
@@ -12,27 +16,39 @@
 #include "gpu/ledger.h"
 #include "gpu/rate.h"
 
+#include <string.h>
+#include <sys/queue.h>
+
 #include <sublet/store.h>
 
 enum { WAKE_MAX = 32 };
 
 struct waiter {
-    struct waiter *next;
-    const struct config_binding *binding;
-    struct rational gpu_eq, limit;
+    TAILQ_ENTRY(waiter) place;
+    struct rational gpu_eq;
     int64_t created_us;
-    struct str created, uid, key; /* heap */
+    struct str pool, created, uid, key; /* heap */
+};
+
+/* A pool that something is or was charged to, bound or not. */
+struct charged_pool {
+    SLIST_ENTRY(charged_pool) next;
+    struct str name; /* heap */
 };
 
 struct ledger {
     struct ledger_options o;
-    struct waiter *first; /* by creation */
+    TAILQ_HEAD(, waiter) line; /* by creation */
+    SLIST_HEAD(, charged_pool) pools;
+    struct refusals refused; /* owners of what was refused */
     struct rates rates;
 };
 
-static struct str row_key(struct arena *a, const struct config_pool *pool, struct str uid)
+#define ROWS "gpu/"
+
+static struct str row_key(struct arena *a, struct str pool, struct str uid)
 {
-    return arena_printf(a, "gpu/%.*s/%.*s", STR_F(pool->name), STR_F(uid));
+    return arena_printf(a, ROWS "%.*s/%.*s", STR_F(pool), STR_F(uid));
 }
 
 /* --- sums --- */
@@ -57,9 +73,27 @@ struct rational sync_ledger_used(struct ledger *l, const struct config_pool *poo
     struct sum sum = {RATIONAL_ZERO};
     struct arena *a = arena_new(0);
 
-    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool, STR("")), on_row, &sum);
+    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool->name, STR("")), on_row, &sum);
     arena_free(a);
     return sum.total;
+}
+
+static bool on_first_row(void *ctx, struct str key, struct str value)
+{
+    (void)key;
+    (void)value;
+    *(bool *)ctx = true;
+    return false;
+}
+
+bool sync_ledger_has(struct ledger *l, struct str pool)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool, STR("")), on_first_row, &found);
+    arena_free(a);
+    return found;
 }
 
 static bool fits(struct ledger *l, const struct pool_choice *choice)
@@ -73,18 +107,51 @@ static bool fits(struct ledger *l, const struct pool_choice *choice)
 
 /* --- rows --- */
 
-const struct config_binding *sync_ledger_charged(struct ledger *l, struct str uid)
+static void know_pool(struct ledger *l, struct str name)
 {
-    const struct config_binding *found = NULL;
+    struct charged_pool *p;
+
+    SLIST_FOREACH(p, &l->pools, next)
+    {
+        if (str_eq(p->name, name))
+            return;
+    }
+    p = NEW(struct charged_pool);
+    p->name = mem_str(name);
+    SLIST_INSERT_HEAD(&l->pools, p, next);
+}
+
+static bool on_any_row(void *ctx, struct str key, struct str value)
+{
+    struct str rest = str_from(key, strlen(ROWS));
+
+    (void)value;
+    know_pool(ctx, str_cut(&rest, '/'));
+    return true;
+}
+
+struct str sync_ledger_charged(struct ledger *l, struct str uid)
+{
+    struct arena *a = arena_new(0);
+    struct str value, found = STR_NULL;
+    const struct charged_pool *p;
+
+    SLIST_FOREACH(p, &l->pools, next)
+    {
+        if (uid.n && store_record_get(l->o.store, RECORD_LEDGER, row_key(a, p->name, uid), &value))
+            found = p->name;
+    }
+    arena_free(a);
+    return found;
+}
+
+bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, struct rational *ret)
+{
     struct arena *a = arena_new(0);
     struct str value;
+    bool found = store_record_get(l->o.store, RECORD_LEDGER, row_key(a, pool, uid), &value) &&
+                 rational_parse(value, ret);
 
-    for (size_t i = 0; i < l->o.config->n_bindings && !found; i++) {
-        const struct config_binding *b = &l->o.config->bindings[i];
-
-        if (uid.n && store_record_get(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid), &value))
-            found = b;
-    }
     arena_free(a);
     return found;
 }
@@ -93,7 +160,8 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
 {
     struct arena *a = arena_new(0);
 
-    store_record_put(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool, uid),
+    know_pool(l, choice->binding->pool->name);
+    store_record_put(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool->name, uid),
                      rational_format(a, choice->gpu_eq));
     arena_free(a);
 }
@@ -102,6 +170,7 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
 
 static void waiter_free(struct waiter *w)
 {
+    mem_free(w->pool.p);
     mem_free(w->created.p);
     mem_free(w->uid.p);
     mem_free(w->key.p);
@@ -118,48 +187,58 @@ static bool is_before(const struct waiter *w, struct str created, struct str uid
 static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
                          const struct ledger_pod *pod)
 {
-    struct waiter **at = &l->first, *w;
+    struct waiter *w, *behind;
 
-    for (w = *at; w; w = w->next)
+    TAILQ_FOREACH(w, &l->line, place)
+    {
         if (str_eq(w->uid, pod->uid))
             return;
-    while (*at && is_before(*at, pod->created, pod->uid))
-        at = &(*at)->next;
+    }
+    TAILQ_FOREACH(behind, &l->line, place)
+    {
+        if (!is_before(behind, pod->created, pod->uid))
+            break;
+    }
     w = NEW(struct waiter);
-    w->next = *at;
-    w->binding = choice->binding;
+    w->pool = mem_str(choice->binding->pool->name);
     w->gpu_eq = choice->gpu_eq;
-    w->limit = choice->limit;
     if (!time_parse(pod->created, &w->created_us))
         w->created_us = clock_wall_us(l->o.clock);
     w->created = mem_str(pod->created);
     w->uid = mem_str(pod->uid);
     w->key = mem_str(pod->key);
-    *at = w;
+    if (behind)
+        TAILQ_INSERT_BEFORE(behind, w, place);
+    else
+        TAILQ_INSERT_TAIL(&l->line, w, place);
 }
 
 static bool leave_line(struct ledger *l, struct str uid)
 {
-    for (struct waiter **at = &l->first; *at; at = &(*at)->next) {
-        struct waiter *w = *at;
+    struct waiter *w;
 
-        if (!str_eq(w->uid, uid))
-            continue;
-        *at = w->next;
-        waiter_free(w);
-        return true;
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (str_eq(w->uid, uid))
+            break;
     }
-    return false;
+    if (!w)
+        return false;
+    TAILQ_REMOVE(&l->line, w, place);
+    waiter_free(w);
+    return true;
 }
 
 /* Wakes those of the pool that fit into what is free. */
 static void wake_fitting(struct ledger *l, const struct config_binding *binding)
 {
     struct rational used = sync_ledger_used(l, binding->pool), after;
+    struct waiter *w;
 
-    for (struct waiter *w = l->first; w; w = w->next) {
-        if (w->binding != binding || !rational_add(used, w->gpu_eq, &after) ||
-            rational_cmp(after, w->limit) > 0)
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (!str_eq(w->pool, binding->pool->name) || !rational_add(used, w->gpu_eq, &after) ||
+            rational_cmp(after, binding->limit) > 0)
             continue;
         used = after;
         l->o.wake(l->o.ctx, w->key);
@@ -170,9 +249,10 @@ static void wake_fitting(struct ledger *l, const struct config_binding *binding)
  * that may start, so positions there may be stale. */
 static void wake(struct ledger *l)
 {
-    size_t n = 0;
+    struct waiter *w = TAILQ_FIRST(&l->line);
+    size_t n;
 
-    for (struct waiter *w = l->first; w && n < WAKE_MAX; w = w->next, n++)
+    for (n = 0; w && n < WAKE_MAX; n++, w = TAILQ_NEXT(w, place))
         l->o.wake(l->o.ctx, w->key);
     for (size_t i = 0; i < l->o.config->n_bindings && n == WAKE_MAX; i++)
         wake_fitting(l, &l->o.config->bindings[i]);
@@ -187,10 +267,11 @@ void sync_ledger_step_out(struct ledger *l, struct str uid)
 /* --- whose turn it is --- */
 
 /* How long what comes free is still kept for the first in line; 0: the others may overtake it. */
-static int64_t kept_ms(const struct ledger *l, const struct waiter *first)
+static int64_t kept_ms(const struct ledger *l, const struct config_binding *binding,
+                       const struct waiter *first)
 {
     int64_t age_ms = (clock_wall_us(l->o.clock) - first->created_us) / 1000;
-    int64_t period_ms = first->binding->hold_s * 1000;
+    int64_t period_ms = binding->hold_s * 1000;
 
     if (age_ms < 0 || age_ms / period_ms % 2 == 0)
         return 0;
@@ -199,21 +280,28 @@ static int64_t kept_ms(const struct ledger *l, const struct waiter *first)
 
 /* Must the pod let one that waits ahead of it go first? uid: up to whom the line is ahead of it;
  * STR_NULL: all of it is. *ret_kept_ms (may be NULL): for how long, when no event ends it. One that
- * can never start, because the limit was lowered, holds no other. */
+ * the limit cannot hold, because it was lowered, holds no other; but a strict line waits for one
+ * that a grant may hold again. */
 static bool is_held(struct ledger *l, const struct pool_choice *choice, struct str uid,
                     int64_t *ret_kept_ms)
 {
-    struct rational used = sync_ledger_used(l, choice->binding->pool), after;
+    const struct config_binding *b = choice->binding;
+    struct rational used = sync_ledger_used(l, b->pool), after;
+    const struct waiter *w;
     bool first = true;
     int64_t kept;
 
-    for (const struct waiter *w = l->first; w && !(uid.p && str_eq(w->uid, uid)); w = w->next) {
-        if (w->binding != choice->binding || rational_cmp(w->gpu_eq, w->limit) > 0)
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (uid.p && str_eq(w->uid, uid))
+            break;
+        if (!str_eq(w->pool, b->pool->name) ||
+            rational_cmp(w->gpu_eq, b->strict ? b->most : b->limit) > 0)
             continue;
-        if (w->binding->strict ||
-            (rational_add(used, w->gpu_eq, &after) && rational_cmp(after, w->limit) <= 0))
+        if (b->strict ||
+            (rational_add(used, w->gpu_eq, &after) && rational_cmp(after, b->limit) <= 0))
             return true;
-        kept = first ? kept_ms(l, w) : 0;
+        kept = first ? kept_ms(l, b, w) : 0;
         if (kept && ret_kept_ms)
             *ret_kept_ms = kept;
         if (kept)
@@ -225,12 +313,13 @@ static bool is_held(struct ledger *l, const struct pool_choice *choice, struct s
 
 /* --- charging --- */
 
-/* Has it to wait? What can never fit is refused, whatever the binding does with the rest. */
+/* Has it to wait? What can never fit is refused, whatever overQuota the binding has; what the grant
+ * of the moment alone cannot hold is not among it. */
 static int check_limit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        struct str pod_name, bool *ret_queued, struct err *err)
 {
     const struct config_binding *b = choice->binding;
-    bool fit = fits(l, choice), never = rational_cmp(choice->gpu_eq, choice->limit) > 0;
+    bool fit = fits(l, choice), never = rational_cmp(choice->gpu_eq, b->most) > 0;
 
     if (never || (!fit && b->over_quota == OVER_QUOTA_REJECT))
         return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
@@ -239,26 +328,31 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
 }
 
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
-                       struct err *err)
+                       const cJSON *object, bool dry_run, bool *ret_queued, struct err *err)
 {
     const struct config_binding *b = choice->by_claims ? NULL : choice->binding;
+    struct str name = json_str_at(object, "metadata.name");
+    struct refused_owner owner = sync_refused_owner(object);
 
     *ret_queued = false;
-    if (sync_rate_check(&l->rates, b, pod_name, choice->of_claim, err) ||
-        (b && check_limit(l, a, choice, pod_name, ret_queued, err)))
+    if (sync_rate_check(&l->rates, b, name, choice->of_claim, err) ||
+        (b && check_limit(l, a, choice, name, ret_queued, err))) {
+        if (b && !dry_run && !fits(l, choice))
+            sync_refused_add(&l->refused, choice, &owner);
         return -1;
+    }
     if (dry_run)
         return 0;
+    sync_refused_drop(&l->refused, owner.uid);
     sync_rate_count(&l->rates, b);
     if (b && !*ret_queued)
-        put_row(l, choice, uid);
+        put_row(l, choice, json_str_at(object, "metadata.uid"));
     return 0;
 }
 
 void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    if (choice->binding && !choice->by_claims && !sync_ledger_charged(l, uid))
+    if (choice->binding && !choice->by_claims && !sync_ledger_charged(l, uid).n)
         put_row(l, choice, uid);
     sync_ledger_step_out(l, uid);
 }
@@ -267,11 +361,15 @@ void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struc
 static size_t place_of(const struct ledger *l, const struct config_pool *pool, struct str uid,
                        struct rational *ret_ahead)
 {
+    const struct waiter *w;
     size_t place = 1;
 
     *ret_ahead = RATIONAL_ZERO;
-    for (const struct waiter *w = l->first; w && !str_eq(w->uid, uid); w = w->next) {
-        if (w->binding->pool != pool)
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (str_eq(w->uid, uid))
+            break;
+        if (!str_eq(w->pool, pool->name))
             continue;
         place++;
         if (!rational_add(*ret_ahead, w->gpu_eq, ret_ahead))
@@ -282,7 +380,7 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
 
 bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
-    return choice->binding && !choice->by_claims && sync_ledger_charged(l, uid) &&
+    return choice->binding && !choice->by_claims && sync_ledger_charged(l, uid).n &&
            rational_cmp(sync_ledger_used(l, choice->binding->pool), choice->limit) > 0;
 }
 
@@ -290,22 +388,27 @@ static struct str waits_for(struct arena *a, const struct ledger *l,
                             const struct pool_choice *choice, struct str uid, bool kept)
 {
     struct str pool = choice->binding->pool->name, wants = rational_format(a, choice->gpu_eq);
+    struct str units = pool_requested(a, choice), granted = STR("");
     struct rational ahead;
     size_t place = place_of(l, choice->binding->pool, uid, &ahead);
 
-    if (rational_cmp(choice->gpu_eq, choice->limit) > 0)
-        return arena_printf(a,
-                            "requests %.*s GPU of pool %.*s, whose limit is %.*s: it cannot start",
-                            STR_F(wants), STR_F(pool), STR_F(rational_format(a, choice->limit)));
-    return arena_printf(a, "waiting for %.*s GPU in pool %.*s: position %zu, ahead %.*s GPU%s",
-                        STR_F(wants), STR_F(pool), place, STR_F(rational_format(a, ahead)),
-                        kept ? "; what comes free is kept for the first in line" : "");
+    if (rational_cmp(choice->gpu_eq, choice->binding->most) > 0)
+        return arena_printf(
+            a, "requests %.*s GPU%.*s of pool %.*s, whose limit is %.*s: it cannot start",
+            STR_F(wants), STR_F(units), STR_F(pool),
+            STR_F(rational_format(a, choice->binding->most)));
+    if (rational_cmp(choice->limit, choice->binding->most) < 0)
+        granted = arena_printf(a, "; granted now: %.*s", STR_F(rational_format(a, choice->limit)));
+    return arena_printf(
+        a, "waiting for %.*s GPU%.*s in pool %.*s: position %zu, ahead %.*s GPU%.*s%s",
+        STR_F(wants), STR_F(units), STR_F(pool), place, STR_F(rational_format(a, ahead)),
+        STR_F(granted), kept ? "; what comes free is kept for the first in line" : "");
 }
 
 bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        const struct ledger_pod *pod, struct ledger_wait *ret)
 {
-    bool charged = choice->binding && sync_ledger_charged(l, pod->uid);
+    bool charged = choice->binding && sync_ledger_charged(l, pod->uid).n;
     bool over = sync_ledger_is_over(l, choice, pod->uid), fit;
 
     *ret = (struct ledger_wait){STR(""), 0};
@@ -326,17 +429,37 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
     return false;
 }
 
+/* GPUs of the pool came free, or its limit was raised. */
+static void retry(struct ledger *l, const struct config_binding *b)
+{
+    sync_refused_wake(&l->refused, b, sync_ledger_used(l, b->pool), l->o.clock, l->o.retry,
+                      l->o.ctx);
+}
+
 void sync_ledger_release(struct ledger *l, struct str uid)
 {
     struct arena *a = arena_new(0);
     const struct config_binding *b;
+    struct str pool;
 
     sync_ledger_step_out(l, uid);
-    while ((b = sync_ledger_charged(l, uid))) {
-        store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, b->pool, uid));
+    while ((pool = sync_ledger_charged(l, uid)).n) {
+        store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, pool, uid));
         wake(l);
+        b = config_binding_of(l->o.config, pool);
+        if (b)
+            retry(l, b);
+        if (b && b->ended)
+            l->o.released(l->o.ctx);
     }
     arena_free(a);
+}
+
+void sync_ledger_limits_changed(struct ledger *l)
+{
+    wake(l);
+    for (size_t i = 0; i < l->o.config->n_bindings; i++)
+        retry(l, &l->o.config->bindings[i]);
 }
 
 /* --- life --- */
@@ -346,20 +469,31 @@ struct ledger *sync_ledger_new(const struct ledger_options *options)
     struct ledger *l = NEW(struct ledger);
 
     l->o = *options;
+    TAILQ_INIT(&l->refused);
+    TAILQ_INIT(&l->line);
+    SLIST_INIT(&l->pools);
+    store_record_each(l->o.store, RECORD_LEDGER, STR(ROWS), on_any_row, l);
     l->rates = (struct rates){options->store, options->config, options->clock};
     return l;
 }
 
 struct ledger *sync_ledger_free(struct ledger *l)
 {
+    struct charged_pool *p;
+    struct waiter *w;
+
     if (!l)
         return NULL;
-    while (l->first) {
-        struct waiter *w = l->first;
-
-        l->first = w->next;
+    while ((w = TAILQ_FIRST(&l->line))) {
+        TAILQ_REMOVE(&l->line, w, place);
         waiter_free(w);
     }
+    while ((p = SLIST_FIRST(&l->pools))) {
+        SLIST_REMOVE_HEAD(&l->pools, next);
+        mem_free(p->name.p);
+        mem_free(p);
+    }
+    sync_refused_fini(&l->refused);
     mem_free(l);
     return NULL;
 }

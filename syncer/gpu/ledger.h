@@ -8,6 +8,8 @@
 #include <sublet/pool.h>
 #include <sublet/store.h>
 
+#include "gpu/refused.h"
+
 struct ledger;
 
 struct ledger_options {
@@ -15,20 +17,31 @@ struct ledger_options {
     const struct config *config;
     const struct clock *clock;
     void (*wake)(void *ctx, struct str key); /* the pod of this key may start now */
+    /* What was refused to this owner fits now. False: it needs nothing any more. */
+    bool (*retry)(void *ctx, const struct refused_owner *owner);
+    void (*released)(void *ctx); /* something that was charged to a pool whose binding has ended */
     void *ctx;
 };
 struct ledger *sync_ledger_new(const struct ledger_options *options);
 struct ledger *sync_ledger_free(struct ledger *l); /* takes NULL */
-/* The pool that a pod is charged to, or NULL. */
-const struct config_binding *sync_ledger_charged(struct ledger *l, struct str uid);
-/* Checks rate and limit, and (unless dry_run) charges. FORBIDDEN when over and the binding rejects, or
- * when it exceeds the limit by itself; 0 with *ret_queued when it has to wait. */
+/* The name of the pool that a pod is charged to, bound or not; STR_NULL: none. It lives as long as
+ * the ledger. */
+struct str sync_ledger_charged(struct ledger *l, struct str uid);
+/* What it is charged in this pool; false: nothing. */
+bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, struct rational *ret);
+/* Checks rate and limit, and (unless dry_run) charges a pod or claim. FORBIDDEN when over and the
+ * binding rejects, or when it exceeds the limit by itself; 0 with *ret_queued when it has to wait.
+ * The controller of what was refused for want of room is reported by retry() when there is room. */
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
-                       struct str uid, struct str pod_name, bool dry_run, bool *ret_queued,
+                       const cJSON *object, bool dry_run, bool *ret_queued,
                        struct err *err) MUST_CHECK;
 /* Removes the pod's charge or its place in the queue, and wakes the pods that wait. */
 void sync_ledger_release(struct ledger *l, struct str uid);
+/* The bindings were replaced: those that wait or were refused, and fit now, are woken. */
+void sync_ledger_limits_changed(struct ledger *l);
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
+/* Is anything charged to the pool, if only 0? */
+bool sync_ledger_has(struct ledger *l, struct str pool);
 /* Is it charged, in a pool whose sum exceeds the limit? */
 bool sync_ledger_is_over(struct ledger *l, const struct pool_choice *choice, struct str uid);
 struct ledger_pod {
@@ -38,8 +51,9 @@ struct ledger_wait {
     struct str message; /* in the caller's arena: why, and its position */
     int64_t again_ms;   /* to be looked at again then; 0: it is woken */
 };
-/* May this pod, which is not on the host, start? True: it is charged. False: it waits for *ret. A charged pod waits as well while the sum exceeds the limit: others
- * were charged regardless of it (sync_ledger_force). */
+/* May this pod, which is not on the host, start? True: it is charged. False: it waits for *ret. A
+ * charged pod waits as well while the sum exceeds the limit: others were charged regardless of it
+ * (sync_ledger_force). */
 bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        const struct ledger_pod *pod, struct ledger_wait *ret);
 /* The pod does not wait any more, charged or not; those behind it are woken. */

@@ -7,6 +7,7 @@
 
 #include "nodes/nodes.h"
 #include "nodes/pool_nodes.h"
+#include "nodes/unfenced.h"
 
 #include <string.h>
 
@@ -28,7 +29,7 @@ struct waiting {
     struct map_entry entry; /* node name */
     char *node;
     char **keys; /* of pods that wait to be bound */
-    size_t n;
+    size_t n, cap;
 };
 
 struct used {
@@ -42,6 +43,7 @@ struct nodes {
     struct map waiting, used;
     bool check_due;              /* check_pools() is deferred */
     struct pool_nodes *per_pool; /* NULL: the host's nodes are shown */
+    struct unfenced *unfenced;
 };
 
 /* --- pods that wait for a node --- */
@@ -74,7 +76,7 @@ static void wait_for(struct waiting *w, struct str key)
     for (size_t i = 0; i < w->n; i++)
         if (str_eqc(key, w->keys[i]))
             return;
-    w->keys = mem_realloc(w->keys, (w->n + 1) * sizeof(*w->keys));
+    GROW(w->keys, w->n, w->cap);
     w->keys[w->n++] = mem_strdup(key);
 }
 
@@ -193,36 +195,13 @@ static bool is_in_pool(const struct syncer *s, const cJSON *host)
     return false;
 }
 
-/* Extended resources are named "vendor.example/kind". */
-static bool is_device(struct str resource)
-{
-    return str_find(resource, '/') < resource.n &&
-           !str_has_prefix(resource, STR("attachable-volumes"));
-}
-
-static bool has_devices(const cJSON *host)
-{
-    if (json_get(json_path(host, "metadata.labels"), "nvidia.com/gpu.present"))
-        return true;
-    json_each(quantity, json_path(host, "status.capacity"))
-    {
-        if (is_device(str_c(quantity->string)))
-            return true;
-    }
-    return false;
-}
-
-/* Do its labels and taints admit pods without devices? */
+/* Do its labels, taints and devices admit pods without devices? */
 static bool is_open(struct syncer *s, const cJSON *host)
 {
     static const struct pool_choice none;
-    struct arena *a;
-    bool open;
+    struct arena *a = arena_new(0);
+    bool open = pool_admits_node(a, s->config, &none, host);
 
-    if (has_devices(host))
-        return false;
-    a = arena_new(0);
-    open = pool_admits_node(a, s->config, &none, host);
     arena_free(a);
     return open;
 }
@@ -241,13 +220,16 @@ static bool is_mirrored(const cJSON *node)
 
 /* --- node names in the tenant's pods --- */
 
-bool sync_nodes_known(const struct nodes *n)
+bool sync_nodes_listed(const struct nodes *n)
 {
     const struct reflector *watch = n->syncer->watches[SYNC_NODES].reflector;
 
-    if (n->per_pool)
-        return true; /* they are those of the configuration */
     return reflector_synced(watch) || reflector_refused(watch);
+}
+
+bool sync_nodes_known(const struct nodes *n)
+{
+    return n->per_pool || sync_nodes_listed(n); /* per pool: those of the configuration */
 }
 
 /* The tenant registered it itself. */
@@ -300,9 +282,8 @@ struct str sync_nodes_of_pod(const struct syncer *s, const cJSON *host_pod, bool
 {
     struct str node = json_str_at(host_pod, "spec.nodeName");
 
-    return node.n && s->config->nodes_per_pool != otherwise
-               ? translate_pool_node_of(s->config, host_pod)
-               : node;
+    return node.n && s->config->nodes_per_pool != otherwise ? translate_pool_node_of(host_pod)
+                                                            : node;
 }
 
 void sync_nodes_count(struct syncer *s)
@@ -367,8 +348,9 @@ static void check_pools(void *ctx)
     struct gather g;
 
     n->check_due = false;
-    if (s->closing || !reflector_synced(watch))
+    if (syncer_is_closing(s) || !reflector_synced(watch))
         return;
+    sync_unfenced_report(n->unfenced);
     g = (struct gather){.arena = arena_new(0)};
     g.nodes = json_new_array(g.arena);
     reflector_each(watch, on_host_node, &g);
@@ -383,11 +365,23 @@ static void check_pools(void *ctx)
     arena_free(g.arena);
 }
 
-void sync_nodes_host_changed(struct nodes *n)
+void sync_nodes_host_changed(struct nodes *n, const struct host_object *now,
+                             const struct host_object *before)
+{
+    sync_unfenced_changed(n->unfenced, now, before);
+    sync_nodes_recheck(n);
+}
+
+bool sync_nodes_unfenced(const struct nodes *n, struct str_list *ret)
+{
+    return sync_unfenced_list(n->unfenced, ret);
+}
+
+void sync_nodes_recheck(struct nodes *n)
 {
     if (n->per_pool)
         sync_pool_nodes_changed(n->per_pool);
-    if (n->check_due || !n->syncer->config->n_bindings)
+    if (n->check_due)
         return;
     n->check_due = true;
     syncer_defer_for(n->syncer, check_pools, n, SETTLE_MS);
@@ -437,8 +431,8 @@ static cJSON *without_heartbeats(struct arena *a, const cJSON *status)
     return copy;
 }
 
-/* A condition is reported when it is written; clients print a time of year 1 where there is none. One
- * that the host does not date has changed now, or when its status did. */
+/* A condition is reported when it is written; clients print a time of year 1 where there is none.
+ * One that the host does not date has changed now, or when its status did. */
 static void set_times(struct sync_run *run, cJSON *status)
 {
     struct arena *a = run->arena;
@@ -622,6 +616,7 @@ struct nodes *sync_nodes_new(struct syncer *s)
     n->syncer = s;
     if (s->config->nodes_per_pool)
         n->per_pool = sync_pool_nodes_new(s);
+    n->unfenced = sync_unfenced_new(s);
     return n;
 }
 
@@ -642,6 +637,7 @@ struct nodes *sync_nodes_free(struct nodes *n)
     map_each(&n->waiting, free_one, n);
     map_each(&n->used, free_used, n);
     sync_pool_nodes_free(n->per_pool);
+    sync_unfenced_free(n->unfenced);
     mem_free(n);
     return NULL;
 }

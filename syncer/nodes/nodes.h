@@ -10,7 +10,13 @@
 struct nodes *sync_nodes_new(struct syncer *s);
 struct nodes *sync_nodes_free(struct nodes *n);
 void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *before); /* host pods */
-void sync_nodes_host_changed(struct nodes *n); /* a host node changed */
+/* A host node changed; now NULL: it was deleted. */
+void sync_nodes_host_changed(struct nodes *n, const struct host_object *now,
+                             const struct host_object *before);
+void sync_nodes_recheck(struct nodes *n); /* nodes or quotas may have changed */
+/* Host nodes for translate_tenant.unfenced, valid until the next change of one. False: they are too
+ * many to name, and the list has the first of them. */
+bool sync_nodes_unfenced(const struct nodes *n, struct str_list *ret);
 /* What a node's name in a tenant's pod refers to; for translate_tenant.node, whose ctx is nodes. */
 enum translate_node sync_nodes_meaning(void *nodes, struct str name);
 /* For translate_tenant.node_up, with sync.nodes perPool; its ctx is nodes. */
@@ -25,6 +31,8 @@ bool sync_nodes_admit(struct syncer *s, struct arena *a, struct str ns, const cJ
 /* Sets tenant.nodes_shown, for messages that count nodes. */
 void sync_nodes_count(struct syncer *s);
 /* True when the host's nodes are known, or known to be unreadable. */
+bool sync_nodes_listed(const struct nodes *n);
+/* The same for those that the tenant is shown. */
 bool sync_nodes_known(const struct nodes *n);
 /* True when the virtual cluster has this node; else it is created, and the pod's key added then. */
 bool sync_nodes_ensure(struct nodes *n, struct str node, struct str pod_key);

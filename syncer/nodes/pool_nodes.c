@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One Node for each bound pool and one for pods without devices, from the host's nodes, the host
  * pods of the tenant and the ResourceQuotas of its namespace. Sums of what pods hold follow each
- * change of a pod, so that no change reads them all. Must never read or show another tenant's pods. */
+ * change of a pod, so that no change reads them all. Must never read or show another tenant's
+ * pods. */
 
 #include "nodes/pool_nodes.h"
 #include "gpu/ledger.h"
@@ -84,7 +85,7 @@ static void count(struct pool_nodes *p, const cJSON *pod, int sign)
     if (!node.n || pod_is_finished(pod))
         return;
     a = arena_new(0);
-    s = share_get(p, a, translate_pool_node_of(p->syncer->config, pod), node);
+    s = share_get(p, a, translate_pool_node_of(pod), node);
     translate_pod_requests(a, pod, &requests);
     for (size_t i = 0; i < requests.n; i++)
         add(s, requests.items[i].resource, sign * requests.items[i].nano);
@@ -152,7 +153,7 @@ static void add_keys(void *ctx)
     struct syncer *s = p->syncer;
 
     p->due = false;
-    if (s->closing)
+    if (syncer_is_closing(s))
         return;
     syncer_add(s, SYNC_NODES, STR(""), STR(POOL_NODE_NONE));
     for (size_t i = 0; i < s->config->n_bindings; i++)
@@ -162,7 +163,7 @@ static void add_keys(void *ctx)
 
 void sync_pool_nodes_changed(struct pool_nodes *p)
 {
-    if (p->due || p->syncer->closing)
+    if (p->due || syncer_is_closing(p->syncer))
         return;
     p->due = true;
     syncer_defer_for(p->syncer, add_keys, p, SETTLE_MS);

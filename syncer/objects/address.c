@@ -74,7 +74,7 @@ static void on_dns_service(void *ctx, const struct host_answer *answer, const st
     struct str ip = STR("");
     int64_t port = 0;
 
-    if (s->closing || s->address_known)
+    if (syncer_is_closing(s) || s->address_known)
         return;
     if (!is_final(err)) {
         syncer_defer_for(s, find_dns, s, RETRY_MS);
@@ -95,7 +95,7 @@ static void find_dns(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && !s->address_known)
+    if (!syncer_is_closing(s) && !s->address_known)
         get_service(s, "-dns", on_dns_service);
 }
 
@@ -119,7 +119,7 @@ static void on_api_service(void *ctx, const struct host_answer *answer, const st
     struct str ip;
 
     s->host_tried = true;
-    if (s->closing || s->address_known)
+    if (syncer_is_closing(s) || s->address_known)
         return;
     if (!is_final(err)) {
         syncer_defer_for(s, find_api, s, RETRY_MS);
@@ -140,7 +140,7 @@ static void find_api(void *ctx)
 {
     struct syncer *s = ctx;
 
-    if (!s->closing && !s->address_known)
+    if (!syncer_is_closing(s) && !s->address_known)
         get_service(s, "", on_api_service);
 }
 

@@ -142,8 +142,8 @@ bool sync_service_wants_admit(struct syncer *s, const cJSON *object, const cJSON
     struct str ns = json_str_at(object, "metadata.namespace");
     struct str name = json_str_at(object, "metadata.name");
 
-    if (!sync_service_wants_host(object) || sync_service_is_api(ns, name) ||
-        sync_service_is_dns(s, object, ns, name) || object_is_terminating(object))
+    if (!sync_service_wants_host(object) || sync_service_is_shown(s, object, ns, name) ||
+        object_is_terminating(object))
         return false;
     if (!old)
         return !sync_service_is_headless(object);

@@ -3,7 +3,9 @@
  * up. The virtual PersistentVolume is built from the claim, so that the host's volumes need not be
  * readable. Must never show where the storage is. */
 #include "core/life.h"
+#include "objects/down.h"
 #include "objects/objects.h"
+#include "objects/volumes.h"
 
 #define DRIVER              "host.sublet.dev"
 #define ANNOTATION_MIRRORED "sublet.dev/claim" /* "ns/name": this volume is ours to delete */
@@ -59,7 +61,8 @@ static bool is_for(const struct sync_run *run, const cJSON *volume)
     struct str key =
         json_str(json_get(json_path(volume, "metadata.annotations"), ANNOTATION_MIRRORED));
 
-    return str_eq(key, reconcile_key(run->reconcile));
+    return str_eq(key, reconcile_key(run->reconcile)) &&
+           str_eqc(json_str_at(volume, "spec.csi.driver"), DRIVER);
 }
 
 /* True: a write is pending. */
@@ -68,7 +71,8 @@ static bool mirror_volume(struct sync_run *run)
     struct str name = json_str_at(run->virtual_, "spec.volumeName");
     cJSON *volume, *status;
 
-    if (!name.n || !str_eqc(json_str_at(run->virtual_, "status.phase"), "Bound"))
+    if (!name.n || !str_eqc(json_str_at(run->virtual_, "status.phase"), "Bound") ||
+        translate_pvc_has_volume(&run->syncer->tenant, run->host, run->virtual_))
         return false;
     volume = reconcile_get(run->reconcile, volumes(run), STR(""), name);
     if (!volume) {
@@ -135,7 +139,8 @@ static void remove_volumes(struct sync_run *run)
 
 static bool update_up(struct sync_run *run)
 {
-    cJSON *spec = translate_pvc_spec_up(run->arena, run->host, run->virtual_), *status;
+    cJSON *spec = translate_pvc_spec_up(run->arena, &run->syncer->tenant, run->host, run->virtual_),
+          *status;
 
     if (spec) {
         json_set(run->arena, run->virtual_, "spec", spec);
@@ -194,8 +199,21 @@ bool sync_claim_is_own(struct syncer *s, struct arena *a, const cJSON *claim)
     struct str class = translate_pvc_class(claim);
     unsigned classes = syncer_resource(s, "storage.k8s.io", "storageclasses")->storage;
 
-    return class.n && !translate_class_offered(&s->tenant, class) &&
+    return class.n && !translate_pvc_names_volume(&s->tenant, claim) &&
+           !translate_class_offered(&s->tenant, class) && !sync_down_has_class(s, class) &&
            (store_get(s->store, classes, STR(""), class) || has_volume(s, a, class));
+}
+
+/* The host resolves its class by name, once: another's of that name must not be found there. */
+static bool waits_for_class(struct sync_run *run)
+{
+    struct str class = translate_pvc_class(run->virtual_);
+
+    if (!sync_down_awaits_class(run->syncer, run->arena, class))
+        return false;
+    reconcile_event(run->reconcile, run->virtual_, "Normal", "WaitForStorageClass",
+                    "its storage class \"%.*s\" is not on the host yet", STR_F(class));
+    return true;
 }
 
 static void create(struct sync_run *run, struct err *err)
@@ -219,12 +237,18 @@ static void create(struct sync_run *run, struct err *err)
     }
     if (object_is_terminating(run->virtual_))
         return;
+    if (translate_pvc_names_volume(&run->syncer->tenant, run->virtual_)) {
+        sync_volume_claim(run, err);
+        return;
+    }
     if (sync_claim_is_own(run->syncer, run->arena, run->virtual_)) {
         reconcile_event(run->reconcile, run->virtual_, "Normal", "NotSynced",
                         "its storage class is not the host's: volumes for it are made in this "
                         "virtual cluster");
         return;
     }
+    if (waits_for_class(run))
+        return;
     if (!translate_pvc(run->arena, &run->syncer->tenant, run->virtual_, NULL, &object, err))
         sync_create(run, object);
     else if (err->kind == &ERR_UNAVAILABLE)

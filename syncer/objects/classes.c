@@ -64,6 +64,7 @@ static cJSON *wanted_storage(struct sync_run *run)
 
 static void set_default(struct syncer *s, struct str name)
 {
+    enum sync_id own = sync_kind_of_record(s, STR("storageclasses.storage.k8s.io"));
     bool known = s->tenant.host_class_known;
 
     if (known && str_eq(s->tenant.host_class, name))
@@ -76,6 +77,8 @@ static void set_default(struct syncer *s, struct str name)
     s->host_class = mem_strdup(name);
     s->tenant.host_class = str_c(s->host_class);
     s->tenant.host_class_known = true;
+    if (own != SYNC_NONE)
+        syncer_rescan(s, own); /* those of that name go down, or no longer do */
     syncer_rescan(s, SYNC_CLAIMS);
     sync_mirrors_rescan(s->mirrors);
 }
@@ -129,7 +132,7 @@ static void on_claim_judged(void *ctx, const struct host_answer *answer, const s
     cJSON *claim = NULL;
 
     s->probing_class = false;
-    if (s->closing || !is_unreadable(s))
+    if (syncer_is_closing(s) || !is_unreadable(s))
         return;
     if (err && sync_is_uncertain(err)) {
         s->probing_class = true;
@@ -171,7 +174,7 @@ static void probe_default(struct syncer *s)
     struct host_request q = {.method = "POST", .dry_run = true};
     struct arena *a;
 
-    if (s->closing || s->probing_class)
+    if (syncer_is_closing(s) || s->probing_class)
         return;
     s->probing_class = true;
     a = arena_new(0);

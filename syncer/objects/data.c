@@ -3,8 +3,8 @@
  * sublet.dev/sync, and, where the configuration has it, of all. The host is watched by metadata
  * only; an annotation carries the digest of what was written, so that their data is not kept in
  * memory. An object of another revision than the one that we wrote or compared is read and compared
- * once. Must never copy one that is none of these, nor a token that no pod refers to, nor remove the
- * copy of one that a hidden object may refer to. */
+ * once. Must never copy one that is none of these, nor a token that no pod refers to, nor remove
+ * the copy of one that a hidden object may refer to. */
 
 #include "objects/objects.h"
 #include <sublet/config_sync.h>

@@ -38,14 +38,14 @@ static int choose(struct syncer *s, struct arena *a, const cJSON *object, bool i
     const cJSON *metadata =
         is_template ? json_path(object, "spec.metadata") : json_get(object, "metadata");
     struct str ns = json_str_at(object, "metadata.namespace");
-    const struct config_binding *charged =
-        is_template ? NULL : sync_ledger_charged(s->ledger, json_str(json_get(metadata, "uid")));
+    struct str charged = is_template
+                             ? STR_NULL
+                             : sync_ledger_charged(s->ledger, json_str(json_get(metadata, "uid")));
     cJSON *pinned;
 
-    if (charged) {
+    if (charged.n) {
         pinned = json_copy(a, object);
-        json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL,
-                     charged->pool->name);
+        json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL, charged);
         object = pinned;
     }
     return pool_resolve_claim(a, s->config, object, is_template, syncer_namespace_labels(s, a, ns),
@@ -107,7 +107,7 @@ int sync_device_claim_store(struct syncer *s, struct arena *a, const cJSON *clai
         return err_set(err, &ERR_UNAVAILABLE,
                        "this virtual cluster was restored: its claims on the host cluster are not "
                        "counted yet; try again later");
-    if (sync_ledger_charge(s->ledger, a, &choice, sync_uid(claim), name, dry_run, &queued, err))
+    if (sync_ledger_charge(s->ledger, a, &choice, claim, dry_run, &queued, err))
         return -1;
     if (dry_run)
         return 0;
@@ -142,8 +142,8 @@ bool sync_device_claim_admit(struct sync_run *run)
         sync_ledger_force(ledger, &choice, run->uid);
         return true;
     }
-    if (!sync_ledger_charged(ledger, run->uid) &&
-        sync_ledger_charge(ledger, run->arena, &choice, run->uid, run->name, false, &queued, &err))
+    if (!sync_ledger_charged(ledger, run->uid).n &&
+        sync_ledger_charge(ledger, run->arena, &choice, run->virtual_, false, &queued, &err))
         return say(run, &err);
     if (!sync_ledger_is_over(ledger, &choice, run->uid))
         return true;
@@ -154,11 +154,10 @@ bool sync_device_claim_admit(struct sync_run *run)
 
 void sync_device_claim_label(struct syncer *s, struct arena *a, const cJSON *claim, cJSON *host)
 {
-    const struct config_binding *charged = sync_ledger_charged(s->ledger, sync_uid(claim));
+    struct str charged = sync_ledger_charged(s->ledger, sync_uid(claim));
 
-    if (charged)
-        json_set_str(a, json_ensure_path(a, host, "metadata.labels"), LABEL_POOL,
-                     charged->pool->name);
+    if (charged.n)
+        json_set_str(a, json_ensure_path(a, host, "metadata.labels"), LABEL_POOL, charged);
 }
 
 void sync_device_claim_release(struct syncer *s, const struct mapping *m)
@@ -231,20 +230,13 @@ static int add_claim(struct syncer *s, struct arena *a, const cJSON *pod, const 
     return 0;
 }
 
-static const struct config_binding *bound_pool(const struct syncer *s, const cJSON *host_pod)
-{
-    struct str label = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
-    const struct config_binding *b = config_binding_of(s->config, label);
-
-    return b && b->pool->mode == POOL_DRA ? b : NULL;
-}
-
 int sync_device_claims_of_pod(struct syncer *s, struct arena *a, const cJSON *pod,
                               const cJSON *host_pod, struct pool_claims *ret, struct err *err)
 {
+    const struct config_binding *bound = sync_binding_of(s, host_pod);
     struct str ns = json_str_at(pod, "metadata.namespace");
 
-    *ret = (struct pool_claims){.binding = bound_pool(s, host_pod)};
+    *ret = (struct pool_claims){.binding = bound && bound->pool->mode == POOL_DRA ? bound : NULL};
     if (!is_enabled(s) || ret->binding)
         return 0;
     json_each(entry, json_path(pod, "spec.resourceClaims"))
@@ -275,7 +267,7 @@ static bool is_there(struct sync_run *run, struct str name, const cJSON *claim)
     o = reflector_get(syncer_watch(s, id), str_c(host_name));
     if (o && !json_parse(run->arena, o->bytes, &host, NULL) &&
         translate_owner(&s->tenant, host, &ns, &of, &uid) && str_eq(uid, sync_uid(claim)) &&
-        sync_ledger_charged(s->ledger, uid))
+        sync_ledger_charged(s->ledger, uid).n)
         return true;
     syncer_add(s, id, run->ns, name); /* its controller adds this pod again */
     return false;

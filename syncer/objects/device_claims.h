@@ -26,8 +26,8 @@ void sync_device_claim_release(struct syncer *s, const struct mapping *m);
 cJSON *sync_device_claim_status(struct sync_run *run, cJSON *status);
 
 /* --- pods --- */
-/* The pool of the pod's claims: that of its host pod, else of those claims and templates that exist.
- * *ret has no binding where there is none. FORBIDDEN: they are of different pools. */
+/* The pool of the pod's claims: that of its host pod, else of those claims and templates that
+ * exist. *ret has no binding where there is none. FORBIDDEN: they are of different pools. */
 int sync_device_claims_of_pod(struct syncer *s, struct arena *a, const cJSON *pod,
                               const cJSON *host_pod, struct pool_claims *ret,
                               struct err *err) MUST_CHECK;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of configured kinds, down to the host: created after their record, kept as they are
- * wanted, their status copied up, deleted by the record's proof. A host object that is deleted there
- * is created again. One controller serves all kinds: what differs is in the rules of translate. Must
- * never let an object go down that admission would refuse now. */
+ * wanted, their status copied up, deleted by the record's proof. A host object that is deleted
+ * there is created again. One controller serves all kinds: what differs is in the rules of
+ * translate. Must never let an object go down that admission would refuse now. */
+#include "core/life.h"
 #include "objects/device_claims.h"
 #include "objects/down.h"
+#include "objects/mirror.h"
 #include "objects/objects.h"
+#include "objects/volumes.h"
 
 #include <string.h>
 
 #include <sublet/store_quarantine.h>
-#include <sublet/translate_kind.h>
+#include <sublet/translate_volume.h>
 
 #define MOST_SEEN   32
 #define MOST_DENIED 8 /* Events of one write */
@@ -20,8 +23,9 @@ struct sync_rules {
     struct controller_def controller;
     struct controller_source sources[5];
     struct sync_handlers handlers;
-    bool again; /* a rescan is deferred */
-    bool waits; /* a claim is not charged, or its pool is over its limit */
+    bool again;   /* a rescan is deferred */
+    bool waits;   /* a claim is not charged, its pool is over its limit, or classes are at theirs */
+    bool awaited; /* PersistentVolumeClaims wait for a StorageClass, or for a volume */
 };
 
 /* --- translation --- */
@@ -99,7 +103,7 @@ static bool is_bare_service(void *ctx, struct str ns, struct str name)
     const cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, ns, name);
     bool bare = sync_service_wants_host(service) &&
                 !json_count(json_path(service, "spec.selector")) &&
-                !sync_service_is_api(ns, name) && !sync_service_is_dns(s, service, ns, name);
+                !sync_service_is_shown(s, service, ns, name);
 
     related->hidden |= !service && !is_absent(s, "", "services", ns, name);
     arena_free(a);
@@ -205,6 +209,12 @@ static bool is_claims(const struct kind_rules *rules)
     return rules == translate_kind_rules(DOWN_RESOURCE_CLAIMS);
 }
 
+/* PersistentVolumes are deleted on the host with the tenant's alone. */
+static bool is_volumes(const struct kind_rules *rules)
+{
+    return rules == translate_kind_rules(DOWN_VOLUMES);
+}
+
 /* reasons NULL: at admission. */
 static int translate(struct syncer *s, struct arena *a, const struct kind_rules *rules,
                      const cJSON *object, struct reasons *reasons, cJSON **ret, struct err *err)
@@ -212,6 +222,11 @@ static int translate(struct syncer *s, struct arena *a, const struct kind_rules 
     struct related related;
     int failed;
 
+    if (rules == translate_kind_rules(DOWN_GATEWAYS) &&
+        sync_mirror_is_copy(s, MIRROR_GATEWAYS, object)) {
+        *ret = NULL; /* it is the host's already */
+        return 0;
+    }
     related_init(&related, s, a, reasons ? reasons->denied : NULL);
     if (translate_kind_reads_namespaces(rules)) {
         related.tenant.namespaces = syncer_namespaces(s, a, err);
@@ -236,18 +251,40 @@ static const struct kind_rules *rules_of(const struct sync_run *run)
 
 static void rescan_later(struct sync_watch *w);
 
+/* Those that wait for another class wait again. */
+static void wake_claims(struct sync_run *run)
+{
+    struct sync_rules *rules = run->syncer->kinds[run->id].rules;
+
+    if (!rules->awaited)
+        return;
+    rules->awaited = false;
+    syncer_rescan(run->syncer, SYNC_CLAIMS);
+}
+
 /* It need not be on the host. */
 static void finish_gone(struct sync_run *run)
 {
     struct sync_rules *rules = run->syncer->kinds[run->id].rules;
     struct mapping before = run->mapping;
 
-    if (!sync_finish_gone(run, -1) || !is_claims(rules->kind) || !before.exists)
+    wake_claims(run);
+    if (!sync_finish_gone(run, -1) || !before.exists)
         return;
-    sync_device_claim_release(run->syncer, &before);
+    if (is_claims(rules->kind))
+        sync_device_claim_release(run->syncer, &before);
     if (rules->waits)
         rescan_later(&run->syncer->watches[run->id]);
     rules->waits = false;
+}
+
+/* What does not go down leaves the host; of a volume, only one that the tenant deleted. */
+static void unwanted(struct sync_run *run)
+{
+    if (!is_volumes(rules_of(run)))
+        finish_gone(run);
+    else if (!run->host || !sync_settle_owner(run))
+        sync_volume_stays(run);
 }
 
 /* Stored before the configuration changed, or by a version that did not check. What is on the host
@@ -257,11 +294,13 @@ static void refused(struct sync_run *run, const struct err *err)
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
                     STR_F(err->message));
     if (!translate_kind_is_fence(rules_of(run)))
-        finish_gone(run);
+        unwanted(run);
 }
 
 static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
 {
+    if (is_volumes(rules_of(run)))
+        return sync_volume_lacks(run, wanted);
     return translate_kind_update(run->arena, rules_of(run), run->host, wanted);
 }
 
@@ -278,10 +317,12 @@ static void status_up(struct sync_run *run)
     status = translate_kind_status_up(run->arena, &related.tenant, rules_of(run), run->host,
                                       run->virtual_);
 
-    if (is_claims(rules_of(run))) {
+    if (is_claims(rules_of(run)))
         status = sync_device_claim_status(run, status);
+    if (is_claims(rules_of(run)) || translate_kind_goes_with_pods(rules_of(run)))
         sync_refs_wake(s->refs, run->id, run->ns, run->name);
-    }
+    if (k->rules->awaited && sync_down_is_there(s, run->arena, run->id, run->virtual_))
+        wake_claims(run);
     if (!status || !r)
         return;
     json_set(run->arena, run->virtual_, "status", status);
@@ -308,8 +349,52 @@ static bool waits_for_charge(struct sync_run *run, cJSON *wanted)
         rules->waits = true;
         return true;
     }
+    run->charged = true;
     sync_device_claim_label(run->syncer, run->arena, run->virtual_, wanted);
     return false;
+}
+
+/* Those without a namespace have none there whose quota could bound them. */
+static int check_room(struct syncer *s, const struct kind_rules *kind, struct str name,
+                      struct err *err)
+{
+    const struct config_to_host *to = s->config->to_host;
+    const struct {
+        enum sync_down kind;
+        const char *record;
+        int64_t most;
+    } bounded[] = {{DOWN_STORAGE_CLASSES, "storageclasses.storage.k8s.io", to->max_storage_classes},
+                   {DOWN_VOLUMES, "persistentvolumes", to->max_volumes}};
+
+    for (size_t i = 0; i < COUNT(bounded); i++) {
+        const struct config_down_kind *k = &CONFIG_DOWN_KINDS[bounded[i].kind];
+        enum sync_id id = sync_kind_of_record(s, str_c(bounded[i].record));
+        size_t used;
+
+        if (kind != translate_kind_rules(bounded[i].kind) || id == SYNC_NONE)
+            continue;
+        used = sync_mapping_count(s, id, STR(""), name) + sync_quarantine_count(s, id);
+        if (used >= (size_t)bounded[i].most)
+            return err_forbidden(err, str_c(k->group), str_c(k->plural), name,
+                                 "exceeded quota: sync.toHost.%s.max, requested: %s=1, used: "
+                                 "%s=%zu, limited: %s=%lld",
+                                 k->key, k->plural, k->plural, used, k->plural,
+                                 (long long)bounded[i].most);
+    }
+    return 0;
+}
+
+bool sync_down_waits_for_room(struct sync_run *run)
+{
+    struct err err;
+
+    err_init(&err, run->arena);
+    if (run->mapping.exists || !check_room(run->syncer, rules_of(run), run->name, &err))
+        return false;
+    run->syncer->kinds[run->id].rules->waits = true;
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err.message));
+    return true;
 }
 
 /* Where an object that the translation reads is hidden, what is on the host stays as it is. */
@@ -320,10 +405,14 @@ static void present(struct sync_run *run, cJSON *wanted, const cJSON *denied)
     if (sync_settle_owner(run))
         return;
     if (!run->host) {
-        if (object_is_terminating(run->virtual_) || waits_for_charge(run, wanted))
+        if (object_is_terminating(run->virtual_) || waits_for_charge(run, wanted) ||
+            sync_down_waits_for_room(run))
             return;
         report_denied(run, denied);
-        sync_create(run, wanted);
+        if (is_volumes(rules_of(run)))
+            sync_volume_create(run, wanted);
+        else
+            sync_create(run, wanted);
         return;
     }
     if (object_is_terminating(run->host))
@@ -357,7 +446,7 @@ static void translated(struct sync_run *run)
     if (failed)
         refused(run, &err);
     else if (!wanted)
-        finish_gone(run);
+        unwanted(run);
     else
         present(run, wanted, reasons.denied);
     if (reasons.left_out.kind)
@@ -365,15 +454,34 @@ static void translated(struct sync_run *run)
                         "left out on the host: %.*s", STR_F(reasons.left_out.message));
 }
 
+/* No pod uses it. The record proves that the host's object is ours; a pod hidden by damage may
+ * still use it. */
+static bool is_unused(struct sync_run *run)
+{
+    struct refs *refs = run->syncer->refs;
+
+    if (!translate_kind_goes_with_pods(rules_of(run)) ||
+        sync_refs_wanted(refs, run->id, run->ns, run->name))
+        return false;
+    if (run->virtual_ && run->mapping.exists && !sync_refs_are_whole(refs, run->ns))
+        reconcile_spare(run->reconcile);
+    return true;
+}
+
 static void reconcile_down(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
     enum sync_id id = sync_id_of(r);
+    enum sync_id also = is_volumes(s->kinds[id].rules->kind) ? SYNC_CLAIMS : id;
     struct sync_run run;
+    bool unused;
 
-    if (!sync_run_init(&run, r, id) || (!run.virtual_ && !run.mapping.exists))
+    if (!sync_run_init(&run, r, id))
         return;
-    if (!syncer_ready(s, id, id, id)) {
+    unused = !run.virtual_ || is_unused(&run);
+    if (unused && !run.mapping.exists)
+        return;
+    if (!syncer_ready(s, id, also, id)) {
         if (run.virtual_ && reflector_refused(s->watches[id].reflector))
             reconcile_event(r, run.virtual_, "Warning", "SyncError",
                             "the host cluster does not have this kind, or does not let Sublet "
@@ -385,10 +493,53 @@ static void reconcile_down(struct reconcile *r)
     if (run.virtual_ && translate_kind_reads_gateways(rules_of(&run)))
         sync_refs_object(s->refs, id, reconcile_key(r),
                          run.virtual_); /* a grant may have changed */
-    if (!run.virtual_)
+    if (!run.virtual_ || is_unused(&run))
         finish_gone(&run);
     else
         translated(&run);
+    if (also == SYNC_CLAIMS)
+        wake_claims(&run);
+}
+
+/* --- StorageClasses --- */
+
+bool sync_down_has_class(void *ctx, struct str class)
+{
+    struct syncer *s = ctx;
+    enum sync_id id = sync_kind_of_record(s, STR("storageclasses.storage.k8s.io"));
+    struct reasons reasons;
+    cJSON *object, *wanted = NULL;
+    struct arena *a;
+    struct err err;
+    bool down;
+
+    if (id == SYNC_NONE)
+        return false;
+    a = arena_new(0);
+    err_init(&err, a);
+    reasons_init(&reasons, a);
+    object = syncer_virtual(s, a, id, STR(""), class);
+    down = object && !translate(s, a, s->kinds[id].rules->kind, object, &reasons, &wanted, &err) &&
+           wanted;
+    arena_free(a);
+    return down;
+}
+
+bool sync_down_awaits_class(struct syncer *s, struct arena *a, struct str class)
+{
+    enum sync_id id = sync_kind_of_record(s, STR("storageclasses.storage.k8s.io"));
+
+    if (!class.n || translate_class_offered(&s->tenant, class) || !sync_down_has_class(s, class) ||
+        sync_down_is_there(s, a, id, syncer_virtual(s, a, id, STR(""), class)))
+        return false;
+    s->kinds[id].rules->awaited = true;
+    syncer_add(s, id, STR(""), class);
+    return true;
+}
+
+void sync_down_await(struct syncer *s, enum sync_id id)
+{
+    s->kinds[id].rules->awaited = true;
 }
 
 /* --- events of the virtual cluster --- */
@@ -456,8 +607,9 @@ static void map_gateway(struct controller *c, const struct store_event *e)
 {
     struct arena *a = arena_new(0);
 
-    if (!e->previous || !json_equal(json_get(vapi_tree(a, e->previous), "spec"),
-                                    json_get(vapi_tree(a, e->object), "spec")))
+    if (e->type == STORE_DELETED || !e->previous ||
+        !json_equal(json_get(vapi_tree(a, e->previous), "spec"),
+                    json_get(vapi_tree(a, e->object), "spec")))
         rescan_later(controller_state(c));
     arena_free(a);
 }
@@ -470,7 +622,7 @@ static void map_grant(struct controller *c, const struct store_event *e)
 
 /* --- both sides compared --- */
 
-/* What is refused stays with the tenant, and its Events say why. */
+/* What is refused stays with the tenant, and its Events say why; so does what no pod has. */
 static bool wants_host(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
 {
     cJSON *wanted = NULL;
@@ -479,7 +631,35 @@ static bool wants_host(struct syncer *s, struct arena *a, enum sync_id id, const
 
     err_init(&err, a);
     reasons_init(&reasons, a);
-    return !translate(s, a, s->kinds[id].rules->kind, object, &reasons, &wanted, &err) && wanted;
+    if (translate_kind_goes_with_pods(s->kinds[id].rules->kind) &&
+        !sync_refs_wanted(s->refs, id, json_str_at(object, "metadata.namespace"),
+                          json_str_at(object, "metadata.name")))
+        return false;
+    if (!translate(s, a, s->kinds[id].rules->kind, object, &reasons, &wanted, &err) && wanted)
+        return true;
+    return is_volumes(s->kinds[id].rules->kind) &&
+           sync_mapping_get(s, a, id, STR(""), json_str_at(object, "metadata.name")).host_uid.n;
+}
+
+bool sync_down_is_there(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object)
+{
+    struct str ns = json_str_at(object, "metadata.namespace");
+    struct str name = json_str_at(object, "metadata.name"), owner_ns, owner, uid;
+    const struct host_object *o;
+    cJSON *wanted = NULL, *host = NULL;
+    struct reasons reasons;
+    char host_name[64];
+    struct err err;
+
+    err_init(&err, a);
+    reasons_init(&reasons, a);
+    translate_name(&s->tenant, ns, name, host_name);
+    o = reflector_get(syncer_watch(s, id), str_c(host_name));
+    return o && !json_parse(a, o->bytes, &host, NULL) && !object_is_terminating(host) &&
+           translate_owner(&s->tenant, host, &owner_ns, &owner, &uid) &&
+           str_eq(uid, sync_uid(object)) &&
+           !translate(s, a, s->kinds[id].rules->kind, object, &reasons, &wanted, &err) && wanted &&
+           translate_kind_is_written(host, wanted);
 }
 
 static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
@@ -545,7 +725,12 @@ int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
 
     if (!rules || translate_kind_is_made(rules->kind, object) || (old && is_unchanged(object, old)))
         return 0;
-    return translate(s, a, rules->kind, object, NULL, &wanted, err);
+    if (is_volumes(rules->kind) && sync_volume_check(s, object, old, err))
+        return -1;
+    if (translate(s, a, rules->kind, object, NULL, &wanted, err))
+        return -1;
+    return !old && wanted ? check_room(s, rules->kind, json_str_at(object, "metadata.name"), err)
+                          : 0;
 }
 
 /* --- the rows --- */
@@ -574,15 +759,17 @@ static void set_sources(struct controller_source *to, const char *group, const c
 }
 
 static void add_kind(const struct adding *x, const char *group, const char *version,
-                     const char *plural, const struct kind_rules *kind)
+                     const char *plural, enum config_scope scope, const struct kind_rules *kind)
 {
     struct arena *a = x->syncer->arena;
     struct sync_rules *rules = ARENA_NEW(a, struct sync_rules);
-    const char *record = arena_printf(a, "%s.%s", plural, group).p;
+    bool core = !*group;
+    const char *record = core ? plural : arena_printf(a, "%s.%s", plural, group).p;
     struct sync_kind row = {.plural = plural,
                             .group = group,
-                            .root = arena_printf(a, "/apis/%s/%s", group, version).p,
-                            .namespaced = true,
+                            .root =
+                                core ? "/api/v1" : arena_printf(a, "/apis/%s/%s", group, version).p,
+                            .namespaced = scope == SYNC_NAMESPACE,
                             .labelled = true,
                             .maps = true,
                             .record = record,
@@ -594,11 +781,13 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
     rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
                                                 .sources = rules->sources,
                                                 .reconcile = reconcile_down};
-    rules->handlers = (struct sync_handlers){.controller = &rules->controller,
-                                             .changed = x->changed,
-                                             .refs = refs_of,
-                                             .wants_host = wants_host,
-                                             .difference = difference};
+    rules->handlers =
+        (struct sync_handlers){.controller = &rules->controller,
+                               .changed = x->changed,
+                               .fits_host = is_volumes(kind) ? sync_volume_fits_host : NULL,
+                               .refs = refs_of,
+                               .wants_host = wants_host,
+                               .difference = difference};
     sync_kind_add(x->syncer, &row);
 }
 
@@ -613,9 +802,10 @@ void sync_down_add_kinds(struct syncer *s, void (*changed)(struct syncer *s, enu
         const struct config_down_kind *k = &CONFIG_DOWN_KINDS[i];
 
         if (to->enabled[i])
-            add_kind(&x, k->group, k->version, k->plural, translate_kind_rules((enum sync_down)i));
+            add_kind(&x, k->group, k->version, k->plural, k->scope,
+                     translate_kind_rules((enum sync_down)i));
     }
     for (size_t i = 0; i < to->n_custom; i++)
         add_kind(&x, to->custom[i].group, to->custom[i].version, to->custom[i].plural,
-                 translate_custom_rules(s->arena, &to->custom[i]));
+                 SYNC_NAMESPACE, translate_custom_rules(s->arena, &to->custom[i]));
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host Events about the tenant's pods, claims, Services and configured kinds, copied up with names translated back.
- * Their rate is bounded, since a tenant can provoke any number. Events and objects arrive by
- * separate watches, in any order: an Event ahead of its object is held until the object is known,
- * and the owner of a deleted object is remembered for the Events that come after it. Both are
- * bounded in number and time. Must never copy an Event unless the host uid of its object proves it
- * this tenant's. */
+/* Host Events about the tenant's pods, claims, Services and configured kinds, copied up with names
+ * translated back. Their rate is bounded, since a tenant can provoke any number. Events and objects
+ * arrive by separate watches, in any order: an Event ahead of its object is held until the object
+ * is known, and the owner of a deleted object is remembered for the Events that come after it. Both
+ * are bounded in number and time. Must never copy an Event unless the host uid of its object proves
+ * it this tenant's. */
 
 #include "objects/objects.h"
 #include "nodes/nodes.h"
@@ -187,7 +187,7 @@ static void on_forget(void *ctx)
 {
     struct events_up *e = ctx;
     int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
-    int64_t upto = e->syncer->closing ? INT64_MAX : now;
+    int64_t upto = syncer_is_closing(e->syncer) ? INT64_MAX : now;
     const struct kept *held = forget_until(&e->held, upto);
     const struct kept *departed = forget_until(&e->departed, upto);
     const struct kept *next = held;
@@ -279,7 +279,7 @@ void sync_events_object_changed(struct syncer *s, const struct host_object *now,
     struct arena *a;
     struct owner owner;
 
-    if (s->closing || (!gone && !awaited))
+    if (syncer_is_closing(s) || (!gone && !awaited))
         return;
     a = arena_new(0);
     if (gone)
@@ -301,7 +301,7 @@ void sync_events_changed(struct syncer *s, enum sync_id id, const struct host_ob
 
     (void)id;
     (void)before;
-    if (!now || s->closing)
+    if (!now || syncer_is_closing(s))
         return; /* the tenant's copy expires by itself */
     a = arena_new(0);
     if (!json_parse(a, now->bytes, &host, NULL) && find_involved(s, host, &about)) {

@@ -4,7 +4,7 @@
  * never delete what a row that the configuration no longer has did not create.
  *
  *   host watch --changed--> key --.
- *   tenant's edit ----------key --+--> mirror_copy_reconcile() --> create, update, delete
+ *   tenant's edit ----------key --+--> sync_mirror_reconcile() --> create, update, delete
  *   first list, CRD added --keys -'
  */
 
@@ -83,7 +83,8 @@ static void rescan(struct mirror *m)
     a = arena_new(0);
     for (size_t i = 0; i < m->n_sources; i++)
         reflector_each(m->sources[i].reflector, on_original, &m->sources[i]);
-    store_record_each(m->syncer->store, RECORD_META, mirror_record_prefix(a, m->row), on_record, m);
+    store_record_each(m->syncer->store, RECORD_META, sync_mirror_record_prefix(a, m->row),
+                      on_record, m);
     arena_free(a);
 }
 
@@ -194,10 +195,10 @@ static void source_open(struct mirror_source *source, struct str version)
  * which is known once it has the CRD. */
 static void mirror_open(struct mirror *m)
 {
-    const struct resource *r = mirror_resource(m);
+    const struct resource *r = sync_mirror_resource(m);
     struct str version = m->row->version.n ? m->row->version : r ? r->version : STR("");
 
-    if (!r || m->syncer->closing)
+    if (!r || syncer_is_closing(m->syncer))
         return;
     for (size_t i = 0; i < m->n_sources; i++)
         if (!m->sources[i].reflector)
@@ -207,16 +208,16 @@ static void mirror_open(struct mirror *m)
 static void mirror_reconcile(struct reconcile *r)
 {
     struct mirror *m = controller_state(reconcile_controller(r));
-    const struct resource *resource = mirror_resource(m);
+    const struct resource *resource = sync_mirror_resource(m);
     struct str ns, name;
 
-    if (!resource || m->syncer->closing || !key_split(reconcile_key(r), &ns, &name))
+    if (!resource || syncer_is_closing(m->syncer) || !key_split(reconcile_key(r), &ns, &name))
         return;
     if (!name.n) {
         mirror_open(m);
         rescan(m);
     } else if (all_synced(m)) {
-        mirror_copy_reconcile(m, r, resource, ns, name);
+        sync_mirror_reconcile(m, r, resource, ns, name);
     }
 }
 
@@ -226,7 +227,7 @@ static void mirror_reconcile(struct reconcile *r)
 static void map_copy(struct controller *c, const struct store_event *e)
 {
     const struct mirror *m = controller_state(c);
-    const struct resource *r = mirror_resource(m);
+    const struct resource *r = sync_mirror_resource(m);
 
     if (r && e->object->resource == r->storage)
         controller_map_self(c, e);
@@ -252,7 +253,8 @@ static void map_class(struct controller *c, const struct store_event *e)
 
 static bool is_crd(const struct config_from *row)
 {
-    return row->kind == FROM_CUSTOM_RESOURCES || row->kind == FROM_GATEWAY_CLASSES;
+    return row->kind == FROM_CUSTOM_RESOURCES || row->kind == FROM_GATEWAY_CLASSES ||
+           row->kind == FROM_GATEWAYS;
 }
 
 static void set_watched(struct mirror *m)
@@ -283,7 +285,7 @@ struct leftovers {
 static bool has_row(const struct mirrors *ms, struct arena *a, struct str key)
 {
     for (size_t i = 0; i < ms->n; i++)
-        if (str_has_prefix(key, mirror_record_prefix(a, ms->items[i].row)))
+        if (str_has_prefix(key, sync_mirror_record_prefix(a, ms->items[i].row)))
             return true;
     return false;
 }
@@ -440,19 +442,23 @@ static const struct mirror *mirror_of(const struct mirrors *ms, enum config_from
     return NULL;
 }
 
-bool sync_mirror_shows(void *ctx, enum config_from_kind kind, struct str name)
+/* A Gateway counts while it is created: routes to it are translated then. */
+bool sync_mirror_shows(void *ctx, enum config_from_kind kind, struct str ns, struct str name)
 {
     struct syncer *s = ctx;
     const struct mirror *m = mirror_of(s->mirrors, kind);
-    const struct resource *r = m ? mirror_resource(m) : NULL;
-    const struct store_object *o = r ? store_latest(s->store, r->storage, STR(""), name) : NULL;
+    const struct resource *r = m ? sync_mirror_resource(m) : NULL;
+    const struct store_object *o = r ? store_latest(s->store, r->storage, ns, name) : NULL;
     struct arena *a;
     bool shown;
 
     if (!o)
         return false;
     a = arena_new(0);
-    shown = str_eq(mirror_record_get(a, m, STR(""), name), o->uid);
+    if (kind == FROM_GATEWAYS)
+        shown = sync_mirror_is_copy(s, MIRROR_GATEWAYS, vapi_tree(a, o));
+    else
+        shown = str_eq(sync_mirror_record_get(a, m, STR(""), name), o->uid);
     arena_free(a);
     return shown;
 }
@@ -470,7 +476,7 @@ static int check_class(struct syncer *s, const struct class_user *user, const cJ
                        const char *field, struct str name, struct err *err)
 {
     const struct mirror *m = mirror_of(s->mirrors, user->kind);
-    const struct resource *r = m ? mirror_resource(m) : NULL;
+    const struct resource *r = m ? sync_mirror_resource(m) : NULL;
 
     /* The tenant's own class is for a controller of its own, and sync.toHost has a list. */
     if (!name.n || !r || store_latest(s->store, r->storage, STR(""), name) ||
@@ -492,6 +498,8 @@ int sync_mirror_check(struct syncer *s, const struct resource *r, const cJSON *o
 
         if (!str_eqc(r->group, user->group) || !str_eqc(r->plural, user->plural))
             continue;
+        if (user->kind == FROM_GATEWAY_CLASSES && sync_mirror_is_copy(s, MIRROR_GATEWAYS, object))
+            return 0; /* of a class that the tenant need not be offered */
         if (user->annotation)
             legacy = meta_annotation(object, user->annotation);
         if (!str_eq(name, json_str_at(old, user->field)) &&

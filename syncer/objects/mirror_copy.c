@@ -18,14 +18,14 @@
 
 /* --- records --- */
 
-const struct resource *mirror_resource(const struct mirror *m)
+const struct resource *sync_mirror_resource(const struct mirror *m)
 {
     return registry_find_group_resource(vapi_registry(m->syncer->api), m->row->group,
                                         m->row->plural);
 }
 
 /* "from-host/ingressclasses.networking.k8s.io/" */
-struct str mirror_record_prefix(struct arena *a, const struct config_from *row)
+struct str sync_mirror_record_prefix(struct arena *a, const struct config_from *row)
 {
     return arena_printf(a, MIRROR_PREFIX "%.*s%s%.*s/", STR_F(row->plural), row->group.n ? "." : "",
                         STR_F(row->group));
@@ -34,12 +34,12 @@ struct str mirror_record_prefix(struct arena *a, const struct config_from *row)
 static struct str record_key(struct arena *a, const struct config_from *row, struct str ns,
                              struct str name)
 {
-    return arena_printf(a, "%.*s%.*s/%.*s", STR_F(mirror_record_prefix(a, row)), STR_F(ns),
+    return arena_printf(a, "%.*s%.*s/%.*s", STR_F(sync_mirror_record_prefix(a, row)), STR_F(ns),
                         STR_F(name));
 }
 
-struct str mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
-                             struct str name)
+struct str sync_mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
+                                  struct str name)
 {
     struct str value;
 
@@ -152,6 +152,22 @@ static bool is_ours(const struct copy *c)
     if (str_eqc(c->record, MIRROR_CREATING))
         return is_marked(c->virtual_);
     return c->record.n && str_eq(c->record, meta_uid(c->virtual_));
+}
+
+/* By its record alone: its kind may be enabled no longer. */
+bool sync_mirror_is_copy(struct syncer *s, const char *resource, const cJSON *object)
+{
+    struct arena *a = arena_new(0);
+    struct str key = arena_printf(a, MIRROR_PREFIX "%s/%.*s/%.*s", resource,
+                                  STR_F(json_str_at(object, "metadata.namespace")),
+                                  STR_F(json_str_at(object, "metadata.name")));
+    struct str value;
+    bool is =
+        store_record_get(s->store, RECORD_META, key, &value) &&
+        (str_eq(value, meta_uid(object)) || (str_eqc(value, MIRROR_CREATING) && is_marked(object)));
+
+    arena_free(a);
+    return is;
 }
 
 static void on_created(struct reconcile *r, void *ctx, const struct err *err,
@@ -345,7 +361,7 @@ static void on_key(struct copy *c)
 
     if (store_quarantined(s->store, c->resource->storage, c->ns, c->name))
         return;
-    c->record = mirror_record_get(c->arena, c->mirror, c->ns, c->name);
+    c->record = sync_mirror_record_get(c->arena, c->mirror, c->ns, c->name);
     c->virtual_ = reconcile_get(c->run, c->resource, c->ns, c->name);
     if (o && !json_parse(c->arena, o->bytes, &host, NULL))
         c->wanted = translate_from_host(c->arena, &s->tenant, c->mirror->row, host, c->ns, c->name);
@@ -363,7 +379,7 @@ static void on_key(struct copy *c)
         leave_alone(c);
 }
 
-void mirror_copy_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
+void sync_mirror_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
                            struct str ns, struct str name)
 {
     struct copy *c = ARENA_NEW(reconcile_arena(r), struct copy);

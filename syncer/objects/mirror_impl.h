@@ -36,12 +36,12 @@ struct mirrors {
 
 /* --- mirror_copy.c --- */
 /* The virtual resource; NULL: its CRD is missing. */
-const struct resource *mirror_resource(const struct mirror *m);
-struct str mirror_record_prefix(struct arena *a, const struct config_from *row);
+const struct resource *sync_mirror_resource(const struct mirror *m);
+struct str sync_mirror_record_prefix(struct arena *a, const struct config_from *row);
 /* The uid of the copy, MIRROR_CREATING, or empty. */
 #define MIRROR_CREATING "-"
-struct str mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
-                             struct str name);
+struct str sync_mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
+                                  struct str name);
 /* Makes the copy what it must be. Every source is synced. */
-void mirror_copy_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
+void sync_mirror_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
                            struct str ns, struct str name);

@@ -7,7 +7,7 @@
 
 #include "core/run.h"
 
-/* --- refs.c: which ConfigMaps, Secrets and claims other objects need --- */
+/* --- refs.c: which ConfigMaps, Secrets, claims and ServiceAccounts other objects need --- */
 struct refs *sync_refs_new(struct syncer *s);
 struct refs *sync_refs_free(struct refs *r);
 /* key: "ns/name"; object NULL: it needs none any more. Adds the keys that became referenced or
@@ -82,6 +82,8 @@ int sync_service_before_store(struct syncer *s, struct arena *a, const cJSON *ob
 bool sync_service_is_api(struct str ns, struct str name);
 /* kube-system/kube-dns, unless it is the tenant's own. object NULL: it is deleted. */
 bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name);
+/* Has it no host Service of its own: the API, the DNS, one that shows a Service of the host? */
+bool sync_service_is_shown(struct syncer *s, const cJSON *object, struct str ns, struct str name);
 void sync_service_publish_dns(struct syncer *s); /* once its address is known */
 void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old,
                         bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);

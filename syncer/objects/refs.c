@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reference counts of the ConfigMaps, Secrets and claims that the tenant's pods and objects of
- * configured kinds refer to: only those go to the host, and they are deleted there after the last
- * referrer. A ConfigMap or Secret that goes down by itself refers to itself. In memory only: the
- * counts follow from the referrers. Must never keep a reference of a deleted one. */
+ * configured kinds refer to, and of the ServiceAccounts of pods: only those go to the host, and
+ * they are deleted there after the last referrer. A ConfigMap or Secret that goes down by itself
+ * refers to itself. In memory only: the counts follow from the referrers. Must never keep a
+ * reference of a deleted one. */
 
 #include "objects/objects.h"
 #include <assert.h>
@@ -38,14 +39,19 @@ struct refs {
 
 /* --- refs --- */
 
-/* Adds the object to its controller. */
+/* Adds the object to its controller, if it goes down because something refers to it. */
 static void requeue(struct refs *r, struct str key)
 {
+    static const enum translate_ref_kind kinds[] = {REF_CONFIG_MAP, REF_SECRET,
+                                                    REF_SERVICE_ACCOUNT};
     struct str rest = key, plural = str_cut(&rest, '/'), ns = str_cut(&rest, '/');
 
-    for (int id = SYNC_CONFIG_MAPS; id <= SYNC_SECRETS; id++)
-        if (str_eqc(plural, r->syncer->kinds[id].plural))
-            syncer_add(r->syncer, (enum sync_id)id, ns, rest);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        enum sync_id id = sync_kind_of_ref(r->syncer, kinds[i]);
+
+        if (id != SYNC_NONE && str_eqc(plural, r->syncer->kinds[id].plural))
+            syncer_add(r->syncer, id, ns, rest);
+    }
 }
 
 static struct ref *ref_get(struct refs *r, struct str key)

@@ -6,6 +6,7 @@
  * whose admission is still pending. */
 #include "core/life.h"
 #include "objects/dns_service.h"
+#include "objects/mirror.h"
 #include "objects/objects.h"
 
 static const struct resource *services(const struct sync_run *run)
@@ -85,8 +86,7 @@ int sync_service_before_store(struct syncer *s, struct arena *a, const cJSON *ob
     struct mapping m;
 
     if (sync_service_wants_host(object) && sync_service_is_headless(object) &&
-        !sync_service_is_api(ns, name) && !sync_service_is_dns(s, object, ns, name) &&
-        !object_is_terminating(object)) {
+        !sync_service_is_shown(s, object, ns, name) && !object_is_terminating(object)) {
         m = sync_mapping_get(s, a, SYNC_SERVICES, ns, name);
         if (sync_service_check_room(s, object, &m, err))
             return -1;
@@ -219,8 +219,8 @@ static void service_present(struct sync_run *run)
 
 /* --- the Service in front of the tenant's DNS --- */
 
-/* One that the tenant created while network.dns was off stays its own, as its record says; without a
- * mark of ours also when the record may be lost. */
+/* One that the tenant created while network.dns was off stays its own, as its record says; without
+ * a mark of ours also when the record may be lost. */
 bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, struct str name)
 {
     struct str note =
@@ -235,6 +235,12 @@ bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, s
            (!object || str_eqc(note, "true") || !sync_mapping_is_lost(s, SYNC_SERVICES, ns, name));
     arena_free(a);
     return free && (s->tenant.dns_ip.n || str_eqc(note, "true"));
+}
+
+bool sync_service_is_shown(struct syncer *s, const cJSON *object, struct str ns, struct str name)
+{
+    return sync_service_is_api(ns, name) || sync_service_is_dns(s, object, ns, name) ||
+           sync_mirror_is_copy(s, "services", object);
 }
 
 static void keep_slice(struct sync_run *run, struct str ip)
@@ -292,6 +298,7 @@ static void reconcile_service(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
     struct sync_run run;
+    bool wants_host;
 
     if (!sync_run_init(&run, r, SYNC_SERVICES) || sync_service_is_api(run.ns, run.name) ||
         sync_service_in_admission(s, run.ns, run.name))
@@ -300,14 +307,16 @@ static void reconcile_service(struct reconcile *r)
         keep_dns(&run);
         return;
     }
-    if (!sync_service_wants_host(run.virtual_) && !run.mapping.exists)
+    wants_host =
+        sync_service_wants_host(run.virtual_) && !sync_mirror_is_copy(s, "services", run.virtual_);
+    if (!wants_host && !run.mapping.exists)
         return;
     if (!syncer_ready(s, SYNC_SERVICES, SYNC_SERVICES, SYNC_SERVICES) ||
         !sync_run_init(&run, r, SYNC_SERVICES))
         return;
     if (run.virtual_ && sync_is_being_written(&run)) /* the pending version may have another type */
         reconcile_again_after(r, 1000); /* the commit adds the key again; if it fails, this does */
-    else if (!sync_service_wants_host(run.virtual_))
+    else if (!wants_host)
         sync_finish_gone(&run, -1);
     else if (!sync_settle_owner(&run))
         service_present(&run);

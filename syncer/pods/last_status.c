@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last status of pods that were deleted on the host. An eviction, a preemption and the loss of a
- * node write their condition, and the kubelet its final phase, right before the deletion: a run that
- * finds the host pod deleted already would never show them, and a Job could not count such a pod. Must
- * never delay the deletion of a virtual pod by more than one write. */
+/* The last status of pods that were deleted on the host. An eviction, a preemption and the loss of
+ * a node write their condition, and the kubelet its final phase, right before the deletion: a run
+ * that finds the host pod deleted already would never show them, and a Job could not count such a
+ * pod. Must never delay the deletion of a virtual pod by more than one write. */
 #include "pods/pods.h"
 
 #include <sublet/hash.h>

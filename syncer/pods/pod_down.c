@@ -7,6 +7,7 @@
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/device_claims.h"
+#include "objects/down.h"
 #include "objects/objects.h"
 #include <string.h>
 
@@ -18,7 +19,7 @@ int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct 
                     struct err *err)
 {
     struct str ns = json_str_at(pod, "metadata.namespace");
-    const struct config_binding *charged = sync_ledger_charged(s->ledger, sync_uid(pod));
+    struct str charged = sync_ledger_charged(s->ledger, sync_uid(pod));
     const cJSON *host_pod = NULL;
     struct pool_claims claims;
     cJSON *pinned;
@@ -27,10 +28,9 @@ int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct 
         host_pod = sync_pod_on_host(s, a, pod);
     if (sync_device_claims_of_pod(s, a, pod, host_pod, &claims, err))
         return -1;
-    if (charged) { /* it stays in its pool, even if its namespace's label has changed since */
+    if (charged.n) { /* it stays in its pool, even if its namespace's label has changed since */
         pinned = json_copy(a, pod);
-        json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL,
-                     charged->pool->name);
+        json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL, charged);
         pod = pinned;
     }
     return pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
@@ -73,12 +73,22 @@ int sync_pod_translate(struct syncer *s, struct arena *a, const cJSON *pod,
 
     if (json_get(affinity, "podAffinity") || json_get(affinity, "podAntiAffinity"))
         tenant.namespaces = syncer_namespaces(s, a, NULL);
+    /* The plan of a restore knows no nodes, and compares no affinity. */
+    if (!choice->binding && s->nodes)
+        (void)sync_nodes_unfenced(s->nodes, &tenant.unfenced); /* sync_pod_create() checks it */
     if (with_services && (!links || json_true(links)))
         services = services_of(s, a, ns);
     return translate_pod(a, &tenant, choice, pod, services, ret, err);
 }
 
 /* --- what must exist on the host first --- */
+
+static void refuse(struct sync_run *run, const struct err *err)
+{
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err->message));
+    reconcile_fail(run->reconcile, err);
+}
 
 struct missing {
     struct sync_run *run;
@@ -96,8 +106,8 @@ static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, boo
     char host_name[64];
 
     (void)optional;
-    if (id == SYNC_NONE || kind == REF_DEVICE_CLAIM) /* sync_device_claims_ready() */
-        return;
+    if (id == SYNC_NONE || kind == REF_DEVICE_CLAIM || kind == REF_SERVICE_ACCOUNT)
+        return; /* sync_device_claims_ready(), has_account() */
     if (!store_get(s->store, syncer_storage(s, id), run->ns, name))
         return;
     translate_name(&s->tenant, run->ns, name, host_name);
@@ -113,6 +123,45 @@ static bool refs_present(struct sync_run *run)
 
     translate_pod_refs(run->virtual_, on_ref, &m);
     return !m.any;
+}
+
+/* --- its account on the host --- */
+
+/* The host refuses a pod without one, and must not find another's under its name. */
+static bool has_account(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    enum sync_id id = sync_kind_of_ref(s, REF_SERVICE_ACCOUNT);
+    struct str name = json_str_at(run->virtual_, "spec.serviceAccountName");
+    const cJSON *account;
+    struct err err;
+
+    if (id == SYNC_NONE || !name.n)
+        return true;
+    account = syncer_virtual(s, run->arena, id, run->ns, name);
+    if (account && sync_down_is_there(s, run->arena, id, account))
+        return true;
+    syncer_add(s, id, run->ns, name); /* its controller adds this pod again */
+    if (account)
+        return false;
+    err_init(&err, run->arena);
+    (void)err_not_found(&err, STR(""), STR("serviceaccounts"), name);
+    refuse(run, &err);
+    return false;
+}
+
+cJSON *sync_pod_to_judge(struct syncer *s, struct arena *a, const cJSON *host_pod)
+{
+    enum sync_id id = sync_kind_of_ref(s, REF_SERVICE_ACCOUNT);
+    struct str name = json_str_at(host_pod, "spec.serviceAccountName");
+    cJSON *ret = json_copy(a, host_pod), *spec = json_get(ret, "spec");
+
+    if (id == SYNC_NONE || !name.n || reflector_get(syncer_watch(s, id), name))
+        return ret;
+    json_remove(spec, "serviceAccountName");
+    if (s->config->pod_service_account.n)
+        json_set_str(a, spec, "serviceAccountName", s->config->pod_service_account);
+    return ret;
 }
 
 /* --- create --- */
@@ -145,22 +194,31 @@ static bool names_nodes(const cJSON *pod)
     return json_str_at(pod, "spec.nodeName").n || json_path(pod, "spec.affinity.nodeAffinity");
 }
 
-/* A pending Binding would come too late for the host's scheduler, and node names cannot be
- * translated before the nodes are known. */
-static bool may_be_placed(struct sync_run *run)
+/* A pending Binding would come too late for the host's scheduler; node names cannot be translated,
+ * nor those known that a pod without devices has to avoid, before the nodes are. */
+static bool may_be_placed(struct sync_run *run, const struct pool_choice *choice)
 {
-    if (!sync_is_being_written(run) &&
-        (sync_nodes_known(run->syncer->nodes) || !names_nodes(run->virtual_)))
+    const struct nodes *nodes = run->syncer->nodes;
+
+    if (!sync_is_being_written(run) && (sync_nodes_known(nodes) || !names_nodes(run->virtual_)) &&
+        (choice->binding || sync_nodes_listed(nodes)))
         return true;
     reconcile_again_after(run->reconcile, 1000);
     return false;
 }
 
-static void refuse(struct sync_run *run, const struct err *err)
+/* Too many nodes to name: only a pod that does not exist yet waits. The affinity of one that exists
+ * is immutable, so neither its updates nor its identity depend on the nodes. */
+static int check_unfenced(const struct syncer *s, const struct pool_choice *choice, struct err *err)
 {
-    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
-                    STR_F(err->message));
-    reconcile_fail(run->reconcile, err);
+    struct str_list nodes;
+
+    if (choice->binding || sync_nodes_unfenced(s->nodes, &nodes))
+        return 0;
+    return err_set(err, &ERR_UNAVAILABLE,
+                   "too many nodes of the host cluster have devices and no label that keeps "
+                   "other pods off: its admin labels them sublet.dev/pool, or sets "
+                   "policy.cpuNodes");
 }
 
 void sync_pod_create(struct sync_run *run)
@@ -199,9 +257,12 @@ void sync_pod_create(struct sync_run *run)
             reconcile_again_after(run->reconcile, wait.again_ms);
         return;
     }
-    if (!refs_present(run) || !sync_tokens_ensure(run) || !may_be_placed(run))
+    if (!refs_present(run) || !has_account(run) || !sync_tokens_ensure(run) ||
+        !may_be_placed(run, &choice))
         return;
-    if (sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
+    run->charged = choice.binding && !choice.by_claims;
+    if (check_unfenced(run->syncer, &choice, &err) ||
+        sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod, &err))
         refuse(run, &err);
     else
         sync_create(run, pod);
@@ -281,8 +342,8 @@ static bool add_ephemeral(struct sync_run *run, const struct pool_choice *choice
                                                           .lacks = lacks_ephemeral});
 }
 
-/* The host may have set other quantities than those sent: that is its decision, so they are on record
- * whatever the answer has. */
+/* The host may have set other quantities than those sent: that is its decision, so they are on
+ * record whatever the answer has. */
 static void on_resized(struct sync_run *run, const struct host_answer *answer,
                        const struct err *err)
 {
@@ -318,8 +379,8 @@ static cJSON *lacks_gates(struct sync_run *run, const cJSON *wanted)
     return translate_pod_gates_down(run->arena, run->host, run->virtual_);
 }
 
-/* The right is optional, and a controller of the host may own the condition as well: neither is tried
- * again at once, unless the tenant sets the condition to something else. */
+/* The right is optional, and a controller of the host may own the condition as well: neither is
+ * tried again at once, unless the tenant sets the condition to something else. */
 static void on_gates(struct sync_run *run, const struct host_answer *answer, const struct err *err)
 {
     struct str text;

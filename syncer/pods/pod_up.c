@@ -106,8 +106,7 @@ static void on_status(void *ctx, const struct err *err, const struct store_objec
     on_answer(ctx, err, object);
 }
 
-/* The status of run->virtual_. */
-static void write_status(struct sync_run *run)
+void sync_pod_write_status(struct sync_run *run)
 {
     vapi_update(run->syncer->api, pods(run), STR("status"), run->virtual_, on_status,
                 up_begin(run));
@@ -149,7 +148,7 @@ bool sync_pod_update_up(struct sync_run *run)
     if (!status)
         return false;
     json_set(run->arena, run->virtual_, "status", status);
-    write_status(run);
+    sync_pod_write_status(run);
     return true;
 }
 
@@ -187,6 +186,6 @@ bool sync_pod_say_waiting(struct sync_run *run, const char *reason, struct str m
                        reconcile_now_s(run->reconcile)))
         return false;
     json_set_str(run->arena, json_get(run->virtual_, "status"), "phase", STR("Pending"));
-    write_status(run);
+    sync_pod_write_status(run);
     return true;
 }

@@ -8,10 +8,10 @@
  *      -    |  x   |     x     | delete the host pod
  *      -    |  -   |     x     | delete its token Secret, release its GPUs, remove the record
  *      x    |  -   |     -     | wait for gates, quota, references, tokens; then create
- *      x    |  -   |     x     | deleted on the host: last status up, delete the virtual pod, unless
- *           |      |           | it is finished; of another life: create it again
- *      x    |  x   |     x     | of another uid: delete the host pod; else deletion down, status up,
- *           |      |           | deletion up, changes down
+ *      x    |  -   |     x     | deleted on the host: last status up, delete the virtual pod,
+ *           |      |           | unless it is finished; of another life: create it again
+ *      x    |  x   |     x     | of another uid: delete the host pod; else deletion down, status
+ *           |      |           | up, deletion up, changes down
  *
  * "On record": the mapping record has the host pod's uid. */
 #include "core/life.h"
@@ -141,8 +141,8 @@ static bool deletion_down(struct sync_run *run)
     return true;
 }
 
-/* After the status, which has the reason: the condition DisruptionTarget is written before the pod is
- * deleted, and clients read it in that order. */
+/* After the status, which has the reason: the condition DisruptionTarget is written before the pod
+ * is deleted, and clients read it in that order. */
 static bool deletion_up(struct sync_run *run)
 {
     if (!object_is_terminating(run->host) || object_is_terminating(run->virtual_))
@@ -157,7 +157,7 @@ void sync_pod_settled(struct sync_run *run)
     struct str key = reconcile_key(run->reconcile);
     bool failed = str_eqc(json_str_at(run->host, "status.phase"), "Failed");
 
-    if (deletion_up(run))
+    if (deletion_up(run) || sync_pod_reclaim(run))
         return;
     if (sync_failed_note(run->syncer->failed, key, failed) && pod_is_finished(run->virtual_)) {
         sync_delete(run, -1);
@@ -169,9 +169,31 @@ void sync_pod_settled(struct sync_run *run)
         sync_pod_update_down(run);
 }
 
+/* The host pod is of a predecessor of the same name: on a lost node it may stay for hours. */
+static void show_predecessor(struct sync_run *run)
+{
+    struct str node = sync_nodes_of_pod(run->syncer, run->host, false);
+    struct str message;
+
+    if (!str_eqc(json_str_at(run->host, "status.reason"), POD_NODE_LOST))
+        return;
+    message = arena_printf(run->arena,
+                           "the host cluster still has the deleted pod of this name: its node "
+                           "%.*s does not answer, so it may still run",
+                           STR_F(node));
+    if (sync_pod_say_waiting(run, "PredecessorLost", message))
+        reconcile_event(run->reconcile, run->virtual_, "Warning", "PredecessorLost", "%.*s",
+                        STR_F(message));
+}
+
 static void pod_present(struct sync_run *run)
 {
-    if (sync_settle_owner(run) || deletion_down(run))
+    if (sync_settle_owner(run)) {
+        if (!str_eq(run->owner_uid, run->uid))
+            show_predecessor(run);
+        return;
+    }
+    if (deletion_down(run))
         return;
     if (pod_is_finished(run->host))
         sync_ledger_release(run->syncer->ledger, run->uid);
@@ -186,8 +208,8 @@ static void reconcile_pod(struct reconcile *r)
 
     if (!sync_run_init(&run, r, SYNC_PODS) || (!run.virtual_ && !run.mapping.exists))
         return;
-    if (!syncer_ready(s, SYNC_PODS, SYNC_SECRETS, SYNC_CONFIG_MAPS) ||
-        !sync_run_init(&run, r, SYNC_PODS))
+    if (!syncer_ready(s, SYNC_PODS, SYNC_SECRETS, SYNC_CONFIG_MAPS) || !s->pools_known ||
+        !sync_run_init(&run, r, SYNC_PODS) || (run.host && sync_pod_loss(&run)))
         return;
     if (!run.virtual_)
         pod_gone(&run);

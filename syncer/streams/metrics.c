@@ -33,8 +33,9 @@ struct fetch {
     vapi_measured_cb done;
     void *done_ctx;
     struct str path;
-    struct fetch *next;     /* another that is under way */
-    struct fetch *joined;   /* these have the same path, and get the same answer */
+    LIST_ENTRY(fetch) place;    /* among those under way */
+    SLIST_HEAD(, fetch) joined; /* these have the same path, and get the same answer */
+    SLIST_ENTRY(fetch) beside;
     const struct map *host; /* struct measured by the name of the pod or node */
     cJSON *items;
 };
@@ -320,17 +321,17 @@ static void take(struct fetch *f, const struct map *host)
 /* Off the list first: a caller may fetch again from inside done(). */
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
 {
-    struct fetch *f = ctx, **at = &f->syncer->fetches, *next;
+    struct fetch *f = ctx, *joined;
     struct arena *a = arena_new(0);
     struct map items = {0}, *host = NULL;
 
-    if (!err && !f->syncer->closing && read_items(&items, a, answer))
+    if (!err && !syncer_is_closing(f->syncer) && read_items(&items, a, answer))
         host = &items;
-    while (*at != f)
-        at = &(*at)->next;
-    *at = f->next;
-    for (; f; f = next) {
-        next = f->joined;
+    LIST_REMOVE(f, place);
+    joined = SLIST_FIRST(&f->joined);
+    take(f, host);
+    while ((f = joined)) {
+        joined = SLIST_NEXT(f, beside);
         take(f, host);
     }
     map_clear(&items);
@@ -359,20 +360,21 @@ void sync_metrics_fetch(struct syncer *s, const struct vapi_measure *what, vapi_
     struct arena *a = arena_new(0);
     struct fetch *f = ARENA_NEW(a, struct fetch);
     struct host_request q = {.method = "GET", .timeout_ms = TIMEOUT_MS};
-    struct fetch *same = s->fetches;
+    struct fetch *same;
 
     *f = (struct fetch){.syncer = s, .arena = a, .done = done, .done_ctx = ctx};
     f->what = (struct vapi_measure){what->nodes, arena_str(a, what->ns), arena_str(a, what->name)};
     f->path = path_of(f);
-    while (same && !str_eq(same->path, f->path))
-        same = same->next;
+    LIST_FOREACH(same, &s->fetches, place)
+    {
+        if (str_eq(same->path, f->path))
+            break;
+    }
     if (same) {
-        f->joined = same->joined;
-        same->joined = f;
+        SLIST_INSERT_HEAD(&same->joined, f, beside);
         return;
     }
-    f->next = s->fetches;
-    s->fetches = f;
+    LIST_INSERT_HEAD(&s->fetches, f, place);
     q.path = f->path;
     host_send(s->host, &q, on_answer, f);
 }

@@ -508,7 +508,7 @@ void sync_streams_connect(struct syncer *s, struct proxy *p)
     LIST_INSERT_HEAD(&s->streams->list, t, place);
     translate_name(&s->tenant, r->ns, r->name, t->host_name);
     proxy_on(p, &events, t);
-    if (s->closing || !s->started)
+    if (!syncer_is_running(s))
         err_set(&err, &ERR_UNAVAILABLE, "the host cluster: closing");
     if (err.kind || find_host(t, &err) || open_pipe(t, &err))
         refuse(t, &err);

@@ -212,25 +212,28 @@ def signature(d):
     return f"{d.kind} {d.case} {place}: {general(d.here)} | {general(d.there)}"
 
 
-def accepted(chance=True):
-    """[(pattern, reason)]: the reviewed list, one pattern for each alternative; without those that a run need not meet
+LIST = "accepted.yaml"
+
+
+def accepted(name=LIST, chance=True):
+    """[(pattern, reason)]: a reviewed list, one pattern for each alternative; without those that a run need not meet
     unless `chance`."""
-    with open(os.path.join(HERE, "accepted.yaml"), encoding="utf-8") as f:
+    with open(os.path.join(HERE, name), encoding="utf-8") as f:
         return [(re.compile(m, re.S), a["why"]) for a in yaml.safe_load(f) if chance or not a.get("chance")
                 for m in a["match"]]
 
 
-def unused(found):
-    """Patterns of the reviewed list that explain none of these differences."""
+def unused(found, name=LIST):
+    """Patterns of a reviewed list that explain none of these differences."""
     keys = {signature(d) for d in found}
-    return [p.pattern for p, _ in accepted(chance=False) if not any(p.search(key) for key in keys)]
+    return [p.pattern for p, _ in accepted(name, chance=False) if not any(p.search(key) for key in keys)]
 
 
-def unexpected(found):
-    """{signature: [Difference]} of those no line of the reviewed list explains."""
-    patterns, out = accepted(), collections.defaultdict(list)
+def unexpected(found, *more):
+    """{signature: [Difference]} of those that no line of the reviewed list explains, nor of `more` lists."""
+    patterns, out = [p for name in (LIST, *more) for p, _ in accepted(name)], collections.defaultdict(list)
     for d in found:
         key = signature(d)
-        if not any(p.search(key) for p, _ in patterns):
+        if not any(p.search(key) for p in patterns):
             out[key].append(d)
     return out

@@ -265,7 +265,8 @@ static bool names_products_only(const struct node *products, const struct node *
     return values && values->first;
 }
 
-/* Expressions are ANDed: one that names nothing else is the fence, whatever the tenant's own name. */
+/* Expressions are ANDed: one that names nothing else is the fence, whatever the tenant's own
+ * name. */
 static const char *product_fence(const struct node *products, const struct node *term)
 {
     node_each(one, node_get(term, "matchExpressions"))

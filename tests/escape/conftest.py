@@ -64,6 +64,9 @@ def field(request, workdir, pools):
                "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.synced.example"]},
                "httpRoutes": {"enabled": True}, "backendTLSPolicies": {"enabled": True},
                "resourceClaims": {"enabled": True},
+               "storageClasses": {"enabled": True, "provisioners": {"csi.synced.example": {"parameters": {"type": ["fast"]}}}},
+               "persistentVolumes": {"enabled": True, "drivers": {"csi.synced.example": {"volumeHandles": ["fs-own"]}}},
+               "serviceAccounts": {"enabled": True, "annotations": {"id.example/role": ["team-*"]}},
                "priorityClasses": {"enabled": True, "ranges": [{"upTo": 10, "class": "synced-low"}]}}
     install_crds(host.api, [crd for crd in gateway_api() if crd["spec"]["names"]["plural"] in LOOSE])
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
@@ -71,7 +74,9 @@ def field(request, workdir, pools):
                     "pools": [{"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [],
                                "deviceClasses": {"dev.example": {"gpuEq": "1"}}}],
                     "bindings": [{"pool": "dev", "guarantee": "4"}],
-                    "sync": {"toHost": further, "kubelets": "own"}, "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
+                    "sync": {"toHost": further, "kubelets": "own", "fromHost": {"gateways": {  # the admin maps too much
+                        "enabled": True, "hosts": ["*.synced.example"], "mappings": {"byName": {"team-victim/*": "stolen/*"}}}}},
+                    "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
                 "pooled": _cluster(host, workdir, "pooled", {
                     "sync": {"nodes": "perPool"}, "policy": {"storageClasses": ["standard"]}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),

@@ -33,7 +33,9 @@ ROOTS = {"networkpolicies": "/apis/networking.k8s.io/v1", "ingresses": "/apis/ne
          "poddisruptionbudgets": "/apis/policy/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
          "gateways": "/apis/gateway.networking.k8s.io/v1", "httproutes": "/apis/gateway.networking.k8s.io/v1",
          "backendtlspolicies": "/apis/gateway.networking.k8s.io/v1",
-         "resourceclaims": "/apis/resource.k8s.io/v1"}
+         "resourceclaims": "/apis/resource.k8s.io/v1", "serviceaccounts": "/api/v1"}
+# Of these, what has no namespace.
+CLUSTER_ROOTS = {"storageclasses": "/apis/storage.k8s.io/v1", "persistentvolumes": "/api/v1"}
 
 
 class LetThrough(AssertionError):
@@ -104,10 +106,18 @@ class Field:
             self.apis.clear()
         return told
 
+    def of_the_cluster(self, cluster, resource):
+        """The host's objects without a namespace that a tenant made."""
+        items = self.host.api.get(f"{CLUSTER_ROOTS[resource]}/{resource}")["items"]
+        return [o for o in items if o["metadata"].get("labels", {}).get("sublet.dev/host-namespace")
+                == self.clusters[cluster].namespace]
+
     def host_objects(self, cluster, resource, namespace, name=None):
         def is_it(o):
             notes = o["metadata"]["annotations"]
             return notes.get("sublet.dev/namespace") == namespace and name in (None, notes["sublet.dev/name"])
+        if resource in CLUSTER_ROOTS:
+            return [o for o in self.of_the_cluster(cluster, resource) if o["metadata"]["annotations"]["sublet.dev/name"] == name]
         return [o for o in self.clusters[cluster].host_objects(ROOTS.get(resource, "/api/v1"), resource) if is_it(o)]
 
     def api(self, cluster, user, namespace):
@@ -548,10 +558,46 @@ def sweep_synced(vc):
             if resource == "gateways":
                 wrong += [c for c in [spec["gatewayClassName"]] if c != "shared"]
                 wrong += [x for x in spec["listeners"] if not re.fullmatch(r"[^.]+\.synced\.example", x.get("hostname", ""))]
+            if resource == "serviceaccounts":
+                wrong += [k for k in ("secrets", "imagePullSecrets") if o.get(k)]
+                wrong += ["a token"] * (o.get("automountServiceAccountToken") is not False)
+                wrong += [(k, v) for k, v in meta["annotations"].items() if not k.startswith("sublet.dev/")
+                          and not (k == "id.example/role" and re.fullmatch(r"team-[-._A-Za-z0-9]+", v))]
             if resource == "poddisruptionbudgets" and spec.get("selector") is not None and not own(spec["selector"]):
                 wrong.append("a budget of others' pods")
             if wrong:
                 raise LetThrough(f"the host's {resource}/{meta['name']} has {wrong}")
+
+
+def sweep_classes(found):
+    for o in found:
+        meta = o["metadata"]
+        wrong = [k for k in meta["annotations"] if not k.startswith("sublet.dev/")]
+        wrong += ["its name"] * (not re.fullmatch(r"[a-z0-9][-a-z0-9]*-[a-z2-7]{16}", meta["name"]))
+        wrong += [(k, v) for k, v in o.get("parameters", {}).items() if (k, v) != ("type", "fast")]
+        wrong += [o["provisioner"]] * (o["provisioner"] != "csi.synced.example")
+        wrong += [k for k in ("mountOptions", "ownerReferences", "finalizers") if o.get(k) or meta.get(k)]
+        wrong += ["Retain"] * (o.get("reclaimPolicy") != "Delete")
+        if wrong:
+            raise LetThrough(f"the host's storageclasses/{meta['name']} has {wrong}")
+
+
+def sweep_volumes(found, namespace):
+    """Those of this tenant: of a listed handle, for a claim of its own, with Secrets of its own."""
+    for o in found:
+        meta, spec = o["metadata"], o["spec"]
+        wrong = [k for k in meta["annotations"] if not k.startswith(("sublet.dev/", "pv.kubernetes.io/bound-by"))]
+        wrong += ["its name"] * (not re.fullmatch(r"[a-z0-9][-a-z0-9]*-[a-z2-7]{16}", meta["name"]))
+        csi = spec.get("csi", {})
+        wrong += [csi] * ((csi.get("driver"), csi.get("volumeHandle")) != ("csi.synced.example", "fs-own"))
+        refs = [v for k, v in csi.items() if k.endswith("SecretRef")] + [spec.get("claimRef", {})]
+        wrong += [r for r in refs if r.get("namespace") != namespace or not re.search("-[a-z2-7]{16}$", r["name"])]
+        wrong += [k for k in ("mountOptions", "nodeAffinity", "hostPath", "nfs", "local", "flexVolume") if spec.get(k)]
+        wrong += [k for k in ("volumeAttributes", "fsType") if csi.get(k)]
+        wrong += ["Delete"] * (spec.get("persistentVolumeReclaimPolicy") != "Retain")
+        wrong += ["a class"] * bool(spec.get("storageClassName"))
+        if wrong:
+            raise LetThrough(f"the host's persistentvolumes/{meta['name']} has {wrong}")
 
 
 def substitute(value, words):
@@ -575,6 +621,8 @@ def run_case(field, case):
         TALLY["tried"] += runner(field, case, cluster, namespace).run()
         sweep(field, cluster)
         sweep_synced(field.clusters[cluster])
+        sweep_classes(field.of_the_cluster(cluster, "storageclasses"))
+        sweep_volumes(field.of_the_cluster(cluster, "persistentvolumes"), field.clusters[cluster].namespace)
         if field.victims_things() != field.before:
             raise LetThrough("something of the victim's has changed on the host")
     except LetThrough:

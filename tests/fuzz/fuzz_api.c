@@ -341,7 +341,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         x.closed(x.ctx);
         settle();
         uv_run(&WORLD.loop, UV_RUN_NOWAIT);
-        assert(!WORLD.api->first);
+        assert(TAILQ_EMPTY(&WORLD.api->calls));
     }
     arena_free(a);
     return 0;

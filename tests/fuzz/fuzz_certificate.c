@@ -17,14 +17,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     struct str text = {(const char *)data, size}, line = STR("\n");
     struct arena *a = arena_new(0);
-    const char *why = certificate_problem(a, text);
+    const char *why = kinds_certificate_problem(a, text);
     struct str around = arena_concat(a, 3, (struct str[]){line, text, line});
     struct str twice = arena_concat(a, 3, (struct str[]){text, line, text});
 
-    assert(same(why, certificate_problem(a, around)));
+    assert(same(why, kinds_certificate_problem(a, around)));
     if (!why) {
         assert(str_contains(text, STR("-----BEGIN CERTIFICATE-----")));
-        assert(!certificate_problem(a, twice));
+        assert(!kinds_certificate_problem(a, twice));
     }
     arena_free(a);
     return 0;

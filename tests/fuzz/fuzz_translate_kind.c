@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An object of any shape as each of the kinds that the configuration adds: it is refused in words,
- * or what comes of it names nothing outside the tenant and the admin's lists, is the same each time,
- * and needs no update of itself. */
+ * or what comes of it names nothing outside the tenant and the admin's lists, is the same each
+ * time, and needs no update of itself. */
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sublet/cidr.h>
 #include <sublet/translate_kind.h>
@@ -18,7 +19,12 @@ static const char CONFIG[] =
     "[10.30.0.0/16]}, gateways: {enabled: true, classes: [shared], hosts: ['*.team.example', "
     "fixed.example]}, httpRoutes: {enabled: true}, grpcRoutes: {enabled: true}, "
     "backendTLSPolicies: {enabled: true}, tlsRoutes: "
-    "{enabled: true}, customResources: {things.team.example: {enabled: true, "
+    "{enabled: true}, serviceAccounts: {enabled: true, annotations: {a.example/role: [one, "
+    "team-*]}}, "
+    "storageClasses: {enabled: true, provisioners: {a.example: {parameters: {type: [fast]}}}}, "
+    "persistentVolumes: {enabled: true, drivers: {a.example: {volumeHandles: [fs-a], "
+    "volumeAttributes: {tier: [fast]}}}}, "
+    "customResources: {things.team.example: {enabled: true, "
     "patches: [{path: spec.secretName, reference: {kind: Secret}}, {path: 'spec.*[*].name', "
     "reference: {kind: Service}}, {path: spec.selector, selector: {}}, {path: spec.labels, labels: "
     "{}}, {path: 'spec.a[*][*].b', "
@@ -177,6 +183,59 @@ static void check_device_claim(const struct translate_tenant *t, const cJSON *ho
     }
 }
 
+static void check_account(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    assert(json_count(host) == 4);
+    assert(json_get(host, "automountServiceAccountToken") &&
+           !json_true(json_get(host, "automountServiceAccountToken")));
+    json_each(note, json_path(host, "metadata.annotations"))
+    {
+        struct str value = json_str(note);
+
+        assert(str_has_prefix(json_key(note), STR("sublet.dev/")) ||
+               (str_eqc(json_key(note), "a.example/role") &&
+                (str_eqc(value, "one") || str_has_prefix(value, STR("team-")))));
+    }
+}
+
+static void check_class(const struct translate_tenant *t, const cJSON *host)
+{
+    (void)t;
+    assert(str_eqc(json_str(json_get(host, "provisioner")), "a.example"));
+    assert(!json_count(json_get(host, "mountOptions")));
+    json_each(note, json_path(host, "metadata.annotations"))
+        assert(str_has_prefix(json_key(note), STR("sublet.dev/")));
+    json_each(one, json_get(host, "parameters"))
+        assert(!strcmp(one->string, "type") && str_eqc(json_str(one), "fast"));
+}
+
+static bool has_suffix_of_ours(struct str name)
+{
+    return name.n > 17 && name.p[name.n - 17] == '-';
+}
+
+static void check_volume(const struct translate_tenant *t, const cJSON *host)
+{
+    const cJSON *spec = json_get(host, "spec"), *csi = json_get(spec, "csi");
+
+    assert(str_eqc(json_str(json_get(csi, "driver")), "a.example"));
+    assert(!json_get(csi, "volumeHandle") ||
+           str_eqc(json_str(json_get(csi, "volumeHandle")), "fs-a"));
+    assert(str_eq(json_str_at(spec, "claimRef.namespace"), t->host_namespace));
+    assert(has_suffix_of_ours(json_str_at(spec, "claimRef.name")));
+    assert(!json_count(json_get(spec, "mountOptions")) && !json_get(spec, "storageClassName"));
+    json_each(member, csi)
+    {
+        if (!str_has_suffix(json_key(member), STR("SecretRef")))
+            continue;
+        assert(str_eq(json_str(json_get(member, "namespace")), t->host_namespace));
+        assert(has_suffix_of_ours(json_str(json_get(member, "name"))));
+    }
+    json_each(one, json_get(csi, "volumeAttributes"))
+        assert(!strcmp(one->string, "tier") && str_eqc(json_str(one), "fast"));
+}
+
 /* The tenant's other objects are part of the input. */
 static const cJSON *related_object(void *ctx, struct arena *a, const char *group,
                                    const char *plural, struct str ns, struct str name)
@@ -212,8 +271,12 @@ static void check_metadata(const struct translate_tenant *t, const cJSON *host)
 {
     const cJSON *metadata = json_get(host, "metadata");
 
-    assert(json_count(metadata) == 4); /* name, namespace, labels, annotations */
-    assert(str_eq(json_str(json_get(metadata, "namespace")), t->host_namespace));
+    if (str_eqc(json_str(json_get(host, "kind")), "StorageClass") ||
+        str_eqc(json_str(json_get(host, "kind")), "PersistentVolume"))
+        assert(json_count(metadata) == 3 && !json_get(metadata, "namespace"));
+    else /* name, namespace, labels, annotations */
+        assert(json_count(metadata) == 4 &&
+               str_eq(json_str(json_get(metadata, "namespace")), t->host_namespace));
     assert(str_eq(json_str(json_get(json_get(metadata, "labels"), LABEL_CLUSTER)), t->cluster_uid));
 }
 
@@ -239,7 +302,8 @@ static void narrow_one(struct arena *a, const struct translate_tenant *t,
     err_init(&left_out, a);
     if (translate_kind_narrowed(a, t, rules, v, &ret, &left_out, &err))
         return;
-    assert(translate_kind_is_fence(rules) && ret && left_out.kind == &ERR_FORBIDDEN);
+    assert(translate_kind_is_fence(rules) || translate_kind_goes_with_pods(rules));
+    assert(ret && left_out.kind == &ERR_FORBIDDEN);
     check(t, ret);
     check_metadata(t, ret);
 }
@@ -273,11 +337,19 @@ static void translate_one(struct arena *a, const struct translate_tenant *t,
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     static void (*const checks[N_SYNC_DOWN])(const struct translate_tenant *, const cJSON *) = {
-        [DOWN_NETWORK_POLICIES] = check_policy,   [DOWN_INGRESSES] = check_ingress,
-        [DOWN_DISRUPTION_BUDGETS] = check_budget, [DOWN_ENDPOINT_SLICES] = check_slice,
-        [DOWN_GATEWAYS] = check_gateway,          [DOWN_HTTP_ROUTES] = check_route,
-        [DOWN_GRPC_ROUTES] = check_route,         [DOWN_TLS_ROUTES] = check_route,
-        [DOWN_BACKEND_TLS] = check_backend_tls,   [DOWN_RESOURCE_CLAIMS] = check_device_claim};
+        [DOWN_NETWORK_POLICIES] = check_policy,
+        [DOWN_INGRESSES] = check_ingress,
+        [DOWN_DISRUPTION_BUDGETS] = check_budget,
+        [DOWN_ENDPOINT_SLICES] = check_slice,
+        [DOWN_GATEWAYS] = check_gateway,
+        [DOWN_HTTP_ROUTES] = check_route,
+        [DOWN_GRPC_ROUTES] = check_route,
+        [DOWN_TLS_ROUTES] = check_route,
+        [DOWN_BACKEND_TLS] = check_backend_tls,
+        [DOWN_RESOURCE_CLAIMS] = check_device_claim,
+        [DOWN_SERVICE_ACCOUNTS] = check_account,
+        [DOWN_STORAGE_CLASSES] = check_class,
+        [DOWN_VOLUMES] = check_volume};
     struct arena *a = arena_new(0);
     struct config config;
     cJSON *v = NULL;

@@ -32,7 +32,7 @@ static void spec_settles(struct arena *a, const struct translate_tenant *t, cons
         json_set(a, next, "spec", spec);
         assert(!translate_service_spec_up(a, host, next));
     }
-    translate_pvc_spec_up(a, host, v);
+    translate_pvc_spec_up(a, t, host, v);
     translate_service_status_up(a, host, v);
     translate_pvc_status_up(a, t, host, v);
 }

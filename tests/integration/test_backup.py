@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backup while serving, and what a restored cluster is."""
+import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
+from raw_http import sanitizers
 from testenv import binaries, eventually
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def sublet(command, data_dir, *args, stdin=None, env=None):
@@ -91,7 +97,9 @@ def test_what_is_refused(vc, tmp_path):
         target = tmp_path / "target"
         r = sublet("restore", target, stdin=junk)
         assert r.returncode == 1 and b"sublet: " in r.stderr, junk[:20]
-        assert "restore.db" not in os.listdir(target)
+        assert set(os.listdir(target)) == {"lock", "state.db.restored"}
+        r = sublet("serve", target, "--name", "research")
+        assert r.returncode == 1 and b"did not finish: run `sublet restore` again" in r.stderr, r.stderr
     vc.stop()
     r = sublet("restore", vc.store, "--input", copy)
     assert r.returncode == 1 and b"exists already" in r.stderr
@@ -101,6 +109,66 @@ def test_what_is_refused(vc, tmp_path):
     assert r.returncode == 1 and b"host.namespace is not given" in r.stderr
     r = sublet("restore", tmp_path / "in-pod", "--input", copy, env=in_pod)
     assert r.returncode == 0, r.stderr
+
+
+def test_names_are_durable(vc, workdir, tmp_path):
+    """A file that is renamed is there after a power loss: its directory is synced."""
+    shim, log, copy = os.path.join(workdir, "names.so"), tmp_path / "names", tmp_path / "copy.db"
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-o", shim,
+                    os.path.join(HERE, "names_preload.c")], check=True)
+    env = {"LD_PRELOAD": ":".join(sanitizers() + [shim]), "NAMES_LOG": str(log)}
+    assert sublet("backup", vc.store, "--output", copy, env=env).returncode == 0
+    assert log.read_text() == "1 0"
+    with open(copy, "rb") as f:
+        assert sublet("restore", tmp_path / "restored", stdin=f.read(), env=env).returncode == 0
+    assert log.read_text() == "3 0"  # the input, its copy, the store
+
+
+def start_after(vc, copy):
+    """A start on what a killed restore left: "nothing" (a new cluster would begin), "whole", or "refused"."""
+    left = set(os.listdir(vc.store)) - {"lock"} if os.path.isdir(vc.store) else set()
+    if not left:
+        return "nothing"
+    if "state.db" not in left:
+        vc.process.start()
+        assert vc.process.wait() == 1
+        assert "did not finish: run `sublet restore` again" in vc.process.tail(), vc.process.tail()
+        assert "state.db" not in os.listdir(vc.store)
+        r = sublet("restore", vc.store, "--input", copy)
+        assert r.returncode == 0, r.stderr
+    vc.start()
+    assert "kept" in names(vc)
+    vc.stop()
+    return "whole" if "state.db" in left else "refused"
+
+
+def test_a_killed_restore_is_no_empty_cluster(vc, tenant, tmp_path):
+    """Whenever it is killed: what is there is the backup, or a start is refused until a restore finishes."""
+    copy, other = tmp_path / "copy.db", tenant("research", on=False, start=False)
+    vc.kubectl("create", "configmap", "kept")
+    assert sublet("backup", vc.store, "--output", copy).returncode == 0
+    argv, seen = [binaries.sublet(), "restore", "--data-dir", other.store], []
+    began = time.monotonic()
+    subprocess.run([*argv, "--input", copy], check=True, stdout=subprocess.DEVNULL)
+    takes = time.monotonic() - began
+    for i in range(15):
+        shutil.rmtree(other.store, ignore_errors=True)
+        with subprocess.Popen([*argv, "--input", copy], stdout=subprocess.DEVNULL) as p:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                p.wait(takes * i / 12)
+            p.kill()
+        seen.append(start_after(other, copy))
+    assert seen[0] == "nothing" and "refused" in seen, seen
+
+    shutil.rmtree(other.store)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as p:
+        p.stdin.write(copy.read_bytes()[:-1])
+        p.stdin.flush()
+        partial = os.path.join(other.store, "restore.db.partial")
+        eventually(lambda: os.path.getsize(partial) > 0, 30, "the input", also=(FileNotFoundError,))
+        p.kill()
+        p.stdin.close()
+    assert start_after(other, copy) == "refused"
 
 
 def test_the_socket_bears_anything(vc):

@@ -3,6 +3,7 @@
 import base64
 import copy
 import ipaddress
+import json
 import os
 import re
 import secrets
@@ -181,6 +182,20 @@ def test_quotas_are_read_for_nodes_of_pools_only(helm):
     assert "nodes" in helm.fails("template", "research", CHART, values=merge(on, {"config": {"sync": {"nodes": "all"}}}))
 
 
+def test_gpu_bindings_are_read_where_they_are_followed(helm):
+    def granted(values):
+        return [(o["kind"], o["metadata"]["namespace"], r["verbs"]) for o in helm.template("research", "t", values)
+                if "rules" in o for r in o["rules"] if "gpubindings" in r["resources"]]
+
+    on = {"config": {"fleet": {"bindings": True}}}
+    assert granted(on) == [("Role", "t", ["get", "list", "watch"])]
+    assert granted({"config": {"fleet": {"bindings": False}}}) == granted({}) == []
+    fenced = merge(on, {"hostFence": {"enabled": True}})
+    assert "hostFence.pools" in helm.fails("template", "research", CHART, values=fenced)
+    pool = {"name": "npu", "nodeSelector": {"sublet.dev/pool": "npu"}, "resources": {"x.example/npu": {"gpuEq": 1}}}
+    assert "x.example/npu" in json.dumps(helm.template("research", "t", merge(fenced, {"hostFence": {"pools": [pool]}})))
+
+
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 def test_the_pod_is_restricted(helm, values):
     pod = by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"]
@@ -302,9 +317,9 @@ def test_the_hosts_gpu_quota_follows_the_bindings(helm):
 
 
 BOUNDED = ["pods", "count/pods", "count/services", "services.nodeports", "services.loadbalancers", "count/secrets",
-           "count/configmaps", "count/persistentvolumeclaims", "requests.storage", "requests.cpu", "requests.memory",
-           "limits.memory", "requests.ephemeral-storage", "limits.ephemeral-storage", "requests.hugepages-2Mi",
-           "requests.hugepages-1Gi", "requests.nvidia.com/gpu"]
+           "count/configmaps", "count/serviceaccounts", "count/persistentvolumeclaims", "requests.storage",
+           "requests.cpu", "requests.memory", "limits.memory", "requests.ephemeral-storage", "limits.ephemeral-storage",
+           "requests.hugepages-2Mi", "requests.hugepages-1Gi", "requests.nvidia.com/gpu"]
 
 
 def test_everything_a_tenant_can_use_up_is_bounded(helm):
@@ -600,6 +615,40 @@ def test_the_role_is_enough_for_the_main_job(release, host, fence):
     assert b"https://127.0.0.1" in base64.b64decode(secret["data"]["value"])
     used = r.object("/api/v1", "resourcequotas", "research")["status"]["hard"]
     assert used["requests.nvidia.com/gpu"] == "16"
+
+
+def test_what_has_no_namespace_goes_down(release, host):
+    """Under the ClusterRole and through the fence: a class, a volume with a Secret, and a claim of each."""
+    r = release({"hostFence": {"enabled": True}, "rbac": {"clusterRole": {"enabled": True}}, "config": {"sync": {"toHost": {
+        "storageClasses": {"enabled": True, "provisioners": {"kubernetes.io/host-path": {}}},
+        "persistentVolumes": {"enabled": True, "drivers": {"csi.chart.example": {
+            "volumeHandles": ["chart-*"], "mountOptions": ["ro"]}}}}}}})
+    k = r.vc.start().kubectl
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "own", "mountOptions": ["ro"],
+            "csi": {"driver": "csi.chart.example", "volumeHandle": "chart-1",
+                    "nodeStageSecretRef": {"namespace": "default", "name": "key"}}}
+    k("create", "secret", "generic", "key", "--from-literal=token=abc")
+    made, held = claim("made"), claim("held")
+    made["spec"]["storageClassName"] = "fast"
+    held["spec"].update({"storageClassName": "own", "volumeName": "data"})
+    k.apply([{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"},
+              "provisioner": "kubernetes.io/host-path"},
+             {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "data"}, "spec": spec}])
+    k.apply([made, held])
+    for name in ("made", "held"):
+        k("wait", "--for=jsonpath={.status.phase}=Bound", f"pvc/{name}", "--timeout=180s")
+    k("wait", "--for=jsonpath={.status.phase}=Bound", "pv/data", "--timeout=180s")
+    eventually(lambda: [s for s in r.vc.host_objects("/api/v1", "secrets")
+                        if s["metadata"]["annotations"]["sublet.dev/name"] == "key"], 60, "the volume's Secret")
+    k("patch", "pv", "data", "-p", '{"spec": {"capacity": {"storage": "2Gi"}}}')
+    mine = f"sublet.dev/host-namespace={r.vc.namespace}"
+    eventually(lambda: host.kubectl("get", "pv", "-l", mine, "-o", "jsonpath={.items[*].spec.capacity.storage}") == "2Gi", 60,
+               "the change")
+    k("delete", "pvc/made", "pvc/held", "--timeout=180s")
+    k("wait", "--for=jsonpath={.status.phase}=Released", "pv/data", "--timeout=180s")
+    k("delete", "pv/data", "storageclass/fast", "--timeout=180s")
+    eventually(lambda: not host.kubectl.names("pv", "-l", mine) and not host.kubectl.names("storageclass", "-l", mine), 60,
+               "all of it to leave")
 
 
 def test_a_namespace_apart_from_the_control_plane(release, host, team):

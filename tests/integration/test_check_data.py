@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from testenv import binaries, eventually
+from testenv.api import ApiError
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 FIXTURES = pathlib.Path(__file__).parents[1] / "unit" / "store" / "fixtures"
@@ -173,12 +174,56 @@ def test_a_damaged_ca_is_made_good_from_its_second_row(vc):
     assert code == 0, lines
 
 
-def test_a_ca_damaged_twice_is_not_made_again(vc):
+def lose(vc, key):
+    """Both rows of a record."""
     vc.stop()
-    sql(vc, "UPDATE record SET value = x'00' WHERE key IN (CAST('ca.key' AS BLOB), CAST('~2/ca.key' AS BLOB))")
+    sql(vc, f"UPDATE record SET value = x'00' WHERE CAST(key AS TEXT) = '{key}' OR CAST(key AS TEXT) LIKE '~%/{key}'")
+
+
+def check_reads_alone(vc, what):
+    """It starts, is not ready, serves reads and says why it refuses writes; another start changes nothing."""
+    before = dump(vc.store, "state.db")
+    vc.start(wait=False)
+    eventually(vc._read_ready_line, 60, "the ready line")
+    vc.close_api()
+    vc.kubeconfig += ".read-only"
+    code, _, text = vc.api.raw("GET", "/readyz/identity")
+    assert code == 500 and f"the stored {what} cannot be read" in text.decode(), text
+    assert vc.api.raw("GET", "/livez")[0] == 200 and vc.api.raw("GET", "/readyz")[0] == 500
+    assert "kept" in {i["metadata"]["name"] for i in vc.api.get(CONFIG_MAPS)["items"]}
+    body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "no"}}).encode()
+    for answer in (vc.api.raw("POST", CONFIG_MAPS, body, "application/json"),
+                   vc.api.raw("DELETE", CONFIG_MAPS + "/kept")):
+        assert answer[0] == 503 and "restore the store from a backup" in json.loads(answer[2])["message"], answer
+    copy = os.path.join(vc.dir, "copy.db")
+    subprocess.run([binaries.sublet(), "backup", "--data-dir", vc.store, "--output", copy], check=True)
+    vc.stop()
+    assert dump(vc.store, "state.db") == before
+
+
+@pytest.mark.parametrize("key, what", [("ca.key", "CA"), ("token.key", "token key")])
+def test_keys_damaged_twice_are_not_made_again(vc, key, what):
+    put(vc, "kept")
+    with open(vc.kubeconfig, encoding="utf-8") as f:
+        kubeconfig = f.read()
+    lose(vc, key)
     code, lines, _ = check(vc.store)
-    assert code == 1 and "damaged  record ca.key: it is damaged" in lines, lines
-    assert "the stored CA cannot be read; restore the store from a backup" in refused(vc)
+    assert code == 1 and f"damaged  record {key}: it is damaged" in lines, lines
+    check_reads_alone(vc, what)
+    with open(os.path.join(vc.store, "kubeconfig"), encoding="utf-8") as f:
+        assert f.read() == kubeconfig
+
+
+def test_a_uid_damaged_twice_is_not_made_again(tenant):
+    """And nothing goes to the host."""
+    vc = tenant("research")
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{vc.namespace}/leases/{vc.name}"
+    eventually(lambda: vc.host.api.get(lease), 30, "the Lease", also=(ApiError,))
+    put(vc, "kept")
+    lose(vc, "cluster-uid")
+    before = vc.host.api.get(lease)
+    check_reads_alone(vc, "uid of the cluster")
+    assert vc.host.api.get(lease) == before
 
 
 def test_a_newer_format_is_refused(vc):

@@ -63,7 +63,7 @@ def test_second_run_says_that_it_runs(demo):  # noqa: F811
 def test_restarts_after_a_crash(demo):  # noqa: F811
     """A part that died takes the others with it, and all are new."""
     before = demo.pids()
-    os.kill(before[1], 9)
+    demo.kill("research")
     demo.run()
     after = demo.pids()
     assert len(after) == 3 and not set(before) & set(after)

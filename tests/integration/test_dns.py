@@ -212,6 +212,22 @@ def test_names_of_the_host_stay_there(vc, port, upstream):
     assert upstream.count("host.example.com.") == 1
 
 
+def test_a_mapped_service_of_the_host_has_a_name(host, tenant, port, upstream):
+    source = f"source-{port}"
+    host.create_namespace(source)
+    try:
+        ip = host.api.post(f"/api/v1/namespaces/{source}/services", {"metadata": {"name": "db"}, "spec": {
+            "ports": [{"name": "sql", "port": 5432}]}})["spec"]["clusterIP"]
+        tenant("mapped", config={**options(port, upstream, clients=["127.0.0.0/8"]), "sync": {"fromHost": {"services": {
+            "enabled": True, "mappings": {"byName": {f"{source}/db": "default/database"}}}}}})
+        name = "database.default.svc.cluster.local"
+        eventually(lambda: addresses(port, name) == [ip], 60, "its address")
+        assert texts(ask(port, f"_sql._tcp.{name}", "SRV")) == [f"0 100 5432 {name}."]
+        assert ask(port, f"db.{source}.svc.cluster.local").rcode() == dns.rcode.NXDOMAIN
+    finally:
+        host.delete_namespace(source)
+
+
 def test_a_silent_resolver_is_an_error_and_not_a_wait_for_ever(vc, port, upstream):
     upstream.silent = True
     assert ask(port, "slow.example.com", timeout=30).rcode() == dns.rcode.SERVFAIL

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from testenv import binaries
 from testenv.binaries import TREE
 from testenv.demo import demo  # noqa: F401 - a fixture
 
@@ -54,6 +55,26 @@ def run(demo, text):  # noqa: F811
     r = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", text], text=True, capture_output=True, timeout=600,
                        check=False, cwd=TREE, env={**demo.env, "PATH": programs + ":" + os.environ["PATH"]})
     assert r.returncode == 0, text + r.stdout + r.stderr
+
+
+POOLS = "docs/pools-and-quota.md"
+BASE = """pools:
+- name: a100
+  nodeSelector: {sublet.dev/pool: a100}
+"""
+BOUND = "bindings:\n- {pool: a100, guarantee: \"8\"}\n"
+
+
+@pytest.mark.parametrize("text", [b[2] for b in blocks(POOLS) if b[0] == "yaml"], ids=lambda t: t.split("\n")[-2].strip()[:40])
+def test_every_example_of_pools_is_valid(text, tmp_path):
+    """A whole file, a binding of pool a100, or keys of a pool; `sublet check` reads it, and reports what is misspelt in it."""
+    whole = text if text.startswith("pools:") else BASE + "bindings:\n" + text if text.startswith("-") else BASE + text + BOUND
+    for suffix, good in (("", True), ("nonsense: true\n", False)):
+        file = tmp_path / "config.yaml"
+        file.write_text("name: research\nhost: {namespace: team-research}\n" + whole + suffix, encoding="utf-8")
+        r = subprocess.run([binaries.sublet(), "check", "--config", file], text=True, capture_output=True, timeout=60,
+                           check=False)
+        assert (r.returncode == 0) == good, whole + r.stdout + r.stderr
 
 
 def test_links_lead_somewhere():

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moments and machines at their worst: a signal before there is anything to end, no files left to open, a reader
 that hangs up, what a kill left behind."""
+import contextlib
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 
@@ -86,6 +88,31 @@ def test_a_reader_that_hangs_up(tenant):
     os.close(into)
     assert r.returncode == 1 and b"Broken pipe" in r.stderr, (r.returncode, r.stderr)
     assert set(os.listdir(vc.store)) <= there
+
+
+def stored_uid(vc):
+    with contextlib.closing(sqlite3.connect(os.path.join(vc.store, "state.db"))) as db:
+        return db.execute("SELECT value FROM record WHERE CAST(key AS TEXT) = 'cluster-uid'").fetchone()
+
+
+def test_a_first_start_whose_log_is_lost(tenant, embedded_host):
+    """The cluster's uid and keys are in the file itself: no other cluster begins in its place, and the Lease shows that
+    this data is older than what led."""
+    vc = tenant("young", on=embedded_host)
+    with open(vc.kubeconfig, encoding="utf-8") as f:
+        ca = f.read().split("certificate-authority-data: ")[1].split()[0]
+    vc.kill()
+    os.unlink(os.path.join(vc.store, "state.db-wal"))
+    uid = stored_uid(vc)
+    assert uid
+    vc.start(wait=False)
+    eventually(vc._read_ready_line, 60, "the ready line")
+    vc.close_api()
+    eventually(lambda: b"superseded" in vc.api.raw("GET", "/readyz/lease")[2], 60, "the Lease to be read")
+    vc.stop()
+    assert stored_uid(vc) == uid
+    with open(vc.kubeconfig, encoding="utf-8") as f:
+        assert ca in f.read()
 
 
 @pytest.mark.parametrize("name", ["backup.db", "backup.db.partial", "backup.db.partial-journal"])

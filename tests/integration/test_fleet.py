@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sublet fleet` and `sublet report`: usage and cost per team, from what a real host shows of two tenants' pods."""
 import csv
+import hashlib
+import html.parser
 import io
+import json
 import os
+import re
 import secrets
+import subprocess
 from datetime import datetime, timezone
 from fractions import Fraction
 
@@ -12,13 +17,14 @@ import yaml
 
 from testenv import eventually
 from testenv.binaries import TREE
-from testenv.fleet import Fleet
+from testenv.fleet import Fleet, sublet_report
 from testenv.helm import Helm
 from testenv.nodes import pool_config
 
 from test_tenant import host_pod, pod, running
 
 CHART = os.path.join(TREE, "charts", "sublet-fleet")
+LOCAL = ("--listen", "127.0.0.1:0")
 PRICES = {"a100": "2.50", "shared": "0.60"}
 
 
@@ -199,6 +205,158 @@ def test_killed_and_restarted(host, tenant, priced, make_fleet):
     check_sums(fleet.report())
 
 
+class Page(html.parser.HTMLParser):
+    """Elements, attributes and content of a page; every element that opens closes."""
+
+    VOID = {"meta", "rect"}
+
+    def __init__(self, content):
+        super().__init__()
+        self.open, self.elements, self.attributes, self.content = [], [], [], []
+        self.feed(content)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.content.append(data.strip())
+
+
+def test_page_of_hostile_names(host, tenant, priced, make_fleet):
+    fleet = make_fleet().start()
+    a = tenant("alpha", config=priced)
+    a.kubectl.apply(gpu_pod("train", 2, "a100"))
+    running(a.kubectl, "train")
+
+    # What a tenant's process could write on the host.
+    namespace = fleet.config["host"]["namespace"]
+    script, image = "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>"
+    body = gpu_pod("hostile", 1, "a100", tolerations=[{"operator": "Exists"}],
+                   nodeSelector={"sublet.dev/pool": "a100"}, terminationGracePeriodSeconds=0)
+    body["metadata"]["labels"]["sublet.dev/cluster"] = "c"
+    body["metadata"]["annotations"] = {"sublet.dev/name": script, "sublet.dev/namespace": image,
+                                       "sublet.dev/owner": "Job/" + script}
+    host.api.post(f"/api/v1/namespaces/{namespace}/pods", body)
+    eventually(lambda: held_seconds(fleet, tenant=namespace) > 0 and held_seconds(fleet, tenant=a.namespace) > 0, 60,
+               "usage of both")
+
+    until = fleet.report()["until"]
+    content = fleet.print_report("--by", "tenant,namespace,owner,pod,pool", "--format", "html", "--to", until)
+    page = Page(content)
+    assert set(page.elements) == {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "svg", "text", "rect",
+                                  "table", "thead", "tbody", "tr", "th", "td"}
+    assert not [k for k, _ in page.attributes if k in ("src", "href") or k.startswith("on")]
+    assert "://" not in content
+    assert {script, image, "Job/" + script, a.namespace, "train"} <= set(page.content)
+    sums = next(x for x in fleet.print_report("--to", until).splitlines() if "checked exactly" in x)
+    assert sums in page.content
+
+
+class Statements:
+    """A key, and the statements of a fleet's ledger as files."""
+
+    def __init__(self, fleet, directory):
+        self.fleet, self.dir = fleet, directory
+        self.key, self.public = directory / "statements.key", directory / "statements.pub"
+        self.public.write_text(self.run("key", "--key", self.key, "--new").stdout)
+
+    def run(self, command, *args, fails=False):
+        r = sublet_report(command, *map(str, args))
+        assert (r.returncode != 0) == fails, r.stdout + r.stderr
+        return r
+
+    def issue(self, begin, end, *args, fails=False):
+        return self.run("statement", "--data-dir", self.fleet.store, "--from", begin, "--to", end, *args, fails=fails)
+
+    def file(self, name, text):
+        (self.dir / name).write_text(text)
+        return self.dir / name
+
+    def verify(self, *files, key=None, fails=False):
+        r = self.run("verify", "--public-key", key or self.public, *files, fails=fails)
+        return r.stderr if fails else r.stdout
+
+
+def test_statements_of_closed_periods(tenant, priced, make_fleet, tmp_path):
+    """Three periods of a running ledger: signed, chained, verified without the ledger, and by openssl."""
+    fleet = make_fleet().start()
+    a, b = tenant("alpha", config=priced), tenant("beta", config=priced)
+    for vc, gpus in ((a, 2), (b, 1)):
+        vc.kubectl.apply(gpu_pod("train", gpus, "a100"))
+        running(vc.kubectl, "train")
+        eventually(lambda vc=vc: held_seconds(fleet, tenant=vc.namespace) > 0, 60, "usage of both")
+    statements = Statements(fleet, tmp_path)
+    assert os.stat(statements.key).st_mode & 0o777 == 0o600
+    assert "cannot create" in statements.run("key", "--key", statements.key, "--new", fails=True).stderr
+
+    # A period that is not over, or was not observed to its end, has no statement.
+    report = fleet.report()
+    edges = [report["from"], report["until"]]
+    signed = ("--key", statements.key)
+    assert "is not over" in statements.issue(edges[0], "2999-01", *signed, fails=True).stderr
+    assert "is not over" in statements.run(
+        "statement", "--data-dir", fleet.store, "--month", "2998-12", *signed, fails=True).stderr
+    assert "no key to sign one" in statements.issue(*edges, fails=True).stderr
+
+    # The process that keeps the ledger goes on meanwhile.
+    texts = [statements.issue(*edges, *signed).stdout]
+    for _ in range(2):
+        eventually(lambda: fleet.report()["until"] > edges[-1], 30, "more time on record")
+        edges.append(fleet.report()["until"])
+        texts.append(statements.issue(*edges[-2:], *signed).stdout)
+    files = [statements.file(f"{i}.json", text) for i, text in enumerate(texts)]
+    assert statements.issue(*edges[:2]).stdout == texts[0]
+    assert "statement 3 ends at" in statements.issue(edges[0], edges[2], *signed, fails=True).stderr
+    fleet.process.check()
+
+    # What they say is what the report says.
+    for text, begin, end in zip(texts, edges, edges[1:]):
+        statement = json.loads(text)
+        check_sums(statement)
+        lines = fleet.report("tenant", "--from", begin, "--to", end)["lines"]
+        hours = {x["tenant"]: x["gpuHoursExact"] for x in lines if x["kind"] == "held"}
+        assert hours == {x["tenant"]: x["gpuHoursExact"] for x in statement["totals"]}
+        assert hours.keys() >= {a.namespace, b.namespace}
+
+    # Offline, the ledger is away.
+    store, fleet.store = fleet.store, "/nonexistent"
+    assert "statement 3, " in statements.verify(*files) and "adds up" in statements.verify(files[0])
+    assert "numbers 1 to 2" in statements.verify(files[2])
+    assert "number 2 is missing" in statements.verify(files[0], files[2], fails=True)
+    assert "out of order" in statements.verify(files[1], files[0], files[2], fails=True)
+    changed = statements.file("changed.json", texts[1].replace(a.namespace, b.namespace))
+    assert "changed.json: a byte was changed" in statements.verify(files[0], changed, files[2], fails=True)
+    (tmp_path / "other").mkdir()
+    other = Statements(fleet, tmp_path / "other")
+    assert "is signed with key" in statements.verify(files[0], key=other.public, fails=True)
+    fleet.store = store
+
+    # A tenant's own has no other tenant in it, and a chain of its own.
+    own = statements.issue(*edges[:2], "--tenant", a.namespace, *signed).stdout
+    assert b.namespace not in own and json.loads(own)["number"] == 1
+    assert "statement 1, " in statements.verify(statements.file("own.json", own))
+    assert "another ledger or tenant" in statements.verify(tmp_path / "own.json", files[1], fails=True)
+
+    # Without this program, as docs/usage.md says.
+    with open(os.path.join(TREE, "docs", "usage.md"), encoding="utf-8") as f:
+        commands = next(x for x in f.read().split("```") if "openssl pkeyutl" in x).split("\n", 1)[1]
+    (tmp_path / "2026-10.json").write_text(texts[2])
+    subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "2026-10.json").write_text(texts[2].replace("held", "idle"))
+    assert subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, check=False,
+                          capture_output=True).returncode != 0
+    assert hashlib.sha256(texts[1].encode()).hexdigest() == json.loads(texts[2])["previous"]
+
+
 def test_prices_have_a_history(tenant, priced, make_fleet):
     fleet = make_fleet().start()
     a = tenant("alpha", config=priced)
@@ -222,15 +380,72 @@ def test_prices_have_a_history(tenant, priced, make_fleet):
     assert hours * Fraction("2.50") < cost <= hours * 5
 
 
+def by_pool(metrics, name):
+    """{pool: the sum of a family's samples}."""
+    out = {}
+    for labels, value in metrics[name].items():
+        pool = dict(labels)["pool"]
+        out[pool] = out.get(pool, 0) + value
+    return out
+
+
+def test_metrics_of_now(tenant, priced, make_fleet):
+    fleet = make_fleet(args=LOCAL).start()
+    a, b = tenant("alpha", config=priced), tenant("beta", config=priced)
+    for vc, gpus in ((a, 4), (b, 2)):
+        vc.kubectl.apply(gpu_pod("train", gpus, "a100"))
+        running(vc.kubectl, "train")
+
+    def held(vc, name="sublet_fleet_held_gpus"):
+        return fleet.metrics()[name].get(frozenset({("pool", "a100"), ("tenant", vc.namespace)}))
+    eventually(lambda: held(a) == 4 and held(b) == 2, 30, "what both hold")
+    assert held(a, "sublet_fleet_pods") == 1
+    metrics = fleet.metrics()
+    assert metrics["sublet_fleet_leader"] == {frozenset(): 1}
+    assert 0 <= metrics["sublet_fleet_unseen_seconds"][frozenset()]
+    assert metrics["sublet_fleet_unobserved_seconds_total"] == {frozenset(): 0}
+    assert metrics["sublet_fleet_series_not_shown"] == {frozenset(): 0}
+    capacity, beyond = (by_pool(metrics, f"sublet_fleet_{x}_gpus") for x in ("capacity", "unmatched"))
+    parts = [by_pool(metrics, f"sublet_fleet_{x}_gpus") for x in ("held", "idle", "unhealthy")]
+    assert capacity["a100"] >= 6 and capacity.keys() == set(PRICES)
+    for pool, gpus in capacity.items():
+        assert sum(x.get(pool, 0) for x in parts) == gpus + beyond[pool]
+
+    a.kubectl("delete", "pod", "train", "--wait=false")
+    eventually(lambda: held(a) is None, 60, "nothing held by alpha")
+    fleet.kill()
+    fleet.start()
+    assert held(b) == 2 and fleet.metrics()["sublet_fleet_unobserved_seconds_total"][frozenset()] > 0
+
+    assert fleet.scrape("/")[0] == 404
+    assert fleet.scrape(method="POST")[0] == 405
+
+
+def test_metrics_need_a_token(make_fleet, tmp_path):
+    (tmp_path / "token").write_text("right\n")
+    fleet = make_fleet(args=(*LOCAL, "--token-file", str(tmp_path / "token"))).start()
+    assert [fleet.scrape(**h)[0] for h in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer righ"},
+                                           {"Authorization": "Basic right"})] == [401] * 4
+    status, content = fleet.scrape(Authorization="Bearer right")
+    assert status == 200 and "sublet_fleet_leader 1\n" in content
+    fleet.stop()
+    other = make_fleet(args=("--listen", "0.0.0.0:0")).start(wait=False)
+    assert other.process.wait(60) == 1
+    assert "a token is needed" in other.process.tail()
+
+
 def test_one_acts_at_a_time(host, make_fleet):
-    first = make_fleet().start()
-    second = make_fleet().start(wait=False)
+    first = make_fleet(args=LOCAL).start()
+    second = make_fleet(args=LOCAL).start(wait=False)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{first.config['host']['namespace']}/leases/sublet-fleet"
     holder = host.api.get(lease)["spec"]["holderIdentity"]
     eventually(lambda: "has the Lease" in second.process.tail(), 30, "the second to stand by")
     assert "ready" not in second.process.output()
+    assert [f.metrics()["sublet_fleet_leader"][frozenset()] for f in (first, second)] == [1, 0]
+    assert "sublet_fleet_capacity_gpus" not in second.metrics()
     first.stop()
     second.wait_ready()
+    assert second.metrics()["sublet_fleet_leader"] == {frozenset(): 1}
     assert host.api.get(lease)["spec"]["holderIdentity"] not in ("", holder)
 
 
@@ -281,7 +496,26 @@ def test_the_chart(helm, priced):
     assert pod["securityContext"]["runAsNonRoot"] and pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
     assert {m["mountPath"] for m in pod["containers"][0]["volumeMounts"]} == {"/etc/sublet", config["store"]["path"]}
     assert objects["PersistentVolumeClaim"]["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert "Service" not in objects and "--listen" not in pod["containers"][0]["args"]
     assert "pools" in helm.fails("template", "fleet", CHART, values={})
+
+    scraped = {"enabled": True, "tokenSecret": "scrape", "serviceMonitor": True, "rules": True}
+    values = {"config": {"pools": priced["pools"]}, "metrics": scraped}
+    helm("lint", "--strict", CHART, values=values)
+    objects = {o["kind"]: o for o in render(helm, "sublet-system", values)}
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    args = pod["containers"][0]["args"]
+    assert args[args.index("--listen") + 1] == "0.0.0.0:9090"
+    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
+    assert args[args.index("--token-file") + 1] == mounts["token"] + "/token"
+    assert [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "token"] == ["scrape"]
+    assert objects["Service"]["spec"]["selector"] == objects["Deployment"]["spec"]["selector"]["matchLabels"]
+    assert objects["ServiceMonitor"]["spec"]["endpoints"][0]["authorization"]["credentials"]["name"] == "scrape"
+    rules = json.dumps(objects["PrometheusRule"]["spec"])
+    with open(os.path.join(TREE, "include", "sublet", "tbl", "metrics.h"), encoding="utf-8") as f:
+        assert set(re.findall(r"sublet_fleet_\w+", rules)) <= set(re.findall(r"sublet_fleet_\w+", f.read()))
+    assert "tokenSecret is needed" in helm.fails("template", "fleet", CHART, values={
+        **values, "metrics": {"enabled": True}})
     assert "pool" in helm.fails("template", "fleet", CHART, values={"pool": []})
 
 

@@ -16,7 +16,7 @@ from testenv.pki import Pki, derive_kubeconfig
 from testenv.process import Port
 
 RIGHT = re.compile(r'^HOST_RIGHT\((\w+), (\w+), "([^"]*)", "([^"]+)",\s*"([^"]+)"', re.M)
-DOWN = re.compile(r'^SYNC_DOWN\(\w+, "(\w+)", "([^"]+)", "\w+",\s*"(\w+)"\)', re.M)
+DOWN = re.compile(r'^SYNC_DOWN\(\w+, "(\w+)", "([^"]*)", "\w+",\s*"(\w+)", (\w+)\)', re.M)
 EVERYTHING = {"rbac": {"clusterRole": {"enabled": True}}}
 
 
@@ -55,16 +55,20 @@ def test_the_chart_grants_what_the_syncer_uses(chart):
 
 
 def to_host():
-    """(a configuration that enables every kind of sync.toHost, {(group, plural)} of these)"""
+    """(a configuration that enables every kind of sync.toHost, {(group, plural)} of these in a namespace, and without one)"""
     with open(os.path.join(TREE, "include/sublet/tbl/sync_down.h"), encoding="utf-8") as f:
         rows = DOWN.findall(f.read())
     assert len(rows) >= 3
-    config = {key: {"enabled": True} for key, _, _ in rows}
+    config = {key: {"enabled": True} for key, _, _, _ in rows}
+    config["storageClasses"]["provisioners"] = {"csi.example": {}}
+    config["persistentVolumes"]["drivers"] = {"csi.example": {"volumeHandles": ["fs-*"]}}
     config["ingresses"].update({"classes": ["nginx"], "hosts": ["*.team.example"]})
     config["gateways"].update({"classes": ["shared"], "hosts": ["*.team.example"]})
     config["endpointSlices"]["allowedCIDRs"] = ["10.30.0.0/16"]
     config["customResources"] = {"things.team.example/v1": {"enabled": True}, "others.team.example": {"enabled": False}}
-    return config, {(group, plural) for _, group, plural in rows} | {("team.example", "things")}
+    of = {scope: {(group, plural) for _, group, plural, where in rows if where == scope} for scope in ("NAMESPACE", "CLUSTER")}
+    assert len(rows) == sum(map(len, of.values()))
+    return config, of["NAMESPACE"] | {("team.example", "things")}, of["CLUSTER"]
 
 
 UP = re.compile(r'^SYNC_UP\(\w+, "(\w+)", "([^"]*)", "\w+",\s*"(\w+)",\s*(\w+)\)', re.M)
@@ -79,6 +83,7 @@ def from_host():
     for key, _, _, where in rows:
         if where == "NAMESPACE":
             config[key]["mappings"] = {"byName": {"shared/ca": "default/ca", "tools/*": "tools/*", "/own": "default/own"}}
+    config["gateways"]["hosts"] = ["*.team.example"]
     config["customResources"] = {
         "things.team.example/v1": {"enabled": True, "scope": "Cluster"},
         "tools.team.example": {"enabled": True, "scope": "Namespaced", "mappings": {"byName": {"": "own", "x/y": "a/b"}}}}
@@ -97,12 +102,13 @@ def test_rights_to_what_is_shown_follow_the_configuration(chart, tmp_path):
         {k: {"list", "watch"} for k in cluster - set(before)} | {("metrics.k8s.io", "nodes"): {"list"}}
     assert cluster <= set(granted)
     assert roles["shared"]["rules"] == [
-        {"apiGroups": [""], "resources": [p], "resourceNames": ["ca"], "verbs": ["list", "watch"]}
-        for p in ("configmaps", "secrets")]
-    assert [r.get("resourceNames") for r in roles["tools"]["rules"]] == [None, None]
+        {"apiGroups": [group], "resources": [p], "resourceNames": ["ca"], "verbs": ["list", "watch"]}
+        for group, p in (("", "configmaps"), ("gateway.networking.k8s.io", "gateways"), ("", "secrets"), ("", "services"))]
+    assert [r.get("resourceNames") for r in roles["tools"]["rules"]] == [None] * 4
     assert rules_of(roles["x"]) == {("team.example", "tools"): {"list", "watch"}}
     own, always = rules_of(roles["t"]), rules_of(chart["Role"])
     assert {k: v for k, v in own.items() if k not in always} == {
+        ("gateway.networking.k8s.io", "gateways"): {"list", "watch"},
         ("team.example", "tools"): {"list", "watch"}, ("metrics.k8s.io", "pods"): {"list"}}
     bindings = [o for o in objects if o["kind"] == "RoleBinding" and o["metadata"]["namespace"] in ("shared", "tools", "x")]
     assert len(bindings) == 3 and all(b["subjects"][0]["namespace"] == "t" for b in bindings)
@@ -115,12 +121,26 @@ def test_what_the_whole_cluster_is_read_for_needs_the_cluster_role(tmp_path):
 
 
 def test_rights_for_further_kinds_follow_the_configuration(chart, tmp_path):
-    config, kinds = to_host()
-    objects = Helm(tmp_path).template("research", "t", {**EVERYTHING, "config": {"sync": {"toHost": config}}})
+    config, kinds, cluster = to_host()
+    values = {**EVERYTHING, "hostFence": {"enabled": True}, "config": {"sync": {"toHost": config}}}
+    objects = Helm(tmp_path).template("research", "t", values)
     granted = rules_of(next(o for o in objects if o["kind"] == "Role"))
     without_them = rules_of(chart["Role"])
-    assert {k: v for k, v in granted.items() if k not in without_them} == \
-        {k: {"get", "list", "watch", "create", "patch", "delete"} for k in kinds}
+    verbs = {"get", "list", "watch", "create", "patch", "delete"}
+    assert {k: v for k, v in granted.items() if k not in without_them} == {k: verbs for k in kinds}
+    granted, without_them = rules_of(next(o for o in objects if o["kind"] == "ClusterRole")), rules_of(chart["ClusterRole"])
+    assert {k: v for k, v in granted.items() if v != without_them.get(k)} == {k: verbs for k in cluster}
+
+
+@pytest.mark.parametrize("kind", [{"storageClasses": {"enabled": True, "provisioners": {"csi.example": None}}}, {
+    "persistentVolumes": {"enabled": True, "drivers": {"csi.example": {"volumeHandles": ["a"]}}}}], ids=lambda kind: next(iter(kind)))
+def test_what_has_no_namespace_needs_the_cluster_role_and_the_fence(tmp_path, kind):
+    values = {"config": {"sync": {"toHost": kind}}}
+    with pytest.raises(AssertionError, match="rbac.clusterRole.enabled"):
+        Helm(tmp_path).template("research", "t", {**values, "hostFence": {"enabled": True}})
+    with pytest.raises(AssertionError, match="hostFence.enabled"):
+        Helm(tmp_path).template("research", "t", {**values, **EVERYTHING})
+    assert Helm(tmp_path).template("research", "t", {**values, **EVERYTHING, "hostFence": {"enabled": True}})
 
 
 # --- sublet check --host --------------------------------------------------------------------------------
@@ -172,9 +192,9 @@ def check_host(tmp_path, namespace, kubeconfig, pools=(), **more):
 
 def test_check_reviews_the_rights_of_further_kinds(host, team, chart, tmp_path):
     namespace, kubeconfig = team
-    config, kinds = to_host()
+    config, kinds, cluster = to_host()
     code, found = check_host(tmp_path, namespace, kubeconfig, sync={"toHost": config})
-    for _, plural in kinds:
+    for _, plural in kinds | cluster:
         assert found[f"right {plural}"] == ("missing", "not permitted: get, list, watch, create, patch, delete")
     assert code == 1, found
     set_rules(host, namespace, chart["Role"]["rules"] + [
@@ -245,6 +265,34 @@ def test_check_looks_at_the_nodes_of_pools(host, team, tmp_path, request):
     assert found["pool a100"] == ("ok", "2 nodes with its taint")
     assert found[f"pool {bare}"][0] == "warning" and found[f"pool {bare}"][1].endswith(bare), found
     assert found["pool nowhere"][0] == "warning"
+
+
+def test_check_looks_for_the_classes_that_are_named(host, team, tmp_path, request):
+    """A class that the host lacks has the host refuse every pod that gets it: known before the first one."""
+    namespace, _ = team
+    there = "there-" + os.urandom(3).hex()
+    host.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": there}, "value": 7})
+    request.addfinalizer(lambda: host.api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{there}"))
+    host.api.post("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": there}, "handler": "runc"})
+    request.addfinalizer(lambda: host.api.delete(f"/apis/node.k8s.io/v1/runtimeclasses/{there}"))
+    tiers = pool("a100") | {"priorityTiers": {"high": there, "low": "none-low", "odd": "none-low"}, "runtimeClass": "none-run"}
+    pods = {"priorityClassName": there, "runtimeClassName": there}
+    ranked = {"enabled": True, "mappings": {"byName": {"urgent": "none-urgent"}},
+              "ranges": [{"upTo": 9, "class": "none-ranked"}]}
+    code, found = check_host(tmp_path, namespace, host.kubeconfig, [tiers],
+                             sync={"toHost": {"pods": pods, "priorityClasses": ranked}})
+    assert code == 1
+    assert found[f"priority class {there}"] == found[f"runtime class {there}"] == ("ok", "exists")
+    for what, named in (("priority class none-low", 'priorityTiers of pool "a100"'),
+                        ("priority class none-urgent", "sync.toHost.priorityClasses"),
+                        ("priority class none-ranked", "sync.toHost.priorityClasses"),
+                        ("runtime class none-run", 'runtimeClass of pool "a100"')):
+        assert found[what] == ("missing", f"does not exist; named by {named}")
+    namespace, kubeconfig = team
+    _, found = check_host(tmp_path, namespace, kubeconfig, [tiers])
+    assert found["runtime classes"][0] == "warning" and "may not be read" in found["runtime classes"][1]
+    _, found = check_host(tmp_path, namespace, host.kubeconfig)
+    assert not any("class" in x for x in found if x != "storage class" and not x.startswith("right")), "named by nothing"
 
 
 def other_host(tmp_path, kubeconfig, **cluster):

@@ -17,13 +17,16 @@ from testenv.virtual import merge
 
 GPU = "nvidia.com/gpu"
 CORE = "/api/v1"
+STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
+VOLUMES = f"{CORE}/persistentvolumes"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 HASH = "abcdefghijklmnop"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
 VALUES = {
-    "namespaceCheck": False, "persistence": {"enabled": False}, "quota": {"hard": {"services.loadbalancers": "9",
+    "namespaceCheck": False, "persistence": {"enabled": False}, "rbac": {"clusterRole": {"enabled": True}}, "quota": {"hard": {"services.loadbalancers": "9",
                                                                                         "services.nodeports": "9"}},
+    "hostFence": {"allow": {"tokenVolumes": {"cloud-token": "cloud.example"}}},
     "config": {"pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
                                      scheduler={"name": "gpu-scheduler"}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
@@ -33,16 +36,36 @@ VALUES = {
                               {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
                "bindings": [{"pool": "a100", "guarantee": 8}, {"pool": "dev", "guarantee": 4}],
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
-                                   "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"]},
+                                   "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"], "patches": [
+                                       {"path": "metadata.annotations[patched.example/note]", "value": "x"},
+                                       {"path": "spec.tls", "drop": True}]},
                                    "podDisruptionBudgets": {"enabled": True},
                                    "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.30.0.0/16"]},
                                    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
                                    "httpRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
                                    "backendTLSPolicies": {"enabled": True},
                                    "resourceClaims": {"enabled": True},
+                                   "serviceAccounts": {"enabled": True, "annotations": {
+                                       "id.example/role": ["arn:aws:iam::1:role/team-*", "shared"]}},
+                                   "storageClasses": {"enabled": True, "provisioners": {
+                                       "csi.example": {"parameters": {"type": ["fast", "small-*"]}, "mountOptions": ["ro"]},
+                                       "kept.example": {"reclaimPolicies": ["Retain"]}}},
+                                   "persistentVolumes": {"enabled": True, "drivers": {
+                                       "csi.example": {"volumeHandles": ["fs-*", "whole"], "mountOptions": ["ro"],
+                                                       "volumeAttributes": {"tier": ["fast", "small-*"]}},
+                                       "other.example": {"volumeHandles": ["theirs"]}}},
                                    "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
-                                                       "ranges": [{"upTo": 5, "class": "fence-ranged"}]}}}}}
+                                                       "ranges": [{"upTo": 5, "class": "fence-ranged"}]}},
+                        "fromHost": {"gateways": {"enabled": True, "hosts": ["*.shared.example"], "mappings": {"byName": {
+                            "fence-infra/edge": "default/edge", "fence-lobby/*": "lobby/*"}}}}}}}
+
+
+def values_of(fence):
+    """The chart gives rights of the whole cluster with a fence only."""
+    values = merge(VALUES, {"hostFence": {"enabled": fence}})
+    return values if fence else merge(values, {"config": {"sync": {"toHost": {
+        "storageClasses": {"enabled": False}, "persistentVolumes": {"enabled": False}}}}})
 
 
 class Side:
@@ -51,7 +74,7 @@ class Side:
     def __init__(self, host, helm, fence):
         self.namespace = f"team-fence-{secrets.token_hex(3)}"
         host.create_namespace(self.namespace)
-        helm("install", "research", CHART, "-n", self.namespace, values=merge(VALUES, {"hostFence": {"enabled": fence}}))
+        helm("install", "research", CHART, "-n", self.namespace, values=values_of(fence))
         host.api.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
             "metadata": {"name": self.namespace},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -82,6 +105,9 @@ def sides(real_host, gateway_api, tmp_path_factory):
              for n in ("fence-bound", "fence-unbound", "fence-all")]
     for path, body in made:
         real_host.api.post(path, body)
+    shown = ("fence-infra", "fence-lobby")  # whose Gateways are shown
+    for namespace in shown:
+        real_host.create_namespace(namespace)
     both = [Side(real_host, helm, fence) for fence in (True, False)]
 
     def refused():
@@ -99,6 +125,8 @@ def sides(real_host, gateway_api, tmp_path_factory):
         helm("uninstall", "research", "-n", side.namespace)
         real_host.delete_namespace(side.namespace)
         real_host.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{side.namespace}")
+    for namespace in shown:
+        real_host.delete_namespace(namespace)
     for path, body in made:
         real_host.api.delete(f"{path}/{body['metadata']['name']}")
 
@@ -181,8 +209,12 @@ def security(key, value):
     return container("securityContext", {key: value})
 
 
-def volume(**source):
-    return change(pod(), "spec.volumes", [{"name": "v", **source}])
+def volume(volume_name="v", **source):
+    return change(pod(), "spec.volumes", [{"name": volume_name, **source}])
+
+
+def tokens(**more):
+    return {"sources": [{"serviceAccountToken": {"path": "t", **more}}]}
 
 
 def with_label(key):
@@ -249,6 +281,12 @@ POD = {
     "a volume of its own": (volume(ephemeral={"volumeClaimTemplate": {"spec": claim()["spec"]}}), "volume: only "),
     "a token volume": (volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
                        "volume.projected.sources[]: only configMap, downwardAPI, secret are sent"),
+    "a token of another audience": (volume("cloud-token", projected=tokens(audience="host.example")), "volume.projected"),
+    "a token without an audience": (volume("cloud-token", projected=tokens()), "volume.projected"),
+    "a token and a Secret": (volume("cloud-token", projected={"sources": [
+        *tokens(audience="cloud.example")["sources"], {"secret": {"name": f"s-{HASH}"}}]}), "volume.projected"),
+    "such a token under another name": (volume(projected=tokens(audience="cloud.example")), "volume.projected"),
+    "a directory under its name": (volume("cloud-token", hostPath={"path": "/"}), "volume: only "),
     "the control plane's kubeconfig": (volume(secret={"secretName": "research-kubeconfig"}), "volume: names an object that"),
     "a release of Helm": (volume(projected={"sources": [{"secret": {"name": "sh.helm.release.v1.research.v1"}}]}),
                           "volume: names an object that is not this virtual cluster's"),
@@ -374,9 +412,174 @@ def test_what_bound_pools_have_passes(sides):
         {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}]})
     claimed["spec"]["containers"][0]["resources"] = {"claims": [{"name": "r", "request": "x"}]}
     assert fenced.api.post(fenced.path("pods"), claimed, dryRun="All")
+    # under a ServiceAccount of the tenant's, with the volume that the host adds
+    name = fenced.make("serviceaccounts", change(account({"id.example/role": "shared"})[2], "metadata.name", f"own-{HASH}"))
+    own = change(volume("cloud-token", projected=tokens(audience="cloud.example")), "spec.serviceAccountName", name)
+    assert fenced.api.post(fenced.path("pods"), own, dryRun="All")
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")
     assert fenced.api.post(fenced.path("pods"), verdict, dryRun="All")
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(s.path("pods"), verdict))
+
+
+def storage_class(side, ours=True, name="fast", rename=None, notes=None, **over):
+    meta = metadata(name)
+    meta["name"] = rename or meta["name"]
+    meta["labels"]["sublet.dev/host-namespace"] = side.namespace if ours else "team-other"
+    meta["annotations"].update(notes or {})
+    return {"metadata": meta, "provisioner": "csi.example", "parameters": {"type": "fast"}, **over}
+
+
+CLASSES = {
+    "a class": ({"mountOptions": ["ro"]}, None),
+    "a small one": ({"parameters": {"type": "small-a"}}, None),
+    "one that keeps": ({"provisioner": "kept.example", "parameters": {}, "reclaimPolicy": "Retain"}, None),
+    "of another tenant": ({"ours": False}, "metadata.labels: sublet.dev/host-namespace"),
+    "of another name": ({"rename": "fast"}, "metadata.name: is not the name"),
+    "of another provisioner": ({"provisioner": "other.example"}, "a provisioner, a parameter"),
+    "of another type": ({"parameters": {"type": "huge"}}, "a provisioner, a parameter"),
+    "with a Secret of others": ({"parameters": {"csi.storage.k8s.io/provisioner-secret-name": "s"}}, "a provisioner, a parameter"),
+    "of another's type": ({"provisioner": "kept.example", "reclaimPolicy": "Retain"}, "a provisioner, a parameter"),
+    "with an option": ({"mountOptions": ["suid"]}, "a provisioner, a parameter"),
+    "that keeps": ({"reclaimPolicy": "Retain"}, "a provisioner, a parameter"),
+    "in a zone": ({"allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["a"]}]}]}, None),
+    "on a node": ({"allowedTopologies": [{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": ["n"]}]}]},
+                  "allowedTopologies: a key"),
+    "the default": ({"notes": {"storageclass.kubernetes.io/is-default-class": "true"}}, "metadata.annotations: "),
+}
+
+
+@pytest.mark.parametrize("over,message", CLASSES.values(), ids=CLASSES.keys())
+def test_storage_classes(sides, over, message):
+    def create(side):
+        return side.api.post(STORAGE, storage_class(side, **over), dryRun="All")
+
+    if message:
+        refused(sides[0], message, create)
+    else:
+        assert create(sides[0])
+    assert create(sides[1])
+
+
+def test_storage_classes_that_are_there(sides, real_host):
+    """Of the whole cluster: neither another virtual cluster's nor the host's is changed or deleted."""
+    fenced, open_ = sides
+    bodies = {"own": storage_class(fenced, name="own"), "other": storage_class(fenced, ours=False, name="other"),
+              "host": {"metadata": {"name": "fence-host"}, "provisioner": "csi.example"}}
+    names = {key: real_host.api.post(STORAGE, body)["metadata"]["name"] for key, body in bodies.items()}
+    try:
+        for key, name in names.items():
+            path = f"{STORAGE}/{name}"
+            ours = {"metadata": {"labels": {"sublet.dev/host-namespace": fenced.namespace, "sublet.dev/cluster": "uid"}}}
+            for send in (lambda s, p=path: s.api.patch(p, {"allowVolumeExpansion": True}, dryRun="All"),
+                         lambda s, p=path: s.api.patch(p, ours, dryRun="All"),
+                         lambda s, p=path: s.api.delete(p, dryRun="All")):
+                assert send(open_)
+                if key == "own":
+                    assert send(fenced)
+                else:
+                    refused(fenced, "", send)
+    finally:
+        for name in names.values():
+            real_host.api.delete(f"{STORAGE}/{name}")
+
+
+def persistent_volume(side, ours=True, name="data", rename=None, notes=None, csi=None, drop=(), **over):
+    meta = storage_class(side, ours, name, rename, notes)["metadata"]
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
+            "csi": {"driver": "csi.example", "volumeHandle": "fs-1", **(csi or {})},
+            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": side.namespace, "name": f"c-{HASH}"}, **over}
+    return {"metadata": meta, "spec": {k: v for k, v in spec.items() if k not in drop}}
+
+
+def affinity(**term):
+    return {"required": {"nodeSelectorTerms": [term]}}
+
+
+NOT_LISTED = "spec: a driver, a handle, an attribute or an option"
+BY = {"operator": "In", "values": ["a"]}
+OTHERS_SECRET = {"namespace": "team-other", "name": f"s-{HASH}"}
+PERSISTENT_VOLUMES = {
+    "a volume": ({"csi": {"volumeHandle": "whole", "fsType": "ext4", "volumeAttributes": {"tier": "small-a"}},
+                  "mountOptions": ["ro"], "persistentVolumeReclaimPolicy": "Retain"}, None),
+    "in a zone": ({"nodeAffinity": affinity(matchExpressions=[{"key": "topology.kubernetes.io/zone", **BY}])}, None),
+    "of another tenant": ({"ours": False}, "metadata.labels: sublet.dev/host-namespace"),
+    "of another name": ({"rename": "data"}, "metadata.name: is not the name"),
+    "of another driver": ({"csi": {"driver": "third.example"}}, NOT_LISTED),
+    "of another's handle": ({"csi": {"volumeHandle": "theirs"}}, NOT_LISTED),
+    "of a longer handle": ({"csi": {"volumeHandle": "fs-1/x"}}, NOT_LISTED),
+    "of a handle that is a directory above": ({"csi": {"volumeHandle": "fs-.."}}, NOT_LISTED),
+    "of no handle": ({"csi": {"volumeHandle": "fs-"}}, NOT_LISTED),
+    "of another tier": ({"csi": {"volumeAttributes": {"tier": "slow"}}}, NOT_LISTED),
+    "with an attribute": ({"csi": {"volumeAttributes": {"server": "x"}}}, NOT_LISTED),
+    "with an option": ({"mountOptions": ["suid"]}, NOT_LISTED),
+    "of a directory": ({"drop": ["csi"], "hostPath": {"path": "/"}}, "spec: only volumes of CSI drivers"),
+    "of a server": ({"drop": ["csi"], "nfs": {"server": "s", "path": "/"}}, "spec: only volumes of CSI drivers"),
+    "of no claim": ({"drop": ["claimRef"]}, "spec.claimRef: names a claim"),
+    "of another's claim": ({"claimRef": {"namespace": "team-other", "name": f"c-{HASH}"}}, "spec.claimRef: names a claim"),
+    "of a claim of the admin's": ({"claimRef": {"namespace": "", "name": "c"}}, "spec.claimRef: names a claim"),
+    "that is deleted": ({"persistentVolumeReclaimPolicy": "Delete"}, "spec.persistentVolumeReclaimPolicy: can only"),
+    "of a class": ({"storageClassName": "standard"}, "spec.storageClassName: is not sent"),
+    "of a program": ({"csi": {"fsType": "../x"}}, "spec.csi.fsType: is not sent"),
+    "with another's Secret": ({"csi": {"nodeStageSecretRef": OTHERS_SECRET}}, "spec.csi: names a Secret"),
+    "with a Secret of the admin's": ({"csi": {"controllerExpandSecretRef": {"namespace": "kube-system", "name": "s"}}},
+                                     "spec.csi: names a Secret"),
+    "on a node": ({"nodeAffinity": affinity(matchExpressions=[{"key": "kubernetes.io/hostname", **BY}])}, "spec.nodeAffinity"),
+    "on a node by name": ({"nodeAffinity": affinity(matchFields=[{"key": "metadata.name", **BY}])}, "spec.nodeAffinity"),
+    "by a provisioner": ({"notes": {"pv.kubernetes.io/provisioned-by": "csi.example"}}, "metadata.annotations: "),
+}
+
+
+@pytest.mark.parametrize("over,message", PERSISTENT_VOLUMES.values(), ids=PERSISTENT_VOLUMES.keys())
+def test_persistent_volumes(sides, over, message):
+    def create(side):
+        return side.api.post(VOLUMES, persistent_volume(side, **over), dryRun="All")
+
+    if message:
+        refused(sides[0], message, create)
+    else:
+        assert create(sides[0])
+    if over.get("claimRef", {}).get("namespace") != "":
+        assert create(sides[1])
+
+
+def test_persistent_volumes_that_are_there(sides, real_host):
+    """Neither another virtual cluster's nor the host's is bound, changed or deleted."""
+    fenced, open_ = sides
+    admins = persistent_volume(fenced)["spec"]
+    bodies = {"own": persistent_volume(fenced, name="own"), "other": persistent_volume(fenced, ours=False, name="other"),
+              "host": {"metadata": {"name": f"fence-{fenced.namespace}"}, "spec": {**admins, "claimRef": None}}}
+    names = {key: real_host.api.post(VOLUMES, body)["metadata"]["name"] for key, body in bodies.items()}
+    try:
+        for key, name in names.items():
+            path = f"{VOLUMES}/{name}"
+            ours = {"metadata": {"labels": {"sublet.dev/host-namespace": fenced.namespace, "sublet.dev/cluster": "uid"}}}
+            claimed = {"spec": {"claimRef": {"namespace": fenced.namespace, "name": f"d-{HASH}"}}}
+            for send in (lambda s, p=path: s.api.patch(p, {"spec": {"mountOptions": ["ro"]}}, dryRun="All"),
+                         lambda s, p=path: s.api.patch(p, claimed, dryRun="All"),
+                         lambda s, p=path: s.api.patch(p, ours, dryRun="All"),
+                         lambda s, p=path: s.api.delete(p, dryRun="All")):
+                assert send(open_)
+                if key == "own":
+                    assert send(fenced)
+                else:
+                    refused(fenced, "", send)
+    finally:
+        for name in names.values():
+            real_host.api.delete(f"{VOLUMES}/{name}")
+
+
+def test_a_claim_of_a_volume(sides):
+    """By a volume of a virtual cluster alone, and without a class: what else has that class must not be bound."""
+    fenced, open_ = sides
+
+    def create(side, volume, class_name):
+        body = change(change(claim(), "spec.volumeName", volume), "spec.storageClassName", class_name)
+        return side.api.post(side.path("persistentvolumeclaims"), body, dryRun="All")
+
+    assert create(fenced, f"v-{HASH}", "")
+    for volume, class_name in (("pvc-1", ""), ("pvc-1", "standard"), (f"v-{HASH}", "standard")):
+        refused(fenced, "spec.volumeName: is the host's to set", lambda s, v=volume, c=class_name: create(s, v, c))
+        assert create(open_, volume, class_name)
 
 
 def test_others_are_not_judged(sides, real_host):
@@ -502,6 +705,14 @@ def route(kind="HTTPRoute", parent=None, backend=None, **rule):
         "rules": [{"backendRefs": [{"name": f"svc-{HASH}", "port": 80, **(backend or {})}], **rule}]})
 
 
+def shared_route(parent, hosts=("a.shared.example",), kind="HTTPRoute"):
+    path, plural, body = route(kind, parent)
+    body["spec"]["hostnames"] = list(hosts)
+    if not hosts:
+        del body["spec"]["hostnames"]
+    return path, plural, body
+
+
 def mirror(**backend):
     return [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": f"m-{HASH}", "port": 80, **backend}}}]
 
@@ -529,6 +740,20 @@ def device_claim(pool="dev", driver="granted.example", alternative="gpu.example"
         "config": [{"opaque": {"driver": driver, "parameters": {"a": 1}}}]}}}
 
 
+def identity(annotations):
+    meta = metadata("a")
+    return {**meta, "annotations": {**meta["annotations"], **annotations}}
+
+
+def annotated(one, key):
+    root, plural, body = one
+    return root, plural, {**body, "metadata": {**body["metadata"], "annotations": {**body["metadata"]["annotations"], key: "x"}}}
+
+
+def account(annotations=None, **over):
+    return CORE, "serviceaccounts", {"automountServiceAccountToken": False, "metadata": identity(annotations or {}), **over}
+
+
 SYNCED = {
     "a claim of devices": (device_claim(count=2), None),
     "a claim of another pool": (device_claim("a100"), "spec.devices: a device class"),
@@ -551,6 +776,15 @@ SYNCED = {
     "a route": (route(filters=mirror()), None),
     "a route of TLS": (route("TLSRoute"), None),
     "a route to a Gateway of others": (route(parent={"name": "gw"}), "spec.parentRefs"),
+    "a route to a Gateway of the host": (shared_route({"name": "edge", "namespace": "fence-infra"}), None),
+    "a route to one of a mapped namespace": (shared_route({"namespace": "fence-lobby"}, kind="TLSRoute"), None),
+    "a route to one that is not shown": (shared_route({"name": "other", "namespace": "fence-infra"}), "spec.parentRefs"),
+    "such a route for every host": (shared_route({"name": "edge", "namespace": "fence-infra"}, []), "spec.hostnames"),
+    "such a route for hosts of others": (shared_route({"name": "edge", "namespace": "fence-infra"}, [
+        "a.shared.example", "a.team.example"]), "spec.hostnames"),
+    "such a route for every name below": (shared_route({"name": "edge", "namespace": "fence-infra"}, ["*.shared.example"]),
+                                          "spec.hostnames"),
+    "such a route for many hosts": (shared_route({"namespace": "fence-lobby"}, ["*.a.shared.example"]), "spec.hostnames"),
     "a route to a Gateway elsewhere": (route(parent={"namespace": "other"}), "spec.parentRefs"),
     "a route to a Service": (route(parent={"group": "", "kind": "Service"}), "spec.parentRefs"),
     "a backend of others": (route(backend={"name": "svc"}), "spec.rules: names a backend"),
@@ -564,6 +798,21 @@ SYNCED = {
     "a policy for a Gateway": (backend_tls({"group": "gateway.networking.k8s.io", "kind": "Gateway"}), "spec.targetRefs"),
     "a policy of another authority": (backend_tls(authority={"name": "ca"}), "spec.validation"),
     "a policy with options": (backend_tls(options={"a.example/b": "c"}), "spec.options"),
+    "an account": (account({"id.example/role": "arn:aws:iam::1:role/team-a"}), None),
+    "an account of one role": (account({"id.example/role": "shared"}), None),
+    "an account without a role": (account(), None),
+    "an account of another role": (account({"id.example/role": "arn:aws:iam::1:role/admin"}), "metadata.annotations: a value"),
+    "a role below a team's": (account({"id.example/role": "arn:aws:iam::1:role/team-a/admin"}), "metadata.annotations: a value"),
+    "no name of a role": (account({"id.example/role": "arn:aws:iam::1:role/team-"}), "metadata.annotations: a value"),
+    "another identity": (account({"eks.amazonaws.com/role-arn": "shared"}), "metadata.annotations: a "),
+    "an account with a token": (account(automountServiceAccountToken=True), "automountServiceAccountToken: must be false"),
+    "an account that says nothing of its token": (account(automountServiceAccountToken=None), "automountServiceAccountToken"),
+    "an account with a Secret": (account(secrets=[{"name": "s"}]), "secrets and imagePullSecrets"),
+    "an account with the registry's Secret": (account(imagePullSecrets=[{"name": "s"}]), "secrets and imagePullSecrets"),
+    "an account of another name": ((CORE, "serviceaccounts", {"automountServiceAccountToken": False, "metadata": {
+        **metadata("a"), "name": "a"}}), "metadata.name"),
+    "a role of another kind": ((CORE, "configmaps", {"metadata": identity({"id.example/role": "shared"})}),
+                               "metadata.annotations: a key"),
     "a slice": (endpoint_slice(), None),
     "a slice of another Service": (endpoint_slice(service="kubernetes"), "service-name"),
     "a slice of another address": (endpoint_slice("10.96.0.1"), "endpoints: an address"),
@@ -572,6 +821,8 @@ SYNCED = {
     "a policy": (network_policy(ingress=[{"from": [{"podSelector": OWN}, {"ipBlock": {"cidr": "10.20.1.0/24"}}]}],
                                 egress=[]), None),
     "an Ingress": (ingress(tls=[{"hosts": ["*.team.example"]}]), None),
+    "an annotation of the admin's": (annotated(ingress(), "patched.example/note"), None),
+    "an annotation of no one's": (annotated(ingress(), "other.example/note"), "metadata.annotations: a key"),
     "a budget of another name": ((POLICY, "poddisruptionbudgets", {"metadata": {**metadata("b"), "name": "b"}, "spec": {
         "selector": OWN}}), "metadata.name"),
     "a policy for all pods": (network_policy(podSelector={}), "spec.podSelector: is not narrowed"),
@@ -618,14 +869,15 @@ NOT_OURS = {
     "its own pod, deleted": ("DELETE", "pods", "research-0", None, "metadata.name: is not the name"),
     "its Service": ("PATCH", "services", "research", {"metadata": {"labels": {"a": "b"}}}, ""),
     "endpoints": ("POST", "endpoints", "", {"metadata": {"name": "x"}}, "only pods, services, "),
-    "an account": ("POST", "serviceaccounts", "", {"metadata": {"name": "x"}}, "only pods, services, "),
+    "an account": ("POST", "serviceaccounts", "", {"metadata": {"name": "x"}, "automountServiceAccountToken": False},
+                   "metadata.name: is not the name"),
     "a token": ("POST", "serviceaccounts/default/token", "", {"spec": {"expirationSeconds": 600}}, "only pods, services, "),
     "an eviction": ("POST", f"pods/there-{HASH}/eviction", "", {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": f"there-{HASH}"}}, "only pods, services, "),
     "a status": ("PATCH", f"pods/there-{HASH}/status", "", {"status": {"message": "x"}}, "status: only conditions of readiness gates"),
     "the quota": ("PATCH", "resourcequotas", "research", {"spec": {"hard": {"pods": "9999"}}}, "only pods, services, "),
-    "the account of pods": ("PATCH", "serviceaccounts", "research-pods", {"automountServiceAccountToken": True},
-                            "only pods, services, "),
+    "the account of pods": ("PATCH", "serviceaccounts", "research-pods", {"metadata": {"annotations": {
+        "id.example/role": "shared"}}}, "metadata.name: is not the name"),
 }
 
 
@@ -720,7 +972,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 15 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 18 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

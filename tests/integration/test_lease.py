@@ -226,6 +226,89 @@ def test_a_restored_backup_beside_the_live_cluster(first, another, tmp_path):
     assert restored.api.get(f"{MAPS}/both")["metadata"]["name"] == "both"
 
 
+def backup_of(vc, path):
+    subprocess.run([binaries.sublet(), "backup", "--data-dir", vc.store, "--output", str(path)], check=True)
+    return path
+
+
+def restored(vc, copy):
+    subprocess.run([binaries.sublet(), "restore", "--data-dir", vc.store, "--input", str(copy)], check=True)
+    return vc
+
+
+def epoch_of(vc):
+    return lease_of(vc)["metadata"]["annotations"]["sublet.dev/epoch"]
+
+
+def run_pod(vc, name):
+    vc.kubectl("run", name, "--image=busybox:1")
+    vc.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=180s")
+
+
+def revisions_of(vc, *names):
+    """Each answer's, and the list's."""
+    made = [vc.api.post(MAPS, config_map(name)) for name in names]
+    return [int(o["metadata"]["resourceVersion"]) for o in (*made, vc.api.get(MAPS))]
+
+
+def served_read_only(vc, other, reason):
+    """The ConfigMaps that it serves, and it refuses writes."""
+    check_read_only(vc, other, reason)
+    return {i["metadata"]["name"] for i in vc.api.get(MAPS)["items"]} - {"kube-root-ca.crt"}
+
+
+def test_two_restores_of_one_backup(first, another, tmp_path):
+    """Two lives of one cluster, both alive: one leads, and the earlier one never again once the later one did."""
+    run_pod(first, "kept")
+    first.api.post(MAPS, config_map("both"))
+    copy = backup_of(first, tmp_path / "copy.db")
+    run_pod(first, "later")  # neither has heard of it
+    before, epochs = int(first.api.get(MAPS)["metadata"]["resourceVersion"]), [epoch_of(first)]
+    first.stop()
+    a, b = restored(another("a"), copy), restored(another("b"), copy)
+    a.start()
+    eventually(lambda: holder(a), 30, "the first restore to lead")
+    epochs.append(epoch_of(a))
+    run_pod(a, "of-a")
+    pods = {p["metadata"]["uid"] for p in first.host_pods()}
+    assert len(pods) == 3
+    start_beside(b)
+    of_a = revisions_of(a, "a0", "a1", "a2")
+    assert served_read_only(b, a, b"LeaseHeldByAnother") == {"both"}
+    held, end = holder(a), time.monotonic() + 25  # two durations
+    while time.monotonic() < end:
+        assert holder(a) == held and b.api.raw("GET", "/readyz")[0] == 500
+        time.sleep(1)
+
+    a.stop()
+    eventually(lambda: b.api.raw("GET", "/readyz")[0] == 200, 30, "the second restore to lead")
+    epochs.append(epoch_of(b))
+    assert epochs == sorted(set(epochs)), epochs
+    of_b = revisions_of(b, "b0", "b1", "b2")
+    assert min(of_a + of_b) > before and not set(of_a) & set(of_b), (before, of_a, of_b)
+    eventually(lambda: all(f"pods default/{name}" in b.api.raw("GET", "/readyz/warnings")[2].decode()
+                           for name in ("later", "of-a")), 60, "the quarantine")
+
+    start_beside(a)
+    assert served_read_only(a, b, b"LeaseSuperseded") == {"both", "a0", "a1", "a2"}
+    lines = eventually(lambda: [x.split()[2] for x in lacking_of(a)], 30, "what the other one lacks",
+                       also=(FileNotFoundError,))
+    assert {f"default/{name}" for name in ("a0", "a1", "a2", "of-a")} <= set(lines), lines
+    assert not {"default/both", "default/kept", "default/b0"} & set(lines), lines
+    held = holder(b)
+    b.kill()
+    end = time.monotonic() + 25  # it expires
+    while time.monotonic() < end:
+        assert holder(b) == held and a.api.raw("GET", "/readyz")[0] == 500
+        time.sleep(1)
+    b.start()
+    eventually(lambda: holder(b) not in ("", held), 30, "the second restore to lead again")
+    assert epoch_of(b) == epochs[-1] and a.api.raw("GET", "/readyz")[0] == 500
+    assert min(revisions_of(b, "b3")) > max(of_b)
+    assert {p["metadata"]["uid"] for p in first.host_pods()} == pods
+    assert all("deletionTimestamp" not in p["metadata"] for p in first.host_pods())
+
+
 def test_a_host_without_the_right(host, tenant):
     """An old chart's Role: it works, and says so."""
     vc = tenant("research", config=SHORT, start=False)

@@ -332,6 +332,85 @@ def test_config_maps_and_secrets(host, tenant):
         host.delete_namespace(source)
 
 
+def service(name, labels=None, **spec):
+    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {
+        "selector": {"app": name}, "ports": [{"name": "sql", "port": 5432, "targetPort": "pg"}], **spec}}
+
+
+def host_services(vc):
+    return [s["metadata"]["name"] for s in vc.host_objects("/api/v1", "services")]
+
+
+def test_services(host, tenant):
+    """A Service of the host under a name in the virtual cluster, with its address there, and without one on the host."""
+    tag = "t" + secrets.token_hex(3)
+    source = f"source-{tag}"
+    host.create_namespace(source)
+    hosts = f"/api/v1/namespaces/{source}/services"
+    own, base = "/api/v1/namespaces/default/services", "/api/v1/namespaces/shared/services"
+    vc = tenant("services", config={"sync": {"fromHost": {"services": {"enabled": True, "mappings": {"byName": {
+        f"{source}/db": "default/database", f"{source}/*": "shared/*"}}}}}})
+
+    def address(path):
+        return (find(vc.api, path) or {"spec": {}})["spec"].get("clusterIP")
+
+    try:
+        ip = host.api.post(hosts, service("db", type="NodePort"))["spec"]["clusterIP"]
+        eventually(lambda: address(f"{own}/database") == ip, 30, "the one that is named")
+        spec = find(vc.api, f"{own}/database")["spec"]
+        assert spec["type"] == "ClusterIP" and "selector" not in spec
+        assert spec["ports"] == [{"name": "sql", "protocol": "TCP", "port": 5432, "targetPort": 5432}]
+
+        # What is of a virtual cluster, or has no address, is not shown; the last one is.
+        host.api.post(hosts, service("neighbours", labels={"sublet.dev/cluster": "another"}))
+        host.api.post(hosts, service("headless", clusterIP="None"))
+        host.api.post(hosts, {"metadata": {"name": "named"}, "spec": {"type": "ExternalName", "externalName": "x.example"}})
+        host.api.post(hosts, service("last"))
+        shown(vc, f"{base}/last")
+        shown(vc, f"{base}/db")
+        assert sorted(o["metadata"]["name"] for o in vc.api.get(base)["items"]) == ["db", "last"]
+
+        # Changes on both sides, a restart between them.
+        host.api.patch(f"{hosts}/db", {"spec": {"ports": [{"name": "sql", "port": 5433}]}})
+        eventually(lambda: find(vc.api, f"{own}/database")["spec"]["ports"][0]["port"] == 5433, 30, "the change")
+        vc.api.patch(f"{own}/database", {"spec": {"selector": {"a": "b"}, "ports": [{"port": 1}]}, "metadata": {"annotations": None}})
+        eventually(lambda: find(vc.api, f"{own}/database")["spec"]["ports"][0]["port"] == 5433, 30, "the edit to be put right")
+        vc.restart(kill=True)
+        vc.api.delete(f"{own}/database")
+        eventually(lambda: address(f"{own}/database") == ip, 30, "it again")
+        vc.stop()
+        host.api.delete(f"{hosts}/db")
+        other = host.api.post(hosts, service("db"))["spec"]["clusterIP"]
+        vc.start()
+        eventually(lambda: address(f"{own}/database") == other, 60, "the other address")
+        assert not host_services(vc)
+
+        # A Service of the tenant's own is left alone, and goes down as any.
+        mine = vc.api.post(own, service("mine"))
+        assert len(host_services(vc)) == 1 and mine["spec"]["clusterIP"]
+        vc.api.post(base, service("wanted"))
+        host.api.post(hosts, service("wanted"))
+        events = "/api/v1/namespaces/shared/events"
+        eventually(lambda: any(e["reason"] == "NotShown" for e in vc.api.get(events)["items"]), 60, "an Event")
+        assert find(vc.api, f"{base}/wanted")["spec"]["selector"] == {"app": "wanted"}
+        assert len(host_services(vc)) == 2
+
+        # Its mark alone does not make a Service one of the host's.
+        vc.api.patch(f"{own}/mine", {"metadata": {"annotations": {MARK: "sync"}}})
+        never(lambda: len(host_services(vc)) != 2, 2, "a Service that left the host")
+
+        # No longer configured: it leaves, and never goes down.
+        vc.stop()
+        vc.write_config({"sync": {"fromHost": None}})
+        vc.start()
+        gone(vc, f"{own}/database")
+        gone(vc, f"{base}/last")
+        assert len(host_services(vc)) == 2
+        assert host.api.get(f"{hosts}/db")["spec"]["clusterIP"] == other
+    finally:
+        host.delete_namespace(source)
+
+
 def test_custom_resources(host, tenant):
     tag = "t" + secrets.token_hex(3)
     group, source = f"g{tag}.example.com", f"source-{tag}"

@@ -2,6 +2,8 @@
 """The Gateway API by sync.toHost, with its real definitions: Gateways and routes down, their status up, and ReferenceGrants
 and allowedRoutes of the virtual cluster in force although all its namespaces are one on the host."""
 import copy
+import json
+import secrets
 
 import pytest
 
@@ -329,3 +331,194 @@ def test_the_status_of_a_gateway_class_follows(tenant, host, gateway_api):
     vc.start()
     eventually(lambda: is_shown("False"), 60, "the status after a restart")
     host.api.delete(f"{classes}/shown")
+
+
+@pytest.fixture
+def infra(host, gateway_api):
+    """A namespace of the host with a Gateway that tenants share."""
+    name = f"infra-{secrets.token_hex(3)}"
+    host.create_namespace(name)
+    yield name
+    host.delete_namespace(name)
+
+
+def shared_gateway(host, infra, name="edge", labels=None, **listener):
+    return host.api.post(f"{GATEWAY}/namespaces/{infra}/gateways", {
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"gatewayClassName": "of-the-admin", "infrastructure": {"labels": {"rack": "SECRET-VALUE"}}, "listeners": [
+            {"name": "web", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "SECRET-VALUE".lower()}]},
+             "allowedRoutes": {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"tenant": "yes"}}}},
+             **listener}]}})
+
+
+def add_listener(host, infra, name, **listener):
+    path = f"{GATEWAY}/namespaces/{infra}/gateways/edge"
+    listeners = [one for one in host.api.get(path)["spec"]["listeners"] if one["name"] != name]
+    host.api.patch(path, {"spec": {"listeners": listeners + [{"name": name, "protocol": "HTTP", **listener}]}})
+
+
+def find(vc, path):
+    code, _, body = vc.api.raw("GET", path)
+    return json.loads(body) if code == 200 else None
+
+
+def test_listeners_of_other_tenants_are_not_shown(tenant, host, gateway_api, infra):
+    """Of a Gateway with a listener for each tenant a copy shows those that a route of this tenant can use, in spec and status."""
+    shared_gateway(host, infra, hostname="*.example")
+    add_listener(host, infra, "bank", port=80, hostname="secret.bank.example")
+    shown = {"enabled": True, "hosts": ["*.team.example"], "mappings": {"byName": {f"{infra}/edge": "edge/public"}}}
+    config = {"sync": {"toHost": CONFIG["sync"]["toHost"], "fromHost": {"gateways": shown}}}
+    vc = tenant("research", config=config)
+    install_crds(vc.api, [c for c in gateway_api if c["spec"]["names"]["plural"] in NEEDED])
+    copy_path = f"{GATEWAY}/namespaces/edge/gateways/public"
+
+    def names():
+        now = find(vc, copy_path) or {"spec": {"listeners": []}}
+        return [one["name"] for one in now["spec"]["listeners"]]
+
+    eventually(lambda: names() == ["web"], 60, "the listener of the tenant's hosts")
+    host.api.patch(f"{GATEWAY}/namespaces/{infra}/gateways/edge/status", {"status": {
+        "listeners": [{"name": n, "attachedRoutes": 1, "supportedKinds": [], "conditions": []} for n in ("bank", "web")]}})
+    status = eventually(lambda: (find(vc, copy_path).get("status") or {}).get("listeners"), 60, "its status")
+    assert [one["name"] for one in status] == ["web"] and "bank" not in json.dumps(find(vc, copy_path))
+
+    # No route names what is not shown, nor every name of several labels below the tenant's.
+    spec = {"parentRefs": [{"name": "public", "namespace": "edge", "sectionName": "bank"}], "hostnames": ["a.team.example"]}
+    create(vc, "httproutes", "probe", spec)
+    arrives(vc, "httproutes", "probe")
+
+    def leads(name):
+        parent = on_host(vc, "httproutes", name)["spec"]["parentRefs"][0]
+        return parent.get("namespace") == infra and parent["name"] == "edge"
+
+    assert not leads("probe")
+    refused(lambda: create(vc, "httproutes", "wild", {**spec, "hostnames": ["*.team.example"]}), "spec.hostnames",
+            "sync.fromHost.gateways.wildcards")
+    # It is shown once it serves this tenant, and no longer once it does not, also while this process is away.
+    add_listener(host, infra, "bank", port=80, hostname="b.team.example")
+    eventually(lambda: sorted(names()) == ["bank", "web"] and leads("probe"), 60, "both listeners")
+    vc.stop()
+    add_listener(host, infra, "bank", port=80, hostname="secret.bank.example")
+    vc.start()
+    eventually(lambda: names() == ["web"] and not leads("probe"), 60, "one listener")
+    add_listener(host, infra, "web", port=443, hostname="other.example")
+    eventually(lambda: not find(vc, copy_path), 60, "no Gateway without a listener for this tenant")
+    # By a setting of its own the pattern itself is a host name.
+    vc.stop()
+    vc.write_config({"sync": {"toHost": CONFIG["sync"]["toHost"], "fromHost": {"gateways": {**shown, "wildcards": True}}}})
+    vc.start()
+    add_listener(host, infra, "web", port=443, hostname="a.b.team.example")
+    eventually(lambda: names() == ["web"], 60, "the listener below the pattern")
+    create(vc, "httproutes", "wild", {"parentRefs": [{"name": "public", "namespace": "edge"}], "hostnames": ["*.team.example"]})
+    arrives(vc, "httproutes", "wild")
+    eventually(lambda: leads("wild"), 60, "the route")
+
+
+def test_a_gateway_of_the_host(tenant, host, gateway_api, infra):
+    """Shown read-only under a name here; routes that name it lead to the host's, for the admin's host names alone."""
+    shared_gateway(host, infra)
+    shared_gateway(host, infra, "hidden")
+    shared_gateway(host, infra, "neighbours", {"sublet.dev/cluster": "another"})
+    shown = {"enabled": True, "hosts": ["*.team.example"], "mappings": {"byName": {
+        f"{infra}/edge": "edge/public", f"{infra}/neighbours": "edge/stolen"}}}
+    config = {"sync": {"toHost": CONFIG["sync"]["toHost"], "fromHost": {"gateways": shown, "gatewayClasses": {
+        "enabled": True, "selector": {"matchLabels": {"show": "none"}}}}}}
+    vc = tenant("research", config=config)
+    install_crds(vc.api, [c for c in gateway_api if c["spec"]["names"]["plural"] in NEEDED + ("gatewayclasses",)])
+    copy_path = f"{GATEWAY}/namespaces/edge/gateways/public"
+    now = eventually(lambda: find(vc, copy_path), 60, "the Gateway")
+    listener = now["spec"]["listeners"][0]
+    assert now["spec"]["gatewayClassName"] == "of-the-admin" and "secret-value" not in json.dumps(now).lower()
+    assert listener["allowedRoutes"]["namespaces"] == {"from": "All"} and listener["port"] == 443
+
+    # What the host says of it, but of no one else's routes.
+    host.api.patch(f"{GATEWAY}/namespaces/{infra}/gateways/edge/status", {"status": {
+        "addresses": [{"type": "IPAddress", "value": "192.0.2.9"}], "conditions": [
+            {**condition("Programmed", 1), "message": f"as {infra}/secret-value"}],
+        "listeners": [{"name": "web", "attachedRoutes": 7, "supportedKinds": [], "conditions": []}]}})
+    status = eventually(lambda: (find(vc, copy_path).get("status") or {}).get("addresses") and find(vc, copy_path)["status"],
+                        60, "its status")
+    assert status["addresses"] == [{"type": "IPAddress", "value": "192.0.2.9"}] and infra not in json.dumps(status)
+    assert status["listeners"][0]["attachedRoutes"] == 0
+
+    # A route of any namespace names it; on the host that is the host's Gateway.
+    vc.api.post("/api/v1/namespaces/default/services", {"metadata": {"name": "svc"}, "spec": {
+        "ports": [{"port": 80}], "selector": {"app": "web"}}})
+    spec = {"parentRefs": [{"name": "public", "namespace": "edge", "sectionName": "web"}], "hostnames": ["a.team.example"],
+            "rules": [{"backendRefs": [{"name": "svc", "port": 80}]}]}
+    create(vc, "httproutes", "r", spec)
+    first = arrives(vc, "httproutes", "r")
+    theirs = [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "edge", "namespace": infra,
+               "sectionName": "web"}]
+    assert first["spec"]["parentRefs"] == theirs
+    host.api.patch(f"{host_path(vc, 'httproutes', 'r')}/status", {"status": {"parents": [
+        {"parentRef": theirs[0], "controllerName": "example.com/c", "conditions": [
+            {**condition("Accepted", first["metadata"]["generation"], "False"), "reason": "NotAllowedByListeners",
+             "message": f"conflicts with {infra}/of-another"}]}]}})
+    parents = eventually(lambda: vc.api.get(f"{GATEWAY}/namespaces/default/httproutes/r").get("status", {}).get("parents"),
+                         60, "the route's status")
+    assert [p["parentRef"] for p in parents] == [{**theirs[0], "name": "public", "namespace": "edge"}]
+    assert parents[0]["conditions"][0]["reason"] == "NotAllowedByListeners" and infra not in json.dumps(parents)
+
+    # Host names of others, and every one, are refused, also when a stored route is changed.
+    refused(lambda: create(vc, "httproutes", "x", {**spec, "hostnames": ["bank.example"]}), "spec.hostnames",
+            "sync.fromHost.gateways.hosts")
+    refused(lambda: create(vc, "grpcroutes", "x", {"parentRefs": spec["parentRefs"]}), "spec.hostnames")
+    refused(lambda: vc.api.patch(f"{GATEWAY}/namespaces/default/httproutes/r", {"spec": {"hostnames": ["bank.example"]}}),
+            "sync.fromHost.gateways.hosts")
+    # What is not listed, and what is a virtual cluster's, is not to be reached by any name.
+    create(vc, "httproutes", "probe", {**spec, "parentRefs": [
+        {"name": n, "namespace": ns} for n, ns in (("hidden", infra), ("edge", infra), ("hidden", "edge"), ("stolen", "edge"))]})
+    names = [p for p in arrives(vc, "httproutes", "probe")["spec"]["parentRefs"]]
+    assert all(p["name"].startswith("not-permitted-") and "namespace" not in p for p in names) and len(names) == 4
+    assert not find(vc, f"{GATEWAY}/namespaces/edge/gateways/stolen")
+
+    # The copy stays what it is, and never goes down.
+    vc.api.patch(copy_path, {"spec": {"listeners": [{**LISTENER, "hostname": "stolen.example"}]}})
+    eventually(lambda: find(vc, copy_path)["spec"] == now["spec"], 60, "the edit to be put right")
+    vc.api.delete(copy_path)
+    eventually(lambda: find(vc, copy_path), 60, "it again")
+    eventually(lambda: on_host(vc, "httproutes", "r")["spec"]["parentRefs"] == theirs, 60, "the route as it was")
+    assert not vc.host_objects(GATEWAY, "gateways")
+
+    changed = copy.deepcopy(spec)
+    changed["rules"][0]["backendRefs"][0]["port"] = 81
+    life(vc, host, "httproutes", "r", changed, {"parentRefs": [{"name": "hidden", "namespace": infra}]})
+
+    # Changed and deleted there while this process is away: the route leads nowhere then.
+    create(vc, "httproutes", "s", {**spec, "parentRefs": [{"name": "public", "namespace": "edge"}]})
+    arrives(vc, "httproutes", "s")
+    vc.stop()
+    host.api.patch(f"{GATEWAY}/namespaces/{infra}/gateways/edge", {"spec": {"gatewayClassName": "another"}})
+    vc.start()
+    eventually(lambda: find(vc, copy_path)["spec"]["gatewayClassName"] == "another", 60, "the change")
+    vc.kill()
+    host.api.delete(f"{GATEWAY}/namespaces/{infra}/gateways/edge")
+    vc.start()
+    eventually(lambda: not find(vc, copy_path), 60, "no Gateway")
+    eventually(lambda: on_host(vc, "httproutes", "s")["spec"]["parentRefs"][0]["name"].startswith("not-permitted-"), 60,
+               "a route that leads nowhere")
+
+    # A Gateway of the tenant's own, marked alike and under the mapped name, is its own.
+    create(vc, "gateways", "public", {"gatewayClassName": "shared", "listeners": [
+        {"name": "web", "hostname": "a.team.example", "port": 80, "protocol": "HTTP",
+         "allowedRoutes": {"namespaces": {"from": "All"}}}]}, "edge")
+    vc.api.patch(copy_path, {"metadata": {"annotations": {"sublet.dev/from-host": "sync"}}})
+    own = arrives(vc, "gateways", "public")["metadata"]["name"]
+    shared_gateway(host, infra)
+    eventually(lambda: events(vc, "public", "NotShown", "edge"), 60, "an Event")
+    eventually(lambda: on_host(vc, "httproutes", "s")["spec"]["parentRefs"][0]["name"] == own, 60, "its own")
+    assert "namespace" not in on_host(vc, "httproutes", "s")["spec"]["parentRefs"][0]
+    vc.api.delete(copy_path)
+    eventually(lambda: (find(vc, copy_path) or {"spec": {}})["spec"].get("gatewayClassName") == "of-the-admin", 60,
+               "the host's, once the name is free")
+    eventually(lambda: on_host(vc, "httproutes", "s")["spec"]["parentRefs"][0]["name"] == "edge", 60, "the host's")
+
+    # No longer configured: it leaves, and the host's stays.
+    vc.stop()
+    vc.write_config({"sync": {"toHost": CONFIG["sync"]["toHost"], "fromHost": None}})
+    vc.start()
+    eventually(lambda: not find(vc, copy_path), 60, "no Gateway")
+    eventually(lambda: on_host(vc, "httproutes", "s")["spec"]["parentRefs"][0]["name"].startswith("not-permitted-"), 60,
+               "a route that leads nowhere")
+    assert host.api.get(f"{GATEWAY}/namespaces/{infra}/gateways/edge")["spec"]["gatewayClassName"] == "of-the-admin"

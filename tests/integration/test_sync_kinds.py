@@ -305,3 +305,64 @@ def test_what_is_not_enabled_stays_with_the_tenant(tenant, host):
     vc.kubectl("run", "p", "--image=i")
     eventually(vc.host_pods, 60, "a pod on the host")
     assert not policy.on_host() and not budget.on_host()
+
+
+def patched(*patches):
+    return {"policy": {"storageClasses": ["fast"]}, "sync": {"toHost": {
+        "ingresses": {"patches": list(patches)},
+        "services": {"patches": [{"path": "metadata.annotations[lb.example/scheme]", "value": "internal"}]},
+        "persistentVolumeClaims": {"patches": [{"path": "metadata.annotations[backup.example/plan]", "value": "daily"}]}}}}
+
+
+def test_patches_of_the_admin(vc, host):
+    """What the admin changes in host objects of built-in kinds: whatever the tenant wrote, kept, and gone with the patch."""
+    issuer = {"path": "metadata.annotations[issuer.example/name]", "value": "internal"}
+    vc.stop()
+    vc.write_config(patched(issuer, {"path": "spec.ingressClassName", "value": "behind"}, {"path": "spec.tls", "drop": True}))
+    vc.start()
+    kind = Kind(vc, "ingress")
+    kind.create({**kind.spec, "tls": [{"hosts": ["a.team.example"], "secretName": "s"}]},
+                annotations={"issuer.example/name": "of-the-tenant", "sublet.dev/uid": "forged"})
+    vc.api.post("/api/v1/namespaces/default/services", {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
+    vc.api.post("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}})
+
+    def note(key, plural="ingresses", root=NETWORKING):
+        found = [o["metadata"] for o in vc.host_objects(root, plural) if o["metadata"]["name"].startswith(("x-", "web-", "c-"))]
+        return found[0]["annotations"].get(key) if found else None
+
+    def is_patched():
+        spec = (kind.on_host() or {"spec": {}})["spec"]
+        return spec.get("ingressClassName") == "behind" and "tls" not in spec and note("issuer.example/name") == "internal"
+
+    eventually(is_patched, 60, "the patches")
+    eventually(lambda: note("lb.example/scheme", "services", "/api/v1") == "internal", 60, "the Service's annotation")
+    eventually(lambda: note("backup.example/plan", "persistentvolumeclaims", "/api/v1") == "daily", 60, "the claim's")
+    own = kind.get()
+    assert note("sublet.dev/uid") == own["metadata"]["uid"]
+    assert own["spec"]["tls"] and own["metadata"]["annotations"]["issuer.example/name"] == "of-the-tenant"
+    assert own["spec"].get("ingressClassName") is None
+
+    # Changed by the tenant, and on the host while this process is away.
+    vc.api.patch(f"{kind.path}/x", {"spec": kind.changed})
+    eventually(lambda: len(kind.on_host()["spec"]["rules"]) == 2, 60, "the change")
+    assert is_patched()
+    vc.stop()
+    host.api.patch(kind.host_path(), {"spec": {"ingressClassName": "stolen"}, "metadata": {"annotations": {
+        "issuer.example/name": None, "others.example/note": "stays"}}})
+    vc.start()
+    eventually(is_patched, 60, "the host's change to be put right")
+    assert note("others.example/note") == "stays"
+    uid = kind.on_host()["metadata"]["uid"]
+    host.api.delete(kind.host_path())
+    eventually(lambda: kind.on_host() and kind.on_host()["metadata"]["uid"] != uid and is_patched(), 60, "it again")
+
+    # Without the patches the objects are the tenant's again.
+    vc.kill()
+    vc.write_config({"sync": {"toHost": {"ingresses": {"patches": []}, "services": None}}})
+    vc.start()
+    eventually(lambda: kind.on_host()["spec"].get("ingressClassName") == "nginx" and kind.on_host()["spec"].get("tls") and
+               note("issuer.example/name") is None, 60, "no patch")
+    eventually(lambda: note("lb.example/scheme", "services", "/api/v1") is None, 60, "no annotation of the Service")
+    vc.api.delete(f"{kind.path}/x")
+    eventually(lambda: not kind.on_host(), 60, "no Ingress")

@@ -36,6 +36,7 @@ FOLDERS = {
         ("nodes",),
         ("objects",),
         ("pods", "streams"),
+        ("grants",),
         ("admission",),
     ),
 }
@@ -158,3 +159,18 @@ def finish(findings, what):
         print(f)
     print(f"{what}: {len(findings)} findings" if findings else f"{what}: clean")
     sys.exit(1 if findings else 0)
+
+
+DEFINED = set("TDBRVWCG")  # nm's letters of what an object defines for others
+
+
+def objects(build):
+    """{object file: its name, folder/file}"""
+    found = {}
+    for root, _, names in os.walk(build):
+        parts = os.path.relpath(root, build).split(os.sep)
+        if parts[0] == "tests" or len(parts) < 2:
+            continue
+        folder = "/".join(p for p in parts if not p.endswith(".p"))
+        found.update({os.path.join(root, n): f"{folder}/{n[:-len('.c.o')]}" for n in names if n.endswith(".c.o")})
+    return found

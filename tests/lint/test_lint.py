@@ -63,13 +63,13 @@ def test_layers_finds(lint, tree, finding):
     assert (code, lines[0]) == (1, finding)
 
 
-def graph(tmp_path, files):
-    """Compiles {folder/file.c: source} as a build directory has it: (exit code, lines) of the graph."""
+def objects(script, tmp_path, files):
+    """Compiles {folder/file.c: source} as a build directory has it: (exit code, lines) of the script."""
     for name, text in files.items():
         at = tmp_path / os.path.dirname(name) / "liblib.a.p" / (os.path.basename(name) + ".o")
         at.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cc", "-w", "-x", "c", "-c", "-o", str(at), "-"], input=text, text=True, check=True)
-    r = subprocess.run([os.path.join(HERE, "graph"), str(tmp_path)], capture_output=True, text=True, check=False)
+    r = subprocess.run([os.path.join(HERE, script), str(tmp_path)], capture_output=True, text=True, check=False)
     assert r.stderr == ""
     return r.returncode, r.stdout.splitlines()
 
@@ -87,14 +87,38 @@ GRAPH_WRONG = {
 
 @pytest.mark.parametrize("files,finding", GRAPH_WRONG.values(), ids=GRAPH_WRONG.keys())
 def test_graph_finds(tmp_path, files, finding):
-    code, lines = graph(tmp_path, files)
+    code, lines = objects("graph", tmp_path, files)
     assert code == 1 and finding in lines
 
 
 def test_graph_accepts(tmp_path):
-    lines = graph(tmp_path, {"vapi/core/a.c": DEFINES, "vapi/api/verbs/b.c": CALLS})[1]
+    lines = objects("graph", tmp_path, {"vapi/core/a.c": DEFINES, "vapi/api/verbs/b.c": CALLS})[1]
     assert not any("->" in line or "rank" in line for line in lines)
     assert lines[-1].startswith("2 files, 1 dependencies")
+
+
+PREFIXES_WRONG = {
+    "none": ({"store/a.c": "int f(void) { return 0; }"},
+             "store/a: f: no prefix that tests/lint/prefixes declares"),
+    "of another room": ({"syncer/a.c": "int store_get(void) { return 0; }"}, "syncer/a: store_get: store_ is of store"),
+    "of a folder below": ({"syncer/a.c": "int dns_get(void) { return 0; }"}, "syncer/a: dns_get: dns_ is of syncer/dns"),
+    "constant": ({"kube/a.c": "const int POOL_MOST = 1;"}, "kube/a: POOL_MOST: pool_ is of translate"),
+    "unused": ({"store/a.c": "int f(void) { return 0; }"}, "tests/lint/prefixes: no symbol needs store of store"),
+}
+
+
+@pytest.mark.parametrize("files,finding", PREFIXES_WRONG.values(), ids=PREFIXES_WRONG.keys())
+def test_prefixes_finds(tmp_path, files, finding):
+    code, lines = objects("prefixes", tmp_path, files)
+    assert code == 1 and finding in lines
+
+
+def test_prefixes_accepts(tmp_path):
+    lines = objects("prefixes", tmp_path, {
+        "vapi/core/a.c": "static int f(void) { return 0; } int resource_get(void) { return f(); }",
+        "vapi/api/verbs/b.c": "int vapi_get(void) { return 0; } int pod_security_hook(void); int _hook; ",
+        "kube/c.c": "int pod_security_get; int pod_get;", "vapi/controllers/d.c": "int job_controller; int cron_job_controller;"})[1]
+    assert not [line for line in lines if not line.startswith("tests/lint/prefixes: no symbol needs")][:-1]
 
 
 def test_layers_accepts(lint):
@@ -140,11 +164,19 @@ def function(name, body):
     return f"static int {name}(int a)\n{{\n{body}\n}}\n"
 
 
+def comment(columns, c="x"):
+    return "/* " + c * (columns - 6) + " */\n"
+
+
 SIZES_WRONG = {
+    "wide comment": ({"base/x.c": "int a;\n" + comment(101)}, "base/x.c:2: 101 columns (limit 100)"),
+    "wide code": ({"include/sublet/a.h": "#define A " + "x" * 91 + "\n"}, "include/sublet/a.h:1: 101 columns (limit 100)"),
+    "wide test": ({"tests/unit/base/x.c": comment(101)}, "tests/unit/base/x.c:1: 101 columns (limit 100)"),
     "long function": ({"base/x.c": function("f", "a++;\n" * 100)}, "base/x.c:1: f: lines 104 (limit 100)"),
     "complex function": ({"base/x.c": "int g;\n" + function("f", "if (a && a) a++;\n" * 10)},
                          "base/x.c:2: f: complexity 21 (limit 20)"),
     "long header": ({"include/sublet/a.h": "\n" * 151}, "include/sublet/a.h:150: a header of 151 lines (limit 150)"),
+    "long private header": ({"store/a.h": "\n" * 151}, "store/a.h:150: a header of 151 lines (limit 150)"),
     "long file": ({"base/x.c": "\n" * 1501}, "base/x.c:1500: 1501 lines (limit 1500)"),
     "no reason": ({"base/x.c": "\n" * 1001}, "base/x.c:1000: 1001 lines: over 1000 the head comment says why"),
     "readme": ({"base/README.md": "\n" * 61}, "base/README.md:60: 61 lines (limit 60)"),
@@ -164,7 +196,9 @@ def test_sizes_finds(lint, tree, finding):
 def test_sizes_accepts(lint):
     long = function("f", "a++;\n" * 100)
     table = "static const struct row rows[] = {\n" + "{ROW(1), 2},\n" * 300 + "};\n"
-    assert lint("sizes", {"base/x.c": table + long + "struct s {\n" + "int a;\n" * 200 + "};\n",
+    assert lint("sizes", {"base/y.c": comment(100) + comment(100, "\u00e9"), "tests/unit/base/x.c": comment(100),
+                          "include/sublet/tbl/u.h": comment(101),
+                          "base/x.c": table + long + "struct s {\n" + "int a;\n" * 200 + "};\n",
                           "tests/lint/exempt": "lines base/x.c:f a flat table\n",
                           "include/sublet/tbl/t.h": "/* generated by gen */\n" + "\n" * 3000})[0] == 0
 

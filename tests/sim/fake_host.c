@@ -369,6 +369,8 @@ static void send_event(struct wire *w, const struct event *e)
 
 static void feed(struct fake_host *h, struct wire *w)
 {
+    if (h->faults.deaf && !strcmp(w->plural, h->faults.deaf))
+        return;
     while (!w->dead && w->position < h->n_events) {
         const struct event e = h->events[w->position++];
 
@@ -464,6 +466,11 @@ static bool exceeds_quota(struct fake_host *h, struct wire *w, const struct targ
     return true;
 }
 
+static bool is_collection(const struct wire *w, const struct target *t, const char *plural)
+{
+    return plural && !strcmp(t->plural, plural) && !*t->name && !strcmp(w->method, "GET");
+}
+
 static void execute(struct fake_host *h, struct wire *w)
 {
     struct arena *a = arena_new(0);
@@ -475,9 +482,10 @@ static void execute(struct fake_host *h, struct wire *w)
         arena_free(a);
         return;
     }
-    if (h->faults.unreadable && !strcmp(t.plural, h->faults.unreadable) && !*t.name &&
-        !strcmp(w->method, "GET"))
+    if (is_collection(w, &t, h->faults.unreadable))
         answer_status(w, 403, "Forbidden");
+    else if (is_collection(w, &t, h->faults.unlisted) && !strstr(w->query, "labelSelector="))
+        answer_status(w, 500, "InternalError");
     else if (strstr(w->query, "watch=1"))
         do_watch(h, w, &t);
     else if (!strcmp(w->method, "GET"))

@@ -23,6 +23,8 @@ struct fake_faults {
     unsigned expire; /* watches find their revision gone */
     unsigned max_delay_ms;
     const char *unreadable;    /* this plural may not be listed or watched: 403 */
+    const char *unlisted;      /* a list of all of this plural, with no selector: 500 */
+    const char *deaf;          /* watches of this plural deliver nothing, and do not end */
     const char *slow;          /* to get one object of this plural takes 1.5 s */
     const char *full;          /* a create of this plural exceeds a quota: 403 */
     bool down;                 /* nothing arrives at all */
@@ -46,8 +48,8 @@ void fake_host_put(struct fake_host *h, const char *plural, const char *json);
 /* A merge patch; the uid stays. */
 void fake_host_patch(struct fake_host *h, const char *plural, const char *name, const char *json);
 bool fake_host_remove(struct fake_host *h, const char *plural, const char *name);
-/* A policy of the host: images get this prefix (NULL: it is off), in pods that are created, updated, or
- * both. */
+/* A policy of the host: images get this prefix (NULL: it is off), in pods that are created,
+ * updated, or both. */
 void fake_host_rewrite_images(struct fake_host *h, const char *prefix, bool on_create,
                               bool on_update);
 /* A webhook of the host: a patch of a pod never sets this label. */
@@ -73,7 +75,8 @@ unsigned fake_host_asked(const struct fake_host *h, const char *method, const ch
                          bool dry_run);
 /* Requests for one object that are on their way, or whose answer is. */
 unsigned fake_host_outstanding(const struct fake_host *h, const char *method, const char *plural);
-/* RBAC of the host refuses (or no longer refuses) a verb: "create services", "patch pods/status". At most four. */
+/* RBAC of the host refuses (or no longer refuses) a verb: "create services", "patch pods/status".
+ * At most four. */
 void fake_host_deny(struct fake_host *h, const char *right, bool deny);
 unsigned fake_host_requests(const struct fake_host *h);
 /* A hash of all requests that arrived, and when. */

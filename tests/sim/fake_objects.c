@@ -48,10 +48,7 @@ struct object **fake_find(struct fake_host *h, const char *plural, const char *n
 static void record(struct fake_host *h, const char *type, const char *plural, struct str bytes,
                    bool ours)
 {
-    if (h->n_events == h->capacity) {
-        h->capacity = h->capacity ? h->capacity * 2 : 256;
-        h->events = mem_realloc(h->events, h->capacity * sizeof(*h->events));
-    }
+    GROW(h->events, h->n_events, h->capacity);
     h->events[h->n_events++] =
         (struct event){type, mem_strdup(str_c(plural)), mem_str(bytes), h->revision, ours};
 }

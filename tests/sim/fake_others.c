@@ -8,9 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sublet/object.h>
 #include <sublet/schema.h>
 
 /* --- scheduler, kubelet, and the passage of time --- */
+
+/* The node of the pod does not answer: nothing of it changes. Before the host's node controller
+ * notices it, only the annotation "dead" says so. */
+static bool is_silent(struct fake_host *h, struct arena *a, const cJSON *pod)
+{
+    struct str name = json_str_at(pod, "spec.nodeName");
+    struct object **node = name.n ? fake_find(h, "nodes", arena_cstr(a, name)) : NULL;
+    const cJSON *tree = node && *node ? fake_parse(a, (*node)->bytes) : NULL;
+    const cJSON *ready = condition_get(json_path(tree, "status.conditions"), "Ready");
+
+    return str_eqc(json_str(json_get(ready, "status")), "Unknown") ||
+           json_path(tree, "metadata.annotations.dead");
+}
 
 /* One step of one pod. */
 static void advance_pod(struct fake_host *h, struct arena *a, struct object **at)
@@ -18,6 +32,8 @@ static void advance_pod(struct fake_host *h, struct arena *a, struct object **at
     cJSON *pod = fake_parse(a, (*at)->bytes), *spec = json_ensure_object(a, pod, "spec");
     struct str phase = json_str_at(pod, "status.phase");
 
+    if (is_silent(h, a, pod))
+        return;
     if (json_path(pod, "metadata.deletionTimestamp")) {
         if (!json_count(json_path(pod, "metadata.finalizers")))
             fake_drop(h, a, at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes of one virtual cluster as far as the Lease knows them: a store and a state machine each,
- * on one fake host, in virtual time. */
+ * Processes of one virtual cluster as far as the Lease knows them: a store and a state machine
+ * each, on one fake host, in virtual time. */
 #pragma once
 
 #include "sim.h"

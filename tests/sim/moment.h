@@ -12,8 +12,8 @@
 #include <sublet/clock.h>
 
 /* One stream per concern: leaving out an action does not change what the others draw. The kernel's
- * has one of its own, since RNG_SYSTEM keeps a stock that outlives a moment: it may serve nothing but
- * the hashes of maps. */
+ * has one of its own, since RNG_SYSTEM keeps a stock that outlives a moment: it may serve nothing
+ * but the hashes of maps. */
 enum dice { DICE_ACTION, DICE_WIRE, DICE_DISK, DICE_HOST, DICE_PRODUCT, DICE_SYSTEM, N_DICE };
 
 struct item {

@@ -342,6 +342,23 @@ void sim_jump(struct sim *s, int64_t seconds)
     rescan(s);
 }
 
+void sim_spoil_host(struct sim *s)
+{
+    *fake_host_faults(s->host) = (struct fake_faults){.refuse = 100,
+                                                      .lose = 100,
+                                                      .busy = 100,
+                                                      .fail = 100,
+                                                      .cut = 20,
+                                                      .expire = 100,
+                                                      .max_delay_ms = 20};
+}
+
+void sim_mend_host(struct sim *s)
+{
+    *fake_host_faults(s->host) = (struct fake_faults){0};
+    sim_jump(s, 80);
+}
+
 static bool is_away(struct sim *s)
 {
     return sync_lease_state(s->syncer->lease) == LEASE_AWAY;

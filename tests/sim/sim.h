@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole virtual cluster with its syncer on a fake host, in one loop, that can be closed and
- * opened again on the same store. Time is virtual (schedule.h): one seed gives one run. Must never wait
- * for a moment: it waits for a state, and fails when it does not come. */
+ * opened again on the same store. Time is virtual (schedule.h): one seed gives one run. Must never
+ * wait for a moment: it waits for a state, and fails when it does not come. */
 #pragma once
 
 #include <stdarg.h>
@@ -61,7 +61,8 @@ void sim_step(struct sim *s); /* what is due now, then the first thing after tha
 void sim_until(struct sim *s, bool (*is)(struct sim *s), const char *what);
 bool sim_leads(struct sim *s); /* it holds the Lease */
 bool sim_is_superseded(struct sim *s);
-/* The host has no Lease, and this data had one: the time passes in which its holder would create it. */
+/* The host has no Lease, and this data had one: the time passes in which its holder would create
+ * it. */
 void sim_wait_for_no_leader(struct sim *s);
 /* For sync_lacking_start(): keeps the report. */
 void sim_on_report(struct syncer *syncer, struct str report);
@@ -73,9 +74,13 @@ void sim_stop_and_restore(struct sim *s, const char *file); /* sim_open() follow
 /* The data directory as it is now, beside it; and this in its place, while all is closed. */
 void sim_copy(struct sim *s, const char *name);
 void sim_swap(struct sim *s, const char *name);
-/* The machine sleeps for so long: all clocks go on, nothing happens meanwhile. Then the syncer looks
- * at everything again. */
+/* The machine sleeps for so long: all clocks go on, nothing happens meanwhile. Then the syncer
+ * looks at everything again. */
 void sim_jump(struct sim *s, int64_t seconds);
+/* Of a thousand requests a hundred fail in each way there is, until the host is mended; with that
+ * the time passes after which creates whose answers were lost are sent again. */
+void sim_spoil_host(struct sim *s);
+void sim_mend_host(struct sim *s);
 /* The wall clock is set; no time passes. */
 void sim_set_clock(struct sim *s, int64_t seconds);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of a data directory: by rsync, or restored from a snapshot of the volume. One that is older
- * than what led last never leads in the same epoch; one that is all there is goes on. */
+/* Copies of a data directory: by rsync, or restored from a snapshot of the volume. One that is
+ * older than what led last never leads in the same epoch; one that is all there is goes on. */
 #include "leases.h"
 
 #include <stdlib.h>
@@ -554,6 +554,40 @@ static void a_copy_lists_what_a_later_epoch_lacks(void **state)
     sim_free(s);
 }
 
+/* Neither descends from the other. */
+static void two_restores_of_one_backup_part_where_it_ends(void **state)
+{
+    struct sim *s = begin(4);
+
+    (void)state;
+    sim_backup(s, "backup");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'after-it'}}");
+    sim_writes_done(s);
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, sim_leads, "the Lease");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'own'}}");
+    sim_writes_done(s);
+    sim_close(s);
+    sim_swap(s, "copy");
+    sim_open(s);
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_until(s, sim_leads, "the Lease");
+    sim_create(s, "configmaps", "default", "{'metadata':{'name':'of-the-other'}}");
+    sim_writes_done(s);
+    sim_close(s);
+    sim_swap(s, "copy");
+    sim_open(s);
+    sim_until(s, has_listed, "what the other restore lacks");
+    assert_non_null(strstr(lacking(s), "written configmaps default/own"));
+    assert_null(strstr(lacking(s), "configmaps default/before"));
+    assert_null(strstr(lacking(s), "configmaps default/later"));
+    assert_null(strstr(lacking(s), "of-the-other"));
+    assert_true(both_are_on_host(s));
+    sim_free(s);
+}
+
 int main(void)
 {
 #define WORLD(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -576,6 +610,7 @@ int main(void)
         cmocka_unit_test(an_older_copy_touches_nothing),
         cmocka_unit_test(an_older_copy_goes_on_in_a_new_epoch),
         cmocka_unit_test(a_copy_lists_what_a_later_epoch_lacks),
+        cmocka_unit_test(two_restores_of_one_backup_part_where_it_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness gates: a controller of the tenant sets a condition, and the host's kubelet finds the pod
- * ready. The host's fake kubelet judges by the gates of its pod, as the real one does. */
+/* Readiness gates: a controller of the tenant sets a condition, and the host's kubelet finds the
+ * pod ready. The host's fake kubelet judges by the gates of its pod, as the real one does. */
 #include "worlds.h"
 
 #include "engine.h"

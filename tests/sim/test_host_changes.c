@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What policies and controllers of the host change in the host objects of a tenant stays, and shows:
- * the syncer sends what the tenant changed, once. Counts of requests are bounds of what a host may be
- * burdened with, whatever undoes a patch. */
+/* What policies and controllers of the host change in the host objects of a tenant stays, and
+ * shows: the syncer sends what the tenant changed, once. Counts of requests are bounds of what a
+ * host may be burdened with, whatever undoes a patch. */
 #include "worlds.h"
 
 #include "engine.h"
@@ -339,7 +339,8 @@ static void test_a_patch_that_is_undone_is_not_repeated_at_once(void **state)
     }
     expect_patches(s, 1, 1);
     assert_true(fight_is_reported(s));
-    /* Another change of the tenant's is sent at once; what is undone is tried again after a while. */
+    /* Another change of the tenant's is sent at once; what is undone is tried again after a
+     * while. */
     set_image(s, "j");
     sim_until(s, observed_2, "the image to be applied");
     expect_patches(s, 2, 2);

@@ -67,15 +67,8 @@ static bool is_alike(struct sim *s)
 static void on_a_bad_host(uint64_t seed)
 {
     struct sim *s = sim_new(seed, CONFIG);
-    struct fake_faults *faults = fake_host_faults(s->host);
 
-    *faults = (struct fake_faults){.refuse = 100,
-                                   .lose = 100,
-                                   .busy = 100,
-                                   .fail = 100,
-                                   .cut = 20,
-                                   .expire = 100,
-                                   .max_delay_ms = 20};
+    sim_spoil_host(s);
     for (unsigned i = 0; i < N; i++)
         create(s, name_of(s, "p", i));
     sim_writes_done(s);
@@ -91,8 +84,7 @@ static void on_a_bad_host(uint64_t seed)
         create(s, name_of(s, "p", i)); /* again, under another uid */
     sim_writes_done(s);
     sim_run_ms(s, 300);
-    *fake_host_faults(s->host) = (struct fake_faults){0};
-    sim_jump(s, 80); /* creates whose answers were lost */
+    sim_mend_host(s);
     sim_until(s, is_alike, "the host as the tenant has it");
     assert_int_equal(fake_host_trespasses(s->host), 0);
     sim_free(s);

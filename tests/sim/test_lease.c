@@ -816,6 +816,27 @@ static void what_a_later_life_lacks_is_listed(void **state)
     sim_free(s);
 }
 
+/* A list that cannot have all deletions says up to where. */
+static void unknown_deletions_are_in_the_list(void **state)
+{
+    struct sim *s = sim_new(15, NULL);
+    struct arena *a = arena_new(0);
+    char text[32768];
+
+    (void)state;
+    sim_until(s, sim_leads, "the Lease");
+    assert_int_equal(store_oldest_revision(s->store), 1);
+    s->report[0] = '\0';
+    sync_lacking_start(s->syncer, s->syncer->tenant.epoch, branch_at(s, a, 0), sim_on_report);
+    sim_until(s, sim_has_report, "what it lacks");
+    read_lacking(s, text, sizeof(text));
+    assert_non_null(strstr(text, "\nunknown deletions up to revision 1\n"));
+    assert_non_null(strstr(s->report, ", and deletions that history no longer has"));
+    assert_non_null(strstr(s->report, "(all of them in lacking.txt"));
+    arena_free(a);
+    sim_free(s);
+}
+
 static bool later_epoch_is_reported(struct sim *s)
 {
     struct arena *a = arena_new(0);
@@ -903,6 +924,7 @@ int main(void)
         cmocka_unit_test(nothing_goes_out_after_a_break_before_the_lease_is_confirmed),
         cmocka_unit_test(a_stolen_lease_stops_everything),
         cmocka_unit_test(what_a_later_life_lacks_is_listed),
+        cmocka_unit_test(unknown_deletions_are_in_the_list),
         cmocka_unit_test(what_is_being_written_is_listed),
         cmocka_unit_test(objects_of_a_later_epoch_are_reported),
     };

@@ -326,6 +326,141 @@ static void test_agents_keep_off_pools(void **state)
     sim_free(s);
 }
 
+/* ---- nodes with devices and no label ---- */
+
+#define NPU(name)                                                                                  \
+    "{\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{\"x.example/npu\":\"8\"}}}"
+
+/* The nodes that the host pod must avoid by name: "a b ". */
+static struct str avoids(struct sim *s, struct arena *a, const char *name)
+{
+    const cJSON *terms =
+        json_path(sent(s, a, name), "spec.affinity.nodeAffinity."
+                                    "requiredDuringSchedulingIgnoredDuringExecution."
+                                    "nodeSelectorTerms");
+    struct str ret = STR("");
+
+    json_each(field, json_get(json_first(terms), "matchFields"))
+    {
+        assert_true(str_eqc(json_str(json_get(field, "operator")), "NotIn"));
+        ret = arena_printf(a, "%.*s%.*s ", STR_F(ret),
+                           STR_F(json_str(json_first(json_get(field, "values")))));
+    }
+    return ret;
+}
+
+static bool noted_is_down(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool is = sent(s, a, s->note) != NULL;
+
+    arena_free(a);
+    return is;
+}
+
+#define assert_avoids(name, nodes) check_avoids(s, (name), (nodes), __FILE__, __LINE__)
+static void check_avoids(struct sim *s, const char *name, const char *nodes, const char *file,
+                         int line)
+{
+    struct arena *a = arena_new(0);
+    struct str got;
+
+    snprintf(s->note, sizeof(s->note), "%s", name);
+    sim_until(s, noted_is_down, "the pod to be sent");
+    got = avoids(s, a, name);
+    if (!str_eqc(got, nodes)) {
+        print_error("got  \"%.*s\"\nwant \"%s\"\n", STR_F(got), nodes);
+        _fail(file, line);
+    }
+    arena_free(a);
+}
+
+static bool a_waits(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool says = false;
+
+    json_each(event, sim_list(s, a, "events", "default")) says |=
+        str_eqc(json_str_at(event, "reason"), "SyncError") &&
+        str_has_prefix(json_str_at(event, "message"),
+                       STR("too many nodes of the host cluster have devices"));
+    arena_free(a);
+    return says;
+}
+
+/* A pod of a tenant without pools keeps off them, from the first one after a start on, and while
+ * they come and go. */
+static void test_pods_without_devices_avoid_nodes_that_have_some(void **state)
+{
+    struct sim *s = sim_new(21, NULL);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", NPU("npu-2"));
+    fake_host_put(s->host, "nodes", NPU("npu-1"));
+    sim_create(s, "pods", "default", PLAIN("a"));
+    assert_avoids("a", "npu-1 npu-2 ");
+    assert_false(has_node(s, "npu-1"));
+    fake_host_remove(s->host, "nodes", "npu-1");
+    fake_host_patch(s->host, "nodes", "npu-2",
+                    "{\"metadata\":{\"labels\":{\"sublet.dev/pool\":\"npus\"}}}");
+    fake_host_put(s->host, "nodes", NPU("npu-3"));
+    sim_run_ms(s, 2000);
+    sim_create(s, "pods", "default", PLAIN("b"));
+    assert_avoids("b", "npu-3 ");
+    sim_free(s);
+}
+
+static void add_too_many_nodes(struct sim *s)
+{
+    char node[160];
+
+    for (unsigned i = 0; i < 129; i++) {
+        snprintf(node, sizeof(node), NPU("npu-%u"), i);
+        fake_host_put(s->host, "nodes", node);
+    }
+}
+
+/* More than a pod can name: none goes down unprotected. */
+static void test_too_many_nodes_to_avoid_stop_pods_without_devices(void **state)
+{
+    struct sim *s = sim_new(22, NULL);
+
+    (void)state;
+    add_too_many_nodes(s);
+    sim_create(s, "pods", "default", PLAIN("a"));
+    sim_until(s, a_waits, "an Event that says why it waits");
+    assert_int_equal(fake_host_count(s->host, "pods"), 0);
+    fake_host_remove(s->host, "nodes", "npu-0");
+    sim_until(s, first_is_down, "the pod");
+    sim_free(s);
+}
+
+static bool label_is_down(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool is = str_eqc(json_str_at(sent(s, a, "a"), "metadata.labels.x"), "y");
+
+    arena_free(a);
+    return is;
+}
+
+/* A pod that exists is where it is: its updates go down. */
+static void test_too_many_nodes_to_avoid_do_not_stop_updates(void **state)
+{
+    struct sim *s = sim_new(23, "policy: {labels: {allow: [x]}}\n");
+
+    (void)state;
+    fake_host_place(s->host, "node-1");
+    sim_create(s, "pods", "default", PLAIN("a"));
+    sim_until(s, a_runs, "the pod to run");
+    add_too_many_nodes(s);
+    sim_run_ms(s, 2000);
+    sim_patch(s, "pods", "default", "a", "{'metadata':{'labels':{'x':'y'}}}");
+    sim_until(s, label_is_down, "the label on the host");
+    assert_false(a_waits(s));
+    sim_free(s);
+}
+
 /* ---- one node for each pool ---- */
 
 #define PER_POOL "sync: {nodes: perPool}\n"
@@ -504,6 +639,9 @@ int main(void)
         cmocka_unit_test(test_nodes_in_use_are_shown),
         cmocka_unit_test(test_pools_are_held_against_the_nodes),
         cmocka_unit_test(test_agents_keep_off_pools),
+        cmocka_unit_test(test_pods_without_devices_avoid_nodes_that_have_some),
+        cmocka_unit_test(test_too_many_nodes_to_avoid_stop_pods_without_devices),
+        cmocka_unit_test(test_too_many_nodes_to_avoid_do_not_stop_updates),
         cmocka_unit_test(test_one_node_stands_for_a_pool),
         cmocka_unit_test(test_the_node_of_a_pool_takes_its_pods_only),
         cmocka_unit_test(test_nodes_are_exchanged_under_running_pods),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tenant sees of its quota beside the sums themselves: rates, the line of those that wait. */
+/* What a tenant sees of its quota beside the sums themselves: rates, the line of those that
+ * wait. */
 #include <sublet/config_pool.h>
 
 #include "worlds.h"
@@ -89,26 +90,10 @@ static bool waits(struct sim *s)
     return ret;
 }
 
-static bool runs(struct sim *s)
-{
-    struct arena *a = arena_new(0);
-    const cJSON *pod = sim_get(s, a, "pods", "default", s->note);
-    bool ret = str_eqc(json_str_at(pod, "status.phase"), "Running");
-
-    arena_free(a);
-    return ret;
-}
-
 static void until_waits(struct sim *s, const char *note)
 {
     snprintf(s->note, sizeof(s->note), "%s", note);
     sim_until(s, waits, note);
-}
-
-static void until_runs(struct sim *s, const char *name)
-{
-    snprintf(s->note, sizeof(s->note), "%s", name);
-    sim_until(s, runs, name);
 }
 
 static bool charges_fit(struct sim *s, int64_t limit)
@@ -137,7 +122,7 @@ static void test_what_never_fits_is_refused_at_once(void **state)
                            "pods \"large\" is forbidden: exceeded quota: gpu/p, requested: gpu=5, "
                            "used: gpu=0, limited: gpu=4"));
     assert_string_equal(refusal(s, "a", GPU(4)), "");
-    until_runs(s, "a");
+    sim_until_runs(s, "a");
     sim_free(s);
 }
 
@@ -147,7 +132,7 @@ static struct sim *with_a_large_pod_waiting(uint64_t seed, const char *config)
     struct sim *s = sim_new_ready(seed, config);
 
     sim_create_pod(s, "a", GPU(3), "");
-    until_runs(s, "a");
+    sim_until_runs(s, "a");
     sim_create_pod(s, "large", GPU(3), "");
     until_waits(s, "large: position 1, ahead 0 GPU");
     sim_run_ms(s, 2000); /* creationTimestamp has seconds */
@@ -164,8 +149,8 @@ static void test_a_strict_line_is_not_overtaken(void **state)
     sim_run_ms(s, 15 * 1000);
     until_waits(s, "small: position 2, ahead 3 GPU");
     sim_delete(s, "pods", "default", "a", 0);
-    until_runs(s, "large");
-    until_runs(s, "small");
+    sim_until_runs(s, "large");
+    sim_until_runs(s, "small");
     sim_free(s);
 }
 
@@ -192,7 +177,7 @@ static void test_neither_large_nor_small_pods_block_the_others(void **state)
     (void)state;
     sim_until(s, event_says, "an Event that says why it waits");
     sim_create_pod(s, "one", GPU(1), "");
-    until_runs(s, "one");
+    sim_until_runs(s, "one");
     sim_create_pod(s, "two", GPU(1), "");
     until_waits(s, "two: position 2, ahead 3 GPU");
 
@@ -203,11 +188,11 @@ static void test_neither_large_nor_small_pods_block_the_others(void **state)
     sim_run_ms(s, 15 * 1000);
     until_waits(s, "two: what comes free is kept for the first in line");
     sim_run_ms(s, 45 * 1000);
-    until_runs(s, "two");
+    sim_until_runs(s, "two");
     assert_true(charges_fit(s, 4));
 
     sim_delete(s, "pods", "default", "a", 0);
-    until_runs(s, "large");
+    sim_until_runs(s, "large");
     sim_free(s);
 }
 
@@ -219,16 +204,96 @@ static void test_what_can_no_longer_start_holds_no_other(void **state)
 
     (void)state;
     sim_create_pod(s, "a", GPU(2), "");
-    until_runs(s, "a");
+    sim_until_runs(s, "a");
     sim_create_pod(s, "large", GPU(4), "");
     until_waits(s, "large: position 1");
     sim_close(s);
-    lower.guarantee = (struct rational){3, 1};
+    lower.guarantee = lower.most = lower.limit = (struct rational){3, 1};
     s->config.bindings = &lower;
     sim_open(s);
     until_waits(s, "large: whose limit is 3: it cannot start");
     sim_create_pod(s, "small", GPU(1), "");
-    until_runs(s, "small");
+    sim_until_runs(s, "small");
+    sim_free(s);
+}
+
+/* --- workloads that were refused --- */
+
+#define TEMPLATE(name, gpus)                                                                       \
+    "'template':{'metadata':{'labels':{'app':'" name "'}},'spec':{'automountServiceAccountToken'"  \
+    ":false,'containers':[{'name':'c','image':'i'" GPU(gpus) "}]"
+#define SET(name, replicas, gpus)                                                                  \
+    "{'metadata':{'name':'" name "'},'spec':{'replicas':" #replicas                                \
+    ",'selector':{'matchLabels':{'app':'" name "'}}," TEMPLATE(name, gpus) "}}}}"
+#define JOB(name, gpus)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{" TEMPLATE(name, gpus) ",'restartPolicy':'Never'}}}}"
+
+static bool is_of(const cJSON *pod, const char *app)
+{
+    return str_eqc(json_str_at(pod, "metadata.labels.app"), app);
+}
+
+/* How many pods of the workload run. */
+static int running(struct sim *s, const char *app)
+{
+    struct arena *a = arena_new(0);
+    int n = 0;
+
+    json_each(pod, sim_list(s, a, "pods", "default")) n +=
+        is_of(pod, app) && str_eqc(json_str_at(pod, "status.phase"), "Running");
+    arena_free(a);
+    return n;
+}
+
+/* The workloads have been refused for 90 seconds: their next attempts are a minute away. */
+static void release_a_late(struct sim *s)
+{
+    sim_run_ms(s, 90 * 1000);
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_run_ms(s, 5000);
+}
+
+static void test_a_refused_workload_is_tried_again_when_gpus_come_free(void **state)
+{
+    struct sim *s = sim_new_ready(37, POOL("caps: {}", "guarantee: 4"));
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(4), "");
+    sim_until_runs(s, "a");
+    sim_create(s, "replicasets.apps", "default", SET("set", 1, 1));
+    sim_create(s, "statefulsets.apps", "default", SET("stateful", 1, 1));
+    sim_create(s, "jobs.batch", "default", JOB("job", 1));
+    sim_run_ms(s, 2000);
+    assert_int_equal(running(s, "set") + running(s, "stateful") + running(s, "job"), 0);
+    release_a_late(s);
+    assert_int_equal(running(s, "set"), 1);
+    assert_int_equal(running(s, "stateful"), 1);
+    assert_int_equal(running(s, "job"), 1);
+    assert_true(charges_fit(s, 4));
+    sim_free(s);
+}
+
+/* One GPU after the other comes free: the workload that was refused first gets the first, and the
+ * other one the next, though the first needs more. */
+static void test_refused_workloads_take_turns(void **state)
+{
+    struct sim *s = sim_new_ready(38, POOL("caps: {}", "guarantee: 2"));
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(1), "");
+    sim_create_pod(s, "b", GPU(1), "");
+    sim_until_runs(s, "a");
+    sim_until_runs(s, "b");
+    sim_create(s, "replicasets.apps", "default", SET("older", 2, 1));
+    sim_run_ms(s, 2000);
+    sim_create(s, "replicasets.apps", "default", SET("newer", 1, 1));
+    release_a_late(s);
+    assert_int_equal(running(s, "older"), 1);
+    assert_int_equal(running(s, "newer"), 0);
+    sim_delete(s, "pods", "default", "b", 0);
+    sim_run_ms(s, 5000);
+    assert_int_equal(running(s, "older"), 1);
+    assert_int_equal(running(s, "newer"), 1);
     sim_free(s);
 }
 
@@ -241,6 +306,8 @@ int main(void)
         cmocka_unit_test(test_a_strict_line_is_not_overtaken),
         cmocka_unit_test(test_neither_large_nor_small_pods_block_the_others),
         cmocka_unit_test(test_what_can_no_longer_start_holds_no_other),
+        cmocka_unit_test(test_a_refused_workload_is_tried_again_when_gpus_come_free),
+        cmocka_unit_test(test_refused_workloads_take_turns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,7 +331,7 @@ static bool c_runs(struct sim *s)
 static bool c_is_gone(struct sim *s)
 {
     return !in_tenant(s, "pods", "c") && !on_host(s, "pods", "c") &&
-           !sync_ledger_charged(s->syncer->ledger, str_c(s->note));
+           !sync_ledger_charged(s->syncer->ledger, str_c(s->note)).n;
 }
 
 static bool newer_runs(struct sim *s)
@@ -565,7 +565,7 @@ static bool a_runs(struct sim *s)
 
 static bool b_is_charged(struct sim *s)
 {
-    return sync_ledger_charged(s->syncer->ledger, uid_of(s, "pods", "b"));
+    return sync_ledger_charged(s->syncer->ledger, uid_of(s, "pods", "b")).n > 0;
 }
 
 /* In the backup b waits for the GPU that a has; on the host b has it. */

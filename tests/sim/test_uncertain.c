@@ -122,6 +122,41 @@ static void test_deleted_while_its_create_waits(void **state)
     sim_free(s);
 }
 
+static bool pod_has_left(struct sim *s)
+{
+    return !fake_host_count(s->host, "pods") && !sim_records(s, RECORD_LEDGER, "gpu/");
+}
+
+static bool pod_is_back(struct sim *s)
+{
+    return sim_records(s, RECORD_LEDGER, "gpu/p/host:") == 1;
+}
+
+/* While a charged pod's create is looked up, the host is restored to a state with a pod that the
+ * tenant had deleted: together they exceed the limit, so the create waits. */
+static void test_a_restored_host_holds_more_than_was_charged(void **state)
+{
+    struct sim *s = sim_new_ready(9, POOLS);
+    struct mapping m = {.exists = true, .tried = 1};
+    struct fake_host_image *image;
+
+    (void)state;
+    sim_create_pod(s, "b", GPU(2), "");
+    sim_until(s, sim_pods_run, "the first pod to run");
+    image = fake_host_image(s->host);
+    sim_delete(s, "pods", "default", "b", -1);
+    sim_until(s, pod_has_left, "the first pod to leave");
+    sync_mapping_put(s->syncer, SYNC_PODS, STR("default"), STR("a"), &m);
+    fake_host_faults(s->host)->slow = "pods";
+    sim_create_pod(s, "a", GPU(4), "");
+    sim_until(s, pod_is_looked_up, "the look-up of the second pod");
+    fake_host_roll_back(s->host, image);
+    sim_until(s, pod_is_back, "the first pod to be charged again");
+    sim_run_ms(s, 5000);
+    assert_int_equal(fake_host_count(s->host, "pods"), 1);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_uncertain_token_secret_is_on_record),
         cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
         cmocka_unit_test(test_deleted_while_its_create_waits),
+        cmocka_unit_test(test_a_restored_host_holds_more_than_was_charged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

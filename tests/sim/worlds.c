@@ -155,6 +155,22 @@ struct sim *sim_new_ready(uint64_t seed, const char *config)
     return s;
 }
 
+static bool noted_runs(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", s->note);
+    bool ret = str_eqc(json_str_at(pod, "status.phase"), "Running");
+
+    arena_free(a);
+    return ret;
+}
+
+void sim_until_runs(struct sim *s, const char *name)
+{
+    snprintf(s->note, sizeof(s->note), "%s", name);
+    sim_until(s, noted_runs, name);
+}
+
 bool sim_pod_is_gone(struct sim *s)
 {
     struct arena *a = arena_new(0);

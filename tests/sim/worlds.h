@@ -22,6 +22,9 @@ struct sim *sim_new_ready(uint64_t seed, const char *config);
 void sim_create_pod(struct sim *s, const char *name, const char *more_container,
                     const char *more_spec);
 
+/* Waits until pod default/NAME runs, for the tenant. */
+void sim_until_runs(struct sim *s, const char *name);
+
 /* Predicates of sim_until(). */
 bool sim_worlds_agree(struct sim *s);
 bool sim_pods_run(struct sim *s);    /* all of them, and the worlds agree */

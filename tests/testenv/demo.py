@@ -2,6 +2,7 @@
 """tests/demo as a process under test, with its clusters."""
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -30,6 +31,16 @@ class Demo:
     def kubectl(self, cluster, *args):
         return subprocess.run([self.kubectl_path, "--kubeconfig", self.kubeconfig(cluster), *args], text=True,
                               capture_output=True, timeout=300, check=True, cwd=TREE).stdout
+
+    def kill(self, part):
+        """SIGKILL to one part, and waits until it is gone: the signal alone leaves it alive for a moment."""
+        with open(os.path.join(self.dir, part + ".pid"), encoding="ascii") as f:
+            pid = int(f.read())
+        os.kill(pid, 9)
+        deadline = time.monotonic() + 180
+        while pid in self.pids():
+            assert time.monotonic() < deadline, f"{part} outlives SIGKILL"
+            time.sleep(0.01)
 
     def pids(self):
         """The pids it wrote down whose processes live."""

@@ -14,6 +14,7 @@ import yaml
 
 from . import binaries
 from .embedded import EmbeddedHost
+from .fleet import chart_crds
 from .host import HostCluster
 from .node import NodeHost
 from .nodes import pool_config
@@ -21,7 +22,7 @@ from .process import REGISTRY
 from .virtual import VirtualCluster
 from .wait import eventually
 
-__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools", "gateway_api",
+__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools", "gateway_api", "gpu_crds",
            "pytest_runtest_makereport", "pytest_sessionfinish"]
 
 _session = {"dir": None, "failed": False}
@@ -88,6 +89,15 @@ def install_crds(api, definitions):
                    f"{crd['metadata']['name']} to be served", also=[429])
 
 
+def _with_crds(api, definitions):
+    install_crds(api, definitions)
+    yield definitions
+    for crd in definitions:
+        api.delete(f"{CRDS}/{crd['metadata']['name']}")
+    eventually(lambda: not [c for c in api.get(CRDS)["items"]
+                            if c["spec"]["group"] == definitions[0]["spec"]["group"]], 60, "the definitions gone")
+
+
 @pytest.fixture(scope="module")
 def gateway_api(real_host):
     """The definitions of the Gateway API, which the real host has."""
@@ -95,12 +105,13 @@ def gateway_api(real_host):
     for path in binaries.crds("gateway-api"):
         with open(path, encoding="utf-8") as f:
             definitions += [d for d in yaml.safe_load_all(f) if d]
-    install_crds(real_host.api, definitions)
-    yield definitions
-    for crd in definitions:
-        real_host.api.delete(f"{CRDS}/{crd['metadata']['name']}")
-    eventually(lambda: not [c for c in real_host.api.get(CRDS)["items"]
-                            if c["spec"]["group"] == "gateway.networking.k8s.io"], 60, "the definitions gone")
+    yield from _with_crds(real_host.api, definitions)
+
+
+@pytest.fixture(scope="module")
+def gpu_crds(real_host, tmp_path_factory):
+    """GPUPool and GPUBinding of the fleet's chart, which the real host has."""
+    yield from _with_crds(real_host.api, chart_crds(tmp_path_factory.mktemp("helm")))
 
 
 @pytest.fixture(scope="session")

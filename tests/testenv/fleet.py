@@ -2,21 +2,46 @@
 """One `sublet fleet` process on a host, and the reports of its ledger."""
 import json
 import os
+import re
 import shutil
 import subprocess
+import urllib.error
+import urllib.request
 
 import yaml
 
 from . import binaries
+from .helm import Helm
 from .process import Process
 from .virtual import sanitizer_env
 from .wait import eventually
 
 
+CHART = os.path.join(binaries.TREE, "charts", "sublet-fleet")
+
+
+def chart_objects(directory, namespace="sublet-system", **values):
+    """What the chart of the fleet makes of these values."""
+    text = Helm(directory)("template", "fleet", CHART, "-n", namespace,
+                           values={"config": {"pools": [{"name": "any"}]}, **values})
+    return [o for o in yaml.safe_load_all(text) if o]
+
+
+def chart_crds(directory, **values):
+    """Its CustomResourceDefinitions."""
+    return [o for o in chart_objects(directory, **values) if o["kind"] == "CustomResourceDefinition"]
+
+
+def sublet_report(*args):
+    """`sublet report ARGS`, as a completed process."""
+    return subprocess.run([binaries.sublet(), "report", *args], text=True, capture_output=True,
+                          env={**os.environ, **sanitizer_env()}, timeout=120, check=False)
+
+
 class Fleet:
     """fleet.start() ... fleet.stop(); fleet.report(by="tenant,pool") -> the JSON report."""
 
-    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="15s"):
+    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="15s", args=()):
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.store = store or os.path.join(self.dir, "ledger")
@@ -24,7 +49,7 @@ class Fleet:
         self.config = {"host": {"namespace": namespace, "kubeconfig": kubeconfig or host.kubeconfig},
                        "store": {"path": self.store}, "lease": {"duration": lease}, "pools": pools}
         self.write_config()
-        self.process = Process("sublet-fleet", [binaries.sublet(), "fleet", "--config", self.config_path],
+        self.process = Process("sublet-fleet", [binaries.sublet(), "fleet", "--config", self.config_path, *args],
                                self.dir, env=sanitizer_env())
 
     def write_config(self, **changes):
@@ -59,10 +84,39 @@ class Fleet:
             self.kill()
             shutil.rmtree(self.store, ignore_errors=True)
 
+    def scrape(self, path="/metrics", method="GET", **headers):
+        """(status, content) of its port, which `--listen 127.0.0.1:0` opened."""
+        def port():
+            self.process.check()
+            return re.search(r"metrics on port (\d+)\n", self.process.output())
+        number = eventually(port, 60, "the port of the metrics").group(1)
+        request = urllib.request.Request(f"http://127.0.0.1:{number}{path}", headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def metrics(self):
+        """{name: {labels: value}} of a scrape, labels as a frozenset of pairs."""
+        status, content = self.scrape()
+        assert status == 200, content
+        out, declared = {}, set()
+        for line in content.splitlines():
+            if line.startswith("# TYPE "):
+                declared.add(line.split(" ")[2])
+            if line.startswith("#"):
+                continue
+            m = re.fullmatch(r"([a-z_]+)(?:\{(.*)\})? (\S+)", line)
+            assert m and m.group(1) in declared, line
+            labels = frozenset(re.findall(r'(\w+)="([^"]*)"', m.group(2) or ""))
+            assert labels not in out.setdefault(m.group(1), {}), line
+            out[m.group(1)][labels] = float(m.group(3))
+        return out
+
     def print_report(self, *args):
         """What `sublet report` prints; it must succeed."""
-        r = subprocess.run([binaries.sublet(), "report", "--data-dir", self.store, *args], text=True,
-                           capture_output=True, env={**os.environ, **sanitizer_env()}, timeout=120, check=False)
+        r = sublet_report("--data-dir", self.store, *args)
         assert r.returncode == 0, r.stderr
         return r.stdout
 

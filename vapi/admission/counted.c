@@ -74,16 +74,6 @@ static bool crosses_namespaces(const cJSON *pod)
     return false;
 }
 
-static void read_classes(const cJSON *claim, struct counted *ret)
-{
-    static const char *const places[N_CLASSES] = {
-        "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
-        "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
-
-    for (size_t i = 0; i < COUNT(places); i++)
-        ret->classes[i] = json_str_at(claim, places[i]);
-}
-
 /* --- device claims instead of extended resources --- */
 
 static const cJSON *pod_of(const cJSON *claim)
@@ -105,26 +95,28 @@ bool counted_is_extended(const cJSON *claim, struct str pod_uid)
     return ref && (!pod_uid.n || str_eq(json_str_at(ref, "uid"), pod_uid));
 }
 
-static void read_owner(const cJSON *claim, struct counted *ret)
-{
-    const cJSON *ref = pod_of(claim);
-
-    if (!ref)
-        return;
-    ret->owner[COUNTED_POD] = json_str_at(ref, "name");
-    ret->owner[COUNTED_POD_UID] = json_str_at(ref, "uid");
-    ret->owner[COUNTED_CLAIM] = json_str_at(claim, "metadata.name");
-}
-
 void counted_read(struct arena *a, const struct resource *r, const cJSON *object,
                   struct counted *ret)
 {
     *ret = (struct counted){.usage = {.arena = a}};
     usage_of_object(&ret->usage, r->group, r->plural, object);
-    if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims"))
-        read_classes(object, ret);
-    if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io"))
-        read_owner(object, ret);
+    if (!r->group.n && str_eqc(r->plural, "persistentvolumeclaims")) {
+        static const char *const places[N_CLASSES] = {
+            "spec.volumeAttributesClassName", "status.currentVolumeAttributesClassName",
+            "status.modifyVolumeStatus.targetVolumeAttributesClassName"};
+
+        for (size_t i = 0; i < COUNT(places); i++)
+            ret->classes[i] = json_str_at(object, places[i]);
+    }
+    if (str_eqc(r->group_resource, "resourceclaims.resource.k8s.io")) {
+        const cJSON *ref = pod_of(object);
+
+        if (ref) {
+            ret->owner[COUNTED_POD] = json_str_at(ref, "name");
+            ret->owner[COUNTED_POD_UID] = json_str_at(ref, "uid");
+            ret->owner[COUNTED_CLAIM] = json_str_at(object, "metadata.name");
+        }
+    }
     if (r->group.n || !str_eqc(r->plural, "pods"))
         return;
     ret->deadline = json_path(object, "spec.activeDeadlineSeconds") != NULL;

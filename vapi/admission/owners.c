@@ -3,6 +3,8 @@
  * escalating roles. */
 #include "plugins.h"
 
+#include <sublet/api_version.h>
+
 static bool had(const cJSON *old, const cJSON *ref)
 {
     json_each(other, json_path(old, "metadata.ownerReferences"))
@@ -13,32 +15,14 @@ static bool had(const cJSON *old, const cJSON *ref)
     return false;
 }
 
-/* A user who may update finalizers of all resources needs no check of each owner. */
-static bool finalizes_all(const struct admission_call *c)
-{
-    struct attributes what = {.verb = "update",
-                              .group = STR("*"),
-                              .version = STR("*"),
-                              .resource = STR("*"),
-                              .subresource = STR("finalizers"),
-                              .name = STR("*")};
-
-    return auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL);
-}
-
 static int check_owner(const struct admission_call *c, const cJSON *ref, struct err *err)
 {
-    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
-
-    if (!version.p) {
-        version = group;
-        group = STR("");
-    }
+    struct api_version v = api_version_read(json_str_at(ref, "apiVersion"));
     const struct resource *r =
-        registry_find_kind(vapi_registry(c->api), group, version, json_str_at(ref, "kind"));
+        registry_find_kind(vapi_registry(c->api), v.group, v.version, json_str_at(ref, "kind"));
     struct attributes what = {.verb = "update",
-                              .group = group,
-                              .version = version,
+                              .group = v.group,
+                              .version = v.version,
                               .subresource = STR("finalizers"),
                               .name = json_str_at(ref, "name")};
 
@@ -58,11 +42,19 @@ static int check_owner(const struct admission_call *c, const cJSON *ref, struct 
 int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err)
 {
+    struct attributes what = {.verb = "update",
+                              .group = STR("*"),
+                              .version = STR("*"),
+                              .resource = STR("*"),
+                              .subresource = STR("finalizers"),
+                              .name = STR("*")};
+
     json_each(ref, json_path(object, "metadata.ownerReferences"))
     {
         if (!json_true(json_get(ref, "blockOwnerDeletion")) || had(old, ref))
             continue;
-        if (finalizes_all(c))
+        /* A user who may update finalizers of all resources needs no check of each owner. */
+        if (auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL))
             return 0;
         if (check_owner(c, ref, err))
             return -1;
@@ -70,10 +62,13 @@ int owner_references_validate(const struct admission_call *c, cJSON *object, con
     return 0;
 }
 
-/* A created role may have no name yet, unless the path names it. Source:
- * pkg/registry/rbac/escalation_check.go. */
-static bool may_escalate(const struct admission_call *c)
+int escalation_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                     struct err *err)
 {
+    bool role =
+        str_eqc(c->resource->plural, "roles") || str_eqc(c->resource->plural, "clusterroles");
+    /* A created role may have no name yet, unless the path names it. Source:
+     * pkg/registry/rbac/escalation_check.go. */
     struct attributes what = {.verb = "escalate",
                               .group = c->resource->group,
                               .version = STR("*"),
@@ -82,17 +77,8 @@ static bool may_escalate(const struct admission_call *c)
                               .ns = c->ns,
                               .name = c->path_name};
 
-    return auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL);
-}
-
-int escalation_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
-                     struct err *err)
-{
-    bool role =
-        str_eqc(c->resource->plural, "roles") || str_eqc(c->resource->plural, "clusterroles");
-
     if (!object || !str_eqc(c->resource->group, "rbac.authorization.k8s.io") ||
-        (role && may_escalate(c)))
+        (role && auth_authorize(vapi_auth(c->api), c->arena, c->user, &what, NULL)))
         return 0;
     return auth_check_escalation(vapi_auth(c->api), c->arena, c->user, c->resource, object, old,
                                  err);

@@ -358,22 +358,6 @@ struct sweep {
     uint64_t owners[MAX_PODS]; /* hashes of uids: a collision changes only the order */
 };
 
-static void note_violation(struct sweep *s, struct str pod, struct str reasons)
-{
-    struct arena *a = s->call->arena;
-    struct violation *w = NULL;
-
-    for (size_t i = 0; i < s->n_wrongs && !w; i++)
-        if (str_eq(s->wrongs[i].reasons, reasons))
-            w = &s->wrongs[i];
-    if (!w) {
-        w = &s->wrongs[s->n_wrongs++];
-        w->reasons = arena_str(a, reasons);
-    }
-    if (!w->n++ || str_cmp(pod, w->pod) < 0)
-        w->pod = arena_str(a, pod);
-}
-
 static bool sweep_over(const struct sweep *s)
 {
     return s->n_checked == MAX_PODS || clock_mono_ms(vapi_clock(s->call->api)) > s->deadline;
@@ -385,8 +369,20 @@ static void sweep_pod(struct sweep *s, const struct store_object *o, const cJSON
         pod_security_judge(s->scratch, s->policy, json_get(pod, "metadata"), json_get(pod, "spec"));
 
     s->n_checked++;
-    if (!v.allowed)
-        note_violation(s, o->name, v.reasons);
+    if (!v.allowed) {
+        struct arena *a = s->call->arena;
+        struct violation *w = NULL;
+
+        for (size_t i = 0; i < s->n_wrongs && !w; i++)
+            if (str_eq(s->wrongs[i].reasons, v.reasons))
+                w = &s->wrongs[i];
+        if (!w) {
+            w = &s->wrongs[s->n_wrongs++];
+            w->reasons = arena_str(a, v.reasons);
+        }
+        if (!w->n++ || str_cmp(o->name, w->pod) < 0)
+            w->pod = arena_str(a, o->name);
+    }
 }
 
 /* True for all but the first pod of one controller. */

@@ -81,11 +81,6 @@ static void add_map(struct usage *m, const cJSON *map)
     }
 }
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str_at(container, "restartPolicy"), "Always");
-}
-
 /* Resources of containers as reported in the pod's status, by name: during a resize more than the
  * request may be in use. Source: k8s.io/component-helpers/resource. */
 struct in_use {
@@ -174,7 +169,7 @@ static void init_peak(struct usage *peak, const cJSON *spec, const struct in_use
 
     json_each(container, json_get(spec, "initContainers"))
     {
-        if (is_sidecar(container)) {
+        if (container_is_sidecar(container)) {
             add_container(&sidecars, container, u, which);
             continue;
         }
@@ -206,7 +201,7 @@ static void sum_pod(struct usage *m, const cJSON *spec, const struct in_use *u, 
     json_each(container, json_get(spec, "containers")) add_container(&sum, container, u, which);
     json_each(container, json_get(spec, "initContainers"))
     {
-        if (is_sidecar(container))
+        if (container_is_sidecar(container))
             add_container(&sum, container, u, which);
     }
     init_peak(&peak, spec, u, which);
@@ -291,14 +286,6 @@ static size_t node_ports(const cJSON *service, bool numbered_only)
     return n;
 }
 
-static struct str storage_class(const cJSON *claim)
-{
-    const cJSON *annotated = json_get(json_path(claim, "metadata.annotations"),
-                                      "volume.beta.kubernetes.io/storage-class");
-
-    return annotated ? json_str(annotated) : json_str_at(claim, "spec.storageClassName");
-}
-
 /* In whole bytes; allocated storage counts while it exceeds the request. */
 static bool claimed_storage(const cJSON *claim, struct quantity *ret)
 {
@@ -316,7 +303,11 @@ static bool claimed_storage(const cJSON *claim, struct quantity *ret)
 
 static void of_claim(struct usage *m, const cJSON *claim)
 {
-    struct str class = storage_class(claim), prefix;
+    const cJSON *annotated = json_get(json_path(claim, "metadata.annotations"),
+                                      "volume.beta.kubernetes.io/storage-class");
+    struct str class =
+        annotated ? json_str(annotated) : json_str_at(claim, "spec.storageClassName");
+    struct str prefix;
     struct quantity storage;
 
     usage_add(m, STR("persistentvolumeclaims"), usage_one());

@@ -200,20 +200,6 @@ static char *backup_path(const struct audit_file *f)
     return b.p;
 }
 
-/* A file that cannot be rotated keeps growing: events matter more than sizes. */
-static void rotate(struct audit_file *f)
-{
-    char *aside = backup_path(f);
-    struct stat st;
-
-    if (lstat(aside, &st) && !rename(f->path, aside)) {
-        close(f->fd);
-        open_file(f);
-        remove_old(f);
-    }
-    mem_free(aside);
-}
-
 /* ---- writing ---- */
 
 static size_t count_lines(struct str text)
@@ -276,7 +262,16 @@ size_t audit_file_write(struct audit_file *f, struct str text)
         struct str piece = fitting(f, text), left;
 
         if (!piece.n) {
-            rotate(f);
+            char *aside = backup_path(f);
+            struct stat st;
+
+            /* A file that cannot be rotated keeps growing: events matter more than sizes. */
+            if (lstat(aside, &st) && !rename(f->path, aside)) {
+                close(f->fd);
+                open_file(f);
+                remove_old(f);
+            }
+            mem_free(aside);
             piece = text; /* a file that could not be rotated accepts it nevertheless */
             if (f->fd >= 0 && f->size < f->max_bytes)
                 piece = fitting(f, text);

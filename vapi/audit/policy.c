@@ -360,16 +360,6 @@ static bool match_group(const struct group_rule *g, const struct attributes *wha
     return false;
 }
 
-static bool match_object(const struct rule *r, const struct attributes *what)
-{
-    if (!what->resource.p || (r->namespaces.n && !str_list_has(r->namespaces, what->ns)))
-        return false;
-    for (size_t i = 0; i < r->n_resources; i++)
-        if (match_group(&r->resources[i], what))
-            return true;
-    return !r->n_resources;
-}
-
 static bool match_url(const struct rule *r, const struct attributes *what)
 {
     for (size_t i = 0; !what->resource.p && i < r->urls.n; i++) {
@@ -388,8 +378,14 @@ static bool matches(const struct rule *r, const struct user *user, const struct 
 {
     if (!match_user(r, user) || (r->verbs.n && !str_list_has(r->verbs, str_c(what->verb))))
         return false;
-    if (r->namespaces.n || r->n_resources)
-        return match_object(r, what);
+    if (r->namespaces.n || r->n_resources) {
+        if (!what->resource.p || (r->namespaces.n && !str_list_has(r->namespaces, what->ns)))
+            return false;
+        for (size_t i = 0; i < r->n_resources; i++)
+            if (match_group(&r->resources[i], what))
+                return true;
+        return !r->n_resources;
+    }
     return !r->urls.n || match_url(r, what);
 }
 

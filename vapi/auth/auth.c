@@ -221,7 +221,7 @@ static bool on_rule(void *ctx, const struct rule *rule, const struct rule_origin
 
     if (!rule && q->reason)
         rbac_missing_add(&q->missing, q->arena, o);
-    if (!rule || !rule_allows(rule, q->what))
+    if (!rule || !rbac_rule_allows(rule, q->what))
         return true;
     q->allowed = true;
     if (q->reason)

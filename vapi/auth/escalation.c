@@ -53,19 +53,6 @@ static void write_list(struct buf *b, struct arena *a, const char *name, struct 
     buf_char(b, ']');
 }
 
-static void write_rule(struct buf *b, struct arena *a, const struct rule *rule)
-{
-    bool some = false;
-
-    buf_char(b, '{');
-    write_list(b, a, "APIGroups", rule->groups, &some);
-    write_list(b, a, "Resources", rule->resources, &some);
-    write_list(b, a, "ResourceNames", rule->names, &some);
-    write_list(b, a, "NonResourceURLs", rule->urls, &some);
-    write_list(b, a, "Verbs", rule->verbs, &some);
-    buf_addc(b, "}");
-}
-
 /* ---- missing rules, as upstream reports them: by group, resource and name, or by URL ---- */
 
 #define MOST_MISSING 256   /* reported */
@@ -136,7 +123,7 @@ static void check_part(struct lacks *l, struct str verb, struct str group, struc
     if (!what.subresource.n)
         what.resource = resource;
     what.name = name ? *name : STR("");
-    if (rules_allow(l->held->rules, l->held->n, &what))
+    if (rbac_rules_allow(l->held->rules, l->held->n, &what))
         return;
     lack_add(l, &(struct rule){.verbs = one(l->arena, verb),
                                .groups = one(l->arena, group),
@@ -151,7 +138,7 @@ static void check_urls(struct lacks *l, const struct rule *w)
             struct attributes what = {.verb = arena_cstr(l->arena, w->verbs.items[v]),
                                       .path = w->urls.items[u]};
 
-            if (!rules_allow(l->held->rules, l->held->n, &what))
+            if (!rbac_rules_allow(l->held->rules, l->held->n, &what))
                 lack_add(l, &(struct rule){.verbs = one(l->arena, w->verbs.items[v]),
                                            .urls = one(l->arena, w->urls.items[u])});
         }
@@ -160,7 +147,7 @@ static void check_urls(struct lacks *l, const struct rule *w)
 
 static void check_rule(struct lacks *l, const struct rule *w)
 {
-    size_t parts = rules_permissions(1, w);
+    size_t parts = rbac_rules_permissions(1, w);
 
     if (parts > MOST_PARTS - l->requested) {
         if (l->n < MOST_MISSING)
@@ -191,8 +178,15 @@ static void write_lacks(struct buf *out, const struct lacks *l)
 
     for (size_t i = 0; i < l->n; i++) {
         struct buf b = BUF_INIT(4096);
+        bool some = false;
 
-        write_rule(&b, l->arena, &l->items[i].rule);
+        buf_char(&b, '{');
+        write_list(&b, l->arena, "APIGroups", l->items[i].rule.groups, &some);
+        write_list(&b, l->arena, "Resources", l->items[i].rule.resources, &some);
+        write_list(&b, l->arena, "ResourceNames", l->items[i].rule.names, &some);
+        write_list(&b, l->arena, "NonResourceURLs", l->items[i].rule.urls, &some);
+        write_list(&b, l->arena, "Verbs", l->items[i].rule.verbs, &some);
+        buf_addc(&b, "}");
         lines[i] = arena_str(l->arena, buf_str(&b));
         buf_fini(&b);
     }
@@ -235,8 +229,8 @@ static int covered(struct auth *auth, struct arena *a, const struct user *u, str
 
     rbac_each(auth_rbac(auth), u, ns, on_held, &held);
     for (size_t i = 0; i < n; i++) {
-        requested += rules_permissions(held.n, &wanted[i]);
-        if (requested <= RULES_MAX_PERMISSIONS && rules_cover(held.rules, held.n, &wanted[i]))
+        requested += rbac_rules_permissions(held.n, &wanted[i]);
+        if (requested <= RULES_MAX_PERMISSIONS && rbac_rules_cover(held.rules, held.n, &wanted[i]))
             continue;
         missing = true;
         if (!lacks.items)
@@ -244,20 +238,6 @@ static int covered(struct auth *auth, struct arena *a, const struct user *u, str
         check_rule(&lacks, &wanted[i]);
     }
     return missing ? refuse(u, r, name, &lacks, err) : 0;
-}
-
-static bool may(struct auth *auth, struct arena *a, const struct user *u, const char *verb,
-                struct str resource, struct str ns, struct str name)
-{
-    struct attributes what = {.verb = verb,
-                              .group = STR("rbac.authorization.k8s.io"),
-                              .version = STR("v1"),
-                              .resource = resource,
-                              .ns = ns,
-                              .name = name,
-                              .subresource = STR("")};
-
-    return auth_authorize(auth, a, u, &what, NULL);
 }
 
 /* ---- changed fields ---- */
@@ -293,11 +273,6 @@ static cJSON *without_upkeep(struct arena *a, const cJSON *object)
     return kept;
 }
 
-static bool is_changed(struct arena *a, const cJSON *object, const cJSON *old)
-{
-    return !old || !json_equal(without_upkeep(a, object), without_upkeep(a, old));
-}
-
 /* ---- roles and bindings ---- */
 
 static bool aggregates(const cJSON *role)
@@ -315,7 +290,8 @@ static bool holds_all(struct auth *auth, struct arena *a, const struct user *u)
     struct held held = {.arena = a};
 
     rbac_each(auth_rbac(auth), u, STR(""), on_held, &held);
-    return rules_cover(held.rules, held.n, &all[0]) && rules_cover(held.rules, held.n, &all[1]);
+    return rbac_rules_cover(held.rules, held.n, &all[0]) &&
+           rbac_rules_cover(held.rules, held.n, &all[1]);
 }
 
 static int check_binding(struct auth *auth, struct arena *a, const struct user *u,
@@ -328,11 +304,19 @@ static int check_binding(struct auth *auth, struct arena *a, const struct user *
     bool cluster = str_eqc(kind, "ClusterRole");
     const struct rule *rules;
     size_t n;
+    struct attributes what;
 
     ns = ns.p ? ns : STR("");
     if (!role.n || !(cluster || (ns.n && str_eqc(kind, "Role"))))
         return 0; /* validation refuses it */
-    if (may(auth, a, u, "bind", cluster ? STR("clusterroles") : STR("roles"), ns, role))
+    what = (struct attributes){.verb = "bind",
+                               .group = STR("rbac.authorization.k8s.io"),
+                               .version = STR("v1"),
+                               .resource = cluster ? STR("clusterroles") : STR("roles"),
+                               .ns = ns,
+                               .name = role,
+                               .subresource = STR("")};
+    if (auth_authorize(auth, a, u, &what, NULL))
         return 0;
     rules = rbac_role_rules(auth_rbac(auth), a, ns, kind, role, &n);
     if (!rules)
@@ -344,7 +328,7 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
                           const struct resource *r, const cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    if (auth_is_master(u) || !is_changed(a, object, old))
+    if (auth_is_master(u) || (old && json_equal(without_upkeep(a, object), without_upkeep(a, old))))
         return 0;
     if (str_eqc(r->kind, "Role") || str_eqc(r->kind, "ClusterRole")) {
         struct str name = json_str_at(object, "metadata.name");
@@ -352,7 +336,7 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
         const struct rule *rules;
         size_t n;
 
-        rules = rules_read(a, object, &n);
+        rules = rbac_rules_read(a, object, &n);
         if (covered(auth, a, u, ns.p ? ns : STR(""), r, name, rules, n, err))
             return -1;
         if ((aggregates(object) || aggregates(old)) && !holds_all(auth, a, u))

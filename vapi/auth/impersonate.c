@@ -334,21 +334,18 @@ static const struct mode {
     {NULL, "impersonate", NULL},
 };
 
-/* Whether the user may use the mode for this request. */
-static int may_do(const struct attempt *q, const struct mode *mode)
-{
-    struct attributes what = *q->what;
-
-    what.verb = arena_printf(q->arena, "impersonate-on:%s:%s", mode->name, q->what->verb).p;
-    return may(q, &what);
-}
-
 static int try_mode(struct attempt *q, const struct mode *mode)
 {
     q->verb = mode->verb;
     q->constrained = mode->name != NULL;
-    if (mode->name && may_do(q, mode))
-        return -1;
+    if (mode->name) {
+        struct attributes what = *q->what;
+
+        /* The mode itself needs permission, for the verb of this request. */
+        what.verb = arena_printf(q->arena, "impersonate-on:%s:%s", mode->name, q->what->verb).p;
+        if (may(q, &what))
+            return -1;
+    }
     return may_name(q) || may_uid(q) || may_groups(q) || may_extras(q) ? -1 : 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include <stdarg.h>
 
+#include <sublet/json_build.h>
+
 #define NBF_LEEWAY    60 /* seconds; exp has no leeway */
 #define MAX_GROUPS    1024
 #define MAX_AUDIENCES 64
@@ -160,20 +162,6 @@ static int map_uid(const struct config_issuer *issuer, struct arena *a, const cJ
     return 0;
 }
 
-/* The token's ID for audit, as with service account tokens. */
-static void map_credential(struct arena *a, const cJSON *claims, struct user *ret)
-{
-    struct str id = json_str(json_get(claims, "jti"));
-    cJSON *extra, *values;
-
-    if (!id.n)
-        return;
-    extra = json_new_object(a);
-    values = json_set(a, extra, "authentication.kubernetes.io/credential-id", json_new_array(a));
-    json_append(values, json_new_string(a, prefixed(a, STR("JTI="), id)));
-    ret->extra = extra;
-}
-
 static int check_rules(const struct config_issuer *issuer, const cJSON *claims, struct err *err)
 {
     for (size_t i = 0; i < issuer->n_rules; i++) {
@@ -195,11 +183,18 @@ int oidc_map_user(const struct config_issuer *issuer, struct arena *a, const cJS
                   struct user *ret, struct err *err)
 {
     struct user user = {.uid = STR("")};
+    struct str id = json_str(json_get(claims, "jti"));
 
     if (map_name(issuer, a, claims, &user, err) || map_groups(issuer, a, claims, &user, err) ||
         map_uid(issuer, a, claims, &user, err) || check_rules(issuer, claims, err))
         return -1;
-    map_credential(a, claims, &user);
+    /* The token's ID for audit, as with service account tokens. */
+    if (id.n) {
+        cJSON *value = json_new_string(a, prefixed(a, STR("JTI="), id));
+
+        user.extra = json_object(
+            a, JSON("authentication.kubernetes.io/credential-id", json_array(a, value)));
+    }
     *ret = user;
     return 0;
 }

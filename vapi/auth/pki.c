@@ -2,8 +2,8 @@
  *
  * The identity of one virtual cluster: its CA, its serving certificate, its token key. Why: they
  * live in the tenant's store, so that a restored copy is the same cluster and every kubeconfig and
- * token it issued stays valid. Must never replace an existing CA or token key, readable or not:
- * that would silently invalidate every credential of the tenant. */
+ * token it issued stays valid. Must never replace a stored CA or token key, readable or not: that
+ * would silently invalidate every credential of the tenant. */
 #include <sublet/pki.h>
 
 #include <assert.h>
@@ -35,6 +35,7 @@ struct pki {
     size_t n_options, n_names;
     struct str issuer, cluster_uid;
     int64_t lifetime, config_from, config_end;
+    const char *lost; /* see pki_lost() */
 
     X509 *ca, *serving;
     EVP_PKEY *ca_key, *serving_key, *token_key;
@@ -45,13 +46,15 @@ struct pki {
 
 static void put(struct pki *p, const char *key, struct str value)
 {
-    store_record_put(p->store, RECORD_PKI, str_c(key), value);
+    if (!p->lost)
+        store_record_put(p->store, RECORD_PKI, str_c(key), value);
 }
 
 /* Credentials of clients depend on it: it cannot be created again. */
 static void put_twice(struct pki *p, const char *key, struct str value)
 {
-    store_record_put_twice(p->store, RECORD_PKI, str_c(key), value);
+    if (!p->lost)
+        store_record_put_twice(p->store, RECORD_PKI, str_c(key), value);
 }
 
 static struct str get(struct pki *p, const char *key)
@@ -104,12 +107,6 @@ static int pair_issue(struct pki *p, const struct cert_request *request, struct 
     return -1;
 }
 
-static int damaged(struct err *err, const char *what)
-{
-    return err_set(err, &ERR_INTERNAL,
-                   "pki: the stored %s cannot be read; restore the store from a backup", what);
-}
-
 /* The CA. */
 
 static int make_ca(struct pki *p, struct err *err)
@@ -137,14 +134,15 @@ static int make_ca(struct pki *p, struct err *err)
 
 static int load_ca(struct pki *p, struct err *err)
 {
+    bool lost = is_lost(p, "ca.crt") || is_lost(p, "ca.key");
     struct pair ca;
 
-    if (is_lost(p, "ca.crt") || is_lost(p, "ca.key"))
-        return damaged(err, "CA");
-    if (!get(p, "ca.crt").p && !get(p, "ca.key").p)
+    if (!lost && !get(p, "ca.crt").p && !get(p, "ca.key").p)
         return make_ca(p, err);
-    if (!pair_load(p, "ca.crt", "ca.key", &ca))
-        return damaged(err, "CA");
+    if (lost || !pair_load(p, "ca.crt", "ca.key", &ca)) {
+        p->lost = "CA";
+        return make_ca(p, err);
+    }
     p->ca = ca.cert;
     p->ca_key = ca.key;
     p->ca_pem = arena_str(p->arena, get(p, "ca.crt"));
@@ -289,19 +287,15 @@ static int load_token_key(struct pki *p, struct err *err)
 {
     struct str pem = get(p, "token.key");
 
-    if (pem.p) {
+    if (pem.p)
         p->token_key = pki_key_read(pem);
-        if (!p->token_key)
-            return damaged(err, "token key");
-        put_twice(p, "token.key", pem);
-    } else if (is_lost(p, "token.key")) {
-        return damaged(err, "token key");
-    } else {
+    if (!p->lost && !p->token_key && (pem.p || is_lost(p, "token.key")))
+        p->lost = "token key";
+    if (!p->token_key)
         p->token_key = pki_key_new(err);
-        if (!p->token_key)
-            return -1;
-        put_twice(p, "token.key", pki_key_pem(p->arena, p->token_key));
-    }
+    if (!p->token_key)
+        return -1;
+    put_twice(p, "token.key", pki_key_pem(p->arena, p->token_key));
     return jwt_key_id(p->arena, p->token_key, &p->token_key_id, err);
 }
 
@@ -349,6 +343,12 @@ struct pki *pki_free(struct pki *p)
     arena_free(p->arena);
     p->magic = 0xdeadbeef;
     return mem_free(p);
+}
+
+const char *pki_lost(const struct pki *p)
+{
+    assert(p->magic == PKI_MAGIC);
+    return p->lost;
 }
 
 struct str pki_ca_pem(const struct pki *p)

@@ -158,25 +158,22 @@ static bool set_names(X509 *cert, const struct cert_request *r)
     return ok;
 }
 
-static bool same_name(const GENERAL_NAME *name, struct str text)
-{
-    struct san san;
-    int type;
-    const ASN1_STRING *value = GENERAL_NAME_get0_value(name, &type);
-
-    san_of(text, &san);
-    return type == san.type &&
-           str_eq(san.bytes, (struct str){(const char *)ASN1_STRING_get0_data(value),
-                                          (size_t)ASN1_STRING_length(value)});
-}
-
 bool pki_cert_has_names(const X509 *cert, const struct str *names, size_t n)
 {
     GENERAL_NAMES *have = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
     bool same = have ? (size_t)sk_GENERAL_NAME_num(have) == n : n == 0;
 
-    for (size_t i = 0; same && i < n; i++)
-        same = same_name(sk_GENERAL_NAME_value(have, (int)i), names[i]);
+    for (size_t i = 0; same && i < n; i++) {
+        struct san san;
+        int type;
+        const ASN1_STRING *value =
+            GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(have, (int)i), &type);
+
+        san_of(names[i], &san);
+        same = type == san.type &&
+               str_eq(san.bytes, (struct str){(const char *)ASN1_STRING_get0_data(value),
+                                              (size_t)ASN1_STRING_length(value)});
+    }
     GENERAL_NAMES_free(have);
     return same;
 }

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define RBAC_MAGIC 0x72626163u
 #define FEW_GROUPS 32
@@ -22,7 +23,7 @@ struct subject {
 };
 
 struct binding {
-    struct binding *next;
+    STAILQ_ENTRY(binding) place;
     struct str ns, name; /* ns empty: ClusterRoleBinding */
     struct str role_kind, role;
     const struct subject *subjects;
@@ -31,7 +32,7 @@ struct binding {
 
 /* A role referenced by a binding; compiled once per generation of the index. */
 struct role {
-    struct role *next;
+    SLIST_ENTRY(role) place;
     struct str ns, name;
     const struct rule *rules;
     size_t n;
@@ -43,14 +44,14 @@ struct rbac {
     struct vapi *api;
     unsigned storage[N_SOURCES];
     struct store_watch *watches[N_SOURCES];
-    struct arena *arena; /* the index; NULL: not built */
-    struct binding *bindings, **last;
-    struct role *roles;
+    struct arena *arena;             /* the index; NULL: not built */
+    STAILQ_HEAD(, binding) bindings; /* in the arena, as are roles */
+    SLIST_HEAD(, role) roles;
 };
 
 /* --- compiling --- */
 
-const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n)
+const struct rule *rbac_rules_read(struct arena *a, const cJSON *role, size_t *ret_n)
 {
     const cJSON *array = json_get(role, "rules");
     size_t n = json_count(array), i = 0;
@@ -98,8 +99,7 @@ static bool on_binding(void *ctx, const struct store_object *o)
     b->role = arena_str(a, json_str_at(tree, "roleRef.name"));
     b->subjects = list;
     json_each(s, subjects) list[b->n_subjects++] = subject_read(a, s, o->ns);
-    *r->last = b;
-    r->last = &b->next;
+    STAILQ_INSERT_TAIL(&r->bindings, b, place);
     arena_free(scratch);
     return true;
 }
@@ -119,9 +119,8 @@ static void index_make(struct rbac *r)
     if (r->arena)
         return;
     r->arena = arena_new(0);
-    r->roles = NULL;
-    r->bindings = NULL;
-    r->last = &r->bindings;
+    SLIST_INIT(&r->roles);
+    STAILQ_INIT(&r->bindings);
     scan(r, CLUSTER_ROLE_BINDINGS, on_binding);
     scan(r, ROLE_BINDINGS, on_binding);
 }
@@ -144,23 +143,25 @@ static const struct role *role_get(struct rbac *r, struct str ns, struct str kin
     bool cluster = str_eqc(kind, "ClusterRole");
     struct str where = cluster ? STR("") : ns;
 
-    for (struct role *role = r->roles; role; role = role->next) {
+    struct role *role;
+
+    SLIST_FOREACH(role, &r->roles, place)
+    {
         if (str_eq(role->name, name) && str_eq(role->ns, where))
             return role;
     }
     const struct store_object *o =
         store_get(vapi_store(r->api), r->storage[cluster ? CLUSTER_ROLES : ROLES], where, name);
-    struct role *role = ARENA_NEW(r->arena, struct role);
-    *role = (struct role){
-        .next = r->roles, .ns = arena_str(r->arena, where), .name = arena_str(r->arena, name)};
+    role = ARENA_NEW(r->arena, struct role);
+    *role = (struct role){.ns = arena_str(r->arena, where), .name = arena_str(r->arena, name)};
     if (o) {
         struct arena *scratch = arena_new(0);
 
-        role->rules = rules_read(r->arena, vapi_tree(scratch, o), &role->n);
+        role->rules = rbac_rules_read(r->arena, vapi_tree(scratch, o), &role->n);
         arena_free(scratch);
     }
     role->missing = !o;
-    r->roles = role;
+    SLIST_INSERT_HEAD(&r->roles, role, place);
     return role;
 }
 
@@ -173,7 +174,7 @@ const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str n
                   cluster ? STR("") : ns, name);
 
     *ret_n = 0;
-    return o ? rules_read(a, vapi_tree(a, o), ret_n) : NULL;
+    return o ? rbac_rules_read(a, vapi_tree(a, o), ret_n) : NULL;
 }
 
 /* --- matching --- */
@@ -219,8 +220,10 @@ static void each_rule(struct rbac *r, const struct membership *k, struct str ns,
                       void *ctx)
 {
     static const char *const kinds[] = {"User", "Group", "ServiceAccount"};
+    const struct binding *b;
 
-    for (const struct binding *b = r->bindings; b; b = b->next) {
+    STAILQ_FOREACH(b, &r->bindings, place)
+    {
         if (b->ns.n && !str_eq(b->ns, ns))
             continue;
         const struct subject *s = binding_subject(b, k);
@@ -311,7 +314,7 @@ static bool url_matches(struct str_list list, struct str path)
     return false;
 }
 
-bool rule_allows(const struct rule *rule, const struct attributes *what)
+bool rbac_rule_allows(const struct rule *rule, const struct attributes *what)
 {
     if (!str_list_has_or_star(rule->verbs, str_c(what->verb)))
         return false;
@@ -354,10 +357,10 @@ struct str rbac_missing_message(const struct missing_roles *m, struct arena *a)
 
 /* --- covering: whether a holder of these rules may grant that one --- */
 
-bool rules_allow(const struct rule *held, size_t n, const struct attributes *what)
+bool rbac_rules_allow(const struct rule *held, size_t n, const struct attributes *what)
 {
     for (size_t i = 0; i < n; i++) {
-        if (rule_allows(&held[i], what))
+        if (rbac_rule_allows(&held[i], what))
             return true;
     }
     return false;
@@ -368,11 +371,11 @@ static bool names_covered(const struct rule *held, size_t n, const struct rule *
 {
     if (!wanted->names.n) {
         what->name = STR("");
-        return rules_allow(held, n, what);
+        return rbac_rules_allow(held, n, what);
     }
     for (size_t i = 0; i < wanted->names.n; i++) {
         what->name = wanted->names.items[i];
-        if (!rules_allow(held, n, what))
+        if (!rbac_rules_allow(held, n, what))
             return false;
     }
     return true;
@@ -409,7 +412,7 @@ static size_t product(const size_t *factors, size_t n)
     return product;
 }
 
-size_t rules_permissions(size_t n_held, const struct rule *w)
+size_t rbac_rules_permissions(size_t n_held, const struct rule *w)
 {
     const size_t resources[] = {n_held, w->verbs.n, w->groups.n, w->resources.n, w->names.n};
     const size_t urls[] = {n_held, w->verbs.n, w->urls.n};
@@ -418,12 +421,12 @@ size_t rules_permissions(size_t n_held, const struct rule *w)
 }
 
 /* A wanted "*" is compared literally: only a held "*" covers it. */
-bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted)
+bool rbac_rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted)
 {
     struct arena *a;
     bool covered = true;
 
-    if (rules_permissions(n_held, wanted) > RULES_MAX_PERMISSIONS)
+    if (rbac_rules_permissions(n_held, wanted) > RULES_MAX_PERMISSIONS)
         return false;
     a = arena_new(0);
 
@@ -434,7 +437,7 @@ bool rules_cover(const struct rule *held, size_t n_held, const struct rule *want
         for (size_t i = 0; i < wanted->urls.n && covered; i++) {
             what.resource = STR_NULL;
             what.path = wanted->urls.items[i];
-            covered = rules_allow(held, n_held, &what);
+            covered = rbac_rules_allow(held, n_held, &what);
         }
     }
     arena_free(a);

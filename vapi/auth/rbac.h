@@ -32,17 +32,17 @@ struct missing_roles {
 };
 void rbac_missing_add(struct missing_roles *m, struct arena *a, const struct rule_origin *o);
 struct str rbac_missing_message(const struct missing_roles *m, struct arena *a); /* "" for none */
-bool rule_allows(const struct rule *rule, const struct attributes *what);
+bool rbac_rule_allows(const struct rule *rule, const struct attributes *what);
 /* The rules of a tree (Role, ClusterRole), and of a role by reference; n = 0 when it does not
  * exist. */
-const struct rule *rules_read(struct arena *a, const cJSON *role, size_t *ret_n);
+const struct rule *rbac_rules_read(struct arena *a, const cJSON *role, size_t *ret_n);
 const struct rule *rbac_role_rules(struct rbac *r, struct arena *a, struct str ns, struct str kind,
                                    struct str name, size_t *ret_n);
 /* True when one of the rules allows it. */
-bool rules_allow(const struct rule *rules, size_t n, const struct attributes *what);
+bool rbac_rules_allow(const struct rule *rules, size_t n, const struct attributes *what);
 /* True when `held` together cover every permission of `wanted`. */
-bool rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
+bool rbac_rules_cover(const struct rule *held, size_t n_held, const struct rule *wanted);
 /* Limit of the single permissions to check, as the lists multiply; beyond it, nothing is covered: a
  * client's lists must not block the loop. */
 #define RULES_MAX_PERMISSIONS ((size_t)4000000)
-size_t rules_permissions(size_t n_held, const struct rule *wanted);
+size_t rbac_rules_permissions(size_t n_held, const struct rule *wanted);

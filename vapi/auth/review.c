@@ -67,8 +67,9 @@ static void review_rules(struct call *c)
         call_error(c, &err);
         return;
     }
-    /* The response omits the spec, as upstream. */
+    /* The response omits the spec and the metadata, as upstream. */
     ns = arena_str(c->arena, ns);
+    json_set(c->arena, c->body, "metadata", json_new_object(c->arena));
     json_set(c->arena, c->body, "spec", json_new_object(c->arena));
     out.resources = json_set(c->arena, status, "resourceRules", json_new_array(c->arena));
     out.urls = json_set(c->arena, status, "nonResourceRules", json_new_array(c->arena));
@@ -129,12 +130,13 @@ static void answer_token(struct call *c)
 {
     const cJSON *spec = spec_of(c), *list = json_get(spec, "audiences");
     struct str *audiences = arena_alloc(c->arena, (json_count(list) + 1) * sizeof(*audiences));
-    cJSON *status = json_set(c->arena, c->body, "status", json_new_object(c->arena));
+    cJSON *status = json_ensure_object(c->arena, c->body, "status"); /* sent fields stay */
     struct str_list known;
     struct user u;
     struct err err;
     size_t n = 0;
 
+    json_remove(status, "authenticated");
     json_each(audience, list) audiences[n++] = json_str(audience);
     err_init(&err, c->arena);
     if (auth_token_user(vapi_auth(c->api), c->arena, token_of(c), audiences, n, &u, &known, &err)) {

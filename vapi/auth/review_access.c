@@ -164,20 +164,6 @@ static const cJSON *given(const cJSON *object, const char *key)
     return json_is_object(node) ? node : NULL;
 }
 
-static void read_user(struct review *q)
-{
-    const cJSON *list = json_get(q->spec, "groups");
-    struct str *groups = arena_alloc(q->call->arena, (json_count(list) + 1) * sizeof(*groups));
-    size_t n = 0;
-
-    json_each(group, list) groups[n++] = json_str(group);
-    q->user = (struct user){.name = json_str_at(q->spec, "user"),
-                            .uid = json_str_at(q->spec, "uid"),
-                            .groups = groups,
-                            .n_groups = n,
-                            .extra = json_get(q->spec, "extra")};
-}
-
 static struct str text_at(const cJSON *object, const char *key)
 {
     struct str text = json_str_at(object, key);
@@ -279,10 +265,20 @@ void review_access(struct call *c)
     q.path = given(q.spec, "nonResourceAttributes");
     q.self = str_eqc(c->resource->plural, "selfsubjectaccessreviews");
     q.local = str_eqc(c->resource->plural, "localsubjectaccessreviews");
-    if (q.self)
+    if (q.self) {
         q.user = c->user;
-    else
-        read_user(&q);
+    } else {
+        const cJSON *list = json_get(q.spec, "groups");
+        struct str *groups = arena_alloc(q.call->arena, (json_count(list) + 1) * sizeof(*groups));
+        size_t n = 0;
+
+        json_each(group, list) groups[n++] = json_str(group);
+        q.user = (struct user){.name = json_str_at(q.spec, "user"),
+                               .uid = json_str_at(q.spec, "uid"),
+                               .groups = groups,
+                               .n_groups = n,
+                               .extra = json_get(q.spec, "extra")};
+    }
 
     err_init(&err, c->arena);
     if (check(&q, &err)) {

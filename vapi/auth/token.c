@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serviceaccounts/token: issues short-lived tokens, bound to an object if requested. Must never
  * issue one for an account or object that does not exist under the given uid. */
+#include <sublet/api_version.h>
 #include <sublet/call.h>
 #include <sublet/json_build.h>
 
@@ -61,18 +62,13 @@ static int bind_pod(struct call *c, const struct store_object *pod, struct token
     return 0;
 }
 
-/* "v1" is of the core group, "apps/v1" is not. */
-static int bind_nothing(struct str version, struct str kind, struct err *err)
+static int bind_nothing(struct str api_version, struct str kind, struct err *err)
 {
-    struct str group = str_sub(version, 0, str_find(version, '/'));
+    struct api_version v = api_version_read(api_version);
 
-    if (group.n == version.n)
-        group = STR("");
-    else
-        version = str_from(version, group.n + 1);
     return err_set(err, &ERR_BAD_REQUEST,
-                   "cannot bind token to object of type %.*s/%.*s, Kind=%.*s", STR_F(group),
-                   STR_F(version), STR_F(kind));
+                   "cannot bind token to object of type %.*s/%.*s, Kind=%.*s", STR_F(v.group),
+                   STR_F(v.version), STR_F(kind));
 }
 
 static int bind(struct call *c, const cJSON *ref, struct token_claims *claims, struct err *err)
@@ -171,35 +167,13 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
     return pki_sign_token(vapi_pki(c->api), c->arena, claims, ret_jwt, err);
 }
 
-static void answer(struct call *c, const struct token_claims *claims, struct str jwt)
-{
-    struct arena *a = c->arena;
-    cJSON *spec = json_ensure_object(a, c->body, "spec");
-    cJSON *audiences = json_set(a, spec, "audiences", json_new_array(a));
-    cJSON *meta;
-
-    for (size_t i = 0; i < claims->n_audiences; i++)
-        json_append(audiences, json_new_string(a, claims->audiences[i]));
-    json_set_i64(a, spec, "expirationSeconds", claims->expires - claims->issued);
-
-    meta = json_ensure_object(a, c->body, "metadata");
-    if (!json_str_at(meta, "name").n)
-        json_set_str(a, meta, "name", c->name);
-    json_put(a, meta, JSON("uid", claims->service_account_uid),
-             JSON("creationTimestamp", time_format_s(a, claims->issued)));
-
-    json_set(a, c->body, "status",
-             json_object(a, JSON("token", jwt),
-                         JSON("expirationTimestamp", time_format_s(a, claims->expires))));
-    call_tree(c, 201, c->body);
-}
-
 void auth_handle_token_request(struct call *c)
 {
     struct arena *a = c->arena;
     struct token_claims claims;
     struct str jwt;
     struct err err;
+    cJSON *spec, *audiences, *meta;
 
     err_init(&err, a);
     if (issue(c, &jwt, &claims, &err)) {
@@ -208,5 +182,20 @@ void auth_handle_token_request(struct call *c)
     }
     call_audit_annotate(c, STR("authentication.kubernetes.io/issued-credential-id"),
                         arena_concat(a, 2, (struct str[]){STR("JTI="), claims.id}));
-    answer(c, &claims, jwt);
+    spec = json_ensure_object(a, c->body, "spec");
+    audiences = json_set(a, spec, "audiences", json_new_array(a));
+    for (size_t i = 0; i < claims.n_audiences; i++)
+        json_append(audiences, json_new_string(a, claims.audiences[i]));
+    json_set_i64(a, spec, "expirationSeconds", claims.expires - claims.issued);
+
+    meta = json_ensure_object(a, c->body, "metadata");
+    if (!json_str_at(meta, "name").n)
+        json_set_str(a, meta, "name", c->name);
+    json_put(a, meta, JSON("uid", claims.service_account_uid),
+             JSON("creationTimestamp", time_format_s(a, claims.issued)));
+
+    json_set(a, c->body, "status",
+             json_object(a, JSON("token", jwt),
+                         JSON("expirationTimestamp", time_format_s(a, claims.expires))));
+    call_tree(c, 201, c->body);
 }

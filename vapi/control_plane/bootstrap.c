@@ -70,19 +70,6 @@ static void create_missing(struct bootstrap *b, const struct resource *r, const 
     vapi_create(b->api, r, STR(""), object, on_created, b);
 }
 
-static void create_seed(struct bootstrap *b, const struct seed *s)
-{
-    struct registry *g = b->api->registry;
-    struct arena *a = arena_new(0);
-    cJSON *object = NULL;
-    int failed = json_parse(a, str_c(s->object), &object, NULL);
-
-    assert(!failed);
-    create_missing(b, registry_find(g, str_c(s->group), str_c(s->version), str_c(s->resource)),
-                   object);
-    arena_free(a);
-}
-
 static void on_flow_seed(void *ctx, const char *resource, cJSON *object)
 {
     struct bootstrap *b = ctx;
@@ -102,8 +89,19 @@ void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct er
     b->ctx = ctx;
     b->under_way = 1; /* one count for this function: done() is never called from here */
     err_init(&b->err, NULL);
-    for (size_t i = 0; i < N_SEEDS; i++)
-        create_seed(b, &SEEDS[i]);
+    for (size_t i = 0; i < N_SEEDS; i++) {
+        struct registry *g = b->api->registry;
+        struct arena *a = arena_new(0);
+        cJSON *object = NULL;
+        int failed = json_parse(a, str_c(SEEDS[i].object), &object, NULL);
+
+        assert(!failed);
+        create_missing(b,
+                       registry_find(g, str_c(SEEDS[i].group), str_c(SEEDS[i].version),
+                                     str_c(SEEDS[i].resource)),
+                       object);
+        arena_free(a);
+    }
     flow_keep_seeds(on_flow_seed, b);
     api_defer(api, on_turn, b);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * The control plane as a whole: its parts, its start, its end.
- *
- *   new -> starting: CRDs, bootstrap objects, roles, controllers
- *       -> serving
- *       -> draining: network and controllers
- *       -> stopping: CRDs, last calls, handles
- *       -> closed
+ * The control plane as a whole: its parts, its start, its end. The states are in core/state.h (enum
+ * api_state); STARTING creates CRDs, bootstrap objects, roles and controllers, in this order.
  *
  * It must never listen before everything the API promises exists, and never free anything while a
  * call, a controller or a uv handle could still call back. */
@@ -51,8 +46,9 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     api->admission_memo = admission_memo_new(options->rng);
     api->version = mem_strdup(options->version);
     api->o.version = str_c(api->version);
-    api->last = &api->first;
-    api->last_deferred = &api->deferred;
+    TAILQ_INIT(&api->calls);
+    STAILQ_INIT(&api->held);
+    STAILQ_INIT(&api->deferred);
     uv_idle_init(options->loop, &api->idle);
     uv_timer_init(options->loop, &api->renewal);
     uv_unref((uv_handle_t *)&api->renewal);
@@ -103,7 +99,7 @@ void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
 static void started(struct vapi *api, const struct err *err)
 {
     if (api->state == API_STARTING && !err)
-        api->state = API_SERVING;
+        api_enter(api, API_SERVING);
     if (api->state == API_SERVING)
         notices_serving(api);
     if (api->ready)
@@ -166,7 +162,7 @@ int vapi_start(struct vapi *api, void (*ready)(void *ctx, const struct err *err)
     assert(api->magic == VAPI_MAGIC && api->state == API_NEW);
     if (audit_open(api, err))
         return -1;
-    api->state = API_STARTING;
+    api_enter(api, API_STARTING);
     api->ready = ready;
     api->ready_ctx = ctx;
     api->crds = crds_start(api);
@@ -187,7 +183,7 @@ static void free_api(struct vapi *api)
     void (*closed)(void *) = api->closed;
     void *ctx = api->closed_ctx;
 
-    api->state = API_CLOSED;
+    api_enter(api, API_CLOSED);
     disk_unwatch(api);
     quarantine_unwatch(api);
     flow_free(api);
@@ -221,12 +217,15 @@ static void on_own_closed(void *ctx)
     api_handle_closed(ctx);
 }
 
-/* Nothing can call back any more: no part is closing, no call is in progress, nothing is
- * deferred. */
-static void finish_close(struct vapi *api)
+static void on_last_turn(void *ctx)
 {
-    if (api->state != API_STOPPING || api->closing_parts || api->first || api->deferred ||
-        api->store_asked || uv_is_closing((uv_handle_t *)&api->idle))
+    struct vapi *api = ctx;
+
+    /* Nothing can call back any more: no part is closing, no call is in progress, nothing is
+     * deferred. */
+    if (api->state != API_STOPPING || api->closing_parts || !TAILQ_EMPTY(&api->calls) ||
+        !STAILQ_EMPTY(&api->deferred) || api->store_asked ||
+        uv_is_closing((uv_handle_t *)&api->idle))
         return;
     if (api->expiry) {
         api->open_handles++;
@@ -241,11 +240,6 @@ static void finish_close(struct vapi *api)
     uv_close((uv_handle_t *)&api->deadline, on_handle_closed);
     flow_close(api);
     streaming_close(api);
-}
-
-static void on_last_turn(void *ctx)
-{
-    finish_close(ctx);
 }
 
 static void on_crds_closed(void *ctx)
@@ -267,7 +261,7 @@ static void on_part_closed(void *ctx)
         return;
     api->server = NULL;
     api->controllers = NULL;
-    api->state = API_STOPPING;
+    api_enter(api, API_STOPPING);
     if (!api->crds) {
         api_defer(api, on_last_turn, api);
         return;
@@ -278,20 +272,22 @@ static void on_part_closed(void *ctx)
 
 static void on_call_ended(struct vapi *api)
 {
-    registry_sweep(api->registry, api->first ? api->first->sequence : api->sequence + 1);
-    if (api->state == API_STOPPING && !api->first)
+    const struct call_entry *oldest = TAILQ_FIRST(&api->calls);
+
+    registry_sweep(api->registry, oldest ? oldest->sequence : api->sequence + 1);
+    if (api->state == API_STOPPING && !oldest)
         api_defer(api, on_last_turn, api);
 }
 
 void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
 {
-    assert(api->magic == VAPI_MAGIC && api->state < API_DRAINING);
-    api->state = API_DRAINING;
+    assert(api->magic == VAPI_MAGIC);
+    api_enter(api, API_DRAINING);
     api->closed = closed;
     api->closed_ctx = ctx;
     uv_timer_stop(&api->renewal);
     api->holding = false;
-    if (api->held)
+    if (!STAILQ_EMPTY(&api->held))
         vapi_set_read_only(api, store_read_only(api->o.store));
     if (api->expiry)
         expiry_stop(api->expiry);

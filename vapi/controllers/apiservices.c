@@ -18,25 +18,22 @@ struct wanted {
     cJSON *services;
 };
 
-static cJSON *service_of(struct arena *a, const struct resource *r, struct str name)
-{
-    cJSON *labels = json_object(a, JSON(MANAGED, r->crd ? "true" : "onstart"));
-    cJSON *spec = json_object(a, JSON_NONEMPTY("group", r->group), JSON("version", r->version),
-                              JSON_I64("groupPriorityMinimum", resource_group_priority(r)),
-                              JSON_I64("versionPriority", resource_version_priority(r)));
-
-    return json_object(a,
-                       JSON("metadata", json_object(a, JSON("name", name), JSON("labels", labels))),
-                       JSON("spec", spec));
-}
-
 static bool on_resource(void *ctx, const struct resource *r)
 {
     struct wanted *w = ctx;
-    struct str name = arena_concat(w->arena, 3, (struct str[]){r->version, STR("."), r->group});
+    struct arena *a = w->arena;
+    struct str name = arena_concat(a, 3, (struct str[]){r->version, STR("."), r->group});
+    cJSON *labels, *metadata, *spec;
 
-    if (name.n < MAX_NAME && !json_get_str(w->services, name))
-        json_set(w->arena, w->services, arena_cstr(w->arena, name), service_of(w->arena, r, name));
+    if (name.n >= MAX_NAME || json_get_str(w->services, name))
+        return true;
+    labels = json_object(a, JSON(MANAGED, r->crd ? "true" : "onstart"));
+    metadata = json_object(a, JSON("name", name), JSON("labels", labels));
+    spec = json_object(a, JSON_NONEMPTY("group", r->group), JSON("version", r->version),
+                       JSON_I64("groupPriorityMinimum", resource_group_priority(r)),
+                       JSON_I64("versionPriority", resource_version_priority(r)));
+    json_set(a, w->services, arena_cstr(a, name),
+             json_object(a, JSON("metadata", metadata), JSON("spec", spec)));
     return true;
 }
 

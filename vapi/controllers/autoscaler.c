@@ -11,6 +11,8 @@
 #include "autoscaler.h"
 #include "util.h"
 
+#include <sublet/api_version.h>
+
 #define SYNC_MS 15000 /* as kube-controller-manager's --horizontal-pod-autoscaler-sync-period */
 
 struct scaling {
@@ -41,19 +43,6 @@ static void commit(struct scaling *s)
 
 /* --- the target --- */
 
-static const struct resource *target_resource(struct reconcile *r, const cJSON *ref)
-{
-    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
-    const struct registry *g = vapi_registry(reconcile_api(r));
-
-    if (!version.p) {
-        version = group;
-        group = STR("");
-    }
-    const struct resource *found = registry_find_kind(g, group, version, json_str_at(ref, "kind"));
-    return found ? found : registry_find_kind(g, group, STR(""), json_str_at(ref, "kind"));
-}
-
 static void no_scale(struct scaling *s, struct str why)
 {
     reconcile_event(s->run, s->hpa, "Warning", "FailedGetScale", "%.*s", STR_F(why));
@@ -71,12 +60,11 @@ static bool find_target(struct scaling *s)
     const cJSON *ref = json_path(s->hpa, "spec.scaleTargetRef");
     struct str name = json_str_at(ref, "name"), kind = json_str_at(ref, "kind");
 
-    s->target_res = target_resource(s->run, ref);
+    s->target_res = registry_find_reference(vapi_registry(reconcile_api(s->run)), ref);
     s->scale = s->target_res ? resource_sub(s->target_res, STR("scale")) : NULL;
     if (!s->target_res)
         no_scale(s, arena_printf(a, "no matches for kind \"%.*s\" in group \"%.*s\"", STR_F(kind),
-                                 STR_F(str_sub(json_str_at(ref, "apiVersion"), 0,
-                                               str_find(json_str_at(ref, "apiVersion"), '/')))));
+                                 STR_F(api_version_read(json_str_at(ref, "apiVersion")).group)));
     else if (!s->scale || !s->scale->scale || !resource_namespaced(s->target_res))
         no_scale(s, STR("the server could not find the requested resource"));
     else if (!(s->target = reconcile_get(s->run, s->target_res, meta_ns(s->hpa), name)))

@@ -8,6 +8,7 @@
 
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
+#include <sublet/object.h>
 #include <sublet/quantity.h>
 
 #define TOLERANCE         0.1
@@ -141,11 +142,6 @@ static enum sample_state state_of(const struct calculation *c, struct sample *s)
 
 /* --- requests --- */
 
-static bool is_sidecar(const cJSON *container)
-{
-    return str_eqc(json_str(json_get(container, "restartPolicy")), "Always");
-}
-
 static bool add_request(struct calculation *c, struct sample *s, const cJSON *container)
 {
     int64_t milli;
@@ -175,7 +171,7 @@ static bool read_requests(struct calculation *c, struct sample *s)
     for (int list = 0; list < 2; list++) {
         json_each(one, json_path(s->pod, list ? "spec.initContainers" : "spec.containers"))
         {
-            if ((list && !is_sidecar(one)) ||
+            if ((list && !container_is_sidecar(one)) ||
                 (c->container.n && !str_eq(json_str(json_get(one, "name")), c->container)))
                 continue;
             found = true;

@@ -20,7 +20,7 @@ static void adopt(struct claim *c, const cJSON *pod)
     struct arena *a = reconcile_arena(c->run);
     cJSON *refs = owner_refs_copy(a, pod);
 
-    json_append(refs, owner_ref(a, c->owner_res, c->owner));
+    json_append(refs, metadata_owner_ref(a, c->owner_res, c->owner));
     owner_refs_write(c->run, c->res, pod, refs);
 }
 
@@ -85,7 +85,7 @@ static bool on_maybe_owned(void *ctx, const struct store_object *o)
     if (!c->uid.n || !str_contains(o->bytes, c->uid))
         return true;
     cJSON *object = vapi_tree(reconcile_arena(c->run), o);
-    if (owner_is(object, c->uid))
+    if (metadata_owner_is(object, c->uid))
         json_append(c->mine, object);
     return true;
 }
@@ -108,17 +108,17 @@ cJSON **controller_items(struct arena *a, const cJSON *array, size_t *ret_n)
     return items;
 }
 
-cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
-                         const cJSON *template_)
+cJSON *controller_pod_from_template(struct arena *a, const struct resource *owner_res,
+                                    const cJSON *owner, const cJSON *template_)
 {
     const cJSON *from = json_get(template_, "metadata");
     struct str prefix = arena_concat(a, 2, (struct str[]){meta_name(owner), STR("-")});
-    cJSON *metadata =
-        json_object(a, JSON("generateName", prefix), JSON("namespace", meta_ns(owner)),
-                    JSON("labels", json_copy(a, json_get(from, "labels"))),
-                    JSON("annotations", json_copy(a, json_get(from, "annotations"))),
-                    JSON("finalizers", json_copy(a, json_get(from, "finalizers"))),
-                    JSON("ownerReferences", json_array(a, owner_ref(a, owner_res, owner))));
+    cJSON *metadata = json_object(
+        a, JSON("generateName", prefix), JSON("namespace", meta_ns(owner)),
+        JSON("labels", json_copy(a, json_get(from, "labels"))),
+        JSON("annotations", json_copy(a, json_get(from, "annotations"))),
+        JSON("finalizers", json_copy(a, json_get(from, "finalizers"))),
+        JSON("ownerReferences", json_array(a, metadata_owner_ref(a, owner_res, owner))));
 
     return json_object(a, JSON("kind", "Pod"), JSON("apiVersion", "v1"), JSON("metadata", metadata),
                        JSON("spec", json_copy(a, json_get(template_, "spec"))));

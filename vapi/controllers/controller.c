@@ -215,6 +215,14 @@ static void on_order(struct vapi_order *order)
     notice_drops(c);
 }
 
+static void on_retry(struct vapi_retry *retry, struct str ns, struct str name)
+{
+    struct controller *c = retry->ctx;
+
+    assert(c->magic == CONTROLLER_MAGIC && !c->closing);
+    controller_add_name(c, ns, name);
+}
+
 struct controller *controller_start_with(struct vapi *api, const struct controller_def *def,
                                          void *state)
 {
@@ -237,6 +245,10 @@ struct controller *controller_start_with(struct vapi *api, const struct controll
     notice_drops(c);
     c->order = (struct vapi_order){.changed = on_order, .ctx = c};
     vapi_order_watch(api, &c->order);
+    if (def->retries) {
+        c->retry = (struct vapi_retry){.kind = def->retries, .again = on_retry, .ctx = c};
+        vapi_retry_watch(api, &c->retry);
+    }
     worker_pause(c->worker, c->order.read_only);
     return c;
 }
@@ -277,6 +289,8 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
     c->closed = closed;
     c->closed_ctx = ctx;
     vapi_order_unwatch(&c->order);
+    if (c->def->retries)
+        vapi_retry_unwatch(&c->retry);
     for (size_t i = 0; i < c->n_sources; i++)
         c->sources[i].watch = store_watch_close(c->sources[i].watch);
     worker_close(c->worker, on_worker_closed, c);

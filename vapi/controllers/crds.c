@@ -219,7 +219,7 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
         store_scan_quarantined(vapi_store(x->api), p.resource->storage, STR_NULL, on_unreadable,
                                &p);
     if (!p.left) {
-        finalizer_drop(r, res, crd, FINALIZER);
+        metadata_finalizer_drop(r, res, crd, FINALIZER);
         return;
     }
     if (set_condition(a, crd, "Terminating", true, "InstanceDeletionInProgress",

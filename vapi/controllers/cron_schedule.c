@@ -3,9 +3,8 @@
  * days, however many times were missed. Pure; must accept exactly what validation accepts. */
 #include "cron_schedule.h"
 
-#include "time_zone.h"
-
 #include <sublet/clock.h>
+#include <sublet/time_zone.h>
 
 #include <strings.h>
 
@@ -40,11 +39,6 @@ static bool read_number(struct str text, const struct bounds *b, uint64_t *ret)
     return str_to_u64(text, ret);
 }
 
-static bool is_star(struct str text)
-{
-    return str_eqc(text, "*") || str_eqc(text, "?");
-}
-
 /* a, a-b, *, each with "/step"; a/step continues to the end. */
 static bool read_range(struct str text, const struct bounds *b, uint64_t *bits, bool *any)
 {
@@ -54,7 +48,7 @@ static bool read_range(struct str text, const struct bounds *b, uint64_t *bits, 
 
     if (step_text.p && (!str_to_u64(step_text, &step) || !step))
         return false;
-    if (is_star(low)) {
+    if (str_eqc(low, "*") || str_eqc(low, "?")) {
         *any |= step == 1;
     } else {
         if (!read_number(low, b, &from))

@@ -5,11 +5,11 @@
 #include "util.h"
 
 #include "cron_schedule.h"
-#include "time_zone.h"
 
 #include <stdlib.h>
 
 #include <sublet/json_build.h>
+#include <sublet/time_zone.h>
 
 #define SCHEDULED_AT "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -177,7 +177,7 @@ static cJSON *make_job(struct cron_run *c)
         json_object(a, JSON("name", job_name(c, c->due)), JSON("namespace", meta_ns(c->cron)),
                     JSON("labels", json_copy(a, json_path(from, "metadata.labels"))),
                     JSON("annotations", annotations),
-                    JSON("ownerReferences", json_array(a, owner_ref(a, c->res, c->cron))));
+                    JSON("ownerReferences", json_array(a, metadata_owner_ref(a, c->res, c->cron))));
     return json_object(a, JSON("apiVersion", c->jobs_res->api_version),
                        JSON("kind", c->jobs_res->kind), JSON("metadata", metadata),
                        JSON("spec", json_copy(a, json_get(from, "spec"))));
@@ -209,7 +209,7 @@ static void take_existing(struct cron_run *c)
 {
     const cJSON *job = reconcile_get(c->run, c->jobs_res, meta_ns(c->cron), job_name(c, c->due));
 
-    if (job && owner_is(job, meta_uid(c->cron)))
+    if (job && metadata_owner_is(job, meta_uid(c->cron)))
         started(c, meta_name(job), meta_uid(job), json_str_at(job, "metadata.resourceVersion"));
 }
 
@@ -234,20 +234,6 @@ static void on_made(struct reconcile *r, void *ctx, const struct err *err,
     started(c, meta_name(tree), meta_uid(tree), json_str_at(tree, "metadata.resourceVersion"));
     reconcile_event(r, c->cron, "Normal", "SuccessfulCreate", "Created job %.*s",
                     STR_F(meta_name(tree)));
-}
-
-static void replace_active(struct cron_run *c)
-{
-    cJSON *active = active_of(c), *next;
-
-    for (cJSON *ref = json_first(active); ref; ref = next) {
-        next = ref->next;
-        reconcile_delete(c->run, c->jobs_res, meta_ns(c->cron), json_str_at(ref, "name"),
-                         json_str_at(ref, "uid"), "Background");
-        reconcile_event(c->run, c->cron, "Normal", "SuccessfulDelete", "Deleted job %.*s",
-                        STR_F(json_str_at(ref, "name")));
-        json_detach(active, ref);
-    }
 }
 
 /* --- schedule --- */
@@ -297,8 +283,18 @@ static bool may_start(struct cron_run *c)
 
     if (!c->due || find_by(active_of(c), "name", job_name(c, c->due)))
         return false;
-    if (str_eqc(policy, "Replace"))
-        replace_active(c);
+    if (str_eqc(policy, "Replace")) {
+        cJSON *active = active_of(c), *next;
+
+        for (cJSON *ref = json_first(active); ref; ref = next) {
+            next = ref->next;
+            reconcile_delete(c->run, c->jobs_res, meta_ns(c->cron), json_str_at(ref, "name"),
+                             json_str_at(ref, "uid"), "Background");
+            reconcile_event(c->run, c->cron, "Normal", "SuccessfulDelete", "Deleted job %.*s",
+                            STR_F(json_str_at(ref, "name")));
+            json_detach(active, ref);
+        }
+    }
     if (!str_eqc(policy, "Forbid") || !json_count(active_of(c)))
         return true;
     reconcile_event(c->run, c->cron, "Normal", "JobAlreadyActive",

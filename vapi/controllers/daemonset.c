@@ -16,9 +16,10 @@ bool ds_is_new(const struct ds *s, const cJSON *pod)
 bool ds_is_available(struct ds *s, const cJSON *pod)
 {
     int64_t wait;
-    bool available = !object_is_terminating(pod) &&
-                     pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
-                                      reconcile_now_s(s->run), &wait);
+    bool available =
+        !object_is_terminating(pod) &&
+        controller_pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
+                                    reconcile_now_s(s->run), &wait);
 
     if (!available && !object_is_terminating(pod) && wait)
         reconcile_again_after(s->run, wait * 1000);
@@ -28,7 +29,8 @@ bool ds_is_available(struct ds *s, const cJSON *pod)
 static void make_template(struct ds *s)
 {
     struct arena *a = reconcile_arena(s->run);
-    cJSON *pod = pod_from_template(a, s->res, s->owner, json_path(s->owner, "spec.template"));
+    cJSON *pod =
+        controller_pod_from_template(a, s->res, s->owner, json_path(s->owner, "spec.template"));
     cJSON *labels = json_ensure_path(a, pod, "metadata.labels");
     struct str generation =
         json_str(json_get(json_path(s->owner, "metadata.annotations"), GENERATION));
@@ -289,6 +291,7 @@ static const struct controller_source SOURCES[] = {{"apps", "daemonsets", contro
 
 const struct controller_def DAEMON_SET_CONTROLLER = {
     .name = "daemonset-controller",
+    .retries = "DaemonSet",
     .sources = SOURCES,
     .reconcile = ds_reconcile,
     .start = start,

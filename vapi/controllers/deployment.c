@@ -150,20 +150,6 @@ static struct str number(struct rollout *o, int64_t n)
     return arena_printf(o->arena, "%lld", (long long)n);
 }
 
-/* The revisions a set had before rollbacks to it; the oldest are dropped. */
-static void keep_history(struct rollout *o, cJSON *annotations, struct str revision)
-{
-    struct str history = json_str(json_get(annotations, REVISION_HISTORY));
-
-    if (history.n)
-        history = arena_concat(o->arena, 3, (struct str[]){history, STR(","), revision});
-    else
-        history = revision;
-    while (history.n > HISTORY_BYTES && str_find(history, ',') < history.n)
-        str_cut(&history, ',');
-    json_set_str(o->arena, annotations, REVISION_HISTORY, history);
-}
-
 /* Annotations the current set copies from the deployment, and its revision: the highest of all. */
 static bool annotate_new(struct rollout *o, cJSON *rs)
 {
@@ -179,8 +165,19 @@ static bool annotate_new(struct rollout *o, cJSON *rs)
     }
     if (had >= next)
         return changed;
-    if (before.n)
-        keep_history(o, to, arena_str(o->arena, before));
+    if (before.n) {
+        struct str revision = arena_str(o->arena, before);
+        struct str history = json_str(json_get(to, REVISION_HISTORY));
+
+        /* The revisions a set had before rollbacks to it; the oldest are dropped. */
+        if (history.n)
+            history = arena_concat(o->arena, 3, (struct str[]){history, STR(","), revision});
+        else
+            history = revision;
+        while (history.n > HISTORY_BYTES && str_find(history, ',') < history.n)
+            str_cut(&history, ',');
+        json_set_str(o->arena, to, REVISION_HISTORY, history);
+    }
     json_set_str(o->arena, to, REVISION, number(o, next));
     return true;
 }
@@ -195,13 +192,6 @@ static bool annotate_sizes(struct rollout *o, cJSON *rs)
 }
 
 /* --- the current set --- */
-
-static struct str set_name(struct rollout *o, struct str hash)
-{
-    struct str name = str_sub(meta_name(o->deployment), 0, 253 - 1 - hash.n);
-
-    return arena_concat(o->arena, 3, (struct str[]){name, STR("-"), hash});
-}
 
 static cJSON *set_spec(struct rollout *o, cJSON *rs, cJSON *template_, struct str hash,
                        int64_t replicas)
@@ -220,28 +210,6 @@ static cJSON *set_spec(struct rollout *o, cJSON *rs, cJSON *template_, struct st
     return spec;
 }
 
-/* The same template gives the same name, so that a run after a crash finds the set of the previous
- * run. */
-static cJSON *set_new(struct rollout *o, int64_t replicas)
-{
-    struct arena *a = o->arena;
-    cJSON *template_ = template_without_hash(a, o->deployment);
-    struct str hash =
-        pod_template_hash(a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
-    cJSON *labels = json_ensure_path(a, template_, "metadata.labels"), *metadata, *rs;
-
-    json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
-    metadata =
-        json_object(a, JSON("name", set_name(o, hash)), JSON("namespace", meta_ns(o->deployment)),
-                    JSON("labels", json_copy(a, labels)),
-                    JSON("ownerReferences", json_array(a, owner_ref(a, o->res, o->deployment))));
-    rs = json_object(a, JSON("metadata", metadata));
-    set_spec(o, rs, template_, hash, replicas);
-    annotate_new(o, rs);
-    annotate_sizes(o, rs);
-    return rs;
-}
-
 /* The name is in use: by our own set, which the next run sees, or by one of another template; then
  * the next run uses another hash. */
 static void on_collision(struct rollout *o, const cJSON *made)
@@ -249,7 +217,7 @@ static void on_collision(struct rollout *o, const cJSON *made)
     const cJSON *there = reconcile_get(o->run, o->rs_res, meta_ns(o->deployment), meta_name(made));
     cJSON *status = json_ensure_object(o->arena, o->deployment, "status");
 
-    if (owner_is(there, meta_uid(o->deployment)) &&
+    if (metadata_owner_is(there, meta_uid(o->deployment)) &&
         same_template(o, there, template_without_hash(o->arena, made)))
         return;
     json_set_i64(o->arena, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
@@ -287,8 +255,27 @@ static void on_created(struct reconcile *r, void *ctx, const struct err *err,
 
 void rollout_create(struct rollout *o, int64_t replicas)
 {
-    o->new_rs = set_new(o, replicas);
-    reconcile_create(o->run, o->rs_res, meta_ns(o->deployment), o->new_rs);
+    struct arena *a = o->arena;
+    cJSON *template_ = template_without_hash(a, o->deployment);
+    struct str hash = controller_template_hash(
+        a, template_, json_i64_at(o->deployment, "status.collisionCount", 0));
+    cJSON *labels = json_ensure_path(a, template_, "metadata.labels"), *metadata, *rs;
+    struct str name;
+
+    /* The same template gives the same name, so that a run after a crash finds the set of the
+     * previous run. */
+    json_set_str(a, labels, POD_TEMPLATE_HASH, hash);
+    name = str_sub(meta_name(o->deployment), 0, 253 - 1 - hash.n);
+    metadata = json_object(
+        a, JSON("name", arena_concat(o->arena, 3, (struct str[]){name, STR("-"), hash})),
+        JSON("namespace", meta_ns(o->deployment)), JSON("labels", json_copy(a, labels)),
+        JSON("ownerReferences", json_array(a, metadata_owner_ref(a, o->res, o->deployment))));
+    rs = json_object(a, JSON("metadata", metadata));
+    set_spec(o, rs, template_, hash, replicas);
+    annotate_new(o, rs);
+    annotate_sizes(o, rs);
+    o->new_rs = rs;
+    reconcile_create(o->run, o->rs_res, meta_ns(o->deployment), rs);
     reconcile_then(o->run, on_created, o);
 }
 
@@ -409,21 +396,6 @@ static void scale(struct rollout *o, bool paused)
         clean_history(o);
 }
 
-static void decide(struct rollout *o)
-{
-    bool paused = json_true(json_path(o->deployment, "spec.paused"));
-
-    if (object_is_terminating(o->deployment)) {
-        rollout_status(o, false);
-        return;
-    }
-    rollout_pause(o);
-    if (paused || rollout_resized(o))
-        scale(o, paused);
-    else
-        roll(o);
-}
-
 /* --- reconcile --- */
 
 static bool selects_all(const struct rollout *o)
@@ -469,6 +441,7 @@ static void deployment_reconcile(struct reconcile *r)
     struct rollout *o = ARENA_NEW(reconcile_arena(r), struct rollout);
     struct selector selector;
     struct err err;
+    bool paused;
 
     o->run = r;
     if (!read_deployment(o))
@@ -483,7 +456,16 @@ static void deployment_reconcile(struct reconcile *r)
         return;
     }
     collect(o, &selector);
-    decide(o);
+    paused = json_true(json_path(o->deployment, "spec.paused"));
+    if (object_is_terminating(o->deployment)) {
+        rollout_status(o, false);
+        return;
+    }
+    rollout_pause(o);
+    if (paused || rollout_resized(o))
+        scale(o, paused);
+    else
+        roll(o);
 }
 
 static void map_replica_set(struct controller *c, const struct store_event *e)

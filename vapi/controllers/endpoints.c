@@ -31,7 +31,7 @@ static int64_t named_port(const cJSON *containers, struct str name, struct str p
     return 0;
 }
 
-int64_t service_port_in(const cJSON *pod, const cJSON *service_port)
+int64_t endpoints_port_in(const cJSON *pod, const cJSON *service_port)
 {
     const cJSON *target = json_get(service_port, "targetPort");
     struct str protocol = json_str_at(service_port, "protocol"), name = json_str(target);
@@ -46,13 +46,13 @@ int64_t service_port_in(const cJSON *pod, const cJSON *service_port)
     return n ? n : named_port(json_path(pod, "spec.initContainers"), name, protocol, true);
 }
 
-cJSON *service_ports_of(struct service_run *s, const cJSON *pod, bool with_empty_names)
+cJSON *endpoints_ports_of(struct service_run *s, const cJSON *pod, bool with_empty_names)
 {
     cJSON *ports = json_new_array(s->arena);
 
     json_each(port, json_path(s->service, "spec.ports"))
     {
-        int64_t n = service_port_in(pod, port);
+        int64_t n = endpoints_port_in(pod, port);
         struct str name = json_str_at(port, "name"), protocol = json_str_at(port, "protocol");
         struct str app = json_str_at(port, "appProtocol");
 
@@ -66,19 +66,19 @@ cJSON *service_ports_of(struct service_run *s, const cJSON *pod, bool with_empty
     return ports;
 }
 
-bool service_names_host(const struct service_run *s, const cJSON *pod)
+bool endpoints_service_names_host(const struct service_run *s, const cJSON *pod)
 {
     return json_str_at(pod, "spec.hostname").n &&
            str_eq(json_str_at(pod, "spec.subdomain"), meta_name(s->service));
 }
 
-cJSON *pod_reference(struct arena *a, const cJSON *pod)
+cJSON *endpoints_pod_reference(struct arena *a, const cJSON *pod)
 {
     return json_object(a, JSON("kind", "Pod"), JSON("namespace", meta_ns(pod)),
                        JSON("name", meta_name(pod)), JSON("uid", meta_uid(pod)));
 }
 
-cJSON *service_labels(struct service_run *s)
+cJSON *endpoints_service_labels(struct service_run *s)
 {
     static const char *const reserved[] = {"service.kubernetes.io/headless",
                                            "endpoints.kubernetes.io/managed-by", SLICE_SERVICE,

@@ -16,13 +16,13 @@ struct service_run {
 };
 
 /* The number of a service's port in a pod; 0 when the pod has no such port. */
-int64_t service_port_in(const cJSON *pod, const cJSON *service_port);
+int64_t endpoints_port_in(const cJSON *pod, const cJSON *service_port);
 /* [{name, port, protocol, appProtocol}] with the numbers of a pod. */
-cJSON *service_ports_of(struct service_run *s, const cJSON *pod, bool with_empty_names);
-bool service_names_host(const struct service_run *s, const cJSON *pod);
-cJSON *pod_reference(struct arena *a, const cJSON *pod);
+cJSON *endpoints_ports_of(struct service_run *s, const cJSON *pod, bool with_empty_names);
+bool endpoints_service_names_host(const struct service_run *s, const cJSON *pod);
+cJSON *endpoints_pod_reference(struct arena *a, const cJSON *pod);
 /* The service's labels without those the controller sets; headless services get theirs. */
-cJSON *service_labels(struct service_run *s);
+cJSON *endpoints_service_labels(struct service_run *s);
 
 void endpoints_write(struct service_run *s);       /* endpoints_object.c */
 void endpoint_slices_write(struct service_run *s); /* endpointslice.c */

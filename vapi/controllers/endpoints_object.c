@@ -52,15 +52,6 @@ static struct str address_of(const struct service_run *s, const cJSON *pod)
     return STR_NULL;
 }
 
-static cJSON *make_address(struct service_run *s, const cJSON *pod, struct str ip)
-{
-    struct str hostname = service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
-
-    return json_object(s->arena, JSON("ip", ip), JSON_NONEMPTY("hostname", hostname),
-                       JSON_NONEMPTY("nodeName", json_str_at(pod, "spec.nodeName")),
-                       JSON("targetRef", pod_reference(s->arena, pod)));
-}
-
 static struct subset *subset_get(struct subsets *x, cJSON *ports)
 {
     for (size_t i = 0; i < x->n; i++) {
@@ -76,14 +67,18 @@ static void add_pod(struct subsets *x, const cJSON *pod)
 {
     struct service_run *s = x->run;
     struct str ip = address_of(s, pod);
-    cJSON *ports = service_ports_of(s, pod, false);
+    cJSON *ports = endpoints_ports_of(s, pod, false);
     bool without_ports = s->headless && !json_count(json_path(s->service, "spec.ports"));
+    struct str hostname;
 
     if (!ip.n || object_is_terminating(pod) || (!json_count(ports) && !without_ports))
         return;
     struct subset *to = subset_get(x, ports);
+    hostname = endpoints_service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
     json_append(s->publish_unready || pod_is_ready(pod) ? to->ready : to->unready,
-                make_address(s, pod, ip));
+                json_object(s->arena, JSON("ip", ip), JSON_NONEMPTY("hostname", hostname),
+                            JSON_NONEMPTY("nodeName", json_str_at(pod, "spec.nodeName")),
+                            JSON("targetRef", endpoints_pod_reference(s->arena, pod))));
 }
 
 /* --- order and limit --- */
@@ -169,7 +164,7 @@ void endpoints_write(struct service_run *s)
     list = as_json(&x, &truncated);
 
     meta = json_ensure_object(s->arena, endpoints, "metadata");
-    labels = service_labels(s);
+    labels = endpoints_service_labels(s);
     json_set_str(s->arena, labels, MANAGED_BY, STR("endpoint-controller"));
     json_put(s->arena, meta, JSON("name", meta_name(s->service)),
              JSON("namespace", meta_ns(s->service)), JSON("labels", labels));

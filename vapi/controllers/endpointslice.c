@@ -86,13 +86,14 @@ static cJSON *make_endpoint(struct service_run *s, const cJSON *pod, cJSON *addr
     bool serving = pod_is_ready(pod), terminating = object_is_terminating(pod);
     bool ready = s->publish_unready || (serving && !terminating);
     struct str node = json_str_at(pod, "spec.nodeName"), zone = zone_of(s, node);
-    struct str hostname = service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
+    struct str hostname =
+        endpoints_service_names_host(s, pod) ? json_str_at(pod, "spec.hostname") : STR("");
     cJSON *conditions = json_object(a, JSON_BOOL("ready", ready), JSON_BOOL("serving", serving),
                                     JSON_BOOL("terminating", terminating));
-    cJSON *endpoint =
-        json_object(a, JSON("addresses", addresses), JSON("conditions", conditions),
-                    JSON_NONEMPTY("hostname", hostname), JSON("targetRef", pod_reference(a, pod)),
-                    JSON_NONEMPTY("nodeName", node), JSON_NONEMPTY("zone", zone));
+    cJSON *endpoint = json_object(a, JSON("addresses", addresses), JSON("conditions", conditions),
+                                  JSON_NONEMPTY("hostname", hostname),
+                                  JSON("targetRef", endpoints_pod_reference(a, pod)),
+                                  JSON_NONEMPTY("nodeName", node), JSON_NONEMPTY("zone", zone));
 
     if (ready)
         set_hints(s, endpoint, zone, node);
@@ -106,7 +107,7 @@ void endpoint_slices_write(struct service_run *s)
                            .owner = s->service,
                            .manager = ENDPOINT_SLICE_MANAGER,
                            .max = PER_SLICE};
-    cJSON *labels = service_labels(s);
+    cJSON *labels = endpoints_service_labels(s);
 
     json_set_str(s->arena, labels, SLICE_SERVICE, meta_name(s->service));
     json_set_str(s->arena, labels, SLICE_MANAGED_BY, ENDPOINT_SLICE_MANAGER);
@@ -114,7 +115,7 @@ void endpoint_slices_write(struct service_run *s)
     p.keep_types = types_of(s);
     for (size_t i = 0; i < s->n_pods; i++) {
         const cJSON *pod = s->pods[i];
-        cJSON *ports = service_ports_of(s, pod, true);
+        cJSON *ports = endpoints_ports_of(s, pod, true);
 
         json_each(type, p.keep_types)
         {

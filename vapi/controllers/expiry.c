@@ -41,33 +41,27 @@ struct sweep {
 
 /* ---- expiry times ---- */
 
-/* A client's timestamp counts unless it lies in the future. */
-static int64_t last_written(struct arena *a, const struct store_object *o, int64_t now_s)
+static bool on_event(void *ctx, const struct store_object *o)
 {
     static const char *const paths[] = {"lastTimestamp", "eventTime", "series.lastObservedTime",
                                         "firstTimestamp"};
-    const cJSON *event = vapi_tree(a, o);
-    int64_t last = object_time_s(event, "metadata.creationTimestamp");
+    struct sweep *s = ctx;
+    const cJSON *event;
+    int64_t last;
 
+    arena_reset(s->arena);
+    event = vapi_tree(s->arena, o);
+    last = object_time_s(event, "metadata.creationTimestamp");
+    /* A client's timestamp counts unless it lies in the future. */
     for (size_t i = 0; i < COUNT(paths); i++) {
         int64_t at = object_time_s(event, paths[i]);
 
-        if (at > last && at <= now_s)
+        if (at > last && at <= s->now_s)
             last = at;
     }
-    return last;
-}
-
-static bool on_event(void *ctx, const struct store_object *o)
-{
-    struct sweep *s = ctx;
-    int64_t at;
-
-    arena_reset(s->arena);
-    at = last_written(s->arena, o, s->now_s);
-    if (s->now_s - at < LIFETIME_S) {
-        if (at < s->oldest_s)
-            s->oldest_s = at;
+    if (s->now_s - last < LIFETIME_S) {
+        if (last < s->oldest_s)
+            s->oldest_s = last;
         return true;
     }
     if (s->n == BATCH) {

@@ -5,6 +5,7 @@
 
 #include <sublet/controller.h>
 #include <sublet/read_only.h>
+#include <sublet/retry.h>
 
 #define CONTROLLER_MAGIC 0x6374726cu
 #define RECONCILE_MAGIC  0x7265636fu
@@ -30,6 +31,7 @@ struct controller {
     int64_t log_minute;
     unsigned logged;         /* log lines in that minute */
     struct vapi_order order; /* read-only: no key is processed */
+    struct vapi_retry retry; /* unless def->retries is NULL */
     bool closing, worker_closed;
     void (*closed)(void *ctx);
     void *closed_ctx;

@@ -18,11 +18,6 @@
 #define EVERYTHING STR("*") /* the key that checks every dependent again */
 #define SETTLE_MS  1000
 
-static struct str object_key(struct arena *a, unsigned storage, struct str ns, struct str name)
-{
-    return arena_printf(a, "%u/%.*s/%.*s", storage, STR_F(ns), STR_F(name));
-}
-
 static void add_object(struct controller *c, unsigned storage, struct str ns, struct str name)
 {
     struct buf key = BUF_INIT(0);
@@ -30,18 +25,6 @@ static void add_object(struct controller *c, unsigned storage, struct str ns, st
     buf_printf(&key, "%u/%.*s/%.*s", storage, STR_F(ns), STR_F(name));
     controller_add(c, buf_str(&key));
     buf_fini(&key);
-}
-
-static const struct resource *owner_resource(const struct registry *g, const cJSON *ref)
-{
-    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
-
-    if (!version.p) {
-        version = group;
-        group = STR("");
-    }
-    const struct resource *r = registry_find_kind(g, group, version, json_str_at(ref, "kind"));
-    return r ? r : registry_find_kind(g, group, STR(""), json_str_at(ref, "kind"));
 }
 
 /* --- events --- */
@@ -58,7 +41,7 @@ static void wake_owners(struct controller *c, const struct store_object *o, cons
 
     json_each(ref, refs)
     {
-        const struct resource *r = owner_resource(g, ref);
+        const struct resource *r = registry_find_reference(g, ref);
 
         if (r)
             add_object(c, r->storage, resource_namespaced(r) ? o->ns : STR(""),
@@ -125,7 +108,7 @@ enum owner_state { OWNER_SOLID, OWNER_WAITING, OWNER_GONE };
 static enum owner_state owner_state(struct reconcile *r, struct str ns, const cJSON *ref)
 {
     const struct gc_index *index = controller_state(reconcile_controller(r));
-    const struct resource *res = owner_resource(vapi_registry(reconcile_api(r)), ref);
+    const struct resource *res = registry_find_reference(vapi_registry(reconcile_api(r)), ref);
     struct str uid = json_str_at(ref, "uid");
 
     if (gc_index_is_gone(index, uid))
@@ -277,8 +260,7 @@ static void on_dependent_of_terminating(void *ctx, const struct gc_dependent *d)
     }
     g->left += ref_blocks(dependent, meta_uid(g->owner));
     if (!object_is_terminating(dependent))
-        controller_add(reconcile_controller(g->run), object_key(reconcile_arena(g->run), d->storage,
-                                                                str_c(d->ns), str_c(d->name)));
+        add_object(reconcile_controller(g->run), d->storage, str_c(d->ns), str_c(d->name));
 }
 
 /* Without dependents left, the finalizer is removed; the deletion of each dependent requeues this
@@ -292,7 +274,7 @@ static void attend_owner(struct reconcile *r, const struct resource *res, const 
         return;
     gc_index_each(index, meta_uid(owner), on_dependent_of_terminating, &g);
     if (!g.left)
-        finalizer_drop(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
+        metadata_finalizer_drop(r, res, owner, g.orphan ? ORPHAN : FOREGROUND);
 }
 
 static void gc_reconcile(struct reconcile *r)

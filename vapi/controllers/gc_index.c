@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <sublet/hash.h>
 
@@ -15,7 +16,7 @@
 struct edge {
     struct owner *owner;
     struct dependent *dependent;
-    struct edge *next, **link;
+    LIST_ENTRY(edge) place; /* of the owner */
     bool blocks;
 };
 
@@ -23,7 +24,7 @@ struct owner {
     UT_hash_handle hh;
     char uid[UID_MAX];
     size_t n;
-    struct edge *first;
+    LIST_HEAD(, edge) edges;
     bool gone;
 };
 
@@ -94,9 +95,7 @@ static void unlink_edges(struct gc_index *x, struct dependent *d)
     for (size_t i = 0; i < d->n; i++) {
         struct edge *e = &d->edges[i];
 
-        *e->link = e->next;
-        if (e->next)
-            e->next->link = e->link;
+        LIST_REMOVE(e, place);
         if (--e->owner->n == 0) {
             HASH_DEL(x->owners, e->owner);
             mem_free(e->owner);
@@ -187,11 +186,7 @@ bool gc_index_put(struct gc_index *x, const struct store_object *o, const cJSON 
             e->owner = owner_get(x, json_str_at(ref, "uid"));
             e->dependent = d;
             e->blocks = json_true(json_get(ref, "blockOwnerDeletion"));
-            e->link = &e->owner->first;
-            e->next = e->owner->first;
-            if (e->next)
-                e->next->link = &e->next;
-            e->owner->first = e;
+            LIST_INSERT_HEAD(&e->owner->edges, e, place);
             e->owner->n++;
         }
     }
@@ -234,8 +229,14 @@ void gc_index_each(const struct gc_index *x, struct str owner_uid, gc_each_cb ea
 {
     const struct owner *o = owner_find(x, owner_uid);
 
-    for (const struct edge *e = o ? o->first : NULL; e; e = e->next)
+    const struct edge *e;
+
+    if (!o)
+        return;
+    LIST_FOREACH(e, &o->edges, place)
+    {
         each(ctx, &e->dependent->d);
+    }
 }
 
 void gc_index_all(const struct gc_index *x, gc_each_cb each, void *ctx)

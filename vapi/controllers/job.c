@@ -14,7 +14,7 @@ static const char OURS[] = "kubernetes.io/job-controller";
 void job_pod_untrack(struct reconcile *r, const struct resource *pods, const cJSON *pod)
 {
     if (job_pod_tracked(pod))
-        finalizer_drop(r, pods, pod, JOB_FINALIZER);
+        metadata_finalizer_drop(r, pods, pod, JOB_FINALIZER);
 }
 
 /* --- pods whose job was replaced or deleted --- */
@@ -70,7 +70,7 @@ static void track(struct job_run *j)
 {
     for (size_t i = 0; i < j->n_active; i++) {
         if (!job_pod_tracked(j->active[i]) && owner_controller(j->active[i]))
-            finalizer_add(j->run, j->pods_res, j->active[i], JOB_FINALIZER);
+            metadata_finalizer_add(j->run, j->pods_res, j->active[i], JOB_FINALIZER);
     }
 }
 
@@ -229,6 +229,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def JOB_CONTROLLER = {
     .name = "job-controller",
+    .retries = "Job",
     .sources = SOURCES,
     .reconcile = job_reconcile,
 };

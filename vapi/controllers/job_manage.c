@@ -103,7 +103,8 @@ static void add_index_env(struct arena *a, cJSON *containers)
 static cJSON *base_pod(struct job_run *j)
 {
     struct arena *a = reconcile_arena(j->run);
-    cJSON *pod = pod_from_template(a, j->res, j->job, json_path(j->job, "spec.template"));
+    cJSON *pod =
+        controller_pod_from_template(a, j->res, j->job, json_path(j->job, "spec.template"));
     cJSON *meta = json_get(pod, "metadata"), *finalizers = json_get(meta, "finalizers");
 
     if (!json_is_array(finalizers))
@@ -231,23 +232,6 @@ static void on_untracked(struct reconcile *r, void *ctx, const struct err *err,
     reconcile_take(r, err);
 }
 
-/* Pods without a valid index, or whose index another active pod or a completion has. */
-static void doom_repeated(struct job_run *j)
-{
-    struct arena *a = reconcile_arena(j->run);
-    struct job_indexes seen = j->done;
-
-    pods_rank(a, j->active, j->n_active, j->active, j->n_active, j->now);
-    for (size_t i = j->n_active; i-- > 0;) {
-        int64_t index = job_pod_index(j, j->active[i]);
-
-        if (index < 0 || job_indexes_have(&seen, index))
-            j->doomed[j->n_doomed++] = j->active[i];
-        else
-            seen = job_indexes_with(a, &seen, &index, 1);
-    }
-}
-
 static bool is_doomed(const struct job_run *j, const cJSON *pod)
 {
     for (size_t i = 0; i < j->n_doomed; i++) {
@@ -262,8 +246,20 @@ static void choose_doomed(struct job_run *j, size_t at_least)
     struct arena *a = reconcile_arena(j->run);
 
     j->doomed = arena_alloc(a, (j->n_active + 1) * sizeof(*j->doomed));
-    if (j->indexed)
-        doom_repeated(j);
+    if (j->indexed) {
+        struct job_indexes seen = j->done;
+
+        /* Pods without a valid index, or whose index another active pod or a completion has. */
+        pods_rank(a, j->active, j->n_active, j->active, j->n_active, j->now);
+        for (size_t i = j->n_active; i-- > 0;) {
+            int64_t index = job_pod_index(j, j->active[i]);
+
+            if (index < 0 || job_indexes_have(&seen, index))
+                j->doomed[j->n_doomed++] = j->active[i];
+            else
+                seen = job_indexes_with(a, &seen, &index, 1);
+        }
+    }
     if (j->n_doomed < at_least)
         pods_rank(a, j->active, j->n_active, j->active, j->n_active, j->now);
     for (size_t i = 0; i < j->n_active && j->n_doomed < at_least; i++) {

@@ -32,8 +32,8 @@ static cJSON *finalizers_without(struct arena *a, const cJSON *object, const cha
     return list;
 }
 
-void finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
-                   const char *name)
+void metadata_finalizer_add(struct reconcile *r, const struct resource *res, const cJSON *object,
+                            const char *name)
 {
     struct arena *a = reconcile_arena(r);
     cJSON *list = finalizers_without(a, object, name);
@@ -42,8 +42,8 @@ void finalizer_add(struct reconcile *r, const struct resource *res, const cJSON 
     metadata_write(r, res, object, "finalizers", list);
 }
 
-void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,
-                    const char *name)
+void metadata_finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON *object,
+                             const char *name)
 {
     metadata_write(r, res, object, "finalizers",
                    finalizers_without(reconcile_arena(r), object, name));
@@ -51,12 +51,12 @@ void finalizer_drop(struct reconcile *r, const struct resource *res, const cJSON
 
 /* --- owners --- */
 
-bool owner_is(const cJSON *object, struct str uid)
+bool metadata_owner_is(const cJSON *object, struct str uid)
 {
     return str_eq(json_str_at(owner_controller(object), "uid"), uid) && uid.n;
 }
 
-cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
+cJSON *metadata_owner_ref(struct arena *a, const struct resource *r, const cJSON *owner)
 {
     return json_put(a, owner_reference(a, r->api_version, r->kind, owner),
                     JSON_BOOL("controller", true), JSON_BOOL("blockOwnerDeletion", true));

@@ -31,21 +31,9 @@ struct scales {
     size_t n;
 };
 
-static const struct resource *resource_of_ref(struct reconcile *r, const cJSON *ref)
-{
-    struct str version = json_str_at(ref, "apiVersion"), group = str_cut(&version, '/');
-
-    if (!version.p) { /* "v1": the core group */
-        version = group;
-        group = STR("");
-    }
-    return registry_find_kind(vapi_registry(reconcile_api(r)), group, version,
-                              json_str_at(ref, "kind"));
-}
-
 static cJSON *owner_object(struct budget *b, const cJSON *ref, const struct resource **ret_res)
 {
-    const struct resource *res = resource_of_ref(b->run, ref);
+    const struct resource *res = registry_find_reference(vapi_registry(reconcile_api(b->run)), ref);
     cJSON *owner = NULL;
 
     if (res)

@@ -42,23 +42,11 @@ void pod_facts_stop(struct controller *c, void *state)
     mem_free(t);
 }
 
-static void read_facts(struct pod_facts *f, const cJSON *pod)
-{
-    const cJSON *owner = owner_controller(pod);
-    struct str uid = json_str_at(owner, "uid");
-
-    f->owned = owner != NULL;
-    if (uid.n && uid.n < sizeof(f->owner))
-        memcpy(f->owner, uid.p, uid.n);
-    f->terminating = object_is_terminating(pod);
-    f->finished = pod_is_finished(pod);
-    f->ready = pod_is_ready(pod);
-    f->ready_since_s = object_time_s(condition_of(pod, "Ready"), "lastTransitionTime");
-}
-
 const struct pod_facts *pod_facts_of(struct pod_facts_table *t, const struct store_object *pod)
 {
     struct pod_facts *f;
+    const cJSON *tree, *owner;
+    struct str uid;
 
     assert(t->magic == TABLE_MAGIC);
     if (!t->slots)
@@ -67,7 +55,16 @@ const struct pod_facts *pod_facts_of(struct pod_facts_table *t, const struct sto
     if (f->revision == pod->revision)
         return f;
     *f = (struct pod_facts){.revision = pod->revision};
-    read_facts(f, vapi_tree(t->scratch, pod));
+    tree = vapi_tree(t->scratch, pod);
+    owner = owner_controller(tree);
+    uid = json_str_at(owner, "uid");
+    f->owned = owner != NULL;
+    if (uid.n && uid.n < sizeof(f->owner))
+        memcpy(f->owner, uid.p, uid.n);
+    f->terminating = object_is_terminating(tree);
+    f->finished = pod_is_finished(tree);
+    f->ready = pod_is_ready(tree);
+    f->ready_since_s = object_time_s(condition_of(tree, "Ready"), "lastTransitionTime");
     arena_reset(t->scratch);
     return f;
 }

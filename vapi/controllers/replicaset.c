@@ -80,7 +80,7 @@ static void count_active(struct replicas *s, const cJSON *pod)
 {
     const cJSON *labels = json_path(s->owner, "spec.template.metadata.labels");
     int64_t min = json_i64_at(s->owner, "spec.minReadySeconds", 0), wait;
-    bool available = pod_is_available(pod, min, reconcile_now_s(s->run), &wait);
+    bool available = controller_pod_is_available(pod, min, reconcile_now_s(s->run), &wait);
 
     s->counts.active++;
     s->counts.labelled += labels_cover(labels, json_path(pod, "metadata.labels"));
@@ -248,8 +248,8 @@ static void manage(struct replicas *s)
     int64_t missing = s->wanted - (int64_t)s->n_active;
 
     if (missing > 0) {
-        s->pod = pod_from_template(reconcile_arena(s->run), s->res, s->owner,
-                                   json_path(s->owner, "spec.template"));
+        s->pod = controller_pod_from_template(reconcile_arena(s->run), s->res, s->owner,
+                                              json_path(s->owner, "spec.template"));
         s->batch = (struct pod_batch){.run = s->run,
                                       .owner = s->owner,
                                       .make = make_pod,
@@ -343,6 +343,7 @@ static const struct controller_source RC_SOURCES[] = {
 
 const struct controller_def REPLICA_SET_CONTROLLER = {
     .name = "replicaset-controller",
+    .retries = "ReplicaSet",
     .sources = SOURCES,
     .reconcile = replica_set_reconcile,
     .start = pod_facts_start,
@@ -350,6 +351,7 @@ const struct controller_def REPLICA_SET_CONTROLLER = {
 };
 const struct controller_def REPLICATION_CONTROLLER_CONTROLLER = {
     .name = "replication-controller",
+    .retries = "ReplicationController",
     .sources = RC_SOURCES,
     .reconcile = rc_reconcile,
     .start = pod_facts_start,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the ResourceClaims of pods from their templates, names them in the pod's status, and deletes
- * them when the pod has finished. Who holds devices is the host's to say: must never write the
- * status of a claim. Source: pkg/controller/resourceclaim of Kubernetes 1.36. */
+/* Makes the ResourceClaims of pods from their templates, names them in the pod's status, and
+ * deletes them when the pod has finished. Who holds devices is the host's to say: must never write
+ * the status of a claim. Source: pkg/controller/resourceclaim of Kubernetes 1.36. */
 #include "util.h"
 
 #include <sublet/json_build.h>
@@ -9,11 +9,6 @@
 #define GROUP       "resource.k8s.io"
 #define POD_ENTRY   "resource.kubernetes.io/pod-claim-name"
 #define IN_TEMPLATE "\"resourceClaimTemplateName\""
-
-static bool has_templates(const struct store_object *pod)
-{
-    return str_contains(pod->bytes, STR(IN_TEMPLATE));
-}
 
 static struct str entry_of(const cJSON *claim)
 {
@@ -41,7 +36,7 @@ static cJSON *make_claim(struct reconcile *r, const cJSON *pod, struct str entry
         a, JSON("generateName", arena_printf(a, "%.*s-%.*s-", STR_F(meta_name(pod)), STR_F(entry))),
         JSON("namespace", meta_ns(pod)),
         JSON("ownerReferences",
-             json_array(a, owner_ref(a, reconcile_resource(r, "", "pods"), pod))));
+             json_array(a, metadata_owner_ref(a, reconcile_resource(r, "", "pods"), pod))));
     cJSON *notes = json_get(from, "annotations") ? json_copy(a, json_get(from, "annotations"))
                                                  : json_new_object(a);
 
@@ -126,16 +121,6 @@ static void provide(struct reconcile *r, const cJSON *pod, const cJSON *claims)
         name_in_status(r, pod, statuses);
 }
 
-static void delete_all(struct reconcile *r, const cJSON *claims)
-{
-    json_each(claim, claims)
-    {
-        if (entry_of(claim).n && !object_is_terminating(claim))
-            reconcile_delete(r, reconcile_resource(r, GROUP, "resourceclaims"), meta_ns(claim),
-                             meta_name(claim), meta_uid(claim), NULL);
-    }
-}
-
 static void pod_reconcile(struct reconcile *r)
 {
     struct str ns, name;
@@ -147,17 +132,24 @@ static void pod_reconcile(struct reconcile *r)
     if (!pod)
         return; /* the garbage collector deletes its claims */
     claims = objects_owned(r, reconcile_resource(r, GROUP, "resourceclaims"), ns, meta_uid(pod));
-    if (pod_is_finished(pod))
-        delete_all(r, claims);
-    else if (!object_is_terminating(pod))
-        provide(r, pod, claims);
+    if (!pod_is_finished(pod)) {
+        if (!object_is_terminating(pod))
+            provide(r, pod, claims);
+        return;
+    }
+    json_each(claim, claims)
+    {
+        if (entry_of(claim).n && !object_is_terminating(claim))
+            reconcile_delete(r, reconcile_resource(r, GROUP, "resourceclaims"), meta_ns(claim),
+                             meta_name(claim), meta_uid(claim), NULL);
+    }
 }
 
 /* --- events --- */
 
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    if (e->type != STORE_DELETED && has_templates(e->object))
+    if (e->type != STORE_DELETED && str_contains(e->object->bytes, STR(IN_TEMPLATE)))
         controller_map_self(c, e);
 }
 
@@ -174,6 +166,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def RESOURCE_CLAIM_CONTROLLER = {
     .name = "resourceclaim-controller",
+    .retries = "Pod",
     .sources = SOURCES,
     .reconcile = pod_reconcile,
 };

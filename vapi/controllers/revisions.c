@@ -59,36 +59,33 @@ static cJSON *data_of(struct arena *a, const cJSON *owner)
     return data;
 }
 
-static void count_collision(struct revisions *v)
-{
-    struct arena *a = reconcile_arena(v->run);
-    cJSON *owner = json_copy(a, v->owner), *status = json_ensure_object(a, owner, "status");
-
-    json_set_i64(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
-    reconcile_update_status(v->run, v->owner_res, owner);
-    reconcile_again_after(v->run, 0);
-}
-
 /* Another template with the same hash may have the name, or the same one under a label that the
  * selector no longer matches: both are a collision. */
 static void on_created(struct reconcile *r, void *ctx, const struct err *err,
                        const struct store_object *object)
 {
     (void)object;
-    if (!err)
+    if (!err) {
         reconcile_again_after(r, 0);
-    else if (err->kind == &ERR_ALREADY_EXISTS)
-        count_collision(ctx);
-    else
+    } else if (err->kind == &ERR_ALREADY_EXISTS) {
+        struct revisions *v = ctx;
+        struct arena *a = reconcile_arena(v->run);
+        cJSON *owner = json_copy(a, v->owner), *status = json_ensure_object(a, owner, "status");
+
+        json_set_i64(a, status, "collisionCount", json_i64_at(status, "collisionCount", 0) + 1);
+        reconcile_update_status(v->run, v->owner_res, owner);
+        reconcile_again_after(v->run, 0);
+    } else {
         reconcile_take(r, err);
+    }
 }
 
 static void make(struct revisions *v, cJSON *data, int64_t number)
 {
     struct arena *a = reconcile_arena(v->run);
     cJSON *labels = json_copy(a, json_path(v->owner, "spec.template.metadata.labels"));
-    struct str hash = pod_template_hash(a, json_path(v->owner, "spec.template"),
-                                        json_i64_at(v->owner, "status.collisionCount", 0));
+    struct str hash = controller_template_hash(a, json_path(v->owner, "spec.template"),
+                                               json_i64_at(v->owner, "status.collisionCount", 0));
     struct str name = arena_concat(a, 3, (struct str[]){meta_name(v->owner), STR("-"), hash});
     cJSON *metadata, *made;
 
@@ -97,7 +94,7 @@ static void make(struct revisions *v, cJSON *data, int64_t number)
     metadata = json_object(
         a, JSON("name", name), JSON("namespace", meta_ns(v->owner)), JSON("labels", labels),
         JSON("annotations", json_copy(a, json_path(v->owner, "metadata.annotations"))),
-        JSON("ownerReferences", json_array(a, owner_ref(a, v->owner_res, v->owner))));
+        JSON("ownerReferences", json_array(a, metadata_owner_ref(a, v->owner_res, v->owner))));
     made =
         json_object(a, JSON("apiVersion", v->res->api_version), JSON("kind", v->res->kind),
                     JSON("metadata", metadata), JSON("data", data), JSON_I64("revision", number));

@@ -37,19 +37,6 @@ bool rollout_resized(const struct rollout *o)
     return false;
 }
 
-static size_t active_sets(const struct rollout *o, cJSON **ret)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i <= o->n_old; i++) {
-        cJSON *rs = rollout_set(o, i);
-
-        if (rollout_rs_wanted(rs))
-            ret[n++] = rs;
-    }
-    return n;
-}
-
 /* The only set with pods, or with none the newest; NULL when there are several. */
 static cJSON *only_set(const struct rollout *o, cJSON *const *active, size_t n)
 {
@@ -137,9 +124,16 @@ static void spread(struct rollout *o, cJSON **sets, size_t n)
 void rollout_proportional(struct rollout *o)
 {
     cJSON **active = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*active));
-    size_t n = active_sets(o, active);
-    cJSON *one = only_set(o, active, n);
+    size_t n = 0;
+    cJSON *one;
 
+    for (size_t i = 0; i <= o->n_old; i++) {
+        cJSON *rs = rollout_set(o, i);
+
+        if (rollout_rs_wanted(rs))
+            active[n++] = rs;
+    }
+    one = only_set(o, active, n);
     if (one) {
         if (rollout_rs_wanted(one) != o->wanted)
             rollout_scale(o, one, o->wanted);
@@ -222,15 +216,22 @@ static int64_t take(struct rollout *o, int64_t most, int64_t *sizes, bool only_u
     return taken;
 }
 
-/* Old unavailable pods are removed first: that does not reduce availability. */
-static void shrink_old(struct rollout *o)
+void rollout_rolling(struct rollout *o)
 {
-    int64_t *sizes = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*sizes));
-    int64_t least = o->wanted - o->unavailable;
-    int64_t coming =
-        rollout_rs_wanted(o->new_rs) - rollout_rs_count(o->new_rs, "availableReplicas");
-    int64_t most = rollout_wanted(o) - least - coming;
+    int64_t size = new_size(o);
+    int64_t *sizes, least, coming, most;
 
+    if (!o->new_rs) {
+        rollout_create(o, size);
+        return;
+    }
+    if (rollout_rs_wanted(o->new_rs) != size && rollout_scale(o, o->new_rs, size))
+        return;
+    /* Old unavailable pods are removed first: that does not reduce availability. */
+    sizes = arena_alloc(o->arena, (o->n_old + 1) * sizeof(*sizes));
+    least = o->wanted - o->unavailable;
+    coming = rollout_rs_wanted(o->new_rs) - rollout_rs_count(o->new_rs, "availableReplicas");
+    most = rollout_wanted(o) - least - coming;
     for (size_t i = 0; i < o->n_old; i++)
         sizes[i] = rollout_rs_wanted(o->old[i]);
     if (most <= 0)
@@ -242,17 +243,4 @@ static void shrink_old(struct rollout *o)
         if (sizes[i] != rollout_rs_wanted(o->old[i]))
             rollout_scale(o, o->old[i], sizes[i]);
     }
-}
-
-void rollout_rolling(struct rollout *o)
-{
-    int64_t size = new_size(o);
-
-    if (!o->new_rs) {
-        rollout_create(o, size);
-        return;
-    }
-    if (rollout_rs_wanted(o->new_rs) != size && rollout_scale(o, o->new_rs, size))
-        return;
-    shrink_old(o);
 }

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <sublet/vapi.h>
 
@@ -13,7 +14,7 @@
 #define INDEX_MAGIC 0x73656c78u
 
 struct entry {
-    struct entry *next;
+    LIST_ENTRY(entry) place;
     struct arena *arena; /* owns the selectors and the name */
     struct str name;
     struct selector *selectors; /* any of them may match */
@@ -22,7 +23,7 @@ struct entry {
 
 struct space {
     UT_hash_handle hh;
-    struct entry *first;
+    LIST_HEAD(, entry) entries;
     char *ns;
 };
 
@@ -56,10 +57,16 @@ static struct space *space_find(const struct selector_index *x, struct str ns)
     return s;
 }
 
-static struct entry *entry_free(struct entry *e)
+static void entry_free(struct entry *e)
 {
     arena_free(e->arena);
-    return mem_free(e);
+    mem_free(e);
+}
+
+static void entry_remove(struct entry *e)
+{
+    LIST_REMOVE(e, place);
+    entry_free(e);
 }
 
 static void space_free(struct selector_index *x, struct space *s)
@@ -76,12 +83,8 @@ struct selector_index *selector_index_free(struct selector_index *x)
     assert(x->magic == INDEX_MAGIC);
     HASH_ITER(hh, x->spaces, s, after)
     {
-        while (s->first) {
-            struct entry *e = s->first;
-
-            s->first = e->next;
-            entry_free(e);
-        }
+        while (!LIST_EMPTY(&s->entries))
+            entry_remove(LIST_FIRST(&s->entries));
         space_free(x, s);
     }
     x->magic = 0;
@@ -91,18 +94,19 @@ struct selector_index *selector_index_free(struct selector_index *x)
 static void forget(struct selector_index *x, struct str ns, struct str name)
 {
     struct space *s = space_find(x, ns);
-    struct entry **e = s ? &s->first : NULL;
+    struct entry *e;
 
     if (!s)
         return;
-    while (*e && !str_eq((*e)->name, name))
-        e = &(*e)->next;
-    if (!*e)
+    LIST_FOREACH(e, &s->entries, place)
+    {
+        if (str_eq(e->name, name))
+            break;
+    }
+    if (!e)
         return;
-    struct entry *gone = *e;
-    *e = gone->next;
-    entry_free(gone);
-    if (!s->first)
+    entry_remove(e);
+    if (LIST_EMPTY(&s->entries))
         space_free(x, s);
 }
 
@@ -156,8 +160,7 @@ static void keep(struct selector_index *x, const struct store_object *o)
         s->ns = mem_strdup(o->ns);
         HASH_ADD_KEYPTR(hh, x->spaces, s->ns, (unsigned)o->ns.n, s);
     }
-    e->next = s->first;
-    s->first = e;
+    LIST_INSERT_HEAD(&s->entries, e, place);
 }
 
 void selector_index_apply(struct selector_index *x, const struct store_event *e)
@@ -171,8 +174,12 @@ void selector_index_match(const struct selector_index *x, struct str ns, struct 
                           selector_index_cb each, void *ctx)
 {
     const struct space *s = space_find(x, ns);
+    const struct entry *e;
 
-    for (const struct entry *e = s ? s->first : NULL; e; e = e->next) {
+    if (!s)
+        return;
+    LIST_FOREACH(e, &s->entries, place)
+    {
         bool matches = false;
 
         for (size_t i = 0; i < e->n && !matches; i++)

@@ -27,18 +27,6 @@ static bool is_mirrored(const cJSON *endpoints)
            !json_get(annotations, "control-plane.alpha.kubernetes.io/leader");
 }
 
-static cJSON *make_endpoint(struct mirror *m, const cJSON *address, bool ready)
-{
-    struct arena *a = m->arena;
-    cJSON *ip = json_new_string(a, json_str_at(address, "ip"));
-
-    return json_object(a, JSON("addresses", json_array(a, ip)),
-                       JSON("conditions", json_object(a, JSON_BOOL("ready", ready))),
-                       JSON("hostname", json_copy(a, json_get(address, "hostname"))),
-                       JSON("nodeName", json_copy(a, json_get(address, "nodeName"))),
-                       JSON("targetRef", json_copy(a, json_get(address, "targetRef"))));
-}
-
 static void add_addresses(struct mirror *m, const cJSON *list, const cJSON *ports, bool ready,
                           size_t *added)
 {
@@ -51,8 +39,16 @@ static void add_addresses(struct mirror *m, const cJSON *list, const cJSON *port
         } else if (!type) {
             m->invalid++;
         } else {
-            json_append(slice_group_get(&m->plan, type, ports)->endpoints,
-                        make_endpoint(m, address, ready));
+            struct arena *a = m->arena;
+            cJSON *ip = json_new_string(a, json_str_at(address, "ip"));
+
+            json_append(
+                slice_group_get(&m->plan, type, ports)->endpoints,
+                json_object(a, JSON("addresses", json_array(a, ip)),
+                            JSON("conditions", json_object(a, JSON_BOOL("ready", ready))),
+                            JSON("hostname", json_copy(a, json_get(address, "hostname"))),
+                            JSON("nodeName", json_copy(a, json_get(address, "nodeName"))),
+                            JSON("targetRef", json_copy(a, json_get(address, "targetRef")))));
             (*added)++;
         }
     }

@@ -128,9 +128,9 @@ static cJSON *slice_tree(struct layout *l, const char *type, const cJSON *ports)
     struct arena *a = l->arena;
     struct str name = meta_name(p->owner);
     struct str prefix = name.n < 253 ? arena_concat(a, 2, (struct str[]){name, STR("-")}) : name;
-    cJSON *metadata =
-        json_object(a, JSON("namespace", meta_ns(p->owner)), JSON("generateName", prefix),
-                    JSON("ownerReferences", json_array(a, owner_ref(a, p->owner_res, p->owner))));
+    cJSON *metadata = json_object(
+        a, JSON("namespace", meta_ns(p->owner)), JSON("generateName", prefix),
+        JSON("ownerReferences", json_array(a, metadata_owner_ref(a, p->owner_res, p->owner))));
 
     return json_object(a, JSON("metadata", metadata), JSON("addressType", type),
                        JSON("ports", json_copy(a, ports)));

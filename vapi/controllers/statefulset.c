@@ -15,8 +15,8 @@ static bool is_up(const cJSON *pod)
 static bool is_available(struct sts *s, const cJSON *pod)
 {
     int64_t wait;
-    bool available =
-        is_up(pod) && pod_is_available(pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
+    bool available = is_up(pod) && controller_pod_is_available(
+                                       pod, json_i64_at(s->owner, "spec.minReadySeconds", 0),
                                        reconcile_now_s(s->run), &wait);
 
     if (!available && is_up(pod) && wait)
@@ -237,6 +237,7 @@ static const struct controller_source SOURCES[] = {{"apps", "statefulsets", cont
 
 const struct controller_def STATEFUL_SET_CONTROLLER = {
     .name = "statefulset-controller",
+    .retries = "StatefulSet",
     .sources = SOURCES,
     .reconcile = sts_reconcile,
 };

@@ -41,7 +41,7 @@ static void adopt(struct sts *s, cJSON *pod)
     struct arena *a = reconcile_arena(s->run);
     cJSON *refs = owner_refs_copy(a, pod);
 
-    json_append(refs, owner_ref(a, s->res, s->owner));
+    json_append(refs, metadata_owner_ref(a, s->res, s->owner));
     owner_refs_write(s->run, s->pods_res, pod, refs);
 }
 
@@ -101,9 +101,9 @@ static cJSON *claim_owner(struct sts *s, int64_t ordinal, const cJSON *pod)
     const cJSON *policy = json_path(s->owner, "spec.persistentVolumeClaimRetentionPolicy");
 
     if (!sts_in_range(s, ordinal) && str_eqc(json_str_at(policy, "whenScaled"), "Delete"))
-        return pod ? owner_ref(reconcile_arena(s->run), s->pods_res, pod) : NULL;
+        return pod ? metadata_owner_ref(reconcile_arena(s->run), s->pods_res, pod) : NULL;
     if (str_eqc(json_str_at(policy, "whenDeleted"), "Delete"))
-        return owner_ref(reconcile_arena(s->run), s->res, s->owner);
+        return metadata_owner_ref(reconcile_arena(s->run), s->res, s->owner);
     return NULL;
 }
 
@@ -243,7 +243,7 @@ static cJSON *make_pod(struct sts *s, int64_t ordinal)
     int64_t below = rolling ? s->partition : json_i64_at(s->owner, "status.currentReplicas", 0);
     const cJSON *revision =
         !s->on_delete && ordinal < s->start + below ? s->current : s->revisions.update;
-    cJSON *pod = pod_from_template(a, s->res, s->owner, revision_template(revision));
+    cJSON *pod = controller_pod_from_template(a, s->res, s->owner, revision_template(revision));
     cJSON *meta = json_get(pod, "metadata"), *spec = json_get(pod, "spec");
     cJSON *labels = json_ensure_object(a, meta, "labels");
     struct str name = pod_name(s, ordinal);

@@ -155,9 +155,9 @@ static void protect(struct reconcile *r, const char *group, const char *plural,
         return;
     if (!object_is_terminating(object)) {
         if (!finalizer_has(object, finalizer))
-            finalizer_add(r, res, object, finalizer);
+            metadata_finalizer_add(r, res, object, finalizer);
     } else if (finalizer_has(object, finalizer) && !used(r, object)) {
-        finalizer_drop(r, res, object, finalizer);
+        metadata_finalizer_drop(r, res, object, finalizer);
     }
 }
 

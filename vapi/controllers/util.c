@@ -5,7 +5,8 @@
 
 #include <sublet/encode.h>
 
-bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s)
+bool controller_pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s,
+                                 int64_t *ret_wait_s)
 {
     const cJSON *ready = condition_get(json_path(pod, "status.conditions"), "Ready");
     int64_t since_us;
@@ -35,7 +36,7 @@ int64_t controller_scaled_value(const cJSON *value, int64_t total, bool up, int6
     return up ? (total * n + 99) / 100 : total * n / 100;
 }
 
-struct str pod_template_hash(struct arena *a, const cJSON *template_, int64_t collisions)
+struct str controller_template_hash(struct arena *a, const cJSON *template_, int64_t collisions)
 {
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
     unsigned char digest[32];

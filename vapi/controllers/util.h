@@ -46,9 +46,9 @@ CONTROLLERS(CONTROLLER_DECLARE)
 #undef CONTROLLER_DECLARE
 
 /* Ownership. */
-bool owner_is(const cJSON *object, struct str uid);
+bool metadata_owner_is(const cJSON *object, struct str uid);
 /* A reference with controller and blockOwnerDeletion set. */
-cJSON *owner_ref(struct arena *a, const struct resource *r, const cJSON *owner);
+cJSON *metadata_owner_ref(struct arena *a, const struct resource *r, const cJSON *owner);
 /* A copy of an object's ownerReferences, for changes; the same without one owner. */
 cJSON *owner_refs_copy(struct arena *a, const cJSON *object);
 void owner_refs_drop(cJSON *refs, struct str uid);
@@ -58,7 +58,8 @@ void owner_refs_write(struct reconcile *r, const struct resource *res, const cJS
 /* Pods. */
 /* Ready for at least min_seconds; *ret_wait_s: how long until it may be (0: waiting does not
  * help). */
-bool pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s, int64_t *ret_wait_s);
+bool controller_pod_is_available(const cJSON *pod, int64_t min_seconds, int64_t now_s,
+                                 int64_t *ret_wait_s);
 
 /* The objects of an owner: those it controls, and those without a controller that its selector
  * matches. The latter are adopted, the former released when the selector no longer matches (by
@@ -73,8 +74,8 @@ cJSON *objects_owned(struct reconcile *r, const struct resource *res, struct str
 /* The array's items as a list of pointers, *ret_n of them. */
 cJSON **controller_items(struct arena *a, const cJSON *array, size_t *ret_n);
 /* A pod from its owner's template, named by generateName "<owner>-". */
-cJSON *pod_from_template(struct arena *a, const struct resource *owner_res, const cJSON *owner,
-                         const cJSON *template_);
+cJSON *controller_pod_from_template(struct arena *a, const struct resource *owner_res,
+                                    const cJSON *owner, const cJSON *template_);
 /* Maps a dependent to its controller of a kind; one without to every owner in its namespace whose
  * selector matches it. */
 void controller_map_dependent(struct controller *c, const struct store_event *e, const char *group,
@@ -103,7 +104,7 @@ void pods_rank(struct arena *a, cJSON **pods, size_t n, cJSON *const *crowd, siz
 /* 3, "25%" of total (rounded up or down); otherwise when value is absent or invalid. */
 int64_t controller_scaled_value(const cJSON *value, int64_t total, bool up, int64_t otherwise);
 /* Ten characters of the safe alphabet over a template's JSON and a count of collisions. */
-struct str pod_template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
+struct str controller_template_hash(struct arena *a, const cJSON *template_, int64_t collisions);
 /* Sets a number of a status, or removes it when it is 0 and not to be kept. True when changed. */
 bool controller_status_set(struct arena *a, cJSON *status, const char *key, int64_t value,
                            bool keep_zero);

@@ -40,9 +40,7 @@ struct call *call_new(struct vapi *api)
 
     assert(api->magic == VAPI_MAGIC && api->state != API_CLOSED);
     e->sequence = ++api->sequence;
-    e->prev = api->last;
-    *api->last = e;
-    api->last = &e->next;
+    TAILQ_INSERT_TAIL(&api->calls, e, place);
 
     c->magic = CALL_MAGIC;
     c->api = api;
@@ -57,11 +55,7 @@ static void call_free(struct call_entry *e)
     struct vapi *api = e->call.api;
 
     api->handlers->ended(&e->call);
-    *e->prev = e->next;
-    if (e->next)
-        e->next->prev = e->prev;
-    else
-        api->last = e->prev;
+    TAILQ_REMOVE(&api->calls, e, place);
     store_object_unref(e->object);
     e->call.magic = 0;
     arena_free(e->call.arena);
@@ -258,7 +252,8 @@ void call_warn(struct call *c, struct str text)
 
 /* ---- group and version of bodies, admission ---- */
 
-void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind)
+void call_body_expected(const struct call *c, struct str *group, struct str *version,
+                        struct str *kind)
 {
     const struct subresource *s = c->sub;
 

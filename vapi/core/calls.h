@@ -36,7 +36,7 @@ enum flow_stage { FLOW_OUTSIDE, FLOW_WAITING, FLOW_SEATED, FLOW_LEFT };
 /* The call and its place in the list of calls; callers receive the call. */
 struct call_entry {
     struct call call; /* first: a call's address is its entry's */
-    struct call_entry *next, **prev;
+    TAILQ_ENTRY(call_entry) place;
     uint64_t sequence;
     enum call_stage stage;
     bool exchange_open;
@@ -101,7 +101,8 @@ struct call *call_inside(struct vapi *api, const struct user *user, enum call_ve
 void call_admission(struct call *c, enum admission_operation operation, struct admission_call *ret);
 /* The group, version and kind a body of this call must have (the subresource's where it has one).
  */
-void body_expected(const struct call *c, struct str *group, struct str *version, struct str *kind);
+void call_body_expected(const struct call *c, struct str *group, struct str *version,
+                        struct str *kind);
 void call_run(struct call *c); /* the handler of its verb and subresource */
 void call_exchange_closed(void *ctx);
 void call_exchange_drained(void *ctx);

@@ -23,7 +23,7 @@ static void set_body(struct call *c, const cJSON *object)
     struct arena *a = c->arena;
 
     c->body = json_copy(a, object);
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     if (!json_get(c->body, "kind"))
         json_set_str(a, c->body, "kind", kind);
     if (!json_get(c->body, "apiVersion"))

@@ -18,7 +18,7 @@ const struct user USER_INTERNAL = {
 };
 
 struct deferred {
-    struct deferred *next;
+    STAILQ_ENTRY(deferred) place;
     void (*run)(void *ctx);
     void *ctx;
 };
@@ -28,17 +28,17 @@ struct deferred {
 static void on_idle(uv_idle_t *handle)
 {
     struct vapi *api = handle->data;
-    struct deferred *list = api->deferred;
+    struct deferred_list list = STAILQ_HEAD_INITIALIZER(list);
+    struct deferred *first;
 
     assert(api->magic == VAPI_MAGIC);
-    api->deferred = NULL;
-    api->last_deferred = &api->deferred;
+    STAILQ_CONCAT(&list, &api->deferred);
     uv_idle_stop(handle);
-    while (list) {
-        struct deferred d = *list;
+    while ((first = STAILQ_FIRST(&list))) {
+        struct deferred d = *first;
 
-        mem_free(list);
-        list = d.next;
+        STAILQ_REMOVE_HEAD(&list, place);
+        mem_free(first);
         d.run(d.ctx);
     }
 }
@@ -47,9 +47,8 @@ void api_defer(struct vapi *api, void (*run)(void *ctx), void *ctx)
 {
     struct deferred *d = NEW(struct deferred);
 
-    *d = (struct deferred){NULL, run, ctx};
-    *api->last_deferred = d;
-    api->last_deferred = &d->next;
+    *d = (struct deferred){.run = run, .ctx = ctx};
+    STAILQ_INSERT_TAIL(&api->deferred, d, place);
     uv_idle_start(&api->idle, on_idle);
 }
 
@@ -58,6 +57,21 @@ void api_handle_closed(struct vapi *api)
     assert(api->magic == VAPI_MAGIC && api->open_handles);
     if (--api->open_handles == 0)
         api->all_closed(api);
+}
+
+void api_enter(struct vapi *api, enum api_state to)
+{
+    static const unsigned next[N_API_STATES] = {
+        [API_NEW] = 1u << API_STARTING | 1u << API_DRAINING,
+        [API_STARTING] = 1u << API_SERVING | 1u << API_DRAINING,
+        [API_SERVING] = 1u << API_DRAINING,
+        [API_DRAINING] = 1u << API_STOPPING,
+        [API_STOPPING] = 1u << API_CLOSED,
+        [API_CLOSED] = 0,
+    };
+
+    assert(next[api->state] & 1u << to);
+    api->state = to;
 }
 
 /* ---- registered by higher rooms ---- */

@@ -9,19 +9,15 @@
 #include <sublet/json_build.h>
 #include <sublet/kinds.h>
 
-/* Objects of a CRD whose storage version changed still have their previous apiVersion. */
-static bool carries_version(const struct resource *r, const struct store_object *o)
+bool convert_is_identity(const struct resource *r, const struct store_object *o)
 {
     size_t at = sizeof("{\"kind\":\"\",\"apiVersion\":\"") - 1 + r->kind.n;
 
-    return str_eq(str_sub(o->bytes, at, r->api_version.n), r->api_version) &&
-           str_has_prefix(str_from(o->bytes, at + r->api_version.n), STR("\""));
-}
-
-bool convert_is_identity(const struct resource *r, const struct store_object *o)
-{
+    /* Objects of a CRD whose storage version changed still have their previous apiVersion. */
     if (r->crd)
-        return !crd_defaults_on_read(r->crd) && carries_version(r, o);
+        return !crd_defaults_on_read(r->crd) &&
+               str_eq(str_sub(o->bytes, at, r->api_version.n), r->api_version) &&
+               str_has_prefix(str_from(o->bytes, at + r->api_version.n), STR("\""));
     return str_eq(r->storage_version, r->api_version);
 }
 
@@ -40,19 +36,6 @@ cJSON *vapi_tree(struct arena *a, const struct store_object *o)
                                                     JSON_NONEMPTY("namespace", o->ns))));
 }
 
-static void convert_custom(struct arena *a, const struct resource *r, cJSON *tree)
-{
-    struct str carried = json_str(json_get(tree, "apiVersion"));
-
-    if (!str_eq(carried, r->api_version) && str_eq(carried, r->storage_version)) {
-        crd_from_stored(r->crd, a, tree);
-    } else {
-        crd_prune(r->crd, a, tree, NULL);
-        crd_default(r->crd, a, tree);
-    }
-    meta_canonical(a, r, tree); /* defaults are appended */
-}
-
 cJSON *convert_tree(struct arena *a, const struct resource *r, const struct store_object *o)
 {
     cJSON *tree = vapi_tree(a, o);
@@ -63,8 +46,17 @@ cJSON *convert_tree(struct arena *a, const struct resource *r, const struct stor
         kinds_convert(a, r, tree);
         return tree;
     }
-    if (r->crd)
-        convert_custom(a, r, tree);
+    if (r->crd) {
+        struct str carried = json_str(json_get(tree, "apiVersion"));
+
+        if (!str_eq(carried, r->api_version) && str_eq(carried, r->storage_version)) {
+            crd_from_stored(r->crd, a, tree);
+        } else {
+            crd_prune(r->crd, a, tree, NULL);
+            crd_default(r->crd, a, tree);
+        }
+        vapi_meta_canonical(a, r, tree); /* defaults are appended */
+    }
     json_set_str(a, tree, "apiVersion", r->api_version);
     return tree;
 }

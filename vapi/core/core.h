@@ -5,12 +5,15 @@
  * offer them beside the public headers. */
 #pragma once
 
+#include <sys/queue.h>
 #include <uv.h>
 
 #include <sublet/call.h>
 #include <sublet/clock.h>
 #include <sublet/net.h>
 #include <sublet/read_only.h>
+
+#include "state.h"
 
 #define VAPI_MAGIC     0x5AB1E7A0u
 #define API_MAX_BODY   (3u * 1024 * 1024)
@@ -24,7 +27,6 @@ struct call_handlers;
 struct events;
 struct expiry;
 struct flows;
-struct held_call;
 struct notices;
 struct openapi;
 struct streaming;
@@ -40,9 +42,6 @@ struct api_metric_writer {
     void (*write)(void *ctx, struct buf *out);
     void *ctx;
 };
-
-/* new -> starting -> serving -> draining -> stopping -> closed */
-enum api_state { API_NEW, API_STARTING, API_SERVING, API_DRAINING, API_STOPPING, API_CLOSED };
 
 /* Revisions of the last minutes, oldest first; see list_token.c. */
 struct token_marks {
@@ -87,8 +86,9 @@ struct vapi {
     struct streaming *streaming;
     struct budget *budget;
     struct token_marks tokens;
-    struct vapi_order *orders; /* read_only.c */
-    struct held_call *held;    /* waiting writes, in order of arrival */
+    LIST_HEAD(, vapi_order) orders;  /* read_only.c */
+    LIST_HEAD(, vapi_retry) retries; /* retry.c */
+    STAILQ_HEAD(, held_call) held;   /* waiting writes, in order of arrival */
     bool holding;
     struct vapi_address address; /* address clients use */
     struct arena *address_texts; /* of it; NULL: not published yet */
@@ -97,11 +97,11 @@ struct vapi {
     uv_timer_t deadline; /* of the call that is due first */
     int64_t deadline_ms;
     /* Calls that are unanswered, or whose exchange is still open; oldest first. */
-    struct call_entry *first, **last;
+    TAILQ_HEAD(, call_entry) calls;
     uint64_t sequence;
     /* Answers that must wait until the caller returned. */
     uv_idle_t idle;
-    struct deferred *deferred, **last_deferred;
+    STAILQ_HEAD(deferred_list, deferred) deferred;
     uv_timer_t renewal;             /* of certificates */
     struct vapi_renewals *renewals; /* NULL before it listens, and without keys */
     bool watches_stale;             /* watch.c serves them when the caller returned */
@@ -134,7 +134,7 @@ int index_select(struct call *c, struct err *err) MUST_CHECK;
 bool convert_is_identity(const struct resource *r, const struct store_object *o);
 
 /* status.c: a decoder's message without the position, which Go does not report. */
-struct str body_error_text(struct str message);
+struct str status_body_text(struct str message);
 
 /* read_only.c: recomputes whether writes are possible, and notifies listeners of a pause. */
 void read_only_settle(struct vapi *api);

@@ -135,24 +135,20 @@ int index_select(struct call *c, struct err *err)
     return 0;
 }
 
-static bool match_term(const struct selector_term *term, const struct store_object *o)
-{
-    struct str value = STR("");
-
-    if (str_eqc(term->key, "metadata.name"))
-        value = o->name;
-    else if (str_eqc(term->key, "metadata.namespace"))
-        value = o->ns;
-    else
-        labels_get(o->fields, term->key, &value);
-    bool equal = term->n_values == 1 && str_eq(value, term->values[0]);
-    return term->op == SEL_NE ? !equal : equal;
-}
-
 bool index_match(const struct call_options *o, const struct store_object *obj)
 {
     for (size_t i = 0; i < o->fields.n; i++) {
-        if (!match_term(&o->fields.terms[i], obj))
+        const struct selector_term *term = &o->fields.terms[i];
+        struct str value = STR("");
+
+        if (str_eqc(term->key, "metadata.name"))
+            value = obj->name;
+        else if (str_eqc(term->key, "metadata.namespace"))
+            value = obj->ns;
+        else
+            labels_get(obj->fields, term->key, &value);
+        bool equal = term->n_values == 1 && str_eq(value, term->values[0]);
+        if (equal == (term->op == SEL_NE))
             return false;
     }
     return !o->fields.nothing && selector_match(&o->labels, obj->labels);

@@ -64,7 +64,7 @@ static void order_metadata(struct arena *a, cJSON *metadata)
         move_first(metadata, ORDER[i - 1]);
 }
 
-void meta_canonical(struct arena *a, const struct resource *r, cJSON *object)
+void vapi_meta_canonical(struct arena *a, const struct resource *r, cJSON *object)
 {
     cJSON *metadata = json_get(object, "metadata");
 
@@ -79,7 +79,7 @@ void meta_canonical(struct arena *a, const struct resource *r, cJSON *object)
     move_first(object, "kind");
 }
 
-cJSON *meta_of(struct arena *a, cJSON *object)
+cJSON *vapi_meta_of(struct arena *a, cJSON *object)
 {
     cJSON *metadata = json_get(object, "metadata");
 
@@ -88,19 +88,19 @@ cJSON *meta_of(struct arena *a, cJSON *object)
     return json_set(a, object, "metadata", json_new_object(a));
 }
 
-void meta_wipe(struct arena *a, cJSON *object)
+void vapi_meta_wipe(struct arena *a, cJSON *object)
 {
     static const char *const system[] = {"uid", "creationTimestamp", "deletionTimestamp",
                                          "deletionGracePeriodSeconds", "selfLink"};
-    cJSON *metadata = meta_of(a, object);
+    cJSON *metadata = vapi_meta_of(a, object);
 
     for (size_t i = 0; i < COUNT(system); i++)
         json_remove(metadata, system[i]);
 }
 
-void meta_fill(struct vapi *api, struct arena *a, cJSON *object)
+void vapi_meta_fill(struct vapi *api, struct arena *a, cJSON *object)
 {
-    cJSON *metadata = meta_of(a, object);
+    cJSON *metadata = vapi_meta_of(a, object);
     char uuid[37];
 
     rng_uuid(vapi_rng(api), uuid);
@@ -108,16 +108,16 @@ void meta_fill(struct vapi *api, struct arena *a, cJSON *object)
     json_set_str(a, metadata, "creationTimestamp", time_format_s(a, clock_wall_s(vapi_clock(api))));
 }
 
-int meta_wrong_namespace(struct err *err)
+int vapi_meta_wrong_namespace(struct err *err)
 {
     return err_set(err, &ERR_BAD_REQUEST,
                    "the namespace of the provided object does not match the namespace sent on the "
                    "request");
 }
 
-int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, struct err *err)
+int vapi_meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, struct err *err)
 {
-    cJSON *metadata = meta_of(a, object);
+    cJSON *metadata = vapi_meta_of(a, object);
     struct str got = json_str(json_get(metadata, "namespace"));
 
     if (!resource_namespaced(c->resource)) {
@@ -127,14 +127,14 @@ int meta_check_namespace(const struct call *c, struct arena *a, cJSON *object, s
         return 0;
     }
     if (got.n && !str_eq(got, c->ns))
-        return meta_wrong_namespace(err);
+        return vapi_meta_wrong_namespace(err);
     json_set_str(a, metadata, "namespace", c->ns);
     return 0;
 }
 
-void meta_generate_name(struct vapi *api, struct arena *a, cJSON *object)
+void vapi_meta_generate_name(struct vapi *api, struct arena *a, cJSON *object)
 {
-    cJSON *metadata = meta_of(a, object);
+    cJSON *metadata = vapi_meta_of(a, object);
     struct str base = json_str(json_get(metadata, "generateName"));
     char suffix[GENERATED_SUFFIX + 1];
 
@@ -160,7 +160,7 @@ static bool seen_before(const cJSON *list, const cJSON *item)
     return false;
 }
 
-void meta_dedup_owners(struct call *c, cJSON *object, bool after_admission)
+void vapi_meta_dedup_owners(struct call *c, cJSON *object, bool after_admission)
 {
     cJSON *owners = json_path(object, "metadata.ownerReferences");
     struct buf uids = BUF_INIT(1024);
@@ -196,9 +196,9 @@ static void copy_member(struct arena *a, cJSON *to, const cJSON *from, const cha
         json_remove(to, key);
 }
 
-void meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
+void vapi_meta_carry_over(struct arena *a, cJSON *object, const cJSON *old)
 {
-    cJSON *metadata = meta_of(a, object);
+    cJSON *metadata = vapi_meta_of(a, object);
     const cJSON *before = json_get(old, "metadata");
 
     json_remove(metadata, "selfLink");
@@ -225,7 +225,7 @@ static bool beside_spec(const cJSON *member)
     return false;
 }
 
-bool meta_spec_equal(const cJSON *a, const cJSON *b)
+bool vapi_meta_spec_equal(const cJSON *a, const cJSON *b)
 {
     size_t left = 0, right = 0;
 
@@ -241,13 +241,13 @@ bool meta_spec_equal(const cJSON *a, const cJSON *b)
     return left == right;
 }
 
-bool meta_has_finalizers(const cJSON *object)
+bool vapi_meta_has_finalizers(const cJSON *object)
 {
     return json_count(json_path(object, "metadata.finalizers")) != 0;
 }
 
-void meta_set_revision(struct arena *a, cJSON *object, int64_t revision)
+void vapi_meta_set_revision(struct arena *a, cJSON *object, int64_t revision)
 {
-    json_set_str(a, meta_of(a, object), "resourceVersion",
+    json_set_str(a, vapi_meta_of(a, object), "resourceVersion",
                  arena_printf(a, "%lld", (long long)revision));
 }

@@ -12,7 +12,7 @@
 #define COMPONENT "sublet"
 
 struct notice {
-    struct notice *next;
+    LIST_ENTRY(notice) place;
     struct arena *arena; /* of all fields below */
     struct str subject, message;
     const char *reason;
@@ -21,7 +21,7 @@ struct notice {
 };
 
 struct topic {
-    struct notice *first;
+    LIST_HEAD(, notice) list;
     size_t n;
     uint64_t dropped;
 };
@@ -33,6 +33,7 @@ struct notices {
 static const char *const NAMES[N_NOTICE_TOPICS] = {
     [NOTICE_HOST] = "host",
     [NOTICE_HOST_RIGHTS] = "host-rights",
+    [NOTICE_GRANTS] = "grants",
     [NOTICE_POOL_NODES] = "pool-nodes",
     [NOTICE_STORED_OBJECT] = "stored-object",
     [NOTICE_HOST_OBJECT] = "host-object",
@@ -46,30 +47,31 @@ struct notices *notices_new(void)
     return NEW(struct notices);
 }
 
-static struct notice *free_notice(struct notice *n)
+static void remove_notice(struct notice *n)
 {
-    struct notice *next = n->next;
-
+    LIST_REMOVE(n, place);
     arena_free(n->arena);
     mem_free(n);
-    return next;
 }
 
 struct notices *notices_free(struct notices *all)
 {
     for (size_t i = 0; all && i < N_NOTICE_TOPICS; i++)
-        for (struct notice *n = all->topics[i].first; n;)
-            n = free_notice(n);
+        while (!LIST_EMPTY(&all->topics[i].list))
+            remove_notice(LIST_FIRST(&all->topics[i].list));
     return mem_free(all);
 }
 
-static struct notice **find(struct topic *t, struct str subject)
+static struct notice *find(struct topic *t, struct str subject)
 {
-    struct notice **at = &t->first;
+    struct notice *n;
 
-    while (*at && !str_eq((*at)->subject, subject))
-        at = &(*at)->next;
-    return at;
+    LIST_FOREACH(n, &t->list, place)
+    {
+        if (str_eq(n->subject, subject))
+            break;
+    }
+    return n;
 }
 
 /* --- reporting --- */
@@ -90,9 +92,14 @@ static void record(struct vapi *api, struct notice *n)
 
 void notices_serving(struct vapi *api)
 {
-    for (size_t i = 0; i < N_NOTICE_TOPICS; i++)
-        for (struct notice *n = api->notices->topics[i].first; n; n = n->next)
+    struct notice *n;
+
+    for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
+        LIST_FOREACH(n, &api->notices->topics[i].list, place)
+        {
             record(api, n);
+        }
+    }
 }
 
 /* --- the list --- */
@@ -106,8 +113,7 @@ static struct notice *add(struct topic *t, struct str subject)
     n = NEW(struct notice);
     n->arena = arena_new(0);
     n->subject = arena_str(n->arena, subject);
-    n->next = t->first;
-    t->first = n;
+    LIST_INSERT_HEAD(&t->list, n, place);
     t->n++;
     return n;
 }
@@ -115,7 +121,7 @@ static struct notice *add(struct topic *t, struct str subject)
 void vapi_notice(struct vapi *api, const struct vapi_notice *from)
 {
     struct topic *t = &api->notices->topics[from->topic];
-    struct notice *n = *find(t, from->subject);
+    struct notice *n = find(t, from->subject);
     bool changed = !n || !str_eqc(str_c(n->reason), from->reason);
     struct arena *a;
 
@@ -148,13 +154,13 @@ void vapi_notice(struct vapi *api, const struct vapi_notice *from)
 void vapi_notice_over(struct vapi *api, enum notice_topic topic, struct str subject)
 {
     struct topic *t = &api->notices->topics[topic];
-    struct notice **at = find(t, subject);
+    struct notice *n = find(t, subject);
 
-    if (!*at)
+    if (!n)
         return;
-    log_info("%s: no longer %s subject=\"%.*s\"", NAMES[topic], (*at)->reason, STR_F(subject));
+    log_info("%s: no longer %s subject=\"%.*s\"", NAMES[topic], n->reason, STR_F(subject));
     t->n--;
-    *at = free_notice(*at);
+    remove_notice(n);
 }
 
 /* --- readers --- */
@@ -162,19 +168,25 @@ void vapi_notice_over(struct vapi *api, enum notice_topic topic, struct str subj
 /* True for the first notice with its reason: each reason of a topic is written once. */
 static bool is_first(const struct topic *t, const struct notice *n)
 {
-    const struct notice *at = t->first;
+    const struct notice *at;
 
-    while (!str_eqc(str_c(at->reason), n->reason))
-        at = at->next;
+    LIST_FOREACH(at, &t->list, place)
+    {
+        if (str_eqc(str_c(at->reason), n->reason))
+            break;
+    }
     return at == n;
 }
 
 static uint64_t count(const struct topic *t, const char *reason)
 {
+    const struct notice *at;
     uint64_t n = 0;
 
-    for (const struct notice *at = t->first; at; at = at->next)
+    LIST_FOREACH(at, &t->list, place)
+    {
         n += str_eqc(str_c(at->reason), reason);
+    }
     return n;
 }
 
@@ -182,10 +194,13 @@ void notices_reasons(const struct vapi *api, struct buf *out)
 {
     for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
         const struct topic *t = &api->notices->topics[i];
+        const struct notice *n;
 
-        for (const struct notice *n = t->first; n; n = n->next)
+        LIST_FOREACH(n, &t->list, place)
+        {
             if (is_first(t, n))
                 buf_printf(out, "[!]%s warning: %s\n", NAMES[i], n->reason);
+        }
     }
 }
 
@@ -193,10 +208,13 @@ void notices_messages(const struct vapi *api, struct buf *out)
 {
     for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
         const struct topic *t = &api->notices->topics[i];
+        const struct notice *n;
 
-        for (const struct notice *n = t->first; n; n = n->next)
+        LIST_FOREACH(n, &t->list, place)
+        {
             buf_printf(out, "%s %s%s%.*s: %.*s\n", NAMES[i], n->reason, n->subject.n ? " " : "",
                        STR_F(n->subject), STR_F(n->message));
+        }
         if (t->dropped)
             buf_printf(out, "%s: %llu more are in the log\n", NAMES[i],
                        (unsigned long long)t->dropped);
@@ -208,8 +226,10 @@ void notices_metrics(const struct vapi *api, struct buf *out)
     metrics_family(out, METRIC_NOTICES);
     for (size_t i = 0; i < N_NOTICE_TOPICS; i++) {
         const struct topic *t = &api->notices->topics[i];
+        const struct notice *n;
 
-        for (const struct notice *n = t->first; n; n = n->next) {
+        LIST_FOREACH(n, &t->list, place)
+        {
             struct buf labels = BUF_INIT(0);
 
             if (!is_first(t, n))

@@ -46,13 +46,6 @@ static struct str subject_of(struct arena *a, struct str resource, struct str ns
                         STR_F(name));
 }
 
-static cJSON *reference_of(struct arena *a, const struct resource *r, const struct store_object *o)
-{
-    return json_object(a, JSON("kind", r->kind), JSON("apiVersion", r->storage_version),
-                       JSON("name", o->name), JSON_NONEMPTY("namespace", o->ns),
-                       JSON("uid", o->uid));
-}
-
 static bool report_one(void *ctx, const struct store_object *o)
 {
     struct vapi *api = ctx;
@@ -63,7 +56,10 @@ static bool report_one(void *ctx, const struct store_object *o)
         .topic = NOTICE_STORED_OBJECT,
         .subject = subject_of(a, resource, o->ns, o->name),
         .reason = "StoredObjectUnreadable",
-        .involved = r ? reference_of(a, r, o) : NULL,
+        .involved = r ? json_object(a, JSON("kind", r->kind),
+                                    JSON("apiVersion", r->storage_version), JSON("name", o->name),
+                                    JSON_NONEMPTY("namespace", o->ns), JSON("uid", o->uid))
+                      : NULL,
     };
 
     n.message = arena_printf(a,

@@ -12,7 +12,7 @@
 #include <sublet/store_disk.h>
 
 struct held_call {
-    struct held_call *next;
+    STAILQ_ENTRY(held_call) place;
     struct call *call;
 };
 
@@ -45,21 +45,23 @@ static bool writes(const struct call *c)
 
 static void cancel_held(struct call *c)
 {
-    struct held_call **at = &c->api->held;
+    struct held_call *h;
 
-    while ((*at)->call != c)
-        at = &(*at)->next;
-    *at = (*at)->next;
+    STAILQ_FOREACH(h, &c->api->held, place)
+    {
+        if (h->call == c)
+            break;
+    }
+    assert(h);
+    STAILQ_REMOVE(&c->api->held, h, held_call, place);
 }
 
 static void hold(struct call *c)
 {
-    struct held_call *h = ARENA_NEW(c->arena, struct held_call), **at = &c->api->held;
+    struct held_call *h = ARENA_NEW(c->arena, struct held_call);
 
     h->call = c;
-    while (*at)
-        at = &(*at)->next;
-    *at = h;
+    STAILQ_INSERT_TAIL(&c->api->held, h, place);
     c->cancel = cancel_held;
 }
 
@@ -119,10 +121,10 @@ static bool is_read_only(const struct vapi *api)
 void read_only_settle(struct vapi *api)
 {
     bool read_only = is_read_only(api);
-    struct vapi_order *next;
+    struct vapi_order *o, *next;
 
-    for (struct vapi_order *o = api->orders; o; o = next) {
-        next = o->next;
+    for (o = LIST_FIRST(&api->orders); o; o = next) {
+        next = LIST_NEXT(o, place);
         if (o->read_only == read_only)
             continue;
         o->read_only = read_only;
@@ -133,20 +135,22 @@ void read_only_settle(struct vapi *api)
 static void on_decided(void *ctx)
 {
     struct vapi *api = ctx;
+    struct held_call *h;
+    size_t n = 0;
 
-    if (!api->holding) {
-        /* Running one may hold another behind it: runs only the present number. */
-        size_t n = 0;
+    if (api->holding)
+        return;
+    /* Running one may hold another behind it: runs only the present number. */
+    STAILQ_FOREACH(h, &api->held, place)
+    {
+        n++;
+    }
+    for (; n && (h = STAILQ_FIRST(&api->held)); n--) {
+        struct call *c = h->call;
 
-        for (struct held_call *h = api->held; h; h = h->next)
-            n++;
-        for (; n && api->held; n--) {
-            struct call *c = api->held->call;
-
-            api->held = api->held->next;
-            c->cancel = NULL;
-            call_run(c);
-        }
+        STAILQ_REMOVE_HEAD(&api->held, place);
+        c->cancel = NULL;
+        call_run(c);
     }
 }
 
@@ -156,23 +160,17 @@ void vapi_set_read_only(struct vapi *api, const char *reason)
     store_set_read_only(api->o.store, reason);
     read_only_settle(api);
     api->holding = false;
-    if (api->held)
+    if (!STAILQ_EMPTY(&api->held))
         api_defer(api, on_decided, api);
 }
 
 void vapi_order_watch(struct vapi *api, struct vapi_order *order)
 {
     order->read_only = is_read_only(api);
-    order->prev = &api->orders;
-    order->next = api->orders;
-    if (order->next)
-        order->next->prev = &order->next;
-    api->orders = order;
+    LIST_INSERT_HEAD(&api->orders, order, place);
 }
 
 void vapi_order_unwatch(struct vapi_order *order)
 {
-    *order->prev = order->next;
-    if (order->next)
-        order->next->prev = order->prev;
+    LIST_REMOVE(order, place);
 }

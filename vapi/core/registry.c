@@ -17,7 +17,7 @@
 #define MAX_LISTENERS 8
 
 struct removed {
-    struct removed *next;
+    LIST_ENTRY(removed) place;
     struct resource *resource;
     uint64_t at; /* calls with a sequence up to this one may hold it */
     void (*freed)(void *ctx);
@@ -37,8 +37,8 @@ struct registry {
     struct resource **by_storage; /* the descriptor of the storage version */
     size_t n_storage;
     uint64_t generation;
-    const uint64_t *sequence; /* of the newest call */
-    struct removed *removed;
+    const uint64_t *sequence;     /* of the newest call */
+    LIST_HEAD(, removed) removed; /* the newest first */
     struct listener listeners[MAX_LISTENERS];
     size_t n_listeners;
 };
@@ -76,6 +76,22 @@ static const struct priority {
 #define N_PRIORITIES         COUNT(PRIORITIES)
 #define CRD_GROUP_PRIORITY   1000
 #define CRD_VERSION_PRIORITY 100
+
+static bool has_type(const struct resource *r, const char *type)
+{
+    return !r->crd && r->node &&
+           str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, r->node)->type_name)), type);
+}
+
+bool resource_is_pod(const struct resource *r)
+{
+    return has_type(r, "io.k8s.api.core.v1.Pod");
+}
+
+bool resource_is_namespace(const struct resource *r)
+{
+    return has_type(r, "io.k8s.api.core.v1.Namespace");
+}
 
 bool resource_namespaced(const struct resource *r)
 {
@@ -221,7 +237,6 @@ static void complete(struct registry *g, struct resource *r)
 {
     struct arena *a = arena_new(0);
     struct str group;
-    size_t slash;
 
     r->api_version = mem_str(
         r->group.n ? arena_printf(a, "%.*s/%.*s", STR_F(r->group), STR_F(r->version)) : r->version);
@@ -234,9 +249,7 @@ static void complete(struct registry *g, struct resource *r)
     }
     /* One set of objects may be served in several groups (events): the stored group identifies
      * it. */
-    slash = str_find(r->storage_version, '/');
-    group =
-        slash == r->storage_version.n ? (struct str){"", 0} : str_sub(r->storage_version, 0, slash);
+    group = api_version_read(r->storage_version).group;
     if (!(r->flags & RES_REVIEW))
         r->storage = store_resource(
             g->store,
@@ -286,7 +299,9 @@ static bool is_last_of_storage(const struct registry *g, const struct resource *
         if (g->sorted[i]->storage == r->storage)
             return false;
     }
-    for (const struct removed *gone = g->removed; gone; gone = gone->next) {
+    const struct removed *gone;
+    LIST_FOREACH(gone, &g->removed, place)
+    {
         if (gone->resource->storage == r->storage)
             return false;
     }
@@ -359,6 +374,15 @@ const struct resource *registry_find_kind(const struct registry *g, struct str g
     return NULL;
 }
 
+const struct resource *registry_find_reference(const struct registry *g, const cJSON *ref)
+{
+    struct api_version v = api_version_read(json_str(json_get(ref, "apiVersion")));
+    struct str kind = json_str(json_get(ref, "kind"));
+    const struct resource *r = registry_find_kind(g, v.group, v.version, kind);
+
+    return r ? r : registry_find_kind(g, v.group, STR(""), kind);
+}
+
 const struct resource *registry_by_storage(const struct registry *g, unsigned storage)
 {
     return storage < g->n_storage ? g->by_storage[storage] : NULL;
@@ -422,18 +446,6 @@ int registry_add(struct registry *g, struct resource *r, struct err *err)
     return 0;
 }
 
-/* Another version of the same objects replaces the removed one, if there is one. */
-static void forget_storage(struct registry *g, const struct resource *r)
-{
-    if (r->storage >= g->n_storage || g->by_storage[r->storage] != r)
-        return;
-    g->by_storage[r->storage] = NULL;
-    for (size_t i = 0; i < g->n; i++)
-        if (g->sorted[i]->storage == r->storage &&
-            (!g->by_storage[r->storage] || is_storage_version(g->sorted[i])))
-            g->by_storage[r->storage] = g->sorted[i];
-}
-
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx)
 {
     struct removed *gone = NEW(struct removed);
@@ -441,9 +453,17 @@ void registry_remove(struct registry *g, struct resource *r, void (*freed)(void 
     erase(g->sorted, g->n, r);
     erase(g->order, g->n, r);
     g->n--;
-    forget_storage(g, r);
-    *gone = (struct removed){g->removed, r, g->sequence ? *g->sequence : 0, freed, ctx};
-    g->removed = gone;
+    /* Another version of the same objects replaces the removed one, if there is one. */
+    if (r->storage < g->n_storage && g->by_storage[r->storage] == r) {
+        g->by_storage[r->storage] = NULL;
+        for (size_t i = 0; i < g->n; i++)
+            if (g->sorted[i]->storage == r->storage &&
+                (!g->by_storage[r->storage] || is_storage_version(g->sorted[i])))
+                g->by_storage[r->storage] = g->sorted[i];
+    }
+    *gone = (struct removed){
+        .resource = r, .at = g->sequence ? *g->sequence : 0, .freed = freed, .ctx = ctx};
+    LIST_INSERT_HEAD(&g->removed, gone, place);
     changed(g);
 }
 
@@ -454,16 +474,13 @@ void registry_set_clock(struct registry *g, const uint64_t *sequence)
 
 void registry_sweep(struct registry *g, uint64_t oldest_call)
 {
-    struct removed **link = &g->removed;
+    struct removed *gone, *next;
 
-    while (*link) {
-        struct removed *gone = *link;
-
-        if (oldest_call <= gone->at) {
-            link = &gone->next;
+    for (gone = LIST_FIRST(&g->removed); gone; gone = next) {
+        next = LIST_NEXT(gone, place);
+        if (oldest_call <= gone->at)
             continue;
-        }
-        *link = gone->next;
+        LIST_REMOVE(gone, place);
 
         /* No descriptor of these objects is left: the store may release them. */
         if (gone->resource->storage && is_last_of_storage(g, gone->resource))

@@ -108,7 +108,7 @@ int status_parse(struct arena *a, const cJSON *status, struct err *err)
 }
 
 /* Our reader reports the position of an error; upstream's messages do not. */
-struct str body_error_text(struct str message)
+struct str status_body_text(struct str message)
 {
     for (size_t i = 0; i < message.n; i++)
         if (str_has_prefix(str_from(message, i), STR(" (offset ")))

@@ -54,16 +54,6 @@ static const struct method_verb {
     [NET_OPTIONS] = {"options", ""},  [NET_OTHER] = {"", ""},
 };
 
-/* /namespaces/x/pods/y names pods; /namespaces/x, /namespaces/x/status and /finalize name x. */
-static void read_namespace(struct parts *p, struct target *t)
-{
-    if (!str_eqc(part(p, 0), "namespaces") || left(p) < 2)
-        return;
-    t->ns = part(p, 1);
-    if (left(p) > 2 && !str_eqc(part(p, 2), "status") && !str_eqc(part(p, 2), "finalize"))
-        p->at += 2;
-}
-
 static void read_resource(struct parts *p, enum net_method method, struct target *t)
 {
     struct str first;
@@ -80,7 +70,12 @@ static void read_resource(struct parts *p, enum net_method method, struct target
         t->verb = t->by_path_watch ? "watch" : "proxy";
         p->at++;
     }
-    read_namespace(p, t);
+    /* /namespaces/x/pods/y names pods; /namespaces/x, /namespaces/x/status and /finalize name x. */
+    if (str_eqc(part(p, 0), "namespaces") && left(p) >= 2) {
+        t->ns = part(p, 1);
+        if (left(p) > 2 && !str_eqc(part(p, 2), "status") && !str_eqc(part(p, 2), "finalize"))
+            p->at += 2;
+    }
     t->resource = part(p, 0);
     t->name = t->path_name = part(p, 1);
     if (left(p) > 2) {

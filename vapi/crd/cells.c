@@ -57,13 +57,6 @@ static cJSON *in_order(struct arena *a, const cJSON *value)
     return copy;
 }
 
-static cJSON *text_cell(struct arena *a, const cJSON *value)
-{
-    if (json_is_object(value) || json_is_array(value))
-        return json_new_string(a, json_text(a, in_order(a, value)));
-    return json_new_string(a, json_is_null(value) ? STR("<no value>") : patch_print(a, value));
-}
-
 /* As Go converts a float to an int64 on amd64. */
 static int64_t cut_number(double value)
 {
@@ -78,8 +71,11 @@ static cJSON *cell_of(struct arena *a, const struct printer_column *c, const cJS
 
     if (c->path)
         jsonpath_eval(c->path, object, on_found, &value);
-    if (value && !strcmp(c->type, "string"))
-        return text_cell(a, value);
+    if (value && !strcmp(c->type, "string")) {
+        if (json_is_object(value) || json_is_array(value))
+            return json_new_string(a, json_text(a, in_order(a, value)));
+        return json_new_string(a, json_is_null(value) ? STR("<no value>") : patch_print(a, value));
+    }
     if (json_is_string(value) && !strcmp(c->type, "date"))
         return age(a, json_str(value), now);
     if (!strcmp(c->type, "integer") && json_is_number(value))

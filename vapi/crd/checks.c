@@ -75,14 +75,16 @@ static void crd_prepare_delete(struct arena *a, cJSON *crd, int64_t now)
 
 static void crd_prepare_create(struct arena *a, cJSON *crd)
 {
-    cJSON *status = json_set(a, crd, "status", json_new_object(a)), *names;
+    cJSON *status = json_set(a, crd, "status", json_new_object(a)), *names, *versions;
+    struct str storage = storage_version(crd);
 
-    json_set(a, status, "conditions", json_new_array(a));
+    json_set(a, status, "conditions", json_new_null(a));
     names = json_ensure_object(a, status, "acceptedNames");
     json_set_str(a, names, "plural", STR(""));
     json_set_str(a, names, "kind", STR(""));
-    json_append(json_set(a, status, "storedVersions", json_new_array(a)),
-                json_new_string(a, storage_version(crd)));
+    versions = json_set(a, status, "storedVersions", json_new_array(a));
+    if (storage.n)
+        json_append(versions, json_new_string(a, storage));
 }
 
 static void crd_prepare_update(struct arena *a, cJSON *crd, const cJSON *old)
@@ -283,22 +285,6 @@ static void check_selectable(struct field_errors *e, const struct field_path *p,
     }
 }
 
-static void check_selectables(struct field_errors *e, const struct field_path *p, const cJSON *list,
-                              const cJSON *schema)
-{
-    size_t i = 0, n = json_count(list);
-
-    p = FIELD(p, "selectableFields");
-    json_each(field, list)
-    {
-        if (i < 64)
-            check_selectable(e, FIELD_INDEX(p, i), list, field, schema);
-        i++;
-    }
-    if (n > 8)
-        field_too_many(e, p, n, 8);
-}
-
 static void check_deprecation(struct field_errors *e, const struct field_path *p,
                               const cJSON *version)
 {
@@ -355,8 +341,19 @@ static void check_subresources(struct field_errors *e, const struct field_path *
 
 static void check_fields(struct field_errors *e, const struct field_path *p, const cJSON *version)
 {
-    check_selectables(e, p, json_get(version, "selectableFields"),
-                      json_path(version, "schema.openAPIV3Schema"));
+    const cJSON *list = json_get(version, "selectableFields");
+    size_t i = 0, n = json_count(list);
+
+    p = FIELD(p, "selectableFields");
+    json_each(field, list)
+    {
+        if (i < 64)
+            check_selectable(e, FIELD_INDEX(p, i), list, field,
+                             json_path(version, "schema.openAPIV3Schema"));
+        i++;
+    }
+    if (n > 8)
+        field_too_many(e, p, n, 8);
 }
 
 static void check_version(struct field_errors *e, const struct field_path *p, const cJSON *version,
@@ -568,6 +565,8 @@ static void check_stored(struct field_errors *e, const cJSON *crd, const cJSON *
     const struct field_path *p = FIELD(FIELD(NULL, "status"), "storedVersions");
     size_t n = 0;
 
+    if (!old && !storage_version(crd).n)
+        field_invalid(e, p, NULL, "must have at least one stored version");
     json_each(stored, json_path(old, "status.storedVersions"))
     {
         struct str name = json_str(stored);
@@ -627,10 +626,9 @@ static void crd_check(struct field_errors *e, const cJSON *crd, const cJSON *old
         field_invalid_str(e, FIELD(FIELD(NULL, "metadata"), "name"), name,
                           "must be spec.names.plural+\".\"+spec.group");
     check_spec(e, spec, old);
-    if (old) {
+    if (old)
         check_immutable(e, crd, old);
-        check_stored(e, crd, old);
-    }
+    check_stored(e, crd, old);
     check_approval(e, crd, old);
     if (json_true(preserve) && !json_true(json_path(old, "spec.preserveUnknownFields")))
         field_invalid(e, FIELD(FIELD(NULL, "spec"), "preserveUnknownFields"), preserve,

@@ -146,7 +146,13 @@ void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
 
 /* --- nulls and defaults --- */
 
-static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
+struct filler {
+    const struct crd_version *v;
+    struct arena *a;
+    bool keeps_nulls; /* that no default replaces */
+};
+
+static void fill(const struct filler *f, uint32_t node, cJSON *value);
 
 /* A null the schema does not allow: replaced by its default, or, in objects, removed. */
 static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSON *value)
@@ -154,8 +160,10 @@ static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSO
     return node && json_is_null(value) && !(crd_version_rules(v, node)->flags & RULE_NULLABLE);
 }
 
-static void fill_members(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *object)
+static void fill_members(const struct filler *filler, uint32_t node, cJSON *object)
 {
+    const struct crd_version *v = filler->v;
+    struct arena *a = filler->a;
     cJSON *next;
     const struct schema_node *n = schema_node(&v->schema, node);
     uint32_t count = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
@@ -180,35 +188,37 @@ static void fill_members(const struct crd_version *v, struct arena *a, uint32_t 
             const cJSON *otherwise = crd_version_rules(v, child)->default_value;
 
             if (!otherwise) {
-                json_detach(object, member);
+                if (!filler->keeps_nulls)
+                    json_detach(object, member);
                 continue;
             }
             member = json_set(a, object, member->string, json_copy(a, otherwise));
         }
-        fill(v, a, child, member);
+        fill(filler, child, member);
     }
 }
 
-static void fill(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value)
+static void fill(const struct filler *f, uint32_t node, cJSON *value)
 {
+    const struct crd_version *v = f->v;
     uint32_t elem = schema_node(&v->schema, node)->elem;
     cJSON *next;
 
     if (node == 0)
         return;
     if (json_is_object(value))
-        fill_members(v, a, node, value);
+        fill_members(f, node, value);
     if (!json_is_array(value) || !elem)
         return;
     for (cJSON *item = json_first(value); item; item = next) {
         next = item->next;
         if (is_wrong_null(v, elem, item) && crd_version_rules(v, elem)->default_value) {
-            cJSON *with = json_copy(a, crd_version_rules(v, elem)->default_value);
+            cJSON *with = json_copy(f->a, crd_version_rules(v, elem)->default_value);
 
             json_replace(value, item, with);
             item = with;
         }
-        fill(v, a, elem, item);
+        fill(f, elem, item);
     }
 }
 
@@ -224,24 +234,35 @@ static void plain_numbers(cJSON *value)
     json_each(member, value) plain_numbers(member);
 }
 
-void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
+static void set_defaults(const struct filler *f, cJSON *object)
 {
     plain_numbers(object);
-    if (!v->schema_text)
+    if (!f->v->schema_text)
         return;
-    crd_version_ready(v);
-    fill(v, a, v->root, object);
+    crd_version_ready(f->v);
+    fill(f, f->v->root, object);
+}
+
+void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    set_defaults(&(struct filler){v, a, false}, object);
+}
+
+void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    set_defaults(&(struct filler){v, a, true}, object);
 }
 
 /* Source: apiextensions-apiserver's codec, which decodes by the version an object carries and only
  * coerces what it converts (pkg/apiserver/customresource_handler.go). */
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
 {
-    if (v->stored) {
-        crd_prune(v->stored, a, object, NULL);
-        crd_default(v->stored, a, object);
-    }
-    crd_prune(v, a, object, NULL);
+    const struct crd_version *stored = v->stored ? v->stored : v;
+
+    crd_prune(stored, a, object, NULL);
+    crd_default(stored, a, object);
+    if (v->stored)
+        crd_prune(v, a, object, NULL);
 }
 
 void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object)

@@ -20,7 +20,7 @@ struct checker {
 };
 
 #define MAX_PATTERN_BYTES 65536
-#define MAX_ERRORS        100
+#define MAX_ERRORS        255 /* as many as are kept */
 
 #define PRESERVE      "x-kubernetes-preserve-unknown-fields"
 #define EMBEDDED      "x-kubernetes-embedded-resource"
@@ -478,14 +478,6 @@ static int by_place(const struct err_cause *a, const struct err_cause *b)
     return order ? order : str_cmp(a->message, b->message);
 }
 
-static void sort_errors(struct field_errors *e)
-{
-    LL_SORT(e->first, by_place);
-    e->last = &e->first;
-    while (*e->last)
-        e->last = &(*e->last)->next;
-}
-
 static void append_errors(struct field_errors *e, const struct field_errors *more)
 {
     *e->last = more->first;
@@ -513,7 +505,10 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
         check_complete(&structure, path, schema, path, schema, 0);
     if (!root.n && !structure.n && !own.n)
         crd_check_defaults(&own, path, schema);
-    sort_errors(&structure);
+    LL_SORT(structure.first, by_place);
+    structure.last = &structure.first;
+    while (*structure.last)
+        structure.last = &(*structure.last)->next;
     append_errors(e, &root);
     append_errors(e, &structure);
     append_errors(e, &own);

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <sublet/encode.h>
+
 static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path);
 
@@ -175,15 +177,6 @@ static void judge_number(struct judge *j, const struct schema_node *n, const str
 
 /* --- strings --- */
 
-static int64_t characters(struct str s)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xC0) != 0x80;
-    return n;
-}
-
 static void at_least(struct judge *j, const cJSON *value, const char *verb, int64_t min,
                      const char *what, const struct field_path *path)
 {
@@ -197,7 +190,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
 {
     struct str s = json_str(value);
     bool counts = r->max_length >= 0 || r->min_length >= 0;
-    int64_t n = counts ? characters(s) : 0;
+    int64_t n = counts ? (int64_t)str_characters(s) : 0;
 
     if (r->max_length >= 0 && n > r->max_length) {
         if (speak(j))
@@ -211,7 +204,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
     }
     if (r->format && !crd_format_holds(r->format, s) && speak(j)) {
         struct str text = arena_printf(j->arena, "must be of type %s: %.*s", r->format_text,
-                                       STR_F(json_text(j->arena, value)));
+                                       STR_F(go_quote(j->arena, s)));
 
         field_type_invalid(j->errors, path, s, message(j, path, text.p));
     }
@@ -512,11 +505,13 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
     struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
 
-    crd_judge_replicas(v, e, object, old);
-    if (!v->schema_text)
+    if (!v->schema_text) {
+        crd_judge_replicas(v, e, object, old);
         return;
+    }
     crd_version_ready(v);
     judge(&j, v->root, object, old, NULL);
+    crd_judge_replicas(v, e, object, old);
     crd_judge_embedded(&j, object);
     if (!old || lists_held(&j, old))
         crd_judge_lists(&j, object);

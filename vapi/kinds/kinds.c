@@ -19,7 +19,7 @@ void kinds_prepare_create(const struct resource *r, struct arena *a, cJSON *obje
     const struct kind *k = r->built_in;
 
     if (k && k->new_status)
-        set_status(a, object, k->new_status);
+        defaults_set_status(a, object, k->new_status);
     if (k && k->prepare_create)
         k->prepare_create(a, object);
 }

@@ -3,21 +3,16 @@
  * of this program stored always is; a damaged or edited row, or one of a definition that shared a
  * built-in kind's storage, is not, and no reader gets to see it. Must never refuse what a read and
  * a write of the same object would take: values are not looked at, only their types. */
+#include <sublet/api_version.h>
 #include <sublet/kinds.h>
 #include <sublet/schema.h>
 
 /* Whether it is stored in its own group and version. */
 static bool is_stored(const struct resource *r)
 {
-    struct str version = r->storage_version, group = str_cut(&version, '/');
+    struct api_version v = api_version_read(r->storage_version);
 
-    if (!r->storage_version.n)
-        return true;
-    if (!version.p) {
-        version = group;
-        group = STR("");
-    }
-    return str_eq(r->group, group) && str_eq(r->version, version);
+    return !r->storage_version.n || (str_eq(r->group, v.group) && str_eq(r->version, v.version));
 }
 
 /* The built-in resource whose objects are stored under this name, in the version they are. */

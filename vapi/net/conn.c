@@ -190,26 +190,21 @@ void conn_feed(struct net_conn *c, struct str bytes)
     conn_dirty(c);
 }
 
-/* Held bytes take the same path as new bytes, which may put the connection on hold again. */
-static void feed_held(struct net_conn *c)
-{
-    struct buf held = c->held;
-
-    if (c->hold || c->state == CONN_CLOSING || c->finishing)
-        return;
-    c->held = BUF_INIT(0);
-    /* Runs without held bytes too: OpenSSL may keep decrypted ones. */
-    conn_feed(c, buf_str(&held));
-    buf_fini(&held);
-}
-
 void conn_hold(struct net_conn *c, bool hold)
 {
     if (c->hold == hold)
         return;
     c->hold = hold;
-    if (!hold)
-        feed_held(c);
+    if (!hold && c->state != CONN_CLOSING && !c->finishing) {
+        struct buf held = c->held;
+
+        /* Held bytes take the same path as new bytes, which may put the connection on hold
+         * again. */
+        c->held = BUF_INIT(0);
+        /* Runs without held bytes too: OpenSSL may keep decrypted ones. */
+        conn_feed(c, buf_str(&held));
+        buf_fini(&held);
+    }
     update_reading(c);
 }
 
@@ -498,17 +493,6 @@ static bool answer_stalled(const struct net_exchange *x, int64_t now)
            now - x->progress_at >= x->conn->server->options.stalled_ms;
 }
 
-static void sweep_exchanges(struct net_conn *c, int64_t now)
-{
-    struct net_exchange *x;
-
-    TAILQ_FOREACH(x, &c->exchanges, in_conn)
-    {
-        if (exchange_late(x, now) || answer_stalled(x, now))
-            net_abort(x);
-    }
-}
-
 void conn_sweep(struct net_conn *c, int64_t now)
 {
     const struct net_options *o = &c->server->options;
@@ -519,10 +503,17 @@ void conn_sweep(struct net_conn *c, int64_t now)
     else
         late = c->since && now - c->since >= o->header_timeout_ms;
 
-    if (late || output_stalled(c, now))
+    if (late || output_stalled(c, now)) {
         conn_close(c);
-    else if (c->proto)
-        sweep_exchanges(c, now);
+    } else if (c->proto) {
+        struct net_exchange *x;
+
+        TAILQ_FOREACH(x, &c->exchanges, in_conn)
+        {
+            if (exchange_late(x, now) || answer_stalled(x, now))
+                net_abort(x);
+        }
+    }
 }
 
 /* Start. */

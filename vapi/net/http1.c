@@ -400,24 +400,6 @@ static void add_header(struct buf *b, struct str name, struct str value)
     buf_add(b, STR("\r\n"));
 }
 
-static void add_framing(struct http1 *h, const struct net_exchange *x, int64_t length)
-{
-    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
-        buf_printf(&h->head, "content-length: %lld\r\n", (long long)length);
-    h->chunked = length < 0 && !x->bodyless && !h->http10 && !x->upgraded;
-    if (h->chunked)
-        add_header(&h->head, STR("transfer-encoding"), STR("chunked"));
-    else if (length < 0 && !x->bodyless)
-        h->keep_alive = false; /* HTTP/1.0, or a pipe: it ends with the connection */
-
-    if (x->upgraded)
-        add_header(&h->head, STR("connection"), STR("upgrade"));
-    else if (!h->keep_alive)
-        add_header(&h->head, STR("connection"), STR("close"));
-    else if (h->http10)
-        add_header(&h->head, STR("connection"), STR("keep-alive"));
-}
-
 static void answer(struct net_exchange *x, const struct net_header *headers, size_t n,
                    int64_t length)
 {
@@ -435,7 +417,20 @@ static void answer(struct net_exchange *x, const struct net_header *headers, siz
     }
     if (!x->upgraded)
         add_header(&h->head, STR("date"), net_server_date(c->server));
-    add_framing(h, x, length);
+    if (length >= 0 && x->status >= 200 && x->status != 204 && x->status != 304)
+        buf_printf(&h->head, "content-length: %lld\r\n", (long long)length);
+    h->chunked = length < 0 && !x->bodyless && !h->http10 && !x->upgraded;
+    if (h->chunked)
+        add_header(&h->head, STR("transfer-encoding"), STR("chunked"));
+    else if (length < 0 && !x->bodyless)
+        h->keep_alive = false; /* HTTP/1.0, or a pipe: it ends with the connection */
+
+    if (x->upgraded)
+        add_header(&h->head, STR("connection"), STR("upgrade"));
+    else if (!h->keep_alive)
+        add_header(&h->head, STR("connection"), STR("close"));
+    else if (h->http10)
+        add_header(&h->head, STR("connection"), STR("keep-alive"));
     buf_add(&h->head, STR("\r\n"));
 }
 

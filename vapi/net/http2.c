@@ -63,17 +63,6 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-static void take_pseudo(struct net_exchange *x, struct str name, struct str value)
-{
-    if (str_eqc(name, ":method"))
-        exchange_set_method(x, value);
-    else if (str_eqc(name, ":path"))
-        exchange_set_target(x, value);
-    else if (str_eqc(name, ":authority") && exchange_hold_head(x, value.n))
-        x->request.authority = arena_str(x->arena, value);
-    x->header_bytes += name.n + value.n + NET_HEADER_COST;
-}
-
 /* A header block that is too large is read to its end, since the HPACK state is shared, but kept
  * only up to the limit. */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -91,10 +80,17 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         x->header_bytes += name_n + value_n + NET_HEADER_COST;
         return x->header_bytes > HEADER_OVERRUN * limit ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
     }
-    if (n.n && n.p[0] == ':')
-        take_pseudo(x, n, v);
-    else
+    if (n.n && n.p[0] == ':') {
+        if (str_eqc(n, ":method"))
+            exchange_set_method(x, v);
+        else if (str_eqc(n, ":path"))
+            exchange_set_target(x, v);
+        else if (str_eqc(n, ":authority") && exchange_hold_head(x, v.n))
+            x->request.authority = arena_str(x->arena, v);
+        x->header_bytes += n.n + v.n + NET_HEADER_COST;
+    } else {
         exchange_add_header(x, n, str_trim(v));
+    }
     return 0;
 }
 

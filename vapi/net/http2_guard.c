@@ -39,13 +39,6 @@ bool guard_charge(struct guard *g, int64_t now)
     return g->tokens >= 0;
 }
 
-/* DATA with no payload, or a few bytes of padding only; genuine uploads do not need it. */
-static bool is_hollow(const struct frame *f)
-{
-    return !(f->flags & NGHTTP2_FLAG_END_STREAM) &&
-           (!f->length || (f->flags & NGHTTP2_FLAG_PADDED && f->length <= 1 + UINT8_MAX));
-}
-
 static bool costs(const struct frame *f)
 {
     switch (f->type) {
@@ -55,7 +48,9 @@ static bool costs(const struct frame *f)
     case NGHTTP2_RST_STREAM:
         return true;
     case NGHTTP2_DATA:
-        return is_hollow(f);
+        /* DATA with no payload, or a few bytes of padding only; genuine uploads do not need it. */
+        return !(f->flags & NGHTTP2_FLAG_END_STREAM) &&
+               (!f->length || (f->flags & NGHTTP2_FLAG_PADDED && f->length <= 1 + UINT8_MAX));
     default:
         return false;
     }

@@ -153,18 +153,6 @@ void net_server_need_sweep(struct net_server *s, enum conn_class class)
         schedule_sweep(s);
 }
 
-static void sweep_idle(struct net_server *s, int64_t now)
-{
-    struct net_conn *c = TAILQ_FIRST(&s->idle);
-
-    while (c && now - c->idle_since >= s->options.idle_timeout_ms) {
-        struct net_conn *next = TAILQ_NEXT(c, in_class);
-
-        conn_goodbye(c);
-        c = next;
-    }
-}
-
 static void close_all(struct net_server *s)
 {
     struct net_conn *c;
@@ -179,7 +167,7 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct net_server *s = timer->data;
     int64_t now = (int64_t)uv_now(s->loop);
-    struct net_conn *c;
+    struct net_conn *c, *idle;
 
     assert(s->magic == SERVER_MAGIC);
 
@@ -191,7 +179,13 @@ static void on_sweep(uv_timer_t *timer)
         c = next;
     }
 
-    sweep_idle(s, now);
+    idle = TAILQ_FIRST(&s->idle);
+    while (idle && now - idle->idle_since >= s->options.idle_timeout_ms) {
+        struct net_conn *next = TAILQ_NEXT(idle, in_class);
+
+        conn_goodbye(idle);
+        idle = next;
+    }
     if (s->closing && now >= s->close_by)
         close_all(s);
     schedule_sweep(s);
@@ -202,16 +196,6 @@ static void on_sweep(uv_timer_t *timer)
 static void on_refused(uv_handle_t *handle)
 {
     mem_free(handle);
-}
-
-static void refuse_connection(struct net_server *s)
-{
-    uv_tcp_t *tcp = NEW(uv_tcp_t);
-
-    s->refused++;
-    uv_tcp_init(s->loop, tcp);
-    uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)tcp);
-    uv_close((uv_handle_t *)tcp, on_refused);
 }
 
 /* The oldest idle connection makes room; its GOAWAY is sent before it closes. */
@@ -273,7 +257,12 @@ static void on_connection(uv_stream_t *listener, int status)
     if (status < 0 || s->closing)
         return;
     if (!make_room(s)) {
-        refuse_connection(s);
+        uv_tcp_t *tcp = NEW(uv_tcp_t);
+
+        s->refused++;
+        uv_tcp_init(s->loop, tcp);
+        uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)tcp);
+        uv_close((uv_handle_t *)tcp, on_refused);
         return;
     }
     s->accepted++;
@@ -428,17 +417,6 @@ void net_server_conn_closed(struct net_server *s)
         close_handles(s);
 }
 
-static void end_streams(struct net_conn *c)
-{
-    struct net_exchange *x;
-
-    TAILQ_FOREACH(x, &c->exchanges, in_conn)
-    {
-        if (x->state == X_STREAMING && !x->ended && !x->whole)
-            net_end(x);
-    }
-}
-
 void net_close(struct net_server *s, int64_t grace_ms, void (*closed)(void *ctx), void *ctx)
 {
     struct net_conn *c;
@@ -455,7 +433,13 @@ void net_close(struct net_server *s, int64_t grace_ms, void (*closed)(void *ctx)
     }
     TAILQ_FOREACH(c, &s->conns, in_server)
     {
-        end_streams(c);
+        struct net_exchange *x;
+
+        TAILQ_FOREACH(x, &c->exchanges, in_conn)
+        {
+            if (x->state == X_STREAMING && !x->ended && !x->whole)
+                net_end(x);
+        }
         conn_goodbye(c);
     }
     if (grace_ms <= 0)

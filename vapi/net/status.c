@@ -78,19 +78,6 @@ static size_t refusal_limit(const struct net_options *options, enum refusal why)
     return 0;
 }
 
-static struct str refusal_body(struct arena *a, enum refusal why, size_t limit)
-{
-    const char *reason = REFUSALS[why].reason;
-
-    return arena_printf(a,
-                        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                        "\"status\":\"Failure\",\"message\":\"%s%s\",%s%s%s%s\"code\":%d}\n",
-                        REFUSALS[why].message, limit ? arena_printf(a, "%zu", limit).p : "",
-                        *reason ? "\"reason\":\"" : "", reason, *reason ? "\"," : "",
-                        REFUSALS[why].retry ? "\"details\":{\"retryAfterSeconds\":1}," : "",
-                        REFUSALS[why].code);
-}
-
 void exchange_refuse(struct net_exchange *x, enum refusal why)
 {
     const struct net_header headers[] = {
@@ -98,9 +85,17 @@ void exchange_refuse(struct net_exchange *x, enum refusal why)
         {STR("retry-after"), STR("1")},
     };
     size_t limit = refusal_limit(&x->conn->server->options, why);
-    struct net_slice body = {.bytes = refusal_body(x->arena, why, limit)};
+    const char *reason = REFUSALS[why].reason;
+    struct net_slice body = {.release = NULL};
 
     assert(!exchange_answered(x));
+    body.bytes = arena_printf(
+        x->arena,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+        "\"status\":\"Failure\",\"message\":\"%s%s\",%s%s%s%s\"code\":%d}\n",
+        REFUSALS[why].message, limit ? arena_printf(x->arena, "%zu", limit).p : "",
+        *reason ? "\"reason\":\"" : "", reason, *reason ? "\"," : "",
+        REFUSALS[why].retry ? "\"details\":{\"retryAfterSeconds\":1}," : "", REFUSALS[why].code);
     x->refused = true;
     x->conn->server->too_many_requests += why == REFUSE_BUSY;
     net_respond(x, REFUSALS[why].code, headers, REFUSALS[why].retry ? 2 : 1, &body, 1);

@@ -248,21 +248,14 @@ static const char *verify(SSL *ssl, X509 *cert)
     return why;
 }
 
-static void read_fingerprint(struct arena *a, X509 *cert, struct net_peer *peer)
-{
-    unsigned char hash[EVP_MAX_MD_SIZE];
-    unsigned n;
-
-    if (X509_digest(cert, EVP_sha256(), hash, &n) == 1)
-        peer->fingerprint = hex_encode(a, (struct str){(char *)hash, n});
-}
-
 static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
 {
     const X509_NAME *name = X509_get_subject_name(cert);
     ASN1_OBJECT *uid = OBJ_txt2obj(UID_OID, 1);
     int n;
     struct str *list;
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    unsigned length;
 
     peer->cn = first_text(a, name, OBJ_nid2obj(NID_commonName));
     if (!peer->cn.p)
@@ -279,7 +272,8 @@ static void read_subject(struct arena *a, X509 *cert, struct net_peer *peer)
     }
     peer->organizations = list;
 
-    read_fingerprint(a, cert, peer);
+    if (X509_digest(cert, EVP_sha256(), hash, &length) == 1)
+        peer->fingerprint = hex_encode(a, (struct str){(char *)hash, length});
     peer->uid = first_text(a, name, uid);
     ASN1_OBJECT_free(uid);
 }

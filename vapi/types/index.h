@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hash look-ups by keys a tenant sent: members of large objects and items of keyed lists, for
- * patches, and the sets of names of vapi/kinds. The hash uses a secret of the process, so that keys cannot be chosen to collide. */
+ * patches, and the sets of names of vapi/kinds. The hash uses a secret of the process, so that keys
+ * cannot be chosen to collide. */
 #pragma once
 
 #include <sublet/json.h>

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/api_version.h>
+
 enum { SEEN_MAX = 256 };
 
 static int normalise_value(struct walk *w, uint32_t node, cJSON *value, const struct frame *at,
@@ -41,16 +43,6 @@ static bool zero_is_null(uint8_t kind)
     }
 }
 
-static bool is_empty_list(const cJSON *value)
-{
-    return json_is_null(value) || !value->child;
-}
-
-static bool is_zero_number(const cJSON *value)
-{
-    return json_is_number(value) && value->valuedouble == 0;
-}
-
 /* Values that omitempty drops. */
 static bool is_empty(const struct schema_node *n, bool pointer, const cJSON *value)
 {
@@ -68,10 +60,10 @@ static bool is_empty(const struct schema_node *n, bool pointer, const cJSON *val
     case SCHEMA_UINT64:
     case SCHEMA_UINT8:
     case SCHEMA_DOUBLE:
-        return is_zero_number(value);
+        return json_is_number(value) && value->valuedouble == 0;
     case SCHEMA_LIST:
     case SCHEMA_MAP:
-        return is_empty_list(value);
+        return json_is_null(value) || !value->child;
     default: /* structs in Go */
         return false;
     }
@@ -331,24 +323,23 @@ int schema_normalise(struct arena *a, const struct schema *s, uint32_t node, cJS
 
         if (kind.n == 0)
             return -1;
-        if (str_find(version, '/') < version.n)
-            str_cut(&version, '/');
         return err_wrap(err, "%.*s in version \"%.*s\" cannot be handled as a %.*s", STR_F(kind),
-                        STR_F(version), STR_F(str_from(type, str_rfind(type, '.') + 1)));
+                        STR_F(api_version_read(version).version),
+                        STR_F(str_from(type, str_rfind(type, '.') + 1)));
     }
     return 0;
 }
 
 int schema_normalise_patched(struct arena *a, const struct schema *s, uint32_t node, cJSON *object,
-                             bool strategic, struct strict_errors *strict, struct err *err)
+                             bool converted, struct strict_errors *strict, struct err *err)
 {
     struct walk w = {
-        .arena = a, .schema = s, .strict = strict, .err = err, .converting = strategic};
+        .arena = a, .schema = s, .strict = strict, .err = err, .converting = converted};
     size_t before = strict ? strict->n : 0;
 
     if (run(&w, node, object))
         return -1;
-    if (strategic && strict && strict->n > before)
+    if (converted && strict && strict->n > before)
         qsort(strict->text + before, strict->n - before, sizeof *strict->text, str_order);
     return 0;
 }

@@ -130,29 +130,26 @@ static int decode_item(struct proto *p, const struct schema_node *list,
     return 0;
 }
 
-/* authentication/v1 ExtraValue and similar: `message ExtraValue { repeated string items = 1; }`. */
-static int decode_wrapped_list(struct proto *p, const struct schema_node *list, struct str bytes,
-                               const char *name, unsigned depth, cJSON *array)
-{
-    struct wire_field wire;
-    int more;
-
-    while ((more = wire_next(&bytes, &wire, p->err)) > 0) {
-        if (wire.number == 1 && decode_item(p, list, &wire, name, depth, array))
-            return -1;
-    }
-    return more;
-}
-
 static int decode_list(struct proto *p, const struct schema_node *list,
                        const struct wire_field *wire, const char *name, unsigned depth,
                        cJSON *array)
 {
+    struct str bytes;
+    struct wire_field item;
+    int more;
+
     if (!list->first_field)
         return decode_item(p, list, wire, name, depth, array);
     if (wire->type != WIRE_BYTES)
         return proto_wrong_wire(p, wire, name);
-    return decode_wrapped_list(p, list, wire->bytes, name, depth, array);
+    /* authentication/v1 ExtraValue and similar:
+     * `message ExtraValue { repeated string items = 1; }`. */
+    bytes = wire->bytes;
+    while ((more = wire_next(&bytes, &item, p->err)) > 0) {
+        if (item.number == 1 && decode_item(p, list, &item, name, depth, array))
+            return -1;
+    }
+    return more;
 }
 
 static int decode_map_value(struct proto *p, uint32_t node, const struct wire_field *wire,

@@ -8,6 +8,8 @@
 #include "proto.h"
 #include "tree.h"
 
+#include <sublet/api_version.h>
+
 struct envelope {
     struct str api_version, kind, raw, encoding;
 };
@@ -58,16 +60,14 @@ static bool is_plain(struct str s)
 
 static int find_type(const struct envelope *e, uint32_t *ret, struct err *err)
 {
-    struct str version = e->api_version, group = STR("");
+    struct api_version v = api_version_read(e->api_version);
 
     if (!is_plain(e->kind))
         return err_set(err, &ERR_BAD_REQUEST, "Object 'Kind' is missing in the protobuf envelope");
     if (!is_plain(e->api_version))
         return err_set(err, &ERR_BAD_REQUEST,
                        "Object 'apiVersion' is missing in the protobuf envelope");
-    if (str_find(version, '/') < version.n)
-        group = str_cut(&version, '/');
-    *ret = schema_builtin_root(group, version, e->kind);
+    *ret = schema_builtin_root(v.group, v.version, e->kind);
     if (*ret)
         return 0;
     return err_set(err, &ERR_BAD_REQUEST, "no kind \"%.*s\" is registered for version \"%.*s\"",
@@ -103,14 +103,9 @@ int proto_decode(struct arena *a, struct str body, cJSON **ret, struct err *err)
     json_add(object, "apiVersion", json_new_string(a, e.api_version));
     json_add(object, "kind", json_new_string(a, e.kind));
     if (proto_tree(a, &SCHEMA_BUILTIN, node, e.raw, object, err) ||
-        normalise_decoded(a, &SCHEMA_BUILTIN, node, object, err)) {
-        struct str version = e.api_version;
-
-        if (str_find(version, '/') < version.n)
-            str_cut(&version, '/');
+        normalise_decoded(a, &SCHEMA_BUILTIN, node, object, err))
         return err_wrap(err, "%.*s in version \"%.*s\" cannot be handled as a %.*s", STR_F(e.kind),
-                        STR_F(version), STR_F(e.kind));
-    }
+                        STR_F(api_version_read(e.api_version).version), STR_F(e.kind));
     *ret = object;
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/api_version.h>
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 #include <sublet/proto.h>
@@ -293,22 +294,6 @@ static int compare_keys(const void *a, const void *b)
     return strcmp((*x)->string, (*y)->string);
 }
 
-static void put_entry(struct writer *w, uint32_t elem, unsigned number, const cJSON *member,
-                      unsigned depth)
-{
-    const struct schema_node *value = node_at(w->schema, elem);
-    size_t mark = written(w);
-
-    if (value->kind == SCHEMA_LIST)
-        put_list(w, value, 2, member, depth);
-    else if (!json_is_null(member))
-        put_value(w, elem, 2, member, depth);
-    else if (value->kind == SCHEMA_OBJECT || value->kind == SCHEMA_TIME)
-        put_text(w, 2, STR("")); /* a message all of whose fields are zero */
-    put_text(w, 1, str_c(member->string));
-    close_message(w, number, mark);
-}
-
 /* Sorted by key, as gogo does. */
 static void put_map(struct writer *w, const struct schema_node *n, unsigned number,
                     const cJSON *map, unsigned depth)
@@ -321,8 +306,19 @@ static void put_map(struct writer *w, const struct schema_node *n, unsigned numb
     members = arena_alloc(w->arena, count * sizeof(*members));
     json_each(member, map) members[i++] = member;
     qsort(members, count, sizeof(*members), compare_keys);
-    while (i--)
-        put_entry(w, n->elem, number, members[i], depth);
+    while (i--) {
+        const struct schema_node *value = node_at(w->schema, n->elem);
+        size_t mark = written(w);
+
+        if (value->kind == SCHEMA_LIST)
+            put_list(w, value, 2, members[i], depth);
+        else if (!json_is_null(members[i]))
+            put_value(w, n->elem, 2, members[i], depth);
+        else if (value->kind == SCHEMA_OBJECT || value->kind == SCHEMA_TIME)
+            put_text(w, 2, STR("")); /* a message all of whose fields are zero */
+        put_text(w, 1, str_c(members[i]->string));
+        close_message(w, number, mark);
+    }
 }
 
 static bool fits(const struct schema_node *n, const cJSON *value)
@@ -397,15 +393,12 @@ static void put_message(struct writer *w, uint32_t node, const cJSON *object, un
 /* Discovery documents have no group, two of them no version either. */
 static uint32_t root_of(struct str api_version, struct str kind)
 {
-    struct str version = api_version, group = STR("");
-    uint32_t node;
+    struct api_version v = api_version_read(api_version);
+    uint32_t node = schema_builtin_root(v.group, v.version, kind);
 
-    if (str_find(version, '/') < version.n)
-        group = str_cut(&version, '/');
-    node = schema_builtin_root(group, version, kind);
-    if (node || (group.n && !str_eqc(group, "apidiscovery.k8s.io")))
+    if (node || (v.group.n && !str_eqc(v.group, "apidiscovery.k8s.io")))
         return node;
-    return schema_builtin_root(STR("published"), version.n ? version : STR("v1"), kind);
+    return schema_builtin_root(STR("published"), v.version.n ? v.version : STR("v1"), kind);
 }
 
 /* 0: the kind has no message. */

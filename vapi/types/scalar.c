@@ -73,14 +73,6 @@ static bool take_integer(struct walk *w, uint8_t kind, cJSON *value, bool may_cu
     return true;
 }
 
-static bool take_double(cJSON *value)
-{
-    if (!json_is_number(value) || !isfinite(value->valuedouble))
-        return false;
-    value->valuestring = NULL;
-    return true;
-}
-
 /* Go also accepts a list of numbers for []byte. */
 static int take_byte_list(struct walk *w, cJSON *value, const struct frame *at)
 {
@@ -132,13 +124,6 @@ static int take_quantity(struct walk *w, cJSON *value)
         return walk_fail(w, scalar_quantity_error(text));
     set_text(w, value, scalar_quantity_is_kept(text) ? text : quantity_format(w->arena, quantity));
     return 0;
-}
-
-static int take_int_or_string(struct walk *w, cJSON *value, const struct frame *at)
-{
-    if (json_is_string(value) || take_integer(w, SCHEMA_INT32, value, false))
-        return 0;
-    return walk_mismatch_now(w, at, value, "int32");
 }
 
 /* metav1.MicroTime requires exactly six fraction digits. */
@@ -207,7 +192,10 @@ static bool take_plain(struct walk *w, uint8_t kind, cJSON *value)
     case SCHEMA_BOOL:
         return json_is_bool(value);
     case SCHEMA_DOUBLE:
-        return take_double(value);
+        if (!json_is_number(value) || !isfinite(value->valuedouble))
+            return false;
+        value->valuestring = NULL;
+        return true;
     default:
         return take_integer(w, kind, value, w->converting);
     }
@@ -230,7 +218,9 @@ int walk_scalar(struct walk *w, uint32_t node, cJSON *value, const struct frame 
     case SCHEMA_QUANTITY:
         return take_quantity(w, value);
     case SCHEMA_INT_OR_STRING:
-        return take_int_or_string(w, value, at);
+        if (json_is_string(value) || take_integer(w, SCHEMA_INT32, value, false))
+            return 0;
+        return walk_mismatch_now(w, at, value, "int32");
     case SCHEMA_TIME:
     case SCHEMA_MICRO_TIME:
         return take_time(w, value, kind == SCHEMA_MICRO_TIME, at);

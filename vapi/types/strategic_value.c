@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/encode.h>
+#include <sublet/patch.h>
+
 enum { PRINT_MAX = 16384 };
 
 struct str value_key(struct arena *a, const cJSON *value)
@@ -32,19 +35,39 @@ static int by_key(const void *left, const void *right)
     return strcmp((*a)->string, (*b)->string);
 }
 
-static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned depth);
+/* How Go prints values: with %v, and as its own syntax with %#v. */
+static const struct form {
+    const char *map, *list, *map_end, *list_end, *between, *null;
+    bool quotes;
+} PLAIN = {"map[", "[", "]", "]", " ", "<nil>", false},
+  SYNTAX = {
+      "map[string]interface {}{", "[]interface {}{", "}", "}", ", ", "interface {}(nil)", true};
 
-static void print_items(struct arena *a, struct buf *b, struct items items, bool keys,
-                        unsigned depth)
+struct printer {
+    struct arena *a;
+    struct buf *b;
+    const struct form *form;
+};
+
+static void print(const struct printer *p, const cJSON *value, unsigned depth);
+
+static void print_str(const struct printer *p, struct str s)
 {
-    for (size_t i = 0; i < items.n && !b->failed; i++) {
+    buf_add(p->b, p->form->quotes ? go_quote(p->a, s) : s);
+}
+
+static void print_items(const struct printer *p, struct items items, bool keys, unsigned depth)
+{
+    for (size_t i = 0; i < items.n && !p->b->failed; i++) {
         if (i)
-            buf_char(b, ' ');
-        if (keys)
-            buf_printf(b, "%s:", items.v[i]->string);
-        print(a, b, items.v[i], depth + 1);
+            buf_addc(p->b, p->form->between);
+        if (keys) {
+            print_str(p, str_c(items.v[i]->string));
+            buf_char(p->b, ':');
+        }
+        print(p, items.v[i], depth + 1);
     }
-    buf_char(b, ']');
+    buf_addc(p->b, keys ? p->form->map_end : p->form->list_end);
 }
 
 /* An int64 unchanged; a float64 in the fewest digits, with an exponent below 1e-4 and from 1e6
@@ -69,40 +92,51 @@ static void print_number(struct buf *b, const cJSON *value)
     buf_addc(b, text);
 }
 
-static void print(struct arena *a, struct buf *b, const cJSON *value, unsigned depth)
+static void print(const struct printer *p, const cJSON *value, unsigned depth)
 {
+    struct buf *b = p->b;
     struct items items;
 
     if (b->failed || depth == TREE_DEPTH)
         return;
     if (json_is_object(value)) {
-        items = value_items(a, value);
+        items = value_items(p->a, value);
         qsort(items.v, items.n, sizeof *items.v, by_key);
-        buf_addc(b, "map[");
-        print_items(a, b, items, true, depth);
+        buf_addc(b, p->form->map);
+        print_items(p, items, true, depth);
     } else if (json_is_array(value)) {
-        buf_char(b, '[');
-        print_items(a, b, value_items(a, value), false, depth);
+        buf_addc(b, p->form->list);
+        print_items(p, value_items(p->a, value), false, depth);
     } else if (json_is_string(value)) {
-        buf_add(b, json_str(value));
+        print_str(p, json_str(value));
     } else if (!value || json_is_null(value)) {
-        buf_addc(b, "<nil>");
+        buf_addc(b, p->form->null);
     } else if (json_is_number(value)) {
         print_number(b, value);
     } else {
-        buf_add(b, json_text(a, value));
+        buf_add(b, json_text(p->a, value));
     }
 }
 
-struct str value_print(struct arena *a, const cJSON *value)
+static struct str print_in(struct arena *a, const cJSON *value, const struct form *form)
 {
     struct buf b = BUF_INIT(PRINT_MAX);
     struct str text;
 
-    print(a, &b, value, 0);
+    print(&(struct printer){a, &b, form}, value, 0);
     text = arena_str(a, buf_str(&b));
     buf_fini(&b);
     return text;
+}
+
+struct str value_print(struct arena *a, const cJSON *value)
+{
+    return print_in(a, value, &PLAIN);
+}
+
+struct str patch_print_syntax(struct arena *a, const cJSON *value)
+{
+    return print_in(a, value, &SYNTAX);
 }
 
 /* Lists */

@@ -19,7 +19,10 @@ labels:
 {{- end -}}
 {{- end -}}
 {{- define "fleet.config" -}}
-{{- if not .Values.config.pools }}{{ fail "config.pools is needed: the pools of the virtual clusters, with metering" }}{{ end -}}
+{{- if not (or .Values.config.pools (include "fleet.grants" .)) }}{{ fail "config.pools is needed: the pools of the virtual clusters, with metering" }}{{ end -}}
 {{- $fixed := dict "host" (dict "namespace" .Release.Namespace) "store" (dict "path" "/data") -}}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $fixed) -}}
+{{- end -}}
+{{- define "fleet.grants" -}}
+{{- if (.Values.config.grants | default dict).enabled }}true{{ end -}}
 {{- end -}}

@@ -26,12 +26,23 @@ only the program can tell, `sublet check` says. */}}
 {{- range $group, $plurals := (include "sublet.shown" . | fromJson).cluster -}}
 {{- fail (printf "config.sync.fromHost, config.metrics: %s of %s are read in the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" (join ", " $plurals) $group) -}}
 {{- end -}}
+{{- range $group, $plurals := include "sublet.syncedCluster" . | fromJson -}}
+{{- fail (printf "config.sync.toHost: %s have no namespace: set rbac.clusterRole.enabled, or rbac.clusterRole.name" (join ", " $plurals)) -}}
+{{- end -}}
 {{- if eq (toString ($config.sync).kubelets) "own" -}}
 {{- fail "config.sync.kubelets: kubelets are reached by nodes/proxy, a right of the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" -}}
 {{- end -}}
 {{- if eq (toString ($config.sync).nodes) "perPool" -}}
 {{- fail "config.sync.nodes: what a pool's nodes have is read in the whole cluster: set rbac.clusterRole.enabled, or rbac.clusterRole.name" -}}
 {{- end -}}
+{{- end -}}
+{{- if not .Values.hostFence.enabled -}}
+{{- range $group, $plurals := include "sublet.syncedCluster" . | fromJson -}}
+{{- fail (printf "config.sync.toHost: the right to write %s is of the whole cluster: set hostFence.enabled, which narrows it to this virtual cluster's" (join ", " $plurals)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.hostFence.enabled (eq (toString ($config.fleet).bindings) "true") (empty .Values.hostFence.pools) -}}
+{{- fail "hostFence.pools: needed with config.fleet.bindings: the fence lets no pod request devices of a pool that it does not know" -}}
 {{- end -}}
 {{- include "sublet.checkBindings" $config -}}
 {{- include "sublet.checkQuota" .Values.quota -}}

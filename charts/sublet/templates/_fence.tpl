@@ -59,7 +59,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* What the bound pools add, as JSON: devices, their variables, schedulers, runtimeClasses, priorityClasses, tolerations,
+{{/* What the bound pools, and those of the fleet, add, as JSON: devices, their variables, schedulers, runtimeClasses, priorityClasses, tolerations,
 nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- define "sublet.fence.pools" -}}
 {{- $allow := .Values.hostFence.allow -}}
@@ -91,7 +91,10 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
 {{- $classes := dict -}}
-{{- range (.Values.config).pools -}}
+{{- range .Values.hostFence.pools -}}
+{{- $bound = append $bound .name -}}
+{{- end -}}
+{{- range concat ((.Values.config).pools | default list) .Values.hostFence.pools -}}
 {{- if has .name $bound -}}
 {{- $offered := keys (.resources | default dict) -}}
 {{- if kindIs "map" .profiles -}}
@@ -174,6 +177,24 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- $any = append $any (printf "(request.operation == \"UPDATE\" && variables.%s[?k] == variables.old%s[?k])" .map (title .map)) -}}
 {{- join " || " $any -}}
+{{- end }}
+
+{{/* CEL, as a JSON list: the key k of variables.<map> has one of its listed values; a * ends one that only begins so:
+(choices, map) */}}
+{{- define "sublet.fence.choices" -}}
+{{- $map := .map -}}
+{{- $out := list -}}
+{{- range $key, $values := .choices -}}
+{{- range $values -}}
+{{- if hasSuffix "*" . -}}
+{{- $begins := trimSuffix "*" . | toJson -}}
+{{- $out = append $out (printf "(k == %s && variables.%s[k].startsWith(%s) && variables.%s[k].substring(size(%s)).matches(\"^[A-Za-z0-9][-._A-Za-z0-9]*$\"))" (toJson $key) $map $begins $map $begins) -}}
+{{- else -}}
+{{- $out = append $out (printf "(k == %s && variables.%s[k] == %s)" (toJson $key) $map (toJson .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $out -}}
 {{- end }}
 
 {{/* The rules of one shape as JSON: [[expression, message]]: (shape, level, around: CEL with %s for the rule, ours, fence) */}}

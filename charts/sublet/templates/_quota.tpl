@@ -26,6 +26,7 @@ configmaps: 2
 count/configmaps: 2
 secrets: 12
 count/secrets: 12
+count/serviceaccounts: 3
 {{- end }}
 
 {{/* "4", 0.25 or "1/7" as [numerator, denominator] */}}

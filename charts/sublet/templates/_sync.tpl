@@ -1,15 +1,25 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
-{{- /* What config.sync.toHost adds to the kinds on the host, as JSON: group -> plurals. */ -}}
+{{- /* What config.sync.toHost adds to the kinds on the host, as JSON: group -> plurals, of the tenant's namespace. */ -}}
 {{- define "sublet.synced" -}}
-{{- $to := ((.Values.config).sync).toHost | default dict -}}
+{{- include "sublet.syncedOf" (dict "root" . "scope" "NAMESPACE") -}}
+{{- end -}}
+
+{{- /* The same of what has no namespace. */ -}}
+{{- define "sublet.syncedCluster" -}}
+{{- include "sublet.syncedOf" (dict "root" . "scope" "CLUSTER") -}}
+{{- end -}}
+
+{{- define "sublet.syncedOf" -}}
+{{- $scope := .scope -}}
+{{- $to := ((.root.Values.config).sync).toHost | default dict -}}
 {{- $out := dict -}}
-{{- range $key, $kind := .Files.Get "files/sync.json" | fromJson -}}
-{{- if (get $to $key | default dict).enabled -}}
+{{- range $key, $kind := .root.Files.Get "files/sync.json" | fromJson -}}
+{{- if and (get $to $key | default dict).enabled (eq $kind.scope $scope) -}}
 {{- $_ := set $out $kind.group (append (get $out $kind.group | default list) $kind.plural) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $kind := $to.customResources | default dict -}}
-{{- if ($kind | default dict).enabled -}}
+{{- if and ($kind | default dict).enabled (eq $scope "NAMESPACE") -}}
 {{- $parts := splitn "." 2 (index (splitList "/" $name) 0) -}}
 {{- $_ := set $out $parts._1 (append (get $out $parts._1 | default list) $parts._0) -}}
 {{- end -}}

@@ -115,7 +115,9 @@ FIELD_SAID("PodSpec", "schedulingGates", DROP,
 FIELD("PodSpec", "schedulingGroup", REFUSE, "pod groups are not supported by this version")
 FIELD("PodSpec", "securityContext", INSIDE, "PodSecurityContext")
 FIELD("PodSpec", "serviceAccount", DROP, "")
-FIELD("PodSpec", "serviceAccountName", OWN, "host.podServiceAccount, whose token no pod gets")
+FIELD("PodSpec", "serviceAccountName", OWN,
+      "with sync.toHost.serviceAccounts the tenant's own on the host, else host.podServiceAccount; its "
+      "token no pod gets")
 FIELD_SAID("PodSpec", "setHostnameAsFQDN", DROP,
            "the kubelet would use the host's namespace and domain")
 FIELD("PodSpec", "shareProcessNamespace", PASS, "")
@@ -539,11 +541,14 @@ FIELD("PersistentVolumeClaimSpec", "dataSourceRef", INSIDE, "DataSource")
 FIELD("PersistentVolumeClaimSpec", "resources", INSIDE, "VolumeResources")
 FIELD("PersistentVolumeClaimSpec", "selector", REFUSE, "the volumes could be another tenant's")
 FIELD("PersistentVolumeClaimSpec", "storageClassName", PASS,
-      "one that is offered; the first of them where none is named")
+      "one that is offered; the first of them where none is named; with sync.toHost.storageClasses one "
+      "of the tenant's own by its name on the host")
 FIELD("PersistentVolumeClaimSpec", "volumeAttributesClassName", REFUSE,
       "not supported by this version")
 FIELD("PersistentVolumeClaimSpec", "volumeMode", PASS, "")
-FIELD("PersistentVolumeClaimSpec", "volumeName", REFUSE, "the volume could be another tenant's")
+FIELD("PersistentVolumeClaimSpec", "volumeName", REFUSE,
+      "the volume could be another tenant's; with sync.toHost.persistentVolumes one of the tenant's own "
+      "goes down by its name on the host, without the class")
 FIELD("DataSource", "apiGroup", REFUSE, "only a claim of the same namespace may be a source")
 FIELD("DataSource", "kind", PASS, "only a claim of the same namespace may be a source")
 FIELD("DataSource", "name", REWRITE, "the host name of the claim")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Every metric of a virtual cluster; HELP and TYPE lines and docs/metrics.md follow from here. Names,
+ * Every metric of a virtual cluster and of `sublet fleet`; HELP and TYPE lines and docs/metrics.md follow from here. Names,
  * labels and help of kube-apiserver's own are upstream's; Sublet's begin with `sublet_`.
  *
  * METRIC(id, type, name, labels, help)
@@ -89,3 +89,31 @@ METRIC(BUILD_INFO, GAUGE, "kubernetes_build_info", "git_version,major,minor,plat
        "A metric with a constant '1' value labeled by the version of Kubernetes whose API this is.")
 METRIC(HEALTHCHECK, GAUGE, "kubernetes_healthcheck", "name,type",
        "This metric records the result of a single healthcheck.")
+
+/* Of `sublet fleet`. A tenant is a host namespace, which the admin names. */
+METRIC(FLEET_LEADER, GAUGE, "sublet_fleet_leader", "",
+       "1 while this process holds the Lease and keeps the ledger, otherwise 0.")
+METRIC(FLEET_UNSEEN, GAUGE, "sublet_fleet_unseen_seconds", "",
+       "Time since all nodes and pods of the host were last known to be up to date.")
+METRIC(FLEET_UNOBSERVED, COUNTER, "sublet_fleet_unobserved_seconds_total", "",
+       "Time in the ledger during which no process observed the host.")
+METRIC(FLEET_CAPACITY, GAUGE, "sublet_fleet_capacity_gpus", "pool",
+       "GPUs of a pool's nodes: held, idle and unhealthy ones, without what is held beyond it.")
+METRIC(FLEET_HELD, GAUGE, "sublet_fleet_held_gpus", "pool,tenant",
+       "GPUs that pods of a tenant hold and are billed for.")
+METRIC(FLEET_IDLE, GAUGE, "sublet_fleet_idle_gpus", "pool", "GPUs of a pool that no pod holds.")
+METRIC(FLEET_UNHEALTHY, GAUGE, "sublet_fleet_unhealthy_gpus", "pool",
+       "GPUs of a pool that are not allocatable and not held, and all of nodes that are not Ready.")
+METRIC(FLEET_UNMATCHED, GAUGE, "sublet_fleet_unmatched_gpus", "pool",
+       "GPUs that pods hold beyond the capacity of their nodes.")
+METRIC(FLEET_PODS, GAUGE, "sublet_fleet_pods", "pool,tenant", "Pods that hold GPUs.")
+METRIC(FLEET_GRANTED, GAUGE, "sublet_fleet_granted_gpus", "pool,tenant",
+       "GPUs that the GPUBinding of a tenant grants.")
+METRIC(FLEET_BORROWED, GAUGE, "sublet_fleet_borrowed_gpus", "pool,tenant",
+       "GPUs that are granted beyond the guarantee.")
+METRIC(FLEET_LENT, GAUGE, "sublet_fleet_lent_gpus", "pool,tenant",
+       "GPUs of the guarantee that are not granted: lent, unhealthy, or not free yet.")
+METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
+       "Writes of grants that the host refused or did not answer; they are tried again.")
+METRIC(FLEET_NOT_SHOWN, GAUGE, "sublet_fleet_series_not_shown", "",
+       "Tenants and pools beyond the limit of series that have none.")

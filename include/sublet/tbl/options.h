@@ -61,6 +61,10 @@ OPTION(BOOL, lease_away_read_only, "lease.hostAway", NULL, "SUBLET_LEASE_HOST_AW
        "serve|readOnly",
        "what a process does that cannot confirm the Lease, because the host is away: serve writes "
        "(nothing goes to the host), or reads only")
+OPTION(BOOL, grants, "grants.enabled", NULL, "SUBLET_GRANTS_ENABLED", "false", "",
+       "of `sublet fleet`: grants GPUs of GPUPools to the namespaces of GPUBindings")
+OPTION(DURATION, grants_grace_ms, "grants.grace", NULL, "SUBLET_GRANTS_GRACE", "2m", "0s..24h",
+       "of `sublet fleet`: notice before pods beyond a lowered grant are ended")
 OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CLUSTER_DOMAIN",
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",
@@ -111,12 +115,18 @@ OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS
 OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
        "labels (key=value), all of which nodes for pods without GPUs have; empty: any node of no "
        "pool and without GPUs")
+OPTION(LIST, plain_resources, "policy.plainResources", NULL, "SUBLET_POLICY_PLAIN_RESOURCES", "", "",
+       "extended resources that are no devices: nodes that have no others are open to pods without "
+       "GPUs; \"example.com/\" stands for all of the domain")
 OPTION(INT, pods_per_minute, "policy.podsPerMinute", NULL, "SUBLET_POLICY_PODS_PER_MINUTE", "0",
        "0..1000000", "pods without GPUs created in a minute; the next is a 403; 0: no limit")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",
        "",
        "storage classes claims may name, the first being the default; empty: the host's default "
        "alone")
+OPTION(BOOL, fleet_bindings, "fleet.bindings", NULL, "SUBLET_FLEET_BINDINGS", "false", "",
+       "pools and quota by the GPUBindings of the host namespace, which `sublet fleet` grants, beside "
+       "pools and bindings of this file; changes take effect at once")
 OPTION(BOOL, nodes_per_pool, "sync.nodes", NULL, "SUBLET_SYNC_NODES", "real", "real|perPool",
        "the host's nodes, by name; or one node for each bound pool and one for pods without "
        "devices, with what this tenant has and can still get")

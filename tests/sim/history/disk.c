@@ -66,7 +66,8 @@ static struct {
     sqlite3_vfs *system;
 } root;
 
-/* As "<disk>/<file>: <what> at <at>, <n> bytes, hash <hash>"; the same content has the same hash. */
+/* As "<disk>/<file>: <what> at <at>, <n> bytes, hash <hash>"; the same content has the same
+ * hash. */
 static void show(const char *path, const char *name, const char *what, size_t at, struct str bytes)
 {
     const char *mount = strrchr(path, '/');

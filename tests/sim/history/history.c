@@ -3,7 +3,9 @@
  * (a history with few of them goes deeper than one with all), then every step draws what the tenant
  * does and what befalls it. Each step and each class has a stream of its own, so that one can be
  * left out and the others stay. Afterwards the faults end, and both worlds must become the same. */
-#include "world.h"
+#include "history.h"
+#include "judge.h"
+#include "tenant.h"
 
 #include <string.h>
 

@@ -134,10 +134,7 @@ const struct host_object_model *host_model_find(const struct host_model *h, cons
 static void record(struct host_model *h, const char *type, const char *plural, const char *name,
                    struct str bytes, bool ours)
 {
-    if (h->n_events == h->capacity) {
-        h->capacity = h->capacity ? h->capacity * 2 : 256;
-        h->events = mem_realloc(h->events, h->capacity * sizeof(*h->events));
-    }
+    GROW(h->events, h->n_events, h->capacity);
     h->events[h->n_events++] = (struct host_event){
         type, mem_strdup(str_c(plural)), mem_strdup(str_c(name)), mem_str(bytes), h->revision,
         ours};

@@ -213,8 +213,12 @@ static void judge_created(struct world *w, const char *plural, const cJSON *afte
     struct str uid = host_virtual_uid(after);
 
     judge_notes(w)->second_created |= wires_sender(w->wires) != 0;
-    if (strcmp(plural, "pods") != 0 || !uid.n || wires_is_of_earlier_age(w->wires))
+    if (strcmp(plural, "pods") != 0 || !uid.n)
         return;
+    if (wires_is_of_earlier_age(w->wires)) {
+        note_put(&judge_notes(w)->late, uid, judge_age(w));
+        return;
+    }
     if (judge_knows(w, &judge_notes(w)->told, uid) && !wires_is_late(w->wires))
         world_fail("the pod of virtual uid %.*s is created a second time", STR_F(uid));
     judge_gpus(w, after);

@@ -162,7 +162,7 @@ static bool kind_agrees(struct world *w, struct arena *a, const char *plural)
                    &g, NULL) ||
         !g.same)
         return false;
-    if (g.waiting && judge_gpus_on_host(w, false) + host_pod_gpus(g.waiting) <= LIMIT)
+    if (g.waiting && judge_gpus_on_host(w, PODS_ALL) + host_pod_gpus(g.waiting) <= LIMIT)
         return judge_differ("pods %.*s waits, and there is room for it",
                             STR_F(json_str_at(g.waiting, "metadata.name")));
     return count_host(&g) == g.with_host + count_quarantined(&g, l) ||

@@ -4,7 +4,8 @@
 
 #include <sublet/hash.h>
 
-#include "world.h"
+#include "judge.h"
+#include "tenant.h"
 
 /* --- notes: sets of strings with a number (judge.c) --- */
 struct note {
@@ -19,6 +20,7 @@ struct note {
 struct watcher {
     struct map content; /* revision -> what was seen under it */
     struct map mirror;  /* resource, namespace and name -> revision */
+    struct map gone;    /* the same of what it saw deleted -> revision of that */
     int64_t position;
     unsigned generation;
 };
@@ -28,7 +30,8 @@ struct notes {
     struct map lost;    /* virtual uids of claims that others removed, and the age */
     struct map told;    /* process and virtual uid of pods on the host that it knows of */
     struct map seen;    /* process and host uid of all pods of ours that it was shown */
-    struct map shown;   /* the same by the process's number: what it was shown itself */
+    struct map late; /* virtual uids of pods that requests of an earlier age created, and the age */
+    struct map shown; /* the same by the process's number: what it was shown itself */
     struct map lives; /* epoch and number of a life (core/life.h) -> host generation it began in */
     struct map removed; /* virtual uids of pods and claims whose host object was removed */
     struct map deleted; /* virtual uids that the tenant of the second process deleted */
@@ -42,7 +45,8 @@ struct note *note_get(struct map *m, struct str key);
 void note_put(struct map *m, struct str key, uint64_t value);
 void note_drop(struct map *m, struct str key);
 
-/* Did others remove the pod of this virtual uid from the host, since the store was last restored? */
+/* Did others remove the pod of this virtual uid from the host, since the store was last
+ * restored? */
 bool judge_is_excused(struct world *w, struct str uid);
 /* Did any process or person remove the host object of this virtual uid, ever? */
 bool judge_was_removed(struct world *w, struct str uid);
@@ -66,10 +70,17 @@ void judge_report(struct life *l);
 
 /* --- a watcher (judge_tenant.c) --- */
 bool judge_has_caught_up(const struct life *l);
+/* Of what it saw deleted last: the revision. NULL: it is there, or that was not seen. */
+const struct note *judge_gone(struct life *l, const struct slot *s);
 
 /* --- GPUs (judge_ledger.c) --- */
 enum { LIMIT = 4 }; /* of the GPUs, in world.c */
-int64_t judge_gpus_on_host(struct world *w, bool only_seen);
+enum judge_pods {
+    PODS_ALL,
+    PODS_SEEN,         /* ... that the process whose request is executed was shown */
+    PODS_SEEN_IN_TIME, /* ... of those, what no request of an earlier age created */
+};
+int64_t judge_gpus_on_host(struct world *w, enum judge_pods which);
 void judge_trace_gpus(struct world *w);
 void judge_gpus(struct world *w, const cJSON *created);
 /* What the ledger of a process that serves must charge at any moment. */

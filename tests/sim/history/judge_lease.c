@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two processes of one tenant: the one that does not lead refuses writes, and the one whose data does
- * not go on reports each answered write that the other one lacks. Must never demand a report of what
- * both may have in common. */
+/* Two processes of one tenant: the one that does not lead refuses writes, and the one whose data
+ * does not go on reports each answered write that the other one lacks. Must never demand a report
+ * of what both may have in common. */
 #include "judge_impl.h"
 
 #include <string.h>
@@ -84,17 +84,52 @@ static struct str read_report(struct life *l, struct arena *a)
 }
 
 /* Lines are "written PLURAL NAMESPACE/NAME REVISION", or "deleted ...". */
-static bool reports(struct str report, const struct slot *s)
+static bool reports(struct str report, const char *what, const struct slot *s)
 {
     struct arena *a = arena_new(0);
-    bool found = str_contains(report, arena_printf(a, " %s default/%s ", s->resource, s->name));
+    bool found =
+        str_contains(report, arena_printf(a, "%s %s default/%s ", what, s->resource, s->name));
 
     arena_free(a);
     return found;
 }
 
-/* Both have what was there when the copy was made, and nothing that one of them wrote later. A
- * deletion may be older than the history; then the report says that it is not whole. */
+/* Up to this revision the history had no deletions any more. */
+static uint64_t unknown_up_to(struct str report)
+{
+    const struct str begins = STR("unknown deletions up to revision ");
+    uint64_t revision = 0;
+
+    while (report.n) {
+        struct str line = str_cut(&report, '\n');
+
+        if (str_has_prefix(line, begins))
+            str_to_u64(str_from(line, begins.n), &revision);
+    }
+    return revision;
+}
+
+static void judge_written(struct life *l, struct str report, const struct slot *s)
+{
+    if (!reports(report, "written", s))
+        world_fail("life %u is superseded, and does not report the answered write of %s %s",
+                   l->number, s->resource, s->name);
+    l->world->reported++;
+}
+
+static void judge_deleted(struct life *l, struct str report, const struct slot *s)
+{
+    const struct note *n = judge_gone(l, s);
+
+    if (!n || n->at_us <= l->world->copied_us || n->value <= unknown_up_to(report))
+        return;
+    if (!reports(report, "deleted", s))
+        world_fail("life %u is superseded, and does not report the deletion of %s %s at %llu",
+                   l->number, s->resource, s->name, (unsigned long long)n->value);
+    l->world->reported_deleted++;
+}
+
+/* Both have what was there when the copy was made, and nothing that one of them did later. */
 void judge_report(struct life *l)
 {
     struct world *w = l->world;
@@ -110,12 +145,10 @@ void judge_report(struct life *l)
     for (size_t i = 0; i < m->n_slots && report.p; i++) {
         const struct slot *s = &m->slots[i];
 
-        if (s->answered_us <= w->copied_us || !s->there)
-            continue;
-        if (!reports(report, s))
-            world_fail("life %u is superseded, and does not report the answered write of %s %s",
-                       l->number, s->resource, s->name);
-        w->reported++;
+        if (!s->there)
+            judge_deleted(l, report, s);
+        else if (s->answered_us > w->copied_us)
+            judge_written(l, report, s);
     }
     w->unknown += !report.p;
     arena_free(a);

@@ -6,7 +6,17 @@
 
 #include "engine.h"
 
-int64_t judge_gpus_on_host(struct world *w, bool only_seen)
+static bool counts(struct world *w, enum judge_pods which, const cJSON *pod)
+{
+    const struct note *late = note_get(&judge_notes(w)->late, host_virtual_uid(pod));
+
+    if (which == PODS_ALL)
+        return true;
+    return judge_knows(w, &judge_notes(w)->seen, json_str_at(pod, "metadata.uid")) &&
+           (which == PODS_SEEN || !late || late->value != judge_age(w));
+}
+
+int64_t judge_gpus_on_host(struct world *w, enum judge_pods which)
 {
     struct arena *a = arena_new(0);
     int64_t sum = 0;
@@ -14,8 +24,7 @@ int64_t judge_gpus_on_host(struct world *w, bool only_seen)
     for (const struct host_object_model *o = host_model_first(w->host); o; o = o->next) {
         const cJSON *pod = strcmp(o->plural, "pods") ? NULL : host_parse(a, o->bytes);
 
-        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod) &&
-            (!only_seen || judge_knows(w, &judge_notes(w)->seen, json_str_at(pod, "metadata.uid"))))
+        if (pod && host_is_ours(pod) && !host_pod_is_finished(pod) && counts(w, which, pod))
             sum += host_pod_gpus(pod);
     }
     arena_free(a);
@@ -49,11 +58,16 @@ void judge_trace_gpus(struct world *w)
 }
 
 /* Before anything was put back, and before a second process created anything, a process has made
- * all that is there, and must know of it whether it was reported or not. */
+ * all that is there, and must know of it whether it was reported or not. What its request created
+ * on a host that was put back since, it could not prevent: that counts against what it creates with
+ * GPUs later. */
 void judge_gpus(struct world *w, const cJSON *created)
 {
-    int64_t sum = judge_gpus_on_host(w, judge_age(w) > 1 || judge_notes(w)->second_created) +
-                  host_pod_gpus(created);
+    bool all = judge_age(w) == 1 && !judge_notes(w)->second_created;
+    int64_t gpus = host_pod_gpus(created);
+    int64_t sum = gpus + judge_gpus_on_host(w, all    ? PODS_ALL
+                                               : gpus ? PODS_SEEN
+                                                      : PODS_SEEN_IN_TIME);
 
     if (sum <= LIMIT)
         return;

@@ -126,12 +126,23 @@ void judge_copied(struct world *w)
 
     note_drop_all(&n->mirror);
     note_drop_all(&n->content);
+    note_drop_all(&n->gone);
     n->position = 0;
 }
 
 static struct str key_of(struct arena *a, const struct store_object *o)
 {
     return arena_printf(a, "%u/%.*s/%.*s", o->resource, STR_F(o->ns), STR_F(o->name));
+}
+
+const struct note *judge_gone(struct life *l, const struct slot *s)
+{
+    struct arena *a = arena_new(0);
+    struct str key = arena_printf(a, "%u/default/%s", tenant_storage(l, s->resource), s->name);
+    const struct note *n = note_get(&watcher_of(l)->gone, key);
+
+    arena_free(a);
+    return n;
 }
 
 /* One revision is one change of one object, for ever. */
@@ -164,6 +175,10 @@ static void judge_event(struct watcher *n, const struct store_event *e)
         note_drop(&n->mirror, key);
     else
         note_put(&n->mirror, key, (uint64_t)e->revision);
+    if (e->type == STORE_DELETED)
+        note_put(&n->gone, key, (uint64_t)e->revision);
+    else
+        note_drop(&n->gone, key);
     n->position = e->revision;
     arena_free(a);
 }
@@ -181,6 +196,7 @@ static bool on_listed(void *ctx, const struct store_object *o)
 static void list_again(struct life *l, struct watcher *n)
 {
     note_drop_all(&n->mirror);
+    note_drop_all(&n->gone); /* what it misses now may be there again */
     for (unsigned id = 1; id < 1000; id++)
         if (registry_by_storage(vapi_registry(l->api), id) &&
             store_scan(l->store, id, STR_NULL, STR_NULL, STR_NULL, 0, on_listed, n, NULL))
@@ -274,7 +290,7 @@ static void judge_damage(const struct life *l)
                    d.salvaged ? " structure" : "", d.history ? " history" : "");
 }
 
-/* A copy of the data is a new one for its watcher, as a restored store is. */
+/* A copy of the data is another store for its watcher, as a restored store is. */
 static unsigned generation_of(const struct life *l)
 {
     return l->index ? l->world->n_copies : l->world->generation;

@@ -2,7 +2,8 @@
 /* A process of the tenant: the product itself on a loop of its own. It dies by being left alone:
  * its loop never runs again, its disk refuses it, its requests go on without it. What it held is
  * lost to this process as well, which runs one history and ends. */
-#include "world.h"
+#include "judge.h"
+#include "tenant.h"
 
 #include <assert.h>
 #include <string.h>

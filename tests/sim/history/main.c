@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "history.h"
+#include "life.h"
 #include "plant.h"
 #include "result.h"
 
@@ -209,7 +211,8 @@ static void shrink(struct script s, struct result *r, const char *kind)
 /* --- many --- */
 
 static struct {
-    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread, refused, reported, unknown;
+    unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread;
+    unsigned refused, reported, reported_deleted, unknown;
     uint64_t done, failed;
     double virtual_s;
 } total;
@@ -224,6 +227,7 @@ static void add_up(const struct result *r)
     total.unread += r->unread;
     total.refused += r->refused;
     total.reported += r->reported;
+    total.reported_deleted += r->reported_deleted;
     total.unknown += r->unknown;
     total.virtual_s += (double)r->virtual_us / 1e6;
     total.done++;
@@ -245,9 +249,10 @@ static void print_totals(double seconds)
     printf("\ndisk: torn sectors %u failed reads %u\nnetwork:", total.torn, total.unread);
     for (int i = 0; i < N_WIRE_COUNTS; i++)
         printf(" %s %u", names[i], total.wire[i]);
-    printf("\ntwo processes: writes refused %u, reported as lacking %u; looks at an unknown report "
+    printf("\ntwo processes: writes refused %u, reported as lacking %u, deletions %u; "
+           "looks at an unknown report "
            "%u\n",
-           total.refused, total.reported, total.unknown);
+           total.refused, total.reported, total.reported_deleted, total.unknown);
 }
 
 struct job {

@@ -11,6 +11,9 @@
 #include "core/lease.h"
 #include "engine.h"
 
+#include "history.h"
+#include "judge.h"
+
 enum { FIRST_STEP = 12 };
 
 /* --- what there is --- */
@@ -373,6 +376,31 @@ static bool report_nothing(struct world *w)
     return false;
 }
 
+/* Of either process: deletions are rarer than writes. */
+static bool report_no_deletion(struct world *w)
+{
+    for (int i = 0; i < MAX_LIVES; i++) {
+        static char text[1 << 16];
+        char path[400];
+        FILE *f;
+
+        if (!w->lives[i])
+            continue;
+        snprintf(path, sizeof(path), "%s/lacking.txt", disk_path(w->lives[i]->disk));
+        f = fopen(path, "r+e");
+        if (!f)
+            continue;
+        size_t n = fread(text, 1, sizeof(text), f);
+        for (size_t at = 0; at + 8 < n; at++)
+            if (!memcmp(text + at, "deleted ", 8))
+                text[at] = '-';
+        rewind(f);
+        fwrite(text, 1, n, f);
+        fclose(f);
+    }
+    return false;
+}
+
 #define SECOND .second = true
 #define LATE   .late = true
 
@@ -398,6 +426,7 @@ const struct plant PLANTS[] = {
     {"second-answers", answer_without_leading, "does not lead, and answers", SECOND},
     {"second-acts", release_a_live_lease, "both act on the host", SECOND},
     {"second-silent", report_nothing, "does not report the answered write", SECOND},
+    {"second-no-deletion", report_no_deletion, "does not report the deletion", SECOND},
 };
 const size_t N_PLANTS = COUNT(PLANTS);
 

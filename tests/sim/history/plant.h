@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defects that are planted on purpose, one in a history: what a broken product, or a broken model of
- * it, would do. They prove that each judge can fail. */
+/* Defects that are planted on purpose, one in a history: what a broken product, or a broken model
+ * of it, would do. They prove that each judge can fail. */
 #pragma once
 
 #include <stddef.h>

@@ -32,6 +32,7 @@ void result_end(const struct world *w, const char *kind, const char *message)
     r->unread = disk_unread();
     r->refused = w->refused;
     r->reported = w->reported;
+    r->reported_deleted = w->reported_deleted;
     r->unknown = w->unknown;
     memcpy(r->classes, w->counts, sizeof(r->classes));
     memcpy(r->wire, wires_counts(w->wires), sizeof(r->wire));

@@ -14,7 +14,7 @@ struct result {
     uint64_t hash;
     int64_t virtual_us;
     unsigned classes[N_CLASSES], wire[N_WIRE_COUNTS], torn, unread;
-    unsigned refused, reported, unknown; /* of the second process */
+    unsigned refused, reported, reported_deleted, unknown; /* of the second process */
 };
 
 /* Where it goes; NULL: to the terminal, and the process ends. */

@@ -2,7 +2,9 @@
 /* The second process of a tenant: a copy of its data is made, a process is started on it, ends, and
  * is started again, with a tenant and a watcher of its own. Must never put a fault into the data of
  * the first. */
-#include "world.h"
+#include "history.h"
+#include "judge.h"
+#include "tenant.h"
 
 #include "core/lease.h"
 #include "engine.h"

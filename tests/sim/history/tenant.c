@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tenant: writes to a fixed set of names, one write at a time to each, and remembers what it
  * was answered. Every object carries a mark, a number that grows with each write. */
-#include "world.h"
+#include "tenant.h"
+#include "judge.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turns of a world: processes and agenda, then time. See world.h. */
 #include "world.h"
+#include "judge.h"
+#include "tenant.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

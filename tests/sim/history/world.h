@@ -84,8 +84,8 @@ struct world {
     int64_t died_us;                      /* when the tenant's process ended last */
     int64_t newest_wall_us;               /* of any clock that a process saw */
     uint64_t trace;
-    unsigned refused, reported, unknown; /* writes; ends of judge_report() */
-    bool planted;                        /* see plant.h */
+    unsigned refused, reported, reported_deleted, unknown; /* writes; ends of judge_report() */
+    bool planted;                                          /* see plant.h */
     bool show;
     struct notes *notes; /* of judge.c */
 };
@@ -102,75 +102,3 @@ struct world *world_new(uint64_t seed, const char *root);
 void world_run_us(struct world *w, int64_t us);
 /* Runs until is() holds; false when it does not within so long. */
 bool world_until(struct world *w, bool (*is)(struct world *w), int64_t us);
-
-/* --- a tenant's process (life.c) --- */
-struct life {
-    struct world *world;
-    struct disk *disk;
-    struct config config; /* the world's, with this life's directory */
-    uv_loop_t loop;
-    struct store *store;
-    struct pki *pki;
-    struct vapi *api;
-    struct syncer *syncer;
-    struct transport *line;
-    struct store_watch *watch;
-    bool disk_was_full; /* when its events were read last */
-    bool ready, dead, power, started, closing, closed;
-    unsigned index, number;
-    struct executor executor;
-};
-/* Starts a process on a disk. It may die at once; ready says when it serves. */
-struct life *life_start(struct world *w, struct disk *disk, unsigned index);
-/* It is gone this instant, with or without the machine's power. Its disk stays. */
-void life_kill(struct life *l, bool power);
-/* After so many disk operations. */
-void life_kill_later(struct life *l, unsigned operations, bool power);
-/* In order. Runs until it is done. */
-void life_stop(struct life *l);
-bool life_serves(const struct life *l);
-
-/* --- the tenant (tenant.c) --- */
-void tenant_slots(struct model *m);
-unsigned tenant_storage(struct life *l, const char *resource); /* the store's id of "pods" */
-void tenant_act(struct world *w, unsigned index);              /* writes something, by chance */
-void tenant_lost_process(struct world *w, unsigned index);     /* nothing under way is answered */
-void tenant_backup(struct world *w);
-
-/* --- invariants (judge.c) --- */
-void judge_request(void *ctx, const char *plural, const cJSON *before, const cJSON *after);
-void judge_told(void *ctx, const char *plural, const cJSON *object);
-void judge_left(void *ctx, const char *plural, struct str virtual_uid);
-void judge_step(struct world *w); /* after every step */
-/* A write is answered. refusing: the process did not lead when it was sent. */
-void judge_answer(struct life *l, const struct slot *s, bool refusing, const struct err *err);
-bool judge_refuses(const struct life *l); /* it does not lead */
-/* The tenant has a process delete an object, which other processes know nothing of. */
-void judge_deletes(struct life *l, const struct slot *s);
-void judge_copied(struct world *w); /* a copy of the data is there, and no watcher of it */
-void judge_died(struct life *l);
-void judge_life(struct life *l); /* a process serves: its watch begins */
-/* What it has of the tenant's; fresh: what an earlier process had under way is decided. */
-void judge_slots(struct life *l, bool fresh);
-bool judge_agree(struct world *w); /* both worlds are the same */
-const char *judge_difference(struct world *w);
-
-/* --- the second process (second.c) --- */
-void second_do(struct world *w); /* copied, started, ended, started again, and replaced */
-/* Its tenant writes. */
-void second_act(struct world *w);
-/* The faults are over: it leads, waits, or reports what the other one lacks; then it ends. */
-void second_end(struct world *w, void (*ensure)(struct world *w));
-
-/* --- the history (history.c) --- */
-struct disk *history_next_disk(struct world *w, struct disk *from);
-struct plant;
-struct script {
-    uint64_t seed;
-    unsigned steps;
-    bool allowed[N_CLASSES];
-    bool skip[512]; /* actions of these steps */
-    bool show, show_disk;
-    const struct plant *plant; /* a defect, or NULL */
-};
-void history_run(struct world *w, const struct script *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash map: its hash is keyed with a secret that differs between two processes, and a walk is
- * in the order of insertion whatever the secret; the map from strings holds what it promises. The program runs itself to be several processes.
- */
+ * in the order of insertion whatever the secret; the map from strings holds what it promises. The
+ * program runs itself to be several processes. */
 
 #include "test.h"
 

@@ -186,6 +186,8 @@ static void clips_between_characters(void **state)
     assert_str(str_clip(euro, 1), "a");
     assert_str(str_clip(euro, 0), "");
     assert_str(str_clip(STR_NULL, 0), "");
+    assert_int_equal(str_characters(euro), 2);
+    assert_int_equal(str_characters(STR_NULL), 0);
 }
 
 static void finds_a_word_of_a_table(void **state)

@@ -4,7 +4,9 @@
 
 #include "test.h"
 
-#define ISSUER(more)                "authentication: {jwt: [{issuer: {url: 'https://a.example', " more "}, "
+#define ISSUER(more)                                                                               \
+    "authentication: {jwt: [{issuer: {"                                                            \
+    "url: 'https://a.example', " more "}, "
 #define USERNAME                    "username: {claim: sub, prefix: 'a:'}"
 #define ONE(issuer, mappings, more) ISSUER(issuer) "claimMappings: {" mappings "}" more "}]}"
 

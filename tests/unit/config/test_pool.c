@@ -208,12 +208,14 @@ static void mistakes(void **state)
         {"pools: [{name: a, gpus: 3}]", "config: pools[0].gpus: unknown key: known here are name, "
                                         "kind, trust, nodeSelector, tolerations, "
                                         "products, mode, resources, profiles, rename, "
-                                        "deviceClasses, caps, scheduler, runtimeClass, "
+                                        "deviceClasses, caps, release, scheduler, runtimeClass, "
                                         "priorityTiers, defaultTier, metering"},
         {"pools: [{name: a, nodeSelector: {p: a}, priorityTiers: {high: x}, defaultTier: low}]",
          "config: pools[0].defaultTier: \"low\" is not one of priorityTiers"},
         {"pools: [{name: a, caps: {perPodGPU: -1}}]",
          "config: pools[0].caps.perPodGPU: want a whole number of at least 0"},
+        {"pools: [{name: a, release: {onNodeLossAfter: 0s}}]",
+         "config: pools[0].release.onNodeLossAfter: want a duration of at least 1s, such as 10m"},
         {"pools: [{name: a, caps: {maxLifetime: 3}}]",
          "config: pools[0].caps.maxLifetime: want a duration such as 72h, got number"},
         {"pools: [{name: a, caps: {maxLifetime: 5ms}}]",

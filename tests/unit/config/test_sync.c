@@ -43,6 +43,11 @@ static void all_of_it(void **state)
            "    gateways: {enabled: true, classes: [shared], hosts: ['*.team.example']}\n"
            "    httpRoutes: {enabled: false}\n"
            "    grpcRoutes: {enabled: true}\n"
+           "    serviceAccounts: {enabled: true, annotations: {a.example/role: [team-*, one]}}\n"
+           "    storageClasses: {enabled: true, provisioners: {csi.example: {parameters: {type: "
+           "[fast]}, mountOptions: [noatime]}, bare.example: null}}\n"
+           "    persistentVolumes: {enabled: true, max: 9, drivers: {csi.example: {volumeHandles: "
+           "[one, 'fs-*'], volumeAttributes: {tier: [fast]}, mountOptions: [noatime]}}}\n"
            "    customResources:\n"
            "      certificates.cert-manager.io:\n"
            "        enabled: true\n"
@@ -65,6 +70,27 @@ static void all_of_it(void **state)
     assert_false(to->enabled[DOWN_HTTP_ROUTES] || to->enabled[DOWN_TLS_ROUTES]);
     assert_str(to->gateway_classes.items[0], "shared");
     assert_int_equal(to->gateway_hosts.n, 1);
+    assert_true(to->enabled[DOWN_SERVICE_ACCOUNTS] && to->enabled[DOWN_STORAGE_CLASSES]);
+    assert_int_equal(to->n_provisioners, 2);
+    assert_int_equal(config_provisioner_of(to, STR("csi.example"))->parameters.n, 1);
+    assert_str(config_provisioner_of(to, STR("csi.example"))->mount_options.items[0], "noatime");
+    assert_int_equal(config_provisioner_of(to, STR("bare.example"))->parameters.n, 0);
+    assert_null(config_provisioner_of(to, STR("other.example")));
+    assert_true(to->enabled[DOWN_VOLUMES]);
+    assert_int_equal(to->max_volumes, 9);
+    assert_true(
+        config_choice_allows(&config_driver_of(to, STR("csi.example"))->handles, STR("fs-1")));
+    assert_int_equal(config_driver_of(to, STR("csi.example"))->attributes.n, 1);
+    assert_str(config_driver_of(to, STR("csi.example"))->mount_options.items[0], "noatime");
+    assert_null(config_driver_of(to, STR("other.example")));
+    assert_int_equal(to->identities.n, 1);
+    assert_str(to->identities.items[0].key, "a.example/role");
+    assert_true(config_choice_allows(&to->identities.items[0], STR("one")));
+    assert_true(config_choice_allows(&to->identities.items[0], STR("team-a.B_c-9")));
+    assert_false(config_choice_allows(&to->identities.items[0], STR("team-")));
+    assert_false(config_choice_allows(&to->identities.items[0], STR("team-a/b")));
+    assert_false(config_choice_allows(&to->identities.items[0], STR("team-*")));
+    assert_false(config_choice_allows(&to->identities.items[0], STR("ones")));
     assert_int_equal(to->network_cidrs.n, 2);
     assert_str(to->ingress_classes.items[0], "nginx");
     assert_int_equal(to->n_custom, 2);
@@ -82,16 +108,77 @@ static void all_of_it(void **state)
     assert_int_equal(f->config.max_services, 7);
 }
 
-#define TO       "config: sync.toHost"
-#define CUSTOM   TO ".customResources"
-#define ONE(it)  "sync: {toHost: {customResources: {a.b.example: {patches: [" it "]}}}}"
+#define TO          "config: sync.toHost"
+#define CUSTOM      TO ".customResources"
+#define ONE(it)     "sync: {toHost: {customResources: {a.b.example: {patches: [" it "]}}}}"
+#define INGRESS(it) "sync: {toHost: {ingresses: {patches: [" it "]}}}"
+#define PATH(it)    TO ".ingresses.patches[0].path: \"" it "\": "
+#define UNFIT                                                                                      \
+    "want a member below spec, such as spec.rules[*].timeouts.request, or "                        \
+    "metadata.annotations[KEY]"
 #define PATCH(n) CUSTOM ".a.b.example.patches[0]" n
 
 static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {claims: {enabled: true}}}",
-     TO ".claims: unknown key: known here are pods, configMaps, secrets, networkPolicies, "
-        "ingresses, podDisruptionBudgets, endpointSlices, gateways, httpRoutes, grpcRoutes, "
-        "tlsRoutes, backendTLSPolicies, resourceClaims, priorityClasses, customResources"},
+     TO ".claims: unknown key: known here are pods, configMaps, secrets, services, "
+        "persistentVolumeClaims, networkPolicies, ingresses, podDisruptionBudgets, endpointSlices, "
+        "gateways, httpRoutes, grpcRoutes, "
+        "tlsRoutes, backendTLSPolicies, resourceClaims, serviceAccounts, storageClasses, "
+        "persistentVolumes, priorityClasses, customResources"},
+    {"sync: {toHost: {persistentVolumes: {enabled: true}}}",
+     TO ".persistentVolumes: drivers is needed: without it no PersistentVolume could go down"},
+    {"sync: {toHost: {persistentVolumes: {max: 0}}}", TO ".persistentVolumes.max: want 1 to 1000"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {a.b: null}}}}",
+     TO ".persistentVolumes.drivers.a.b: volumeHandles is needed: a volume is found by its handle, "
+        "whoever's it is"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {a.b: {volumeHandles: ['*']}}}}}",
+     TO ".persistentVolumes.drivers.a.b.volumeHandles[0]: \"*\": a * stands at the end only, after "
+        "the beginning of a value"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {a.b: {volumeHandles: []}}}}}",
+     TO ".persistentVolumes.drivers.a.b.volumeHandles: want 1 to 64 values that a tenant may give "
+        "it"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {host.sublet.dev: {volumeHandles: [a]}}}}}",
+     TO ".persistentVolumes.drivers.host.sublet.dev: is the driver of the volumes that claims of "
+        "the host have"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {a.b: {reclaimPolicies: [Delete]}}}}}",
+     TO ".persistentVolumes.drivers.a.b.reclaimPolicies: unknown key: known here are "
+        "volumeHandles, volumeAttributes, mountOptions"},
+    {"sync: {toHost: {storageClasses: {enabled: true}}}",
+     TO ".storageClasses: provisioners is needed: without it no StorageClass could go down"},
+    {"sync: {toHost: {storageClasses: {max: 0}}}", TO ".storageClasses.max: want 1 to 1000"},
+    {"sync: {toHost: {storageClasses: {max: 1001}}}", TO ".storageClasses.max: want 1 to 1000"},
+    {"sync: {toHost: {storageClasses: {provisioners: {kubernetes.io/no-provisioner: {}}}}}",
+     TO ".storageClasses.provisioners.kubernetes.io/no-provisioner: makes no volumes: its claims "
+        "would bind any volume made by hand"},
+    {"sync: {toHost: {storageClasses: {provisioners: {a b: {}}}}}",
+     TO ".storageClasses.provisioners.a b: name part must consist of alphanumeric characters, "
+        "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+        "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+        "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+    {"sync: {toHost: {storageClasses: {provisioners: {a.b: {reclaimPolicies: [Recycle]}}}}}",
+     TO ".storageClasses.provisioners.a.b.reclaimPolicies[0]: unknown value \"Recycle\": want one "
+        "of Delete|Retain"},
+    {"sync: {toHost: {storageClasses: {provisioners: {a.b: {parameters: {type: fast}}}}}}",
+     TO ".storageClasses.provisioners.a.b.parameters.type: want a list, got string"},
+    {"sync: {toHost: {serviceAccounts: {annotations: [a]}}}",
+     TO ".serviceAccounts.annotations: want an object, got array"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/b: x}}}}",
+     TO ".serviceAccounts.annotations.a/b: want a list, got string"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/b: []}}}}",
+     TO ".serviceAccounts.annotations.a/b: want 1 to 64 values that a tenant may give it"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/b: ['']}}}}",
+     TO ".serviceAccounts.annotations.a/b[0]: must not be empty"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/b: [x, '*']}}}}",
+     TO ".serviceAccounts.annotations.a/b[1]: \"*\": a * stands at the end only, after the "
+        "beginning of a value"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/b: ['x*y*']}}}}",
+     TO ".serviceAccounts.annotations.a/b[0]: \"x*y*\": a * stands at the end only, after the "
+        "beginning of a value"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {sublet.dev/uid: [x]}}}}",
+     TO ".serviceAccounts.annotations.sublet.dev/uid: keys of sublet.dev are never a tenant's"},
+    {"sync: {toHost: {serviceAccounts: {annotations: {a/: [x]}}}}",
+     TO ".serviceAccounts.annotations.a/: name part must be non-empty"},
+
     {"sync: {toHost: {pods: {enabled: true}}}",
      TO ".pods.enabled: unknown key: known here are translateImage, runtimeClassName, "
         "priorityClassName"},
@@ -108,6 +195,49 @@ static const char *const MISTAKES[][2] = {
         "never a tenant's"},
     {"sync: {toHost: {secrets: {all: yes please}}}",
      TO ".secrets.all: want true or false, got string"},
+    {INGRESS("{path: spec.tls}"), TO ".ingresses.patches[0]: want a path and one of value, drop"},
+    {INGRESS("{path: spec.tls, drop: true, value: 1}"),
+     TO ".ingresses.patches[0]: want a path and one of value, drop"},
+    {INGRESS("{path: spec.tls, reference: {kind: Secret}}"),
+     TO ".ingresses.patches[0].reference: unknown key: known here are path, value, drop"},
+    {INGRESS("{path: metadata.name, value: a}"), PATH("metadata.name") UNFIT},
+    {INGRESS("{path: metadata.labels, drop: true}"), PATH("metadata.labels") UNFIT},
+    {INGRESS("{path: metadata.annotations, drop: true}"), PATH("metadata.annotations") UNFIT},
+    {INGRESS("{path: status.loadBalancer, drop: true}"), PATH("status.loadBalancer") UNFIT},
+    {INGRESS("{path: spec, value: {}}"), PATH("spec") UNFIT},
+    {INGRESS("{path: kind, value: a}"), PATH("kind") UNFIT},
+    {INGRESS("{path: 'spec.tls[*]', drop: true}"), PATH("spec.tls[*]") UNFIT},
+    {INGRESS("{path: 'spec.*', drop: true}"), PATH("spec.*") UNFIT},
+    {INGRESS("{path: spec..a, drop: true}"), PATH("spec..a") UNFIT},
+    {INGRESS("{path: 'metadata.annotations[sublet.dev/uid]', value: a}"),
+     PATH("metadata.annotations[sublet.dev/uid]") "by annotations of sublet.dev an object is "
+                                                  "recognized"},
+    {INGRESS("{path: 'metadata.annotations[a', value: a}"),
+     PATH("metadata.annotations[a") "want metadata.annotations[KEY]"},
+    {INGRESS("{path: 'metadata.annotations[a]', value: 1}"),
+     TO ".ingresses.patches[0]: an annotation gets a value, which is a string; those of tenants go "
+        "down by policy.annotations.allow"},
+    {INGRESS("{path: 'metadata.annotations[a]', drop: true}"),
+     TO ".ingresses.patches[0]: an annotation gets a value, which is a string; those of tenants go "
+        "down by policy.annotations.allow"},
+    {"sync: {toHost: {gateways: {patches: [{path: 'spec.listeners[*].allowedRoutes.kinds', drop: "
+     "true}]}}}",
+     TO ".gateways.patches[0].path: \"spec.listeners[*].allowedRoutes.kinds\": cannot be patched: "
+        "a Gateway of a tenant takes routes of this tenant alone"},
+    {"sync: {toHost: {httpRoutes: {patches: [{path: 'spec.parentRefs[*].port', value: 1}]}}}",
+     TO ".httpRoutes.patches[0].path: \"spec.parentRefs[*].port\": cannot be patched: the Gateways "
+        "of a route are judged, and its status comes up by them"},
+    {"sync: {toHost: {httpRoutes: {patches: [{path: 'spec.rules[*].backendRefs[*].namespace', "
+     "value: a}]}}}",
+     TO ".httpRoutes.patches[0].path: \"spec.rules[*].backendRefs[*].namespace\": cannot be "
+        "patched: objects of a tenant stay in its namespace"},
+    {"sync: {toHost: {services: {patches: [{path: spec.type, value: LoadBalancer}]}}}",
+     TO ".services.patches[0]: only annotations can be patched: want metadata.annotations[KEY]"},
+    {"sync: {toHost: {persistentVolumeClaims: {patches: [{path: spec.volumeName, drop: true}]}}}",
+     TO ".persistentVolumeClaims.patches[0]: only annotations can be patched: want "
+        "metadata.annotations[KEY]"},
+    {"sync: {toHost: {networkPolicies: {patches: []}}}",
+     TO ".networkPolicies.patches: unknown key: known here are enabled, allowedCIDRs"},
     {"sync: {toHost: {configMaps: {enabled: true}}}",
      TO ".configMaps.enabled: unknown key: known here are all"},
     {"sync: {toHost: [1]}", TO ": want an object, got array"},
@@ -234,6 +364,42 @@ static void hosts_are_whole_labels(void **state)
     assert_false(config_host_listed((struct str_list){0}, STR("a.team.example")));
 }
 
+static void listeners_meet_the_hosts(void **state)
+{
+    static const struct {
+        const char *listener;
+        bool meets, meets_wildcards;
+    } cases[] = {
+        {"a.team.example", true, true},
+        {"*.team.example", true, true},
+        {"*.example", true, true},
+        {"*.fixed.example", false, false},
+        {"fixed.example", true, true},
+        {"a.b.team.example", false, true},
+        {"*.b.team.example", false, true},
+        {"team.example", false, false},
+        {"xteam.example", false, false},
+        {"*.xteam.example", false, false},
+        {"*.eam.example", false, false},
+        {"bank.example", false, false},
+        {"*.bank.example", false, false},
+        {"*.example.org", false, false},
+        {".team.example", false, false},
+        {"", false, false},
+        {"*", false, false},
+        {"*.", false, false},
+    };
+    struct str items[] = {STR("*.team.example"), STR("fixed.example")};
+    struct str_list patterns = {items, 2};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (config_hosts_meet(patterns, false, str_c(cases[i].listener)) != cases[i].meets ||
+            config_hosts_meet(patterns, true, str_c(cases[i].listener)) != cases[i].meets_wildcards)
+            fail_msg("%s", cases[i].listener);
+    assert_false(config_hosts_meet((struct str_list){0}, true, STR("*.team.example")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +407,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_of_it, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
         cmocka_unit_test(hosts_are_whole_labels),
+        cmocka_unit_test(listeners_meet_the_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,24 @@ static void mappings(void **state)
     assert_str(row->mappings[3].name, "other");
 }
 
+static void shared_gateways(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_from *row;
+
+    assert_ok(load_config(f, FROM("gateways: {enabled: true, hosts: [a.example, '*.team.example'],"
+                                  " mappings: {byName: {infra/edge: shared/public, b/*: c/*}}}")));
+    row = config_from_row(&f->config, FROM_GATEWAYS);
+    assert_str(row->group, "gateway.networking.k8s.io");
+    assert_int_equal(row->n_mappings, 2);
+    assert_int_equal(row->hosts.n, 2);
+    assert_str(row->hosts.items[1], "*.team.example");
+    assert_false(row->wildcards);
+    assert_ok(load_config(f, FROM("gateways: {enabled: true, hosts: ['*.team.example'], wildcards: "
+                                  "true, mappings: {byName: {infra/edge: shared/public}}}")));
+    assert_true(config_from_row(&f->config, FROM_GATEWAYS)->wildcards);
+}
+
 static void custom_resources(void **state)
 {
     struct config_fixture *f = *state;
@@ -107,8 +125,8 @@ static const struct {
      "w.example.com/v1"},
     {FROM("nodes: {}"),
      "config: sync.fromHost.nodes: unknown key: known here are ingressClasses, runtimeClasses, "
-     "priorityClasses, storageClasses, deviceClasses, gatewayClasses, csiDrivers, csiNodes, "
-     "csiStorageCapacities, configMaps, secrets, customResources"},
+     "priorityClasses, storageClasses, deviceClasses, gatewayClasses, gateways, csiDrivers, "
+     "csiNodes, csiStorageCapacities, configMaps, secrets, services, customResources"},
     {"sync: {fromHosts: {}}", "config: sync.fromHosts: unknown key: known here are toHost, "
                               "fromHost, nodes, nodeLabels, kubelets, maxFailedPods, "
                               "maxServices"},
@@ -129,6 +147,19 @@ static const struct {
      "matchExpressions"},
     {FROM("csiNodes: {selector: {matchExpressions: [{key: a, operator: Maybe}]}}"),
      "config: sync.fromHost.csiNodes.selector: \"Maybe\" is not a valid label selector operator"},
+    {FROM("gateways: {enabled: true, hosts: [a.example]}"),
+     "config: sync.fromHost.gateways: mappings.byName is needed"},
+    {FROM("gateways: {enabled: true, mappings: {byName: {a/b: c/d}}}"),
+     "config: sync.fromHost.gateways: hosts is needed: without it no route could name a Gateway"},
+    {FROM("gateways: {wildcards: all}"),
+     "config: sync.fromHost.gateways.wildcards: want true or false, got string"},
+    {FROM("gateways: {enabled: true, hosts: ['*'], mappings: {byName: {a/b: c/d}}}"),
+     "config: sync.fromHost.gateways.hosts[0]: \"*\": want a name such as a.team.example or "
+     "*.team.example"},
+    {FROM(
+         "gateways: {enabled: true, hosts: [a.example], mappings: {byName: {a/b: c/d, e/*: c/*}}}"),
+     "config: sync.fromHost.gateways.mappings.byName.e/*: \"c\" is the target of a whole namespace "
+     "as well"},
     {FROM("secrets: {enabled: true}"), "config: sync.fromHost.secrets: mappings.byName is needed"},
     {FROM("secrets: {mappings: {byName: {a/b: c/*}}}"),
      "config: sync.fromHost.secrets.mappings.byName.a/b: a name goes to a name, and namespace/* to "
@@ -168,7 +199,7 @@ static void refused(void **state)
 {
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++)
+    for (size_t i = 0; i < COUNT(REFUSED); i++)
         assert_error(load_config(f, REFUSED[i].yaml), REFUSED[i].error);
 }
 
@@ -178,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_by_default, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(classes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mappings, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(shared_gateways, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(custom_resources, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(refused, config_setup, config_teardown),
     };

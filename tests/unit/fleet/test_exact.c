@@ -43,6 +43,28 @@ static void prints_decimals(void **state)
     arena_free(a);
 }
 
+static void reads_what_it_prints(void **state)
+{
+    static const char *const good[] = {"0", "7", "3/2", "1/7",
+                                       "170141183460469231731687303715884105727"};
+    static const char *const bad[] = {
+        "",    "/",   "1/",   "/2",    "-1",
+        "+1",  "01",  "2/4",  "4/1",   "0/3",
+        "1/0", "1.5", "1 /2", "1/2/3", "170141183460469231731687303715884105728"};
+    struct arena *a = arena_new(0);
+    struct exact v = {5, 3};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_false(exact_parse(a, str_c(bad[i]), &v));
+    assert_str(exact_fraction(a, v), "5/3");
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_true(exact_parse(a, str_c(good[i]), &v));
+        assert_str(exact_fraction(a, v), good[i]);
+    }
+    arena_free(a);
+}
+
 static void rounds_a_denominator_of_127_bits(void **state)
 {
     struct arena *a = arena_new(0);
@@ -95,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prints_decimals),
+        cmocka_unit_test(reads_what_it_prints),
         cmocka_unit_test(rounds_a_denominator_of_127_bits),
         cmocka_unit_test(obeys_the_laws_of_arithmetic),
         cmocka_unit_test(refuses_what_does_not_fit),

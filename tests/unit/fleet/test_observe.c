@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what a process sees of the host to records: times of the host, repetition, processes that are
- * killed between any two writes, and what happened while none observed. */
+/* From what a process sees of the host to records: times of the host, repetition, processes that
+ * are killed between any two writes, and what happened while none observed. */
 #include "world.h"
 
 static struct fleet_records records_of(struct world *w)
@@ -120,6 +120,7 @@ static void what_ended_unobserved_is_estimated(void **state)
     assert_int_equal(r.n_capacities, 3);                        /* n1, n2, n2 gone */
     assert_int_equal(r.capacities[2].from_us, BEGIN + 10 * SECOND);
     assert_true(r.capacities[2].estimated && !r.capacities[2].total.num);
+    assert_true(r.capacities[2].down); /* its pods do not run */
     assert_int_equal(r.n_gaps, 1);
     assert_int_equal(r.gaps[0].from_us, BEGIN + 10 * SECOND);
     assert_int_equal(r.n_prices, 1); /* the same price is one */
@@ -144,7 +145,27 @@ static void a_node_that_fails_has_the_hosts_time(void **state)
     assert_int_equal(r.capacities[2].from_us, BEGIN + 50 * SECOND);
     assert_true(r.capacities[2].down);
     assert_int_equal(r.capacities[3].total.num, 0);
+    assert_true(r.capacities[3].down); /* deleted: what its pods hold is billed to no team */
+    assert_false(r.capacities[4].down);
     assert_int_equal(r.capacities[4].from_us, BEGIN + 100 * SECOND); /* since it was created */
+}
+
+/* Its devices leave before it does. */
+static void a_node_without_devices_is_deleted(void **state)
+{
+    struct world *w = *state;
+    struct fleet_records r;
+
+    start_with_a_node(w);
+    DO(observer_node(w->observer, world_node(w, "n1", 0, 0, true, BEGIN), BEGIN + 9 * SECOND,
+                     &w->err));
+    assert_false(records_of(w).capacities[1].down);
+    DO(observer_node_gone(w->observer, STR("n1"), BEGIN + 20 * SECOND, &w->err));
+    DO(observer_node_gone(w->observer, STR("n1"), BEGIN + 30 * SECOND, &w->err));
+    r = records_of(w);
+    assert_int_equal(r.n_capacities, 3);
+    assert_int_equal(r.capacities[2].from_us, BEGIN + 20 * SECOND);
+    assert_true(r.capacities[2].down);
 }
 
 static void a_pod_waits_for_its_node(void **state)
@@ -255,7 +276,7 @@ static struct exact run(struct world *w, uint64_t kills)
     assert_int_equal(r.n_holds, PODS);
     for (int i = 0; i < PODS; i++)
         assert_false(r.holds[i].estimated);
-    DO(usage_compute(w->a, &r, 0, INT64_MAX, 1u << USAGE_TENANT, &u, &w->err));
+    DO(fleet_usage_compute(w->a, &r, 0, INT64_MAX, 1u << USAGE_TENANT, &u, &w->err));
     assert_int_equal(u.n_lines, 2);
     assert_int_equal(u.balances[0].unmatched.num, 0);
     return u.lines[0].gpu_us;
@@ -286,6 +307,7 @@ int main(void)
         TEST(a_deleted_pod_ends_when_its_event_came),
         TEST(what_ended_unobserved_is_estimated),
         TEST(a_node_that_fails_has_the_hosts_time),
+        TEST(a_node_without_devices_is_deleted),
         TEST(a_pod_waits_for_its_node),
         TEST(a_clock_that_goes_back_keeps_the_order),
         cmocka_unit_test(killed_between_any_two_writes),

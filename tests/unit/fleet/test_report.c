@@ -56,7 +56,7 @@ static struct str printed(struct arena *a, enum report_format format, const char
     assert_ok(report_columns(str_c(by), &columns, &err));
     if (format == REPORT_FOCUS)
         columns |= REPORT_FOCUS_COLUMNS;
-    assert_ok(usage_compute(a, &r, 0, INT64_MAX, columns, &u, &err));
+    assert_ok(fleet_usage_compute(a, &r, 0, INT64_MAX, columns, &u, &err));
     report_print(a, &out, &u, columns, format);
     text = arena_str(a, buf_str(&out));
     buf_fini(&out);
@@ -135,12 +135,102 @@ static void focus_has_a_row_per_charge(void **state)
     arena_free(a);
 }
 
+/* Every tag of a page is one of its own. */
+static void check_tags(struct str page)
+{
+    static const char *const own[] = {
+        "!doctype", "html", "head", "meta",  "title", "style", "body", "h1", "h2", "p",
+        "svg",      "text", "rect", "table", "thead", "tbody", "tr",   "th", "td"};
+
+    str_cut(&page, '<');
+    while (page.p) {
+        struct str tag = str_cut(&page, '<'), attributes = str_sub(tag, 0, str_find(tag, '>')),
+                   name;
+        size_t k = 0;
+
+        assert_true(attributes.n < tag.n);
+        name = str_cut(&attributes, ' ');
+        name = str_from(name, name.n && name.p[0] == '/');
+        while (k < COUNT(own) && !str_eqc(name, own[k]))
+            k++;
+        if (k == COUNT(own))
+            fail_msg("a tag that is not the page's: <%.*s>", STR_F(str_clip(tag, 100)));
+        assert_false(str_contains(attributes, STR("onerror")));
+    }
+}
+
+static void html_has_plots_and_sums(void **state)
+{
+    static const char *const parts[] = {
+        "<p>From 1970-01-01T00:00:00Z to 1970-01-01T02:00:00Z.</p>",
+        "<p>held 2.4286 + idle 1.5714 + unhealthy 0.0000 = 4.0000 GPU-hours of capacity",
+        "<p>cost of what was held: 6.07 USD</p>",
+        "<p>no process observed the host for 3.0 s of this time</p>",
+        "<rect class=\"held\" x=\"310.00\" y=\"3\" width=\"340.00\"",
+        "<rect class=\"idle\" x=\"650.00\" y=\"3\" width=\"220.00\"",
+        "<title>team-b, a100</title>team-b, a100</text>",
+        "<td>held</td><td>team-a</td><td>a100</td><td class=\"n\">0.4286</td>",
+        "<td class=\"n\">1.0714</td><td>USD</td><td class=\"n\">1</td><td class=\"n\">1</td>",
+    };
+    struct arena *a = arena_new(0);
+    struct str page = printed(a, REPORT_HTML, "tenant,pool");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (!str_contains(page, str_c(parts[i])))
+            fail_msg("\"%s\" is not in:\n%.*s", parts[i], STR_F(page));
+    assert_false(str_contains(page, STR("://")));
+    check_tags(page);
+    arena_free(a);
+}
+
+static void html_escapes_what_tenants_choose(void **state)
+{
+    static const char *const names[] = {
+        "<script>alert(1)</script>",
+        "\"><img src=x onerror=alert(1)>",
+        "</title></svg><h1>",
+        "&lt;script&gt;",
+        "'onmouseover='alert(1)",
+        "</td></table><style>",
+        "<!--",
+        "\xf0\x9f\x92\xa9<\n\x01>",
+    };
+    struct arena *a = arena_new(0);
+    const struct fleet_hold before = HOLDS[0];
+    struct str page;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        HOLDS[0].ns = HOLDS[0].name = HOLDS[0].owner = HOLDS[0].tenant = str_c(names[i]);
+        page = printed(a, REPORT_HTML, "tenant,namespace,owner,pod");
+        check_tags(page);
+        assert_false(str_contains(page, str_c(names[i])));
+    }
+    HOLDS[0] = before;
+    arena_free(a);
+}
+
+static void html_is_empty_without_usage(void **state)
+{
+    struct usage u = {.lines = NULL};
+    struct buf out = BUF_INIT(0);
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    report_print(a, &out, &u, 1u << USAGE_TENANT, REPORT_HTML);
+    check_tags(buf_str(&out));
+    assert_true(str_has_suffix(buf_str(&out), STR("</html>\n")));
+    buf_fini(&out);
+    arena_free(a);
+}
+
 static void reads_columns_and_times(void **state)
 {
     struct arena *a = arena_new(0);
     struct err err;
     unsigned columns;
-    int64_t us;
+    int64_t us, until;
 
     (void)state;
     err_init(&err, a);
@@ -155,6 +245,11 @@ static void reads_columns_and_times(void **state)
     assert_ok(report_time(a, STR("1970-01-01T01:00:00+01:00"), &us, &err));
     assert_int_equal(us, 0);
     assert_int_equal(report_time(a, STR("yesterday"), &us, &err), -1);
+    assert_ok(report_month(a, STR("1970-12"), &us, &until, &err));
+    assert_int_equal(until - us, 31 * 24 * HOUR);
+    assert_int_equal(us, 334 * 24 * HOUR);
+    assert_int_equal(report_month(a, STR("1970-13"), &us, &until, &err), -1);
+    assert_int_equal(report_month(a, STR("1970-12-01"), &us, &until, &err), -1);
     arena_free(a);
 }
 
@@ -165,6 +260,9 @@ int main(void)
         cmocka_unit_test(csv_is_quoted_and_never_a_formula),
         cmocka_unit_test(json_has_the_exact_values),
         cmocka_unit_test(focus_has_a_row_per_charge),
+        cmocka_unit_test(html_has_plots_and_sums),
+        cmocka_unit_test(html_escapes_what_tenants_choose),
+        cmocka_unit_test(html_is_empty_without_usage),
         cmocka_unit_test(reads_columns_and_times),
     };
 

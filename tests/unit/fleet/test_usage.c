@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Usage out of records: what is billed to the second, where lines are split, and that nothing is lost
- * or counted twice in any history, however odd its clocks. */
+/* Usage out of records: what is billed to the second, where lines are split, and that nothing is
+ * lost or counted twice in any history, however odd its clocks. */
 #include "test.h"
 
 #include <sublet/clock.h>
@@ -87,13 +87,13 @@ static void compute(struct fixture *f, int64_t from, int64_t until, unsigned col
     struct err err;
 
     err_init(&err, f->a);
-    assert_ok(usage_compute(f->a, &f->r, from, until, columns, &f->u, &err));
+    assert_ok(fleet_usage_compute(f->a, &f->r, from, until, columns, &f->u, &err));
 }
 
-static const struct usage_line *line(const struct fixture *f, size_t i, enum usage_kind kind,
-                                     const char *first)
+static const struct fleet_usage_line *line(const struct fixture *f, size_t i, enum usage_kind kind,
+                                           const char *first)
 {
-    const struct usage_line *l = &f->u.lines[i];
+    const struct fleet_usage_line *l = &f->u.lines[i];
 
     assert_true(i < f->u.n_lines);
     assert_int_equal(l->kind, kind);
@@ -176,6 +176,19 @@ static void a_lost_node_is_unhealthy_and_bills_no_one(void **state)
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "560"); /* 4 x (100 + 40) */
     assert_gpu_s(f, line(f, 1, USAGE_IDLE, ""), "560");
     assert_gpu_s(f, line(f, 2, USAGE_UNHEALTHY, ""), "480"); /* 8 x 60 */
+}
+
+static void a_deleted_node_bills_no_one(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    node(f, "n1", 60 * SECOND, 0, 0, true);
+    hold(f, "team-a", "n1", 0, 100 * SECOND, (struct rational){8, 1}); /* until it is collected */
+    compute(f, 0, 120 * SECOND, BY_TENANT);
+    assert_int_equal(f->u.n_lines, 1);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "480");
+    assert_int_equal(f->u.balances[0].unmatched.num, 0);
 }
 
 static void broken_devices_are_unhealthy_unless_held(void **state)
@@ -267,8 +280,8 @@ static struct exact sum_lines(const struct fixture *f, bool cost)
     return sum;
 }
 
-/* usage_compute() fails when a balance does not add up. Beyond that: all lines are the capacity, and
- * a period is the sum of its parts, wherever it is cut. */
+/* fleet_usage_compute() fails when a balance does not add up. Beyond that: all lines are the
+ * capacity, and a period is the sum of its parts, wherever it is cut. */
 static void conserves_every_history(void **state)
 {
     struct fixture *f = *state;
@@ -344,7 +357,7 @@ static void a_sum_that_does_not_fit_is_refused(void **state)
     node(f, "n1", 0, 1, 0, false);
     for (int i = 0; i < 12; i++) /* denominators without a common factor */
         hold(f, "team-a", "n1", 0, HOUR, (struct rational){1, INT64_C(1000000007) + 2 * i});
-    assert_int_equal(usage_compute(f->a, &f->r, 0, HOUR, BY_TENANT, &f->u, &err), -1);
+    assert_int_equal(fleet_usage_compute(f->a, &f->r, 0, HOUR, BY_TENANT, &f->u, &err), -1);
     assert_ptr_equal(err.kind, &ERR_TOO_LARGE);
 }
 
@@ -356,6 +369,7 @@ int main(void)
         TEST(splits_at_a_price_change_and_at_month_ends),
         TEST(bills_shares_exactly),
         TEST(a_lost_node_is_unhealthy_and_bills_no_one),
+        TEST(a_deleted_node_bills_no_one),
         TEST(broken_devices_are_unhealthy_unless_held),
         TEST(what_runs_accrues_until_it_was_seen_last),
         TEST(more_held_than_on_record_is_shown_as_such),

@@ -25,7 +25,7 @@ static void ranges_are_read(void **state)
     struct cidr ret;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         if (cidr_parse(str_c(bad[i]), &ret))
             fail_msg("%s", bad[i]);
     assert_false(cidr_parse((struct str){"10.0.0.0\0/8", 11}, &ret));
@@ -55,7 +55,7 @@ static void inside(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct cidr inner = range(cases[i].inner), outer = range(cases[i].outer);
 
         if (cidr_within(&inner, &outer) != cases[i].within ||

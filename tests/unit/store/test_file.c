@@ -3,6 +3,8 @@
 #include "harness.h"
 #include "store/impl.h"
 
+#include <sublet/store_identity.h>
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +140,42 @@ static void test_lost_file(void **state)
     assert_int_equal(unlink(path), 0);
     expect_refusal(f, "is missing or empty, and its log is not");
     assert_int_equal(file_size(f, "copy/state.db-wal"), log);
+    remove_dir(copy);
+    f->options.path = f->dir;
+}
+
+/* A store whose first transaction was answered is never an empty one: not without its log. */
+static void test_lost_log_of_a_young_store(void **state)
+{
+    struct fixture *f = *state;
+    struct store_identity before, after;
+    struct str value;
+    char copy[80];
+
+    fixture_open(f);
+    store_identity(f->store, &before);
+    store_record_put(f->store, RECORD_META, STR("uid"), STR("u-1"));
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    put(f, "a", "later", 1);
+    assert_true(fixture_sync(f));
+    snprintf(copy, sizeof(copy), "%s/copy", f->dir);
+    assert_int_equal(mkdir(copy, 0700), 0);
+    copy_store(f->dir, copy);
+    fixture_close(f);
+    f->options.path = copy;
+    assert_true(file_size(f, "copy/state.db-wal") > 0);
+    snprintf(copy + strlen(copy), 20, "/state.db-wal");
+    assert_int_equal(unlink(copy), 0);
+    *strrchr(copy, '/') = '\0';
+
+    fixture_open(f);
+    store_identity(f->store, &after);
+    assert_string_equal(before.epoch, after.epoch);
+    assert_true(store_record_get(f->store, RECORD_META, STR("uid"), &value));
+    assert_true(str_eqc(value, "u-1"));
+    assert_int_equal(committed(f, "a", "x"), 1);
+    fixture_close(f);
     remove_dir(copy);
     f->options.path = f->dir;
 }
@@ -284,11 +322,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(permissions),  TEST(lock),
-        TEST(no_directory), TEST(foreign_files),
-        TEST(lost_file),    TEST(newer_schema),
-        TEST(stats),        TEST(bounded_by_updates),
-        TEST(given_back),   TEST(no_timer_is_left),
+        TEST(permissions),      TEST(lock),
+        TEST(no_directory),     TEST(foreign_files),
+        TEST(lost_file),        TEST(lost_log_of_a_young_store),
+        TEST(newer_schema),     TEST(stats),
+        TEST(given_back),       TEST(bounded_by_updates),
+        TEST(no_timer_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

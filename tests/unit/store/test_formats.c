@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef FIXTURES
@@ -272,6 +273,7 @@ static void test_migration_that_fails(void **state)
             check_content(f);
             fixture_close(f);
             assert_true(file_size(f, "state.db.format-1") > 0);
+            assert_int_equal(file_size(f, "state.db.format-1.2"), -1);
             assert_int_equal(file_size(f, "state.db.format-1.partial"), -1);
         }
     }
@@ -296,6 +298,80 @@ static void test_copy_is_kept(void **state)
     assert_int_equal(query(f, "PRAGMA user_version"), 1);
     fixture_open(f);
     check_content(f);
+}
+
+/* A copy that lies there already, of another store or of an earlier state of this one, is no copy
+ * of this file: each migration keeps one, and none of them replaces another. */
+static void test_each_copy_is_kept(void **state)
+{
+    static const char *const names[] = {"state.db.format-1", "state.db.format-1.2",
+                                        "state.db.format-1.3"};
+    struct fixture *f = *state;
+    char path[128];
+
+    make_database(f, 1);
+    fixture_open(f);
+    fixture_close(f);
+    for (int i = 1; i < 3; i++) {
+        char moved[128], kept[128];
+        snprintf(kept, sizeof(kept), "%s/%s", f->dir, names[0]);
+        snprintf(moved, sizeof(moved), "%s/moved", f->dir);
+        assert_int_equal(rename(kept, moved), 0); /* make_database() removes it */
+        make_database(f, 1);
+        assert_int_equal(rename(moved, kept), 0);
+        snprintf(path, sizeof(path), "UPDATE meta SET value = %d WHERE key = 'heals'", i);
+        query(f, path);
+        assert_int_equal(file_size(f, names[i]), -1);
+        fixture_open(f);
+        fixture_close(f);
+    }
+    for (int i = 0; i < 3; i++) {
+        char from[128];
+        snprintf(from, sizeof(from), "%s/%s", f->dir, names[i]);
+        snprintf(path, sizeof(path), "%s/state.db", f->dir);
+        assert_int_equal(rename(from, path), 0);
+        assert_int_equal(query(f, "SELECT value FROM meta WHERE key = 'heals'"), i);
+        assert_int_equal(query(f, "PRAGMA user_version"), 1);
+    }
+}
+
+/* What the log has belongs to the copy: a migration waits until it is in the file. */
+static void test_copy_has_the_log(void **state)
+{
+    struct fixture *f = *state;
+    char from[128], to[128], dir[96];
+    sqlite3 *db;
+
+    make_database(f, 1);
+    snprintf(from, sizeof(from), "%s/state.db", f->dir);
+    snprintf(dir, sizeof(dir), "%s/crashed", f->dir);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    assert_int_equal(sqlite3_open(from, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA locking_mode=EXCLUSIVE;PRAGMA journal_mode=WAL;"
+                                  "UPDATE meta SET value = 7 WHERE key = 'heals'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    copy_store(f->dir, dir);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    f->options.path = dir;
+    assert_true(file_size(f, "crashed/state.db-wal") > 0);
+
+    fault_arm(FAULT_WRITE, FAULT_MAIN, FAULT_FULL, 0, -1);
+    err_clear(&f->err);
+    assert_int_equal(store_open(&f->loop, &f->options, &f->store, &f->err), -1);
+    f->store = NULL;
+    fault_disarm();
+    assert_int_equal(file_size(f, "crashed/state.db.format-1"), -1);
+    fixture_open(f);
+    check_content(f);
+    fixture_close(f);
+    snprintf(from, sizeof(from), "%s/state.db.format-1", dir);
+    snprintf(to, sizeof(to), "%s/state.db", f->dir);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(query(f, "SELECT value FROM meta WHERE key = 'heals'"), 7);
+    remove_dir(dir);
+    f->options.path = f->dir;
 }
 
 /* A backup that an earlier version of the program made. */
@@ -395,7 +471,8 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
     const struct CMUnitTest tests[] = {TEST(every_format),      TEST(migration_that_fails),
-                                       TEST(copy_is_kept),      TEST(restore_of_every_format),
+                                       TEST(copy_is_kept),      TEST(each_copy_is_kept),
+                                       TEST(copy_has_the_log),  TEST(restore_of_every_format),
                                        TEST(epoch_of_format_1), TEST(present_content)};
 
     if (argc == 3 && !strcmp(argv[1], "make"))

@@ -3,6 +3,7 @@
  * The seed is printed when it fails; STORE_SEED repeats a run. */
 #include "model.h"
 #include "store/impl.h"
+#include "store/upkeep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * holds a reference does not either. */
 #include "harness.h"
 #include "store/impl.h"
+#include "store/upkeep.h"
 
 #include <stdio.h>
 

@@ -67,10 +67,48 @@ static void what_is_in_common(void **state)
     arena_free(a);
 }
 
+/* Two restores: what both have is what both backups had. */
+static void where_two_parted(void **state)
+{
+    static const struct {
+        const char *ours, *theirs;
+        bool is_known;
+        int64_t known, possible;
+    } rows[] = {
+        /* of one backup */
+        {"50/-/a@10,b@20", "50/-/a@10,b@20", true, 50, 50},
+        /* of an earlier and of a later one */
+        {"30/-/a@10", "50/-/a@10,b@40", true, 30, 30},
+        {"50/-/a@10,b@40", "30/-/a@10", true, 30, 30},
+        {"50/-/a@10,b@20", "60/-/a@10,c@30", true, 20, 20},
+        /* of copies that were written without a turn */
+        {"50/12/a@10", "50/-/a@10", true, 12, 50},
+        {"50/-/a@10", "50/12/a@10", true, 12, 50},
+        /* no record came with them */
+        {"50", "40", true, 40, 40},
+        {"50/-/*@0", "50/-/a@10", false, 0, 0},
+        {"none", "50", false, 0, 0},
+        {"50", "none", false, 0, 0},
+    };
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t known = 0, possible = 0;
+        bool is_known =
+            sync_turns_parted(a, str_c(rows[i].ours), str_c(rows[i].theirs), &known, &possible);
+
+        if (is_known != rows[i].is_known || known != rows[i].known || possible != rows[i].possible)
+            fail_msg("row %zu: %d %lld %lld", i, is_known, (long long)known, (long long)possible);
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_in_common),
+        cmocka_unit_test(where_two_parted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,11 +64,16 @@ static cJSON *emit_spec(struct fixture *f, const char *spec)
 #define KEYS                                                                                       \
     ": labels of sublet.dev are not a tenant's to choose nodes by; label sublet.dev/gpu-pool of "  \
     "the pod chooses its pool"
+#define PROVIDERS                                                                                  \
+    "{key: cloud.google.com/gke-accelerator, operator: DoesNotExist}, "                            \
+    "{key: cloud.google.com/gke-tpu-accelerator, operator: DoesNotExist}, "                        \
+    "{key: k8s.amazonaws.com/accelerator, operator: DoesNotExist}, "                               \
+    "{key: kubernetes.azure.com/accelerator, operator: DoesNotExist}"
 /* What keeps a pod without devices off pools and GPUs. */
 #define FENCE                                                                                      \
     "{key: sublet.dev/pool, operator: DoesNotExist}, {key: nvidia.com/gpu.present, operator: "     \
     "NotIn, values: ['true']}, {key: feature.node.kubernetes.io/amd-gpu, operator: NotIn, "        \
-    "values: ['true']}"
+    "values: ['true']}, " PROVIDERS
 
 /* At apply time, and by translation. */
 static void check_refused(struct fixture *f, const char *spec, const char *message)
@@ -341,7 +346,36 @@ static void the_fence_needs_no_pools(void **state)
     assert_json(json_path(spec, REQUIRED_NODES),
                 "[{matchExpressions: [{key: nvidia.com/gpu.present, operator: NotIn, values: "
                 "['true']}, {key: feature.node.kubernetes.io/amd-gpu, operator: NotIn, values: "
-                "['true']}]}]");
+                "['true']}, " PROVIDERS "]}]");
+}
+
+/* Nodes that only their names keep it off: in each term, whatever the tenant wrote. */
+static void unfenced_nodes_are_avoided_by_name(void **state)
+{
+    struct fixture *f = *state;
+    struct str names[] = {STR("npu-1"), STR("npu-2")};
+    const char *avoided = "[{key: metadata.name, operator: NotIn, values: [npu-1]}, "
+                          "{key: metadata.name, operator: NotIn, values: [npu-2]}]";
+
+    f->tenant.unfenced = (struct str_list){names, 2};
+    assert_json(
+        json_get(json_at(json_path(emit_spec(f, C "}]"), REQUIRED_NODES), 0), "matchFields"),
+        avoided);
+    assert_json(
+        json_get(json_at(json_path(emit_spec(f, "affinity: {nodeAffinity: {"
+                                                "requiredDuringSchedulingIgnoredDuringExecution: "
+                                                "{nodeSelectorTerms: [{matchExpressions: [{key: a, "
+                                                "operator: Exists}]}, {matchExpressions: [{key: b, "
+                                                "operator: Exists}]}]}}}, " C "}]"),
+                                   REQUIRED_NODES),
+                         1),
+                 "matchFields"),
+        avoided);
+    use_config(f,
+               "pools: [{name: a, nodeSelector: {p: a}, resources: {nvidia.com/gpu: {gpuEq: '1'}}"
+               "}]\nbindings: [{pool: a, guarantee: '1'}]");
+    assert_null(
+        json_path(emit_spec(f, C ", resources: {limits: {nvidia.com/gpu: 1}}}]"), REQUIRED_NODES));
 }
 
 static void nodes_by_name(void **state)
@@ -584,6 +618,38 @@ static void data_that_would_become_variables(void **state)
     assert_json(json_get(map, "data"), "{}");
 }
 
+static void on_warning(void *ctx, struct str text)
+{
+    struct buf *b = ctx;
+
+    buf_add(b, text);
+    buf_char(b, '\n');
+}
+
+static void what_is_left_out_is_said(void **state)
+{
+    struct fixture *f = *state;
+    struct buf b = BUF_INIT(0);
+
+    translate_data_warnings(f->a, &f->tenant,
+                            doc(f, "{kind: ConfigMap, data: {NVIDIA_VISIBLE_DEVICES: all, a: b, "
+                                   "AMD_VISIBLE_DEVICES: void}}"),
+                            on_warning, &b);
+    translate_data_warnings(f->a, &f->tenant,
+                            doc(f, "{kind: Secret, data: {NVIDIA_VISIBLE_DEVICES: dm9pZA==, "
+                                   "NVIDIA_GDS: eA==}, stringData: {NVIDIA_MOFED: enabled}}"),
+                            on_warning, &b);
+    assert_str(
+        buf_str(&b),
+        "data[NVIDIA_VISIBLE_DEVICES] is left out of what pods get: devices are given by the "
+        "scheduler, not by variables\n"
+        "data[NVIDIA_GDS] is left out of what pods get: devices are given by the "
+        "scheduler, not by variables\n"
+        "stringData[NVIDIA_MOFED] is left out of what pods get: devices are given by the "
+        "scheduler, not by variables\n");
+    buf_fini(&b);
+}
+
 static void sizes_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -604,6 +670,47 @@ static void sizes_are_bounded(void **state)
     assert_error(check(f, arena_cstr(f->a, buf_str(&b))),
                  "pods \"p\" is forbidden: spec.affinity.podAffinity: more than 64 terms");
     buf_fini(&b);
+}
+
+static const cJSON *pod_of_terms(struct fixture *f, int n, const char *metadata)
+{
+    struct buf b = BUF_INIT(0);
+    const cJSON *pod;
+
+    buf_printf(&b, "{metadata: {name: p, namespace: ml, uid: u%s}, spec: {" C "}], ", metadata);
+    buf_addc(&b, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                 "{nodeSelectorTerms: [");
+    for (int i = 0; i < n; i++)
+        buf_printf(&b, "%s{matchExpressions: [{key: k%d, operator: Exists}]}", i ? ", " : "", i);
+    buf_addc(&b, "]}}}}}");
+    pod = doc(f, arena_cstr(f->a, buf_str(&b)));
+    buf_fini(&b);
+    return pod;
+}
+
+/* Each term has each node that is avoided by name: their product is bounded, whether the pod is
+ * stored or not. */
+static void node_terms_times_avoided_nodes_are_bounded(void **state)
+{
+    static const char *const stored[] = {"", ", resourceVersion: '7'"};
+    struct fixture *f = *state;
+    struct pool_choice none = {0};
+    struct str names[128];
+    cJSON *ret;
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        names[i] = arena_printf(f->a, "npu-%0200zu", i);
+    f->tenant.unfenced = (struct str_list){names, COUNT(names)};
+    for (size_t i = 0; i < COUNT(stored); i++) {
+        const cJSON *most = pod_of_terms(f, 64, stored[i]), *more = pod_of_terms(f, 65, stored[i]);
+        const char *why = "pods \"p\" is forbidden: spec.affinity.nodeAffinity: more than 64 terms";
+
+        assert_ok(translate_pod(f->a, &f->tenant, &none, most, NULL, &ret, &f->err));
+        assert_int_equal(json_count(json_path(json_get(ret, "spec"), REQUIRED_NODES)), 64);
+        assert_true(json_text(f->a, ret).n < 4 << 20);
+        assert_error(translate_check_pod(f->a, &f->tenant, STR("ml"), more, &f->err), why);
+        assert_error(translate_pod(f->a, &f->tenant, &none, more, NULL, &ret, &f->err), why);
+    }
 }
 
 /* ---- Services and claims ---- */
@@ -805,6 +912,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(the_fence_is_in_every_term, setup, teardown),
         cmocka_unit_test_setup_teardown(the_fence_needs_no_pools, setup, teardown),
+        cmocka_unit_test_setup_teardown(node_terms_times_avoided_nodes_are_bounded, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(unfenced_nodes_are_avoided_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(names_of_no_host_node_go_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(daemon_sets_pick_nodes, setup, teardown),
@@ -814,6 +924,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_gpus_lift_their_vendors_variables, setup, teardown),
         cmocka_unit_test_setup_teardown(debug_containers_get_no_device, setup, teardown),
         cmocka_unit_test_setup_teardown(data_that_would_become_variables, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_left_out_is_said, setup, teardown),
         cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(the_account_on_the_host_is_the_admins, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),

@@ -87,11 +87,52 @@ static void nodes_without_a_pool(void **state)
     assert_false(translate_node_open(f->a, &f->config, doc(f, NODE("n", "p: b", ""))));
 }
 
+#define MACHINE(labels, resource)                                                                  \
+    "{metadata: {name: n, labels: {" labels "}}, status: {capacity: {cpu: 4, hugepages-2Mi: 0, "   \
+    "attachable-volumes-csi: 9" resource "}}}"
+
+/* A node with nothing but a device plugin: no label, no taint. */
+static void nodes_with_devices(void **state)
+{
+    static const struct {
+        const char *config, *node;
+        bool open, unfenced;
+    } cases[] = {
+        {"", MACHINE("", ""), true, false},
+        {"", MACHINE("", ", x.example/npu: 8"), false, true},
+        {"", MACHINE("", ", nvidia.com/gpu: 0"), false, true},
+        {"", MACHINE("nvidia.com/gpu.present: 'true'", ", nvidia.com/gpu: 8"), false, false},
+        {"", MACHINE("cloud.google.com/gke-accelerator: t4", ""), false, false},
+        {"", MACHINE("sublet.dev/pool: b", ", x.example/npu: 8"), false, false},
+        {"", MACHINE("", ", vpc.amazonaws.com/pod-eni: 9, devices.kubevirt.io/kvm: 1k"), true,
+         false},
+        {"", MACHINE("", ", node.kubernetes.io/thing: 9"), true, false},
+        {"policy: {plainResources: [x.example/]}", MACHINE("", ", x.example/npu: 8"), true, false},
+        {"policy: {plainResources: [x.example/npu]}", MACHINE("", ", x.example/gpu: 8"), false,
+         true},
+        {"policy: {cpuNodes: [tier=shared]}", MACHINE("tier: shared", ", x.example/npu: 8"), true,
+         false},
+        {"policy: {cpuNodes: [tier=shared]}", MACHINE("", ", x.example/npu: 8"), false, false},
+        {"pools: [{name: a, nodeSelector: {p: a}}]", MACHINE("p: a", ", x.example/npu: 8"), false,
+         false},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const cJSON *node = doc(f, cases[i].node);
+
+        use_config(f, cases[i].config);
+        assert_int_equal(translate_node_open(f->a, &f->config, node), cases[i].open);
+        assert_int_equal(translate_node_unfenced(f->a, &f->config, node), cases[i].unfenced);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nodes_of_a_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_without_a_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_with_devices, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

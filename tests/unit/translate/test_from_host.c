@@ -10,17 +10,20 @@
     "sync: {fromHost: {ingressClasses: {enabled: true, selector: {matchLabels: {for: all}}},"      \
     " runtimeClasses: {enabled: true}, priorityClasses: {enabled: true},"                          \
     " storageClasses: {enabled: true}, deviceClasses: {enabled: true},"                            \
-    " gatewayClasses: {enabled: true}, csiDrivers: {enabled: true}, csiNodes: {enabled: true},"    \
+    " gatewayClasses: {enabled: true}, gateways: {enabled: true, hosts: [a.example], "             \
+    "mappings: {byName: {a/*: b/*}}}, csiDrivers: {enabled: true}, csiNodes: {enabled: true},"     \
     " csiStorageCapacities: {enabled: true},"                                                      \
     " configMaps: {enabled: true, mappings: {byName: {a/*: b/*}}},"                                \
     " secrets: {enabled: true, mappings: {byName: {a/*: b/*}}},"                                   \
+    " services: {enabled: true, mappings: {byName: {a/*: b/*}}},"                                  \
     " customResources: {widgets.example.com: {enabled: true, scope: Cluster}}}}\n"
 
 /* gold, silver and bulk are shown, of every kind. */
-static bool shown_by_name(void *ctx, enum config_from_kind kind, struct str name)
+static bool shown_by_name(void *ctx, enum config_from_kind kind, struct str ns, struct str name)
 {
     (void)ctx;
     (void)kind;
+    (void)ns;
     return str_eqc(name, "gold") || str_eqc(name, "silver") || str_eqc(name, "bulk");
 }
 
@@ -142,6 +145,73 @@ static const struct {
      "{metadata: {name: s}, type: kubernetes.io/service-account-token, data: {token: YQ==}}", NULL},
     {FROM_SECRETS, "b", "s", "{metadata: {name: s}, type: bootstrap.kubernetes.io/token}", NULL},
     {FROM_SECRETS, "b", "s", "{metadata: {name: s}, type: helm.sh/release.v1}", NULL},
+    {FROM_GATEWAYS, "b", "g",
+     "{metadata: {name: g, namespace: a, " OF_THE_HOST " annotations: {hidden: h}}, spec: "
+     "{gatewayClassName: c, addresses: [{value: 10.0.0.1}], infrastructure: {labels: {a: b}}, tls: "
+     "{backend: {clientCertificateRef: {name: s}}}, listeners: [{name: web, hostname: a.example, "
+     "port: 443, protocol: HTTPS, odd: 1, tls: {mode: Terminate, options: {o: p}, certificateRefs: "
+     "[{name: cert}]}, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {t: "
+     "x}}}, kinds: [{group: g, kind: HTTPRoute, odd: 1}]}}, {name: tls, port: 444, protocol: TLS, "
+     "tls: {mode: Passthrough}}, {name: plain, port: 80, protocol: HTTP}]}, status: {addresses: "
+     "[{type: IPAddress, value: 192.0.2.1}], odd: 1, conditions: [{type: Accepted, status: 'True', "
+     "reason: r, message: by infra/s, observedGeneration: 7}], listeners: [{name: web, "
+     "attachedRoutes: 12, supportedKinds: [{group: g, kind: HTTPRoute}], conditions: [{type: R, "
+     "message: infra/cert}]}]}}",
+     "{metadata: {name: g, namespace: b, " NOTES
+     "}, spec: {gatewayClassName: c, listeners: [{name: "
+     "web, hostname: a.example, port: 443, protocol: HTTPS, tls: {mode: Terminate, options: "
+     "{sublet.dev/from-host: sync}}, allowedRoutes: {kinds: [{group: g, kind: HTTPRoute}], "
+     "namespaces: {from: All}}}, {name: tls, port: 444, protocol: TLS, tls: {mode: Passthrough}, "
+     "allowedRoutes: {namespaces: {from: All}}}, {name: plain, port: 80, protocol: HTTP, "
+     "allowedRoutes: {namespaces: {from: All}}}]}, status: {addresses: [{type: IPAddress, value: "
+     "192.0.2.1}], conditions: [{type: Accepted, status: 'True', reason: r, message: reported by "
+     "the host cluster}], listeners: [{name: web, attachedRoutes: 0, supportedKinds: [{group: g, "
+     "kind: HTTPRoute}], conditions: [{type: R, message: reported by the host cluster}]}]}}"},
+    /* Listeners of other host names are those of other tenants. */
+    {FROM_GATEWAYS, "b", "g",
+     "{metadata: {name: g, namespace: a}, spec: {gatewayClassName: c, listeners: [{name: bank, "
+     "hostname: bank.example, port: 1}, {name: wild, hostname: '*.example', port: 2}, {name: "
+     "below, hostname: '*.a.example', port: 3}, {name: null-host, hostname: null, port: 4}, {name: "
+     "odd, hostname: [a.example], port: 5}]}, status: {listeners: [{name: bank, conditions: []}, "
+     "{name: wild, conditions: []}, {name: gone, conditions: []}, {conditions: []}, {name: "
+     "[wild]}, {name: null-host, conditions: []}, {name: odd, conditions: []}]}}",
+     "{metadata: {name: g, namespace: b, " NOTES
+     "}, spec: {gatewayClassName: c, listeners: [{name: wild, hostname: '*.example', port: 2, "
+     "allowedRoutes: {namespaces: {from: All}}}, {name: null-host, port: 4, allowedRoutes: "
+     "{namespaces: {from: All}}}]}, status: {listeners: [{name: wild, conditions: []}, {name: "
+     "null-host, conditions: []}]}}"},
+    {FROM_GATEWAYS, "b", "g",
+     "{metadata: {name: g, namespace: a}, spec: {gatewayClassName: c, listeners: [{name: bank, "
+     "hostname: bank.example, port: 1}]}}",
+     NULL},
+    {FROM_GATEWAYS, "b", "g",
+     "{metadata: {name: g, namespace: a, labels: {sublet.dev/cluster: other}}, spec: "
+     "{gatewayClassName: c}}",
+     NULL},
+    {FROM_SERVICES, "b", "db",
+     "{metadata: {name: x, namespace: a, " OF_THE_HOST " annotations: {hidden: h}}, spec: {type: "
+     "LoadBalancer, selector: {app: db}, clusterIP: 10.0.0.9, clusterIPs: [10.0.0.9], ipFamilies: "
+     "[IPv4], ipFamilyPolicy: SingleStack, externalIPs: [1.2.3.4], loadBalancerIP: 1.2.3.4, ports: "
+     "[{name: sql, port: 5432, protocol: TCP, targetPort: pg, nodePort: 30007, appProtocol: p}]}, "
+     "status: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}}",
+     "{metadata: {name: db, namespace: b, " NOTES "}, spec: {type: ClusterIP, clusterIP: 10.0.0.9, "
+     "clusterIPs: [10.0.0.9], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{name: sql, "
+     "port: 5432, protocol: TCP, appProtocol: p, targetPort: 5432}]}}"},
+    {FROM_SERVICES, "b", "db",
+     "{metadata: {name: db, namespace: a, labels: {sublet.dev/cluster: other}}, spec: {type: "
+     "ClusterIP, clusterIP: 10.0.0.9}}",
+     NULL},
+    {FROM_SERVICES, "b", "db",
+     "{metadata: {name: db, namespace: a}, spec: {type: ClusterIP, clusterIP: None}}", NULL},
+    {FROM_SERVICES, "b", "db",
+     "{metadata: {name: db, namespace: a}, spec: {type: ExternalName, externalName: x.example}}",
+     NULL},
+    {FROM_SERVICES, "b", "db", "{metadata: {name: db, namespace: a}, spec: {type: ClusterIP}}",
+     NULL},
+    {FROM_SERVICES, "b", "kubernetes",
+     "{metadata: {name: kubernetes, namespace: default}, spec: {type: ClusterIP, clusterIP: "
+     "10.0.0.1}}",
+     NULL},
     {FROM_SECRETS, "b", "s",
      "{metadata: {name: s, labels: {app.kubernetes.io/managed-by: sublet}}, type: Opaque}", NULL},
     {FROM_SECRETS, "b", "s",
@@ -156,7 +226,7 @@ static void tables(void **state)
 {
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+    for (size_t i = 0; i < COUNT(CASES); i++) {
         cJSON *got = up(f, CASES[i].kind, CASES[i].host, CASES[i].ns, CASES[i].name);
 
         if (CASES[i].want)

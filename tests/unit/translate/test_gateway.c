@@ -12,7 +12,10 @@ static const char CONFIG[] =
     "    httpRoutes: {enabled: true}\n"
     "    grpcRoutes: {enabled: true}\n"
     "    tlsRoutes: {enabled: true}\n"
-    "    backendTLSPolicies: {enabled: true}\n";
+    "    backendTLSPolicies: {enabled: true}\n"
+    "  fromHost:\n"
+    "    gateways: {enabled: true, hosts: ['*.team.example', a.example], mappings: {byName: "
+    "{infra/edge: shared/public, 'lobby/*': 'lobby/*', /near: shared/near}}}\n";
 
 struct world {
     struct fixture *f;
@@ -58,6 +61,15 @@ static void on_denied(void *ctx, struct str why)
                                STR_F(why));
 }
 
+/* Those whose uid says so. */
+static bool is_copy(void *ctx, enum config_from_kind kind, struct str ns, struct str name)
+{
+    const cJSON *found = find_object(ctx, NULL, "gateway.networking.k8s.io", "gateways", ns, name);
+
+    assert_int_equal(kind, FROM_GATEWAYS);
+    return str_eqc(json_str_at(found, "metadata.uid"), "copy");
+}
+
 static int setup(void **state)
 {
     static struct world world;
@@ -67,6 +79,7 @@ static int setup(void **state)
     f->related = (struct translate_related){
         .ctx = &world, .object = find_object, .list = list_objects, .denied = on_denied};
     f->tenant.related = &f->related;
+    f->tenant.shown = (struct translate_shown){is_copy, &world};
     *state = f;
     return 0;
 }
@@ -532,6 +545,180 @@ static void parents_come_up_by_the_tenants_names(void **state)
                 "observedGeneration: 3}]}]}");
 }
 
+/* ---- Gateways of the host ---- */
+
+#define COPIES                                                                                     \
+    "{gateways: [{metadata: {namespace: shared, name: public, uid: copy}, spec: {listeners: "      \
+    "[{name: web, port: 443}]}}, {metadata: {namespace: lobby, name: front, uid: copy}}, "         \
+    "{metadata: {namespace: shared, name: near, uid: copy}}, {metadata: {namespace: lobby, "       \
+    "name: mine, uid: own}, spec: {listeners: [" FROM(                                             \
+        "a", "All") "]}}, {metadata: {namespace: shared, name: "                                   \
+                    "other, uid: copy}, spec: {listeners: [" FROM("a", "All") "]}}]}"
+
+static cJSON *parents_of(struct fixture *f, const char *kind, const char *refs)
+{
+    return json_get(spec_of(f, kind,
+                            arena_printf(f->a,
+                                         "hostnames: [b.team.example, a.example], "
+                                         "parentRefs: [%s]",
+                                         refs)
+                                .p),
+                    "parentRefs");
+}
+
+static void shown_gateways_are_the_hosts(void **state)
+{
+    static const char *const kinds[] = {"HTTPRoute", "GRPCRoute", "TLSRoute"};
+    struct fixture *f = *state;
+
+    there_are(f, COPIES);
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        assert_json(
+            parents_of(f, kinds[i],
+                       "{name: public, namespace: shared, sectionName: web, port: 443, odd: 1}, "
+                       "{name: front, namespace: lobby}, {name: near, namespace: shared}, {name: "
+                       "mine, namespace: lobby}, {name: other, namespace: shared}"),
+            arena_printf(f->a,
+                         "[{sectionName: web, port: 443, name: edge, namespace: infra}, {name: "
+                         "front, namespace: lobby}, {name: near, namespace: team-research}, "
+                         "{name: %s}, {name: %s}]",
+                         host_name(f, "lobby", "mine"), host_name(f, "shared", "other"))
+                .p);
+    assert_str(f->warnings, "");
+
+    /* Not shown now: a name alone leads nowhere. */
+    there_are(f, "{gateways: []}");
+    assert_true(is_denied(json_str(json_get(
+        json_first(parents_of(f, "HTTPRoute", "{name: public, namespace: shared}")), "name"))));
+    assert_true(is_denied(json_str(json_get(
+        json_first(parents_of(f, "HTTPRoute", "{name: edge, namespace: infra}")), "name"))));
+    there_are(f, COPIES);
+    f->tenant.shown.is = NULL;
+    assert_true(is_denied(json_str(json_get(
+        json_first(parents_of(f, "HTTPRoute", "{name: public, namespace: shared}")), "name"))));
+}
+
+static void routes_to_shown_gateways_need_listed_hosts(void **state)
+{
+    static const char *const cases[][2] = {
+        {"parentRefs: ["
+         "{name: public, namespace: shared}]",
+         "spec.hostnames: a route to a Gateway of the host without one would take"},
+        {"hostnames: [], parentRefs: [{name: public, namespace: shared}]",
+         "spec.hostnames: a route"},
+        {"hostnames: {a: b.team.example}, parentRefs: [{name: public, namespace: shared}]",
+         "spec.hostnames: a route"},
+        {"hostnames: [a.example, bank.example], parentRefs: [{name: public, namespace: shared}]",
+         "spec.hostnames: host name \"bank.example\" is not one of sync.fromHost.gateways.hosts"},
+        {"hostnames: ['*.team.example'], parentRefs: [{name: public, namespace: shared}]",
+         "spec.hostnames: host name \"*.team.example\" covers names of several labels, which "
+         "sync.fromHost.gateways.wildcards does not admit"},
+        {"hostnames: ['*.example'], parentRefs: [{name: public, namespace: shared}]",
+         "\"*.example\" is not"},
+        {"hostnames: [a.b.team.example], parentRefs: [{name: public, namespace: shared}]",
+         "\"a.b.team.example\" is not"},
+        {"hostnames: ['*.b.team.example'], parentRefs: [{name: public, namespace: shared}]",
+         "is not"},
+        {"hostnames: [[a.example]], parentRefs: [{name: public, namespace: shared}]", "is not"},
+        {"hostnames: [bank.example], parentRefs: [{name: mine, namespace: lobby}, {name: public, "
+         "namespace: shared}]",
+         "\"bank.example\" is not"},
+    };
+    struct fixture *f = *state;
+
+    there_are(f, COPIES);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_refused(f, "HTTPRoute", cases[i][0], cases[i][1]);
+    /* Its own Gateway has listeners that were judged. */
+    spec_of(f, "HTTPRoute",
+            "hostnames: [bank.example], parentRefs: [{name: mine, namespace: lobby}]");
+}
+
+static void wildcards_need_their_own_setting(void **state)
+{
+    static const char setting[] = "gateways: {enabled: true, wildcards: true, hosts: ";
+    struct fixture *f = *state;
+    const char *at = strstr(CONFIG, "  fromHost:\n    gateways: {enabled: true, hosts: ");
+    size_t before = (size_t)(at - CONFIG) + strlen("  fromHost:\n    ");
+
+    assert_non_null(at);
+    use_config(f, arena_printf(f->a, "%.*s%s%s", (int)before, CONFIG, setting,
+                               CONFIG + before + strlen("gateways: {enabled: true, hosts: "))
+                      .p);
+    there_are(f, COPIES);
+    spec_of(f, "HTTPRoute",
+            "hostnames: ['*.team.example', b.team.example], parentRefs: [{name: public, namespace: "
+            "shared}]");
+    assert_refused(
+        f, "HTTPRoute",
+        "hostnames: ['*.b.team.example'], parentRefs: [{name: public, namespace: shared}]",
+        "\"*.b.team.example\" is not one of sync.fromHost.gateways.hosts");
+    assert_refused(f, "HTTPRoute",
+                   "hostnames: ['*.example'], parentRefs: [{name: public, namespace: shared}]",
+                   "\"*.example\" is not");
+    assert_refused(f, "HTTPRoute",
+                   "hostnames: [a.b.team.example], parentRefs: [{name: public, namespace: shared}]",
+                   "is not");
+}
+
+/* The reasons of a route's status would say which listeners the host's has. */
+static void listeners_that_are_not_shown_lead_nowhere(void **state)
+{
+    static const struct {
+        const char *section;
+        bool leads;
+    } cases[] = {
+        {"sectionName: web", true},
+        {"port: 443", true},
+        {"sectionName: web, port: 443", true},
+        {"sectionName: bank", false},
+        {"port: 8443", false},
+        {"sectionName: web, port: 8443", false},
+    };
+    struct fixture *f = *state;
+
+    there_are(f, COPIES);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const cJSON *ref = json_first(parents_of(
+            f, "HTTPRoute",
+            arena_printf(f->a, "{name: public, namespace: shared, %s}", cases[i].section).p));
+
+        if (is_denied(json_str(json_get(ref, "name"))) == cases[i].leads ||
+            (json_get(ref, "namespace") != NULL) != cases[i].leads)
+            fail_msg("%s", cases[i].section);
+    }
+    assert_non_null(strstr(arena_cstr(f->a, f->warnings),
+                           "namespace \"shared\" has no Gateway \"public\" with a listener"));
+}
+
+static void parents_of_the_host_come_up(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *v = object_of(f, "HTTPRoute",
+                         "hostnames: [a.example], parentRefs: [{name: public, namespace: shared}]");
+    cJSON *host = doc(f, "{metadata: {generation: 4}, status: {parents: [{parentRef: {name: edge, "
+                         "namespace: other}, controllerName: c/c, conditions: []}, {parentRef: "
+                         "{name: edge, namespace: infra, sectionName: x}, controllerName: c/c, "
+                         "conditions: [{type: Accepted, status: 'False', reason: Conflicted, "
+                         "message: 'infra/edge: taken by team-b/r'}]}]}}");
+
+    there_are(f, COPIES);
+    assert_json(
+        translate_kind_status_up(f->a, &f->tenant, translate_kind_rules(DOWN_HTTP_ROUTES), host, v),
+        "{parents: [{parentRef: {namespace: shared, name: public}, controllerName: c/c, "
+        "conditions: [{type: Accepted, status: 'False', reason: Conflicted, message: "
+        "reported by the host cluster}]}]}");
+
+    v = object_of(f, "BackendTLSPolicy", TARGET);
+    host = doc(f, arena_printf(f->a, "{metadata: {generation: 4}, status: {ancestors: [%s, %s]}}",
+                               ancestor(f, "namespace: infra", "edge"),
+                               ancestor(f, "namespace: other", "edge"))
+                      .p);
+    assert_json(
+        translate_kind_status_up(f->a, &f->tenant, translate_kind_rules(DOWN_BACKEND_TLS), host, v),
+        arena_printf(f->a, "{ancestors: [%s]}", ancestor(f, "namespace: shared", "public")).p);
+}
+
 static void the_status_of_a_gateway_comes_up(void **state)
 {
     struct fixture *f = *state;
@@ -555,6 +742,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gateways_go_down_by_list),
         TEST(gateways_refused),
+        TEST(shown_gateways_are_the_hosts),
+        TEST(routes_to_shown_gateways_need_listed_hosts),
+        TEST(wildcards_need_their_own_setting),
+        TEST(listeners_that_are_not_shown_lead_nowhere),
+        TEST(parents_of_the_host_come_up),
         TEST(secrets_of_other_namespaces_need_a_grant),
         TEST(a_name_is_no_path),
         TEST(backend_policies),

@@ -171,7 +171,8 @@ static void addresses_only_inside_the_list(void **state)
                 ", ingress: [{from: [{ipBlock: {cidr: '::ffff:10.20.3.0/120'}}]}]}");
 }
 
-/* The admin's list became shorter: what it no longer has is left out, and nothing is opened by it. */
+/* The admin's list became shorter: what it no longer has is left out, and nothing is opened by
+ * it. */
 static void stored_policies_are_narrowed(void **state)
 {
     static const char none[] = "{podSelector: {matchLabels: {" CLUSTER "}, matchExpressions: "
@@ -599,6 +600,104 @@ static void what_the_tenant_removes_goes(void **state)
     assert_non_null(json_path(patch, "metadata.annotations"));
 }
 
+/* ---- patches of the admin ---- */
+
+static const char PATCHED[] =
+    "policy: {annotations: {allow: [note, class]}, storageClasses: [fast]}\n"
+    "sync:\n"
+    "  toHost:\n"
+    "    services: {patches: [{path: 'metadata.annotations[lb.example/internal]', value: "
+    "'true'}]}\n"
+    "    persistentVolumeClaims: {patches: [{path: 'metadata.annotations[backup]', value: "
+    "daily}]}\n"
+    "    ingresses:\n"
+    "      enabled: true\n"
+    "      classes: [nginx]\n"
+    "      hosts: ['*.team.example']\n"
+    "      patches:\n"
+    "      - {path: 'metadata.annotations[issuer.example/name]', value: internal}\n"
+    "      - {path: 'metadata.annotations[class]', value: fixed}\n"
+    "      - {path: spec.ingressClassName, value: behind}\n"
+    "      - {path: spec.extra.deep, value: {a: 1}}\n"
+    "      - {path: 'spec.tls[*].secretName', drop: true}\n"
+    "      - {path: 'spec.rules[*].http.paths[*].pathType', value: Prefix}\n"
+    "      - {path: 'spec.rules[*].none.here', value: 1}\n"
+    "      - {path: 'spec.absent[*].name', value: 1}\n";
+
+#define PATCHED_RULE                                                                               \
+    "host: a.team.example, http: {paths: [{path: /, pathType: %s, backend: {service: {name: %s, "  \
+    "port: {number: 80}}}}]}"
+
+static void the_admin_patches_what_goes_down(void **state)
+{
+    struct fixture *f = *state;
+    const struct kind_rules *rules = translate_kind_rules(DOWN_INGRESSES);
+    char service[64];
+    const char *body;
+    cJSON *plain, *host, *patch, *notes;
+
+    translate_name(&f->tenant, STR("ml"), STR("web"), service);
+    body = arena_printf(f->a,
+                        "{kind: Ingress, metadata: {annotations: {class: mine, note: one}}, spec: "
+                        "{tls: [{hosts: [a.team.example], secretName: s}], rules: [{" PATCHED_RULE
+                        "}]}}",
+                        "Exact", "web")
+               .p;
+    use_config(f, "policy: {annotations: {allow: [note, class]}}\nsync: {toHost: {ingresses: "
+                  "{enabled: true, classes: [nginx], hosts: ['*.team.example']}}}");
+    assert_ok(down(f, rules, body, &plain));
+    use_config(f, PATCHED);
+    assert_ok(down(f, rules, body, &host));
+    assert_json(json_get(host, "spec"),
+                arena_printf(f->a,
+                             "{ingressClassName: behind, tls: [{hosts: [a.team.example]}], rules: "
+                             "[{" PATCHED_RULE ", none: {here: 1}}], extra: {deep: {a: 1}}}",
+                             "Prefix", service)
+                    .p);
+    notes = json_path(host, "metadata.annotations");
+    assert_str(json_str(json_get(notes, "class")), "fixed");
+    assert_str(json_str(json_get(notes, "note")), "one");
+    assert_str(json_str(json_get(notes, "issuer.example/name")), "internal");
+    assert_str(json_str(json_get(notes, ANNOTATION_NAME)), "x");
+
+    /* Identity is as without patches; both ways of a changed configuration reach the host. */
+    assert_json(json_path(host, "metadata.labels"),
+                json_text(f->a, json_path(plain, "metadata.labels")).p);
+    assert_null(translate_kind_update(f->a, rules, host, host));
+    patch = translate_kind_update(f->a, rules, plain, host);
+    assert_str(json_str_at(patch, "spec.ingressClassName"), "behind");
+    assert_str(json_str(json_get(json_path(patch, "metadata.annotations"), "issuer.example/name")),
+               "internal");
+    patch = translate_kind_update(f->a, rules, host, plain);
+    assert_str(json_str_at(patch, "spec.ingressClassName"), "nginx");
+    assert_true(json_is_null(json_path(patch, "spec.extra")));
+    assert_true(
+        json_is_null(json_get(json_path(patch, "metadata.annotations"), "issuer.example/name")));
+}
+
+static void the_admin_annotates_what_always_goes_down(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host = NULL, *before = NULL, *patch;
+    cJSON *service = object_of(f, "{kind: Service, spec: {ports: [{port: 80}]}}");
+    cJSON *claim = object_of(f, "{kind: PersistentVolumeClaim, spec: {storageClassName: fast, "
+                                "accessModes: [ReadWriteOnce]}}");
+
+    use_config(f, "");
+    assert_ok(translate_service(f->a, &f->tenant, service, &before, &f->err));
+    use_config(f, PATCHED);
+    assert_ok(translate_service(f->a, &f->tenant, service, &host, &f->err));
+    assert_str(json_str(json_get(json_path(host, "metadata.annotations"), "lb.example/internal")),
+               "true");
+    assert_null(translate_service_update(f->a, host, host));
+    patch = translate_service_update(f->a, host, before);
+    assert_true(
+        json_is_null(json_get(json_path(patch, "metadata.annotations"), "lb.example/internal")));
+    assert_ok(translate_pvc(f->a, &f->tenant, claim, NULL, &host, &f->err));
+    assert_str(json_str(json_get(json_path(host, "metadata.annotations"), "backup")), "daily");
+    assert_non_null(json_get(json_path(host, "metadata.annotations"), ANNOTATION_UID));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -622,6 +721,8 @@ int main(void)
         TEST(nested_lists_are_compared_in_time),
         TEST(lists_of_rows_are_exact),
         TEST(what_the_tenant_removes_goes),
+        TEST(the_admin_patches_what_goes_down),
+        TEST(the_admin_annotates_what_always_goes_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,6 +298,31 @@ static void reporters(void **state)
     }
 }
 
+/* A resource has the name that the tenant wrote, whole or not at all. */
+static void renamed_resources(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, "pools: [{name: s, nodeSelector: {p: s}, mode: time-slicing, resources: "
+                  "{nvidia.com/gpu: {gpuEq: '1/4'}}, rename: {nvidia.com/gpu: "
+                  "nvidia.com/gpu.shared}}]\nbindings: [{pool: s, guarantee: '1'}]");
+    assert_str(up(f, "exceeded quota: q, requested: requests.nvidia.com/gpu.shared=1, used: "
+                     "requests.nvidia.com/gpu.shared=4"),
+               "exceeded quota: q, requested: requests.nvidia.com/gpu=1, used: "
+               "requests.nvidia.com/gpu=4");
+    assert_str(up(f, "Node didn't have enough resource: nvidia.com/gpu.shared."),
+               "Node didn't have enough resource: nvidia.com/gpu.");
+    assert_str(
+        up(f, "of x.nvidia.com/gpu.shared, nvidia.com/gpu.shared-x, nvidia.com/gpu.shared.x"),
+        "of x.nvidia.com/gpu.shared, nvidia.com/gpu.shared-x, nvidia.com/gpu.shared.x");
+    use_config(f,
+               "pools: [{name: s, nodeSelector: {p: s}, resources: {nvidia.com/gpu: {gpuEq: "
+               "'1'}}, rename: {nvidia.com/gpu: x.example/gpu}}, {name: t, nodeSelector: {p: t}, "
+               "resources: {x.example/gpu: {gpuEq: '1'}}}]\n"
+               "bindings: [{pool: s, guarantee: '1'}, {pool: t, guarantee: '1'}]");
+    assert_str(up(f, "no x.example/gpu left"), "no x.example/gpu left");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(programs_speak_for_themselves, setup, teardown),
         cmocka_unit_test_setup_teardown(reporters, setup, teardown),
+        cmocka_unit_test_setup_teardown(renamed_resources, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync.nodes perPool: the node that stands for a pool's host nodes shows what the tenant has and can
- * still get, and nothing that names a machine; its name in a pod is settled before the host sees it. */
+/* sync.nodes perPool: the node that stands for a pool's host nodes shows what the tenant has and
+ * can still get, and nothing that names a machine; its name in a pod is settled before the host
+ * sees it. */
 
 #include <sublet/translate_pool_node.h>
 
@@ -118,7 +119,8 @@ static void it_shows_the_limit_within_what_the_host_has(void **state)
 #define ALLOCATABLE(node, key)                                                                     \
     json_str(json_get_str(json_path((node), "status.allocatable"), STR(key)))
 
-/* A cordoned machine has nothing left but what pods hold there; one that is down counts the same. */
+/* A cordoned machine has nothing left but what pods hold there; one that is down counts the
+ * same. */
 static void what_cannot_be_placed_is_not_shown(void **state)
 {
     struct fixture *f = *state;
@@ -145,7 +147,8 @@ static void what_cannot_be_placed_is_not_shown(void **state)
                "NoNodes");
 }
 
-/* What others in the namespace hold of a quota is not the tenant's: the control plane's 1 CPU here. */
+/* What others in the namespace hold of a quota is not the tenant's: the control plane's 1 CPU
+ * here. */
 static void a_quota_of_the_host_bounds_it(void **state)
 {
     struct fixture *f = *state;
@@ -388,6 +391,19 @@ static void addresses_of_machines(void **state)
     assert_json(status, "{phase: Running, podIP: 10.1.0.1}");
 }
 
+/* Sums of what pods hold go by it, up and down again. */
+static void the_node_of_a_pod_outlives_its_pool(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *pod = doc(f, "{metadata: {labels: {sublet.dev/pool: a100}}}");
+
+    assert_str(translate_pool_node_of(pod), "a100");
+    pod = doc(f, "{metadata: {labels: {sublet.dev/pool: gone}}}");
+    assert_str(translate_pool_node_of(pod), "gone");
+    pod = doc(f, "{metadata: {name: x}}");
+    assert_str(translate_pool_node_of(pod), POOL_NODE_NONE);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -406,6 +422,7 @@ int main(void)
         TEST(the_node_of_another_pool_is_refused),
         TEST(machines_in_messages),
         TEST(addresses_of_machines),
+        TEST(the_node_of_a_pod_outlives_its_pool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -482,6 +482,33 @@ static void quota_text(void **state)
                  "pods \"p\" is forbidden: exceeded quota: gpu/h100, requested: gpu=2, used: "
                  "gpu=10.75, limited: "
                  "gpu=12");
+    /* Where the units weigh something else, both are shown. */
+    assert_ok(resolve(f, pod(f, "nvidia.com/mig-1g.10gb: 2", ""), NULL, &c));
+    assert_error(pool_exceeded(f->a, &c, (struct rational){1, 1}, STR("p"), &f->err),
+                 "pods \"p\" is forbidden: exceeded quota: gpu/h100-mig, requested: gpu=2/7 "
+                 "(nvidia.com/mig-1g.10gb=2), used: gpu=1, limited: gpu=1");
+    assert_ok(resolve(f, pod(f, "nvidia.com/gpu: 2, rdma/hca: 1", ""), NULL, &c));
+    assert_str(pool_requested(f->a, &c), " (nvidia.com/gpu=2, rdma/hca=1)");
+}
+
+/* Of pods that are to run at once. */
+static void several_pods(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice c;
+    struct str text = STR_NULL;
+
+    assert_ok(resolve(f, pod(f, "nvidia.com/gpu: 2", ""), NULL, &c));
+    assert_false(pool_exceeded_by(f->a, &c, 6, &text));
+    assert_true(pool_exceeded_by(f->a, &c, 7, &text));
+    assert_str(text, "7 pods that request nvidia.com/gpu=2 each exceed the limit of pool \"h100\", "
+                     "12 GPU: no more than 6 of them run at once");
+    assert_ok(resolve(f, pod(f, "nvidia.com/mig-2g.20gb: 1", ""), NULL, &c));
+    assert_true(pool_exceeded_by(f->a, &c, INT64_MAX, &text));
+    assert_str(text, "9223372036854775807 pods that request nvidia.com/mig-2g.20gb=1 each exceed "
+                     "the limit of pool \"h100-mig\", 1 GPU: no more than 3 of them run at once");
+    assert_ok(resolve(f, pod(f, "cpu: 2", ""), NULL, &c));
+    assert_false(pool_exceeded_by(f->a, &c, 1000, &text));
 }
 
 static void host_pods(void **state)
@@ -527,6 +554,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(variables_and_mounts, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_without_sharing, setup, teardown),
         cmocka_unit_test_setup_teardown(quota_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_pods, setup, teardown),
         cmocka_unit_test_setup_teardown(host_pods, setup, teardown),
     };
 

@@ -169,7 +169,8 @@ static struct str tier_on_host(struct fixture *f, const char *more)
     "{pools: [{name: a, nodeSelector: {p: a}, " tiers "}], bindings: [{pool: a, guarantee: 1}]}"
 #define THREE "priorityTiers: {high: gpu-1000, low: gpu-100, normal: gpu-500}"
 
-/* A pod without a class never ranks below the lowest tier, and a tenant's own class ranks by value. */
+/* A pod without a class never ranks below the lowest tier, and a tenant's own class ranks by
+ * value. */
 static void every_pod_of_a_pool_has_one_of_its_tiers(void **state)
 {
     static const char *const cases[][2] = {

@@ -345,7 +345,7 @@ static void claims(void **state)
     cJSON *v = doc(f, "{metadata: {name: data, namespace: ml}, spec: {accessModes: "
                       "[ReadWriteOnce]}, status: {phase: Pending}}");
 
-    assert_json(translate_pvc_spec_up(f->a, host, v),
+    assert_json(translate_pvc_spec_up(f->a, &f->tenant, host, v),
                 "{accessModes: [ReadWriteOnce], volumeName: pv-1, storageClassName: gold, "
                 "volumeMode: Filesystem}");
     assert_json(

@@ -228,6 +228,13 @@ void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
     (void)object;
 }
 
+void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+}
+
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
 {
     (void)v;

@@ -244,17 +244,17 @@ static int before_store(void *ctx, struct arena *a, const struct resource *r, co
     return err_forbidden(err, r->group, r->plural, STR("x"), "the pool is full");
 }
 
-static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod, bool is_template,
-                     bool dry_run, void (*warn)(void *warn_ctx, struct str text), void *warn_ctx,
-                     struct err *err)
+static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
+                     const struct vapi_template *of, bool dry_run,
+                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
 {
     (void)ctx;
     (void)dry_run;
-    (void)warn;
-    (void)warn_ctx;
-    (void)a;
     (void)ns;
-    (void)is_template;
+    if (of)
+        warn(warn_ctx,
+             arena_printf(a, "%.*s %.*s: %lld of %.*s", STR_F(of->kind), STR_F(of->name),
+                          (long long)of->copies, STR_F(json_str_at(pod, "metadata.generateName"))));
     if (!json_true(json_path(pod, "spec.hostNetwork")))
         return 0;
     return err_set(err, &ERR_FORBIDDEN, "host networking is not for you");
@@ -398,6 +398,22 @@ static void test_pod_shape(void **state)
     assert_true(has_header(&a, "warning: 299 - \"host networking is not for you\""));
 }
 
+/* How many pods a template is for, also when only the scale is written. */
+static void test_template_has_its_owner_and_number(void **state)
+{
+    struct harness *h = *state;
+    struct answer a = post(
+        h, "/apis/apps/v1/namespaces/default/deployments",
+        "{\"metadata\":{\"name\":\"o\"},\"spec\":{\"replicas\":7,\"template\":{\"spec\":{}}}}");
+
+    assert_int_equal(a.status, 201);
+    assert_true(has_header(&a, "warning: 299 - \"Deployment o: 7 of o-\""));
+    a = merge(h, "/apis/apps/v1/namespaces/default/deployments/o/scale",
+              "{\"spec\":{\"replicas\":9}}");
+    assert_int_equal(a.status, 200);
+    assert_true(has_header(&a, "warning: 299 - \"Deployment o: 9 of o-\""));
+}
+
 /* ---- read-only by order ---- */
 
 #define NO "another process serves this virtual cluster: other_1"
@@ -484,6 +500,7 @@ int main(void)
         HOOKS_(test_revision_given_is_a_precondition),
         HOOKS_(test_store_hook_refuses),
         HOOKS_(test_pod_shape),
+        HOOKS_(test_template_has_its_owner_and_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

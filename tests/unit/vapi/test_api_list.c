@@ -144,7 +144,7 @@ static cJSON *whole(struct harness *h, const struct form *form, const cJSON *pla
     struct arena *a = harness_arena(h);
     const struct resource *r = harness_resource(h, "", "configmaps");
     const char *key = form->shape == TABLE ? "rows" : "items";
-    cJSON *tree = form->shape == TABLE ? table_head(a, r, 1, true) : json_new_object(a);
+    cJSON *tree = form->shape == TABLE ? respond_table_head(a, r, 1, true) : json_new_object(a);
 
     if (form->shape != TABLE) {
         json_set_str(a, tree, "kind",
@@ -169,8 +169,8 @@ static cJSON *whole(struct harness *h, const struct form *form, const cJSON *pla
             json_set_first(a, object, "apiVersion", json_new_string(a, STR("v1")));
             json_set_first(a, object, "kind", json_new_string(a, STR("ConfigMap")));
         }
-        row = form->shape == TABLE     ? table_row(a, r, object, form->include, 1800000000)
-              : form->shape == PARTIAL ? table_partial_metadata(a, r, object)
+        row = form->shape == TABLE     ? respond_table_row(a, r, object, form->include, 1800000000)
+              : form->shape == PARTIAL ? respond_partial_metadata(a, r, object)
                                        : object;
         if (form->beta)
             json_set_str(a, json_get(row, "object"), "apiVersion", STR("meta.k8s.io/v1beta1"));

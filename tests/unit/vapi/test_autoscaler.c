@@ -94,7 +94,7 @@ static cJSON *doc(struct arena *a, const char *text)
 static void replicas_from_usage(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+    for (size_t i = 0; i < COUNT(CASES); i++) {
         struct arena *a = arena_new(0);
         struct hpa_usage u = {.current = CASES[i].current, .now_s = NOW, .hpa = doc(a, "{}")};
         struct hpa_proposal p = {0};
@@ -163,7 +163,7 @@ static void run(const char *spec, const struct moment *moments, size_t n)
 #define RUN(spec, ...)                                                                             \
     do {                                                                                           \
         static const struct moment moments[] = {__VA_ARGS__};                                      \
-        run(spec, moments, sizeof(moments) / sizeof(*moments));                                    \
+        run(spec, moments, COUNT(moments));                                                        \
     } while (0)
 
 static void without_a_behavior(void **state)

@@ -2,8 +2,10 @@
 /* Jobs: completions, indexes, failures with their delay, suspension, and what is left behind. */
 #include "controller_world.h"
 
-#define JOBS      "jobs.batch"
-#define POD       "'template':{'spec':{'restartPolicy':'Never','containers':[{'name':'c','image':'i'}]}}"
+#define JOBS "jobs.batch"
+#define POD                                                                                        \
+    "'template':{'spec':{'restartPolicy':'Never',"                                                 \
+    "'containers':[{'name':'c','image':'i'}]}}"
 #define JOB(more) "{'metadata':{'name':'j'},'spec':{" more POD "}}"
 
 static cJSON *job(void)

@@ -107,7 +107,7 @@ static void rule_matrix(void **state)
         struct rule rule = rule_of(a, rows[i].rule);
         struct attributes what = question_of(a, rows[i].question);
 
-        if (rule_allows(&rule, &what) != rows[i].allowed)
+        if (rbac_rule_allows(&rule, &what) != rows[i].allowed)
             fail_msg("%s: %s", rows[i].rule, rows[i].question);
     }
     arena_free(a);
@@ -153,7 +153,7 @@ static void covering(void **state)
 
         for (; n < 3 && rows[i].held[n]; n++)
             held[n] = rule_of(a, rows[i].held[n]);
-        if (rules_cover(held, n, &wanted) != rows[i].covered)
+        if (rbac_rules_cover(held, n, &wanted) != rows[i].covered)
             fail_msg("%s by %s", rows[i].wanted, rows[i].held[0]);
     }
     arena_free(a);
@@ -172,9 +172,9 @@ static void covering_is_bounded(void **state)
     (void)state;
     for (size_t i = 0; i < 1000; i++)
         words[i] = STR("*");
-    assert_false(rules_cover(&held, 1, &wanted));
+    assert_false(rbac_rules_cover(&held, 1, &wanted));
     wanted = (struct rule){.verbs = {words, 10}, .groups = {words, 10}, .resources = {words, 10}};
-    assert_true(rules_cover(&held, 1, &wanted));
+    assert_true(rbac_rules_cover(&held, 1, &wanted));
 }
 
 /* ---- on a whole control plane ---- */

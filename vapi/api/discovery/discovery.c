@@ -460,7 +460,7 @@ static void add_health(struct paths *p)
         struct str root = arena_printf(p->arena, "/%s", HEALTH_PATHS[e].name);
 
         add_path(p, root);
-        for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
+        for (size_t i = 0; i < HEALTH_N_CHECKS; i++)
             if (HEALTH_CHECKS[i].endpoints & (unsigned)HEALTH_PATHS[e].which)
                 add_path(
                     p, arena_concat(p->arena, 3,

@@ -32,5 +32,5 @@ struct health_check {
 
 /* In upstream's order, except for the last one. */
 extern const struct health_check HEALTH_CHECKS[];
-extern const size_t N_HEALTH_CHECKS;
+extern const size_t HEALTH_N_CHECKS;
 extern const struct health_check HEALTH_LAST;

@@ -54,7 +54,7 @@ static void each_check(struct health *h, each_check_cb each, void *ctx)
 {
     struct vapi *api = h->call->api;
 
-    for (size_t i = 0; i < N_HEALTH_CHECKS; i++)
+    for (size_t i = 0; i < HEALTH_N_CHECKS; i++)
         if (!one_check(h, &HEALTH_CHECKS[i], each, ctx))
             return;
     for (size_t i = 0; i < api->n_checks; i++) {
@@ -185,25 +185,21 @@ static void answer_one(struct health *h, struct str name)
     }
 }
 
-/* Lists standing notices with their messages. They are no checks, because none makes the process
- * unready. */
-static void answer_warnings(struct health *h)
-{
-    notices_messages(h->call->api, &h->out);
-    answer(h->call, 200, h->out.n ? arena_str(h->call->arena, buf_str(&h->out)) : STR("ok"));
-}
-
 static void answer_health(struct call *c, const struct health_path *e, struct str only)
 {
     struct health h = {.call = c, .out = BUF_INIT(0), .which = e->which, .fine = true};
 
     query_parse(c->arena, c->request->query, &h.query);
-    if (e->which == READYZ && str_eqc(only, "warnings"))
-        answer_warnings(&h);
-    else if (only.p)
+    if (e->which == READYZ && str_eqc(only, "warnings")) {
+        /* Lists standing notices with their messages. They are no checks, because none makes the
+         * process unready. */
+        notices_messages(h.call->api, &h.out);
+        answer(h.call, 200, h.out.n ? arena_str(h.call->arena, buf_str(&h.out)) : STR("ok"));
+    } else if (only.p) {
         answer_one(&h, only);
-    else
+    } else {
         answer_all(&h, e->name);
+    }
     buf_fini(&h.out);
 }
 

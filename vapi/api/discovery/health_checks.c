@@ -118,6 +118,6 @@ const struct health_check HEALTH_CHECKS[] = {
     {HOOK "apiservice-openapi-controller", ALL, always},
     {HOOK "apiservice-openapiv3-controller", ALL, always},
 };
-const size_t N_HEALTH_CHECKS = COUNT(HEALTH_CHECKS);
+const size_t HEALTH_N_CHECKS = COUNT(HEALTH_CHECKS);
 
 const struct health_check HEALTH_LAST = {"shutdown", READYZ, not_draining};

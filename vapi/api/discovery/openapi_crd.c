@@ -204,21 +204,6 @@ static cJSON *object_schema(struct document *d, const struct resource *r)
     return schema;
 }
 
-static cJSON *list_schema(struct document *d, const struct resource *r, const char *component)
-{
-    struct arena *a = d->arena;
-    cJSON *items =
-        json_object(a, JSON("description", arena_printf(a, "The %.*s.", STR_F(r->plural))),
-                    JSON("type", "array"), JSON("items", openapi_ref(d, component)));
-    cJSON *schema = json_object(
-        a, JSON("description", arena_printf(a, "A list of objects of kind %.*s.", STR_F(r->kind))),
-        JSON("type", "object"), JSON("required", json_array(a, json_new_string(a, STR("items")))),
-        JSON("properties", json_object(a, JSON("items", items))));
-
-    add_common(d, schema, LIST_META, SAMPLE_LIST);
-    return schema;
-}
-
 static void add_extensions(struct document *d, cJSON *schema, const struct resource *r,
                            struct str kind)
 {
@@ -237,11 +222,19 @@ void openapi_add_custom(struct document *d, const struct resource *r)
 {
     const char *object = openapi_custom_kind(d->keep, r, r->kind);
     const char *list = openapi_custom_kind(d->keep, r, r->list_kind);
-    cJSON *schema = object_schema(d, r);
+    cJSON *schema = object_schema(d, r), *items;
+    struct arena *a = d->arena;
 
     add_extensions(d, schema, r, r->kind);
     openapi_document_add_schema(d, object, schema);
-    schema = list_schema(d, r, object);
+
+    items = json_object(a, JSON("description", arena_printf(a, "The %.*s.", STR_F(r->plural))),
+                        JSON("type", "array"), JSON("items", openapi_ref(d, object)));
+    schema = json_object(
+        a, JSON("description", arena_printf(a, "A list of objects of kind %.*s.", STR_F(r->kind))),
+        JSON("type", "object"), JSON("required", json_array(a, json_new_string(a, STR("items")))),
+        JSON("properties", json_object(a, JSON("items", items))));
+    add_common(d, schema, LIST_META, SAMPLE_LIST);
     add_extensions(d, schema, r, r->list_kind);
     openapi_document_add_schema(d, list, schema);
 }

@@ -33,23 +33,23 @@ struct host_document {
 };
 
 struct index_waiter {
-    struct index_waiter *next;
+    SLIST_ENTRY(index_waiter) place;
     void (*done)(void *ctx);
     void *ctx;
 };
 
 struct description_waiter {
-    struct description_waiter *next;
+    SLIST_ENTRY(description_waiter) place;
     descriptions_cb done;
     void *ctx;
 };
 
 struct wanted {
-    struct wanted *next;
+    TAILQ_ENTRY(wanted) place;
     struct descriptions *descriptions;
     struct str root; /* heap; of the host */
     bool requested;
-    struct description_waiter *waiters;
+    SLIST_HEAD(, description_waiter) waiters;
 };
 
 struct descriptions {
@@ -59,8 +59,8 @@ struct descriptions {
     int64_t until_ms; /* of KNOWN and FAILED */
     struct host_document documents[MAX_ROOTS];
     size_t n_documents;
-    struct index_waiter *waiters;
-    struct wanted *wanted;
+    SLIST_HEAD(, index_waiter) waiters;
+    TAILQ_HEAD(, wanted) wanted; /* in order of arrival */
     unsigned n_requested;
 };
 
@@ -101,20 +101,6 @@ static void learn(struct descriptions *t, struct str root, struct str url)
             (struct host_document){mem_str(root), mem_str(url), mem_str(hash)};
 }
 
-static void index_done(struct descriptions *t, bool known)
-{
-    struct index_waiter *w = t->waiters, *next;
-
-    t->state = known ? INDEX_KNOWN : INDEX_FAILED;
-    t->until_ms = now_ms(t) + (known ? INDEX_MS : RETRY_MS);
-    t->waiters = NULL;
-    for (; w; w = next) {
-        next = w->next;
-        w->done(w->ctx);
-        mem_free(w);
-    }
-}
-
 static void on_index(void *ctx, struct str body, const struct err *failure)
 {
     struct descriptions *t = ctx;
@@ -122,6 +108,7 @@ static void on_index(void *ctx, struct str body, const struct err *failure)
     cJSON *tree = NULL;
     struct err err;
     bool known;
+    struct index_waiter *w;
 
     assert(t->magic == DESCRIPTIONS_MAGIC);
     err_init(&err, a);
@@ -133,7 +120,13 @@ static void on_index(void *ctx, struct str body, const struct err *failure)
             learn(t, str_c(one->string), json_str_at(one, "serverRelativeURL"));
     }
     arena_free(a);
-    index_done(t, known);
+    t->state = known ? INDEX_KNOWN : INDEX_FAILED;
+    t->until_ms = now_ms(t) + (known ? INDEX_MS : RETRY_MS);
+    while ((w = SLIST_FIRST(&t->waiters))) {
+        SLIST_REMOVE_HEAD(&t->waiters, place);
+        w->done(w->ctx);
+        mem_free(w);
+    }
 }
 
 static bool index_usable(const struct descriptions *t)
@@ -153,8 +146,8 @@ void openapi_descriptions_want_index(struct descriptions *t, void (*done)(void *
         return;
     }
     w = NEW(struct index_waiter);
-    *w = (struct index_waiter){t->waiters, done, ctx};
-    t->waiters = w;
+    *w = (struct index_waiter){.done = done, .ctx = ctx};
+    SLIST_INSERT_HEAD(&t->waiters, w, place);
     if (t->state == INDEX_REQUESTED)
         return;
     t->state = INDEX_REQUESTED;
@@ -191,16 +184,11 @@ static void request_next(struct descriptions *t);
 static void wanted_done(struct wanted *w, const cJSON *schemas)
 {
     struct descriptions *t = w->descriptions;
-    struct description_waiter *next;
+    struct description_waiter *x;
 
-    for (struct wanted **at = &t->wanted; *at; at = &(*at)->next) {
-        if (*at == w) {
-            *at = w->next;
-            break;
-        }
-    }
-    for (struct description_waiter *x = w->waiters; x; x = next) {
-        next = x->next;
+    TAILQ_REMOVE(&t->wanted, w, place);
+    while ((x = SLIST_FIRST(&w->waiters))) {
+        SLIST_REMOVE_HEAD(&w->waiters, place);
         x->done(x->ctx, schemas);
         mem_free(x);
     }
@@ -232,14 +220,14 @@ static void on_text(void *ctx, struct str body, const struct err *failure)
 static void request_next(struct descriptions *t)
 {
     const struct vapi_hooks *hooks = hooks_of(t);
-    struct wanted *w = t->wanted;
+    struct wanted *w = TAILQ_FIRST(&t->wanted);
 
     while (w && t->n_requested < MAX_REQUESTED) {
         const struct host_document *documents =
             t->state != INDEX_FAILED ? document_of(t, w->root) : NULL;
 
         if (w->requested) {
-            w = w->next;
+            w = TAILQ_NEXT(w, place);
             continue;
         }
         if (documents && hooks->openapi) {
@@ -249,21 +237,24 @@ static void request_next(struct descriptions *t)
         } else {
             wanted_done(w, NULL);
         }
-        w = t->wanted;
+        w = TAILQ_FIRST(&t->wanted);
     }
 }
 
 static struct wanted *wanted_of(struct descriptions *t, struct str root)
 {
-    struct wanted **at = &t->wanted;
+    struct wanted *w;
 
-    for (; *at; at = &(*at)->next)
-        if (str_eq((*at)->root, root))
-            return *at;
-    *at = NEW(struct wanted);
-    (*at)->descriptions = t;
-    (*at)->root = mem_str(root);
-    return *at;
+    TAILQ_FOREACH(w, &t->wanted, place)
+    {
+        if (str_eq(w->root, root))
+            return w;
+    }
+    w = NEW(struct wanted);
+    w->descriptions = t;
+    w->root = mem_str(root);
+    TAILQ_INSERT_TAIL(&t->wanted, w, place);
+    return w;
 }
 
 void openapi_descriptions_want(struct descriptions *t, struct str root, descriptions_cb done,
@@ -273,8 +264,8 @@ void openapi_descriptions_want(struct descriptions *t, struct str root, descript
     struct wanted *w = wanted_of(t, host_root(t, root));
 
     assert(t->magic == DESCRIPTIONS_MAGIC);
-    *x = (struct description_waiter){w->waiters, done, ctx};
-    w->waiters = x;
+    *x = (struct description_waiter){.done = done, .ctx = ctx};
+    SLIST_INSERT_HEAD(&w->waiters, x, place);
     request_next(t);
 }
 
@@ -286,6 +277,7 @@ struct descriptions *openapi_descriptions_new(struct vapi *api)
 
     t->magic = DESCRIPTIONS_MAGIC;
     t->api = api;
+    TAILQ_INIT(&t->wanted);
     return t;
 }
 
@@ -293,7 +285,7 @@ struct descriptions *openapi_descriptions_free(struct descriptions *t)
 {
     if (!t)
         return NULL;
-    assert(t->magic == DESCRIPTIONS_MAGIC && !t->waiters && !t->wanted);
+    assert(t->magic == DESCRIPTIONS_MAGIC && SLIST_EMPTY(&t->waiters) && TAILQ_EMPTY(&t->wanted));
     forget_index(t);
     t->magic = 0;
     return mem_free(t);

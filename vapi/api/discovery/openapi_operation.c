@@ -13,52 +13,56 @@
 
 /* Sorted by name, the order in which they are published. */
 #define PARAMETERS(X)                                                                              \
-    X(BOOKMARKS, "allowWatchBookmarks", "query", "boolean")                                        \
-    X(COMMAND, "command", "query", "string")                                                       \
-    X(CONTAINER, "container", "query", "string")                                                   \
-    X(CONTINUE, "continue", "query", "string")                                                     \
-    X(DRY_RUN, "dryRun", "query", "string")                                                        \
-    X(MANAGER, "fieldManager", "query", "string")                                                  \
-    X(FIELDS, "fieldSelector", "query", "string")                                                  \
-    X(VALIDATION, "fieldValidation", "query", "string")                                            \
-    X(FOLLOW, "follow", "query", "boolean")                                                        \
-    X(FORCE, "force", "query", "boolean")                                                          \
-    X(GRACE, "gracePeriodSeconds", "query", "integer")                                             \
-    X(BREAKING, "ignoreStoreReadErrorWithClusterBreakingPotential", "query", "boolean")            \
-    X(INSECURE, "insecureSkipTLSVerifyBackend", "query", "boolean")                                \
-    X(LABELS, "labelSelector", "query", "string")                                                  \
-    X(LIMIT, "limit", "query", "integer")                                                          \
-    X(LIMIT_BYTES, "limitBytes", "query", "integer")                                               \
-    X(NAME, "name", "path", "string")                                                              \
-    X(NAMESPACE, "namespace", "path", "string")                                                    \
-    X(ORPHAN, "orphanDependents", "query", "boolean")                                              \
-    X(PATH, "path", "path", "string")                                                              \
-    X(PATH_QUERY, "path", "query", "string")                                                       \
-    X(PORTS, "ports", "query", "integer")                                                          \
-    X(PRETTY, "pretty", "query", "string")                                                         \
-    X(PREVIOUS, "previous", "query", "boolean")                                                    \
-    X(PROPAGATION, "propagationPolicy", "query", "string")                                         \
-    X(VERSION, "resourceVersion", "query", "string")                                               \
-    X(MATCH, "resourceVersionMatch", "query", "string")                                            \
-    X(INITIAL, "sendInitialEvents", "query", "boolean")                                            \
-    X(SHARD, "shardSelector", "query", "string")                                                   \
-    X(SINCE, "sinceSeconds", "query", "integer")                                                   \
-    X(STDERR, "stderr", "query", "boolean")                                                        \
-    X(STDIN, "stdin", "query", "boolean")                                                          \
-    X(STDOUT, "stdout", "query", "boolean")                                                        \
-    X(STREAM, "stream", "query", "string")                                                         \
-    X(TAIL, "tailLines", "query", "integer")                                                       \
-    X(TIMEOUT, "timeoutSeconds", "query", "integer")                                               \
-    X(TIMESTAMPS, "timestamps", "query", "boolean")                                                \
-    X(TTY, "tty", "query", "boolean")                                                              \
-    X(WATCH, "watch", "query", "boolean")
+    X(BOOKMARKS, "allowWatchBookmarks", IN_QUERY, "boolean")                                       \
+    X(COMMAND, "command", IN_QUERY, "string")                                                      \
+    X(CONTAINER, "container", IN_QUERY, "string")                                                  \
+    X(CONTINUE, "continue", IN_QUERY, "string")                                                    \
+    X(DRY_RUN, "dryRun", IN_QUERY, "string")                                                       \
+    X(MANAGER, "fieldManager", IN_QUERY, "string")                                                 \
+    X(FIELDS, "fieldSelector", IN_QUERY, "string")                                                 \
+    X(VALIDATION, "fieldValidation", IN_QUERY, "string")                                           \
+    X(FOLLOW, "follow", IN_QUERY, "boolean")                                                       \
+    X(FORCE, "force", IN_QUERY, "boolean")                                                         \
+    X(GRACE, "gracePeriodSeconds", IN_QUERY, "integer")                                            \
+    X(BREAKING, "ignoreStoreReadErrorWithClusterBreakingPotential", IN_QUERY, "boolean")           \
+    X(INSECURE, "insecureSkipTLSVerifyBackend", IN_QUERY, "boolean")                               \
+    X(LABELS, "labelSelector", IN_QUERY, "string")                                                 \
+    X(LIMIT, "limit", IN_QUERY, "integer")                                                         \
+    X(LIMIT_BYTES, "limitBytes", IN_QUERY, "integer")                                              \
+    X(NAME, "name", IN_PATH, "string")                                                             \
+    X(NAMESPACE, "namespace", IN_PATH, "string")                                                   \
+    X(ORPHAN, "orphanDependents", IN_QUERY, "boolean")                                             \
+    X(PATH, "path", IN_PATH, "string")                                                             \
+    X(PATH_QUERY, "path", IN_QUERY, "string")                                                      \
+    X(PORTS, "ports", IN_QUERY, "integer")                                                         \
+    X(PRETTY, "pretty", IN_QUERY, "string")                                                        \
+    X(PREVIOUS, "previous", IN_QUERY, "boolean")                                                   \
+    X(PROPAGATION, "propagationPolicy", IN_QUERY, "string")                                        \
+    X(VERSION, "resourceVersion", IN_QUERY, "string")                                              \
+    X(MATCH, "resourceVersionMatch", IN_QUERY, "string")                                           \
+    X(INITIAL, "sendInitialEvents", IN_QUERY, "boolean")                                           \
+    X(SHARD, "shardSelector", IN_QUERY, "string")                                                  \
+    X(SINCE, "sinceSeconds", IN_QUERY, "integer")                                                  \
+    X(STDERR, "stderr", IN_QUERY, "boolean")                                                       \
+    X(STDIN, "stdin", IN_QUERY, "boolean")                                                         \
+    X(STDOUT, "stdout", IN_QUERY, "boolean")                                                       \
+    X(STREAM, "stream", IN_QUERY, "string")                                                        \
+    X(TAIL, "tailLines", IN_QUERY, "integer")                                                      \
+    X(TIMEOUT, "timeoutSeconds", IN_QUERY, "integer")                                              \
+    X(TIMESTAMPS, "timestamps", IN_QUERY, "boolean")                                               \
+    X(TTY, "tty", IN_QUERY, "boolean")                                                             \
+    X(WATCH, "watch", IN_QUERY, "boolean")
 
 #define ROW(id, name, in, type) {name, in, type},
 #define BIT(id, name, in, type) BIT_##id,
 #define ONE(id)                 ((openapi_params)1 << BIT_##id)
 
+enum parameter_in { IN_PATH, IN_QUERY };
+static const char *const IN_NAMES[] = {[IN_PATH] = "path", [IN_QUERY] = "query"};
 static const struct parameter {
-    const char *name, *in, *type;
+    const char *name;
+    enum parameter_in in;
+    const char *type;
 } TABLE[] = {PARAMETERS(ROW)};
 enum { PARAMETERS(BIT) N_PARAMETERS };
 _Static_assert(N_PARAMETERS <= 64, "a set of parameters is one word");
@@ -89,29 +93,17 @@ const openapi_params PARAMS_PROXY = ONE(PATH_QUERY);
 
 /* ---- parameters ---- */
 
-static bool in_path(const struct parameter *p)
-{
-    return p->in[0] == 'p';
-}
-
 static const char *shared_name(struct arena *a, const struct parameter *p)
 {
-    return in_path(p) ? arena_printf(a, "%s-path", p->name).p : p->name;
-}
-
-static cJSON *parameter_v2(struct arena *a, const struct parameter *p)
-{
-    return json_object(a, JSON_BOOL("uniqueItems", true), JSON("type", p->type),
-                       JSON("name", p->name), JSON("in", p->in),
-                       JSON("required", in_path(p) ? json_new_bool(a, true) : NULL));
+    return p->in == IN_PATH ? arena_printf(a, "%s-path", p->name).p : p->name;
 }
 
 static cJSON *parameter_v3(struct arena *a, const struct parameter *p)
 {
     cJSON *schema = json_object(a, JSON("type", p->type), JSON_BOOL("uniqueItems", true));
 
-    return json_object(a, JSON("name", p->name), JSON("in", p->in),
-                       JSON("required", in_path(p) ? json_new_bool(a, true) : NULL),
+    return json_object(a, JSON("name", p->name), JSON("in", IN_NAMES[p->in]),
+                       JSON("required", p->in == IN_PATH ? json_new_bool(a, true) : NULL),
                        JSON("schema", schema));
 }
 
@@ -120,7 +112,11 @@ cJSON *openapi_parameters(struct arena *a)
     cJSON *out = json_new_object(a);
 
     for (size_t i = 0; i < N_PARAMETERS; i++)
-        json_set(a, out, shared_name(a, &TABLE[i]), parameter_v2(a, &TABLE[i]));
+        json_set(
+            a, out, shared_name(a, &TABLE[i]),
+            json_object(a, JSON_BOOL("uniqueItems", true), JSON("type", TABLE[i].type),
+                        JSON("name", TABLE[i].name), JSON("in", IN_NAMES[TABLE[i].in]),
+                        JSON("required", TABLE[i].in == IN_PATH ? json_new_bool(a, true) : NULL)));
     return out;
 }
 

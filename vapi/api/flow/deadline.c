@@ -120,10 +120,13 @@ static void on_deadline(uv_timer_t *timer);
 static void arm(struct vapi *api)
 {
     int64_t next = INT64_MAX, now = now_ms(api);
+    const struct call_entry *e;
 
-    for (const struct call_entry *e = api->first; e; e = e->next)
+    TAILQ_FOREACH(e, &api->calls, place)
+    {
         if (waits(e) && e->due_ms < next)
             next = e->due_ms;
+    }
     api->deadline_ms = next;
     if (next == INT64_MAX)
         uv_timer_stop(&api->deadline);
@@ -134,12 +137,12 @@ static void arm(struct vapi *api)
 static void on_deadline(uv_timer_t *timer)
 {
     struct vapi *api = timer->data;
-    struct call_entry *e = api->first;
+    struct call_entry *e = TAILQ_FIRST(&api->calls);
     int64_t now = now_ms(api);
 
     assert(api->magic == VAPI_MAGIC);
     while (e) {
-        struct call_entry *next = e->next;
+        struct call_entry *next = TAILQ_NEXT(e, place);
 
         if (waits(e) && e->due_ms <= now) {
             e->due_ms = 0;

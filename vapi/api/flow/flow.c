@@ -30,7 +30,7 @@
 
 struct flows {
     struct vapi *api;
-    struct flow_level *levels;
+    struct flow_levels levels;
     struct flow_rules *rules;
     struct flow_keep *keep;
     struct flow *all;
@@ -115,10 +115,10 @@ void flow_free(struct vapi *api)
         free_flow(f, flow);
     }
     flow_rules_free(f->rules);
-    while (f->levels) {
-        struct flow_level *l = f->levels;
+    while (!SLIST_EMPTY(&f->levels)) {
+        struct flow_level *l = SLIST_FIRST(&f->levels);
 
-        f->levels = l->next;
+        SLIST_REMOVE_HEAD(&f->levels, place);
         mem_free(l->name);
         mem_free(l);
     }
@@ -333,10 +333,13 @@ static void enqueue(struct flows *f, struct call_entry *e)
     if (!flow->level->waiting) {
         /* A level that was idle does not receive its unused share. */
         uint64_t least = UINT64_MAX;
+        const struct flow_level *l;
 
-        for (const struct flow_level *l = f->levels; l; l = l->next)
+        SLIST_FOREACH(l, &f->levels, place)
+        {
             if (l->waiting && l->virtual_us < least)
                 least = l->virtual_us;
+        }
         if (least != UINT64_MAX && flow->level->virtual_us < least)
             flow->level->virtual_us = least;
     }
@@ -380,29 +383,21 @@ void flow_timed_out(struct call *c)
     call_entry(c)->flow->level->rejected++;
 }
 
-/* The head of a flow's queue if it may run now; also returns whether it only lacks time. */
-static struct call_entry *ready_head(struct flows *f, struct flow *flow, bool *ret_soon)
-{
-    struct call_entry *e = TAILQ_FIRST(&flow->queue);
-
-    if (!has_seat(f, flow, kind_of(e)) || flow->answer_bytes > MOST_BYTES)
-        return NULL;
-    if (has_time(f, flow))
-        return e;
-    *ret_soon = true;
-    return NULL;
-}
-
+/* The first call of a level that may run now; *ret_soon: another only lacks time. */
 static struct call_entry *next_in_level(struct flows *f, struct flow_level *l, bool *ret_soon)
 {
     struct flow *flow;
 
     TAILQ_FOREACH(flow, &l->ring, in_ring)
     {
-        struct call_entry *e = ready_head(f, flow, ret_soon);
+        struct call_entry *e = TAILQ_FIRST(&flow->queue);
 
-        if (!e)
+        if (!has_seat(f, flow, kind_of(e)) || flow->answer_bytes > MOST_BYTES)
             continue;
+        if (!has_time(f, flow)) {
+            *ret_soon = true;
+            continue;
+        }
         TAILQ_REMOVE(&l->ring, flow, in_ring);
         TAILQ_INSERT_TAIL(&l->ring, flow, in_ring);
         return e;
@@ -414,8 +409,10 @@ static struct call_entry *next_in_level(struct flows *f, struct flow_level *l, b
 static struct call_entry *next_entry(struct flows *f, bool *ret_soon)
 {
     struct call_entry *best = NULL;
+    struct flow_level *l;
 
-    for (struct flow_level *l = f->levels; l; l = l->next) {
+    SLIST_FOREACH(l, &f->levels, place)
+    {
         struct call_entry *e;
 
         if (!l->waiting || (best && best->flow->level->virtual_us <= l->virtual_us))
@@ -533,9 +530,11 @@ static void write_levels(const struct flows *f, struct buf *out, enum metric met
                          uint64_t (*value)(const struct flow_level *l))
 {
     struct buf labels = BUF_INIT(0);
+    const struct flow_level *l;
 
     metrics_family(out, metric);
-    for (const struct flow_level *l = f->levels; l; l = l->next) {
+    SLIST_FOREACH(l, &f->levels, place)
+    {
         buf_clear(&labels);
         metrics_label(&labels, "priority_level", str_c(l->name));
         metrics_sample_u64(out, metric, buf_str(&labels), value(l));
@@ -563,24 +562,10 @@ static uint64_t rejected_of(const struct flow_level *l)
     return l->rejected;
 }
 
-static void write_rejected(const struct flows *f, struct buf *out)
-{
-    struct buf labels = BUF_INIT(0);
-
-    metrics_family(out, METRIC_REFUSED);
-    for (size_t i = 0; i < COUNT(WHYS); i++) {
-        buf_clear(&labels);
-        metrics_label(&labels, "reason", str_c(WHYS[i]));
-        metrics_sample_u64(out, METRIC_REFUSED, buf_str(&labels), f->rejected[i]);
-    }
-    buf_fini(&labels);
-    metrics_single_u64(out, METRIC_QUEUED, f->n_queued);
-    metrics_single(out, METRIC_QUEUED_SECONDS, (double)f->queued_us / 1e6);
-}
-
 void flow_metrics(struct vapi *api, struct buf *out)
 {
     const struct flows *f = api->flows;
+    struct buf labels = BUF_INIT(0);
 
     metrics_family(out, METRIC_INFLIGHT);
     metrics_sample_u64(out, METRIC_INFLIGHT, STR("request_kind=\"mutating\""), f->running[1]);
@@ -590,5 +575,13 @@ void flow_metrics(struct vapi *api, struct buf *out)
     write_levels(f, out, METRIC_LEVEL_QUEUED, waiting_of);
     write_levels(f, out, METRIC_LEVEL_DISPATCHED, dispatched_of);
     write_levels(f, out, METRIC_LEVEL_REJECTED, rejected_of);
-    write_rejected(f, out);
+    metrics_family(out, METRIC_REFUSED);
+    for (size_t i = 0; i < COUNT(WHYS); i++) {
+        buf_clear(&labels);
+        metrics_label(&labels, "reason", str_c(WHYS[i]));
+        metrics_sample_u64(out, METRIC_REFUSED, buf_str(&labels), f->rejected[i]);
+    }
+    buf_fini(&labels);
+    metrics_single_u64(out, METRIC_QUEUED, f->n_queued);
+    metrics_single(out, METRIC_QUEUED_SECONDS, (double)f->queued_us / 1e6);
 }

@@ -29,8 +29,9 @@ struct flow_level {
     uint64_t virtual_us; /* time used, by share */
     uint64_t dispatched, rejected;
     TAILQ_HEAD(, flow) ring; /* waiting flows, in order of their turns */
-    struct flow_level *next;
+    SLIST_ENTRY(flow_level) place;
 };
+SLIST_HEAD(flow_levels, flow_level);
 
 enum flow_by { FLOW_BY_NOTHING, FLOW_BY_USER, FLOW_BY_NAMESPACE };
 struct flow_rule;
@@ -59,7 +60,7 @@ struct flow {
 
 /* flow_rules.c: FlowSchemas and priority levels as they are in the store. */
 struct flow_rules;
-struct flow_rules *flow_rules_load(struct vapi *api, struct flow_level **levels);
+struct flow_rules *flow_rules_load(struct vapi *api, struct flow_levels *levels);
 struct flow_rules *flow_rules_free(struct flow_rules *r);
 /* The first match; never NULL. */
 const struct flow_schema *flow_rules_match(const struct flow_rules *r, const struct user *u,

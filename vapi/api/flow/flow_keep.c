@@ -163,20 +163,6 @@ static void keep_seed(struct flow_keep *k, struct arena *a, const struct seed *s
 
 /* ---- Dangling ---- */
 
-static void set_condition(struct flow_keep *k, struct arena *a, cJSON *tree, struct str level,
-                          bool found)
-{
-    struct str message = arena_printf(
-        a, "This FlowSchema references the PriorityLevelConfiguration object named \"%.*s\" %s",
-        STR_F(level), found ? "and it exists" : "but there is no such object");
-    cJSON *condition =
-        condition_new(a, "Dangling", found ? "False" : "True", found ? "Found" : "NotFound",
-                      message, time_format_s(a, clock_wall_s(vapi_clock(k->api))));
-
-    json_put(a, json_ensure_object(a, tree, "status"),
-             JSON("conditions", json_array(a, condition)));
-}
-
 static bool has_condition(const cJSON *tree, bool found, struct str level)
 {
     json_each(c, json_path(tree, "status.conditions"))
@@ -197,7 +183,15 @@ static bool on_schema(void *ctx, const struct store_object *o)
     bool found = store_latest(k->api->o.store, k->levels->storage, STR(""), level) != NULL;
 
     if (!has_condition(tree, found, level)) {
-        set_condition(k, a, tree, level, found);
+        struct str message = arena_printf(
+            a, "This FlowSchema references the PriorityLevelConfiguration object named \"%.*s\" %s",
+            STR_F(level), found ? "and it exists" : "but there is no such object");
+        cJSON *condition =
+            condition_new(a, "Dangling", found ? "False" : "True", found ? "Found" : "NotFound",
+                          message, time_format_s(a, clock_wall_s(vapi_clock(k->api))));
+
+        json_put(a, json_ensure_object(a, tree, "status"),
+                 JSON("conditions", json_array(a, condition)));
         vapi_update(k->api, k->schemas, STR("status"), tree, on_written, k);
     }
     arena_free(a);

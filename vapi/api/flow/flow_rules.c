@@ -41,7 +41,7 @@ struct flow_rules {
     size_t n, cap;
     struct flow_schema otherwise;
     struct vapi *api;
-    struct flow_level **levels;
+    struct flow_levels *levels;
 };
 
 /* ---- matching ---- */
@@ -145,23 +145,30 @@ const struct flow_schema *flow_rules_match(const struct flow_rules *r, const str
 
 /* ---- levels ---- */
 
-static struct flow_level *find_level(struct flow_level *list, struct str name)
+static struct flow_level *find_level(const struct flow_levels *levels, struct str name)
 {
-    while (list && !str_eqc(name, list->name))
-        list = list->next;
-    return list;
+    struct flow_level *l;
+
+    SLIST_FOREACH(l, levels, place)
+    {
+        if (str_eqc(name, l->name))
+            break;
+    }
+    return l;
 }
 
 /* A level is never removed: flows may still refer to it. */
 static struct flow_level *make_level(struct flow_rules *r, struct str name)
 {
-    struct flow_level *l = find_level(*r->levels, name);
+    struct flow_level *l = find_level(r->levels, name);
     size_t n = 0;
 
     if (l)
         return l;
-    for (const struct flow_level *k = *r->levels; k; k = k->next)
+    SLIST_FOREACH(l, r->levels, place)
+    {
         n++;
+    }
     if (n >= MAX_LEVELS)
         return NULL;
     l = NEW(struct flow_level);
@@ -169,8 +176,7 @@ static struct flow_level *make_level(struct flow_rules *r, struct str name)
     l->shares = 30;
     l->most_waiting = MOST_DEFAULT;
     TAILQ_INIT(&l->ring);
-    l->next = *r->levels;
-    *r->levels = l;
+    SLIST_INSERT_HEAD(r->levels, l, place);
     return l;
 }
 
@@ -273,17 +279,6 @@ static enum flow_by read_by(const cJSON *tree)
     return str_eqc(type, "ByNamespace") ? FLOW_BY_NAMESPACE : FLOW_BY_NOTHING;
 }
 
-static void grow(struct flow_rules *r)
-{
-    struct flow_schema *more;
-
-    r->cap = r->cap ? 2 * r->cap : 16;
-    more = arena_alloc(r->arena, r->cap * sizeof(*more));
-    if (r->n)
-        memcpy(more, r->schemas, r->n * sizeof(*more));
-    r->schemas = more;
-}
-
 static bool on_schema(void *ctx, const struct store_object *o)
 {
     struct flow_rules *r = ctx;
@@ -292,10 +287,9 @@ static bool on_schema(void *ctx, const struct store_object *o)
     struct flow_schema *s;
     struct flow_rule *list = arena_alloc(a, (json_count(rules) + 1) * sizeof(*list));
     struct flow_level *level =
-        find_level(*r->levels, json_str_at(tree, "spec.priorityLevelConfiguration.name"));
+        find_level(r->levels, json_str_at(tree, "spec.priorityLevelConfiguration.name"));
 
-    if (r->n == r->cap)
-        grow(r);
+    ARENA_GROW(a, r->schemas, r->n, r->cap);
     s = &r->schemas[r->n];
     *s = (struct flow_schema){
         .name = arena_cstr(a, o->name),
@@ -335,7 +329,7 @@ static void scan(struct flow_rules *r, const char *plural, store_scan_cb each)
         err_clear(&err); /* the latest revision always exists */
 }
 
-struct flow_rules *flow_rules_load(struct vapi *api, struct flow_level **levels)
+struct flow_rules *flow_rules_load(struct vapi *api, struct flow_levels *levels)
 {
     struct arena *a = arena_new(0);
     struct flow_rules *r = ARENA_NEW(a, struct flow_rules);

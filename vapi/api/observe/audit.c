@@ -140,15 +140,22 @@ static struct str peer_host(struct str peer)
     return host.n > 2 && host.p[0] == '[' ? str_sub(host, 1, host.n - 2) : host;
 }
 
-/* X-Forwarded-For, X-Real-Ip and the peer: the source as claimed and as observed. */
-static void set_sources(struct call *c, struct audit_event *e)
+static void set_request(struct call *c, struct audit_event *e)
 {
+    const struct net_request *r = c->request;
+    struct str agent = net_header(r, "user-agent"), rest = net_header(r, "x-forwarded-for");
+    struct str real = net_header(r, "x-real-ip"), peer = peer_host(r->peer);
     struct arena *a = c->arena;
     struct str *list = arena_alloc(a, MAX_SOURCES * sizeof(*list));
-    struct str rest = net_header(c->request, "x-forwarded-for");
-    struct str real = net_header(c->request, "x-real-ip"), peer = peer_host(c->request->peer);
     size_t n = 0;
 
+    e->id = call_entry(c)->audit_id;
+    e->uri = r->query.p ? arena_printf(a, "%.*s?%.*s", STR_F(r->path), STR_F(r->query))
+                        : arena_str(a, r->path);
+    e->user_agent = agent.n > MAX_AGENT
+                        ? arena_printf(a, "%.*s...TRUNCATED", STR_F(str_sub(agent, 0, MAX_AGENT)))
+                        : arena_str(a, agent);
+    /* X-Forwarded-For, X-Real-Ip and the peer: the source as claimed and as observed. */
     while (rest.p && n < MAX_SOURCES - 2) {
         struct str one = str_trim(str_cut(&rest, ','));
 
@@ -161,21 +168,6 @@ static void set_sources(struct call *c, struct audit_event *e)
         list[n++] = arena_str(a, peer);
     e->source_ips = list;
     e->n_source_ips = n;
-}
-
-static void set_request(struct call *c, struct audit_event *e)
-{
-    const struct net_request *r = c->request;
-    struct str agent = net_header(r, "user-agent");
-    struct arena *a = c->arena;
-
-    e->id = call_entry(c)->audit_id;
-    e->uri = r->query.p ? arena_printf(a, "%.*s?%.*s", STR_F(r->path), STR_F(r->query))
-                        : arena_str(a, r->path);
-    e->user_agent = agent.n > MAX_AGENT
-                        ? arena_printf(a, "%.*s...TRUNCATED", STR_F(str_sub(agent, 0, MAX_AGENT)))
-                        : arena_str(a, agent);
-    set_sources(c, e);
 }
 
 static void set_target(struct audit_event *e, struct arena *a, const struct target *t)

@@ -101,19 +101,6 @@ void proxy_read_headers(struct call *c, struct proxy_request *r)
     r->headers = list;
 }
 
-/* Drops the headers of NOT_BACK, but keeps those of an upgrade. */
-static size_t copy_headers(struct net_header *to, const struct net_header *from, size_t n,
-                           bool upgrade)
-{
-    size_t m = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (!listed(from[i].name, NOT_BACK, N(NOT_BACK)) ||
-            (upgrade && str_eqc(from[i].name, "upgrade")))
-            to[m++] = from[i];
-    return m;
-}
-
 static bool has(const struct net_header *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -126,8 +113,13 @@ const struct net_header *proxy_answer_headers(struct call *c, const struct net_h
                                               size_t n, bool upgrade, size_t *ret_n)
 {
     struct net_header *list = arena_alloc(c->arena, (n + 2) * sizeof(*list));
-    size_t m = copy_headers(list, headers, n, upgrade);
+    size_t m = 0;
 
+    /* Drops the headers of NOT_BACK, but keeps those of an upgrade. */
+    for (size_t i = 0; i < n; i++)
+        if (!listed(headers[i].name, NOT_BACK, N(NOT_BACK)) ||
+            (upgrade && str_eqc(headers[i].name, "upgrade")))
+            list[m++] = headers[i];
     if (!n)
         list[m++] = (struct net_header){STR("content-type"), STR("text/plain")};
     if (!upgrade && !has(list, m, "cache-control"))

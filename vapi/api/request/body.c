@@ -8,6 +8,7 @@
 
 #include "../../core/meta.h"
 
+#include <sublet/api_version.h>
 #include <sublet/crd.h>
 #include <sublet/encode.h>
 #include <sublet/net.h>
@@ -112,26 +113,13 @@ static struct str join_api_version(struct arena *a, struct str group, struct str
     return group.n ? arena_printf(a, "%.*s/%.*s", STR_F(group), STR_F(version)) : version;
 }
 
-static struct str split_api_version(struct str api_version, struct str *ret_version)
-{
-    size_t slash = str_find(api_version, '/');
-
-    if (slash == api_version.n) {
-        *ret_version = api_version;
-        return STR("");
-    }
-    *ret_version = str_from(api_version, slash + 1);
-    return str_sub(api_version, 0, slash);
-}
-
 int body_refuse(struct call *c, const char *why, struct err *err)
 {
     struct str group, version, kind;
     struct str got_kind = json_str(json_get(c->body, "kind"));
-    struct str got = json_str(json_get(c->body, "apiVersion")), got_version;
+    struct str got_version = api_version_read(json_str(json_get(c->body, "apiVersion"))).version;
 
-    body_expected(c, &group, &version, &kind);
-    split_api_version(got, &got_version);
+    call_body_expected(c, &group, &version, &kind);
     if (!got_kind.n)
         got_kind = kind;
     if (!got_version.n)
@@ -155,7 +143,7 @@ static struct str kind_problem(struct call *c, struct str group, struct str vers
     struct arena *a = c->arena;
     struct str want_group, want_version, want_kind;
 
-    body_expected(c, &want_group, &want_version, &want_kind);
+    call_body_expected(c, &want_group, &want_version, &want_kind);
     if (kind_exists(c, group, version, kind))
         return arena_printf(
             a, "converting (%.*s.%.*s) to (%.*s.%.*s): unknown conversion", STR_F(version),
@@ -176,14 +164,17 @@ struct body_kind {
 static struct body_kind kind_of_body(const struct call *c, const cJSON *tree)
 {
     struct str api_version = json_str(json_get(tree, "apiVersion"));
+    struct api_version v = api_version_read(api_version);
     struct str kind = json_str(json_get(tree, "kind"));
     struct body_kind s;
 
-    body_expected(c, &s.group, &s.version, &s.kind);
+    call_body_expected(c, &s.group, &s.version, &s.kind);
     if (kind.n)
         s.kind = kind;
-    if (api_version.n)
-        s.group = split_api_version(api_version, &s.version);
+    if (api_version.n) {
+        s.group = v.group;
+        s.version = v.version;
+    }
     return s;
 }
 
@@ -194,7 +185,7 @@ static enum kind_match compare_kind(struct call *c, const struct body_kind *got)
 {
     struct str group, version, kind;
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     if (!str_eq(got->kind, kind) || !str_eq(got->group, group))
         return OTHER_KIND;
     /* The one removed version that is still accepted as a body: old clients drain with it. */
@@ -208,7 +199,7 @@ void body_set_kind(struct call *c, cJSON *tree)
 {
     struct str group, version, kind;
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     json_set_str(c->arena, tree, "kind", kind);
     json_set_str(c->arena, tree, "apiVersion", join_api_version(c->arena, group, version));
 }
@@ -218,7 +209,7 @@ int body_check_kind(struct call *c, struct err *err)
     struct body_kind got = kind_of_body(c, c->body);
     struct str group, version, kind;
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     switch (compare_kind(c, &got)) {
     case SAME_KIND:
         body_set_kind(c, c->body);
@@ -282,9 +273,9 @@ static struct str summary(struct arena *a, struct str body)
 
 static int unrecognised(struct call *c, struct str body, const char *prefix, struct err *err)
 {
-    struct str group, version, kind, why = body_error_text(err->message);
+    struct str group, version, kind, why = status_body_text(err->message);
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     if (!body.n)
         why = STR("unexpected end of JSON input");
     return err_set(err, &ERR_BAD_REQUEST,
@@ -399,7 +390,7 @@ static int decode_patch(struct call *c, struct str body, struct err *err)
         return err_set(
             err, &ERR_BAD_REQUEST, "%s%s%.*s", patch_prefix(c),
             apply ? "error converting YAML to JSON: " : "",
-            STR_F(body.n ? body_error_text(err->message) : STR("unexpected end of JSON input")));
+            STR_F(body.n ? status_body_text(err->message) : STR("unexpected end of JSON input")));
     if (json_is_null(c->body) && c->patch == PATCH_TYPE_MERGE)
         return err_set(err, &ERR_BAD_REQUEST, "Invalid JSON Patch");
     if (json_is_null(c->body))
@@ -424,7 +415,7 @@ static int decode_delete_options(struct call *c, struct str body, struct err *er
         return -1;
     if (decode_as(c, format, body, &c->body, err))
         return err_set(err, &ERR_BAD_REQUEST, "%s%.*s", format == FORMAT_JSON ? NO_KIND : "",
-                       STR_F(body_error_text(err->message)));
+                       STR_F(status_body_text(err->message)));
     if (json_is_null(c->body))
         c->body = json_new_object(c->arena);
     kind = json_str(json_get(c->body, "kind"));
@@ -481,7 +472,7 @@ static int normalise(struct call *c, cJSON *object, bool patched, struct err *er
         crd_prune(r->crd, c->arena, object, &c->strict);
         return 0;
     }
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     node = r->node;
     if (!str_eq(kind, r->kind)) {
         s = &SCHEMA_BUILTIN;
@@ -489,9 +480,11 @@ static int normalise(struct call *c, cJSON *object, bool patched, struct err *er
     }
     if (!node)
         return 0;
-    return patched ? schema_normalise_patched(c->arena, s, node, object,
-                                              c->patch == PATCH_TYPE_STRATEGIC, &c->strict, err)
-                   : schema_normalise(c->arena, s, node, object, &c->strict, err);
+    if (!patched && c->patch != PATCH_TYPE_APPLY)
+        return schema_normalise(c->arena, s, node, object, &c->strict, err);
+    return schema_normalise_patched(
+        c->arena, s, node, object, c->patch == PATCH_TYPE_STRATEGIC || c->patch == PATCH_TYPE_APPLY,
+        &c->strict, err);
 }
 
 int body_normalise(struct call *c, cJSON *object, struct err *err)
@@ -503,7 +496,7 @@ int body_take(struct call *c, struct err *err)
 {
     if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
         return -1;
-    return meta_check_namespace(c, c->arena, c->body, err);
+    return vapi_meta_check_namespace(c, c->arena, c->body, err);
 }
 
 int body_decode(struct call *c, struct err *err)
@@ -565,25 +558,19 @@ int body_refuse_patched(struct call *c, const cJSON *patched, struct str why, st
     return field_errors_to_err(&e, STR(""), STR(""), STR(""), err);
 }
 
-/* For custom resources upstream reports duplicates first, in the order they were found. */
-static void order_strict(struct call *c)
-{
-    enum body_format format;
-    struct err ignored;
-
-    if (is_custom_body(c))
-        return;
-    err_init(&ignored, c->arena);
-    if (body_format(c, &format, &ignored) == 0 && format == FORMAT_JSON)
-        strict_order(&c->strict, c->request->body);
-}
-
 int body_strict(struct call *c, const cJSON *patched, struct err *err)
 {
     if (!c->strict.n || c->options.validation == VALIDATION_IGNORE)
         return 0;
-    if (!patched)
-        order_strict(c);
+    /* For custom resources upstream reports duplicates first, in the order they were found. */
+    if (!patched && !is_custom_body(c)) {
+        enum body_format format;
+        struct err ignored;
+
+        err_init(&ignored, c->arena);
+        if (body_format(c, &format, &ignored) == 0 && format == FORMAT_JSON)
+            strict_order(&c->strict, c->request->body);
+    }
     if (c->options.validation == VALIDATION_WARN) {
         for (size_t i = 0; i < c->strict.n; i++)
             call_warn(c, c->strict.text[i]);

@@ -168,6 +168,13 @@ static bool has_paths_below(const struct subresource *s)
     return is_connection(s) && str_eqc(str_c(s->name), "proxy");
 }
 
+/* Reviews and Bindings are only created: none has a path of its own. */
+static bool name_has_path(const struct resource *res, const struct subresource *sub,
+                          const struct target *t)
+{
+    return !t->path_name.n || sub || res->verbs & VERBS_BY_NAME;
+}
+
 /* Whether the URL has a form this resource serves. */
 static bool shape_exists(const struct resource *res, const struct subresource *sub,
                          const struct target *t)
@@ -184,6 +191,8 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
         return false;
     /* Across namespaces there are only reads, and some resources have none. */
     if (resource_namespaced(res) && !t->ns.n && !(res->verbs & VERBS_READ))
+        return false;
+    if (!name_has_path(res, sub, t))
         return false;
     if (t->sub.n && (!sub || !t->path_name.n))
         return false;
@@ -231,15 +240,6 @@ static enum look_up find_resource(struct route *r)
     c->sub = sub;
     c->verb = verb->verb;
     return FOUND;
-}
-
-static void take_names(struct route *r)
-{
-    struct call *c = r->call;
-    struct target *t = &r->target;
-
-    c->ns = resource_namespaced(c->resource) ? arena_str(c->arena, t->ns) : STR("");
-    c->name = arena_str(c->arena, t->path_name);
 }
 
 /* A name must be valid as the last part of a path. */
@@ -303,19 +303,14 @@ static bool checked_by_writer(const struct call *c)
            !(c->resource->flags & RES_REVIEW) && (!c->sub || c->sub->kind == SUB_STATUS);
 }
 
-static int admit_part(struct call *c, struct err *err)
-{
-    struct admission_call a;
-
-    call_admission(c, ADMISSION_CREATE, &a);
-    return admission_lifecycle(&a, c->body, err);
-}
-
 static int read_request(struct route *r)
 {
     struct call *c = r->call;
+    struct target *t = &r->target;
+    struct admission_call a;
 
-    take_names(r);
+    c->ns = resource_namespaced(c->resource) ? arena_str(c->arena, t->ns) : STR("");
+    c->name = arena_str(c->arena, t->path_name);
     if (check_name(c, &r->err))
         return -1;
     warn_deprecated(c);
@@ -334,7 +329,10 @@ static int read_request(struct route *r)
     /* Other writes are checked by write.c. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
-    return body_take(c, &r->err) || admit_part(c, &r->err) ? -1 : 0;
+    if (body_take(c, &r->err))
+        return -1;
+    call_admission(c, ADMISSION_CREATE, &a);
+    return admission_lifecycle(&a, c->body, &r->err);
 }
 
 /* ---- non-resource paths ---- */
@@ -360,18 +358,6 @@ static void run_plain(struct route *r)
     answer_unknown(r);
 }
 
-static void run_resource(struct route *r)
-{
-    enum look_up found = find_resource(r);
-
-    if (found == UNKNOWN)
-        answer_unknown(r);
-    else if (found == REFUSED || read_request(r))
-        call_error(r->call, &r->err);
-    else
-        call_run(r->call);
-}
-
 /* ---- requests ---- */
 
 static void set_audit_id(struct call *c)
@@ -393,12 +379,20 @@ static void run(void *ctx)
 {
     struct route *r = ctx;
 
-    if (authorize(r))
+    if (authorize(r)) {
         call_error(r->call, &r->err);
-    else if (r->target.is_resource)
-        run_resource(r);
-    else
+    } else if (r->target.is_resource) {
+        enum look_up found = find_resource(r);
+
+        if (found == UNKNOWN)
+            answer_unknown(r);
+        else if (found == REFUSED || read_request(r))
+            call_error(r->call, &r->err);
+        else
+            call_run(r->call);
+    } else {
         run_plain(r);
+    }
 }
 
 static void admit(struct route *r)

@@ -53,16 +53,6 @@ static cJSON *list_metadata(struct list *l)
 
 /* ---- by reference ---- */
 
-static struct str rows_head(struct list *l)
-{
-    const struct resource *r = l->call->resource;
-    struct arena *a = l->call->arena;
-
-    return arena_printf(a, "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":%s,\"items\":[",
-                        STR_F(r->list_kind), STR_F(r->api_version),
-                        json_text(a, list_metadata(l)).p);
-}
-
 #define ROWS_TAIL STR("]}\n")
 
 /* A row and the bytes before it; returns the number of slices. */
@@ -78,17 +68,6 @@ static size_t row_slices(const struct list *l, size_t i, struct net_slice *ret)
         ret[n++].bytes = STR(",");
     ret[n++].bytes = str_from(o->bytes, skip);
     return n;
-}
-
-static size_t rows_length(const struct list *l, struct str head)
-{
-    size_t size = head.n + ROWS_TAIL.n;
-    struct net_slice two[2];
-
-    for (size_t i = 0; i < l->n; i++)
-        for (size_t n = row_slices(l, i, two); n; n--)
-            size += two[n - 1].bytes.n;
-    return size;
 }
 
 struct batches {
@@ -129,10 +108,17 @@ static void batch_release(void *ctx)
 static void answer_stored(struct list *l)
 {
     struct call *c = l->call;
-    struct str head = rows_head(l);
-    size_t size = rows_length(l, head);
+    const struct resource *r = c->resource;
+    struct str head = arena_printf(
+        c->arena, "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":%s,\"items\":[",
+        STR_F(r->list_kind), STR_F(r->api_version), json_text(c->arena, list_metadata(l)).p);
+    size_t size = head.n + ROWS_TAIL.n;
+    struct net_slice two[2];
     struct batches *b;
 
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t n = row_slices(l, i, two); n; n--)
+            size += two[n - 1].bytes.n;
     if (size < BY_ROWS_FROM) {
         struct net_slice *slices = arena_alloc(c->arena, (2 * l->n + 2) * sizeof(*slices));
         size_t n = 0;
@@ -203,7 +189,7 @@ static cJSON *frame_of(struct list *l)
     cJSON *list;
 
     if (c->output == OUTPUT_TABLE) {
-        list = table_head(a, c->resource, l->revision, true);
+        list = respond_table_head(a, c->resource, l->revision, true);
         json_set(a, list, "metadata", list_metadata(l));
         return list;
     }
@@ -249,16 +235,16 @@ static cJSON *around_row(struct rows *r, const struct store_object *o)
 
     object = convert_tree(a, c->resource, o);
     if (c->output == OUTPUT_TABLE) {
-        object = table_row(a, c->resource, object, c->include, r->now);
+        object = respond_table_row(a, c->resource, object, c->include, r->now);
     } else if (c->output == OUTPUT_PARTIAL) {
-        object = table_partial_metadata(a, c->resource, object);
+        object = respond_partial_metadata(a, c->resource, object);
     } else if (!(c->resource->flags & RES_ITEM_TYPE_META)) {
         json_remove(object, "kind");
         json_remove(object, "apiVersion");
     }
     around = json_new_object(a);
     json_append(json_set(a, around, r->key, json_new_array(a)), object);
-    table_form_version(a, c, around);
+    respond_table_form_version(a, c, around);
     return around;
 }
 
@@ -401,7 +387,7 @@ static struct rows *rows_new(struct list *l)
     r->scratch = arena_new(0);
     r->text = r->kept = r->audited = BUF_INIT(0);
     r->frame = frame_of(l);
-    table_form_version(c->arena, c, r->frame);
+    respond_table_form_version(c->arena, c, r->frame);
     if (c->protobuf && proto_list_open(r->frame, r->key, &r->proto))
         r->form = FORM_PROTOBUF;
     else if (c->yaml || c->pretty)

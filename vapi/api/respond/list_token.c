@@ -117,7 +117,7 @@ static int decode(struct call *c, cJSON **ret, struct err *err)
                                              first_invalid(c->options.cont))
                                     .p);
     if (json_parse(c->arena, text, ret, &why))
-        return token_error(err, arena_cstr(c->arena, body_error_text(why.message)));
+        return token_error(err, arena_cstr(c->arena, status_body_text(why.message)));
     if (!json_is_object(*ret))
         return token_error(
             err,

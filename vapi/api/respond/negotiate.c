@@ -37,34 +37,30 @@ static int quality(struct str s)
     return value > 1000 ? 1000 : value;
 }
 
-static void read_parameter(struct clause *c, struct str text)
-{
-    struct str value = text, name = str_trim(str_cut(&value, '='));
-
-    value = str_trim(value);
-    if (str_eq_nocase(name, STR("q")))
-        c->quality = quality(value);
-    else if (str_eq_nocase(name, STR("as")))
-        c->as = value;
-    else if (str_eq_nocase(name, STR("g")))
-        c->group = value;
-    else if (str_eq_nocase(name, STR("v")))
-        c->version = value;
-    else if (str_eq_nocase(name, STR("pretty")))
-        c->pretty = str_eqc(value, "1");
-    else if (str_eq_nocase(name, STR("stream")))
-        c->unusable |= value.n && !str_eqc(value, "watch");
-    else if (str_eq_nocase(name, STR("sv")))
-        c->unusable |= value.n && !str_eqc(value, "v1");
-}
-
 static struct clause read_clause(struct str text)
 {
     struct clause c = {.quality = 1000};
 
     c.type = str_trim(str_cut(&text, ';'));
-    while (text.p)
-        read_parameter(&c, str_trim(str_cut(&text, ';')));
+    while (text.p) {
+        struct str value = str_trim(str_cut(&text, ';')), name = str_trim(str_cut(&value, '='));
+
+        value = str_trim(value);
+        if (str_eq_nocase(name, STR("q")))
+            c.quality = quality(value);
+        else if (str_eq_nocase(name, STR("as")))
+            c.as = value;
+        else if (str_eq_nocase(name, STR("g")))
+            c.group = value;
+        else if (str_eq_nocase(name, STR("v")))
+            c.version = value;
+        else if (str_eq_nocase(name, STR("pretty")))
+            c.pretty = str_eqc(value, "1");
+        else if (str_eq_nocase(name, STR("stream")))
+            c.unusable |= value.n && !str_eqc(value, "watch");
+        else if (str_eq_nocase(name, STR("sv")))
+            c.unusable |= value.n && !str_eqc(value, "v1");
+    }
     return c;
 }
 
@@ -196,7 +192,7 @@ static bool wants_gzip(const struct net_request *r)
 
 #define JSON_YAML     "application/json, application/yaml"
 #define PROTOBUF      ", application/vnd.kubernetes.protobuf"
-#define STREAMS       "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+#define STREAMS       STREAMS_PLAIN PROTOBUF ";stream=watch"
 #define STREAMS_PLAIN "application/json;stream=watch"
 
 static int not_acceptable(const struct call *c, struct err *err)

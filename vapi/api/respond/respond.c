@@ -56,15 +56,6 @@ static struct str warning_value(struct arena *a, struct str text)
     return value;
 }
 
-static size_t count_characters(struct str text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++)
-        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
-    return n;
-}
-
 static struct str cut_characters(struct str text, size_t most)
 {
     size_t i = 0, n = 0;
@@ -83,7 +74,7 @@ static void add_warnings(struct call *c, struct headers *h)
     size_t all = 0, written = 0;
 
     for (size_t i = 0; i < c->n_warnings; i++)
-        all += count_characters(c->warnings[i]);
+        all += str_characters(c->warnings[i]);
     for (size_t i = 0; i < c->n_warnings; i++) {
         struct str text = c->warnings[i];
 
@@ -91,7 +82,7 @@ static void add_warnings(struct call *c, struct headers *h)
             text = cut_characters(text, WARNINGS_EACH);
         if (all > WARNINGS_ALL && written >= WARNINGS_ALL)
             return;
-        written += count_characters(text);
+        written += str_characters(text);
         header(h, "warning", warning_value(c->arena, text));
     }
 }
@@ -132,15 +123,6 @@ static struct net_slice heap_slice(struct str bytes)
     } p = {.from = bytes.p};
 
     return (struct net_slice){bytes, on_buffer_sent, p.to};
-}
-
-static void send_slices(struct call *c, int status, struct headers *h, const struct net_slice *body,
-                        size_t n)
-{
-    assert(c->exchange && !c->done);
-    call_hold(c);
-    net_respond(c->exchange, status, h->list, h->n, body, n);
-    call_release(c);
 }
 
 static void drop(const struct net_slice *body, size_t n)
@@ -203,19 +185,6 @@ static void given_release(void *ctx)
     drop(g->slices + g->next, g->n - g->next);
 }
 
-/* Compresses while sending: a list of megabytes occupies the loop for milliseconds at a time. */
-static void send_packed(struct call *c, int status, const struct headers *h,
-                        const struct net_slice *body, size_t n, size_t size)
-{
-    struct given *g = ARENA_NEW(c->arena, struct given);
-    struct stream_source source = {.slices = given_slices, .release = given_release, .ctx = g};
-
-    g->slices = arena_alloc(c->arena, n * sizeof(*body));
-    g->n = n;
-    memcpy(g->slices, body, n * sizeof(*body));
-    stream_answer(c, status, h->list, h->n, &source, (int64_t)size);
-}
-
 static void send_body(struct call *c, int status, struct headers *h, const struct net_slice *body,
                       size_t n)
 {
@@ -225,10 +194,22 @@ static void send_body(struct call *c, int status, struct headers *h, const struc
         size += body[i].bytes.n;
     observe_answer(c, status, content_type_of(h), body, n);
     flow_answer_bytes(c, size);
-    if (call_entry(c)->gzip && size >= API_GZIP_FROM)
-        send_packed(c, status, h, body, n, size);
-    else
-        send_slices(c, status, h, body, n);
+    if (call_entry(c)->gzip && size >= API_GZIP_FROM) {
+        struct given *g = ARENA_NEW(c->arena, struct given);
+        struct stream_source source = {.slices = given_slices, .release = given_release, .ctx = g};
+
+        /* Compresses while sending: a list of megabytes occupies the loop for milliseconds at a
+         * time. */
+        g->slices = arena_alloc(c->arena, n * sizeof(*body));
+        g->n = n;
+        memcpy(g->slices, body, n * sizeof(*body));
+        stream_answer(c, status, h->list, h->n, &source, (int64_t)size);
+    } else {
+        assert(c->exchange && !c->done);
+        call_hold(c);
+        net_respond(c->exchange, status, h->list, h->n, body, n);
+        call_release(c);
+    }
 }
 
 void respond_source(struct call *c, int status, struct str content_type,
@@ -294,7 +275,7 @@ void respond_tree(struct call *c, int status, cJSON *object)
         call_finish(c, NULL, NULL);
         return;
     }
-    table_form_version(c->arena, c, object);
+    respond_table_form_version(c->arena, c, object);
     send_tree(c, status, NULL, object);
 }
 
@@ -370,38 +351,21 @@ static void on_object_sent(void *ctx)
     store_object_unref(ctx);
 }
 
-static void send_stored(struct call *c, int status, const struct store_object *o)
-{
-    union {
-        const struct store_object *from;
-        void *to;
-    } p = {.from = store_object_ref(o)};
-    struct net_slice body[2] = {{o->bytes, on_object_sent, p.to}, {STR("\n"), NULL, NULL}};
-    struct headers h = {.n = 0};
-
-    common_headers(c, &h, STR("application/json"));
-    send_body(c, status, &h, body, 2);
-}
-
-static cJSON *one_row_table(struct call *c, const struct resource *r, const cJSON *tree)
-{
-    uint64_t revision = 0;
-    cJSON *table;
-
-    if (!str_to_u64(json_str_at(tree, "metadata.resourceVersion"), &revision))
-        revision = 0;
-    table = table_head(c->arena, r, (int64_t)revision, true);
-    json_append(json_get(table, "rows"),
-                table_row(c->arena, r, tree, c->include, clock_wall_s(vapi_clock(c->api))));
-    return table;
-}
-
 void respond_object_as(struct call *c, const struct resource *r, int status, cJSON *object)
 {
-    if (c->output == OUTPUT_TABLE)
-        object = one_row_table(c, r, object);
-    else if (c->output == OUTPUT_PARTIAL)
-        object = table_partial_metadata(c->arena, r, object);
+    if (c->output == OUTPUT_TABLE) {
+        uint64_t revision = 0;
+        cJSON *table;
+
+        if (!str_to_u64(json_str_at(object, "metadata.resourceVersion"), &revision))
+            revision = 0;
+        table = respond_table_head(c->arena, r, (int64_t)revision, true);
+        json_append(json_get(table, "rows"), respond_table_row(c->arena, r, object, c->include,
+                                                               clock_wall_s(vapi_clock(c->api))));
+        object = table;
+    } else if (c->output == OUTPUT_PARTIAL) {
+        object = respond_partial_metadata(c->arena, r, object);
+    }
     respond_tree(c, status, object);
 }
 
@@ -420,7 +384,15 @@ void call_stored(struct call *c, int status, const struct store_object *o)
         return;
     if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && !c->protobuf &&
         convert_is_identity(c->resource, o)) {
-        send_stored(c, status, o);
+        union {
+            const struct store_object *from;
+            void *to;
+        } p = {.from = store_object_ref(o)};
+        struct net_slice body[2] = {{o->bytes, on_object_sent, p.to}, {STR("\n"), NULL, NULL}};
+        struct headers h = {.n = 0};
+
+        common_headers(c, &h, STR("application/json"));
+        send_body(c, status, &h, body, 2);
         return;
     }
     respond_object(c, status, convert_tree(c->arena, c->resource, o));

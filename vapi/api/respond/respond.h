@@ -94,4 +94,4 @@ int list_token_read(struct call *c, struct list_position *ret, struct err *err) 
 bool list_token_expired(const struct call *c, int64_t revision);
 
 /* table.c: a Table or PartialObjectMetadata(List) in the version the client accepts. */
-void table_form_version(struct arena *a, const struct call *c, cJSON *form);
+void respond_table_form_version(struct arena *a, const struct call *c, cJSON *form);

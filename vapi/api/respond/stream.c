@@ -122,15 +122,6 @@ static void deflate_into(struct stream *s, struct str in, bool last)
     assert(rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR);
 }
 
-static void unpack(struct stream *s)
-{
-    if (!s->packing)
-        return;
-    deflateEnd(&s->z);
-    s->packing = false;
-    s->call->api->streaming->packing--;
-}
-
 /* The bytes produced so far go through the compressor first. */
 static void start_packing(struct stream *s)
 {
@@ -168,7 +159,11 @@ static void stream_fini(struct stream *s)
 
     assert(s->magic == STREAM_MAGIC);
     leave_ring(s);
-    unpack(s);
+    if (s->packing) {
+        deflateEnd(&s->z);
+        s->packing = false;
+        s->call->api->streaming->packing--;
+    }
     buf_fini(&s->raw);
     buf_fini(&s->out);
     if (s->source.release)

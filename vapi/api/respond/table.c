@@ -16,7 +16,8 @@ static void add_column(struct arena *a, cJSON *columns, const struct column *c)
                                      JSON_I64("priority", c->priority)));
 }
 
-cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, bool with_columns)
+cJSON *respond_table_head(struct arena *a, const struct resource *r, int64_t revision,
+                          bool with_columns)
 {
     static const struct column name = {"Name", "string", "name", "Name of the object.", 0};
     static const struct column age = {"Age", "date", "", "Time since creation.", 0};
@@ -38,39 +39,25 @@ cJSON *table_head(struct arena *a, const struct resource *r, int64_t revision, b
                        JSON("rows", json_new_array(a)));
 }
 
-/* Upstream converts an annotation to a field before it takes the metadata of an object. */
-static void drop_converted(cJSON *meta, const char *name)
-{
-    cJSON *annotations = json_get(meta, "annotations");
-
-    json_remove(annotations, name);
-    if (annotations && !json_count(annotations))
-        json_remove(meta, "annotations");
-}
-
-cJSON *table_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object)
+cJSON *respond_partial_metadata(struct arena *a, const struct resource *r, const cJSON *object)
 {
     const cJSON *meta = json_get(object, "metadata");
     cJSON *copy = meta ? json_copy(a, meta) : json_new_object(a);
 
-    if (r->converted_annotation)
-        drop_converted(copy, r->converted_annotation);
+    if (r->converted_annotation) {
+        cJSON *annotations = json_get(copy, "annotations");
+
+        /* Upstream converts an annotation to a field before it takes the metadata of an object. */
+        json_remove(annotations, r->converted_annotation);
+        if (annotations && !json_count(annotations))
+            json_remove(copy, "annotations");
+    }
     return json_object(a, JSON("kind", "PartialObjectMetadata"), JSON("apiVersion", META_V1),
                        JSON("metadata", copy));
 }
 
-static void default_cells(struct arena *a, const cJSON *object, int64_t now, cJSON *cells)
-{
-    int64_t created;
-
-    if (time_parse(json_str_at(object, "metadata.creationTimestamp"), &created))
-        json_append(cells, json_new_string(a, duration_human(a, now - created / 1000000)));
-    else
-        json_append(cells, json_new_string(a, STR("<unknown>")));
-}
-
-cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
-                 enum table_include include, int64_t now)
+cJSON *respond_table_row(struct arena *a, const struct resource *r, const cJSON *object,
+                         enum table_include include, int64_t now)
 {
     cJSON *row = json_new_object(a);
     cJSON *cells = json_set(a, row, "cells", json_new_array(a));
@@ -79,15 +66,21 @@ cJSON *table_row(struct arena *a, const struct resource *r, const cJSON *object,
         kinds_cells(r, &(const struct row){a, object, now, cells});
     else
         json_append(cells, json_new_string(a, json_str_at(object, "metadata.name")));
-    if (r->crd)
+    if (r->crd) {
         crd_cells(r->crd, a, object, now, cells);
-    else if (!r->columns)
-        default_cells(a, object, now, cells);
+    } else if (!r->columns) {
+        int64_t created;
+
+        if (time_parse(json_str_at(object, "metadata.creationTimestamp"), &created))
+            json_append(cells, json_new_string(a, duration_human(a, now - created / 1000000)));
+        else
+            json_append(cells, json_new_string(a, STR("<unknown>")));
+    }
     if (include == INCLUDE_OBJECT)
         json_set(a, row, "object", json_copy(a, object));
     else
         json_set(a, row, "object",
-                 include == INCLUDE_METADATA ? table_partial_metadata(a, r, object)
+                 include == INCLUDE_METADATA ? respond_partial_metadata(a, r, object)
                                              : json_new_null(a));
     return row;
 }
@@ -100,7 +93,7 @@ static void set_beta(struct arena *a, cJSON *form)
         json_set_str(a, form, "apiVersion", META_BETA);
 }
 
-void table_form_version(struct arena *a, const struct call *c, cJSON *form)
+void respond_table_form_version(struct arena *a, const struct call *c, cJSON *form)
 {
     if (!c->form_beta)
         return;

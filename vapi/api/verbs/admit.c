@@ -36,32 +36,37 @@ static const cJSON *find_template(const struct resource *r, const cJSON *object)
     return NULL;
 }
 
-static cJSON *pod_of_template(struct call *c, const cJSON *template_)
+/* Its pods are named after the object, as refusals of them are. */
+static cJSON *pod_of_template(struct call *c, const cJSON *template_, struct str owner)
 {
     struct arena *a = c->arena;
-    const cJSON *metadata = json_get(template_, "metadata");
+    const cJSON *from = json_get(template_, "metadata");
+    cJSON *metadata = json_is_object(from) ? json_copy(a, from) : json_new_object(a);
 
-    return json_object(
-        a, JSON("kind", "Pod"), JSON("apiVersion", "v1"),
-        JSON("metadata", json_is_object(metadata) ? json_copy(a, metadata) : json_new_object(a)),
-        JSON("spec", json_copy(a, json_get(template_, "spec"))));
+    if (owner.n)
+        json_set_str(a, metadata, "generateName", arena_printf(a, "%.*s-", STR_F(owner)));
+    return json_object(a, JSON("kind", "Pod"), JSON("apiVersion", "v1"), JSON("metadata", metadata),
+                       JSON("spec", json_copy(a, json_get(template_, "spec"))));
+}
+
+/* How many pods of its template an object wants at once: its replicas, or a Job's parallelism. */
+static int64_t copies_of(const cJSON *object)
+{
+    const cJSON *spec = json_get(object, "spec"), *job = json_path(spec, "jobTemplate.spec");
+    int64_t parallelism, completions;
+
+    if (json_get(spec, "replicas"))
+        return json_i64_at(spec, "replicas", 0);
+    if (job)
+        spec = job;
+    parallelism = json_i64_at(spec, "parallelism", 0);
+    completions = json_i64_at(spec, "completions", parallelism);
+    return completions < parallelism ? completions : parallelism;
 }
 
 static void on_warning(void *ctx, struct str text)
 {
     call_warn(ctx, text);
-}
-
-static void warn_of_claims(struct call *c, const struct vapi_hooks *h, const cJSON *object)
-{
-    json_each(template_, json_path(object, "spec.volumeClaimTemplates"))
-    {
-        struct err why;
-
-        err_init(&why, c->arena);
-        if (h->check_claim(h->ctx, c->arena, template_, NULL, &why))
-            call_warn(c, why.message);
-    }
 }
 
 static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const cJSON *object,
@@ -71,8 +76,16 @@ static int admit_claim_shape(struct call *c, const struct vapi_hooks *h, const c
         return 0;
     if (c->resource->flags & RES_CLAIM)
         return h->check_claim(h->ctx, c->arena, object, old, err);
-    if (c->resource->flags & RES_CLAIM_TEMPLATES)
-        warn_of_claims(c, h, object);
+    if (c->resource->flags & RES_CLAIM_TEMPLATES) {
+        json_each(template_, json_path(object, "spec.volumeClaimTemplates"))
+        {
+            struct err why;
+
+            err_init(&why, c->arena);
+            if (h->check_claim(h->ctx, c->arena, template_, NULL, &why))
+                call_warn(c, why.message);
+        }
+    }
     return 0;
 }
 
@@ -100,21 +113,26 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
 {
     const struct vapi_hooks *h = vapi_get_hooks(c->api);
     const cJSON *template_;
+    struct vapi_template of;
     struct err why;
 
     if (admit_claim_shape(c, h, object, old, err) ||
-        (h->check_synced && h->check_synced(h->ctx, c->arena, c->resource, object, old, err)))
+        (h->check_synced &&
+         h->check_synced(h->ctx, c->arena, c->resource, object, old, on_warning, c, err)))
         return -1;
     if (!h->check_pod)
         return 0;
     if (resource_is_pod(c->resource))
-        return h->check_pod(h->ctx, c->arena, c->ns, pod_to_judge(c, object, old), false,
+        return h->check_pod(h->ctx, c->arena, c->ns, pod_to_judge(c, object, old), NULL,
                             c->options.dry_run, on_warning, c, err);
     template_ = find_template(c->resource, object);
     if (!template_)
         return 0;
     err_init(&why, c->arena);
-    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_), true,
+    of = (struct vapi_template){.kind = c->resource->kind,
+                                .name = json_str_at(object, "metadata.name"),
+                                .copies = copies_of(object)};
+    if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_, of.name), &of,
                      c->options.dry_run, on_warning, c, &why))
         call_warn(c, why.message);
     return 0;

@@ -28,7 +28,7 @@ static int check_version(const struct call *c, struct err *err)
     struct str got_group = slash == got.n ? STR("") : str_sub(got, 0, slash);
     struct str got_version = slash == got.n ? got : str_from(got, slash + 1);
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     if (str_eq(got_group, group) && str_eq(got_version, version) && str_eq(got_kind, kind))
         return 0;
     return err_set(err, &ERR_BAD_REQUEST, "invalid object type: %.*s/%.*s, Kind=%.*s",
@@ -40,7 +40,7 @@ static struct str kind_name(const struct call *c)
 {
     struct str group, version, kind;
 
-    body_expected(c, &group, &version, &kind);
+    call_body_expected(c, &group, &version, &kind);
     return arena_printf(c->arena, "%.*s/%.*s, Kind=%.*s", STR_F(group), STR_F(version),
                         STR_F(kind));
 }
@@ -179,7 +179,7 @@ static int merge(struct managed *m, cJSON *live, cJSON **ret, struct err *err)
     update_annotation(m, *ret);
     entries = managers_write(a, &managers);
     if (entries)
-        json_set(a, meta_of(a, *ret), "managedFields", entries);
+        json_set(a, vapi_meta_of(a, *ret), "managedFields", entries);
     return 0;
 }
 

@@ -19,22 +19,6 @@
 /* etcd's limit for one object; clients and backups expect no more */
 #define MAX_OBJECT (1536u * 1024)
 
-static bool has_type(const struct resource *r, const char *type)
-{
-    return !r->crd && r->node &&
-           str_eqc(str_c(schema_text(r->schema, schema_node(r->schema, r->node)->type_name)), type);
-}
-
-bool resource_is_pod(const struct resource *r)
-{
-    return has_type(r, "io.k8s.api.core.v1.Pod");
-}
-
-bool resource_is_namespace(const struct resource *r)
-{
-    return has_type(r, "io.k8s.api.core.v1.Namespace");
-}
-
 int commit_not_found(struct call *c, struct err *err)
 {
     const struct store_object *unreadable = quarantine_of(c);
@@ -84,7 +68,7 @@ static cJSON *removed_tree(struct call *c, const cJSON *before, int64_t revision
 {
     cJSON *tree = json_copy(c->arena, before);
 
-    meta_set_revision(c->arena, tree, revision);
+    vapi_meta_set_revision(c->arena, tree, revision);
     return tree;
 }
 
@@ -175,15 +159,15 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
     if (check_quota(c, op, object, before, err) || run_hooks(c, op, object, before, err))
         return -1;
     if (c->options.dry_run) {
-        meta_canonical(c->arena, c->resource, object);
+        vapi_meta_canonical(c->arena, c->resource, object);
         return 0;
     }
     revision = store_next_revision(store);
-    meta_set_revision(c->arena, object, revision);
-    meta_canonical(c->arena, c->resource, object);
+    vapi_meta_set_revision(c->arena, object, revision);
+    vapi_meta_canonical(c->arena, c->resource, object);
     tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object);
     if (tree != object)
-        meta_canonical(c->arena, c->resource, tree);
+        vapi_meta_canonical(c->arena, c->resource, tree);
     if (write_bytes(c, op, tree, old, err))
         return -1;
     if (!ret)

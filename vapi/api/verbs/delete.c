@@ -116,7 +116,7 @@ static bool wants_foreground(const struct removal *d, const cJSON *finalizers)
 static void set_collector_finalizers(struct removal *d)
 {
     struct arena *a = d->call->arena;
-    cJSON *metadata = meta_of(a, d->object);
+    cJSON *metadata = vapi_meta_of(a, d->object);
     const cJSON *before = json_get(metadata, "finalizers");
     /* The collector ignores resources that expire: its finalizer would keep an Event for ever. */
     bool expires = d->call->resource->flags & RES_EXPIRES;
@@ -151,7 +151,7 @@ static int64_t now_s(const struct removal *d)
 static void mark(struct removal *d, int64_t when, int64_t grace)
 {
     struct arena *a = d->call->arena;
-    cJSON *metadata = meta_of(a, d->object);
+    cJSON *metadata = vapi_meta_of(a, d->object);
     int64_t generation = json_i64_at(metadata, "generation", 0);
 
     if (!meta_is_terminating(metadata) && generation > 0)
@@ -222,11 +222,11 @@ static enum fate plan_namespace(struct removal *d)
 {
     struct arena *a = d->call->arena;
 
-    if (json_count(json_path(d->old, "spec.finalizers")) == 0 && !meta_has_finalizers(d->old))
+    if (json_count(json_path(d->old, "spec.finalizers")) == 0 && !vapi_meta_has_finalizers(d->old))
         return REMOVE;
     if (object_is_terminating(d->old))
         return KEEP;
-    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, vapi_meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
     set_collector_finalizers(d);
     return MARK;
@@ -241,7 +241,7 @@ static bool plan_held(struct removal *d)
 
     if (!kind || !kind->prepare_delete || object_is_terminating(d->old))
         return false;
-    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, vapi_meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     kind->prepare_delete(a, d->object, now_s(d));
     return true;
 }
@@ -257,7 +257,7 @@ static enum fate plan_unreadable(struct removal *d)
     json_append(
         json_set(a, json_ensure_object(a, d->object, "spec"), "finalizers", json_new_array(a)),
         json_new_string(a, STR("kubernetes")));
-    json_set_str(a, meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
+    json_set_str(a, vapi_meta_of(a, d->object), "deletionTimestamp", time_format_s(a, now_s(d)));
     json_set_str(a, json_ensure_object(a, d->object, "status"), "phase", STR("Terminating"));
     return MARK;
 }
@@ -275,7 +275,7 @@ static enum fate plan(struct removal *d)
     if (!plan_graceful(d, &grace))
         return KEEP;
     set_collector_finalizers(d);
-    if (meta_has_finalizers(d->object)) {
+    if (vapi_meta_has_finalizers(d->object)) {
         if (!grace) {
             /* Finalizers keep the object: marks it with a grace period of 0, unless it is marked
              * already. */

@@ -223,7 +223,7 @@ void managed_track(struct managed *m, const cJSON *stored, const cJSON *old, con
         cJSON *entries = managers_write(a, &managers);
 
         if (entries)
-            json_set(a, meta_of(a, into), "managedFields", entries);
+            json_set(a, vapi_meta_of(a, into), "managedFields", entries);
     }
 }
 

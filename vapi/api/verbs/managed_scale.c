@@ -68,7 +68,7 @@ int managed_to_scale(const struct managed *m, const cJSON *object, cJSON *scale,
     }
     entries = managers_write(a, &mine);
     if (entries)
-        json_set(a, meta_of(a, scale), "managedFields", entries);
+        json_set(a, vapi_meta_of(a, scale), "managedFields", entries);
     return 0;
 }
 
@@ -109,7 +109,7 @@ static void keep_parent(const struct managed *m, const struct manager *entry, st
 int managed_from_scale(const struct managed *m, const cJSON *scale, cJSON *object, struct err *err)
 {
     struct arena *a = m->call->arena;
-    cJSON *metadata = meta_of(a, object), *entries;
+    cJSON *metadata = vapi_meta_of(a, object), *entries;
     struct managers parent, mine, out;
     const char *path;
 

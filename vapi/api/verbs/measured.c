@@ -23,19 +23,6 @@ static bool is_nodes(const struct call *c)
     return !resource_namespaced(c->resource);
 }
 
-/* "podmetrics.metrics.k8s.io "ns/name" not found" */
-static void not_found(struct call *c)
-{
-    struct err err;
-    struct str name =
-        c->ns.n ? arena_printf(c->arena, "%.*s/%.*s", STR_F(c->ns), STR_F(c->name)) : c->name;
-
-    err_init(&err, c->arena);
-    if (err_not_found(&err, c->resource->group,
-                      is_nodes(c) ? STR("nodemetrics") : STR("podmetrics"), name))
-        call_error(c, &err);
-}
-
 static cJSON *whole(struct call *c, const cJSON *item)
 {
     cJSON *ret = json_copy(c->arena, item);
@@ -45,16 +32,6 @@ static cJSON *whole(struct call *c, const cJSON *item)
     return ret;
 }
 
-static bool is_selected(struct call *c, const cJSON *item)
-{
-    const cJSON *meta = json_get(item, "metadata");
-    struct store_object o = {.ns = json_str(json_get(meta, "namespace")),
-                             .name = json_str(json_get(meta, "name")),
-                             .labels = labels_flatten(c->arena, json_get(meta, "labels"))};
-
-    return index_match(&c->options, &o);
-}
-
 static cJSON *list_of(struct call *c, const cJSON *items)
 {
     struct arena *a = c->arena;
@@ -62,7 +39,12 @@ static cJSON *list_of(struct call *c, const cJSON *items)
 
     json_each(item, items)
     {
-        if (is_selected(c, item))
+        const cJSON *meta = json_get(item, "metadata");
+        struct store_object o = {.ns = json_str(json_get(meta, "namespace")),
+                                 .name = json_str(json_get(meta, "name")),
+                                 .labels = labels_flatten(c->arena, json_get(meta, "labels"))};
+
+        if (index_match(&c->options, &o))
             json_append(rows, json_copy(a, item));
     }
     return json_object(a, JSON("kind", arena_printf(a, "%.*sList", STR_F(c->resource->kind))),
@@ -74,14 +56,23 @@ static void on_measured(void *ctx, const cJSON *items, const struct err *err)
 {
     struct call *c = ctx;
 
-    if (err)
+    if (err) {
         refuse(c, err);
-    else if (c->verb == CALL_LIST)
+    } else if (c->verb == CALL_LIST) {
         call_tree(c, 200, list_of(c, items));
-    else if (json_first(items))
+    } else if (json_first(items)) {
         call_tree(c, 200, whole(c, json_first(items)));
-    else
-        not_found(c);
+    } else {
+        struct err missing;
+        struct str name =
+            c->ns.n ? arena_printf(c->arena, "%.*s/%.*s", STR_F(c->ns), STR_F(c->name)) : c->name;
+
+        /* "podmetrics.metrics.k8s.io "ns/name" not found" */
+        err_init(&missing, c->arena);
+        if (err_not_found(&missing, c->resource->group,
+                          is_nodes(c) ? STR("nodemetrics") : STR("podmetrics"), name))
+            call_error(c, &missing);
+    }
 }
 
 void call_measured(struct call *c)

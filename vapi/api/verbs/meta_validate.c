@@ -165,25 +165,16 @@ static void check_finalizers(struct field_errors *e, const cJSON *finalizers)
                       "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-/* The strings of a list, sorted: lists may be as long as a body. */
-static struct str *sorted_texts(struct arena *a, const cJSON *list, size_t *ret_n)
-{
-    size_t n = json_count(list), i = 0;
-    struct str *texts = arena_alloc(a, (n + 1) * sizeof(*texts));
-
-    json_each(item, list) texts[i++] = json_str(item);
-    qsort(texts, n, sizeof(*texts), str_order);
-    *ret_n = n;
-    return texts;
-}
-
 /* The names are shown as Go prints a list of strings. */
 static void check_no_new_finalizers(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
     struct buf extra = BUF_INIT(4096);
-    size_t n;
-    const struct str *had = sorted_texts(e->arena, before, &n);
+    size_t n = json_count(before), i = 0;
+    struct str *had = arena_alloc(e->arena, (n + 1) * sizeof(*had));
 
+    /* Sorted, since lists may be as long as a body. */
+    json_each(f, before) had[i++] = json_str(f);
+    qsort(had, n, sizeof(*had), str_order);
     json_each(f, now)
     {
         struct str name = json_str(f);
@@ -263,7 +254,7 @@ static void check_finalizer_forms(struct field_errors *e, const cJSON *finalizer
 
 /* Custom resources may have any finalizer; warnings advise a qualified one. Source: apiextensions
  * validator.go. */
-void meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
+void vapi_meta_warn_finalizers(struct call *c, const cJSON *object, const cJSON *old)
 {
     const cJSON *before = json_path(old, "metadata.finalizers");
     size_t left = MAX_WARNED;
@@ -304,7 +295,7 @@ static void check_maps(struct field_errors *e, const cJSON *metadata)
     check_owners(e, json_get(metadata, "ownerReferences"));
 }
 
-void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object)
+void vapi_meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object)
 {
     const cJSON *metadata = json_get(object, "metadata");
     struct str name = json_str(json_get(metadata, "name"));
@@ -335,10 +326,10 @@ void meta_validate(struct field_errors *e, const struct resource *r, const cJSON
         check_finalizer_forms(e, json_get(metadata, "finalizers"));
 }
 
-void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object)
+void vapi_meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object)
 {
     if (r->flags & RES_META_LAST)
-        meta_validate(e, r, object);
+        vapi_meta_validate(e, r, object);
     else if (r->flags & RES_ANY_PREFIX)
         check_prefix_segment(e, json_get(object, "metadata"));
 }
@@ -356,8 +347,8 @@ static void check_immutable(struct field_errors *e, const cJSON *now, const cJSO
         field_invalid_str(e, FIELD(&METADATA, key), STR(""), IMMUTABLE);
 }
 
-void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
-                          const cJSON *old, bool on_status)
+void vapi_meta_validate_update(struct field_errors *e, const struct resource *r,
+                               const cJSON *object, const cJSON *old, bool on_status)
 {
     static const char *const fixed[] = {
         "name",

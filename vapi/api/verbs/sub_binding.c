@@ -101,7 +101,7 @@ void sub_pod_condition(struct call *c, cJSON *pod, const char *type, struct str 
 
 static int bind_pod(struct call *c, cJSON *pod, cJSON **ret, struct err *err)
 {
-    cJSON *metadata = meta_of(c->arena, pod);
+    cJSON *metadata = vapi_meta_of(c->arena, pod);
     struct str uid = json_str_at(c->body, "metadata.uid");
     struct str node = json_str_at(pod, "spec.nodeName");
     struct arena *a = c->arena;

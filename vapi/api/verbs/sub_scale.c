@@ -85,7 +85,7 @@ static void set_number(struct arena *a, cJSON *object, const char *path, int64_t
 
 static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err)
 {
-    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = meta_of(c->arena, base);
+    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = vapi_meta_of(c->arena, base);
     struct managed m;
     int64_t replicas;
     struct field_errors e;

@@ -61,8 +61,6 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
 /* Switches a call about a built-in kind to the stored version; returns the requested one, which
  * must be restored before the answer. */
 const struct resource *commit_hub(struct call *c);
-bool resource_is_pod(const struct resource *r);
-bool resource_is_namespace(const struct resource *r);
 /* 404 of c->name. */
 int commit_not_found(struct call *c, struct err *err) MUST_CHECK;
 /* 409: the object has been modified. */
@@ -98,8 +96,8 @@ int delete_preconditions(struct call *c, const struct store_object *o, struct er
 void delete_warn(struct call *c);
 
 /* meta_validate.c */
-void meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
+void vapi_meta_validate(struct field_errors *e, const struct resource *r, const cJSON *object);
 /* Upstream's checks of a created object that its kind's validation accepted. */
-void meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
-void meta_validate_update(struct field_errors *e, const struct resource *r, const cJSON *object,
-                          const cJSON *old, bool on_status);
+void vapi_meta_validate_last(struct field_errors *e, const struct resource *r, const cJSON *object);
+void vapi_meta_validate_update(struct field_errors *e, const struct resource *r,
+                               const cJSON *object, const cJSON *old, bool on_status);

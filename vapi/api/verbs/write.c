@@ -109,8 +109,10 @@ static void answer(struct write *w)
 
     if (c->resource != w->requested)
         kinds_convert(c->arena, w->requested, shown);
-    else if (c->options.dry_run && c->resource->crd)
+    else if (c->options.dry_run && c->resource->crd) { /* as it would be read */
         crd_from_stored(c->resource->crd, c->arena, shown);
+        vapi_meta_canonical(c->arena, c->resource, shown);
+    }
     let_go(w);
     if (c->done)
         call_finish(c, NULL, stored);
@@ -144,7 +146,7 @@ static enum outcome step_decode(struct write *w, struct err *err)
         return GO_ON;
     if (body_normalise(c, c->body, err) || body_strict(c, NULL, err))
         return FAILED;
-    meta_dedup_owners(c, c->body, false);
+    vapi_meta_dedup_owners(c, c->body, false);
     return GO_ON;
 }
 
@@ -193,7 +195,7 @@ static int check_space(const struct call *c, struct err *err)
 
     if (!ns.n || !resource_namespaced(c->resource) || str_eq(ns, c->ns))
         return 0;
-    return meta_wrong_namespace(err);
+    return vapi_meta_wrong_namespace(err);
 }
 
 static enum outcome step_base(struct write *w, struct err *err)
@@ -230,7 +232,7 @@ static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *e
     case PATCH_TYPE_MERGE:
         return patch_merge(c->arena, object, c->body, ret, err);
     case PATCH_TYPE_STRATEGIC:
-        body_expected(c, &group, &version, &kind);
+        call_body_expected(c, &group, &version, &kind);
         if (str_eq(kind, c->resource->kind))
             return patch_strategic(c->arena, c->resource->schema, c->resource->node, object,
                                    c->body, ret, err);
@@ -276,24 +278,14 @@ static void apply_defaults(struct write *w)
     struct arena *a = w->call->arena;
 
     if (r->crd) {
-        crd_default(r->crd, a, w->object);
+        if (w->call->verb == CALL_PATCH && w->call->patch == PATCH_TYPE_APPLY)
+            crd_default_applied(r->crd, a, w->object);
+        else
+            crd_default(r->crd, a, w->object);
         return;
     }
     kinds_defaults(r, a, w->object);
     schema_default(a, r->schema, r->node, w->object);
-}
-
-/* From here on the object has the stored version, for which the kind's rules are written. */
-static void to_hub(struct write *w)
-{
-    struct call *c = w->call;
-
-    if (c->resource->crd || str_eq(c->resource->api_version, c->resource->storage_version))
-        return;
-    kinds_convert_to_storage(c->arena, c->resource, w->object);
-    if (w->base)
-        w->old = vapi_tree(c->arena, w->base);
-    commit_hub(c);
 }
 
 /* An apply tracked them itself, as do writes to Scale; a POST to a subresource does not change
@@ -314,12 +306,18 @@ static enum outcome step_make(struct write *w, struct err *err)
 
     if (failed)
         return FAILED;
-    to_hub(w);
+    /* From here on the object has the stored version, for which the kind's rules are written. */
+    if (!c->resource->crd && !str_eq(c->resource->api_version, c->resource->storage_version)) {
+        kinds_convert_to_storage(c->arena, c->resource, w->object);
+        if (w->base)
+            w->old = vapi_tree(c->arena, w->base);
+        commit_hub(c);
+    }
     apply_defaults(w);
     if (c->verb != CALL_PATCH && !w->plan->make)
         audit_request(c, c->resource == w->requested ? w->object : c->body);
     if (w->creating && c->verb == CALL_CREATE)
-        meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
+        vapi_meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
     if (tracks_fields(c))
         managed_update(c, w->requested, w->old, w->object);
     return GO_ON;
@@ -330,7 +328,7 @@ static enum outcome step_make(struct write *w, struct err *err)
 static enum outcome meta_create(struct write *w, struct err *err)
 {
     struct call *c = w->call;
-    cJSON *metadata = meta_of(c->arena, w->object);
+    cJSON *metadata = vapi_meta_of(c->arena, w->object);
     uint64_t revision;
 
     /* An invalid number counts as absent, as upstream reads it. */
@@ -340,14 +338,14 @@ static enum outcome meta_create(struct write *w, struct err *err)
         return FAILED;
     }
     json_remove(metadata, "resourceVersion");
-    meta_wipe(c->arena, w->object);
-    meta_fill(c->api, c->arena, w->object);
+    vapi_meta_wipe(c->arena, w->object);
+    vapi_meta_fill(c->api, c->arena, w->object);
     if (c->resource->flags & RES_GENERATION)
         json_set_i64(c->arena, metadata, "generation", 1);
     w->generates_name =
         json_str(json_get(metadata, "generateName")).n && !json_str(json_get(metadata, "name")).n;
     if (w->generates_name)
-        meta_generate_name(c->api, c->arena, w->object);
+        vapi_meta_generate_name(c->api, c->arena, w->object);
     if (!c->name.n || w->generates_name)
         c->name = json_str(json_get(metadata, "name"));
     return GO_ON;
@@ -374,7 +372,7 @@ static int check_revision(struct write *w, struct err *err)
                       json_new_i64(c->arena, 0), "must be specified for an update");
         return field_errors_to_err(&e, r->group, r->plural, c->name, err);
     }
-    meta_set_revision(c->arena, w->object, w->base->revision);
+    vapi_meta_set_revision(c->arena, w->object, w->base->revision);
     return 0;
 }
 
@@ -399,7 +397,7 @@ static enum outcome step_meta(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
-    if (meta_check_namespace(c, c->arena, w->object, err) ||
+    if (vapi_meta_check_namespace(c, c->arena, w->object, err) ||
         (c->verb != CALL_CREATE && check_name(c, w->object, err)))
         return FAILED;
     if (check_uid(w, err))
@@ -408,7 +406,7 @@ static enum outcome step_meta(struct write *w, struct err *err)
         return meta_create(w, err);
     if (check_revision(w, err))
         return FAILED;
-    meta_carry_over(c->arena, w->object, w->old);
+    vapi_meta_carry_over(c->arena, w->object, w->old);
     return GO_ON;
 }
 
@@ -427,7 +425,7 @@ static enum outcome step_mutate(struct write *w, struct err *err)
     if (admission_mutate(&a, w->object, w->old, err))
         return FAILED;
     apply_defaults(w);
-    meta_dedup_owners(w->call, w->object, true);
+    vapi_meta_dedup_owners(w->call, w->object, true);
     return GO_ON;
 }
 
@@ -454,10 +452,10 @@ static void keep_status_only(struct write *w)
 
     take_member(a, made, w->object, "status");
     if (r->crd || r->flags & RES_STATUS_KEEPS_META)
-        take_member(a, meta_of(a, made), json_get(w->object, "metadata"), "managedFields");
+        take_member(a, vapi_meta_of(a, made), json_get(w->object, "metadata"), "managedFields");
     else
         take_member(a, made, w->object, "metadata");
-    meta_set_revision(a, made, w->base->revision);
+    vapi_meta_set_revision(a, made, w->base->revision);
     if (r->built_in && r->built_in->prepare_status)
         r->built_in->prepare_status(a, made, w->old);
     w->object = made;
@@ -487,7 +485,7 @@ static void prepare_update(struct write *w)
 
     if (w->plan->prepare) {
         w->object = w->plan->prepare(a, w->object, w->old);
-        meta_set_revision(a, w->object, w->base->revision);
+        vapi_meta_set_revision(a, w->object, w->base->revision);
     } else if (!w->plan->whole) {
         if (r->flags & RES_STATUS)
             take_member(a, w->object, w->old, "status");
@@ -502,12 +500,12 @@ static bool respell(struct write *w)
     const struct resource *r = w->call->resource;
 
     w->respelled = w->old;
-    if (meta_spec_equal(w->object, w->old))
+    if (vapi_meta_spec_equal(w->object, w->old))
         return true;
     if (r->crd || !r->node)
         return false;
     w->respelled = schema_respell(w->call->arena, r->schema, r->node, w->old, w->object);
-    return meta_spec_equal(w->object, w->respelled);
+    return vapi_meta_spec_equal(w->object, w->respelled);
 }
 
 static enum outcome step_prepare(struct write *w, struct err *err)
@@ -532,7 +530,7 @@ static enum outcome step_prepare(struct write *w, struct err *err)
                                                                    json_get(w->old, "status")));
 
         if ((flags & RES_GENERATION) && !same && !w->plan->uncounted)
-            json_set_i64(a, meta_of(a, w->object), "generation", generation + 1);
+            json_set_i64(a, vapi_meta_of(a, w->object), "generation", generation + 1);
     }
     managed_keep_times(w->call->arena, w->object, w->old);
     return GO_ON;
@@ -565,12 +563,12 @@ static void validate_whole(struct write *w, struct field_errors *e)
     if (e->n)
         return;
     if (!w->creating)
-        meta_validate_update(e, r, w->object, w->old, on_status(w->call));
+        vapi_meta_validate_update(e, r, w->object, w->old, on_status(w->call));
     else if (!(r->flags & RES_META_LAST))
-        meta_validate(e, r, w->object);
+        vapi_meta_validate(e, r, w->object);
     validate_kind(w, e);
     if (w->creating && !e->n)
-        meta_validate_last(e, r, w->object);
+        vapi_meta_validate_last(e, r, w->object);
 }
 
 /* For kinds with metadata.generation only changed specs produce warnings, except for pods. */
@@ -604,7 +602,7 @@ static enum outcome step_validate(struct write *w, struct err *err)
         return FAILED;
     }
     if (r->crd)
-        meta_warn_finalizers(c, w->object, w->old);
+        vapi_meta_warn_finalizers(c, w->object, w->old);
     if (r->built_in && r->built_in->warnings && !on_status(c) && warns(w))
         r->built_in->warnings(c->arena, w->object, on_kind_warning, c);
     if (!on_status(c) && !is_synced(c))
@@ -711,7 +709,7 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
 
 static bool unchanged(const struct write *w)
 {
-    meta_set_revision(w->call->arena, w->object, w->base->revision);
+    vapi_meta_set_revision(w->call->arena, w->object, w->base->revision);
     return json_equal(w->object, w->old);
 }
 
@@ -720,7 +718,7 @@ static bool is_removal(const struct write *w)
 {
     const cJSON *before = json_get(w->old, "metadata");
 
-    if (!meta_is_terminating(before) || meta_has_finalizers(w->object))
+    if (!meta_is_terminating(before) || vapi_meta_has_finalizers(w->object))
         return false;
     if (json_i64_at(before, "deletionGracePeriodSeconds", 0) != 0)
         return false;
@@ -736,7 +734,7 @@ static enum outcome commit_now(struct write *w, enum store_op op, struct err *er
     if (commit_object(c, op, w->object, w->base, w->old, stored, err))
         return FAILED;
     if (op == STORE_DELETE) /* as it last was: only watchers see the revision of the deletion */
-        meta_set_revision(c->arena, w->object, w->base->revision);
+        vapi_meta_set_revision(c->arena, w->object, w->base->revision);
     if (c->options.dry_run) {
         undo_admission(w);
         answer(w);
@@ -847,7 +845,7 @@ static void handle_review(struct call *c)
         return;
     }
     if (!c->done) /* in-process callers mean the uid */
-        meta_wipe(c->arena, c->body);
+        vapi_meta_wipe(c->arena, c->body);
     if (is_binding(c))
         sub_binding(c);
     else

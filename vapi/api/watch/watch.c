@@ -157,7 +157,7 @@ static void send_tree(struct watch *w, const char *type, cJSON *object)
 {
     struct buf text = BUF_INIT(0);
 
-    table_form_version(w->scratch, w->call, object);
+    respond_table_form_version(w->scratch, w->call, object);
     if (w->call->protobuf && send_frame(w, type, object)) {
         arena_reset(w->scratch);
         return;
@@ -179,7 +179,7 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
     struct call *c = w->call;
 
     if (c->output == OUTPUT_PARTIAL)
-        return table_partial_metadata(w->scratch, c->resource, object);
+        return respond_partial_metadata(w->scratch, c->resource, object);
     if (c->output != OUTPUT_TABLE)
         return object;
 
@@ -187,9 +187,10 @@ static cJSON *watch_form(struct watch *w, cJSON *object)
     uint64_t value;
     if (str_to_u64(json_str_at(object, "metadata.resourceVersion"), &value))
         rv = (int64_t)value;
-    cJSON *table = table_head(w->scratch, c->resource, rv, !w->columns_sent);
-    json_append(json_get(table, "rows"), table_row(w->scratch, c->resource, object, c->include,
-                                                   clock_wall_s(vapi_clock(c->api))));
+    cJSON *table = respond_table_head(w->scratch, c->resource, rv, !w->columns_sent);
+    json_append(json_get(table, "rows"),
+                respond_table_row(w->scratch, c->resource, object, c->include,
+                                  clock_wall_s(vapi_clock(c->api))));
     w->columns_sent = true;
     return table;
 }
@@ -313,8 +314,11 @@ static void end_stale(void *ctx)
 
     api->watches_stale = false;
     do {
-        for (e = api->first; e && !is_stale(&e->call);)
-            e = e->next;
+        TAILQ_FOREACH(e, &api->calls, place)
+        {
+            if (is_stale(&e->call))
+                break;
+        }
         if (e)
             watch_end(e->call.state);
     } while (e);
@@ -357,19 +361,6 @@ static bool on_initial(void *ctx, const struct store_object *o)
     return true;
 }
 
-/* Keeps the position of the next chunk. */
-static void keep_position(struct watch *w, struct chunk *chunk)
-{
-    if (!chunk->last)
-        return;
-    mem_free(w->after_ns.p);
-    mem_free(w->after_name.p);
-    w->after_ns = mem_str(chunk->last->ns);
-    w->after_name = mem_str(chunk->last->name);
-    store_object_unref(chunk->last);
-    chunk->last = NULL;
-}
-
 /* Sends the state as of w->start, whatever is written meanwhile: the cursor is right behind it. */
 static void initial_step(struct watch *w)
 {
@@ -384,7 +375,15 @@ static void initial_step(struct watch *w)
         int failed =
             store_scan(vapi_store(c->api), c->resource->storage, c->ns.n ? c->ns : STR_NULL,
                        w->after_ns, w->after_name, w->start, on_initial, &chunk, &err);
-        keep_position(w, &chunk);
+        /* Keeps the position of the next chunk. */
+        if (chunk.last) {
+            mem_free(w->after_ns.p);
+            mem_free(w->after_name.p);
+            w->after_ns = mem_str(chunk.last->ns);
+            w->after_name = mem_str(chunk.last->name);
+            store_object_unref(chunk.last);
+            chunk.last = NULL;
+        }
         if (failed) {
             send_error(w, &err);
             watch_end(w);

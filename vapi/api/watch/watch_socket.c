@@ -3,7 +3,8 @@
  * cannot read a stream of HTTP, so consoles read with this, with a token among the subprotocols.
  * Frames from the client are skipped, except for pings and its close. Must never keep more of them
  * than one ping, nor answer pings faster than they are read. Source: apiserver
- * pkg/endpoints/handlers/watch.go, streaming pkg/httpstream/wsstream, golang.org/x/net/websocket. */
+ * pkg/endpoints/handlers/watch.go, streaming pkg/httpstream/wsstream,
+ * golang.org/x/net/websocket. */
 #include "watch.h"
 
 #include "../respond/respond.h"

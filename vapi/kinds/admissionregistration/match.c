@@ -53,7 +53,7 @@ static void check_resources(struct field_errors *e, const struct field_path *p, 
                       "if '*' is present, must not specify other resources without subresources");
 }
 
-const struct rule ADMISSION_RULE[10] = {
+const struct rule RULES_ADMISSION_RULE[10] = {
     SOME("operations", ""),
     STAR_ALONE("operations", "operations"),
     EACH_ENUM("operations", ENUM_OPERATION_TYPE),

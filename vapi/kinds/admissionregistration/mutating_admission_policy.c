@@ -26,17 +26,17 @@ static const struct rule MUTATION[] = {
 };
 
 static const struct rule MUTATING_RULES[] = {
-    ALL(POLICY_MATCH),
-    WITHIN("spec.matchConstraints", ALL(MUTABLE_MATCH)),
-    ALL(POLICY_CONDITIONS),
+    ALL(RULES_POLICY_MATCH),
+    WITHIN("spec.matchConstraints", ALL(RULES_MUTABLE_MATCH)),
+    ALL(RULES_POLICY_CONDITIONS),
     SOME("spec.mutations", "mutations must contain at least one item"),
     EACH("spec.mutations", ALL(MUTATION)),
     ENUM("spec.reinvocationPolicy", ENUM_REINVOCATION_POLICY_TYPE),
 };
 
 static const struct rule BINDING_RULES[] = {
-    ALL(POLICY_BINDING),
-    WITHIN("spec.matchResources", ALL(MUTABLE_MATCH)),
+    ALL(RULES_POLICY_BINDING),
+    WITHIN("spec.matchResources", ALL(RULES_MUTABLE_MATCH)),
 };
 
 /* ---- the kinds ---- */
@@ -52,7 +52,7 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY = {
         RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
     COLUMNS({"Mutations", "integer", .cell = show_count, .path = "spec.mutations"},
             {"ParamKind", "string", .cell = cell_param_kind}, {"Age", "string", .cell = show_age}),
-    .defaults = policy_defaults,
+    .defaults = defaults_policy,
     .rules = RULES(MUTATING_RULES),
     .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY,
 };
@@ -66,8 +66,8 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags =
         RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = POLICY_BINDING_COLUMNS,
-    .defaults = policy_binding_defaults,
+    .resource.columns = COLUMNS_POLICY_BINDING,
+    .defaults = defaults_policy_binding,
     .rules = RULES(BINDING_RULES),
     .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING,
 };

@@ -6,6 +6,8 @@
 
 #include <ctype.h>
 
+#include <sublet/api_version.h>
+
 static const struct default_rule MATCH[] = {
     SET_TEXT("matchPolicy", "Equivalent"),
     SET_OBJECT("namespaceSelector"),
@@ -14,7 +16,7 @@ static const struct default_rule MATCH[] = {
     SET_TEXT("excludeResourceRules[].scope", "*"),
 };
 
-void policy_defaults(struct arena *a, cJSON *policy)
+void defaults_policy(struct arena *a, cJSON *policy)
 {
     static const struct default_rule rules[] = {SET_TEXT("spec.failurePolicy", "Fail")};
 
@@ -22,7 +24,7 @@ void policy_defaults(struct arena *a, cJSON *policy)
     defaults_apply(a, json_path(policy, "spec.matchConstraints"), MATCH, COUNT(MATCH));
 }
 
-void policy_binding_defaults(struct arena *a, cJSON *binding)
+void defaults_policy_binding(struct arena *a, cJSON *binding)
 {
     defaults_apply(a, json_path(binding, "spec.matchResources"), MATCH, COUNT(MATCH));
 }
@@ -38,7 +40,7 @@ static void check_operations(const struct check *c)
 
 static const struct rule NAMED_RULE[] = {
     EACH("resourceNames", NAME_ALWAYS(NULL, PATH_SEGMENT), ONCE(NULL)),
-    ALL(ADMISSION_RULE),
+    ALL(RULES_ADMISSION_RULE),
 };
 
 static const struct rule MATCH_RULES[] = {
@@ -55,35 +57,31 @@ static const struct rule MATCH_RULES[] = {
 
 static void check_param_version(struct field_errors *e, const struct field_path *p, struct str text)
 {
-    struct str version = text, group = str_cut(&version, '/');
+    struct api_version v = api_version_read(text);
     const char *why;
 
     if (!check_given(e, p, text))
         return;
-    if (!version.p) {
-        version = text;
-        group = STR("");
-    }
-    if (str_find(version, '/') < version.n) {
+    if (str_find(v.version, '/') < v.version.n) {
         field_invalid_str_printf(e, p, text, "unexpected GroupVersion string: %.*s", STR_F(text));
         return;
     }
-    why = group.n ? name_check_dns1123_subdomain(group) : NULL;
+    why = v.group.n ? name_check_dns1123_subdomain(v.group) : NULL;
     if (why)
-        field_invalid_str(e, p, group, why);
-    if (!version.n) {
+        field_invalid_str(e, p, v.group, why);
+    if (!v.version.n) {
         field_invalid_str(e, p, text, "version must be specified");
         return;
     }
-    why = name_check_dns1035_label(version);
+    why = name_check_dns1035_label(v.version);
     if (why)
-        field_invalid_str(e, p, version, why);
+        field_invalid_str(e, p, v.version, why);
 }
 
 static void check_param_kind(struct field_errors *e, const struct field_path *p, const cJSON *param)
 {
     struct str kind = json_str(json_get(param, "kind"));
-    const char *why = name_check_dns1035_label(lower_case(e->arena, kind));
+    const char *why = name_check_dns1035_label(kinds_lower_case(e->arena, kind));
 
     check_param_version(e, FIELD(p, "apiVersion"), json_str(json_get(param, "apiVersion")));
     if (check_given(e, FIELD(p, "kind"), kind) && why)
@@ -105,7 +103,7 @@ static bool is_identifier(struct str s)
             !(i && isdigit((unsigned char)s.p[i])))
             return false;
     }
-    return s.n && !one_of(s, reserved);
+    return s.n && !kinds_one_of(s, reserved);
 }
 
 static void check_variable(struct field_errors *e, const struct field_path *p,
@@ -113,11 +111,11 @@ static void check_variable(struct field_errors *e, const struct field_path *p,
 {
     struct str name = json_str(json_get(variable, "name"));
 
-    if (!trimmed(name).n)
+    if (!kinds_trimmed(name).n)
         field_required(e, FIELD(p, "name"), "name is not specified");
     else if (!is_identifier(name))
         field_invalid_str(e, FIELD(p, "name"), name, "must be a valid CEL identifier");
-    if (!trimmed(json_str(json_get(variable, "expression"))).n)
+    if (!kinds_trimmed(json_str(json_get(variable, "expression"))).n)
         field_required(e, FIELD(p, "expression"), "expression is not specified");
 }
 
@@ -128,8 +126,8 @@ static void check_conditions(const struct check *c)
 {
     const cJSON *spec = json_get(c->object, "spec"), *old = json_get(c->before, "spec");
 
-    if (!c->before || !same_value(json_get(spec, "paramKind"), json_get(old, "paramKind")) ||
-        !same_value(c->value, c->old))
+    if (!c->before || !kinds_same_value(json_get(spec, "paramKind"), json_get(old, "paramKind")) ||
+        !kinds_same_value(c->value, c->old))
         validate_match_conditions(c->e, c->at, c->value);
 }
 
@@ -138,17 +136,17 @@ static const struct rule CONSTRAINTS[] = {
     SOME("resourceRules", ""),
 };
 
-const struct rule POLICY_MATCH[4] = {
+const struct rule RULES_POLICY_MATCH[4] = {
     ENUM_GIVEN("spec.failurePolicy", ENUM_FAILURE_POLICY_TYPE),
     CHECK("spec.paramKind", check_param_kind),
     REQUIRED("spec.matchConstraints", ""),
     WITHIN("spec.matchConstraints", ALL(CONSTRAINTS)),
 };
-const struct rule POLICY_CONDITIONS[2] = {
+const struct rule RULES_POLICY_CONDITIONS[2] = {
     CALL("spec.matchConditions", check_conditions),
     CHECK_EACH("spec.variables", check_variable),
 };
-const struct rule POLICY_BINDING[3] = {
+const struct rule RULES_POLICY_BINDING[3] = {
     NAME("spec.policyName", DNS1123_SUBDOMAIN),
     WITHIN("spec.paramRef", NAME_IF_SET("name", PATH_SEGMENT),
            WHEN_GIVEN(NULL, "selector", FORBIDDEN("name", TWO_REFERENCES)),
@@ -160,7 +158,7 @@ const struct rule POLICY_BINDING[3] = {
     WITHIN("spec.matchResources", ALL(MATCH_RULES)),
 };
 /* What is deleted can no longer be changed. */
-const struct rule MUTABLE_MATCH[1] = {CALL("resourceRules", check_operations)};
+const struct rule RULES_MUTABLE_MATCH[1] = {CALL("resourceRules", check_operations)};
 
 void cell_param_kind(const struct row *r, const struct column *c)
 {
@@ -176,12 +174,12 @@ CELL(cell_param_ref)
     if (name.n)
         cell_printf(r, "%.*s/%.*s", STR_F(ns.n ? ns : STR("*")), STR_F(name));
     else if (json_get(ref, "selector"))
-        cell_text(r, label_selector_text(r->a, json_get(ref, "selector")));
+        cell_text(r, show_label_selector_text(r->a, json_get(ref, "selector")));
     else
         cell_text(r, STR("<unset>"));
 }
 
-const struct column POLICY_BINDING_COLUMNS[] = {
+const struct column COLUMNS_POLICY_BINDING[] = {
     {"PolicyName", "string", .cell = show_text, .path = "spec.policyName"},
     {"ParamRef", "string", .cell = cell_param_ref},
     {"Age", "string", .cell = show_age},

@@ -9,13 +9,13 @@
 
 static void check_filled(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
-    if (json_str(value).n && !trimmed(json_str(value)).n)
+    if (json_str(value).n && !kinds_trimmed(json_str(value)).n)
         field_invalid(e, p, value, "must be non-empty if specified");
 }
 
 static void check_one_line(struct field_errors *e, const struct field_path *p, const cJSON *message)
 {
-    struct str text = trimmed(json_str(message));
+    struct str text = kinds_trimmed(json_str(message));
 
     if (str_find(text, '\n') < text.n || str_find(text, '\r') < text.n)
         field_invalid(e, p, message, "must not contain line breaks");
@@ -35,13 +35,13 @@ static void check_audit_key(const struct check *c)
 static void check_audit_expression(struct field_errors *e, const struct field_path *p,
                                    struct str expression)
 {
-    if (trimmed(expression).n > MAX_AUDIT_EXPRESSION)
+    if (kinds_trimmed(expression).n > MAX_AUDIT_EXPRESSION)
         field_required(e, p, "must not exceed 5120 bytes in length");
 }
 
 static const struct rule VALIDATING_RULES[] = {
-    ALL(POLICY_MATCH),
-    ALL(POLICY_CONDITIONS),
+    ALL(RULES_POLICY_MATCH),
+    ALL(RULES_POLICY_CONDITIONS),
     WHEN_NONE("spec", NAMES("validations", "auditAnnotations"),
               MISSING("validations", NOTHING_TO_CHECK),
               MISSING("auditAnnotations", NOTHING_TO_CHECK)),
@@ -69,7 +69,7 @@ static void check_deny_or_warn(const struct check *c)
 }
 
 static const struct rule BINDING_RULES[] = {
-    ALL(POLICY_BINDING),
+    ALL(RULES_POLICY_BINDING),
     EACH("spec.validationActions", ENUM_IF_GIVEN(NULL, ENUM_VALIDATION_ACTION), ONCE(NULL)),
     CALL("spec.validationActions", check_deny_or_warn),
     SOME("spec.validationActions", "at least one validation action is required"),
@@ -89,7 +89,7 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
     COLUMNS({"Validations", "integer", .cell = show_count, .path = "spec.validations"},
             {"ParamKind", "string", .cell = cell_param_kind}, {"Age", "string", .cell = show_age}),
     SUBRESOURCES(STATUS_OF("ValidatingAdmissionPolicy")),
-    .defaults = policy_defaults,
+    .defaults = defaults_policy,
     .new_status = "{}",
     .rules = RULES(VALIDATING_RULES),
     .status_rules = RULES(STATUS_RULES),
@@ -105,8 +105,8 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
     .resource.categories = NAMES("api-extensions"),
     .resource.flags =
         RES_GENERATION | RES_CONDITIONAL_UPDATE | RES_NAME_ON_UPDATE | RES_ANY_FINALIZER,
-    .resource.columns = POLICY_BINDING_COLUMNS,
-    .defaults = policy_binding_defaults,
+    .resource.columns = COLUMNS_POLICY_BINDING,
+    .defaults = defaults_policy_binding,
     .rules = RULES(BINDING_RULES),
     .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING,
 };

@@ -30,11 +30,20 @@ static void mutating_defaults(struct arena *a, cJSON *config)
 
 static const char *const NO_SIDE_EFFECTS[] = {"None", "NoneOnDryRun", NULL};
 
-static void check_segments(struct field_errors *e, const struct field_path *p, struct str path)
+static void check_service_path(struct field_errors *e, const struct field_path *p, struct str path)
 {
-    struct str rest = str_from(path, 1);
+    struct str rest;
     size_t i = 0;
 
+    if (!path.n || str_eqc(path, "/"))
+        return;
+    if (str_eqc(path, "//")) {
+        field_invalid_str(e, p, path, "segment[0] may not be empty");
+        return;
+    }
+    if (path.p[0] != '/')
+        field_invalid_str(e, p, path, "must start with a '/'");
+    rest = str_from(path, 1);
     if (str_has_suffix(rest, STR("/")))
         rest = str_sub(rest, 0, rest.n - 1);
     do {
@@ -49,25 +58,12 @@ static void check_segments(struct field_errors *e, const struct field_path *p, s
     } while (rest.p);
 }
 
-static void check_service_path(struct field_errors *e, const struct field_path *p, struct str path)
-{
-    if (!path.n || str_eqc(path, "/"))
-        return;
-    if (str_eqc(path, "//")) {
-        field_invalid_str(e, p, path, "segment[0] may not be empty");
-        return;
-    }
-    if (path.p[0] != '/')
-        field_invalid_str(e, p, path, "must start with a '/'");
-    check_segments(e, p, path);
-}
-
 /* Upstream mixes name and namespace up: the one that is missing is reported under the other's name.
  */
 static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
 {
     int64_t port = json_i64_at(service, "port", 0);
-    const cJSON *path = given(service, "path");
+    const cJSON *path = kinds_given(service, "path");
 
     if (!json_str(json_get(service, "namespace")).n)
         field_required(e, FIELD(p, "name"), "");
@@ -137,8 +133,8 @@ static void check_url(struct field_errors *e, const struct field_path *p, struct
         user = str_sub(host, 0, at);
         host = str_from(host, at + 1);
     }
-    if (!str_eqc(lower_case(e->arena, scheme), "https"))
-        field_invalid_str(e, p, lower_case(e->arena, scheme),
+    if (!str_eqc(kinds_lower_case(e->arena, scheme), "https"))
+        field_invalid_str(e, p, kinds_lower_case(e->arena, scheme),
                           "'https' is the only allowed URL scheme" URL_FORM);
     if (!host.n)
         field_invalid_str(e, p, host, "host must be specified" URL_FORM);
@@ -152,7 +148,7 @@ static void check_url(struct field_errors *e, const struct field_path *p, struct
 
 static void check_client(struct field_errors *e, const struct field_path *p, const cJSON *config)
 {
-    const cJSON *url = given(config, "url"), *service = given(config, "service");
+    const cJSON *url = kinds_given(config, "url"), *service = kinds_given(config, "service");
 
     if (!url == !service)
         field_required(e, p, "exactly one of url or service is required");
@@ -188,11 +184,11 @@ static struct leniency leniency_of(struct arena *a, const cJSON *hooks, const cJ
         const cJSON *now = json_at(hooks, i++),
                     *versions = json_get(hook, "admissionReviewVersions");
 
-        ret.side_effects |= !one_of(json_str(json_get(hook, "sideEffects")), NO_SIDE_EFFECTS);
+        ret.side_effects |= !kinds_one_of(json_str(json_get(hook, "sideEffects")), NO_SIDE_EFFECTS);
         ret.versions |= json_count(versions) && !is_known_version(versions);
         ret.names |= !names_add(&seen, json_str(json_get(hook, "name")), hook);
         ret.same_conditions &=
-            same_value(json_get(now, "matchConditions"), json_get(hook, "matchConditions"));
+            kinds_same_value(json_get(now, "matchConditions"), json_get(hook, "matchConditions"));
     }
     return ret;
 }
@@ -260,7 +256,7 @@ static void check_conditions(const struct check *c)
 
 static const struct rule HOOK[] = {
     CHECK_STR("name", check_full_name),
-    EACH("rules", ALL(ADMISSION_RULE)),
+    EACH("rules", ALL(RULES_ADMISSION_RULE)),
     ENUM_IF_GIVEN("failurePolicy", ENUM_FAILURE_POLICY_TYPE),
     ENUM_IF_GIVEN("matchPolicy", ENUM_MATCH_POLICY_TYPE),
     CALL("sideEffects", check_side_effects),

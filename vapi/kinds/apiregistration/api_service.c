@@ -10,12 +10,12 @@ static void service_prepare_create(struct arena *a, cJSON *service)
 {
     cJSON *condition;
 
-    set_status(a, service, "{}");
+    defaults_set_status(a, service, "{}");
     if (json_is_object(json_path(service, "spec.service")))
         return;
-    set_status(a, service,
-               "{\"conditions\":[{\"message\":\"Local APIServices are always available\","
-               "\"reason\":\"Local\",\"status\":\"True\",\"type\":\"Available\"}]}");
+    defaults_set_status(a, service,
+                        "{\"conditions\":[{\"message\":\"Local APIServices are always available\","
+                        "\"reason\":\"Local\",\"status\":\"True\",\"type\":\"Available\"}]}");
     condition = json_at(json_path(service, "status.conditions"), 0);
     json_set_str(a, condition, "lastTransitionTime",
                  json_str_at(service, "metadata.creationTimestamp"));
@@ -60,7 +60,7 @@ static void check_service_name(const struct check *c)
     }
 }
 
-static const struct rule SERVICE_RULES[] = {
+static const struct rule RULES_SERVICE[] = {
     CALL("metadata", check_service_name),
     UNLESS("spec", "version", "v1",
            GIVEN_ELSE("group", "only v1 may have an empty group and it better be legacy kube")),
@@ -73,7 +73,7 @@ static const struct rule SERVICE_RULES[] = {
 };
 
 static const struct rule STATUS_RULES[] = {
-    EACH("status.conditions", ENUM_ALWAYS("status", NAMES("True", "False", "Unknown")))};
+    EACH("status.conditions", ENUM_ALWAYS("status", ENUM_CONDITION_STATUS_DECLARED))};
 
 CELL(cell_service)
 {
@@ -117,7 +117,7 @@ const struct kind KIND_API_SERVICE = {
     SUBRESOURCES(STATUS_OF("APIService")),
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .prepare_create = service_prepare_create,
-    .rules = RULES(SERVICE_RULES),
+    .rules = RULES(RULES_SERVICE),
     .status_rules = RULES(STATUS_RULES),
     .no_effect = NO_EFFECT,
 };

@@ -5,6 +5,8 @@
 
 #include <ctype.h>
 
+#include <sublet/api_version.h>
+
 static void check_data(const struct check *c)
 {
     if (!c->value)
@@ -24,16 +26,13 @@ static struct str controller_text(struct arena *a, const cJSON *object)
 {
     json_each(owner, json_path(object, "metadata.ownerReferences"))
     {
-        struct str version = json_str(json_get(owner, "apiVersion"));
+        struct str group = api_version_read(json_str(json_get(owner, "apiVersion"))).group;
         struct str kind = json_str(json_get(owner, "kind"));
-        size_t slash = str_find(version, '/');
-        bool grouped = slash < version.n;
         char *text;
 
         if (!json_true(json_get(owner, "controller")))
             continue;
-        kind = arena_printf(a, "%.*s%s%.*s", STR_F(kind), grouped ? "." : "",
-                            STR_F(grouped ? str_sub(version, 0, slash) : STR("")));
+        kind = arena_printf(a, "%.*s%s%.*s", STR_F(kind), group.n ? "." : "", STR_F(group));
         text = arena_cstr(a, kind);
         for (size_t i = 0; i < kind.n; i++)
             text[i] = (char)tolower((unsigned char)text[i]);

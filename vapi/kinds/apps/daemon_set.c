@@ -60,7 +60,7 @@ static void set_template_generation(struct arena *a, cJSON *object, int64_t gene
 static void daemon_set_defaults(struct arena *a, cJSON *object)
 {
     defaults_apply(a, object, DAEMON_SET, COUNT(DAEMON_SET));
-    if (text_is(object, "spec.updateStrategy.type", "RollingUpdate"))
+    if (kinds_text_is(object, "spec.updateStrategy.type", "RollingUpdate"))
         defaults_apply(a, object, DAEMON_SET_ROLLING, COUNT(DAEMON_SET_ROLLING));
     else
         defaults_apply(a, object, DAEMON_SET_OTHER, COUNT(DAEMON_SET_OTHER));
@@ -83,7 +83,7 @@ static void daemon_set_prepare_update(struct arena *a, cJSON *object, const cJSO
     int64_t generation = 0;
 
     str_to_i64(json_str(template_generation(old)), &generation);
-    set_template_generation(a, object, generation + !same_at(object, old, "spec.template"));
+    set_template_generation(a, object, generation + !kinds_same_at(object, old, "spec.template"));
 }
 
 /* ---- validation ---- */
@@ -91,8 +91,8 @@ static void daemon_set_prepare_update(struct arena *a, cJSON *object, const cJSO
 static void check_one_way(const struct check *c)
 {
     const cJSON *surge = json_get(c->value, "maxSurge");
-    bool may_miss = int_or_percent(json_get(c->value, "maxUnavailable")) != 0;
-    bool may_add = int_or_percent(surge) != 0;
+    bool may_miss = kinds_int_or_percent(json_get(c->value, "maxUnavailable")) != 0;
+    bool may_add = kinds_int_or_percent(surge) != 0;
 
     if (may_miss && may_add)
         field_invalid(c->e, FIELD(c->at, "maxSurge"), surge,
@@ -108,14 +108,14 @@ static void check_match(const struct check *c)
 
     err_init(&err, c->e->arena);
     if (selector_from_json(c->e->arena, c->value, &selector, &err) == 0)
-        owner_check_match(c->e, json_get(c->object, "spec"), &selector);
-    if (c->value && owner_selector_is_empty(c->value))
+        check_owner_match(c->e, json_get(c->object, "spec"), &selector);
+    if (c->value && kinds_selector_is_empty(c->value))
         field_invalid(c->e, c->at, c->value, "empty selector is invalid for daemonset");
 }
 
 static void check_template(const struct check *c)
 {
-    owner_check_template(c->e, c->value, "DaemonSet");
+    check_owner_template(c->e, c->value, "DaemonSet");
 }
 
 static const struct rule SET_RULES[] = {

@@ -19,7 +19,7 @@ static const struct default_rule DEPLOYMENT_ROLLING[] = {
 static void deployment_defaults(struct arena *a, cJSON *object)
 {
     defaults_apply(a, object, DEPLOYMENT, COUNT(DEPLOYMENT));
-    if (text_is(object, "spec.strategy.type", "RollingUpdate"))
+    if (kinds_text_is(object, "spec.strategy.type", "RollingUpdate"))
         defaults_apply(a, object, DEPLOYMENT_ROLLING, COUNT(DEPLOYMENT_ROLLING));
     defaults_pod_template(a, json_path(object, "spec.template"));
 }
@@ -27,14 +27,14 @@ static void deployment_defaults(struct arena *a, cJSON *object)
 /* Annotations are copied to replica sets, so they count as a change to be observed. */
 static void deployment_prepare_update(struct arena *a, cJSON *object, const cJSON *old)
 {
-    if (!same_at(object, old, "metadata.annotations"))
+    if (!kinds_same_at(object, old, "metadata.annotations"))
         json_set_i64(a, json_get(object, "metadata"), "generation",
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
 
 static void deployment_prepare_status(struct arena *a, cJSON *object, const cJSON *old)
 {
-    keep_old(a, object, old, "metadata.labels");
+    defaults_keep_old(a, object, old, "metadata.labels");
 }
 
 /* ---- validation ---- */
@@ -43,7 +43,7 @@ static void check_progress_possible(const struct check *c)
 {
     const cJSON *unavailable = json_get(c->value, "maxUnavailable");
 
-    if (!int_or_percent(unavailable) && !int_or_percent(json_get(c->value, "maxSurge")))
+    if (!kinds_int_or_percent(unavailable) && !kinds_int_or_percent(json_get(c->value, "maxSurge")))
         field_invalid(c->e, FIELD(c->at, "maxUnavailable"), unavailable,
                       "may not be 0 when `maxSurge` is 0");
 }

@@ -51,7 +51,7 @@ static void stateful_set_prepare_create(struct arena *a, cJSON *object)
 
 static void check_not_zero(struct field_errors *e, const struct field_path *p, const cJSON *value)
 {
-    if (!int_or_percent(value))
+    if (!kinds_int_or_percent(value))
         field_invalid(e, p, value, "cannot be 0");
 }
 
@@ -59,12 +59,12 @@ static void check_type(const struct check *c)
 {
     const cJSON *rolling = json_get(c->value, "rollingUpdate");
 
-    if (text_is(c->value, "type", "OnDelete") && rolling)
+    if (kinds_text_is(c->value, "type", "OnDelete") && rolling)
         field_invalid(c->e, FIELD(c->at, "rollingUpdate"), rolling,
                       "only allowed for updateStrategy 'RollingUpdate'");
     else if (!json_str_at(c->value, "type").n)
         field_required(c->e, c->at, "");
-    else if (!one_of(json_str_at(c->value, "type"), ENUM_STATEFUL_SET_UPDATE_STRATEGY_TYPE))
+    else if (!kinds_one_of(json_str_at(c->value, "type"), ENUM_STATEFUL_SET_UPDATE_STRATEGY_TYPE))
         field_invalid(c->e, c->at, c->value, "must be 'RollingUpdate' or 'OnDelete'");
 }
 
@@ -106,13 +106,15 @@ static void check_pods(const struct check *c)
     struct selector selector;
     cJSON *made;
 
-    if (!owner_check_selector(e, spec, "statefulset", &selector))
+    if (!check_owner_selector(e, spec, "statefulset", &selector)) {
+        check_owner_endless(e, spec, "StatefulSet");
         return;
+    }
     made = json_new_object(e->arena);
     json_set(e->arena, made, "template", template_with_claims(e->arena, spec));
     if (selector.n || selector.nothing)
-        owner_check_match(e, made, &selector);
-    owner_check_template(e, made, "StatefulSet");
+        check_owner_match(e, made, &selector);
+    check_owner_template(e, made, "StatefulSet");
 }
 
 static void check_fixed(const struct check *c)
@@ -143,7 +145,7 @@ static void check_claim(struct field_errors *e, const struct field_path *p, cons
     validate_claim_spec(e, p, spec, false);
 }
 
-static const char *const RETENTION[] = {"Retain", "Delete", NULL};
+#define RETENTION ENUM_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY_TYPE_DECLARED
 static const struct rule SET_RULES[] = {
     GIVEN("spec.podManagementPolicy"),
     IN_IF_SET("spec.podManagementPolicy", ENUM_POD_MANAGEMENT_POLICY_TYPE,

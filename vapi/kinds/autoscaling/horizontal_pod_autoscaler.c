@@ -43,12 +43,12 @@ static void autoscaler_defaults(struct arena *a, cJSON *object)
     if (!json_is_object(spec))
         return;
     if (is_v1(object)) {
-        autoscaler_default_v1(a, object, spec);
+        kinds_autoscaler_default_v1(a, object, spec);
         return;
     }
     if (!json_count(json_get(spec, "metrics"))) /* 80 % of the requested CPU */
         json_append(json_set(a, spec, "metrics", json_new_array(a)),
-                    autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
+                    kinds_autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
     behavior = json_get(spec, "behavior");
     if (!behavior)
         return;
@@ -58,9 +58,9 @@ static void autoscaler_defaults(struct arena *a, cJSON *object)
 
 static void autoscaler_prepare_create(struct arena *a, cJSON *object)
 {
-    set_status(a, object,
-               is_v1(object) ? "{\"currentReplicas\":0,\"desiredReplicas\":0}"
-                             : "{\"currentMetrics\":null,\"desiredReplicas\":0}");
+    defaults_set_status(a, object,
+                        is_v1(object) ? "{\"currentReplicas\":0,\"desiredReplicas\":0}"
+                                      : "{\"currentMetrics\":null,\"desiredReplicas\":0}");
 }
 
 /* ---- references ---- */
@@ -99,11 +99,12 @@ static void check_reference(const struct check *c, enum leniency leniency)
  */
 static void check_target_reference(const struct check *c)
 {
-    if (c->before && same_at(c->value, c->old, "apiVersion") && same_at(c->value, c->old, "kind"))
+    if (c->before && kinds_same_at(c->value, c->old, "apiVersion") &&
+        kinds_same_at(c->value, c->old, "kind"))
         check_reference(c, ANYTHING);
     else
-        check_reference(c, text_is(c->value, "kind", "ReplicationController") ? CORE_IS_FINE
-                                                                              : NEEDS_GROUP);
+        check_reference(c, kinds_text_is(c->value, "kind", "ReplicationController") ? CORE_IS_FINE
+                                                                                    : NEEDS_GROUP);
 }
 
 static void check_described(const struct check *c)
@@ -123,8 +124,7 @@ static void check_amount(struct field_errors *e, const struct field_path *p, con
 
 static const struct rule TARGET[] = {
     GIVEN_ELSE("type", "must specify a metric target type"),
-    IN("type", NAMES("Utilization", "Value", "AverageValue"),
-       "must be either Utilization, Value, or AverageValue"),
+    IN("type", ENUM_METRIC_TARGET_TYPE, "must be either Utilization, Value, or AverageValue"),
     CHECK("value", check_amount),
     CHECK("averageValue", check_amount),
     AT_LEAST("averageUtilization", 1, "must be greater than 0"),
@@ -175,7 +175,8 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
 {
     const cJSON *target = json_get(source, "target");
     const struct field_path *at = FIELD(p, "target");
-    bool first = given(target, rule->first), second = rule->second && given(target, rule->second);
+    bool first = kinds_given(target, rule->first),
+         second = rule->second && kinds_given(target, rule->second);
 
     rules_check_value(e, p, source, NULL, rule->rows, rule->n);
     rules_check_value(e, at, target, NULL, TARGET, COUNT(TARGET));
@@ -187,18 +188,16 @@ static void check_source(struct field_errors *e, const struct field_path *p, con
 
 static void check_metric(struct field_errors *e, const struct field_path *p, const cJSON *metric)
 {
-    static const char *const types[] = {"ContainerResource", "External", "Object", "Pods",
-                                        "Resource",          NULL};
     struct str type = json_str(json_get(metric, "type"));
     const struct source_rule *expected = NULL;
     size_t present = 0;
 
     if (!type.n)
         field_required(e, FIELD(p, "type"), "must specify a metric source type");
-    if (!one_of(type, types))
-        field_not_supported(e, FIELD(p, "type"), type, types);
+    if (!kinds_one_of(type, ENUM_METRIC_SOURCE_TYPE))
+        field_not_supported(e, FIELD(p, "type"), type, ENUM_METRIC_SOURCE_TYPE);
     for (size_t i = 0; i < COUNT(SOURCES); i++) {
-        const cJSON *source = given(metric, SOURCES[i].name);
+        const cJSON *source = kinds_given(metric, SOURCES[i].name);
 
         if (str_eqc(type, SOURCES[i].type))
             expected = &SOURCES[i];
@@ -206,12 +205,12 @@ static void check_metric(struct field_errors *e, const struct field_path *p, con
             check_source(e, FIELD(p, SOURCES[i].name), source, &SOURCES[i]);
     }
     if (!expected)
-        field_not_supported(e, FIELD(p, "type"), type, types);
-    else if (!given(metric, expected->name))
+        field_not_supported(e, FIELD(p, "type"), type, ENUM_METRIC_SOURCE_TYPE);
+    else if (!kinds_given(metric, expected->name))
         field_required(e, FIELD(p, expected->name),
                        "must populate information for the given metric source");
     for (size_t i = 0; i < COUNT(SOURCES) && present != 1; i++) {
-        if (&SOURCES[i] != expected && given(metric, SOURCES[i].name))
+        if (&SOURCES[i] != expected && kinds_given(metric, SOURCES[i].name))
             field_forbidden(e, FIELD(p, SOURCES[i].name),
                             "must populate the given metric source only");
     }
@@ -222,9 +221,9 @@ static void check_metric(struct field_errors *e, const struct field_path *p, con
 static const struct rule SCALING[] = {
     AT_LEAST("stabilizationWindowSeconds", 0, "must be greater than or equal to zero"),
     AT_MOST_NUMBER("stabilizationWindowSeconds", 3600),
-    ENUM_IF_GIVEN("selectPolicy", NAMES("Disabled", "Max", "Min")),
+    ENUM_IF_GIVEN("selectPolicy", ENUM_SCALING_POLICY_SELECT),
     SOME("policies", "must specify at least one Policy"),
-    EACH("policies", ENUM_ALWAYS("type", NAMES("Percent", "Pods")), POSITIVE("value"),
+    EACH("policies", ENUM_ALWAYS("type", ENUM_HPA_SCALING_POLICY_TYPE), POSITIVE("value"),
          POSITIVE("periodSeconds"), AT_MOST_NUMBER("periodSeconds", 1800)),
     CHECK("tolerance", check_not_negative),
 };
@@ -233,7 +232,8 @@ static const struct rule SCALING[] = {
 
 static void check_replicas(const struct check *c)
 {
-    const cJSON *least = given(c->value, "minReplicas"), *most = json_get(c->value, "maxReplicas");
+    const cJSON *least = kinds_given(c->value, "minReplicas"),
+                *most = json_get(c->value, "maxReplicas");
     int64_t high = json_i64_at(c->value, "maxReplicas", 0);
     AT(at, c->at, "maxReplicas");
 
@@ -247,11 +247,12 @@ static void check_replicas(const struct check *c)
 
 static void check_scale_to_zero(const struct check *c)
 {
-    if (!given(c->object, "spec.minReplicas") || json_i64_at(c->object, "spec.minReplicas", 1))
+    if (!kinds_given(c->object, "spec.minReplicas") ||
+        json_i64_at(c->object, "spec.minReplicas", 1))
         return;
     json_each(metric, c->value)
     {
-        if (text_is(metric, "type", "Object") || text_is(metric, "type", "External"))
+        if (kinds_text_is(metric, "type", "Object") || kinds_text_is(metric, "type", "External"))
             return;
     }
     field_forbidden(c->e, c->at,
@@ -309,7 +310,7 @@ static void print_metric(struct arena *a, struct buf *b, const cJSON *spec, cons
 {
     const struct metric_type *m = METRICS;
 
-    while (m < METRICS + COUNT(METRICS) && !text_is(spec, "type", m->type))
+    while (m < METRICS + COUNT(METRICS) && !kinds_text_is(spec, "type", m->type))
         m++;
     if (m == METRICS + COUNT(METRICS)) {
         buf_addc(b, "<unknown type>");
@@ -342,7 +343,7 @@ static const cJSON *as_v2(struct arena *a, const cJSON *object)
     if (!is_v1(object))
         return object;
     copy = json_copy(a, object);
-    autoscaler_to_storage(a, copy);
+    kinds_autoscaler_to_storage(a, copy);
     return copy;
 }
 
@@ -406,6 +407,6 @@ const struct kind KIND_HORIZONTAL_POD_AUTOSCALER = {AUTOSCALER("v2")};
 const struct kind KIND_HORIZONTAL_POD_AUTOSCALER_V1 = {
     AUTOSCALER("v1"),
     .resource.storage_version = KIND_STR("autoscaling/v2"),
-    .from_storage = autoscaler_from_storage,
-    .to_storage = autoscaler_to_storage,
+    .from_storage = kinds_autoscaler_from_storage,
+    .to_storage = kinds_autoscaler_to_storage,
 };

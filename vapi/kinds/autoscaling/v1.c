@@ -260,7 +260,7 @@ static void status_to_v1(struct arena *a, cJSON *object, cJSON *status)
         json_set_i64(a, status, "currentReplicas", 0);
 }
 
-void autoscaler_from_storage(struct arena *a, cJSON *object)
+void kinds_autoscaler_from_storage(struct arena *a, cJSON *object)
 {
     cJSON *spec = json_get(object, "spec"), *status = json_get(object, "status");
 
@@ -275,7 +275,7 @@ void autoscaler_from_storage(struct arena *a, cJSON *object)
 
 /* ---- v1 -> v2 ---- */
 
-cJSON *autoscaler_cpu_metric(struct arena *a, const char *part, const cJSON *utilization)
+cJSON *kinds_autoscaler_cpu_metric(struct arena *a, const char *part, const cJSON *utilization)
 {
     cJSON *metric = json_new_object(a), *resource, *target;
 
@@ -300,9 +300,9 @@ static void spec_to_v2(struct arena *a, cJSON *object, cJSON *spec)
         json_each(metric, others) json_append(metrics, metric_to_v2(a, metric, true));
     }
     if (cpu)
-        json_append(metrics, autoscaler_cpu_metric(a, "target", cpu));
+        json_append(metrics, kinds_autoscaler_cpu_metric(a, "target", cpu));
     if (!metrics->child)
-        json_append(metrics, autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
+        json_append(metrics, kinds_autoscaler_cpu_metric(a, "target", json_new_i64(a, 80)));
     json_set(a, spec, "metrics", metrics);
     json_remove(spec, "targetCPUUtilizationPercentage");
     if (json_is_object(behavior))
@@ -319,7 +319,7 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
     if (json_is_array(current)) {
         json_each(metric, current) json_append(metrics, metric_to_v2(a, metric, false));
     } else if (cpu) {
-        json_append(metrics, autoscaler_cpu_metric(a, "current", cpu));
+        json_append(metrics, kinds_autoscaler_cpu_metric(a, "current", cpu));
     }
     json_set(a, status, "currentMetrics", metrics->child ? metrics : json_new_null(a));
     json_remove(status, "currentCPUUtilizationPercentage");
@@ -327,7 +327,7 @@ static void status_to_v2(struct arena *a, cJSON *object, cJSON *status)
         json_set(a, status, "conditions", json_copy(a, conditions));
 }
 
-void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec)
+void kinds_autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec)
 {
     struct str text = json_str(json_get(json_path(object, "metadata.annotations"), METRICS_NOTE));
     cJSON *others = NULL;
@@ -352,7 +352,7 @@ static void to_v2(struct arena *a, cJSON *object)
     json_set_str(a, object, "apiVersion", STR("autoscaling/v2"));
 }
 
-void autoscaler_to_storage(struct arena *a, cJSON *object)
+void kinds_autoscaler_to_storage(struct arena *a, cJSON *object)
 {
     uint32_t root =
         schema_builtin_root(STR("autoscaling"), STR("v2"), STR("HorizontalPodAutoscaler"));

@@ -5,9 +5,9 @@
 
 #include "../rules/kind.h"
 
-void autoscaler_from_storage(struct arena *a, cJSON *object);
-void autoscaler_to_storage(struct arena *a, cJSON *object);
+void kinds_autoscaler_from_storage(struct arena *a, cJSON *object);
+void kinds_autoscaler_to_storage(struct arena *a, cJSON *object);
 /* part: "target" of a spec or "current" of a status. */
-cJSON *autoscaler_cpu_metric(struct arena *a, const char *part, const cJSON *utilization);
+cJSON *kinds_autoscaler_cpu_metric(struct arena *a, const char *part, const cJSON *utilization);
 /* What the conversion to v2 fills in. */
-void autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec);
+void kinds_autoscaler_default_v1(struct arena *a, const cJSON *object, cJSON *spec);

@@ -6,6 +6,8 @@
 
 #include <ctype.h>
 
+#include <sublet/time_zone.h>
+
 static const struct default_rule CRON_JOB[] = {
     SET_TEXT_Z("spec.concurrencyPolicy", "Allow"),
     SET_BOOL("spec.suspend", false),
@@ -19,10 +21,10 @@ static const struct default_rule CRON_JOB[] = {
 /* Names of IANA begin with a letter and know no dots; files beside the zones do not count. */
 static bool is_zone_part(struct str part)
 {
-    return part.n <= 14 && is_made_of(part, "-_+") && isalpha((unsigned char)part.p[0]);
+    return part.n <= 14 && kinds_is_made_of(part, "-_+") && isalpha((unsigned char)part.p[0]);
 }
 
-/* Only the form: which zones exist is not checked. */
+/* In validateTimeZone()'s order. */
 static void check_zone(const struct check *c)
 {
     struct field_errors *e = c->e;
@@ -30,7 +32,7 @@ static void check_zone(const struct check *c)
     const cJSON *zone = c->value;
     struct str rest = json_str(zone), whole = rest;
 
-    if (!zone || (c->before && same_value(zone, c->old)))
+    if (!zone || (c->before && kinds_same_value(zone, c->old)))
         return;
     if (!whole.n) {
         field_invalid(e, p, zone, "timeZone must be nil or non-empty string");
@@ -42,10 +44,12 @@ static void check_zone(const struct check *c)
             return;
         }
     } while (rest.p);
-    if (str_eqc(lower_case(e->arena, whole), "local"))
+    if (str_eqc(kinds_lower_case(e->arena, whole), "local"))
         field_invalid(e, p, zone,
                       "timeZone must be an explicit time zone as defined in "
                       "https://www.iana.org/time-zones");
+    if (!str_eqc(whole, "Local") && time_zone_is_unknown(e->arena, whole))
+        field_invalid_printf(e, p, zone, "unknown time zone %.*s", STR_F(whole));
 }
 
 static void check_schedule(const struct check *c)
@@ -59,7 +63,7 @@ static void check_schedule(const struct check *c)
 
     if (!check_given(e, p, schedule))
         return;
-    why = cron_problem(e->arena, schedule);
+    why = kinds_cron_problem(e->arena, schedule);
     if (why)
         field_invalid_str(e, p, schedule, why);
     if (zoned && !may)
@@ -111,7 +115,7 @@ CELL(cell_last_schedule)
 {
     struct str last = json_str_at(r->object, "status.lastScheduleTime");
 
-    cell_text(r, last.n ? since(r, last) : STR("<none>"));
+    cell_text(r, last.n ? kinds_since(r, last) : STR("<none>"));
 }
 
 /* ---- the kind ---- */

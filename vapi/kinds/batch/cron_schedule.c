@@ -134,7 +134,7 @@ static const char *check_descriptor(struct arena *a, struct str text)
                                         "@daily",  "@midnight", "@hourly",  NULL};
     int64_t ns;
 
-    if (one_of(text, known))
+    if (kinds_one_of(text, known))
         return NULL;
     if (!str_has_prefix(text, STR("@every ")))
         return problem_printf(a, "unrecognized descriptor: %.*s", STR_F(text));
@@ -165,7 +165,7 @@ static size_t split(struct str text, struct str *fields, size_t max)
     return n;
 }
 
-const char *cron_problem(struct arena *a, struct str schedule)
+const char *kinds_cron_problem(struct arena *a, struct str schedule)
 {
     struct str fields[16];
     struct buf b = BUF_INIT(1024);

@@ -17,21 +17,6 @@ static const struct default_rule JOB[] = {
     SET_TEXT_Z("podFailurePolicy.rules[].onPodConditions[].status", "True"),
 };
 
-static void job_spec_defaults(struct arena *a, cJSON *spec)
-{
-    if (!json_get(spec, "completions") && !json_get(spec, "parallelism"))
-        json_set_i64(a, spec, "completions", 1);
-    defaults_apply(a, spec, JOB, COUNT(JOB));
-    if (!json_get(spec, "backoffLimit"))
-        json_set_i64(a, spec, "backoffLimit",
-                     json_get(spec, "backoffLimitPerIndex") ? INT32_MAX : 6);
-    if (!json_get(spec, "podReplacementPolicy"))
-        json_set_str(a, spec, "podReplacementPolicy",
-                     json_get(spec, "podFailurePolicy") ? STR("Failed")
-                                                        : STR("TerminatingOrFailed"));
-    defaults_pod_template(a, json_get(spec, "template"));
-}
-
 static void labels_from_template(struct arena *a, cJSON *job)
 {
     const cJSON *labels = json_path(job, "spec.template.metadata.labels");
@@ -49,7 +34,17 @@ static void job_defaults(struct arena *a, cJSON *job)
 
     if (!json_is_object(spec))
         return;
-    job_spec_defaults(a, spec);
+    if (!json_get(spec, "completions") && !json_get(spec, "parallelism"))
+        json_set_i64(a, spec, "completions", 1);
+    defaults_apply(a, spec, JOB, COUNT(JOB));
+    if (!json_get(spec, "backoffLimit"))
+        json_set_i64(a, spec, "backoffLimit",
+                     json_get(spec, "backoffLimitPerIndex") ? INT32_MAX : 6);
+    if (!json_get(spec, "podReplacementPolicy"))
+        json_set_str(a, spec, "podReplacementPolicy",
+                     json_get(spec, "podFailurePolicy") ? STR("Failed")
+                                                        : STR("TerminatingOrFailed"));
+    defaults_pod_template(a, json_get(spec, "template"));
     if (json_get(spec, "selector") ||
         (json_str_at(job, "metadata.generateName").n && !json_str_at(job, "metadata.name").n))
         labels_from_template(a, job);
@@ -61,26 +56,22 @@ static void set_missing(struct arena *a, cJSON *labels, const char *key, struct 
         json_set_str(a, labels, key, value);
 }
 
-/* Pods are matched by the job's uid; a conflict with what was given is validation's. */
-static void generate_selector(struct arena *a, cJSON *job)
-{
-    cJSON *spec = json_get(job, "spec");
-    struct str name = json_str_at(job, "metadata.name"), uid = json_str_at(job, "metadata.uid");
-    cJSON *labels = json_ensure_path(a, spec, "template.metadata.labels");
-
-    set_missing(a, labels, "job-name", name);
-    set_missing(a, labels, "batch.kubernetes.io/job-name", name);
-    set_missing(a, labels, "controller-uid", uid);
-    set_missing(a, labels, "batch.kubernetes.io/controller-uid", uid);
-    set_missing(a, json_ensure_path(a, spec, "selector.matchLabels"),
-                "batch.kubernetes.io/controller-uid", uid);
-}
-
 static void job_prepare_create(struct arena *a, cJSON *job)
 {
-    set_status(a, job, "{}");
-    if (!json_true(json_path(job, "spec.manualSelector")))
-        generate_selector(a, job);
+    defaults_set_status(a, job, "{}");
+    if (!json_true(json_path(job, "spec.manualSelector"))) {
+        cJSON *spec = json_get(job, "spec");
+        struct str name = json_str_at(job, "metadata.name"), uid = json_str_at(job, "metadata.uid");
+        cJSON *labels = json_ensure_path(a, spec, "template.metadata.labels");
+
+        /* Pods are matched by the job's uid; a conflict with what was given is validation's. */
+        set_missing(a, labels, "job-name", name);
+        set_missing(a, labels, "batch.kubernetes.io/job-name", name);
+        set_missing(a, labels, "controller-uid", uid);
+        set_missing(a, labels, "batch.kubernetes.io/controller-uid", uid);
+        set_missing(a, json_ensure_path(a, spec, "selector.matchLabels"),
+                    "batch.kubernetes.io/controller-uid", uid);
+    }
     labels_from_template(a, job);
 }
 
@@ -92,9 +83,9 @@ static void check_generated(const struct check *c)
     static const char *const keys[] = {"controller-uid", "job-name",
                                        "batch.kubernetes.io/controller-uid",
                                        "batch.kubernetes.io/job-name"}; /* a uid, a name */
-    const cJSON *selector = given(job, "spec.selector");
+    const cJSON *selector = kinds_given(job, "spec.selector");
     cJSON *generated = json_new_object(e->arena);
-    AT(p, &SPEC, "template.metadata.labels");
+    AT(p, &KINDS_SPEC, "template.metadata.labels");
     struct str uid = json_str_at(job, "metadata.uid"), name = json_str_at(job, "metadata.name");
     struct selector s;
     struct err err;
@@ -115,7 +106,7 @@ static void check_generated(const struct check *c)
     err_init(&err, e->arena);
     if (selector_from_json(e->arena, selector, &s, &err) == 0 &&
         !selector_match(&s, labels_flatten(e->arena, generated)))
-        field_invalid(e, FIELD(&SPEC, "selector"), selector, "`selector` not auto-generated");
+        field_invalid(e, FIELD(&KINDS_SPEC, "selector"), selector, "`selector` not auto-generated");
 }
 
 static void check_job_selector(const struct check *c)
@@ -131,7 +122,7 @@ static void check_job_selector(const struct check *c)
         field_required(c->e, c->at, "");
     if (selector_from_json(c->e->arena, c->value, &s, &err) == 0 &&
         !selector_match(&s, labels_flatten(c->e->arena, labels)))
-        field_invalid(c->e, FIELD(&SPEC, "template.metadata.labels"), labels,
+        field_invalid(c->e, FIELD(&KINDS_SPEC, "template.metadata.labels"), labels,
                       "`selector` does not match template `labels`");
 }
 
@@ -144,7 +135,7 @@ static void check_pod_names(const struct check *c)
     int64_t completions = json_i64_at(spec, "completions", 0);
     struct str last;
 
-    if (!job_is_indexed(spec) || completions <= 0)
+    if (!kinds_job_is_indexed(spec) || completions <= 0)
         return;
     last = arena_printf(e->arena, "%.*s-%lld", STR_F(json_str(name)), (long long)completions - 1);
     if (name_check_dns1123_label(last))
@@ -162,7 +153,7 @@ static void take_resources(struct arena *a, cJSON *to, const cJSON *from, const 
     json_each(container, json_get(to, list))
     {
         if (json_equal(json_get(container, "name"), json_get(theirs, "name")))
-            keep_old(a, container, theirs, "resources");
+            defaults_keep_old(a, container, theirs, "resources");
         theirs = theirs->next;
     }
 }
@@ -174,26 +165,27 @@ static void check_template_change(const struct check *c)
     const cJSON *job = c->value, *old = c->old;
     static const char *const movable[] = {"nodeSelector", "tolerations", "schedulingGates"};
     struct arena *a = e->arena;
-    const struct field_path *p = FIELD(&SPEC, "template");
+    const struct field_path *p = FIELD(&KINDS_SPEC, "template");
     const cJSON *template_ = json_path(job, "spec.template"), *spec = json_get(template_, "spec");
     cJSON *before = json_copy(a, json_path(old, "spec.template")), *pod = json_get(before, "spec");
     bool suspended = json_true(json_path(old, "spec.suspend"));
-    bool waits = suspended && !json_i64_at(old, "status.active", 0) &&
-                 (!json_path(old, "status.startTime") || job_condition_true(old, "Suspended"));
+    bool waits =
+        suspended && !json_i64_at(old, "status.active", 0) &&
+        (!json_path(old, "status.startTime") || kinds_job_condition_true(old, "Suspended"));
 
     if (waits) {
         cJSON *affinity = json_ensure_object(a, pod, "affinity");
 
-        keep_old(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
+        defaults_keep_old(a, affinity, json_get(spec, "affinity"), "nodeAffinity");
         if (!affinity->child && !json_get(spec, "affinity"))
             json_remove(pod, "affinity");
         for (size_t i = 0; i < COUNT(movable); i++)
-            keep_old(a, pod, spec, movable[i]);
-        keep_old(a, before, template_, "metadata");
+            defaults_keep_old(a, pod, spec, movable[i]);
+        defaults_keep_old(a, before, template_, "metadata");
         take_resources(a, pod, spec, "containers");
         take_resources(a, pod, spec, "initContainers");
         if (!json_equal(pod, spec))
-            field_invalid(e, FIELD(&SPEC, "template.spec"), spec, IMMUTABLE);
+            field_invalid(e, FIELD(&KINDS_SPEC, "template.spec"), spec, IMMUTABLE);
         return;
     }
     check_immutable(e, p, template_, before);
@@ -203,10 +195,10 @@ static void check_completions(const struct check *c)
 {
     const cJSON *spec = json_get(c->object, "spec");
 
-    if (!job_is_indexed(spec))
+    if (!kinds_job_is_indexed(spec))
         check_immutable(c->e, c->at, c->value, c->old);
-    else if (c->value && !same_value(c->value, c->old) &&
-             !same_value(c->value, json_get(spec, "parallelism")))
+    else if (c->value && !kinds_same_value(c->value, c->old) &&
+             !kinds_same_value(c->value, json_get(spec, "parallelism")))
         field_invalid(c->e, c->at, c->value,
                       "can only be modified in tandem with spec.parallelism");
 }

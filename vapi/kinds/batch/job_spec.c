@@ -25,7 +25,7 @@ static void check_container_name(const struct check *c)
 static void check_codes(const struct check *c)
 {
     const cJSON *values = json_get(c->value, "values");
-    bool ordered = true, in = text_is(c->value, "operator", "In");
+    bool ordered = true, in = kinds_text_is(c->value, "operator", "In");
     struct names seen = {.arena = c->e->arena};
     int64_t last = INT64_MIN;
     AT(list, c->at, "values");
@@ -68,7 +68,7 @@ static const struct rule FAILURE_RULE[] = {
            CALL("containerName", check_container_name), CALL(NULL, check_codes)),
     MAX_ITEMS("onPodConditions", 20),
     EACH("onPodConditions", NAME_ALWAYS("type", QUALIFIED),
-         ENUM_SAID("status", NAMES("False", "True", "Unknown"),
+         ENUM_SAID("status", ENUM_CONDITION_STATUS,
                    "valid values: [\"False\" \"True\" \"Unknown\"]")),
     WHEN_ALL(
         NULL, NAMES("onExitCodes", "onPodConditions"),
@@ -128,18 +128,6 @@ static void at_most(struct field_errors *e, const struct field_path *p, const cJ
                              "must be less than or equal to %lld%s", (long long)max, when);
 }
 
-static void check_many(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    static const char when[] =
-        " when completions are above 100000 and used with backoff limit per index";
-
-    if (!json_get(spec, "maxFailedIndexes"))
-        field_required(e, FIELD(p, "maxFailedIndexes"),
-                       "must be specified when completions is above 100000");
-    at_most(e, p, spec, "parallelism", 10000, when);
-    at_most(e, p, spec, "maxFailedIndexes", 10000, when);
-}
-
 static void check_indexed(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
     int64_t completions = 0;
@@ -152,11 +140,19 @@ static void check_indexed(struct field_errors *e, const struct field_path *p, co
         field_invalid(e, FIELD(p, "maxFailedIndexes"), json_get(spec, "maxFailedIndexes"),
                       "must be less than or equal to completions");
     at_most(e, p, spec, "maxFailedIndexes", 100000, "");
-    if (completions > MANY_COMPLETIONS && json_get(spec, "backoffLimitPerIndex"))
-        check_many(e, p, spec);
+    if (completions > MANY_COMPLETIONS && json_get(spec, "backoffLimitPerIndex")) {
+        static const char when[] =
+            " when completions are above 100000 and used with backoff limit per index";
+
+        if (!json_get(spec, "maxFailedIndexes"))
+            field_required(e, FIELD(p, "maxFailedIndexes"),
+                           "must be specified when completions is above 100000");
+        at_most(e, p, spec, "parallelism", 10000, when);
+        at_most(e, p, spec, "maxFailedIndexes", 10000, when);
+    }
 }
 
-bool job_is_indexed(const cJSON *spec)
+bool kinds_job_is_indexed(const cJSON *spec)
 {
     return str_eqc(json_str(json_get(spec, "completionMode")), "Indexed");
 }
@@ -182,20 +178,6 @@ static void check_managed_by(struct field_errors *e, const struct field_path *p,
         field_too_long(e, p, 63);
 }
 
-static void check_restart(struct field_errors *e, const struct field_path *p, const cJSON *spec)
-{
-    static const char *const policies[] = {"OnFailure", "Never", NULL};
-    struct str restart = json_str_at(spec, "template.spec.restartPolicy");
-
-    if (!restart.n || str_eqc(restart, "Always"))
-        field_required(e, p, "valid values: \"OnFailure\", \"Never\"");
-    else if (!one_of(restart, policies))
-        field_not_supported(e, p, restart, policies);
-    else if (json_get(spec, "podFailurePolicy") && !str_eqc(restart, "Never"))
-        field_invalid_str(e, p, restart,
-                          "only \"Never\" is supported when podFailurePolicy is specified");
-}
-
 static void check_policies(const struct check *c)
 {
     const cJSON *spec = c->value, *success = json_get(spec, "successPolicy");
@@ -208,7 +190,7 @@ static void check_policies(const struct check *c)
     if (failure)
         rules_check_value(c->e, FIELD(c->at, "podFailurePolicy"), failure, &f, FAILURE_POLICY,
                           COUNT(FAILURE_POLICY));
-    if (success && job_is_indexed(spec))
+    if (success && kinds_job_is_indexed(spec))
         rules_check_value(c->e, at, success, spec, SUCCESS_POLICY, COUNT(SUCCESS_POLICY));
     else if (success)
         field_invalid(c->e, at, success, "requires indexed completion mode");
@@ -221,18 +203,28 @@ static void check_mode(const struct check *c)
 {
     const cJSON *spec = c->value;
 
-    if (job_is_indexed(spec))
+    if (kinds_job_is_indexed(spec))
         check_indexed(c->e, c->at, spec);
-    else if (text_is(spec, "completionMode", "NonIndexed") || !given(spec, "completionMode"))
+    else if (kinds_text_is(spec, "completionMode", "NonIndexed") ||
+             !kinds_given(spec, "completionMode"))
         rules_check(c, NOT_INDEXED, COUNT(NOT_INDEXED));
 }
 
 static void check_template(const struct check *c)
 {
+    static const char *const policies[] = {"OnFailure", "Never", NULL};
+    struct str restart = json_str_at(c->value, "template.spec.restartPolicy");
     AT(template_, c->at, "template");
+    const struct field_path *at = FIELD(FIELD(template_, "spec"), "restartPolicy");
 
     validate_pod_template(c->e, template_, json_get(c->value, "template"));
-    check_restart(c->e, FIELD(FIELD(template_, "spec"), "restartPolicy"), c->value);
+    if (!restart.n || str_eqc(restart, "Always"))
+        field_required(c->e, at, "valid values: \"OnFailure\", \"Never\"");
+    else if (!kinds_one_of(restart, policies))
+        field_not_supported(c->e, at, restart, policies);
+    else if (json_get(c->value, "podFailurePolicy") && !str_eqc(restart, "Never"))
+        field_invalid_str(c->e, at, restart,
+                          "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
 static const struct rule SPEC_RULES[] = {

@@ -222,7 +222,7 @@ static bool has_condition(const cJSON *job, const char *type, const char *status
     return false;
 }
 
-bool job_condition_true(const cJSON *job, const char *type)
+bool kinds_job_condition_true(const cJSON *job, const char *type)
 {
     return has_condition(job, type, "True");
 }
@@ -245,8 +245,8 @@ static void note_conditions(struct change *c)
     };
 
     for (size_t i = 0; i < COUNT(types); i++) {
-        bool now = job_condition_true(c->job, types[i].type);
-        bool before = job_condition_true(c->old, types[i].type);
+        bool now = kinds_job_condition_true(c->job, types[i].type);
+        bool before = kinds_job_condition_true(c->old, types[i].type);
 
         note(c, now, types[i].now);
         note(c, before, types[i].before);
@@ -254,15 +254,18 @@ static void note_conditions(struct change *c)
     }
     if (!(c->facts & FINISHED) != !(c->facts & (WAS_COMPLETE | WAS_FAILED)))
         c->changes |= NEW_FINISHED;
-    note(c, job_condition_true(c->old, "Suspended") && has_condition(c->job, "Suspended", "False"),
+    note(c,
+         kinds_job_condition_true(c->old, "Suspended") &&
+             has_condition(c->job, "Suspended", "False"),
          RESUMES);
 }
 
 /* Times have one form here: the order of the strings is that of the times. */
 static void note_status(struct change *c)
 {
-    const cJSON *start = given(c->status, "startTime"), *end = given(c->status, "completionTime");
-    const cJSON *ready = given(c->status, "ready");
+    const cJSON *start = kinds_given(c->status, "startTime"),
+                *end = kinds_given(c->status, "completionTime");
+    const cJSON *ready = kinds_given(c->status, "ready");
     int64_t active = json_i64_at(c->status, "active", 0);
 
     note(c, start, STARTED);
@@ -276,9 +279,9 @@ static void note_status(struct change *c)
              json_count(json_path(c->status, "uncountedTerminatedPods.failed")),
          UNCOUNTED);
     note(c, json_str(json_get(c->status, "completedIndexes")).n, COMPLETED_INDEXES);
-    note(c, given(c->status, "failedIndexes"), FAILED_INDEXES);
-    note(c, given(c->before, "startTime"), WAS_STARTED);
-    note(c, given(c->before, "completionTime"), WAS_ENDED);
+    note(c, kinds_given(c->status, "failedIndexes"), FAILED_INDEXES);
+    note(c, kinds_given(c->before, "startTime"), WAS_STARTED);
+    note(c, kinds_given(c->before, "completionTime"), WAS_ENDED);
     note(c, json_i64_at(c->status, "failed", 0) < json_i64_at(c->before, "failed", 0),
          FEWER_FAILED);
     note(c, json_i64_at(c->status, "succeeded", 0) < json_i64_at(c->before, "succeeded", 0),
@@ -287,14 +290,14 @@ static void note_status(struct change *c)
 
 static void note_spec(struct change *c)
 {
-    const cJSON *spec = json_get(c->job, "spec"), *completions = given(spec, "completions");
+    const cJSON *spec = json_get(c->job, "spec"), *completions = kinds_given(spec, "completions");
     bool indexed = str_eqc(json_str(json_get(spec, "completionMode")), "Indexed");
     bool suspended = json_true(json_get(spec, "suspend"));
 
     note(c, indexed, INDEXED);
-    note(c, indexed && same_value(completions, json_get(spec, "parallelism")), SCALABLE);
-    note(c, given(spec, "backoffLimitPerIndex"), PER_INDEX);
-    note(c, given(spec, "successPolicy"), SUCCESS_POLICY);
+    note(c, indexed && kinds_same_value(completions, json_get(spec, "parallelism")), SCALABLE);
+    note(c, kinds_given(spec, "backoffLimitPerIndex"), PER_INDEX);
+    note(c, kinds_given(spec, "successPolicy"), SUCCESS_POLICY);
     note(c, suspended, SUSPENDED);
     note(c, suspended && completions && !json_i64_at(spec, "completions", 0), NOTHING_TO_DO);
 }
@@ -317,7 +320,8 @@ static void note_changes(struct change *c)
 
     c->changes |= ALWAYS;
     for (size_t i = 0; i < COUNT(fields); i++) {
-        if (!same_value(json_get(c->status, fields[i].field), json_get(c->before, fields[i].field)))
+        if (!kinds_same_value(json_get(c->status, fields[i].field),
+                              json_get(c->before, fields[i].field)))
             c->changes |= fields[i].changed;
     }
 }
@@ -328,7 +332,7 @@ static void note_changes(struct change *c)
 static void check_uncounted(struct field_errors *e, const cJSON *lists)
 {
     static const char *const names[] = {"succeeded", "failed"};
-    const struct field_path *p = FIELD(&STATUS, "uncountedTerminatedPods");
+    const struct field_path *p = FIELD(&KINDS_STATUS, "uncountedTerminatedPods");
     struct names seen = {.arena = e->arena};
 
     for (size_t k = 0; k < COUNT(names); k++) {
@@ -359,7 +363,7 @@ static cJSON *uncounted_shown(struct arena *a, const cJSON *lists)
 static void check_rules(const struct change *c, const struct status_rule *rules, size_t n)
 {
     for (const struct status_rule *r = rules; r < rules + n; r++) {
-        const struct field_path *p = FIELD(&STATUS, r->field);
+        const struct field_path *p = FIELD(&KINDS_STATUS, r->field);
         const cJSON *value = json_get(c->status, r->field);
 
         if (!(c->changes & r->when) || (c->facts & r->with) != r->with ||
@@ -387,12 +391,13 @@ static void check_forms(const struct change *c)
     } lists[] = {{"completedIndexes", NEW_COMPLETED_INDEXES, 0},
                  {"failedIndexes", NEW_FAILED_INDEXES, PER_INDEX}};
 
-    if (!given(c->job, "spec.completions"))
+    if (!kinds_given(c->job, "spec.completions"))
         return;
     for (size_t i = 0; i < COUNT(lists); i++) {
         if (c->changes & lists[i].changed && (c->facts & lists[i].with) == lists[i].with)
-            check_indexes(c->e, FIELD(&STATUS, lists[i].field), json_get(c->status, lists[i].field),
-                          lists[i].field, json_i64_at(c->job, "spec.completions", 0));
+            check_indexes(c->e, FIELD(&KINDS_STATUS, lists[i].field),
+                          json_get(c->status, lists[i].field), lists[i].field,
+                          json_i64_at(c->job, "spec.completions", 0));
     }
 }
 
@@ -422,7 +427,7 @@ static void check_overlap(const struct change *c)
     struct interval done = {.rest = json_str(json_get(c->status, "completedIndexes"))};
     int64_t completions = json_i64_at(c->job, "spec.completions", 0);
     struct arena *a = c->e->arena;
-    bool more = failed.rest.n && done.rest.n && given(c->job, "spec.completions") &&
+    bool more = failed.rest.n && done.rest.n && kinds_given(c->job, "spec.completions") &&
                 c->changes & (NEW_COMPLETED_INDEXES | NEW_FAILED_INDEXES) &&
                 interval_next(a, &done, completions) && interval_next(a, &failed, completions);
 
@@ -430,7 +435,7 @@ static void check_overlap(const struct change *c)
         more = interval_next(a, done.first <= failed.first ? &done : &failed, completions);
     if (!more)
         return;
-    field_invalid_printf(c->e, FIELD(&STATUS, "failedIndexes"), list,
+    field_invalid_printf(c->e, FIELD(&KINDS_STATUS, "failedIndexes"), list,
                          "failedIndexes and completedIndexes overlap at index: %lld",
                          (long long)(done.first > failed.first ? done.first : failed.first));
 }
@@ -449,8 +454,8 @@ void validate_job_status(struct field_errors *e, const cJSON *job, const cJSON *
     note_status(&c);
     note_spec(&c);
     note_changes(&c);
-    check_all_nonnegative(e, &STATUS, c.status, numbers);
-    check_uncounted(e, given(c.status, "uncountedTerminatedPods"));
+    check_all_nonnegative(e, &KINDS_STATUS, c.status, numbers);
+    check_uncounted(e, kinds_given(c.status, "uncountedTerminatedPods"));
     check_rules(&c, CONDITIONS, COUNT(CONDITIONS));
     check_forms(&c);
     check_rules(&c, INDEXES, COUNT(INDEXES));

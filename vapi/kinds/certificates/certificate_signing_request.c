@@ -32,8 +32,6 @@ static void request_prepare_status(struct arena *a, cJSON *request, const cJSON 
 
 #define MAX_SIGNER (253 + 253 + 63 + 1 + 1)
 
-static const char *const DECISIONS[] = {"Approved", "Denied", "Failed", NULL};
-
 /* ---- names of signers ---- */
 
 static bool check_labels_of(struct field_errors *e, const struct field_path *p, struct str shown,
@@ -103,7 +101,7 @@ static void check_certificate(struct field_errors *e, const struct field_path *p
     if (!json_str(certificate).n || !base64_decode(e->arena, json_str(certificate), &text) ||
         !text.n)
         return;
-    why = certificate_problem(e->arena, text);
+    why = kinds_certificate_problem(e->arena, text);
     if (why)
         field_invalid_str(e, p, STR("<certificate data>"), why);
 }
@@ -123,10 +121,10 @@ static void check_request(struct field_errors *e, const struct field_path *p, co
 
 static void check_state(const struct check *c)
 {
-    bool decision = one_of(json_str(json_get(c->value, "type")), DECISIONS);
+    bool decision = kinds_one_of(json_str(json_get(c->value, "type")), ENUM_REQUEST_CONDITION_TYPE);
 
     check_enum(c->e, FIELD(c->at, "status"), json_str(json_get(c->value, "status")),
-               decision ? NAMES("True") : NAMES("False", "True", "Unknown"));
+               decision ? NAMES("True") : ENUM_CONDITION_STATUS);
 }
 
 static void check_exclusive(const struct check *c)
@@ -143,22 +141,23 @@ static size_t count_type(const cJSON *conditions, const char *type)
 {
     size_t n = 0;
 
-    json_each(condition, conditions) n += text_is(condition, "type", type);
+    json_each(condition, conditions) n += kinds_text_is(condition, "type", type);
     return n;
 }
 
 /* Decisions stay; /approval is the only endpoint that adds one. */
 static void check_decisions(const struct check *c)
 {
-    for (size_t i = 0; DECISIONS[i]; i++) {
-        size_t has = count_type(c->value, DECISIONS[i]), had = count_type(c->old, DECISIONS[i]);
+    for (size_t i = 0; ENUM_REQUEST_CONDITION_TYPE[i]; i++) {
+        size_t has = count_type(c->value, ENUM_REQUEST_CONDITION_TYPE[i]),
+               had = count_type(c->old, ENUM_REQUEST_CONDITION_TYPE[i]);
 
         if (has < had)
             field_forbidden_printf(c->e, c->at, "updates may not remove a condition of type \"%s\"",
-                                   DECISIONS[i]);
+                                   ENUM_REQUEST_CONDITION_TYPE[i]);
         if (has > had && i < 2)
             field_forbidden_printf(c->e, c->at, "updates may not add a condition of type \"%s\"",
-                                   DECISIONS[i]);
+                                   ENUM_REQUEST_CONDITION_TYPE[i]);
     }
 }
 

@@ -76,17 +76,6 @@ static bool ends_block(struct str after, struct str type)
     return str_has_prefix(line, type) && str_eqc(str_from(line, type.n), DASH);
 }
 
-static bool decode_body(struct arena *a, struct str body, struct str *ret)
-{
-    char *packed = arena_alloc(a, body.n + 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < body.n; i++)
-        if (!is_blank(body.p[i]))
-            packed[n++] = body.p[i];
-    return base64_decode(a, (struct str){packed, n}, ret);
-}
-
 /* The last BEGIN before an END; n when there is none at the start of a line. */
 static size_t last_begin(struct str text)
 {
@@ -103,7 +92,8 @@ static bool read_block(struct arena *a, struct str text, size_t end, struct bloc
 {
     struct str before = str_sub(text, 0, end + 1); /* with the newline END begins with */
     struct str after = str_from(text, end + sizeof(END) - 1), body;
-    size_t begin = last_begin(before);
+    size_t begin = last_begin(before), n = 0;
+    char *packed;
 
     if (begin == before.n)
         return false;
@@ -111,7 +101,13 @@ static bool read_block(struct arena *a, struct str text, size_t end, struct bloc
     if (!take_type(&body, &ret->type))
         return false;
     ret->headers = take_headers(&body);
-    return ends_block(after, ret->type) && decode_body(a, body, &ret->der);
+    if (!ends_block(after, ret->type))
+        return false;
+    packed = arena_alloc(a, body.n + 1);
+    for (size_t i = 0; i < body.n; i++)
+        if (!is_blank(body.p[i]))
+            packed[n++] = body.p[i];
+    return base64_decode(a, (struct str){packed, n}, &ret->der);
 }
 
 /* The next block that can be read; others are passed over. */
@@ -203,7 +199,7 @@ static const char *der_problem(struct str *der)
     return take(&certificate, BIT_STRING, &part) ? NULL : "x509: malformed signature";
 }
 
-const char *certificate_problem(struct arena *a, struct str text)
+const char *kinds_certificate_problem(struct arena *a, struct str text)
 {
     struct block b;
     size_t blocks = 0;

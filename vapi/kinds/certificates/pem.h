@@ -5,4 +5,4 @@
 #include <sublet/mem.h>
 
 /* Why the bytes are no list of certificates in PEM, in Go's words; NULL when it is one. */
-const char *certificate_problem(struct arena *a, struct str text);
+const char *kinds_certificate_problem(struct arena *a, struct str text);

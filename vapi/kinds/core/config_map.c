@@ -27,7 +27,7 @@ static void config_map_validate(struct field_errors *e, const cJSON *object, con
         struct str key = str_c(item->string);
 
         check_config_key(e, FIELD_KEY(FIELD(NULL, "binaryData"), key), key);
-        total += decoded_size(json_str(item));
+        total += kinds_decoded_size(json_str(item));
     }
     if (total > MAX_DATA)
         field_too_long(e, FIELD_KEY(NULL, STR("")), MAX_DATA); /* as upstream: "[]" */

@@ -4,7 +4,7 @@
 #include "data.h"
 
 /* How many bytes a base64 string stands for. */
-size_t decoded_size(struct str text)
+size_t kinds_decoded_size(struct str text)
 {
     size_t n = text.n / 4 * 3;
 
@@ -22,7 +22,7 @@ void check_frozen(struct field_errors *e, const cJSON *object, const cJSON *old,
     if (!json_true(json_get(object, "immutable")))
         field_forbidden(e, FIELD(NULL, "immutable"), "field is immutable when `immutable` is set");
     for (; *members; members++) {
-        if (!same_value(json_get(object, *members), json_get(old, *members)))
+        if (!kinds_same_value(json_get(object, *members), json_get(old, *members)))
             field_forbidden(e, FIELD(NULL, *members), "field is immutable when `immutable` is set");
     }
 }

@@ -87,7 +87,7 @@ static void check_event(const struct check *c, const struct rule *r)
 {
     struct str ns = json_str_at(c->object, "metadata.namespace");
     struct str about = json_str_at(c->object, "involvedObject.namespace");
-    bool timed = given(c->object, "eventTime") != NULL, fits = str_eq(ns, about);
+    bool timed = kinds_given(c->object, "eventTime") != NULL, fits = str_eq(ns, about);
 
     if (!about.n)
         fits = str_eqc(ns, "default") || (timed && str_eqc(ns, "kube-system"));
@@ -107,7 +107,7 @@ static void check_series(const struct check *c)
 {
     if (json_i64_at(c->value, "count", 0) < 2)
         field_invalid_str(c->e, FIELD(NULL, "series.count"), STR(""), "should be at least 2");
-    if (!given(c->value, "lastObservedTime"))
+    if (!kinds_given(c->value, "lastObservedTime"))
         field_required(c->e, FIELD(NULL, "series.lastObservedTime"), "");
 }
 
@@ -172,7 +172,7 @@ CELL(cell_source)
 CELL(cell_object)
 {
     const cJSON *target = either(r->object, "involvedObject", "regarding");
-    struct str kind = lower_case(r->a, json_str(json_get(target, "kind")));
+    struct str kind = kinds_lower_case(r->a, json_str(json_get(target, "kind")));
     struct str name = json_str(json_get(target, "name"));
 
     if (name.n)
@@ -199,7 +199,7 @@ static struct str first_time(const cJSON *event)
 
 CELL(cell_first_seen)
 {
-    cell_text(r, since(r, first_time(r->object)));
+    cell_text(r, kinds_since(r, first_time(r->object)));
 }
 
 CELL(cell_number_of)
@@ -220,8 +220,8 @@ static struct str last_seen(const struct row *r)
     struct str last = json_str(either(r->object, "lastTimestamp", "deprecatedLastTimestamp"));
 
     if (json_is_object(series))
-        return since(r, json_str(json_get(series, "lastObservedTime")));
-    return since(r, first_of(last, first_time(r->object)));
+        return kinds_since(r, json_str(json_get(series, "lastObservedTime")));
+    return kinds_since(r, first_of(last, first_time(r->object)));
 }
 
 /* ---- the kinds ---- */

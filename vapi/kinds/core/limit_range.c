@@ -12,27 +12,23 @@ enum { MAX_LIST, MIN_LIST, DEFAULT_LIST, REQUEST_LIST, RATIO_LIST, N_LISTS };
 static const char *const LISTS[N_LISTS] = {"max", "min", "default", "defaultRequest",
                                            "maxLimitRequestRatio"};
 
-/* Of containers: a limit is the maximum, a request is the limit or else the minimum. */
-static void default_container_limits(struct arena *a, cJSON *item)
-{
-    cJSON *limits = json_ensure_object(a, item, "default");
-    cJSON *requests = json_ensure_object(a, item, "defaultRequest");
-
-    defaults_merge(a, limits, json_get(item, "max"));
-    defaults_merge(a, requests, limits);
-    defaults_merge(a, requests, json_get(item, "min"));
-    if (!limits->child)
-        json_remove(item, "default");
-    if (!requests->child)
-        json_remove(item, "defaultRequest");
-}
-
 static void limits_defaults(struct arena *a, cJSON *range)
 {
     json_each(item, json_path(range, "spec.limits"))
     {
-        if (str_eqc(json_str(json_get(item, "type")), "Container"))
-            default_container_limits(a, item);
+        if (str_eqc(json_str(json_get(item, "type")), "Container")) {
+            cJSON *limits = json_ensure_object(a, item, "default");
+            cJSON *requests = json_ensure_object(a, item, "defaultRequest");
+
+            /* Of containers: a limit is the maximum, a request is the limit or else the minimum. */
+            defaults_merge(a, limits, json_get(item, "max"));
+            defaults_merge(a, requests, limits);
+            defaults_merge(a, requests, json_get(item, "min"));
+            if (!limits->child)
+                json_remove(item, "default");
+            if (!requests->child)
+                json_remove(item, "defaultRequest");
+        }
         for (size_t i = 0; i < N_LISTS; i++)
             defaults_resource_list(a, json_get(item, LISTS[i]));
     }
@@ -107,7 +103,7 @@ static void check_same_default(struct field_errors *e, const struct field_path *
     const cJSON *b = amount_in(item, REQUEST_LIST, name, &request);
 
     if (!a || !b || quantity_cmp(limit, request) == 0 ||
-        (is_native_resource(str_c(name)) && !is_huge_pages(str_c(name))))
+        (kinds_is_native_resource(str_c(name)) && !kinds_is_huge_pages(str_c(name))))
         return;
     field_invalid_printf(e, at, b,
                          "default value %.*s must equal to defaultRequest value %.*s in %s",
@@ -116,10 +112,8 @@ static void check_same_default(struct field_errors *e, const struct field_path *
 
 static void check_limit_type(struct field_errors *e, const struct field_path *p, struct str type)
 {
-    static const char *const types[] = {"Pod", "Container", "PersistentVolumeClaim", NULL};
-
     if (check_rule(e, p, NAME_QUALIFIED, type) && str_find(type, '/') == type.n &&
-        !one_of(type, types))
+        !kinds_one_of(type, ENUM_LIMIT_TYPE))
         field_invalid_str(e, p, type, "must be a standard limit type or fully qualified");
 }
 

@@ -20,7 +20,7 @@ static void namespace_prepare_create(struct arena *a, cJSON *ns)
 {
     cJSON *spec = json_ensure_object(a, ns, "spec"), *list = json_get(spec, "finalizers");
 
-    set_status(a, ns, "{\"phase\":\"Active\"}");
+    defaults_set_status(a, ns, "{\"phase\":\"Active\"}");
     set_name_label(a, ns); /* the name may be made up only now */
     if (!json_is_array(list))
         list = json_set(a, spec, "finalizers", json_new_array(a));
@@ -52,7 +52,7 @@ static void check_finalizers(const struct check *c)
         struct str name = json_str(finalizer);
 
         check_rule(c->e, p, NAME_QUALIFIED, name);
-        if (str_find(name, '/') == name.n && !one_of(name, standard))
+        if (str_find(name, '/') == name.n && !kinds_one_of(name, standard))
             field_invalid_str(
                 c->e, p, name,
                 "name is neither a standard finalizer name nor is it fully qualified");

@@ -7,27 +7,22 @@
 #include <ctype.h>
 #include <string.h>
 
-/* podCIDR is the first of podCIDRs; where they differ, podCIDR is right (old clients). */
-static void sync_ranges(struct arena *a, cJSON *spec)
-{
-    struct str one = json_str(json_get(spec, "podCIDR"));
-    struct str first = json_str(json_at(json_get(spec, "podCIDRs"), 0));
-
-    if (one.n && !str_eq(one, first))
-        json_append(json_set(a, spec, "podCIDRs", json_new_array(a)), json_new_string(a, one));
-    else if (!one.n && first.n)
-        json_set_str(a, spec, "podCIDR", first);
-}
-
 static void node_defaults(struct arena *a, cJSON *node)
 {
     cJSON *status = json_get(node, "status"), *capacity = json_get(status, "capacity");
+    cJSON *spec = json_get(node, "spec");
+    struct str one = json_str(json_get(spec, "podCIDR"));
+    struct str first = json_str(json_at(json_get(spec, "podCIDRs"), 0));
 
     if (capacity && !json_get(status, "allocatable"))
         json_set(a, status, "allocatable", json_copy(a, capacity));
     defaults_resource_list(a, json_get(status, "capacity"));
     defaults_resource_list(a, json_get(status, "allocatable"));
-    sync_ranges(a, json_get(node, "spec"));
+    /* podCIDR is the first of podCIDRs; where they differ, podCIDR is right (old clients). */
+    if (one.n && !str_eq(one, first))
+        json_append(json_set(a, spec, "podCIDRs", json_new_array(a)), json_new_string(a, one));
+    else if (!one.n && first.n)
+        json_set_str(a, spec, "podCIDR", first);
 }
 
 /* The configuration of a node was taken out of the API; only old objects still have one. */
@@ -93,7 +88,7 @@ static void check_ranges(struct field_errors *e, const struct field_path *p, con
     size_t n = json_count(ranges);
 
     field_each(range, at, p, ranges) check_cidr(e, at, json_str(range));
-    if (n > 2 || (n == 2 && is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
+    if (n > 2 || (n == 2 && kinds_is_ipv6(json_str(first)) == kinds_is_ipv6(json_str(first->next))))
         field_invalid(e, p, ranges, "may specify no more than one CIDR for each IP family");
 }
 
@@ -183,7 +178,7 @@ static WARNS(warn_node)
     if (json_str(json_path(object, "spec.externalID")).n)
         warn_at(&w, FIELD(FIELD(NULL, "spec"), "externalID"),
                 "this field is deprecated, and is unused by Kubernetes");
-    if (given(object, "spec.configSource"))
+    if (kinds_given(object, "spec.configSource"))
         warn_at(&w, FIELD(FIELD(NULL, "spec"), "configSource"),
                 "the feature is removed; value is ignored");
 }

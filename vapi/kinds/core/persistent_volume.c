@@ -17,7 +17,7 @@ static const struct default_rule VOLUME[] = {
 
 static void volume_prepare_create(struct arena *a, cJSON *volume)
 {
-    set_status(a, volume, "{\"phase\":\"Pending\"}");
+    defaults_set_status(a, volume, "{\"phase\":\"Pending\"}");
     json_set_str(a, json_get(volume, "status"), "lastPhaseTransitionTime",
                  json_str_at(volume, "metadata.creationTimestamp"));
 }
@@ -27,7 +27,7 @@ static void volume_prepare_status(struct arena *a, cJSON *volume, const cJSON *o
 {
     if (str_eq(json_str_at(volume, "status.phase"), json_str_at(old, "status.phase")) &&
         !json_str_at(volume, "status.lastPhaseTransitionTime").n)
-        keep_old(a, volume, old, "status.lastPhaseTransitionTime");
+        defaults_keep_old(a, volume, old, "status.lastPhaseTransitionTime");
 }
 
 static bool is_source(const cJSON *member)
@@ -43,7 +43,7 @@ static bool is_source(const cJSON *member)
                                          "volumeAttributesClassName",
                                          NULL};
 
-    return !one_of(str_c(member->string), others) && !json_is_null(member);
+    return !kinds_one_of(str_c(member->string), others) && !json_is_null(member);
 }
 
 static bool same_source(struct arena *a, const cJSON *spec, const cJSON *old)
@@ -59,9 +59,9 @@ static bool same_source(struct arena *a, const cJSON *spec, const cJSON *old)
             continue;
         n++;
         now = json_copy(a, member);
-        if (!given(before, "controllerExpandSecretRef")) /* may be set later */
+        if (!kinds_given(before, "controllerExpandSecretRef")) /* may be set later */
             json_remove(now, "controllerExpandSecretRef");
-        if (!same_value(now, before))
+        if (!kinds_same_value(now, before))
             return false;
     }
     json_each(member, old) n -= is_source(member);
@@ -102,20 +102,6 @@ static void restore_keys(struct arena *a, cJSON *now, const cJSON *before)
     }
 }
 
-static bool same_affinity(struct arena *a, const cJSON *affinity, const cJSON *before)
-{
-    cJSON *now = json_copy(a, affinity);
-    const cJSON *old = json_at(json_path(before, "required.nodeSelectorTerms"), 0);
-
-    json_each(term, json_path(now, "required.nodeSelectorTerms"))
-    {
-        restore_keys(a, json_get(term, "matchExpressions"), json_get(old, "matchExpressions"));
-        restore_keys(a, json_get(term, "matchFields"), json_get(old, "matchFields"));
-        old = old ? old->next : NULL;
-    }
-    return same_value(now, before);
-}
-
 static void check_same_source(const struct check *c)
 {
     if (!same_source(c->e->arena, c->value, c->old))
@@ -127,7 +113,20 @@ static void check_same_source(const struct check *c)
 
 static void check_same_affinity(const struct check *c)
 {
-    if (c->old && !same_affinity(c->e->arena, c->value, c->old))
+    struct arena *a = c->e->arena;
+    const cJSON *old = json_at(json_path(c->old, "required.nodeSelectorTerms"), 0);
+    cJSON *now;
+
+    if (!c->old)
+        return;
+    now = json_copy(a, c->value);
+    json_each(term, json_path(now, "required.nodeSelectorTerms"))
+    {
+        restore_keys(a, json_get(term, "matchExpressions"), json_get(old, "matchExpressions"));
+        restore_keys(a, json_get(term, "matchFields"), json_get(old, "matchFields"));
+        old = old ? old->next : NULL;
+    }
+    if (!kinds_same_value(now, c->old))
         field_invalid(c->e, FIELD(NULL, "nodeAffinity"), c->value,
                       IMMUTABLE ", except for updating from beta label to GA");
 }

@@ -51,7 +51,7 @@ static void claim_prepare_create(struct arena *a, cJSON *claim)
     /* Sources in other namespaces are an alpha feature. */
     if (json_str_at(spec, "dataSourceRef.namespace").n)
         json_remove(spec, "dataSourceRef");
-    set_status(a, claim, "{\"phase\":\"Pending\"}");
+    defaults_set_status(a, claim, "{\"phase\":\"Pending\"}");
     sync_sources(a, spec, NULL);
 }
 
@@ -71,8 +71,8 @@ static const cJSON *annotation(const cJSON *object, const char *key)
 static void allow_class(struct field_errors *e, cJSON *spec, const cJSON *claim, const cJSON *old)
 {
     const cJSON *before = annotation(old, STORAGE_CLASS), *now = annotation(claim, STORAGE_CLASS);
-    const cJSON *name = given(spec, "storageClassName");
-    bool had_none = !given(json_get(old, "spec"), "storageClassName");
+    const cJSON *name = kinds_given(spec, "storageClassName");
+    bool had_none = !kinds_given(json_get(old, "spec"), "storageClassName");
 
     if (before && had_none && name && json_equal(name, before) &&
         (!now || json_equal(now, before))) {
@@ -95,15 +95,15 @@ static void check_claim_unchanged(struct field_errors *e, const cJSON *claim, co
     cJSON *before = json_copy(a, json_get(old, "spec"));
 
     if (!json_str(json_get(before, "volumeName")).n)
-        keep_old(a, before, spec, "volumeName");
+        defaults_keep_old(a, before, spec, "volumeName");
     allow_class(e, spec, claim, old);
-    if (text_is(claim, "status.phase", "Bound")) {
+    if (kinds_text_is(claim, "status.phase", "Bound")) {
         if (json_path(spec, "resources.requests"))
-            keep_old(a, json_path(spec, "resources.requests"),
-                     json_path(before, "resources.requests"), "storage");
-        keep_old(a, spec, before, "volumeAttributesClassName");
+            defaults_keep_old(a, json_path(spec, "resources.requests"),
+                              json_path(before, "resources.requests"), "storage");
+        defaults_keep_old(a, spec, before, "volumeAttributesClassName");
     }
-    if (!same_value(spec, before))
+    if (!kinds_same_value(spec, before))
         field_forbidden(e, FIELD(NULL, "spec"),
                         "spec is immutable after creation except resources.requests and "
                         "volumeAttributesClassName for bound claims\n");
@@ -120,7 +120,7 @@ static struct quantity storage_of(const cJSON *claim, const char *path)
 static void check_claim_update(struct field_errors *e, const cJSON *claim, const cJSON *old)
 {
     AT(spec, NULL, "spec");
-    const cJSON *class_ = given(json_get(claim, "spec"), "volumeAttributesClassName");
+    const cJSON *class_ = kinds_given(json_get(claim, "spec"), "volumeAttributesClassName");
     struct quantity size = storage_of(claim, "spec.resources.requests");
 
     check_claim_unchanged(e, claim, old);
@@ -130,8 +130,8 @@ static void check_claim_update(struct field_errors *e, const cJSON *claim, const
                         "field can not be less than status.capacity");
     check_immutable(e, FIELD(NULL, "volumeMode"), json_path(claim, "spec.volumeMode"),
                     json_path(old, "spec.volumeMode"));
-    if (!given(json_get(old, "status"), "currentVolumeAttributesClassName") ||
-        same_value(class_, given(json_get(old, "spec"), "volumeAttributesClassName")))
+    if (!kinds_given(json_get(old, "status"), "currentVolumeAttributesClassName") ||
+        kinds_same_value(class_, kinds_given(json_get(old, "spec"), "volumeAttributesClassName")))
         return;
     if (!json_str(class_).n)
         field_forbidden(e, FIELD(spec, "volumeAttributesClassName"),
@@ -146,8 +146,8 @@ static VALIDATES(validate_claim)
     const cJSON *before = json_get(old, "spec");
 
     validate_claim_spec(e, FIELD(NULL, "spec"), json_get(object, "spec"),
-                        given(before, "dataSource.apiGroup") ||
-                            given(before, "dataSourceRef.apiGroup"));
+                        kinds_given(before, "dataSource.apiGroup") ||
+                            kinds_given(before, "dataSourceRef.apiGroup"));
     if (old)
         check_claim_update(e, object, old);
 }
@@ -156,7 +156,7 @@ static bool check_claim_key(struct field_errors *e, const struct field_path *p, 
 {
     if (!check_rule(e, p, NAME_QUALIFIED, key))
         return false;
-    if (is_native_resource(key) && !str_eqc(key, "storage")) {
+    if (kinds_is_native_resource(key) && !str_eqc(key, "storage")) {
         field_not_supported(e, p, key, NAMES("storage"));
         return false;
     }
@@ -176,7 +176,7 @@ static VALIDATES(validate_claim_status)
     json_each(state, json_get(status, "allocatedResourceStatuses"))
     {
         check_claim_key(e, states_path, str_c(state->string));
-        if (!one_of(json_str(state), ENUM_CLAIM_RESOURCE_STATUS))
+        if (!kinds_one_of(json_str(state), ENUM_CLAIM_RESOURCE_STATUS))
             field_not_supported(e, states_path, str_c(state->string), ENUM_CLAIM_RESOURCE_STATUS);
     }
     json_each(amount, json_get(status, "allocatedResources"))

@@ -10,10 +10,10 @@
 /* Old kubelets would spoil the owners. */
 static void pod_prepare_status(struct arena *a, cJSON *pod, const cJSON *old)
 {
-    keep_old(a, pod, old, "metadata.ownerReferences");
+    defaults_keep_old(a, pod, old, "metadata.ownerReferences");
     /* Set for good when the pod was made; clients that build a status leave it out. */
     if (!json_str_at(pod, "status.qosClass").n)
-        json_set_str(a, json_ensure_object(a, pod, "status"), "qosClass", pod_qos(old));
+        json_set_str(a, json_ensure_object(a, pod, "status"), "qosClass", kinds_pod_qos(old));
 }
 
 static void pod_warn_create(struct arena *a, const cJSON *pod, void (*warn)(void *, struct str),
@@ -81,7 +81,7 @@ static bool is_sidecar(const cJSON *spec, struct str name)
     json_each(c, json_get(spec, "initContainers"))
     {
         if (str_eq(json_str(json_get(c, "name")), name))
-            return str_eqc(json_str(json_get(c, "restartPolicy")), "Always");
+            return container_is_sidecar(c);
     }
     return false;
 }
@@ -172,12 +172,13 @@ static struct pod_state state_of(const struct row *r)
     if (any_condition(status, "PodScheduled", "reason", "SchedulingGated"))
         p.reason = STR("SchedulingGated");
     p.total = json_count(json_get(spec, "containers"));
-    json_each(c, json_get(spec, "initContainers")) p.total += text_is(c, "restartPolicy", "Always");
+    json_each(c, json_get(spec, "initContainers")) p.total +=
+        kinds_text_is(c, "restartPolicy", "Always");
     if (!init_containers(&p) || condition_is_true(json_get(status, "conditions"), "Initialized"))
         containers(&p);
     if (!object_is_terminating(r->object))
         return p;
-    if (text_is(status, "reason", "NodeLost"))
+    if (kinds_text_is(status, "reason", "NodeLost"))
         p.reason = STR("Unknown");
     else if (!str_eqc(phase, "Failed") && !str_eqc(phase, "Succeeded"))
         p.reason = STR("Terminating");
@@ -269,8 +270,8 @@ const struct kind KIND_POD = {
         STATUS_OF("Pod", "metadata.deletionTimestamp", "metadata.ownerReferences", "spec")),
     .defaults = defaults_pod,
     .prepare_create = prepare_pod_create,
-    .rules = RULES(POD_RULES),
-    .status_rules = RULES(POD_STATUS_RULES),
+    .rules = RULES(RULES_POD),
+    .status_rules = RULES(RULES_POD_STATUS),
     .prepare_status = pod_prepare_status,
     .warnings = warn_pod,
     .warnings_before_create = pod_warn_create,

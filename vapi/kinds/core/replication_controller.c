@@ -21,15 +21,15 @@ static void controller_defaults(struct arena *a, cJSON *object)
 
 static void check_pods(const struct check *c)
 {
-    const cJSON *selector = given(c->value, "selector");
+    const cJSON *selector = kinds_given(c->value, "selector");
     struct selector s;
 
-    if (!given(c->value, "template"))
+    if (!kinds_given(c->value, "template"))
         return;
     selector_from_map(c->e->arena, selector, &s);
     if (json_count(selector))
-        owner_check_match(c->e, c->value, &s);
-    owner_check_template(c->e, c->value, "ReplicationController");
+        check_owner_match(c->e, c->value, &s);
+    check_owner_template(c->e, c->value, "ReplicationController");
 }
 
 static const struct rule CONTROLLER_RULES[] = {

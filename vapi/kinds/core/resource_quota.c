@@ -14,7 +14,7 @@ static const struct default_rule DEFAULT_RULES[] = {
 
 static bool is_quota_resource(struct str name)
 {
-    return is_standard_resource(name) && !str_eqc(name, "storage");
+    return kinds_is_standard_resource(name) && !str_eqc(name, "storage");
 }
 
 static void check_amounts(struct field_errors *e, const struct field_path *p, const cJSON *amounts)
@@ -43,8 +43,8 @@ static bool scope_fits(struct str scope, struct str name)
     static const char *const compute[] = {
         "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory", NULL};
 
-    if (one_of(scope, of_pods))
-        return str_eqc(name, "pods") || one_of(name, compute);
+    if (kinds_one_of(scope, of_pods))
+        return str_eqc(name, "pods") || kinds_one_of(name, compute);
     if (str_eqc(scope, "BestEffort"))
         return str_eqc(name, "pods");
     if (str_eqc(scope, "VolumeAttributesClass"))
@@ -100,7 +100,7 @@ static void check_scopes(const struct check *c)
 
     json_each(scope, c->value)
     {
-        if (!one_of(json_str(scope), ENUM_RESOURCE_QUOTA_SCOPE))
+        if (!kinds_one_of(json_str(scope), ENUM_RESOURCE_QUOTA_SCOPE))
             field_invalid(c->e, c->at, c->value, "unsupported scope");
         check_scope(c->e, c->at, json_path(c->object, "spec.hard"), json_str(scope), c->value);
         names_add(&seen, json_str(scope), scope);
@@ -114,7 +114,7 @@ static void check_scope_selector(const struct check *c)
     static const char *const plain[] = {
         "BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity",
         NULL};
-    const cJSON *spec = json_get(c->object, "spec"), *selector = given(spec, "scopeSelector");
+    const cJSON *spec = json_get(c->object, "spec"), *selector = kinds_given(spec, "scopeSelector");
     struct names seen = {.arena = c->e->arena};
 
     json_each(requirement, c->value)
@@ -122,10 +122,10 @@ static void check_scope_selector(const struct check *c)
         struct str scope = json_str(json_get(requirement, "scopeName"));
         struct str op = json_str(json_get(requirement, "operator"));
 
-        if (!one_of(scope, ENUM_RESOURCE_QUOTA_SCOPE))
+        if (!kinds_one_of(scope, ENUM_RESOURCE_QUOTA_SCOPE))
             field_invalid_str(c->e, FIELD(c->at, "scopeName"), scope, "unsupported scope");
         check_scope(c->e, c->at, json_get(spec, "hard"), scope, selector);
-        if (one_of(scope, plain) && !str_eqc(op, "Exists"))
+        if (kinds_one_of(scope, plain) && !str_eqc(op, "Exists"))
             field_invalid_str(
                 c->e, FIELD(c->at, "operator"), op,
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

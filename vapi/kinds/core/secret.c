@@ -91,25 +91,13 @@ static void check_keys(struct field_errors *e, const struct field_path *p, const
     }
 }
 
-static void check_type(struct field_errors *e, const struct field_path *p, const cJSON *secret)
-{
-    const struct field_path *annotations = FIELD(FIELD(NULL, "metadata"), "annotations");
-    struct str type = json_str(json_get(secret, "type"));
-
-    if (str_eqc(type, "kubernetes.io/service-account-token"))
-        check_given(e, FIELD_KEY(annotations, STR(ACCOUNT_NAME)),
-                    json_str(json_get(json_path(secret, "metadata.annotations"), ACCOUNT_NAME)));
-    for (size_t i = 0; i < COUNT(SECRET_TYPES); i++) {
-        if (str_eqc(type, SECRET_TYPES[i].type))
-            check_keys(e, p, json_get(secret, "data"), &SECRET_TYPES[i]);
-    }
-}
-
 static void secret_validate(struct field_errors *e, const cJSON *object, const cJSON *old)
 {
     static const char *const members[] = {"data", NULL};
     AT(p, NULL, "data");
     size_t total = 0;
+    const struct field_path *annotations = FIELD(FIELD(NULL, "metadata"), "annotations");
+    struct str type;
 
     if (old)
         check_immutable(e, FIELD(NULL, "type"), json_get(object, "type"), json_get(old, "type"));
@@ -117,11 +105,18 @@ static void secret_validate(struct field_errors *e, const cJSON *object, const c
     json_each(item, json_get(object, "data"))
     {
         check_config_key(e, FIELD_KEY(p, str_c(item->string)), str_c(item->string));
-        total += decoded_size(json_str(item));
+        total += kinds_decoded_size(json_str(item));
     }
     if (total > MAX_DATA)
         field_too_long(e, p, MAX_DATA);
-    check_type(e, p, object);
+    type = json_str(json_get(object, "type"));
+    if (str_eqc(type, "kubernetes.io/service-account-token"))
+        check_given(e, FIELD_KEY(annotations, STR(ACCOUNT_NAME)),
+                    json_str(json_get(json_path(object, "metadata.annotations"), ACCOUNT_NAME)));
+    for (size_t i = 0; i < COUNT(SECRET_TYPES); i++) {
+        if (str_eqc(type, SECRET_TYPES[i].type))
+            check_keys(e, p, json_get(object, "data"), &SECRET_TYPES[i]);
+    }
 }
 
 /* Only what can be said without reading certificates. */

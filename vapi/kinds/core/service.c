@@ -7,25 +7,26 @@
 
 /* ---- defaults ---- */
 
-bool service_is(const cJSON *spec, const char *type)
+bool kinds_service_is(const cJSON *spec, const char *type)
 {
-    return text_is(spec, "type", type);
+    return kinds_text_is(spec, "type", type);
 }
 
 static bool wants_node_port(const cJSON *spec)
 {
-    return service_is(spec, "NodePort") || service_is(spec, "LoadBalancer");
+    return kinds_service_is(spec, "NodePort") || kinds_service_is(spec, "LoadBalancer");
 }
 
-bool service_is_external(const cJSON *spec)
+bool kinds_service_is_external(const cJSON *spec)
 {
     return wants_node_port(spec) ||
-           (service_is(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
+           (kinds_service_is(spec, "ClusterIP") && json_count(json_get(spec, "externalIPs")));
 }
 
-bool service_wants_health_port(const cJSON *spec)
+bool kinds_service_wants_health_port(const cJSON *spec)
 {
-    return service_is(spec, "LoadBalancer") && text_is(spec, "externalTrafficPolicy", "Local");
+    return kinds_service_is(spec, "LoadBalancer") &&
+           kinds_text_is(spec, "externalTrafficPolicy", "Local");
 }
 
 static const struct default_rule SERVICE[] = {
@@ -33,18 +34,6 @@ static const struct default_rule SERVICE[] = {
     SET_TEXT_Z("spec+.type", "ClusterIP"),
     SET_TEXT_Z("spec+.ports[].protocol", "TCP"),
 };
-
-static void default_affinity(struct arena *a, cJSON *spec)
-{
-    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
-
-    if (str_eqc(affinity, "None"))
-        json_remove(spec, "sessionAffinityConfig");
-    if (str_eqc(affinity, "ClientIP") &&
-        !json_path(spec, "sessionAffinityConfig.clientIP.timeoutSeconds"))
-        json_set_i64(a, json_ensure_path(a, spec, "sessionAffinityConfig.clientIP"),
-                     "timeoutSeconds", 10800);
-}
 
 static void default_ports(struct arena *a, cJSON *ports)
 {
@@ -61,15 +50,21 @@ static void default_ports(struct arena *a, cJSON *ports)
 static void service_defaults(struct arena *a, cJSON *service)
 {
     cJSON *spec = json_get(service, "spec");
+    struct str affinity = json_str(json_get(spec, "sessionAffinity"));
 
-    default_affinity(a, spec);
+    if (str_eqc(affinity, "None"))
+        json_remove(spec, "sessionAffinityConfig");
+    if (str_eqc(affinity, "ClientIP") &&
+        !json_path(spec, "sessionAffinityConfig.clientIP.timeoutSeconds"))
+        json_set_i64(a, json_ensure_path(a, spec, "sessionAffinityConfig.clientIP"),
+                     "timeoutSeconds", 10800);
     default_ports(a, json_get(spec, "ports"));
-    if (service_is_external(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
+    if (kinds_service_is_external(spec) && !json_str(json_get(spec, "externalTrafficPolicy")).n)
         json_set_str(a, spec, "externalTrafficPolicy", STR("Cluster"));
-    if ((wants_node_port(spec) || service_is(spec, "ClusterIP")) &&
+    if ((wants_node_port(spec) || kinds_service_is(spec, "ClusterIP")) &&
         !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", STR("Cluster"));
-    if (!service_is(spec, "LoadBalancer"))
+    if (!kinds_service_is(spec, "LoadBalancer"))
         return;
     if (!json_get(spec, "allocateLoadBalancerNodePorts"))
         json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
@@ -84,7 +79,7 @@ static void service_defaults(struct arena *a, cJSON *service)
 
 static void drop_if_same(cJSON *spec, const cJSON *old, const char *key)
 {
-    if (same_at(spec, old, key))
+    if (kinds_same_at(spec, old, key))
         json_remove(spec, key);
 }
 
@@ -108,8 +103,8 @@ static bool adds_node_ports(const cJSON *spec, const cJSON *old)
 
 static void drop_by_type(cJSON *spec, const cJSON *old)
 {
-    if (!service_is(old, "ExternalName") && service_is(spec, "ExternalName")) {
-        if (same_at(spec, old, "clusterIP") && same_at(spec, old, "clusterIPs")) {
+    if (!kinds_service_is(old, "ExternalName") && kinds_service_is(spec, "ExternalName")) {
+        if (kinds_same_at(spec, old, "clusterIP") && kinds_same_at(spec, old, "clusterIPs")) {
             json_remove(spec, "clusterIP");
             json_remove(spec, "clusterIPs");
         }
@@ -119,13 +114,13 @@ static void drop_by_type(cJSON *spec, const cJSON *old)
     if (wants_node_port(old) && !wants_node_port(spec) && !adds_node_ports(spec, old)) {
         json_each(p, json_get(spec, "ports")) json_remove(p, "nodePort");
     }
-    if (service_wants_health_port(old) && !service_wants_health_port(spec))
+    if (kinds_service_wants_health_port(old) && !kinds_service_wants_health_port(spec))
         drop_if_same(spec, old, "healthCheckNodePort");
-    if (service_is(old, "LoadBalancer") && !service_is(spec, "LoadBalancer")) {
+    if (kinds_service_is(old, "LoadBalancer") && !kinds_service_is(spec, "LoadBalancer")) {
         drop_if_same(spec, old, "allocateLoadBalancerNodePorts");
         drop_if_same(spec, old, "loadBalancerClass");
     }
-    if (service_is_external(old) && !service_is_external(spec))
+    if (kinds_service_is_external(old) && !kinds_service_is_external(spec))
         drop_if_same(spec, old, "externalTrafficPolicy");
 }
 
@@ -162,17 +157,17 @@ static void keep_node_ports(struct arena *a, cJSON *spec, const cJSON *old)
 
 static void keep_allocated(struct arena *a, cJSON *spec, const cJSON *old)
 {
-    if (!service_is(spec, "ExternalName") && !service_is(old, "ExternalName")) {
+    if (!kinds_service_is(spec, "ExternalName") && !kinds_service_is(old, "ExternalName")) {
         if (!json_str_at(spec, "clusterIP").n && json_str_at(old, "clusterIP").n)
-            keep_old(a, spec, old, "clusterIP");
+            defaults_keep_old(a, spec, old, "clusterIP");
         if (!json_count(json_get(spec, "clusterIPs")) && json_count(json_get(old, "clusterIPs")))
-            keep_old(a, spec, old, "clusterIPs");
+            defaults_keep_old(a, spec, old, "clusterIPs");
     }
     if (wants_node_port(spec) && wants_node_port(old))
         keep_node_ports(a, spec, old);
-    if (service_wants_health_port(spec) && service_wants_health_port(old) &&
+    if (kinds_service_wants_health_port(spec) && kinds_service_wants_health_port(old) &&
         !json_i64_at(spec, "healthCheckNodePort", 0) && json_get(old, "healthCheckNodePort"))
-        keep_old(a, spec, old, "healthCheckNodePort");
+        defaults_keep_old(a, spec, old, "healthCheckNodePort");
 }
 
 /* clusterIP and clusterIPs say the same; older clients know only the first. */
@@ -183,22 +178,23 @@ static void sync_addresses(struct arena *a, cJSON *spec, const cJSON *old)
 
     if (str_eq(now, was)) {
         if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
-            keep_old(a, spec, old, "clusterIPs");
+            defaults_keep_old(a, spec, old, "clusterIPs");
         return;
     }
-    if (now.n && !same_at(spec, old, "clusterIPs"))
+    if (now.n && !kinds_same_at(spec, old, "clusterIPs"))
         return;
     if (now.n)
         set_only_address(a, spec);
-    else if (same_at(spec, old, "clusterIPs"))
+    else if (kinds_same_at(spec, old, "clusterIPs"))
         json_remove(spec, "clusterIPs");
 }
 
 /* Upstream hides what it once set for names of elsewhere; a wrong value is refused first. */
 static void hide_internal_policy(cJSON *spec)
 {
-    if (service_is(spec, "ExternalName") &&
-        one_of(json_str_at(spec, "internalTrafficPolicy"), ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY))
+    if (kinds_service_is(spec, "ExternalName") &&
+        kinds_one_of(json_str_at(spec, "internalTrafficPolicy"),
+                     ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY))
         json_remove(spec, "internalTrafficPolicy");
 }
 
@@ -207,7 +203,7 @@ static void service_prepare_create(struct arena *a, cJSON *service)
     cJSON *spec = json_get(service, "spec");
 
     hide_internal_policy(spec);
-    set_status(a, service, "{\"loadBalancer\":{}}");
+    defaults_set_status(a, service, "{\"loadBalancer\":{}}");
     if (json_str_at(spec, "clusterIP").n && !json_count(json_get(spec, "clusterIPs")))
         set_only_address(a, spec);
 }
@@ -220,7 +216,7 @@ static void service_prepare_update(struct arena *a, cJSON *service, const cJSON 
     sync_addresses(a, spec, json_get(old, "spec"));
     drop_by_type(spec, json_get(old, "spec"));
     hide_internal_policy(spec);
-    if (service_is(spec, "LoadBalancer"))
+    if (kinds_service_is(spec, "LoadBalancer"))
         return;
     status = json_ensure_object(a, service, "status");
     json_set(a, status, "loadBalancer", json_new_object(a));
@@ -274,7 +270,7 @@ CELL(cell_external)
         cell_balancer_addresses(&b, r->object);
     if (json_count(external)) {
         buf_addc(&b, b.n ? "," : "");
-        buf_add(&b, join(r->a, external, ","));
+        buf_add(&b, kinds_join(r->a, external, ","));
     }
     cell_or(r, buf_str(&b), balanced ? "<pending>" : "<none>");
     buf_fini(&b);
@@ -329,7 +325,7 @@ const struct kind KIND_SERVICE = {
     .prepare_create = service_prepare_create,
     .prepare_update = service_prepare_update,
     .validate_first = validate_service_addresses,
-    .rules = RULES(SERVICE_RULES),
+    .rules = RULES(RULES_SERVICE),
     .validate_status = validate_service_status,
     .check_name = name_check_dns1123_label,
     .warnings = warn_service,

@@ -4,9 +4,9 @@
 
 #include "../rules/kind.h"
 
-extern const struct rule SERVICE_RULES[13];
+extern const struct rule RULES_SERVICE[13];
 VALIDATES(validate_service_addresses);
 VALIDATES(validate_service_status);
-bool service_is(const cJSON *spec, const char *type);
-bool service_is_external(const cJSON *spec); /* reachable from outside of the cluster */
-bool service_wants_health_port(const cJSON *spec);
+bool kinds_service_is(const cJSON *spec, const char *type);
+bool kinds_service_is_external(const cJSON *spec); /* reachable from outside of the cluster */
+bool kinds_service_wants_health_port(const cJSON *spec);

@@ -46,11 +46,11 @@ static void check_by_type(struct field_errors *e, const struct field_path *p, co
     const char *why = NULL;
 
     if (!json_count(json_get(spec, "ports")) && !is_headless(spec) &&
-        !service_is(spec, "ExternalName"))
+        !kinds_service_is(spec, "ExternalName"))
         field_required(e, FIELD(p, "ports"), "");
-    if (service_is(spec, "LoadBalancer"))
+    if (kinds_service_is(spec, "LoadBalancer"))
         why = "may not be set to 'None' for LoadBalancer services";
-    else if (service_is(spec, "NodePort"))
+    else if (kinds_service_is(spec, "NodePort"))
         why = "may not be set to 'None' for NodePort services";
     if (why && is_headless(spec))
         field_invalid_str(e, FIELD_INDEX(FIELD(p, "clusterIPs"), 0), STR("None"), why);
@@ -109,7 +109,8 @@ static void check_ip_families(struct field_errors *e, const struct field_path *p
 
         if (!family)
             return;
-        if ((want_v6 || str_eqc(json_str(family), "IPv4")) && is_ipv6(json_str(ip)) != want_v6)
+        if ((want_v6 || str_eqc(json_str(family), "IPv4")) &&
+            kinds_is_ipv6(json_str(ip)) != want_v6)
             field_invalid_printf(e, FIELD_INDEX(p, i), ip,
                                  "expected an %s value as indicated by `ipFamilies[%zu]`",
                                  want_v6 ? "IPv6" : "IPv4", i);
@@ -132,8 +133,8 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *p
         field_invalid(e, at, ips, "may only hold up to 2 values");
     if (!ok)
         return;
-    if (json_count(ips) > 1 &&
-        (json_count(ips) > 2 || is_ipv6(json_str(first)) == is_ipv6(json_str(first->next))))
+    if (json_count(ips) > 1 && (json_count(ips) > 2 || kinds_is_ipv6(json_str(first)) ==
+                                                           kinds_is_ipv6(json_str(first->next))))
         field_invalid(e, at, ips, "may specify no more than one IP for each IP family");
     if (!is_headless(spec))
         check_ip_families(e, at, spec);
@@ -143,11 +144,11 @@ static void check_cluster_ips(struct field_errors *e, const struct field_path *p
 
 static void check_balancer(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    const cJSON *allocate = given(spec, "allocateLoadBalancerNodePorts");
-    const cJSON *class_ = given(spec, "loadBalancerClass");
+    const cJSON *allocate = kinds_given(spec, "allocateLoadBalancerNodePorts");
+    const cJSON *class_ = kinds_given(spec, "loadBalancerClass");
     AT(at, p, "loadBalancerClass");
 
-    if (!service_is(spec, "LoadBalancer")) {
+    if (!kinds_service_is(spec, "LoadBalancer")) {
         if (allocate)
             field_forbidden(e, FIELD(p, "allocateLoadBalancerNodePorts"),
                             "may only be used when `type` is 'LoadBalancer'");
@@ -165,29 +166,30 @@ static void check_policies(struct field_errors *e, const struct field_path *p, c
 {
     static const char *const near[] = {"PreferClose", "PreferSameZone", "PreferSameNode", NULL};
     struct str external = json_str(json_get(spec, "externalTrafficPolicy"));
-    const cJSON *internal = given(spec, "internalTrafficPolicy");
+    const cJSON *internal = kinds_given(spec, "internalTrafficPolicy");
     const cJSON *port = json_get(spec, "healthCheckNodePort");
 
-    if (service_is_external(spec))
+    if (kinds_service_is_external(spec))
         check_enum(e, FIELD(p, "externalTrafficPolicy"), external,
                    ENUM_SERVICE_EXTERNAL_TRAFFIC_POLICY);
     else if (external.n)
         field_invalid_str(e, FIELD(p, "externalTrafficPolicy"), external,
                           "may only be set for externally-accessible services");
     if (json_i64_at(spec, "healthCheckNodePort", 0)) {
-        if (service_wants_health_port(spec))
+        if (kinds_service_wants_health_port(spec))
             check_port(e, FIELD(p, "healthCheckNodePort"), port);
         else
             field_invalid(e, FIELD(p, "healthCheckNodePort"), port,
                           "may only be set when `type` is 'LoadBalancer' and "
                           "`externalTrafficPolicy` is 'Local'");
     }
-    if (!internal && (service_is(spec, "ClusterIP") || service_is(spec, "NodePort") ||
-                      service_is(spec, "LoadBalancer")))
+    if (!internal && (kinds_service_is(spec, "ClusterIP") || kinds_service_is(spec, "NodePort") ||
+                      kinds_service_is(spec, "LoadBalancer")))
         field_required(e, FIELD(p, "internalTrafficPolicy"), "");
     check_enum_if(e, FIELD(p, "internalTrafficPolicy"), internal,
                   ENUM_SERVICE_INTERNAL_TRAFFIC_POLICY);
-    check_enum_if(e, FIELD(p, "trafficDistribution"), given(spec, "trafficDistribution"), near);
+    check_enum_if(e, FIELD(p, "trafficDistribution"), kinds_given(spec, "trafficDistribution"),
+                  near);
 }
 
 /* ---- changes ---- */
@@ -197,14 +199,14 @@ static void check_second(struct field_errors *e, const cJSON *spec, const cJSON 
                          const char *key, const char *released)
 {
     const cJSON *now = json_get(spec, key), *was = json_get(old, key);
-    const cJSON *policy = given(spec, "ipFamilyPolicy");
-    AT(list, &SPEC, key);
+    const cJSON *policy = kinds_given(spec, "ipFamilyPolicy");
+    AT(list, &KINDS_SPEC, key);
     const struct field_path *first = FIELD_INDEX(list, 0);
 
     if (json_count(was) && json_count(now) && !json_equal(json_first(now), json_first(was)))
         field_invalid(e, first, json_get(spec, "clusterIPs"), "may not change once set");
     if (json_count(was) > 1 && json_count(now) == 1 && !str_eqc(json_str(policy), "SingleStack"))
-        field_invalid(e, FIELD(&SPEC, "ipFamilyPolicy"), policy, released);
+        field_invalid(e, FIELD(&KINDS_SPEC, "ipFamilyPolicy"), policy, released);
 }
 
 static void check_list(struct field_errors *e, const cJSON *spec, const cJSON *old, const char *key,
@@ -212,7 +214,7 @@ static void check_list(struct field_errors *e, const cJSON *spec, const cJSON *o
 {
     const cJSON *now = json_get(spec, key), *was = json_get(old, key);
     bool families = str_eqc(str_c(key), "ipFamilies");
-    AT(list, &SPEC, key);
+    AT(list, &KINDS_SPEC, key);
     size_t i = 0;
 
     if (json_count(now) != json_count(was)) {
@@ -231,11 +233,11 @@ static void check_addresses_kept(struct field_errors *e, const cJSON *spec, cons
 {
     bool headless = is_headless(spec), was_headless = is_headless(old);
 
-    if (service_is(spec, "ExternalName") || service_is(old, "ExternalName") ||
+    if (kinds_service_is(spec, "ExternalName") || kinds_service_is(old, "ExternalName") ||
         (headless && was_headless))
         return;
     if (json_count(json_get(old, "clusterIPs")) && !json_count(json_get(spec, "clusterIPs")))
-        field_invalid(e, FIELD_INDEX(FIELD(&SPEC, "clusterIPs"), 0), json_new_null(e->arena),
+        field_invalid(e, FIELD_INDEX(FIELD(&KINDS_SPEC, "clusterIPs"), 0), json_new_null(e->arena),
                       "primary clusterIP can not be unset");
     else
         check_list(e, spec, old, "clusterIPs",
@@ -247,15 +249,16 @@ static void check_addresses_kept(struct field_errors *e, const cJSON *spec, cons
 
 static void check_update(const struct check *c)
 {
-    const cJSON *class_ = given(c->value, "loadBalancerClass");
+    const cJSON *class_ = kinds_given(c->value, "loadBalancerClass");
 
     check_addresses_kept(c->e, c->value, c->old);
-    if (service_is(c->value, "LoadBalancer") && service_is(c->old, "LoadBalancer") &&
-        !same_value(class_, given(c->old, "loadBalancerClass")))
-        field_invalid(c->e, FIELD(&SPEC, "loadBalancerClass"), class_, "may not change once set");
-    if (service_wants_health_port(c->value) && service_wants_health_port(c->old) &&
-        !same_at(c->value, c->old, "healthCheckNodePort"))
-        field_forbidden(c->e, FIELD(&SPEC, "healthCheckNodePort"), IMMUTABLE);
+    if (kinds_service_is(c->value, "LoadBalancer") && kinds_service_is(c->old, "LoadBalancer") &&
+        !kinds_same_value(class_, kinds_given(c->old, "loadBalancerClass")))
+        field_invalid(c->e, FIELD(&KINDS_SPEC, "loadBalancerClass"), class_,
+                      "may not change once set");
+    if (kinds_service_wants_health_port(c->value) && kinds_service_wants_health_port(c->old) &&
+        !kinds_same_at(c->value, c->old, "healthCheckNodePort"))
+        field_forbidden(c->e, FIELD(&KINDS_SPEC, "healthCheckNodePort"), IMMUTABLE);
 }
 
 /* Upstream's allocator refuses addresses before the strategy validates the Service. */
@@ -263,8 +266,8 @@ VALIDATES(validate_service_addresses)
 {
     const cJSON *spec = json_get(object, "spec");
 
-    if (!service_is(spec, "ExternalName"))
-        check_cluster_ips(e, &SPEC, spec, json_get(old, "spec"));
+    if (!kinds_service_is(spec, "ExternalName"))
+        check_cluster_ips(e, &KINDS_SPEC, spec, json_get(old, "spec"));
 }
 
 static void check_external_ip(const struct check *c)
@@ -284,7 +287,7 @@ static void check_source_ranges(const struct check *c)
     const cJSON *ranges = json_get(c->value, "loadBalancerSourceRanges");
     AT(p, c->at, "LoadBalancerSourceRanges"); /* upstream's own path */
 
-    if (json_count(ranges) && !service_is(c->value, "LoadBalancer"))
+    if (json_count(ranges) && !kinds_service_is(c->value, "LoadBalancer"))
         field_forbidden(c->e, p, "may only be used when `type` is 'LoadBalancer'");
     field_each(range, at, p, ranges) check_legacy_cidr(
         c->e, at, str_trim(json_str(range)), json_get(c->old, "loadBalancerSourceRanges"));
@@ -305,7 +308,7 @@ static const struct rule AFFINITY[] = {
 
 #define NOT_EXTERNAL "may not be set for ExternalName services"
 
-const struct rule SERVICE_RULES[13] = {
+const struct rule RULES_SERVICE[13] = {
     ON_UPDATE(CALL("spec", check_update)),
     CHECK_ALWAYS("spec", check_by_type),
     WHEN("spec", "type", "ExternalName", FORBIDDEN("clusterIPs", NOT_EXTERNAL),
@@ -331,10 +334,9 @@ const struct rule SERVICE_RULES[13] = {
 static void check_ingress(struct field_errors *e, const struct field_path *p, const cJSON *ingress,
                           const struct names *accepted)
 {
-    static const char *const modes[] = {"Proxy", "VIP", NULL};
     struct str ip = json_str(json_get(ingress, "ip"));
     struct str host = json_str(json_get(ingress, "hostname"));
-    const cJSON *mode = given(ingress, "ipMode");
+    const cJSON *mode = kinds_given(ingress, "ipMode");
 
     if (ip.n && !names_has(accepted, ip))
         check_ip(e, FIELD(p, "ip"), ip);
@@ -343,11 +345,11 @@ static void check_ingress(struct field_errors *e, const struct field_path *p, co
     else if (mode && !ip.n)
         field_forbidden(e, FIELD(p, "ipMode"), "may not be specified when `ip` is not set");
     else
-        check_enum_if(e, FIELD(p, "ipMode"), mode, modes);
+        check_enum_if(e, FIELD(p, "ipMode"), mode, ENUM_LOAD_BALANCER_IP_MODE);
     if (!host.n)
         return;
     check_rule(e, FIELD(p, "hostname"), NAME_DNS1123_SUBDOMAIN, host);
-    if (is_ip(e->arena, host))
+    if (kinds_is_ip(e->arena, host))
         field_invalid_str(e, FIELD(p, "hostname"), host, "must be a DNS name, not an IP address");
 }
 
@@ -359,7 +361,7 @@ VALIDATES(validate_service_status)
     AT(balancer, status, "loadBalancer");
     AT(p, balancer, "ingress");
 
-    if (!service_is(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
+    if (!kinds_service_is(json_get(object, "spec"), "LoadBalancer") && json_count(list)) {
         field_forbidden(e, p, "may only be used when `spec.type` is 'LoadBalancer'");
         return;
     }

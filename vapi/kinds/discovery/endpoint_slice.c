@@ -11,7 +11,7 @@ static const struct default_rule DEFAULT_RULES[] = {
 /* Labels say whose the slice is: they count as a change. */
 static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old)
 {
-    if (!same_at(slice, old, "metadata.labels"))
+    if (!kinds_same_at(slice, old, "metadata.labels"))
         json_set_i64(a, json_get(slice, "metadata"), "generation",
                      json_i64_at(old, "metadata.generation", 0) + 1);
 }
@@ -19,7 +19,7 @@ static void slice_prepare_update(struct arena *a, cJSON *slice, const cJSON *old
 static WARNS(slice_warn_create)
 {
     (void)a;
-    if (text_is(object, "addressType", "FQDN"))
+    if (kinds_text_is(object, "addressType", "FQDN"))
         warn(ctx, STR("spec.addressType: FQDN endpoints are deprecated"));
 }
 
@@ -72,12 +72,12 @@ static void check_address(const struct check *c)
     }
     if (!wants_v6 && !str_eqc(type, "IPv4"))
         return;
-    why = wants_v6 ? canonical_ip_problem(c->e->arena, text) : ip_problem(text);
+    why = wants_v6 ? check_canonical_ip_problem(c->e->arena, text) : check_ip_problem(text);
     if (why) {
         field_invalid_str(c->e, c->at, text, why);
         return;
     }
-    if (is_ipv6(text) != wants_v6) /* reported at the list, as upstream does */
+    if (kinds_is_ipv6(text) != wants_v6) /* reported at the list, as upstream does */
         field_invalid(c->e, c->at->parent, c->value,
                       wants_v6 ? "must be an IPv6 address" : "must be an IPv4 address");
     check_endpoint_ip(c->e, c->at, text);

@@ -33,7 +33,7 @@ static const struct rule ACCOUNT[] = {
 #define NO_USER    NOT_OF_KIND("user", "User")
 
 static const struct rule SUBJECT[] = {
-    ENUM_ALWAYS("kind", NAMES("Group", "ServiceAccount", "User")),
+    ENUM_ALWAYS("kind", ENUM_SUBJECT_KIND),
     WHEN(NULL, "kind", "Group", OF_KIND("group", "Group"), WITHIN("group", GIVEN("name")),
          NO_ACCOUNT, NO_USER),
     WHEN(NULL, "kind", "ServiceAccount", OF_KIND("serviceAccount", "ServiceAccount"),
@@ -65,7 +65,7 @@ static void check_verbs(struct field_errors *e, const struct field_path *p, cons
     }
     if (check_star(e, p, list, "verbs"))
         return;
-    json_each(verb, list) known &= one_of(json_str(verb), VERBS);
+    json_each(verb, list) known &= kinds_one_of(json_str(verb), VERBS);
     if (!known)
         field_not_supported_value(e, p, list, VERBS);
 }
@@ -152,17 +152,17 @@ static void check_precedence(const struct check *c)
         field_invalid(c->e, c->at, shown, "must be a positive value");
     if (value > 10000)
         field_invalid(c->e, c->at, shown, "must not be greater than 10000");
-    if (value == 1 && !text_is(c->object, "metadata.name", "exempt"))
+    if (value == 1 && !kinds_text_is(c->object, "metadata.name", "exempt"))
         field_invalid(c->e, c->at, shown,
                       "only the schema named 'exempt' may have matchingPrecedence 1");
 }
 
 static void check_method(const struct check *c)
 {
-    static const char *const methods[] = {"ByNamespace", "ByUser", NULL};
-
-    if (c->value && !one_of(json_str(json_get(c->value, "type")), methods))
-        field_not_supported_value(c->e, FIELD(c->at, "type"), c->value, methods);
+    if (c->value &&
+        !kinds_one_of(json_str(json_get(c->value, "type")), ENUM_FLOW_DISTINGUISHER_METHOD_TYPE))
+        field_not_supported_value(c->e, FIELD(c->at, "type"), c->value,
+                                  ENUM_FLOW_DISTINGUISHER_METHOD_TYPE);
 }
 
 static const struct rule SCHEMA_RULES[] = {
@@ -180,7 +180,7 @@ static const struct rule SCHEMA_RULES[] = {
               SOME("resources", "resource rules must supply at least one resource"),
               STAR_ALONE("resources", "resources"), CALL(NULL, check_namespaces)),
          CHECK_EACH("nonResourceRules", check_url_rule)),
-    ALL(FLOW_STATUS_RULES),
+    ALL(RULES_FLOW_STATUS),
 };
 
 /* ---- cells ---- */
@@ -209,5 +209,5 @@ const struct kind KIND_FLOW_SCHEMA = {
     .default_rules = DEFAULTS(DEFAULT_RULES),
     .new_status = "{}",
     .rules = RULES(SCHEMA_RULES),
-    .status_rules = RULES(FLOW_STATUS_RULES),
+    .status_rules = RULES(RULES_FLOW_STATUS),
 };

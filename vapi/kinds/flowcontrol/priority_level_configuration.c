@@ -46,7 +46,7 @@ static void check_queuing(struct field_errors *e, const struct field_path *p, co
 }
 
 static const struct rule RESPONSE[] = {
-    ENUM("type", NAMES("Queue", "Reject")),
+    ENUM("type", ENUM_LIMIT_RESPONSE_TYPE),
     WHEN(NULL, "type", "Queue",
          REQUIRED("queuing", "must not be empty if limited.limitResponse.type is Limited"),
          CHECK("queuing", check_queuing)),
@@ -59,14 +59,15 @@ static const struct rule RESPONSE[] = {
 
 static void check_exempt(const struct check *c)
 {
-    if (text_is(c->object, "metadata.name", "exempt") != str_eqc(json_str(c->value), "Exempt"))
+    if (kinds_text_is(c->object, "metadata.name", "exempt") !=
+        str_eqc(json_str(c->value), "Exempt"))
         field_invalid_str(c->e, c->at, json_str(c->value),
                           "must be 'Exempt' if and only if `name` is 'exempt'");
 }
 
 static const struct rule LEVEL_RULES[] = {
     CALL("spec.type", check_exempt),
-    ENUM("spec.type", NAMES("Exempt", "Limited")),
+    ENUM("spec.type", ENUM_PRIORITY_LEVEL_ENABLEMENT),
     WHEN("spec", "type", "Exempt", FORBIDDEN("limited", "must be nil if the type is not Limited"),
          WITHIN("exempt", SHARES, LENDABLE_PERCENT)),
     WHEN("spec", "type", "Limited", FORBIDDEN("exempt", "must be nil if the type is Limited"),
@@ -74,7 +75,7 @@ static const struct rule LEVEL_RULES[] = {
              "limited", SHARES, INSIDE("limitResponse", ALL(RESPONSE)), LENDABLE_PERCENT,
              AT_LEAST("borrowingLimitPercent", 0, "if specified, must be a non-negative integer")),
          REQUIRED("limited", "must not be empty when type is Limited")),
-    ALL(FLOW_STATUS_RULES),
+    ALL(RULES_FLOW_STATUS),
 };
 
 /* ---- cells ---- */
@@ -109,5 +110,5 @@ const struct kind KIND_PRIORITY_LEVEL_CONFIGURATION = {
     .default_rules = DEFAULTS(LEVEL),
     .new_status = "{}",
     .rules = RULES(LEVEL_RULES),
-    .status_rules = RULES(FLOW_STATUS_RULES),
+    .status_rules = RULES(RULES_FLOW_STATUS),
 };

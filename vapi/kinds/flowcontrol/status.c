@@ -3,4 +3,4 @@
 #include "../rules/kind.h"
 #include "status.h"
 
-const struct rule FLOW_STATUS_RULES[1] = {EACH("status.conditions", ONCE("type"), GIVEN("type"))};
+const struct rule RULES_FLOW_STATUS[1] = {EACH("status.conditions", ONCE("type"), GIVEN("type"))};

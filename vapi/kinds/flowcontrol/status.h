@@ -4,4 +4,4 @@
 
 #include "../rules/kind.h"
 
-extern const struct rule FLOW_STATUS_RULES[1];
+extern const struct rule RULES_FLOW_STATUS[1];

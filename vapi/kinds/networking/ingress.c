@@ -57,7 +57,8 @@ static const struct rule RESOURCE_BACKEND[] = {WITHIN("resource", TYPED_REFERENC
 
 static void check_backend(struct field_errors *e, const struct field_path *p, const cJSON *backend)
 {
-    const cJSON *resource = given(backend, "resource"), *service = given(backend, "service");
+    const cJSON *resource = kinds_given(backend, "resource"),
+                *service = kinds_given(backend, "service");
 
     if (resource && service)
         field_invalid_str(e, p, STR(""), "cannot set both resource and service backends");
@@ -76,7 +77,7 @@ static void check_exact_path(struct field_errors *e, const struct field_path *p,
     static const char *const inside[] = {"//", "/./", "/../", "%2f", "%2F"};
     static const char *const at_end[] = {"/..", "/."};
 
-    if (!is_absolute(path))
+    if (!kinds_is_absolute(path))
         field_invalid_str(e, p, path, "must be an absolute path");
     if (!path.n)
         return;
@@ -92,18 +93,18 @@ static void check_exact_path(struct field_errors *e, const struct field_path *p,
 
 static void check_path(struct field_errors *e, const struct field_path *p, const cJSON *item)
 {
-    const cJSON *type = given(item, "pathType");
+    const cJSON *type = kinds_given(item, "pathType");
     struct str path = json_str(json_get(item, "path"));
 
     if (!type) {
         field_required(e, FIELD(p, "pathType"), "pathType must be specified");
         return;
     }
-    if (!one_of(json_str(type), ENUM_PATH_TYPE))
+    if (!kinds_one_of(json_str(type), ENUM_PATH_TYPE))
         field_not_supported(e, FIELD(p, "pathType"), json_str(type), ENUM_PATH_TYPE);
     else if (!str_eqc(json_str(type), "ImplementationSpecific"))
         check_exact_path(e, FIELD(p, "path"), path);
-    else if (path.n && !is_absolute(path))
+    else if (path.n && !kinds_is_absolute(path))
         field_invalid_str(e, FIELD(p, "path"), path, "must be an absolute path");
     check_backend(e, FIELD(p, "backend"), json_get(item, "backend"));
 }
@@ -117,7 +118,7 @@ static void check_rule_host(const struct check *c)
     struct str host = json_str(json_get(c->value, "host"));
     AT(at, c->at, "host");
 
-    if (is_ip(c->e->arena, host))
+    if (kinds_is_ip(c->e->arena, host))
         field_invalid_str(c->e, at, host, "must be a DNS name, not an IP address");
     if (host.n)
         check_host(c->e, at, host);
@@ -174,7 +175,7 @@ static void check_some(const struct check *c)
 {
     const cJSON *rules = json_get(c->value, "rules");
 
-    if (!json_count(rules) && !given(c->value, "defaultBackend"))
+    if (!json_count(rules) && !kinds_given(c->value, "defaultBackend"))
         field_invalid(c->e, c->at, rules, "either `defaultBackend` or `rules` must be specified");
 }
 
@@ -182,7 +183,7 @@ static void check_class_annotation(const struct check *c)
 {
     const cJSON *annotation =
         json_get(json_path(c->object, "metadata.annotations"), CLASS_ANNOTATION);
-    const cJSON *name = given(c->object, "spec.ingressClassName");
+    const cJSON *name = kinds_given(c->object, "spec.ingressClassName");
 
     if (annotation && name && !json_equal(annotation, name))
         field_invalid(c->e, FIELD(FIELD(NULL, "annotations"), CLASS_ANNOTATION), annotation,
@@ -211,7 +212,7 @@ static void check_balancer(const struct check *c)
             check_legacy_ip(c->e, FIELD(at, "ip"), ip, accepted);
         if (host.n)
             check_rule(c->e, FIELD(at, "hostname"), NAME_DNS1123_SUBDOMAIN, host);
-        if (host.n && is_ip(c->e->arena, host))
+        if (host.n && kinds_is_ip(c->e->arena, host))
             field_invalid_str(c->e, FIELD(at, "hostname"), host,
                               "must be a DNS name, not an IP address");
     }
@@ -223,7 +224,7 @@ static WARNS(warn_ingress)
 {
     (void)a;
     if (json_get(json_path(object, "metadata.annotations"), CLASS_ANNOTATION) &&
-        !given(object, "spec.ingressClassName"))
+        !kinds_given(object, "spec.ingressClassName"))
         warn(ctx, STR("annotation \"" CLASS_ANNOTATION
                       "\" is deprecated, please use 'spec.ingressClassName' instead"));
 }

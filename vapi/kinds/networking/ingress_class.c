@@ -22,8 +22,8 @@ static const struct rule CLASS_RULES[] = {
 
 static struct str class_name(const struct row *r)
 {
-    return name_of_class(r,
-                         annotated_true(r->object, "ingressclass.kubernetes.io/is-default-class"));
+    return names_of_class(
+        r, kinds_annotated_true(r->object, "ingressclass.kubernetes.io/is-default-class"));
 }
 
 CELL(cell_parameters)

@@ -32,6 +32,6 @@ const struct kind KIND_IP_ADDRESS = {
     .resource.short_names = NAMES("ip"),
     .resource.flags = RES_NAME_ON_UPDATE,
     COLUMNS({"ParentRef", "string", .cell = cell_parent}),
-    .check_name = ip_problem,
+    .check_name = check_ip_problem,
     .rules = RULES(ADDRESS_RULES),
 };

@@ -23,7 +23,7 @@ static void network_policy_defaults(struct arena *a, cJSON *policy)
 
 static void check_port_range(const struct check *c)
 {
-    const cJSON *port = given(c->value, "port"), *end = given(c->value, "endPort");
+    const cJSON *port = kinds_given(c->value, "port"), *end = kinds_given(c->value, "endPort");
     AT(at, c->at, "endPort");
     int64_t first, last;
 
@@ -48,7 +48,7 @@ static void check_block(struct field_errors *e, const struct field_path *p, cons
         return;
     member_each(except, at, p, block, "except")
     {
-        if (check_cidr(e, at, json_str(except)) && !cidr_contains(cidr, json_str(except)))
+        if (check_cidr(e, at, json_str(except)) && !check_cidr_contains(cidr, json_str(except)))
             field_invalid(e, at, except, "must be a strict subset of `cidr`");
     }
 }

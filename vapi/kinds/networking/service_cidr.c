@@ -15,7 +15,7 @@ static void check_cidrs(struct field_errors *e, const struct field_path *p, cons
         return;
     field_each(cidr, at, p, list) check_canonical_cidr(e, at, json_str(cidr));
     if (n == 2 && e->n == before &&
-        is_ipv6(json_str(json_at(list, 0))) == is_ipv6(json_str(json_at(list, 1))))
+        kinds_is_ipv6(json_str(json_at(list, 0))) == kinds_is_ipv6(json_str(json_at(list, 1))))
         field_invalid(e, p, list,
                       "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
                       "2001:db8::/64");
@@ -40,7 +40,7 @@ static const struct rule CIDR_RULES[] = {CALL("spec.cidrs", check_ranges)};
 
 CELL(cell_cidrs)
 {
-    cell_text(r, join(r->a, json_path(r->object, "spec.cidrs"), ","));
+    cell_text(r, kinds_join(r->a, json_path(r->object, "spec.cidrs"), ","));
 }
 
 /* ---- the kind ---- */

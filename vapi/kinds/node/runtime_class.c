@@ -9,10 +9,10 @@ static void check_tolerations(struct field_errors *e, const struct field_path *p
 {
     struct names seen = {.arena = e->arena};
 
-    rules_check_value(e, p, tolerations, NULL, TOLERATIONS, COUNT(TOLERATIONS));
+    rules_check_value(e, p, tolerations, NULL, RULES_TOLERATIONS, COUNT(RULES_TOLERATIONS));
     field_each(toleration, at, p, tolerations)
     {
-        if (!names_add(&seen, toleration_key(e->arena, toleration), toleration))
+        if (!names_add(&seen, kinds_toleration_key(e->arena, toleration), toleration))
             field_duplicate(e, at, toleration);
     }
 }

@@ -48,7 +48,7 @@ static struct amount effective(const cJSON *spec, const char *list, const char *
     {
         struct amount one = amount_of(c, list, name);
 
-        if (text_is(c, "restartPolicy", "Always")) {
+        if (kinds_text_is(c, "restartPolicy", "Always")) {
             amount_add(&total, one);
             amount_add(&sidecars, one);
             one = sidecars;
@@ -81,7 +81,7 @@ static void huge_page_limits(struct arena *a, cJSON *resources, const cJSON *spe
     {
         json_each(limit, json_get(json_get(c, "resources"), "limits"))
         {
-            if (is_huge_pages(str_c(limit->string)) &&
+            if (kinds_is_huge_pages(str_c(limit->string)) &&
                 !json_get(json_get(resources, "requests"), limit->string) && left && left--)
                 put(a, resources, "limits", limit->string,
                     effective(spec, "limits", limit->string));
@@ -106,7 +106,7 @@ void defaults_pod_resources(struct arena *a, cJSON *spec)
     {
         struct amount amount = {0};
 
-        if (!is_huge_pages(str_c(limit->string)) && !str_eqc(str_c(limit->string), "cpu") &&
+        if (!kinds_is_huge_pages(str_c(limit->string)) && !str_eqc(str_c(limit->string), "cpu") &&
             !str_eqc(str_c(limit->string), "memory"))
             continue;
         amount.said = quantity_parse(json_str(limit), &amount.q);
@@ -159,7 +159,7 @@ void validate_pod_amounts(struct field_errors *e, const struct field_path *p, co
     left = MAX_AMOUNTS;
     json_each(amount, json_get(resources, "limits"))
     {
-        if (is_huge_pages(str_c(amount->string)) && left && left--)
+        if (kinds_is_huge_pages(str_c(amount->string)) && left && left--)
             check_covers(e, FIELD(p, "limits"), spec, "limits", amount);
     }
     names_add_keys(&limits, json_get(resources, "limits"));

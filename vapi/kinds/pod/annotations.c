@@ -68,7 +68,7 @@ static bool is_windows(const cJSON *spec)
     return str_eqc(json_str_at(spec, "os.name"), "windows");
 }
 
-void pod_sync_app_armor(struct arena *a, cJSON *pod)
+void kinds_pod_sync_app_armor(struct arena *a, cJSON *pod)
 {
     cJSON *spec = json_get(pod, "spec");
     const cJSON *annotations = json_path(pod, "metadata.annotations");

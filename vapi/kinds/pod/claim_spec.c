@@ -46,7 +46,7 @@ void check_access_modes(struct field_errors *e, const struct field_path *p, cons
     {
         struct str text = json_str(mode);
 
-        if (!one_of(text, ENUM_PERSISTENT_VOLUME_ACCESS_MODE))
+        if (!kinds_one_of(text, ENUM_PERSISTENT_VOLUME_ACCESS_MODE))
             field_not_supported(e, p, text, ENUM_PERSISTENT_VOLUME_ACCESS_MODE);
         else if (str_eqc(text, "ReadWriteOncePod"))
             once = true;
@@ -93,7 +93,8 @@ static void check_sources_agree(struct field_errors *e, const struct field_path 
                                 const cJSON *spec)
 {
     static const char *const keys[] = {"apiGroup", "kind", "name"};
-    const cJSON *source = given(spec, "dataSource"), *ref = given(spec, "dataSourceRef");
+    const cJSON *source = kinds_given(spec, "dataSource"),
+                *ref = kinds_given(spec, "dataSourceRef");
     const cJSON *none = json_new_object(e->arena); /* upstream shows a path there, as {} */
     bool same = true;
 
@@ -104,7 +105,7 @@ static void check_sources_agree(struct field_errors *e, const struct field_path 
         return;
     }
     for (size_t i = 0; i < COUNT(keys); i++)
-        same &= same_value(given(source, keys[i]), given(ref, keys[i]));
+        same &= kinds_same_value(kinds_given(source, keys[i]), kinds_given(ref, keys[i]));
     if (!same)
         field_invalid(e, p, none, "must match dataSourceRef");
 }
@@ -153,7 +154,7 @@ void validate_claim_metadata(struct field_errors *e, const struct field_path *at
     check_annotations(e, FIELD(at, "annotations"), json_get(metadata, "annotations"));
     validate_labels(e, FIELD(at, "labels"), json_get(metadata, "labels"));
     for (size_t i = 0; i < COUNT(METADATA); i++) {
-        if (given(metadata, METADATA[i].name))
+        if (kinds_given(metadata, METADATA[i].name))
             field_forbidden(e, FIELD(at, METADATA[i].shown), "cannot be set");
     }
 }

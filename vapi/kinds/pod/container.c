@@ -52,7 +52,6 @@ static void check_host_ports(struct pod_check *c, const struct field_path *p,
 
 static void check_propagation(const struct check *c, const struct field_path *p, const cJSON *mount)
 {
-    static const char *const read_only[] = {"Disabled", "Enabled", "IfPossible", NULL};
     const cJSON *way = json_get(mount, "mountPropagation");
     const cJSON *recursive = json_get(mount, "recursiveReadOnly");
 
@@ -62,8 +61,9 @@ static void check_propagation(const struct check *c, const struct field_path *p,
         field_forbidden(
             c->e, FIELD(p, "mountPropagation"),
             "Bidirectional mount propagation is available only to privileged containers");
-    if (!check_enum_if(c->e, FIELD(p, "recursiveReadOnly"), recursive, read_only) || !recursive ||
-        str_eqc(json_str(recursive), "Disabled"))
+    if (!check_enum_if(c->e, FIELD(p, "recursiveReadOnly"), recursive,
+                       ENUM_RECURSIVE_READ_ONLY_MODE) ||
+        !recursive || str_eqc(json_str(recursive), "Disabled"))
         return;
     if (!json_true(json_get(mount, "readOnly")))
         field_forbidden(c->e, FIELD(p, "recursiveReadOnly"),
@@ -161,7 +161,6 @@ static void check_devices(const struct check *c)
 static void check_resize_policy(const struct check *c)
 {
     static const char *const resources[] = {"cpu", "memory", NULL};
-    static const char *const policies[] = {"NotRequired", "RestartContainer", NULL};
     const struct pod_check *pod = c->context;
     struct names seen = {.arena = c->e->arena};
     bool never = str_eqc(json_str(json_get(pod->spec, "restartPolicy")), "Never");
@@ -175,7 +174,7 @@ static void check_resize_policy(const struct check *c)
         if (!names_add(&seen, name, item))
             field_duplicate(c->e, FIELD_INDEX(c->at, i), json_get(item, "resourceName"));
         check_enum(c->e, c->at, name, resources);
-        check_enum(c->e, c->at, policy, policies);
+        check_enum(c->e, c->at, policy, ENUM_RESOURCE_RESIZE_RESTART_POLICY);
         if (never && !str_eqc(policy, "NotRequired"))
             field_invalid_str(c->e, c->at, policy,
                               "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
@@ -202,8 +201,8 @@ static const struct rule CONTAINER[] = {
     GIVEN("image"),
     ENUM("terminationMessagePolicy", ENUM_TERMINATION_MESSAGE_POLICY_DECLARED),
     EACH("ports", CALL("name", check_port_name_once), ALL(PORT_RULES)),
-    INSIDE("env", ALL(ENV)),
-    INSIDE("envFrom", ALL(ENV_FROM)),
+    INSIDE("env", ALL(RULES_ENV)),
+    INSIDE("envFrom", ALL(RULES_ENV_FROM)),
     CALL("volumeMounts", check_mounts),
     CALL("volumeDevices", check_devices),
     ENUM("imagePullPolicy", ENUM_PULL_POLICY),
@@ -225,9 +224,10 @@ static const struct rule RESTART_RULES[] = {
     WHEN_GIVEN(NULL, "restartPolicyRules", REQUIRED("restartPolicy", RULES_NEED_POLICY)),
     ENUM_IF_GIVEN("restartPolicy", ENUM_RESTART_POLICY),
     MAX_ITEMS("restartPolicyRules", 20),
-    EACH("restartPolicyRules", ENUM_ALWAYS("action", NAMES("Restart", "RestartAllContainers")),
+    EACH("restartPolicyRules", ENUM_ALWAYS("action", ENUM_CONTAINER_RESTART_RULE_ACTION),
          REQUIRED("exitCodes", "must be specified"),
-         WITHIN("exitCodes", ENUM_ALWAYS("operator", NAMES("In", "NotIn")),
+         WITHIN("exitCodes",
+                ENUM_ALWAYS("operator", ENUM_CONTAINER_RESTART_RULE_ON_EXIT_CODES_OPERATOR),
                 MAX_ITEMS("values", 255))),
 };
 
@@ -344,8 +344,8 @@ static void check_ephemeral(struct pod_check *c, const struct field_path *p)
     }
 }
 
-void pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
-                        void *ctx)
+void kinds_pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
+                              void *ctx)
 {
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
 

@@ -25,7 +25,7 @@ static bool has_fixed_tag(struct str image)
 /* What upstream's parser makes of it; a reference it cannot read has no tag at all. */
 static void set_pull_policy(struct arena *a, cJSON *object, const char *key, struct str image)
 {
-    bool fixed = !image_reference_ok(image) || has_fixed_tag(image);
+    bool fixed = !kinds_image_reference_ok(image) || has_fixed_tag(image);
 
     if (!json_str(json_get(object, key)).n)
         json_set_str(a, object, key, fixed ? STR("IfNotPresent") : STR("Always"));
@@ -130,21 +130,10 @@ static const struct default_rule POD_SPEC[] = {
     DROPPED("volumes[].projected.sources[].podCertificate"),
 };
 
-/* The deprecated alias says what the name says. */
-static void sync_service_account(struct arena *a, cJSON *spec)
-{
-    struct str name = json_str(json_get(spec, "serviceAccountName"));
-    struct str alias = json_str(json_get(spec, "serviceAccount"));
-
-    if (!name.n && alias.n)
-        json_set_str(a, spec, "serviceAccountName", alias);
-    else if (name.n && !str_eq(name, alias))
-        json_set_str(a, spec, "serviceAccount", name);
-}
-
 static void defaults_pod_spec(struct arena *a, cJSON *spec)
 {
     static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+    struct str name, alias;
 
     if (!json_is_object(spec))
         return;
@@ -152,7 +141,13 @@ static void defaults_pod_spec(struct arena *a, cJSON *spec)
     json_each(v, json_get(spec, "volumes")) defaults_volume(a, v);
     for (size_t i = 0; i < COUNT(lists); i++)
         json_each(c, json_get(spec, lists[i])) defaults_container(a, c);
-    sync_service_account(a, spec);
+    /* The deprecated alias says what the name says. */
+    name = json_str(json_get(spec, "serviceAccountName"));
+    alias = json_str(json_get(spec, "serviceAccount"));
+    if (!name.n && alias.n)
+        json_set_str(a, spec, "serviceAccountName", alias);
+    else if (name.n && !str_eq(name, alias))
+        json_set_str(a, spec, "serviceAccount", name);
 }
 
 /* Ancient kubelets obeyed these; upstream drops them on the way in and out. */

@@ -65,7 +65,7 @@ static void check_subscript(struct field_errors *e, const struct field_path *p, 
                             struct str path, struct str key)
 {
     if (str_eqc(path, "metadata.annotations"))
-        check_rule(e, p, NAME_QUALIFIED, lower_case(e->arena, key));
+        check_rule(e, p, NAME_QUALIFIED, kinds_lower_case(e->arena, key));
     else if (str_eqc(path, "metadata.labels"))
         check_rule(e, p, NAME_QUALIFIED, key);
     else
@@ -128,32 +128,27 @@ static const struct {
      "only divisor's values " BYTES " are supported with the hugepages resource"},
 };
 
-static void check_divisor(struct field_errors *e, const struct field_path *p, struct str name,
-                          struct str divisor)
-{
-    struct quantity q;
-
-    if (!quantity_parse(divisor, &q) || q.nano == 0)
-        return;
-    for (size_t i = 0; i < COUNT(DIVISORS); i++) {
-        if (str_contains(name, str_c(DIVISORS[i].part)) && !one_of(divisor, DIVISORS[i].divisors))
-            field_invalid_str(e, FIELD(p, "divisor"), name, DIVISORS[i].why);
-    }
-}
-
 void validate_resource_field_ref(struct field_errors *e, const struct field_path *p,
                                  const cJSON *ref, bool of_volume)
 {
     struct str name = json_str(json_get(ref, "resource"));
+    struct str divisor = json_str(json_get(ref, "divisor"));
+    struct quantity q;
 
     if (of_volume && !json_str(json_get(ref, "containerName")).n)
         field_required(e, FIELD(p, "containerName"), "");
     else if (!name.n)
         field_required(e, FIELD(p, "resource"), "");
-    else if (!one_of(name, RESOURCES) && !str_has_prefix(name, STR("limits.hugepages-")) &&
+    else if (!kinds_one_of(name, RESOURCES) && !str_has_prefix(name, STR("limits.hugepages-")) &&
              !str_has_prefix(name, STR("requests.hugepages-")))
         field_not_supported(e, FIELD(p, "resource"), name, RESOURCES);
-    check_divisor(e, p, name, json_str(json_get(ref, "divisor")));
+    if (!quantity_parse(divisor, &q) || q.nano == 0)
+        return;
+    for (size_t i = 0; i < COUNT(DIVISORS); i++) {
+        if (str_contains(name, str_c(DIVISORS[i].part)) &&
+            !kinds_one_of(divisor, DIVISORS[i].divisors))
+            field_invalid_str(e, FIELD(p, "divisor"), name, DIVISORS[i].why);
+    }
 }
 
 /* ---- sources of variables ---- */
@@ -204,7 +199,7 @@ static void check_value_from(const struct check *c)
         field_invalid_str(c->e, p, STR(""), "may not have more than one field specified at a time");
 }
 
-const struct rule ENV[1] = {
+const struct rule RULES_ENV[1] = {
     EACH(NULL, GIVEN_STR("name", check_env_name), CALL(NULL, check_value_from)),
 };
 
@@ -221,7 +216,7 @@ static void check_one_source(const struct check *c)
                           "may not have more than one field specified at a time");
 }
 
-const struct rule ENV_FROM[1] = {
+const struct rule RULES_ENV_FROM[1] = {
     EACH(NULL, TEST_STR("prefix", check_env_name),
          WITHIN("configMapRef", NAME("name", DNS1123_SUBDOMAIN)),
          WITHIN("secretRef", NAME("name", DNS1123_SUBDOMAIN)), CALL(NULL, check_one_source)),
@@ -240,14 +235,14 @@ static void on_container_files(void *ctx, const struct field_path *p, const cJSO
 
     member_each(variable, item, p, container, "env")
     {
-        const cJSON *ref = given(variable, "valueFrom.fileKeyRef");
+        const cJSON *ref = kinds_given(variable, "valueFrom.fileKeyRef");
         AT(at, item, "valueFrom.fileKeyRef.volumeName");
         struct str name = json_str(json_get(ref, "volumeName"));
         const cJSON *volume = names_get(&f->volumes, name);
 
         if (ref && !volume)
             field_not_found(f->e, at, json_new_string(f->e->arena, name));
-        else if (ref && !given(volume, "emptyDir"))
+        else if (ref && !kinds_given(volume, "emptyDir"))
             field_invalid_str(f->e, at, name, "referenced volume must be of type emptyDir");
     }
 }
@@ -257,5 +252,5 @@ void validate_file_variables(struct field_errors *e, const struct field_path *p,
     struct file_check f = {.e = e, .volumes = {.arena = e->arena}};
 
     names_add_members(&f.volumes, json_get(spec, "volumes"), "name");
-    pod_each_container(p, spec, on_container_files, &f);
+    kinds_pod_each_container(p, spec, on_container_files, &f);
 }

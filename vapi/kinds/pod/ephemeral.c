@@ -13,8 +13,8 @@ cJSON *prepare_pod_ephemeral(struct arena *a, cJSON *pod, const cJSON *old)
 {
     cJSON *made = json_copy(a, old);
 
-    keep_old(a, made, pod, "metadata.managedFields");
-    keep_old(a, made, pod, "spec." LIST);
+    defaults_keep_old(a, made, pod, "metadata.managedFields");
+    defaults_keep_old(a, made, pod, "spec." LIST);
     return made;
 }
 
@@ -27,26 +27,10 @@ static void refuse(struct field_errors *e, struct str name, const char *what)
                            STR_F(go_quote(e->arena, name)), what);
 }
 
-/* Patches do not keep the order: each is looked up. */
-static void check_kept(struct field_errors *e, const cJSON *now, const cJSON *before)
+void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
     struct names known = {.arena = e->arena};
 
-    names_add_members(&known, now, "name");
-    json_each(old, before)
-    {
-        struct str name = json_str(json_get(old, "name"));
-        const cJSON *same = names_get(&known, name);
-
-        if (!same)
-            refuse(e, name, "removed");
-        else if (!json_equal(old, same))
-            refuse(e, name, "changed");
-    }
-}
-
-void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSON *old)
-{
     if (json_get(json_path(old, "metadata.annotations"), "kubernetes.io/config.mirror")) {
         /* Upstream prints the path as []. */
         field_forbidden(e, FIELD_KEY(NULL, STR("")),
@@ -54,5 +38,16 @@ void validate_pod_ephemeral(struct field_errors *e, const cJSON *pod, const cJSO
         return;
     }
     validate_whole_pod(e, pod);
-    check_kept(e, json_path(pod, "spec." LIST), json_path(old, "spec." LIST));
+    /* Patches do not keep the order: each is looked up. */
+    names_add_members(&known, json_path(pod, "spec." LIST), "name");
+    json_each(had, json_path(old, "spec." LIST))
+    {
+        struct str name = json_str(json_get(had, "name"));
+        const cJSON *same = names_get(&known, name);
+
+        if (!same)
+            refuse(e, name, "removed");
+        else if (!json_equal(had, same))
+            refuse(e, name, "changed");
+    }
 }

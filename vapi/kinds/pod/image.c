@@ -71,7 +71,7 @@ static bool is_domain(struct str domain)
     do {
         struct str label = str_cut(&host, '.');
 
-        if (!is_made_of(label, "-") || label.p[0] == '-' || label.p[label.n - 1] == '-')
+        if (!kinds_is_made_of(label, "-") || label.p[0] == '-' || label.p[label.n - 1] == '-')
             return false;
     } while (host.p);
     return true;
@@ -79,7 +79,7 @@ static bool is_domain(struct str domain)
 
 static bool is_tag(struct str tag)
 {
-    return tag.n <= 128 && is_made_of(tag, "_.-") && tag.p[0] != '.' && tag.p[0] != '-';
+    return tag.n <= 128 && kinds_is_made_of(tag, "_.-") && tag.p[0] != '.' && tag.p[0] != '-';
 }
 
 static bool is_digest(struct str digest)
@@ -115,7 +115,7 @@ static bool names_domain(struct str first)
     return false;
 }
 
-bool image_reference_ok(struct str image)
+bool kinds_image_reference_ok(struct str image)
 {
     struct str rest = image, name = str_cut(&rest, '@');
     size_t slash = str_find(name, '/'), last, colon;

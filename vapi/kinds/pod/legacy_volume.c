@@ -73,8 +73,8 @@ static void check_initiator(const struct check *c, const struct field_path *p, s
                           is_persistent(c) ? "must be valid format"
                                            : "must be valid format starting with iqn, eui, or naa");
     else if ((iqn && !is_iqn(name)) ||
-             (eui && (name.n != 20 || !is_made_of(str_from(name, 4), ""))) ||
-             (naa && (name.n != 36 || !is_made_of(str_from(name, 4), ""))))
+             (eui && (name.n != 20 || !kinds_is_made_of(str_from(name, 4), ""))) ||
+             (naa && (name.n != 36 || !kinds_is_made_of(str_from(name, 4), ""))))
         field_invalid_str(c->e, p, name, "must be valid format");
 }
 
@@ -100,7 +100,7 @@ static bool is_portal_too_long(const struct check *c)
     const struct subject *s = c->context;
     struct str portal = json_str(json_get(c->value, "targetPortal"));
 
-    return given(c->value, "initiatorName") && s->name.n + 1 + portal.n > 64;
+    return kinds_given(c->value, "initiatorName") && s->name.n + 1 + portal.n > 64;
 }
 
 #define PORTAL_TOO_LONG                                                                            \
@@ -220,7 +220,7 @@ static void check_disk_uri(const struct check *c)
         NULL};
     static const char *const blobs[] = {
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd", NULL};
-    const cJSON *kind = given(c->object, "kind");
+    const cJSON *kind = kinds_given(c->object, "kind");
     bool is_managed = str_eqc(json_str(kind), "Managed");
     struct str uri = json_str(c->value);
 

@@ -5,20 +5,18 @@
 
 #include <string.h>
 
-static const struct field_path TEMPLATE = {.name = "template", .parent = &SPEC};
+static const struct field_path TEMPLATE = {.name = "template", .parent = &KINDS_SPEC};
 
 /* ---- templates under a selector ---- */
 
 static const char *const ALWAYS[] = {"Always", NULL};
 
-/* kind: in upstream's message about deadlines. */
-void owner_check_template(struct field_errors *e, const cJSON *spec, const char *kind)
+void check_owner_endless(struct field_errors *e, const cJSON *spec, const char *kind)
 {
     const cJSON *pod = json_path(spec, "template.spec");
     const struct field_path *p = FIELD(&TEMPLATE, "spec");
     struct str restart = json_str(json_get(pod, "restartPolicy"));
 
-    validate_pod_template(e, &TEMPLATE, json_get(spec, "template"));
     if (!str_eqc(restart, "Always"))
         field_not_supported(e, FIELD(p, "restartPolicy"), restart, ALWAYS);
     if (json_get(pod, "activeDeadlineSeconds"))
@@ -26,7 +24,13 @@ void owner_check_template(struct field_errors *e, const cJSON *spec, const char 
                                "activeDeadlineSeconds in %s is not Supported", kind);
 }
 
-void owner_check_match(struct field_errors *e, const cJSON *spec, const struct selector *selector)
+void check_owner_template(struct field_errors *e, const cJSON *spec, const char *kind)
+{
+    validate_pod_template(e, &TEMPLATE, json_get(spec, "template"));
+    check_owner_endless(e, spec, kind);
+}
+
+void check_owner_match(struct field_errors *e, const cJSON *spec, const struct selector *selector)
 {
     const cJSON *labels = json_path(spec, "template.metadata.labels");
 
@@ -35,25 +39,25 @@ void owner_check_match(struct field_errors *e, const cJSON *spec, const struct s
                       "`selector` does not match template `labels`");
 }
 
-bool owner_selector_is_empty(const cJSON *selector)
+bool kinds_selector_is_empty(const cJSON *selector)
 {
     return !json_count(json_get(selector, "matchLabels")) &&
            !json_count(json_get(selector, "matchExpressions"));
 }
 
 /* Empty for a deployment or replica set is said the same. False when it cannot be used. */
-bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char *kind,
+bool check_owner_selector(struct field_errors *e, const cJSON *spec, const char *kind,
                           struct selector *ret)
 {
-    const cJSON *selector = given(spec, "selector");
-    const struct field_path *p = FIELD(&SPEC, "selector");
+    const cJSON *selector = kinds_given(spec, "selector");
+    const struct field_path *p = FIELD(&KINDS_SPEC, "selector");
     struct err err;
 
     err_init(&err, e->arena);
     if (!selector)
         field_required(e, p, "");
     validate_label_selector(e, p, selector);
-    if (selector && owner_selector_is_empty(selector))
+    if (selector && kinds_selector_is_empty(selector))
         field_invalid_printf(e, p, selector, "empty selector is invalid for %s", kind);
     if (selector_from_json(e->arena, selector, ret, &err)) {
         field_invalid(e, p, selector,
@@ -67,11 +71,11 @@ void validate_owner(const struct check *c)
 {
     struct selector selector;
 
-    if (!owner_check_selector(c->e, c->value, "deployment", &selector))
+    if (!check_owner_selector(c->e, c->value, "deployment", &selector))
         return;
     if (selector.n || selector.nothing)
-        owner_check_match(c->e, c->value, &selector);
-    owner_check_template(c->e, c->value, "ReplicaSet");
+        check_owner_match(c->e, c->value, &selector);
+    check_owner_template(c->e, c->value, "ReplicaSet");
 }
 
 void cell_ready(const struct row *r, const struct column *c)

@@ -9,9 +9,9 @@
 /* ---- defaults ---- */
 /* spec.resources from what the containers say. */
 void defaults_pod_resources(struct arena *a, cJSON *spec);
-bool image_reference_ok(struct str image);
+bool kinds_image_reference_ok(struct str image);
 /* AppArmor profiles of annotations become fields. */
-void pod_sync_app_armor(struct arena *a, cJSON *pod);
+void kinds_pod_sync_app_armor(struct arena *a, cJSON *pod);
 
 /* ---- volumes ---- */
 /* What a pod spec is part of. */
@@ -28,7 +28,7 @@ void validate_volumes(struct field_errors *e, const struct field_path *p, const 
         .path = (name)                                                                             \
     }
 void validate_host_path(struct field_errors *e, const struct field_path *p, const cJSON *source);
-extern const struct rule NFS[2];
+extern const struct rule RULES_NFS[2];
 /* p is where the source is, name the volume's. */
 void validate_legacy_volume(struct field_errors *e, const struct field_path *p, const char *plugin,
                             const cJSON *source, bool persistent, struct str name);
@@ -37,7 +37,7 @@ void validate_claim_template(struct field_errors *e, const struct field_path *p,
                              const cJSON *template_);
 
 /* ---- what a container is given ---- */
-extern const struct rule ENV[1], ENV_FROM[1]; /* of the lists */
+extern const struct rule RULES_ENV[1], RULES_ENV_FROM[1]; /* of the lists */
 /* Variables of files: their volumes are there, and empty at first. */
 void validate_file_variables(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_field_ref(struct field_errors *e, const struct field_path *p, const cJSON *ref,
@@ -62,12 +62,12 @@ void validate_container_security(struct field_errors *e, const struct field_path
 void validate_pod_amounts(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 /* Calls visit for every container of a spec, in upstream's order: init, main, ephemeral. */
 typedef void (*pod_container_cb)(void *ctx, const struct field_path *p, const cJSON *container);
-void pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
-                        void *ctx);
+void kinds_pod_each_container(const struct field_path *p, const cJSON *spec, pod_container_cb visit,
+                              void *ctx);
 
 /* ---- pod specs ---- */
 /* windows.c: options of Windows; host process containers; fields of the other system. */
-extern const struct rule WINDOWS_OPTIONS[3];
+extern const struct rule RULES_WINDOWS_OPTIONS[3];
 void validate_host_process(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec);
 void validate_pod_security(struct field_errors *e, const struct field_path *p, const cJSON *context,

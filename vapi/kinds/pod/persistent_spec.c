@@ -14,7 +14,7 @@ static const struct rule SOURCES[] = {
     LEGACY("awsElasticBlockStore"),
     LEGACY("glusterfs"),
     LEGACY("flocker"),
-    WITHIN("nfs", ALL(NFS)),
+    WITHIN("nfs", ALL(RULES_NFS)),
     LEGACY("rbd"),
     LEGACY("quobyte"),
     LEGACY("cephfs"),
@@ -55,7 +55,7 @@ static void check_source(const struct check *c)
             rules_check(c, r, 1);
         else
             validate_legacy_volume(c->e, c->at, r->path, source, true, *name);
-        if (strcmp(r->path, "local") == 0 && !given(c->value, "nodeAffinity"))
+        if (strcmp(r->path, "local") == 0 && !kinds_given(c->value, "nodeAffinity"))
             field_required(c->e, FIELD(c->at, "nodeAffinity"),
                            "Local volume requires node affinity");
     }
@@ -91,13 +91,13 @@ static bool is_root(struct str path)
         if (path.p[i] != '/' && path.p[i] != '.')
             return false;
     }
-    return is_absolute(path);
+    return kinds_is_absolute(path);
 }
 
 static void check_recycled(const struct check *c)
 {
     if (json_get(c->value, "hostPath") && is_root(json_str_at(c->value, "hostPath.path")) &&
-        text_is(c->value, "persistentVolumeReclaimPolicy", "Recycle"))
+        kinds_text_is(c->value, "persistentVolumeReclaimPolicy", "Recycle"))
         field_forbidden(c->e, FIELD(c->at, "persistentVolumeReclaimPolicy"),
                         "may not be 'recycle' for a hostPath mount of '/'");
 }

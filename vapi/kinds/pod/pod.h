@@ -12,15 +12,15 @@ void defaults_volume_source(struct arena *a, cJSON *source); /* what PVs and vol
 void defaults_claim_spec(struct arena *a, cJSON *spec);
 void defaults_claim(struct arena *a, cJSON *claim);
 void prepare_pod_create(struct arena *a, cJSON *pod);
-struct str pod_qos(const cJSON *pod);
+struct str kinds_pod_qos(const cJSON *pod);
 
 /* ---- pods ---- */
-extern const struct rule POD_RULES[3], POD_STATUS_RULES[11];
+extern const struct rule RULES_POD[3], RULES_POD_STATUS[11];
 void validate_node_selector(struct field_errors *e, const struct field_path *p,
                             const cJSON *selector);
-extern const struct rule TOLERATIONS[1]; /* of a list of them */
+extern const struct rule RULES_TOLERATIONS[1]; /* of a list of them */
 /* What two tolerations that differ in their seconds only have in common. */
-struct str toleration_key(struct arena *a, const cJSON *toleration);
+struct str kinds_toleration_key(struct arena *a, const cJSON *toleration);
 void check_container_resource(struct field_errors *e, const struct field_path *p, struct str name);
 /* limits, requests and claims; claims: names a pod has. */
 void validate_requirements(struct field_errors *e, const struct field_path *p,
@@ -43,12 +43,14 @@ void validate_claim_metadata(struct field_errors *e, const struct field_path *at
 /* Of a Deployment or ReplicaSet, at its spec: the selector and the template it matches. */
 void validate_owner(const struct check *c);
 /* kind: in messages about the selector; shown: in those about the template. */
-void owner_check_template(struct field_errors *e, const cJSON *spec, const char *shown);
-void owner_check_match(struct field_errors *e, const cJSON *spec, const struct selector *selector);
+void check_owner_template(struct field_errors *e, const cJSON *spec, const char *shown);
+/* Its part about pods that do not end. */
+void check_owner_endless(struct field_errors *e, const cJSON *spec, const char *shown);
+void check_owner_match(struct field_errors *e, const cJSON *spec, const struct selector *selector);
 /* False when the selector cannot be used. */
-bool owner_check_selector(struct field_errors *e, const cJSON *spec, const char *kind,
+bool check_owner_selector(struct field_errors *e, const cJSON *spec, const char *kind,
                           struct selector *ret);
-bool owner_selector_is_empty(const cJSON *selector);
+bool kinds_selector_is_empty(const cJSON *selector);
 
 void cell_ready(const struct row *r, const struct column *c); /* "1/2" replicas */
 
@@ -62,7 +64,7 @@ struct warner { /* where warnings go */
 void warn_at(const struct warner *w, const struct field_path *p, const char *text);
 #define warn_printf(w, p, ...) warn_at(w, p, problem_printf((w)->arena, __VA_ARGS__))
 /* Of the label of a node: its warning, or NULL. */
-const char *deprecated_label(struct str label);
+const char *warn_deprecated_label(struct str label);
 void warn_node_terms(const struct warner *w, const struct field_path *p, const cJSON *selector);
 void warn_volume_source(const struct warner *w, const struct field_path *p, const cJSON *source,
                         bool of_pod);

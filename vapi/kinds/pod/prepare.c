@@ -59,7 +59,7 @@ static bool same_amounts(const struct compute *requests, const struct compute *l
     return true;
 }
 
-struct str pod_qos(const cJSON *pod)
+struct str kinds_pod_qos(const cJSON *pod)
 {
     const cJSON *spec = json_get(pod, "spec"), *resources = json_get(spec, "resources");
     struct compute requests = {0}, limits = {0};
@@ -121,27 +121,25 @@ static void prepare_affinity(struct arena *a, const cJSON *affinity, const cJSON
 
 /* ---- create and update ---- */
 
-static void add_gated_condition(struct arena *a, cJSON *status, struct str since)
-{
-    cJSON *condition = json_object(
-        a, JSON("lastProbeTime", json_new_null(a)), JSON("lastTransitionTime", since),
-        JSON("message", "Scheduling is blocked due to non-empty scheduling gates"),
-        JSON("reason", "SchedulingGated"), JSON("status", "False"), JSON("type", "PodScheduled"));
-
-    json_set(a, status, "conditions", json_array(a, condition));
-}
-
 void prepare_pod_create(struct arena *a, cJSON *pod)
 {
     cJSON *spec = json_get(pod, "spec"), *status = json_set(a, pod, "status", json_new_object(a));
     const cJSON *labels = json_path(pod, "metadata.labels");
 
     json_set_str(a, status, "phase", STR("Pending"));
-    json_set_str(a, status, "qosClass", pod_qos(pod));
+    json_set_str(a, status, "qosClass", kinds_pod_qos(pod));
     /* UpdatePodCondition sets the time; upstream's now is our creation. */
-    if (json_count(json_get(spec, "schedulingGates")))
-        add_gated_condition(a, status, json_str_at(pod, "metadata.creationTimestamp"));
-    pod_sync_app_armor(a, pod);
+    if (json_count(json_get(spec, "schedulingGates"))) {
+        cJSON *condition =
+            json_object(a, JSON("lastProbeTime", json_new_null(a)),
+                        JSON("lastTransitionTime", json_str_at(pod, "metadata.creationTimestamp")),
+                        JSON("message", "Scheduling is blocked due to non-empty scheduling gates"),
+                        JSON("reason", "SchedulingGated"), JSON("status", "False"),
+                        JSON("type", "PodScheduled"));
+
+        json_set(a, status, "conditions", json_array(a, condition));
+    }
+    kinds_pod_sync_app_armor(a, pod);
     prepare_affinity(a, json_path(spec, "affinity.podAffinity"), labels);
     prepare_affinity(a, json_path(spec, "affinity.podAntiAffinity"), labels);
     json_each(constraint, json_get(spec, "topologySpreadConstraints"))

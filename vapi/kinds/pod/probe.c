@@ -11,7 +11,7 @@ static void check_headers(const struct check *c)
     {
         struct str name = json_str(json_get(header, "name"));
 
-        if (!is_made_of(name, "-"))
+        if (!kinds_is_made_of(name, "-"))
             field_invalid_str(c->e, c->at, name,
                               "a valid HTTP header must consist of alphanumeric characters or '-' "
                               "(e.g. 'X-Header-Name', regex used for validation is "

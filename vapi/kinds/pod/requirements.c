@@ -16,9 +16,10 @@ void check_container_resource(struct field_errors *e, const struct field_path *p
 {
     check_resource_name(e, p, name);
     if (str_find(name, '/') == name.n) {
-        if (!one_of(name, NAMES("cpu", "memory", "ephemeral-storage")) && !is_huge_pages(name))
+        if (!kinds_one_of(name, NAMES("cpu", "memory", "ephemeral-storage")) &&
+            !kinds_is_huge_pages(name))
             field_invalid_str(e, p, name, "must be a standard resource for containers");
-    } else if (!is_native_resource(name) && !is_extended_resource(name)) {
+    } else if (!kinds_is_native_resource(name) && !kinds_is_extended_resource(name)) {
         field_invalid_str(e, p, name, "doesn't follow extended resource name standard");
     }
 }
@@ -28,7 +29,7 @@ static void check_huge_pages(struct list_check *c, const struct field_path *p, s
 {
     struct quantity page, q;
 
-    if (!is_huge_pages(name))
+    if (!kinds_is_huge_pages(name))
         return;
     c->huge = true;
     if (quantity_parse(str_from(name, sizeof("hugepages-") - 1), &page) && page.nano > 0 &&
@@ -46,7 +47,8 @@ static void check_amount(struct list_check *c, const struct field_path *p, const
 
     if (!c->of_pod)
         check_container_resource(c->e, p, name);
-    else if (check_resource_name(c->e, p, name) && !one_of(name, supported) && !is_huge_pages(name))
+    else if (check_resource_name(c->e, p, name) && !kinds_one_of(name, supported) &&
+             !kinds_is_huge_pages(name))
         field_not_supported(c->e, p, name, supported);
     check_resource_value(c->e, p, name, value);
     check_huge_pages(c, p, name, value);
@@ -58,7 +60,7 @@ static void check_against_limit(struct list_check *c, const cJSON *request)
 {
     struct str name = str_c(request->string);
     const cJSON *limit = names_get(&c->limits, name);
-    bool overcommit = is_native_resource(name) && !is_huge_pages(name);
+    bool overcommit = kinds_is_native_resource(name) && !kinds_is_huge_pages(name);
     struct quantity q, max;
     const char *rule = NULL;
     int cmp;

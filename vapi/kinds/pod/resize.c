@@ -47,13 +47,13 @@ static void take_list(struct arena *a, cJSON *spec, const cJSON *wanted, const c
     const cJSON *from = json_get(wanted, list), *other = json_first(from);
 
     if (!same_names(from, json_get(spec, list))) {
-        keep_old(a, spec, wanted, list);
+        defaults_keep_old(a, spec, wanted, list);
         return;
     }
     json_each(container, json_get(spec, list))
     {
-        keep_old(a, container, other, "resources");
-        keep_old(a, container, other, "resizePolicy");
+        defaults_keep_old(a, container, other, "resources");
+        defaults_keep_old(a, container, other, "resizePolicy");
         other = other->next;
     }
 }
@@ -68,8 +68,8 @@ cJSON *prepare_pod_resize(struct arena *a, cJSON *pod, const cJSON *old)
             json_count(json_get(spec, LISTS[i].name)))
             return pod;
     }
-    keep_old(a, made, pod, "metadata.managedFields");
-    keep_old(a, spec, wanted, "resources");
+    defaults_keep_old(a, made, pod, "metadata.managedFields");
+    defaults_keep_old(a, spec, wanted, "resources");
     for (size_t i = 0; i < COUNT(LISTS); i++)
         take_list(a, spec, wanted, LISTS[i].name);
     return made;
@@ -83,7 +83,7 @@ static bool same_amount(const cJSON *x, const cJSON *y)
 
     if (x && y && quantity_parse(json_str(x), &a) && quantity_parse(json_str(y), &b))
         return quantity_cmp(a, b) == 0;
-    return same_value(x, y);
+    return kinds_same_value(x, y);
 }
 
 static struct names names_of(struct arena *a, const cJSON *list)
@@ -104,7 +104,8 @@ static bool covers(struct arena *a, const cJSON *list, const cJSON *other,
     {
         struct str name = str_c(amount->string);
 
-        if (!(without && one_of(name, without)) && !same_amount(amount, names_get(&known, name)))
+        if (!(without && kinds_one_of(name, without)) &&
+            !same_amount(amount, names_get(&known, name)))
             return false;
     }
     return true;
@@ -138,7 +139,7 @@ static bool same_claims(const cJSON *now, const cJSON *before)
 {
     const cJSON *x = json_get(now, "claims"), *y = json_get(before, "claims");
 
-    return (!json_count(x) && !json_count(y)) || same_value(x, y);
+    return (!json_count(x) && !json_count(y)) || kinds_same_value(x, y);
 }
 
 static void check_removed(struct field_errors *e, const struct field_path *p, const cJSON *now,
@@ -160,7 +161,7 @@ static bool some_set(const cJSON *resources)
 
 static void check_pod_level(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
-    const struct field_path *p = FIELD(&SPEC, "resources");
+    const struct field_path *p = FIELD(&KINDS_SPEC, "resources");
 
     if (before && !now) {
         field_forbidden(e, p, "pod-level resources cannot be removed");
@@ -168,7 +169,7 @@ static void check_pod_level(struct field_errors *e, const cJSON *now, const cJSO
     }
     check_removed(e, p, now, before, "pod-level resource");
     if (!same_resources(e->arena, now, before, RESIZABLE) || !same_claims(now, before))
-        field_forbidden(e, &SPEC, "only cpu and memory resources are mutable at pod-level");
+        field_forbidden(e, &KINDS_SPEC, "only cpu and memory resources are mutable at pod-level");
 }
 
 /* ---- containers ---- */
@@ -178,7 +179,7 @@ static bool check_order(struct field_errors *e, const cJSON *pod, const cJSON *o
     size_t n = e->n;
 
     for (size_t i = 0; i < COUNT(LISTS); i++) {
-        const struct field_path *p = FIELD(&SPEC, LISTS[i].name);
+        const struct field_path *p = FIELD(&KINDS_SPEC, LISTS[i].name);
         const cJSON *list = list_of(pod, LISTS[i].name), *before = list_of(old, LISTS[i].name);
         size_t at = 0;
 
@@ -189,7 +190,7 @@ static bool check_order(struct field_errors *e, const cJSON *pod, const cJSON *o
         before = json_first(before);
         json_each(container, list)
         {
-            if (!same_value(json_get(container, "name"), json_get(before, "name")))
+            if (!kinds_same_value(json_get(container, "name"), json_get(before, "name")))
                 field_forbidden(e, FIELD(FIELD_INDEX(p, at), "name"), LISTS[i].renamed);
             before = before->next;
             at++;
@@ -205,7 +206,7 @@ static bool only_amounts(struct arena *a, const cJSON *now, const cJSON *before)
 
     return same_resources(a, json_get(now, "resources"), resources, RESIZABLE) &&
            !json_count(json_get(resources, "claims")) &&
-           same_value(json_get(now, "resizePolicy"), json_get(before, "resizePolicy"));
+           kinds_same_value(json_get(now, "resizePolicy"), json_get(before, "resizePolicy"));
 }
 
 static bool changed(struct arena *a, const cJSON *now, const cJSON *before)
@@ -213,7 +214,7 @@ static bool changed(struct arena *a, const cJSON *now, const cJSON *before)
     const cJSON *resources = json_get(now, "resources"), *had = json_get(before, "resources");
 
     return !same_resources(a, resources, had, NULL) || !same_claims(resources, had) ||
-           !same_value(json_get(now, "resizePolicy"), json_get(before, "resizePolicy"));
+           !kinds_same_value(json_get(now, "resizePolicy"), json_get(before, "resizePolicy"));
 }
 
 static void check_init(struct field_errors *e, const struct field_path *p, const cJSON *now,
@@ -242,7 +243,7 @@ static void check_containers(struct field_errors *e, const cJSON *pod, const cJS
 
         json_each(container, list_of(pod, LISTS[i].name))
         {
-            check_removed(e, FIELD(FIELD_INDEX(FIELD(&SPEC, LISTS[i].name), at), "resources"),
+            check_removed(e, FIELD(FIELD_INDEX(FIELD(&KINDS_SPEC, LISTS[i].name), at), "resources"),
                           json_get(container, "resources"), json_get(before, "resources"),
                           "resource");
             before = before->next;
@@ -253,14 +254,14 @@ static void check_containers(struct field_errors *e, const cJSON *pod, const cJS
     json_each(container, list_of(pod, "containers"))
     {
         if (!only_amounts(e->arena, container, before))
-            field_forbidden(e, &SPEC, "only cpu and memory resources are mutable");
+            field_forbidden(e, &KINDS_SPEC, "only cpu and memory resources are mutable");
         before = before->next;
     }
     before = json_first(list_of(old, "initContainers"));
     size_t at = 0;
     json_each(container, list_of(pod, "initContainers"))
     {
-        check_init(e, FIELD_INDEX(FIELD(&SPEC, "initContainers"), at++), container, before);
+        check_init(e, FIELD_INDEX(FIELD(&KINDS_SPEC, "initContainers"), at++), container, before);
         before = before->next;
     }
 }
@@ -272,8 +273,8 @@ static bool node_resizes(const cJSON *pod)
 {
     json_each(status, json_path(pod, "status.containerStatuses"))
     {
-        if (given(status, "state.running"))
-            return given(status, "resources");
+        if (kinds_given(status, "state.running"))
+            return kinds_given(status, "resources");
     }
     return true;
 }
@@ -293,23 +294,24 @@ static bool is_resizable(struct field_errors *e, const cJSON *old)
 
 void validate_pod_resize(struct field_errors *e, const cJSON *pod, const cJSON *old)
 {
-    const cJSON *now = given(pod, "spec.resources"), *before = given(old, "spec.resources");
+    const cJSON *now = kinds_given(pod, "spec.resources"),
+                *before = kinds_given(old, "spec.resources");
     struct str told = json_str_at(old, "status.qosClass");
     size_t n = e->n;
 
     if (!is_resizable(e, old))
         return;
     validate_whole_pod(e, pod);
-    if (!str_eq(told.n ? told : pod_qos(old), pod_qos(pod)))
-        field_invalid_str(e, &SPEC, json_str_at(pod, "status.qosClass"),
+    if (!str_eq(told.n ? told : kinds_pod_qos(old), kinds_pod_qos(pod)))
+        field_invalid_str(e, &KINDS_SPEC, json_str_at(pod, "status.qosClass"),
                           "Pod QOS Class may not change as a result of resizing");
     if (!node_resizes(old))
-        field_forbidden(e, &SPEC, "Pod running on node without support for resize");
+        field_forbidden(e, &KINDS_SPEC, "Pod running on node without support for resize");
     if (some_set(now) || some_set(before))
         check_pod_level(e, now, before);
     if (!check_order(e, pod, old))
         return;
     check_containers(e, pod, old);
     if (e->n == n && !some_set(now) && !some_set(before) && !now != !before)
-        field_forbidden(e, &SPEC, "only cpu and memory resources are mutable");
+        field_forbidden(e, &KINDS_SPEC, "only cpu and memory resources are mutable");
 }

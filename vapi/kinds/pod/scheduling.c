@@ -239,11 +239,11 @@ static void check_operator(const struct check *c)
         if (value.n)
             field_invalid_str(c->e, p, value, "value must be empty when `operator` is 'Exists'");
     } else {
-        field_not_supported(c->e, p, op, one_of(op, KNOWN) ? KNOWN : SUPPORTED);
+        field_not_supported(c->e, p, op, kinds_one_of(op, KNOWN) ? KNOWN : SUPPORTED);
     }
 }
 
-const struct rule TOLERATIONS[1] = {
+const struct rule RULES_TOLERATIONS[1] = {
     EACH(NULL, NAME_IF_SET("key", QUALIFIED),
          WHEN_EMPTY(NULL, "key",
                     MUST_BE("operator", "Exists",

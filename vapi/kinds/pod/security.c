@@ -14,9 +14,9 @@ static void check_seccomp_file(const struct check *c)
     const cJSON *file = json_get(c->value, "localhostProfile");
     AT(at, c->at, "localhostProfile");
 
-    if (!text_is(c->value, "type", "Localhost") && file)
+    if (!kinds_text_is(c->value, "type", "Localhost") && file)
         field_invalid(c->e, at, c->value, "can only be set when seccomp type is Localhost");
-    else if (text_is(c->value, "type", "Localhost") && !file)
+    else if (kinds_text_is(c->value, "type", "Localhost") && !file)
         field_required(c->e, at, "must be set when seccomp type is Localhost");
     else if (file)
         check_descending_path(c->e, at, json_str(file));
@@ -28,28 +28,24 @@ static void check_seccomp_file(const struct check *c)
                      "type is required when seccompProfile is set"),                               \
            CALL(NULL, check_seccomp_file))
 
-static void check_local_app_armor(struct field_errors *e, const struct field_path *p,
-                                  const cJSON *file)
-{
-    struct str name = json_str(file);
-
-    if (!file || !str_trim(name).n)
-        field_required(e, p, "must be set when AppArmor type is Localhost");
-    else if (str_trim(name).n != name.n)
-        field_invalid(e, p, file, "must not be padded with whitespace");
-    if (name.n > 4095)
-        field_too_long(e, p, 4095);
-}
-
 static void check_app_armor_file(const struct check *c)
 {
     const cJSON *file = json_get(c->value, "localhostProfile");
     AT(at, c->at, "localhostProfile");
 
-    if (text_is(c->value, "type", "Localhost"))
-        check_local_app_armor(c->e, at, file);
-    else if (file && one_of(json_str(json_get(c->value, "type")), ENUM_APP_ARMOR_PROFILE_TYPE))
+    if (kinds_text_is(c->value, "type", "Localhost")) {
+        struct str name = json_str(file);
+
+        if (!file || !str_trim(name).n)
+            field_required(c->e, at, "must be set when AppArmor type is Localhost");
+        else if (str_trim(name).n != name.n)
+            field_invalid(c->e, at, file, "must not be padded with whitespace");
+        if (name.n > 4095)
+            field_too_long(c->e, at, 4095);
+    } else if (file &&
+               kinds_one_of(json_str(json_get(c->value, "type")), ENUM_APP_ARMOR_PROFILE_TYPE)) {
         field_invalid(c->e, at, file, "can only be set when AppArmor type is Localhost");
+    }
 }
 
 #define APP_ARMOR_PROFILE                                                                          \
@@ -92,7 +88,7 @@ static const struct rule CONTAINER_CONTEXT[] = {
     CALL("procMount", check_proc_mount),
     SECCOMP_PROFILE,
     CHECK(NULL, check_escalation),
-    INSIDE("windowsOptions", ALL(WINDOWS_OPTIONS)),
+    INSIDE("windowsOptions", ALL(RULES_WINDOWS_OPTIONS)),
     APP_ARMOR_PROFILE,
 };
 
@@ -184,7 +180,7 @@ static const struct rule POD_CONTEXT[] = {
     EACH("sysctls", CALL("name", check_sysctl)),
     ENUM_IF_GIVEN("fsGroupChangePolicy", ENUM_POD_FS_GROUP_CHANGE_POLICY),
     SECCOMP_PROFILE,
-    INSIDE("windowsOptions", ALL(WINDOWS_OPTIONS)),
+    INSIDE("windowsOptions", ALL(RULES_WINDOWS_OPTIONS)),
     APP_ARMOR_PROFILE,
     ENUM_IF_GIVEN("supplementalGroupsPolicy", ENUM_SUPPLEMENTAL_GROUPS_POLICY),
     /* The other value belongs to a feature that is off upstream. */

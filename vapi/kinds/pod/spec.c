@@ -133,7 +133,7 @@ static void check_host_users(struct field_errors *e, const struct field_path *p,
         if (json_true(json_get(spec, shared[i].name)))
             field_forbidden(e, FIELD(p, shared[i].shown), "when `hostUsers` is false");
     }
-    pod_each_container(p, spec, on_host_users, e);
+    kinds_pod_each_container(p, spec, on_host_users, e);
 }
 
 /* ---- the spec ---- */
@@ -227,7 +227,7 @@ static const struct rule SPEC_RULES[] = {
     NAME_IF_SET("priorityClassName", DNS1123_SUBDOMAIN),
     NAME_IF_GIVEN("runtimeClassName", DNS1123_SUBDOMAIN),
     RANGE("activeDeadlineSeconds", 1, INT32_MAX),
-    INSIDE("tolerations", ALL(TOLERATIONS)),
+    INSIDE("tolerations", ALL(RULES_TOLERATIONS)),
     EACH("hostAliases", TEST_STR("ip", check_ip), EACH_NAME("hostnames", DNS1123_SUBDOMAIN)),
     WITHIN("preemptionPolicy", ENUM(NULL, ENUM_PREEMPTION_POLICY_DECLARED)),
     CHECK("overhead", validate_overhead),
@@ -347,8 +347,8 @@ void validate_whole_pod(struct field_errors *e, const cJSON *pod)
 
     validate_pod_annotations(e, FIELD(&METADATA, "annotations"),
                              json_path(pod, "metadata.annotations"), spec);
-    validate_pod_spec(e, &SPEC, spec, &rules);
+    validate_pod_spec(e, &KINDS_SPEC, spec, &rules);
     if (!json_str(json_get(spec, "serviceAccountName")).n)
-        rules_check_value(e, &SPEC, spec, NULL, NO_TOKENS, COUNT(NO_TOKENS));
-    rules_check_value(e, &SPEC, spec, NULL, IMAGES, COUNT(IMAGES));
+        rules_check_value(e, &KINDS_SPEC, spec, NULL, NO_TOKENS, COUNT(NO_TOKENS));
+    rules_check_value(e, &KINDS_SPEC, spec, NULL, IMAGES, COUNT(IMAGES));
 }

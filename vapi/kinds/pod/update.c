@@ -57,14 +57,14 @@ static bool check_list_kept(struct field_errors *e, const cJSON *spec, const cJS
 {
     if (json_count(json_get(spec, list)) == json_count(json_get(old, list)))
         return true;
-    field_forbidden(e, FIELD(&SPEC, list), "pod updates may not add or remove containers");
+    field_forbidden(e, FIELD(&KINDS_SPEC, list), "pod updates may not add or remove containers");
     return false;
 }
 
 /* From none to some, or to less. */
 static bool check_deadline(struct field_errors *e, const cJSON *spec, const cJSON *old)
 {
-    const struct field_path *p = FIELD(&SPEC, "activeDeadlineSeconds");
+    const struct field_path *p = FIELD(&KINDS_SPEC, "activeDeadlineSeconds");
     const cJSON *deadline = json_get(spec, "activeDeadlineSeconds");
     int64_t now, before;
     bool had = json_i64(json_get(old, "activeDeadlineSeconds"), &before);
@@ -90,7 +90,7 @@ static cJSON *without_seconds(struct arena *a, const cJSON *toleration)
     return copy;
 }
 
-struct str toleration_key(struct arena *a, const cJSON *toleration)
+struct str kinds_toleration_key(struct arena *a, const cJSON *toleration)
 {
     static const char *const parts[] = {"key", "operator", "value", "effect"};
     cJSON *key = json_new_array(a);
@@ -104,14 +104,14 @@ static void check_tolerations(struct field_errors *e, const cJSON *now, const cJ
 {
     struct names kept = {.arena = e->arena};
 
-    json_each(t, now) names_add(&kept, toleration_key(e->arena, t), t);
+    json_each(t, now) names_add(&kept, kinds_toleration_key(e->arena, t), t);
     json_each(t, before)
     {
-        const cJSON *same = names_get(&kept, toleration_key(e->arena, t));
+        const cJSON *same = names_get(&kept, kinds_toleration_key(e->arena, t));
 
         if (same && json_equal(without_seconds(e->arena, same), without_seconds(e->arena, t)))
             continue;
-        field_forbidden(e, FIELD(&SPEC, "tolerations"),
+        field_forbidden(e, FIELD(&KINDS_SPEC, "tolerations"),
                         "existing toleration can not be modified except its tolerationSeconds");
         return;
     }
@@ -122,7 +122,7 @@ static void check_gates(struct field_errors *e, const cJSON *now, const cJSON *b
     struct names former = {.arena = e->arena};
 
     names_add_members(&former, before, "name");
-    field_each(gate, at, FIELD(&SPEC, "schedulingGates"), now)
+    field_each(gate, at, FIELD(&KINDS_SPEC, "schedulingGates"), now)
     {
         struct str name = json_str(json_get(gate, "name"));
 
@@ -147,7 +147,7 @@ static void check_node_selector(struct field_errors *e, const cJSON *now, const 
         if (value && str_eq(json_str(value), json_str(label)))
             continue;
         field_invalid(
-            e, FIELD(&SPEC, "nodeSelector"), now,
+            e, FIELD(&KINDS_SPEC, "nodeSelector"), now,
             "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
         return;
     }
@@ -169,7 +169,7 @@ static bool extends(const cJSON *now, const cJSON *old, const char *list)
 
 static void check_node_affinity(struct field_errors *e, const cJSON *now, const cJSON *before)
 {
-    const struct field_path *p = FIELD(FIELD(&SPEC, "affinity"), "nodeAffinity");
+    const struct field_path *p = FIELD(FIELD(&KINDS_SPEC, "affinity"), "nodeAffinity");
     const struct field_path *required = FIELD(p, WHEN_REQUIRED);
     const struct field_path *terms = FIELD(required, "nodeSelectorTerms");
     const cJSON *a = json_path(now, WHEN_REQUIRED ".nodeSelectorTerms");
@@ -201,12 +201,12 @@ static void check_gated(struct field_errors *e, cJSON *munged, const cJSON *old)
     cJSON *affinity;
 
     check_node_selector(e, json_get(munged, "nodeSelector"), json_get(old, "nodeSelector"));
-    keep_old(e->arena, munged, old, "nodeSelector");
-    if (same_value(now, before))
+    defaults_keep_old(e->arena, munged, old, "nodeSelector");
+    if (kinds_same_value(now, before))
         return;
     check_node_affinity(e, now, before);
     affinity = json_ensure_object(e->arena, munged, "affinity");
-    keep_old(e->arena, affinity, json_get(old, "affinity"), "nodeAffinity");
+    defaults_keep_old(e->arena, affinity, json_get(old, "affinity"), "nodeAffinity");
     if (!affinity->child && !json_get(old, "affinity"))
         json_remove(munged, "affinity");
 }
@@ -219,7 +219,7 @@ static void take_images(struct arena *a, cJSON *munged, const cJSON *old, const 
 
     json_each(container, json_get(munged, list))
     {
-        keep_old(a, container, from, "image");
+        defaults_keep_old(a, container, from, "image");
         from = from->next;
     }
 }
@@ -228,7 +228,7 @@ static void list_changes(struct buf *b, const cJSON *now, const cJSON *before)
 {
     json_each(member, before)
     {
-        if (!same_value(json_get(now, member->string), member))
+        if (!kinds_same_value(json_get(now, member->string), member))
             buf_printf(b, "\n- spec.%s", member->string);
     }
     json_each(member, now)
@@ -246,19 +246,19 @@ static void check_fixed(struct field_errors *e, const cJSON *spec, const cJSON *
 
     take_images(e->arena, munged, old, "containers");
     take_images(e->arena, munged, old, "initContainers");
-    keep_old(e->arena, munged, old, "activeDeadlineSeconds");
-    keep_old(e->arena, munged, old, "schedulingGates");
-    keep_old(e->arena, munged, old, "tolerations");
+    defaults_keep_old(e->arena, munged, old, "activeDeadlineSeconds");
+    defaults_keep_old(e->arena, munged, old, "schedulingGates");
+    defaults_keep_old(e->arena, munged, old, "tolerations");
     if (json_i64(json_get(old, "terminationGracePeriodSeconds"), &grace) && grace < 0 &&
         json_i64_at(munged, "terminationGracePeriodSeconds", 0) == 1)
-        keep_old(e->arena, munged, old, "terminationGracePeriodSeconds");
+        defaults_keep_old(e->arena, munged, old, "terminationGracePeriodSeconds");
     if (json_count(json_get(old, "schedulingGates")))
         check_gated(e, munged, old);
     if (json_equal(munged, old))
         return;
     buf_addc(&b, "pod updates may not change fields other than " UPDATABLE);
     list_changes(&b, munged, old);
-    field_forbidden(e, &SPEC, arena_cstr(e->arena, buf_str(&b)));
+    field_forbidden(e, &KINDS_SPEC, arena_cstr(e->arena, buf_str(&b)));
     buf_fini(&b);
 }
 
@@ -287,7 +287,7 @@ static void check_gated_node(const struct check *c)
         field_forbidden(c->e, c->at, "cannot be set until all schedulingGates have been cleared");
 }
 
-const struct rule POD_RULES[3] = {
+const struct rule RULES_POD[3] = {
     CALL(NULL, check_pod),
     ON_CREATE(FORBIDDEN("spec.ephemeralContainers", "cannot be set on create"),
               CALL("spec.nodeName", check_gated_node)),
@@ -317,7 +317,7 @@ static void check_dual_stack(struct field_errors *e, const struct field_path *p,
     {
         struct str ip = json_str(json_get(address, "ip"));
 
-        if (!is_ip(e->arena, ip)) {
+        if (!kinds_is_ip(e->arena, ip)) {
             field_internal(e, p,
                            problem_printf(e->arena,
                                           "failed to check for dual stack with error:invalid "
@@ -326,7 +326,7 @@ static void check_dual_stack(struct field_errors *e, const struct field_path *p,
             found[0] = false;
             break;
         }
-        found[is_ipv6(ip)] = true;
+        found[kinds_is_ipv6(ip)] = true;
         i++;
     }
     if (!found[0] || !found[1] || json_count(list) > 2)
@@ -362,13 +362,13 @@ static void check_host_address(const struct check *c)
 
 static void check_condition_type(const struct check *c)
 {
-    if (!one_of(json_str(c->value), NAMES("PodScheduled", "Ready", "Initialized")))
+    if (!kinds_one_of(json_str(c->value), NAMES("PodScheduled", "Ready", "Initialized")))
         check_rule(c->e, FIELD(c->at->parent, "Type"), NAME_QUALIFIED, json_str(c->value));
 }
 
 static void check_nominated(const struct check *c)
 {
-    if (!json_str(c->value).n || same_value(c->value, c->old))
+    if (!json_str(c->value).n || kinds_same_value(c->value, c->old))
         return;
     check_rule(c->e, c->at, NAME_DNS1123_SUBDOMAIN, json_str(c->value));
     if (json_str_at(c->before, "spec.nodeName").n)
@@ -382,7 +382,7 @@ static void check_claim_statuses(const struct check *c)
     names_add_members(&known, json_path(c->object, "spec.resourceClaims"), "name");
     field_each(status, at, c->at, c->value)
     {
-        const cJSON *claim = given(status, "resourceClaimName");
+        const cJSON *claim = kinds_given(status, "resourceClaimName");
         struct str name = json_str(json_get(status, "name"));
 
         if (!names_has(&known, name))
@@ -415,7 +415,7 @@ static void check_user(const struct check *c)
 
 #define NO_LESS_THAN_0 "must be a non-negative integer"
 
-const struct rule POD_STATUS_RULES[11] = {
+const struct rule RULES_POD_STATUS[11] = {
     CALL("metadata.annotations", check_annotation_changes),
     EACH("status.conditions", AT_LEAST("observedGeneration", 0, NO_LESS_THAN_0),
          CALL("type", check_condition_type)),

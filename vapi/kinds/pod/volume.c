@@ -23,11 +23,11 @@ void validate_host_path(struct field_errors *e, const struct field_path *p, cons
 
 static void check_absolute(struct field_errors *e, const struct field_path *p, struct str path)
 {
-    if (!is_absolute(path))
+    if (!kinds_is_absolute(path))
         field_invalid_str(e, p, path, "must be an absolute path");
 }
 
-const struct rule NFS[2] = {
+const struct rule RULES_NFS[2] = {
     ALL_GIVEN(NULL, "server", "path"),
     CHECK_STR("path", check_absolute),
 };
@@ -182,7 +182,7 @@ static const struct rule SOURCES[] = {
     LEGACY("gcePersistentDisk"),
     LEGACY("awsElasticBlockStore"),
     WITHIN("secret", KEYS("secretName")),
-    WITHIN("nfs", ALL(NFS)),
+    WITHIN("nfs", ALL(RULES_NFS)),
     LEGACY("iscsi"),
     LEGACY("glusterfs"),
     LEGACY("flocker"),

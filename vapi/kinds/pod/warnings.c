@@ -37,7 +37,7 @@ static const struct {
     {"node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"},
 };
 
-const char *deprecated_label(struct str label)
+const char *warn_deprecated_label(struct str label)
 {
     for (size_t i = 0; i < COUNT(OLD_LABELS); i++) {
         if (str_eqc(label, OLD_LABELS[i].label))
@@ -52,7 +52,7 @@ void warn_node_terms(const struct warner *w, const struct field_path *p, const c
         member_each(expression, item, at, term, "matchExpressions")
     {
         struct str key = json_str(json_get(expression, "key"));
-        const char *text = deprecated_label(key);
+        const char *text = warn_deprecated_label(key);
 
         if (text)
             warn_printf(w, FIELD(item, "key"), "%.*s is %s", STR_F(key), text);
@@ -68,7 +68,7 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
 
     json_each(label, json_get(spec, "nodeSelector"))
     {
-        const char *text = deprecated_label(str_c(label->string));
+        const char *text = warn_deprecated_label(str_c(label->string));
 
         if (text)
             warn_at(w, FIELD_KEY(FIELD(p, "nodeSelector"), str_c(label->string)), text);
@@ -78,11 +78,11 @@ static void warn_scheduling(const struct warner *w, const struct field_path *p, 
     member_each(constraint, at, p, spec, "topologySpreadConstraints")
     {
         struct str key = json_str(json_get(constraint, "topologyKey"));
-        const char *text = deprecated_label(key);
+        const char *text = warn_deprecated_label(key);
 
         if (text)
             warn_printf(w, FIELD(at, "topologyKey"), "%.*s is %s", STR_F(key), text);
-        if (!given(constraint, "labelSelector"))
+        if (!kinds_given(constraint, "labelSelector"))
             warn_at(w, FIELD(at, "labelSelector"),
                     "a null labelSelector results in matching no pod");
     }
@@ -111,7 +111,7 @@ void warn_volume_source(const struct warner *w, const struct field_path *p, cons
 {
     for (size_t i = 0; i < COUNT(OLD_VOLUMES); i++) {
         if ((of_pod ? OLD_VOLUMES[i].of_pod : OLD_VOLUMES[i].of_volume) &&
-            given(source, OLD_VOLUMES[i].name))
+            kinds_given(source, OLD_VOLUMES[i].name))
             warn_at(w, FIELD(p, OLD_VOLUMES[i].shown), OLD_VOLUMES[i].text);
     }
 }
@@ -183,7 +183,7 @@ static void warn_env(const struct warner *w, const struct field_path *p, const c
         if (names_add(&seen, name, item))
             continue;
         self = arena_printf(w->arena, "$(%.*s)", STR_F(name));
-        if (given(item, "valueFrom") || str_eq(value, self) || !str_contains(value, self))
+        if (kinds_given(item, "valueFrom") || str_eq(value, self) || !str_contains(value, self))
             warn_quoted(w, at, "hides previous definition of ", name,
                         ", which may be dropped when using apply");
     }
@@ -288,7 +288,7 @@ static void warn_affinity_terms(const struct warner *w, const struct field_path 
         const struct field_path *within = FIELD(at, inner);
         const cJSON *term = inner ? json_get(item, inner) : item;
 
-        if (!given(term, "labelSelector"))
+        if (!kinds_given(term, "labelSelector"))
             warn_at(w, FIELD(inner ? within : at, "labelSelector"),
                     "a null labelSelector results in matching no pod");
     }
@@ -310,33 +310,30 @@ static void warn_affinity(const struct warner *w, const struct field_path *p, co
     }
 }
 
-static void warn_spec(const struct warner *w, const struct field_path *p, const cJSON *spec)
-{
-    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
-    struct port_warner s = {w, {.arena = w->arena}, {.arena = w->arena}};
-
-    warn_scheduling(w, p, spec);
-    warn_volumes(w, p, spec);
-    warn_volume_paths(w->arena, spec, w->warn, w->ctx);
-    warn_duplicates(w, FIELD(p, "hostAliases"), json_get(spec, "hostAliases"), "ip", false);
-    warn_duplicates(w, FIELD(p, "imagePullSecrets"), json_get(spec, "imagePullSecrets"), "name",
-                    true);
-    warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "memory");
-    warn_fraction(w, FIELD(p, "overhead"), json_get(spec, "overhead"), "ephemeral-storage");
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        member_each(container, at, p, spec, lists[i]) warn_container(&s, at, container);
-    }
-    if (json_i64_at(spec, "terminationGracePeriodSeconds", 0) < 0)
-        warn_at(w, FIELD(p, "terminationGracePeriodSeconds"),
-                "must be >= 0; negative values are invalid and will be treated as 1");
-    warn_affinity(w, p, spec);
-}
-
 /* p: where the pod is; NULL for one that is no template. */
 void warn_pod_at(const struct warner *w, const struct field_path *p, const cJSON *pod)
 {
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+    const struct field_path *at_spec = FIELD(p, "spec");
+    const cJSON *spec = json_get(pod, "spec");
+    struct port_warner s = {w, {.arena = w->arena}, {.arena = w->arena}};
+
     warn_pod_annotations(w, p, pod);
-    warn_spec(w, FIELD(p, "spec"), json_get(pod, "spec"));
+    warn_scheduling(w, at_spec, spec);
+    warn_volumes(w, at_spec, spec);
+    warn_volume_paths(w->arena, spec, w->warn, w->ctx);
+    warn_duplicates(w, FIELD(at_spec, "hostAliases"), json_get(spec, "hostAliases"), "ip", false);
+    warn_duplicates(w, FIELD(at_spec, "imagePullSecrets"), json_get(spec, "imagePullSecrets"),
+                    "name", true);
+    warn_fraction(w, FIELD(at_spec, "overhead"), json_get(spec, "overhead"), "memory");
+    warn_fraction(w, FIELD(at_spec, "overhead"), json_get(spec, "overhead"), "ephemeral-storage");
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        member_each(container, at, at_spec, spec, lists[i]) warn_container(&s, at, container);
+    }
+    if (json_i64_at(spec, "terminationGracePeriodSeconds", 0) < 0)
+        warn_at(w, FIELD(at_spec, "terminationGracePeriodSeconds"),
+                "must be >= 0; negative values are invalid and will be treated as 1");
+    warn_affinity(w, at_spec, spec);
 }
 
 WARNS(warn_pod)

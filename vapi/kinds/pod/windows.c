@@ -46,26 +46,16 @@ static bool is_only(struct str s, const char *chars)
     return s.n > 0;
 }
 
-/* Characters, not bytes: every byte but those that continue one. */
-static size_t count_characters(struct str s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
-    return n;
-}
-
 static bool is_netbios(struct str domain)
 {
-    size_t n = count_characters(domain);
+    size_t n = str_characters(domain);
 
     return n >= 1 && n <= MAX_NETBIOS && domain.p[0] != '.' && !has_any_of(domain, "\\/:*?\"<>|");
 }
 
 static bool is_label(struct str s)
 {
-    return s.n <= 63 && is_made_of(s, "-") && s.p[0] != '-' && s.p[s.n - 1] != '-';
+    return s.n <= 63 && kinds_is_made_of(s, "-") && s.p[0] != '-' && s.p[s.n - 1] != '-';
 }
 
 static bool is_dns_domain(struct str domain)
@@ -128,7 +118,7 @@ static void check_credential_spec(struct field_errors *e, const struct field_pat
         field_invalid(e, p, spec, "gmsaCredentialSpec size must be under 64 KiB");
 }
 
-const struct rule WINDOWS_OPTIONS[3] = {
+const struct rule RULES_WINDOWS_OPTIONS[3] = {
     NAME_IF_GIVEN("gmsaCredentialSpecName", DNS1123_SUBDOMAIN),
     CHECK("gmsaCredentialSpec", check_credential_spec),
     CHECK("runAsUserName", check_user_name),
@@ -146,7 +136,7 @@ static void on_host_process(void *ctx, const struct field_path *p, const cJSON *
 {
     struct host_process *h = ctx;
     const struct field_path *context = FIELD(p, "securityContext");
-    const cJSON *mine = given(container, "securityContext.windowsOptions.hostProcess");
+    const cJSON *mine = kinds_given(container, "securityContext.windowsOptions.hostProcess");
 
     if (mine && h->of_pod && json_true(mine) != json_true(h->of_pod))
         field_invalid(
@@ -163,10 +153,10 @@ void validate_host_process(struct field_errors *e, const struct field_path *p, c
 {
     struct host_process h = {
         .e = e,
-        .of_pod = given(spec, "securityContext.windowsOptions.hostProcess"),
+        .of_pod = kinds_given(spec, "securityContext.windowsOptions.hostProcess"),
     };
 
-    pod_each_container(p, spec, on_host_process, &h);
+    kinds_pod_each_container(p, spec, on_host_process, &h);
     if (!h.host)
         return;
     if (h.host != h.n)
@@ -229,21 +219,20 @@ static void on_linux_container(void *ctx, const struct field_path *p, const cJSO
 
 void validate_os(struct field_errors *e, const struct field_path *p, const cJSON *spec)
 {
-    static const char *const known[] = {"linux", "windows", NULL};
     struct str name = json_str_at(spec, "os.name");
     AT(at, p, "os");
 
-    if (!given(spec, "os"))
+    if (!kinds_given(spec, "os"))
         return;
     if (!name.n) {
         field_required(e, FIELD(at, "name"), "");
-    } else if (!one_of(name, known)) {
-        field_not_supported(e, at, name, known);
+    } else if (!kinds_one_of(name, ENUM_OS_NAME)) {
+        field_not_supported(e, at, name, ENUM_OS_NAME);
     } else if (str_eqc(name, "linux")) {
         rules_check_value(e, p, spec, NULL, OF_LINUX, COUNT(OF_LINUX));
-        pod_each_container(p, spec, on_linux_container, e);
+        kinds_pod_each_container(p, spec, on_linux_container, e);
     } else {
         rules_check_value(e, p, spec, NULL, POD_OF_WINDOWS, COUNT(POD_OF_WINDOWS));
-        pod_each_container(p, spec, on_windows_container, e);
+        kinds_pod_each_container(p, spec, on_windows_container, e);
     }
 }

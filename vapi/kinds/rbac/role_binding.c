@@ -34,22 +34,18 @@ static const struct rule SUBJECT[] = {
     WHEN(NULL, "kind", "Group", ENUM_ALWAYS("apiGroup", GROUP)),
 };
 
-/* As upstream's internal type is printed. */
-static cJSON *internal_ref(struct arena *a, const cJSON *ref)
+static void check_role_kept(const struct check *c)
 {
     static const char *const names[][2] = {
         {"APIGroup", "apiGroup"}, {"Kind", "kind"}, {"Name", "name"}};
-    cJSON *o = json_new_object(a);
+    struct arena *a = c->e->arena;
+    cJSON *shown = json_new_object(a); /* as upstream's internal type is printed */
 
+    if (kinds_same_value(c->value, c->old))
+        return;
     for (size_t i = 0; i < COUNT(names); i++)
-        json_set_str(a, o, names[i][0], json_str(json_get(ref, names[i][1])));
-    return o;
-}
-
-static void check_role_kept(const struct check *c)
-{
-    if (!same_value(c->value, c->old))
-        field_invalid(c->e, c->at, internal_ref(c->e->arena, c->value), "cannot change roleRef");
+        json_set_str(a, shown, names[i][0], json_str(json_get(c->value, names[i][1])));
+    field_invalid(c->e, c->at, shown, "cannot change roleRef");
 }
 
 static const struct rule BINDING_RULES[] = {

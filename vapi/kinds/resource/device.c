@@ -23,7 +23,7 @@ static void check_identifier(struct field_errors *e, const struct field_path *p,
 {
     if (id.n > 32)
         field_too_long(e, p, 32);
-    if (!is_made_of(id, "_") || isdigit((unsigned char)id.p[0]))
+    if (!kinds_is_made_of(id, "_") || isdigit((unsigned char)id.p[0]))
         field_invalid_str(e, p, id,
                           "a valid C identifier must start with alphabetic character or '_', "
                           "followed by a string of alphanumeric characters or '_' (e.g. 'my_name', "
@@ -66,7 +66,7 @@ void check_pool_name(struct field_errors *e, const struct field_path *p, struct 
 
 /* ---- what requests, classes and claims share ---- */
 
-const struct rule DEVICE_SELECTORS[1] = {EACH_OF_AT_MOST(
+const struct rule RULES_DEVICE_SELECTORS[1] = {EACH_OF_AT_MOST(
     "selectors", MAX_SELECTORS, REQUIRED("cel", ""), MAX_LENGTH("cel.expression", MAX_EXPRESSION))};
 
 /* Any JSON object. */
@@ -80,7 +80,7 @@ void check_raw_object(struct field_errors *e, const struct field_path *p, const 
         field_too_long(e, p, MAX_PARAMETERS);
 }
 
-const struct rule DEVICE_CONFIG[2] = {
+const struct rule RULES_DEVICE_CONFIG[2] = {
     REQUIRED("opaque", ""),
     WITHIN("opaque", DRIVER_NAME("driver"), CHECK_ALWAYS("parameters", check_raw_object)),
 };
@@ -96,7 +96,7 @@ static void check_mode(const struct check *c)
     int64_t count = json_i64_at(request, "count", 0);
     const cJSON *shown = json_new_i64(e->arena, count);
 
-    if (!one_of(mode, ENUM_DEVICE_ALLOCATION_MODE))
+    if (!kinds_one_of(mode, ENUM_DEVICE_ALLOCATION_MODE))
         field_not_supported(e, FIELD(p, "allocationMode"), mode, ENUM_DEVICE_ALLOCATION_MODE);
     else if (str_eqc(mode, "All") && count)
         field_invalid(e, FIELD(p, "count"), shown,
@@ -107,7 +107,7 @@ static void check_mode(const struct check *c)
 
 static const struct rule EXACT[] = {
     NAME("deviceClassName", DNS1123_SUBDOMAIN),
-    ALL(DEVICE_SELECTORS),
+    ALL(RULES_DEVICE_SELECTORS),
     CALL(NULL, check_mode),
     EACH_OF_AT_MOST("tolerations", MAX_TOLERATIONS, NAME_IF_SET("key", QUALIFIED),
                     WHEN(NULL, "operator", "Exists",
@@ -124,7 +124,8 @@ static const struct rule ALTERNATIVES[] = {
 
 static void check_ways(const struct check *c)
 {
-    const cJSON *exactly = given(c->value, "exactly"), *list = json_get(c->value, "firstAvailable");
+    const cJSON *exactly = kinds_given(c->value, "exactly"),
+                *list = json_get(c->value, "firstAvailable");
 
     if (exactly && json_count(list))
         field_invalid(c->e, c->at, NULL,
@@ -141,7 +142,7 @@ static void check_ways(const struct check *c)
 
 /* ---- names of requests, "request" or "request/alternative" ---- */
 
-struct names request_names(struct arena *a, const cJSON *requests)
+struct names names_of_requests(struct arena *a, const cJSON *requests)
 {
     struct names ret = {.arena = a};
 
@@ -176,7 +177,7 @@ void check_request_name(const struct check *c)
         field_invalid_str(c->e, c->at, name, NOT_A_REQUEST);
 }
 
-const struct rule REQUEST_REFS[2] = {
+const struct rule RULES_REQUEST_REFS[2] = {
     EACH_OF_AT_MOST("requests", MAX_REQUESTS, CALL(NULL, check_request_name)),
     UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, NULL),
 };
@@ -204,13 +205,13 @@ static const struct rule CLAIM_DEVICES[] = {
     EACH_OF_AT_MOST("requests", MAX_REQUESTS, NAME_ALWAYS("name", DNS1123_LABEL),
                     CALL(NULL, check_ways)),
     UNIQUE_OF_AT_MOST("requests", MAX_REQUESTS, "name"),
-    EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(REQUEST_REFS), ALL(ATTRIBUTE)),
-    EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(REQUEST_REFS), ALL(DEVICE_CONFIG)),
+    EACH_OF_AT_MOST("constraints", MAX_CONSTRAINTS, ALL(RULES_REQUEST_REFS), ALL(ATTRIBUTE)),
+    EACH_OF_AT_MOST("config", MAX_CONFIG, ALL(RULES_REQUEST_REFS), ALL(RULES_DEVICE_CONFIG)),
 };
 
 void check_claim_devices(struct field_errors *e, const struct field_path *p, const cJSON *devices)
 {
-    struct names known = request_names(e->arena, json_get(devices, "requests"));
+    struct names known = names_of_requests(e->arena, json_get(devices, "requests"));
 
     rules_check_value(e, p, devices, &known, CLAIM_DEVICES, COUNT(CLAIM_DEVICES));
 }
@@ -266,7 +267,7 @@ static void check_both_or_neither(const struct check *c)
                       "bindingFailureConditions are required to use bindingConditions");
 }
 
-const struct rule BINDING_CONDITIONS[4] = {
+const struct rule RULES_BINDING_CONDITIONS[4] = {
     CONDITION_NAMES("bindingConditions"),
     CONDITION_NAMES("bindingFailureConditions"),
     UNIQUE("bindingConditions", NULL),

@@ -7,13 +7,13 @@
 static void check_extended_name(struct field_errors *e, const struct field_path *p,
                                 const cJSON *name)
 {
-    if (!is_extended_resource(json_str(name)))
+    if (!kinds_is_extended_resource(json_str(name)))
         field_invalid(e, p, name, "must be a valid extended resource name");
 }
 
 static const struct rule CLASS_RULES[] = {
-    INSIDE("spec", ALL(DEVICE_SELECTORS)),
-    EACH_OF_AT_MOST("spec.config", MAX_CONFIG, ALL(DEVICE_CONFIG)),
+    INSIDE("spec", ALL(RULES_DEVICE_SELECTORS)),
+    EACH_OF_AT_MOST("spec.config", MAX_CONFIG, ALL(RULES_DEVICE_CONFIG)),
     CHECK("spec.extendedResourceName", check_extended_name),
 };
 

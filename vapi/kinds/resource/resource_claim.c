@@ -42,7 +42,7 @@ static void check_share(struct field_errors *e, const struct field_path *p, cons
         why = arena_printf(e->arena, "error validating uid: invalid UUID length: %zu", s.n).p;
     else if (!is_hex(s, s.n == 36 ? form : NULL))
         why = "error validating uid: invalid UUID format";
-    else if (s.n != 36 || !str_eq(s, lower_case(e->arena, s)))
+    else if (s.n != 36 || !str_eq(s, kinds_lower_case(e->arena, s)))
         why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
               "with lowercase hexadecimal characters";
     if (why)
@@ -59,14 +59,14 @@ static const struct rule DEVICE_ID[] = {
 static const struct rule RESULT[] = {
     CALL("request", check_request_name),
     ALL(DEVICE_ID),
-    ALL(BINDING_CONDITIONS),
+    ALL(RULES_BINDING_CONDITIONS),
     CHECK("shareID", check_share),
 };
 
 static const struct rule ALLOCATION[] = {
     EACH_OF_AT_MOST("devices.results", MAX_REQUESTS, ALL(RESULT)),
     EACH_OF_AT_MOST("devices.config", 2 * MAX_CONFIG, ENUM("source", ENUM_ALLOCATION_CONFIG_SOURCE),
-                    ALL(REQUEST_REFS), ALL(DEVICE_CONFIG)),
+                    ALL(RULES_REQUEST_REFS), ALL(RULES_DEVICE_CONFIG)),
     CHECK("nodeSelector", validate_node_selector),
 };
 
@@ -74,7 +74,7 @@ static void check_reserved(const struct check *c)
 {
     size_t n = json_count(c->value);
 
-    if (n && n <= MAX_RESERVED && !given(c->object, "status.allocation"))
+    if (n && n <= MAX_RESERVED && !kinds_given(c->object, "status.allocation"))
         field_forbidden(c->e, c->at, "may not be specified when `allocated` is not set");
 }
 
@@ -116,9 +116,10 @@ static const struct rule DEVICE_STATUS[] = {
 static void validate_resource_claim_status(struct field_errors *e, const cJSON *object,
                                            const cJSON *old)
 {
-    const cJSON *status = json_get(object, "status"), *allocation = given(status, "allocation");
-    const cJSON *before = given(old, "status.allocation");
-    struct names known = request_names(e->arena, json_path(object, "spec.devices.requests"));
+    const cJSON *status = json_get(object, "status"),
+                *allocation = kinds_given(status, "allocation");
+    const cJSON *before = kinds_given(old, "status.allocation");
+    struct names known = names_of_requests(e->arena, json_path(object, "spec.devices.requests"));
     struct names allocated = {.arena = e->arena}, seen = {.arena = e->arena};
     AT(p, NULL, "status");
 

@@ -26,7 +26,7 @@ static void slice_prepare_create(struct arena *a, cJSON *slice)
     {
         json_each(taint, json_get(device, "taints"))
         {
-            if (born.n && !given(taint, "timeAdded"))
+            if (born.n && !kinds_given(taint, "timeAdded"))
                 json_set_str(a, taint, "timeAdded", born);
         }
     }
@@ -36,7 +36,7 @@ static WARNS(slice_warnings)
 {
     struct str driver = json_str_at(object, "spec.driver");
 
-    if (!str_eq(driver, lower_case(a, driver)))
+    if (!str_eq(driver, kinds_lower_case(a, driver)))
         warn(ctx, arena_printf(a,
                                "spec.driver: driver names should be lowercase; %.*s contains "
                                "uppercase characters",
@@ -83,7 +83,7 @@ static bool are_identifiers(struct str rest, bool strict)
         struct str part = str_cut(&rest, '.');
         struct str left = part;
 
-        if (!is_made_of(part, "-") ||
+        if (!kinds_is_made_of(part, "-") ||
             (strict && cut_number(&left).n == part.n && !is_plain_number(part)))
             return false;
     } while (rest.p);
@@ -125,7 +125,7 @@ static void check_attribute(struct field_errors *e, const struct field_path *p,
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(types); i++)
-        n += given(attribute, types[i]) != NULL;
+        n += kinds_given(attribute, types[i]) != NULL;
     rules_check_value(e, p, attribute, NULL, ATTRIBUTE, COUNT(ATTRIBUTE));
     if (!n)
         field_invalid_str(e, p, STR(""), "exactly one value must be specified");
@@ -162,8 +162,8 @@ static void check_step(struct field_errors *e, const struct field_path *p, const
 static void check_range_policy(struct field_errors *e, const struct field_path *p,
                                const cJSON *range, const cJSON *normal, const cJSON *capacity)
 {
-    const cJSON *least = given(range, "min"), *most = given(range, "max"),
-                *step = given(range, "step");
+    const cJSON *least = kinds_given(range, "min"), *most = kinds_given(range, "max"),
+                *step = kinds_given(range, "step");
     struct quantity sum;
     AT(min, p, "min");
     AT(max, p, "max");
@@ -216,8 +216,10 @@ static void check_values_policy(struct field_errors *e, const struct field_path 
 static void check_capacity(struct field_errors *e, const struct field_path *p,
                            const cJSON *capacity, bool shared)
 {
-    const cJSON *policy = given(capacity, "requestPolicy"), *normal = given(policy, "default");
-    const cJSON *values = json_get(policy, "validValues"), *range = given(policy, "validRange");
+    const cJSON *policy = kinds_given(capacity, "requestPolicy"),
+                *normal = kinds_given(policy, "default");
+    const cJSON *values = json_get(policy, "validValues"),
+                *range = kinds_given(policy, "validRange");
     const cJSON *value = json_get(capacity, "value");
     AT(at, p, "requestPolicy");
 
@@ -279,7 +281,7 @@ static void add_place(struct places *s, const char *name)
 static void check_true(struct field_errors *e, const struct field_path *p, const cJSON *object,
                        const char *key, struct places *places)
 {
-    const cJSON *value = given(object, key);
+    const cJSON *value = kinds_given(object, key);
 
     if (json_true(value))
         add_place(places, key);
@@ -290,7 +292,8 @@ static void check_true(struct field_errors *e, const struct field_path *p, const
 static void check_places(struct field_errors *e, const struct field_path *p, const cJSON *object,
                          bool of_slice, struct places *places)
 {
-    const cJSON *node = given(object, "nodeName"), *selector = given(object, "nodeSelector");
+    const cJSON *node = kinds_given(object, "nodeName"),
+                *selector = kinds_given(object, "nodeSelector");
     const cJSON *terms = json_get(selector, "nodeSelectorTerms");
     AT(at, p, "nodeSelector");
 
@@ -377,8 +380,8 @@ static void check_device_place(const struct check *c)
 {
     if (json_true(json_get(c->context, "perDeviceNodeSelection")))
         check_place(c->e, c->at, c->value, false);
-    else if (given(c->value, "nodeName") || given(c->value, "nodeSelector") ||
-             given(c->value, "allNodes"))
+    else if (kinds_given(c->value, "nodeName") || kinds_given(c->value, "nodeSelector") ||
+             kinds_given(c->value, "allNodes"))
         field_invalid(c->e, c->at, NULL,
                       "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
                       "`perDeviceNodeSelection` is set to true in the ResourceSlice spec");
@@ -391,7 +394,7 @@ static const struct rule DEVICES[] = {
                          NAME_IF_SET("value", LABEL_VALUE),
                          ENUM("effect", ENUM_DEVICE_TAINT_EFFECT)),
          COUNTER_SETS("consumesCounters", "counterSet", MAX_CONSUMED),
-         CALL(NULL, check_device_place), ALL(BINDING_CONDITIONS)),
+         CALL(NULL, check_device_place), ALL(RULES_BINDING_CONDITIONS)),
     UNIQUE(NULL, "name")};
 
 /* Fewer devices fit into a slice when they have more than plain attributes. */

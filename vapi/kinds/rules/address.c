@@ -41,7 +41,7 @@ static bool is_mapped(const unsigned char ip[16])
     return memcmp(ip, prefix, sizeof(prefix)) == 0;
 }
 
-const char *ip_problem(struct str ip)
+const char *check_ip_problem(struct str ip)
 {
     unsigned char bytes[16];
     int family;
@@ -57,17 +57,17 @@ const char *ip_problem(struct str ip)
 
 bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip)
 {
-    const char *why = ip_problem(ip);
+    const char *why = check_ip_problem(ip);
 
     if (why)
         field_invalid_str(e, p, ip, why);
     return !why;
 }
 
-/* As ip_problem(), but in the one way an address is printed. */
-const char *canonical_ip_problem(struct arena *a, struct str ip)
+/* As check_ip_problem(), but in the one way an address is printed. */
+const char *check_canonical_ip_problem(struct arena *a, struct str ip)
 {
-    const char *why = ip_problem(ip);
+    const char *why = check_ip_problem(ip);
     unsigned char bytes[16];
     char text[INET6_ADDRSTRLEN];
     int family;
@@ -157,7 +157,7 @@ bool check_interface(struct field_errors *e, const struct field_path *p, struct 
     return false;
 }
 
-bool cidr_contains(struct str cidr, struct str inner)
+bool check_cidr_contains(struct str cidr, struct str inner)
 {
     struct str outer_length = cidr, outer_ip = str_cut(&outer_length, '/');
     struct str inner_length = inner, inner_ip = str_cut(&inner_length, '/');
@@ -176,7 +176,7 @@ bool cidr_contains(struct str cidr, struct str inner)
     return true;
 }
 
-bool is_ipv6(struct str ip)
+bool kinds_is_ipv6(struct str ip)
 {
     return str_find(ip, ':') < ip.n;
 }
@@ -272,7 +272,7 @@ void check_endpoint_ip(struct field_errors *e, const struct field_path *p, struc
                           "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
 }
 
-bool is_ip(struct arena *a, struct str text)
+bool kinds_is_ip(struct arena *a, struct str text)
 {
     return address_of(a, text).ok;
 }

@@ -37,7 +37,7 @@ void cell_pair(const struct row *r, const cJSON *object, const char *a, const ch
         cell_text(r, str_c(otherwise));
 }
 
-struct str since(const struct row *r, struct str time)
+struct str kinds_since(const struct row *r, struct str time)
 {
     int64_t us;
 
@@ -46,7 +46,7 @@ struct str since(const struct row *r, struct str time)
     return duration_human(r->a, r->now - us / 1000000);
 }
 
-struct str label_selector_text(struct arena *a, const cJSON *selector)
+struct str show_label_selector_text(struct arena *a, const cJSON *selector)
 {
     struct selector s;
     struct err err;
@@ -57,7 +57,7 @@ struct str label_selector_text(struct arena *a, const cJSON *selector)
     return selector_format(a, &s);
 }
 
-struct str join(struct arena *a, const cJSON *list, const char *separator)
+struct str kinds_join(struct arena *a, const cJSON *list, const char *separator)
 {
     struct buf b = BUF_INIT(0);
 
@@ -96,7 +96,7 @@ void show_count(const struct row *r, const struct column *c)
 void show_age(const struct row *r, const struct column *c)
 {
     (void)c;
-    cell_text(r, since(r, json_str_at(r->object, "metadata.creationTimestamp")));
+    cell_text(r, kinds_since(r, json_str_at(r->object, "metadata.creationTimestamp")));
 }
 
 static void show_members(const struct row *r, const cJSON *list, const char *key)
@@ -135,5 +135,5 @@ void show_map(const struct row *r, const struct column *c)
 
 void show_selector(const struct row *r, const struct column *c)
 {
-    cell_or(r, label_selector_text(r->a, json_path(r->object, c->path)), c->otherwise);
+    cell_or(r, show_label_selector_text(r->a, json_path(r->object, c->path)), c->otherwise);
 }

@@ -41,10 +41,10 @@ void cell_bool(const struct row *r, bool value);
 void cell_pair(const struct row *r, const cJSON *object, const char *a, const char *b,
                const char *otherwise);
 /* "5m" since then, "<unknown>" when there is no time. */
-struct str since(const struct row *r, struct str time);
-struct str label_selector_text(struct arena *a, const cJSON *selector);
+struct str kinds_since(const struct row *r, struct str time);
+struct str show_label_selector_text(struct arena *a, const cJSON *selector);
 /* Joins the strings of a list. */
-struct str join(struct arena *a, const cJSON *list, const char *separator);
+struct str kinds_join(struct arena *a, const cJSON *list, const char *separator);
 
 /* A sorted set of at most 64 strings, printed with commas. */
 struct cell_set {
@@ -55,6 +55,6 @@ void cell_set_add(struct cell_set *s, struct str text);
 void cell_set_print(struct buf *b, const struct cell_set *s);
 /* The addresses of status.loadBalancer.ingress. */
 void cell_balancer_addresses(struct buf *b, const cJSON *object);
-bool annotated_true(const cJSON *object, const char *name);
+bool kinds_annotated_true(const cJSON *object, const char *name);
 /* The first cell of a class, marked when it is the default class. */
-struct str name_of_class(const struct row *r, bool is_default);
+struct str names_of_class(const struct row *r, bool is_default);

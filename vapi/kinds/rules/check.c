@@ -11,11 +11,11 @@
 
 #define MAX_ANNOTATIONS (256 * 1024)
 
-const struct field_path SPEC = {.name = "spec"}, STATUS = {.name = "status"};
+const struct field_path KINDS_SPEC = {.name = "spec"}, KINDS_STATUS = {.name = "status"};
 
 /* ---- lists ---- */
 
-bool one_of(struct str s, const char *const *list)
+bool kinds_one_of(struct str s, const char *const *list)
 {
     for (size_t i = 0; list[i]; i++) {
         if (str_eqc(s, list[i]))
@@ -24,14 +24,14 @@ bool one_of(struct str s, const char *const *list)
     return false;
 }
 
-const cJSON *given(const cJSON *object, const char *path)
+const cJSON *kinds_given(const cJSON *object, const char *path)
 {
     const cJSON *value = json_path(object, path);
 
     return json_is_null(value) ? NULL : value;
 }
 
-bool same_value(const cJSON *a, const cJSON *b)
+bool kinds_same_value(const cJSON *a, const cJSON *b)
 {
     a = json_is_null(a) ? NULL : a;
     b = json_is_null(b) ? NULL : b;
@@ -41,7 +41,7 @@ bool same_value(const cJSON *a, const cJSON *b)
 bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
                      const cJSON *old)
 {
-    if (same_value(value, old))
+    if (kinds_same_value(value, old))
         return true;
     field_invalid(e, p, value, IMMUTABLE);
     return false;
@@ -56,12 +56,12 @@ void check_immutable_text(struct field_errors *e, const struct field_path *p, co
         check_immutable(e, p, value, old);
 }
 
-bool same_at(const cJSON *a, const cJSON *b, const char *path)
+bool kinds_same_at(const cJSON *a, const cJSON *b, const char *path)
 {
-    return same_value(json_path(a, path), json_path(b, path));
+    return kinds_same_value(json_path(a, path), json_path(b, path));
 }
 
-bool text_is(const cJSON *object, const char *path, const char *text)
+bool kinds_text_is(const cJSON *object, const char *path, const char *text)
 {
     return str_eqc(json_str_at(object, path), text);
 }
@@ -76,7 +76,7 @@ bool check_list_size(struct field_errors *e, const struct field_path *p, const c
 
 /* ---- strings ---- */
 
-bool is_made_of(struct str s, const char *others)
+bool kinds_is_made_of(struct str s, const char *others)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (!s.p[i] || (!isalnum((unsigned char)s.p[i]) && !strchr(others, s.p[i])))
@@ -85,7 +85,7 @@ bool is_made_of(struct str s, const char *others)
     return s.n > 0;
 }
 
-struct str lower_case(struct arena *a, struct str s)
+struct str kinds_lower_case(struct arena *a, struct str s)
 {
     char *copy = arena_cstr(a, s);
 
@@ -94,7 +94,7 @@ struct str lower_case(struct arena *a, struct str s)
     return (struct str){copy, s.n};
 }
 
-struct str trimmed(struct str s)
+struct str kinds_trimmed(struct str s)
 {
     while (s.n && (s.p[0] == ' ' || (s.p[0] >= '\t' && s.p[0] <= '\r')))
         s = str_from(s, 1);
@@ -119,7 +119,7 @@ static bool check_rule_caseless(struct field_errors *e, const struct field_path 
                                 enum name_rule rule, struct str s)
 {
     const char *messages[NAME_MESSAGES_MAX];
-    size_t n = name_check(rule, lower_case(e->arena, s), messages);
+    size_t n = name_check(rule, kinds_lower_case(e->arena, s), messages);
 
     for (size_t i = 0; i < n; i++)
         field_invalid_str(e, p, s, messages[i]);
@@ -138,7 +138,7 @@ bool check_enum(struct field_errors *e, const struct field_path *p, struct str s
 {
     if (!check_given(e, p, s))
         return false;
-    if (one_of(s, supported))
+    if (kinds_one_of(s, supported))
         return true;
     field_not_supported(e, p, s, supported);
     return false;
@@ -147,7 +147,7 @@ bool check_enum(struct field_errors *e, const struct field_path *p, struct str s
 bool check_enum_if(struct field_errors *e, const struct field_path *p, const cJSON *value,
                    const char *const *supported)
 {
-    if (!value || one_of(json_str(value), supported))
+    if (!value || kinds_one_of(json_str(value), supported))
         return true;
     field_not_supported(e, p, json_str(value), supported);
     return false;
@@ -181,7 +181,7 @@ bool check_config_key(struct field_errors *e, const struct field_path *p, struct
 
     if (key.n > 253)
         field_invalid_str(e, p, key, "must be no more than 253 characters");
-    if (!is_made_of(key, "-_."))
+    if (!kinds_is_made_of(key, "-_."))
         field_invalid_str(
             e, p, key,
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
@@ -282,7 +282,7 @@ void check_annotations(struct field_errors *e, const struct field_path *p, const
 
 /* ---- paths of files ---- */
 
-bool is_absolute(struct str path)
+bool kinds_is_absolute(struct str path)
 {
     return path.n > 0 && path.p[0] == '/';
 }
@@ -302,7 +302,7 @@ bool check_no_backsteps(struct field_errors *e, const struct field_path *p, stru
 
 void check_descending_path(struct field_errors *e, const struct field_path *p, struct str path)
 {
-    if (is_absolute(path))
+    if (kinds_is_absolute(path))
         field_invalid_str(e, p, path, "must be a relative path");
     check_no_backsteps(e, p, path);
 }
@@ -326,7 +326,7 @@ bool check_domain_prefixed_path(struct field_errors *e, const struct field_path 
         return false;
     }
     check_rule(e, p, NAME_DNS1123_SUBDOMAIN, domain);
-    if (!is_made_of(rest, "/-._~%!$&'()*+,;=:"))
+    if (!kinds_is_made_of(rest, "/-._~%!$&'()*+,;=:"))
         field_invalid_str(
             e, p, rest,
             "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
@@ -380,7 +380,7 @@ void validate_label_selector(struct field_errors *e, const struct field_path *p,
 
 void check_reason(struct field_errors *e, const struct field_path *p, struct str reason)
 {
-    bool ok = is_made_of(reason, "_,:") && isalpha((unsigned char)reason.p[0]) &&
+    bool ok = kinds_is_made_of(reason, "_,:") && isalpha((unsigned char)reason.p[0]) &&
               !strchr(",:", reason.p[reason.n - 1]);
 
     if (!check_given(e, p, reason))

@@ -34,12 +34,12 @@
 /* A path of one name under another, as a variable: AT(spec, NULL, "spec"). */
 #define AT(variable, up, text) const struct field_path *variable = FIELD(up, text)
 
-extern const struct field_path SPEC, STATUS;
+extern const struct field_path KINDS_SPEC, KINDS_STATUS;
 
 /* ---- strings ---- */
-bool one_of(struct str s, const char *const *list); /* list: NULL-ended */
+bool kinds_one_of(struct str s, const char *const *list); /* list: NULL-ended */
 /* Not empty, of letters and digits of ASCII and of these characters. */
-bool is_made_of(struct str s, const char *others);
+bool kinds_is_made_of(struct str s, const char *others);
 bool check_rule(struct field_errors *e, const struct field_path *p, enum name_rule rule,
                 struct str s);
 bool check_given(struct field_errors *e, const struct field_path *p, struct str s); /* not empty */
@@ -55,13 +55,13 @@ bool check_port_name(struct field_errors *e, const struct field_path *p, struct 
 /* A DNS subdomain whose labels may have underscores. */
 bool check_underscored_name(struct field_errors *e, const struct field_path *p, struct str name);
 bool check_ip(struct field_errors *e, const struct field_path *p, struct str ip);
-const char *ip_problem(struct str ip); /* the problem of an address; NULL: none */
-const char *canonical_ip_problem(struct arena *a, struct str ip);
+const char *check_ip_problem(struct str ip); /* the problem of an address; NULL: none */
+const char *check_canonical_ip_problem(struct arena *a, struct str ip);
 bool check_canonical_cidr(struct field_errors *e, const struct field_path *p, struct str cidr);
 /* An address with the length of its network, in its one form. */
 bool check_interface(struct field_errors *e, const struct field_path *p, struct str address);
 /* Whether inner is a strict part of cidr. */
-bool cidr_contains(struct str cidr, struct str inner);
+bool check_cidr_contains(struct str cidr, struct str inner);
 /* "example.com/path", with a path of HTTP. */
 bool check_domain_prefixed_path(struct field_errors *e, const struct field_path *p,
                                 struct str text);
@@ -73,15 +73,15 @@ bool check_legacy_cidr(struct field_errors *e, const struct field_path *p, struc
                        const cJSON *accepted);
 /* Not unspecified, loopback or link-local. */
 void check_endpoint_ip(struct field_errors *e, const struct field_path *p, struct str ip);
-bool is_ip(struct arena *a, struct str text); /* also with leading zeros */
-bool is_ipv6(struct str ip);                  /* of an address */
+bool kinds_is_ip(struct arena *a, struct str text); /* also with leading zeros */
+bool kinds_is_ipv6(struct str ip);                  /* of an address */
 void check_annotations(struct field_errors *e, const struct field_path *p, const cJSON *map);
-bool is_absolute(struct str path);
+bool kinds_is_absolute(struct str path);
 bool check_no_backsteps(struct field_errors *e, const struct field_path *p, struct str path);
 void check_descending_path(struct field_errors *e, const struct field_path *p, struct str path);
 void check_local_path(struct field_errors *e, const struct field_path *p, struct str path);
-struct str lower_case(struct arena *a, struct str s);
-struct str trimmed(struct str s); /* without white space around it */
+struct str kinds_lower_case(struct arena *a, struct str s);
+struct str kinds_trimmed(struct str s); /* without white space around it */
 
 /* ---- numbers ---- */
 bool check_nonnegative(struct field_errors *e, const struct field_path *p, const cJSON *number);
@@ -101,16 +101,16 @@ void check_all_nonnegative(struct field_errors *e, const struct field_path *p, c
 bool check_int_or_percent(struct field_errors *e, const struct field_path *p, const cJSON *value);
 bool check_not_over_100(struct field_errors *e, const struct field_path *p, const cJSON *value);
 /* The number or percentage a value says, 0 when it says none. */
-int64_t int_or_percent(const cJSON *value);
+int64_t kinds_int_or_percent(const cJSON *value);
 
 /* The expirationSeconds of a service account token. */
 void check_token_lifetime(struct field_errors *e, const struct field_path *p, const cJSON *seconds);
 
 /* ---- quantities ---- */
-bool is_extended_resource(struct str name);
-bool is_native_resource(struct str name);
-bool is_huge_pages(struct str name);
-bool is_standard_resource(struct str name);
+bool kinds_is_extended_resource(struct str name);
+bool kinds_is_native_resource(struct str name);
+bool kinds_is_huge_pages(struct str name);
+bool kinds_is_standard_resource(struct str name);
 bool check_resource_name(struct field_errors *e, const struct field_path *p, struct str name);
 void check_resource_value(struct field_errors *e, const struct field_path *p, struct str name,
                           const cJSON *value);
@@ -120,8 +120,8 @@ void check_not_negative(struct field_errors *e, const struct field_path *p, cons
 
 /* ---- objects ---- */
 /* Where Go prints a nil pointer as null there is nothing either. */
-const cJSON *given(const cJSON *object, const char *path);
-bool same_value(const cJSON *a, const cJSON *b); /* nothing equals nothing */
+const cJSON *kinds_given(const cJSON *object, const char *path);
+bool kinds_same_value(const cJSON *a, const cJSON *b); /* nothing equals nothing */
 bool check_immutable(struct field_errors *e, const struct field_path *p, const cJSON *value,
                      const cJSON *old);
 void check_immutable_text(struct field_errors *e, const struct field_path *p, const cJSON *value,
@@ -131,9 +131,9 @@ void check_immutable_text(struct field_errors *e, const struct field_path *p, co
 void check_selector_values(struct field_errors *e, const struct field_path *p, struct str op,
                            const cJSON *values);
 void check_reason(struct field_errors *e, const struct field_path *p, struct str reason);
-bool same_at(const cJSON *a, const cJSON *b, const char *path);
+bool kinds_same_at(const cJSON *a, const cJSON *b, const char *path);
 /* Whether a string of object has this value. */
-bool text_is(const cJSON *object, const char *path, const char *text);
+bool kinds_text_is(const cJSON *object, const char *path, const char *text);
 /* False, and reported, when a list has more items. */
 bool check_list_size(struct field_errors *e, const struct field_path *p, const cJSON *list,
                      size_t most);

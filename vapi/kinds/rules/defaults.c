@@ -136,7 +136,7 @@ void defaults_resources(struct arena *a, cJSON *requirements)
     defaults_resource_list(a, json_get(requirements, "requests"));
 }
 
-void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path)
+void defaults_keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path)
 {
     struct str rest = str_c(path);
     const char *key = arena_cstr(a, str_cut(&rest, '.'));
@@ -154,7 +154,7 @@ void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path
         json_remove(object, key);
 }
 
-void set_status(struct arena *a, cJSON *object, const char *json)
+void defaults_set_status(struct arena *a, cJSON *object, const char *json)
 {
     cJSON *status = NULL;
     struct err err;

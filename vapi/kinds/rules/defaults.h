@@ -47,6 +47,6 @@ void defaults_merge(struct arena *a, cJSON *to, const cJSON *from);
 void defaults_resource_list(struct arena *a, cJSON *list);
 void defaults_resources(struct arena *a, cJSON *requirements); /* limits and requests */
 /* A member, by dotted path, as the old object has it. */
-void keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path);
+void defaults_keep_old(struct arena *a, cJSON *object, const cJSON *old, const char *path);
 /* A fresh status from JSON. */
-void set_status(struct arena *a, cJSON *object, const char *json);
+void defaults_set_status(struct arena *a, cJSON *object, const char *json);

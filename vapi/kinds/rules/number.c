@@ -120,7 +120,7 @@ bool check_not_over_100(struct field_errors *e, const struct field_path *p, cons
     return false;
 }
 
-int64_t int_or_percent(const cJSON *value)
+int64_t kinds_int_or_percent(const cJSON *value)
 {
     int64_t number = 0;
     uint64_t percent;
@@ -177,30 +177,30 @@ static const char *const INTEGER[] = {
     NULL,
 };
 
-bool is_native_resource(struct str name)
+bool kinds_is_native_resource(struct str name)
 {
     return str_find(name, '/') == name.n || str_contains(name, STR("kubernetes.io/"));
 }
 
-bool is_extended_resource(struct str name)
+bool kinds_is_extended_resource(struct str name)
 {
     char text[600];
 
-    if (is_native_resource(name) || str_has_prefix(name, STR("requests.")) || name.n > 512)
+    if (kinds_is_native_resource(name) || str_has_prefix(name, STR("requests.")) || name.n > 512)
         return false;
     memcpy(text, "requests.", 9);
     memcpy(text + 9, name.p, name.n);
     return !name_check_qualified((struct str){text, name.n + 9});
 }
 
-bool is_huge_pages(struct str name)
+bool kinds_is_huge_pages(struct str name)
 {
     return str_has_prefix(name, STR("hugepages-"));
 }
 
-bool is_standard_resource(struct str name)
+bool kinds_is_standard_resource(struct str name)
 {
-    return one_of(name, STANDARD) || is_huge_pages(name) ||
+    return kinds_one_of(name, STANDARD) || kinds_is_huge_pages(name) ||
            str_has_prefix(name, STR("requests.hugepages-"));
 }
 
@@ -208,7 +208,7 @@ bool check_resource_name(struct field_errors *e, const struct field_path *p, str
 {
     if (!check_rule(e, p, NAME_QUALIFIED, name))
         return false;
-    if (str_find(name, '/') < name.n || is_standard_resource(name))
+    if (str_find(name, '/') < name.n || kinds_is_standard_resource(name))
         return true;
     field_invalid_str(e, p, name, "must be a standard resource type or fully qualified");
     return false;
@@ -223,6 +223,7 @@ void check_resource_value(struct field_errors *e, const struct field_path *p, st
         return; /* the schema refused it */
     if (q.nano < 0)
         field_invalid(e, p, value, NEGATIVE);
-    if ((one_of(name, INTEGER) || is_extended_resource(name)) && quantity_milli(q) % 1000 != 0)
+    if ((kinds_one_of(name, INTEGER) || kinds_is_extended_resource(name)) &&
+        quantity_milli(q) % 1000 != 0)
         field_invalid(e, p, value, "must be an integer");
 }

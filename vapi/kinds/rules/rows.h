@@ -107,7 +107,7 @@
 
 #define LABELS(path)         CHECK_ALWAYS(path, validate_labels)
 #define LABEL_SELECTOR(path) CHECK_ALWAYS(path, validate_label_selector)
-#define CONDITIONS(path)     EACH(path, ALL(CONDITION)) /* metav1.Conditions */
+#define CONDITIONS(path)     EACH(path, ALL(RULES_CONDITION)) /* metav1.Conditions */
 #define DRIVER_NAME(path)    CHECK_STR(path, check_driver_name)
 
 /* Strings of a list, or members `key` of its items, each once; reported at the item. */
@@ -121,7 +121,7 @@
 /* Required; then the function. */
 #define GIVEN_STR(path, function) RULE(path, given_str, .test_str = (function))
 
-extern const struct rule CONDITION[7];
+extern const struct rule RULES_CONDITION[7];
 rule_cb rule_required, rule_missing, rule_given, rule_all_given, rule_some, rule_some_of,
     rule_forbidden, rule_no_items, rule_invalid, rule_invalid_as, rule_invalid_bare, rule_not_true,
     rule_in, rule_not_in, rule_not_blank, rule_enum, rule_each_enum_list, rule_enum_type, rule_name,

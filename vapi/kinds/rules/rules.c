@@ -20,8 +20,8 @@ void rules_check(const struct check *c, const struct rule *rules, size_t n)
         struct check member = *c;
 
         member.at = FIELD(c->at, r->path);
-        member.value = given(c->value, r->path);
-        member.old = c->old ? given(c->old, r->path) : NULL;
+        member.value = kinds_given(c->value, r->path);
+        member.old = c->old ? kinds_given(c->old, r->path) : NULL;
         r->check(&member, r);
     }
 }
@@ -80,13 +80,13 @@ RULE_FUNCTION(each_of_at_most)
 
 RULE_FUNCTION(when)
 {
-    if (text_is(c->value, r->other, r->words))
+    if (kinds_text_is(c->value, r->other, r->words))
         rules_check(c, r->rows, r->n);
 }
 
 RULE_FUNCTION(unless)
 {
-    if (!text_is(c->value, r->other, r->words))
+    if (!kinds_text_is(c->value, r->other, r->words))
         rules_check(c, r->rows, r->n);
 }
 
@@ -104,28 +104,23 @@ RULE_FUNCTION(when_empty)
 
 RULE_FUNCTION(when_given)
 {
-    if (given(c->value, r->other))
+    if (kinds_given(c->value, r->other))
         rules_check(c, r->rows, r->n);
 }
 
 RULE_FUNCTION(unless_given)
 {
-    if (!given(c->value, r->other))
+    if (!kinds_given(c->value, r->other))
         rules_check(c, r->rows, r->n);
-}
-
-static bool is_there(const cJSON *object, const char *name)
-{
-    const cJSON *value = given(object, name);
-
-    return value && (!json_is_array(value) || json_count(value));
 }
 
 /* Whether every member that r names is there, or is not, as wanted. */
 static bool each_is_there(const struct check *c, const struct rule *r, bool wanted)
 {
     for (const char *const *name = r->members; *name; name++) {
-        if (is_there(c->value, *name) != wanted)
+        const cJSON *value = kinds_given(c->value, *name);
+
+        if ((value && (!json_is_array(value) || json_count(value))) != wanted)
             return false;
     }
     return true;
@@ -169,7 +164,7 @@ RULE_FUNCTION(on_update)
 
 RULE_FUNCTION(changed)
 {
-    if (!c->before || !same_value(c->value, c->old))
+    if (!c->before || !kinds_same_value(c->value, c->old))
         rules_check(c, r->rows, r->n);
 }
 
@@ -287,7 +282,7 @@ RULE_FUNCTION(invalid_bare)
 
 RULE_FUNCTION(not_blank)
 {
-    if (!trimmed(json_str(c->value)).n)
+    if (!kinds_trimmed(json_str(c->value)).n)
         field_required(c->e, c->at, r->words);
 }
 
@@ -307,19 +302,19 @@ RULE_FUNCTION(enum)
 {
     struct str value = json_str(c->value);
 
-    if (is_present(c, r) && !one_of(value, r->values))
+    if (is_present(c, r) && !kinds_one_of(value, r->values))
         field_not_supported(c->e, c->at, value, r->values);
 }
 
 RULE_FUNCTION(in)
 {
-    if (is_present(c, r) && !one_of(json_str(c->value), r->values))
+    if (is_present(c, r) && !kinds_one_of(json_str(c->value), r->values))
         field_invalid_str(c->e, c->at, json_str(c->value), r->words);
 }
 
 RULE_FUNCTION(not_in)
 {
-    if (one_of(json_str(c->value), r->values))
+    if (kinds_one_of(json_str(c->value), r->values))
         field_invalid_str(c->e, c->at, json_str(c->value), r->words);
 }
 
@@ -336,7 +331,7 @@ RULE_FUNCTION(each_enum_list)
 
 RULE_FUNCTION(enum_type)
 {
-    if (!one_of(json_str_at(c->value, "type"), r->values))
+    if (!kinds_one_of(json_str_at(c->value, "type"), r->values))
         field_not_supported_value(c->e, c->at, c->value, r->values);
 }
 
@@ -457,7 +452,8 @@ RULE_FUNCTION(fixed)
 RULE_FUNCTION(all_fixed)
 {
     for (const char *const *name = r->values; c->before && *name; name++)
-        check_immutable(c->e, FIELD(c->at, *name), given(c->value, *name), given(c->old, *name));
+        check_immutable(c->e, FIELD(c->at, *name), kinds_given(c->value, *name),
+                        kinds_given(c->old, *name));
 }
 
 RULE_FUNCTION(fixed_text)
@@ -468,22 +464,23 @@ RULE_FUNCTION(fixed_text)
 
 RULE_FUNCTION(fixed_once_set)
 {
-    if (c->before && (json_count(c->old) || json_str(c->old).n) && !same_value(c->value, c->old))
+    if (c->before && (json_count(c->old) || json_str(c->old).n) &&
+        !kinds_same_value(c->value, c->old))
         field_forbidden(c->e, c->at, r->words);
 }
 
 RULE_FUNCTION(fixed_else_forbidden)
 {
-    if (c->before && !same_value(c->value, c->old))
+    if (c->before && !kinds_same_value(c->value, c->old))
         field_forbidden(c->e, c->at, r->words);
 }
 
 /* ---- common parts ---- */
 
-const struct rule CONDITION[7] = {
+const struct rule RULES_CONDITION[7] = {
     ONCE("type"),
     NAME_ALWAYS("type", QUALIFIED),
-    ENUM_ALWAYS("status", NAMES("False", "True", "Unknown")),
+    ENUM_ALWAYS("status", ENUM_CONDITION_STATUS),
     AT_LEAST("observedGeneration", 0, "must be greater than or equal to zero"),
     REQUIRED("lastTransitionTime", ""),
     CHECK_STR("reason", check_reason),

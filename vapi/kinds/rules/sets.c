@@ -40,12 +40,12 @@ void cell_balancer_addresses(struct buf *b, const cJSON *object)
     cell_set_print(b, &s);
 }
 
-bool annotated_true(const cJSON *object, const char *name)
+bool kinds_annotated_true(const cJSON *object, const char *name)
 {
     return str_eqc(json_str(json_get(json_path(object, "metadata.annotations"), name)), "true");
 }
 
-struct str name_of_class(const struct row *r, bool is_default)
+struct str names_of_class(const struct row *r, bool is_default)
 {
     struct str name = json_str_at(r->object, "metadata.name");
 

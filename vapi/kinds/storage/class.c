@@ -8,7 +8,7 @@
 void check_provisioner(const struct check *c)
 {
     if (check_given(c->e, c->at, json_str(c->value)))
-        check_rule(c->e, c->at, NAME_QUALIFIED, lower_case(c->e->arena, json_str(c->value)));
+        check_rule(c->e, c->at, NAME_QUALIFIED, kinds_lower_case(c->e->arena, json_str(c->value)));
 }
 
 void check_parameters(const struct check *c, const struct rule *r)

@@ -43,7 +43,7 @@ static void check_audience(const struct check *c)
             field_duplicate(c->e, FIELD(at, "audience"), json_new_string(c->e->arena, audience));
         else
             check_token_lifetime(c->e, FIELD(at, "expirationSeconds"),
-                                 given(token, "expirationSeconds"));
+                                 kinds_given(token, "expirationSeconds"));
     }
 }
 
@@ -54,9 +54,9 @@ static void check_kept(const struct check *c)
 }
 
 static const struct rule DRIVER_RULES[] = {
-    ENUM_IF_GIVEN("spec.fsGroupPolicy", NAMES("File", "None", "ReadWriteOnceWithFSType")),
+    ENUM_IF_GIVEN("spec.fsGroupPolicy", ENUM_FS_GROUP_POLICY),
     CALL("spec.tokenRequests", check_audience),
-    EACH_ENUM_LIST("spec.volumeLifecycleModes", NAMES("Persistent", "Ephemeral")),
+    EACH_ENUM_LIST("spec.volumeLifecycleModes", ENUM_VOLUME_LIFECYCLE_MODE_DECLARED),
     AT_LEAST("spec.nodeAllocatableUpdatePeriodSeconds", 10,
              "must be greater than or equal to 10 seconds"),
     UNLESS_GIVEN("spec", "tokenRequests",
@@ -71,7 +71,7 @@ static WARNS(warn_csi_driver)
 {
     (void)a;
     if (json_count(json_path(object, "spec.tokenRequests")) &&
-        !given(object, "spec.serviceAccountTokenInSecrets"))
+        !kinds_given(object, "spec.serviceAccountTokenInSecrets"))
         warn(ctx,
              STR("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, "
                  "set to true to prevent possible logging of tokens in volume attributes"));
@@ -100,7 +100,7 @@ CELL(cell_tokens)
 
 CELL(cell_modes)
 {
-    cell_or(r, join(r->a, json_path(r->object, "spec.volumeLifecycleModes"), ","), "<none>");
+    cell_or(r, kinds_join(r->a, json_path(r->object, "spec.volumeLifecycleModes"), ","), "<none>");
 }
 
 /* ---- the kind ---- */

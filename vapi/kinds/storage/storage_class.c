@@ -85,9 +85,9 @@ static void check_fixed(const struct check *c)
                                         "volumeBindingMode"};
 
     for (size_t i = 0; i < COUNT(fixed); i++) {
-        const cJSON *now = given(c->value, fixed[i]), *was = given(c->old, fixed[i]);
+        const cJSON *now = kinds_given(c->value, fixed[i]), *was = kinds_given(c->old, fixed[i]);
 
-        if (!same_value(now, was) && (was || json_count(now)))
+        if (!kinds_same_value(now, was) && (was || json_count(now)))
             field_invalid(c->e, FIELD(NULL, fixed[i]), now, IMMUTABLE);
     }
 }
@@ -112,7 +112,7 @@ static WARNS(warn_storage_class)
     {
         member_each(expression, item, at, topology, "matchLabelExpressions")
         {
-            const char *text = deprecated_label(json_str(json_get(expression, "key")));
+            const char *text = warn_deprecated_label(json_str(json_get(expression, "key")));
 
             if (text)
                 warn_at(&w, FIELD(item, "key"), text);
@@ -122,9 +122,9 @@ static WARNS(warn_storage_class)
 
 static struct str class_name(const struct row *r)
 {
-    return name_of_class(
-        r, annotated_true(r->object, "storageclass.kubernetes.io/is-default-class") ||
-               annotated_true(r->object, "storageclass.beta.kubernetes.io/is-default-class"));
+    return names_of_class(
+        r, kinds_annotated_true(r->object, "storageclass.kubernetes.io/is-default-class") ||
+               kinds_annotated_true(r->object, "storageclass.beta.kubernetes.io/is-default-class"));
 }
 
 /* ---- the kind ---- */

@@ -12,8 +12,8 @@ static const struct default_rule DEFAULT_RULES[] = {
 static void check_attachment_source(struct field_errors *e, const struct field_path *p,
                                     const cJSON *source)
 {
-    const cJSON *name = given(source, "persistentVolumeName");
-    bool is_inline = given(source, "inlineVolumeSpec") != NULL;
+    const cJSON *name = kinds_given(source, "persistentVolumeName");
+    bool is_inline = kinds_given(source, "inlineVolumeSpec") != NULL;
     const char *one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
 
     if (!name && !is_inline)
@@ -24,7 +24,8 @@ static void check_attachment_source(struct field_errors *e, const struct field_p
         field_required(e, FIELD(p, "persistentVolumeName"),
                        "must specify non empty persistentVolumeName");
     else if (is_inline)
-        validate_inline_volume(e, FIELD(p, "inlineVolumeSpec"), given(source, "inlineVolumeSpec"));
+        validate_inline_volume(e, FIELD(p, "inlineVolumeSpec"),
+                               kinds_given(source, "inlineVolumeSpec"));
 }
 
 static void check_message(struct field_errors *e, const struct field_path *p, const cJSON *message)

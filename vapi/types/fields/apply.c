@@ -40,16 +40,6 @@ static struct field_set *named(const struct apply *p, struct field_type t, const
     return typed_ensure_named(p->arena, t, typed_set(p->arena, t, object));
 }
 
-static struct field_set *owned_in(const struct apply *p, struct str version)
-{
-    struct field_set *all = NULL;
-
-    for (size_t i = 0; i < p->managers->n; i++)
-        if (str_eq(p->managers->at[i].api_version, version))
-            all = set_union(p->arena, all, p->managers->at[i].set);
-    return all;
-}
-
 /* Restores fields of pruned that managers own at a version. Both trees come back in that
  * version. */
 static void add_back_owned(const struct apply *p, cJSON **merged, cJSON **pruned,
@@ -59,11 +49,14 @@ static void add_back_owned(const struct apply *p, cJSON **merged, cJSON **pruned
     struct field_type t;
     cJSON *all = in_version(p, *merged, version, &t);
     cJSON *rest = all ? in_version(p, *pruned, version, &t) : NULL;
-    struct field_set *kept;
+    struct field_set *owned = NULL, *kept;
 
     if (!rest)
         return;
-    kept = set_union(a, named(p, t, rest), typed_ensure_named(a, t, owned_in(p, version)));
+    for (size_t i = 0; i < p->managers->n; i++)
+        if (str_eq(p->managers->at[i].api_version, version))
+            owned = set_union(a, owned, p->managers->at[i].set);
+    kept = set_union(a, named(p, t, rest), typed_ensure_named(a, t, owned));
     *merged = all;
     *pruned = typed_remove(a, t, json_copy(a, all), set_difference(a, named(p, t, all), kept));
 }

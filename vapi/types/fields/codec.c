@@ -42,16 +42,16 @@ static int parse(struct arena *a, const cJSON *fields, struct field_set **ret, b
         struct field_set *below = NULL;
         struct element e;
         bool child;
-        int bad;
+        enum element_read read;
 
         if (step->string[0] == '.' && !step->string[1]) {
             *member = true;
             continue;
         }
-        bad = element_parse(a, step->string, &e);
-        if (bad > 0)
+        read = element_parse(a, step->string, &e);
+        if (read == ELEMENT_IGNORED)
             continue;
-        if (bad || parse(a, step, &below, &child, depth + 1))
+        if (read == ELEMENT_BAD || parse(a, step, &below, &child, depth + 1))
             return -1;
         set_add(a, &made, &e, child, below);
     }

@@ -243,26 +243,26 @@ static int parse_value(struct arena *a, struct str text, struct element *ret)
     return 0;
 }
 
-int element_parse(struct arena *a, const char *key, struct element *ret)
+enum element_read element_parse(struct arena *a, const char *key, struct element *ret)
 {
     struct str text = str_c(key), rest = str_from(text, 2);
 
     memset(ret, 0, sizeof(*ret));
     if (text.n < 2 || text.p[1] != ':')
-        return -1;
+        return ELEMENT_BAD;
     switch (text.p[0]) {
     case 'f':
         ret->kind = ELEMENT_FIELD;
         ret->name = rest.p ? rest : STR("");
-        return 0;
+        return ELEMENT_READ;
     case 'k':
-        return parse_parts(a, rest, ret);
+        return parse_parts(a, rest, ret) ? ELEMENT_BAD : ELEMENT_READ;
     case 'v':
-        return parse_value(a, rest, ret);
+        return parse_value(a, rest, ret) ? ELEMENT_BAD : ELEMENT_READ;
     case 'i':
         ret->kind = ELEMENT_INDEX;
-        return str_to_i64(rest, &ret->index) ? 0 : -1;
+        return str_to_i64(rest, &ret->index) ? ELEMENT_READ : ELEMENT_BAD;
     default:
-        return 1;
+        return ELEMENT_IGNORED;
     }
 }

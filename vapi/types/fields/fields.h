@@ -14,8 +14,9 @@ enum { FIELDS_DEPTH = 300 };
 void element_text(struct buf *b, const struct element *e);
 const char *element_print(struct arena *a, const struct element *e); /* "f:spec" */
 void element_sort_parts(struct element_part *parts, size_t n);
-/* -1: not a step; 1: of an unknown kind, to be ignored. */
-int element_parse(struct arena *a, const char *key, struct element *ret);
+/* A key of fieldsV1; one of an unknown kind is ignored. */
+enum element_read { ELEMENT_READ, ELEMENT_IGNORED, ELEMENT_BAD };
+enum element_read element_parse(struct arena *a, const char *key, struct element *ret);
 static inline struct element element_field(const char *name)
 {
     return (struct element){.kind = ELEMENT_FIELD, .name = str_c(name)};

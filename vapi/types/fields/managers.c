@@ -128,16 +128,6 @@ static int in_order(const void *left, const void *right)
     return order ? order : str_cmp(x->subresource, y->subresource);
 }
 
-static cJSON *write_entry(struct arena *a, const struct manager *m)
-{
-    cJSON *time = m->time ? json_new_string(a, json_str(m->time)) : NULL;
-
-    return json_object(
-        a, JSON_NONEMPTY("manager", m->name), JSON("operation", m->applied ? "Apply" : "Update"),
-        JSON("apiVersion", m->api_version), JSON("time", time), JSON("fieldsType", "FieldsV1"),
-        JSON("fieldsV1", set_to_json(a, m->set)), JSON_NONEMPTY("subresource", m->subresource));
-}
-
 cJSON *managers_write(struct arena *a, struct managers *m)
 {
     cJSON *entries;
@@ -146,8 +136,17 @@ cJSON *managers_write(struct arena *a, struct managers *m)
         return NULL;
     entries = json_new_array(a);
     qsort(m->at, m->n, sizeof(*m->at), in_order);
-    for (size_t i = 0; i < m->n; i++)
-        json_append(entries, write_entry(a, &m->at[i]));
+    for (size_t i = 0; i < m->n; i++) {
+        const struct manager *one = &m->at[i];
+        cJSON *time = one->time ? json_new_string(a, json_str(one->time)) : NULL;
+
+        json_append(entries, json_object(a, JSON_NONEMPTY("manager", one->name),
+                                         JSON("operation", one->applied ? "Apply" : "Update"),
+                                         JSON("apiVersion", one->api_version), JSON("time", time),
+                                         JSON("fieldsType", "FieldsV1"),
+                                         JSON("fieldsV1", set_to_json(a, one->set)),
+                                         JSON_NONEMPTY("subresource", one->subresource)));
+    }
     return entries;
 }
 

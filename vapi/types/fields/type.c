@@ -218,7 +218,7 @@ const char *atom_problem(struct arena *a, const struct atom *t, const cJSON *val
     case SCALAR_STRING:
         if (!json_is_string(value))
             return arena_printf(a, "expected string, got &value.valueUnstructured{Value:%.*s}",
-                                STR_F(json_text(a, value)))
+                                STR_F(patch_print_syntax(a, value)))
                 .p;
         return NULL;
     case SCALAR_BOOL:

@@ -187,15 +187,13 @@ func valuesOf(list []string) string {
 // One row an enumeration: ENUM(PROTOCOL, VALUES("TCP", ...), VALUES("SCTP", ...)).
 func (t *table) emitEnums(w *bufio.Writer, modules string) {
 	rows, named := map[string]string{}, enumsNamedIn("../../kinds")
-	for _, n := range t.nodes {
-		if n.kind != "STRING" || len(n.keys) == 0 {
-			continue
-		}
-		name := constantName(n.typeName[strings.LastIndex(n.typeName, ".")+1:])
+	for typ, e := range t.constants {
+		name := constantName(typ.Name())
 		if !named[name] {
 			continue
 		}
-		row := fmt.Sprintf("ENUM(%s, %s, %s)", name, valuesOf(n.declared), valuesOf(n.keys))
+		sorted := slices.Sorted(slices.Values(e.values))
+		row := fmt.Sprintf("ENUM(%s, %s, %s)", name, valuesOf(e.values), valuesOf(sorted))
 		if other, ok := rows[name]; ok && other != row {
 			panic("two enumerations named " + name)
 		}

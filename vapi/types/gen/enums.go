@@ -2,8 +2,9 @@
 
 package main
 
-// The values of enumerations: constants of string types that their authors marked `+enum`. Neither
-// reflection nor the published documents know them, so the sources of the package are read.
+// The values of enumerations: constants of string types. Neither reflection nor the published documents
+// know them, so the sources of the package are read. The table has those that their authors marked
+// `+enum`, as the documents do; vapi/kinds may name any.
 
 import (
 	"go/ast"
@@ -20,10 +21,15 @@ import (
 	"strings"
 )
 
-type enums map[string]map[string][]string // package -> type -> values, as declared
+type enum struct {
+	marked bool
+	values []string // as declared
+}
 
-// The values of a type in the order of their declarations.
-func (e enums) values(typ reflect.Type) []string {
+type enums map[string]map[string]*enum // package -> type
+
+// What is declared of a type; nil: it has no values.
+func (e enums) of(typ reflect.Type) *enum {
 	if typ.Kind() != reflect.String || !strings.Contains(typ.PkgPath(), "/") {
 		return nil
 	}
@@ -31,6 +37,14 @@ func (e enums) values(typ reflect.Type) []string {
 		e[typ.PkgPath()] = readEnums(typ.PkgPath())
 	}
 	return e[typ.PkgPath()][typ.Name()]
+}
+
+// The values of a type that is marked.
+func (e enums) values(typ reflect.Type) []string {
+	if found := e.of(typ); found != nil && found.marked {
+		return found.values
+	}
+	return nil
 }
 
 func eachDeclaration(path string, visit func(f *ast.File, d *ast.GenDecl)) {
@@ -50,10 +64,15 @@ func eachDeclaration(path string, visit func(f *ast.File, d *ast.GenDecl)) {
 	}
 }
 
-func readEnums(path string) map[string][]string {
-	out := map[string][]string{}
+func readEnums(path string) map[string]*enum {
+	out := map[string]*enum{}
 	eachDeclaration(path, func(_ *ast.File, d *ast.GenDecl) { markTypes(out, d) })
-	eachDeclaration(path, func(f *ast.File, d *ast.GenDecl) { addConstants(out, f, d) })
+	eachDeclaration(path, func(f *ast.File, d *ast.GenDecl) { addConstants(out, path, f, d) })
+	for name, e := range out {
+		if !e.marked && len(e.values) == 0 {
+			delete(out, name)
+		}
+	}
 	return out
 }
 
@@ -89,15 +108,19 @@ func isMarked(comments ...*ast.CommentGroup) bool {
 	return false
 }
 
-func markTypes(out map[string][]string, d *ast.GenDecl) {
+func markTypes(out map[string]*enum, d *ast.GenDecl) {
 	for _, s := range d.Specs {
-		if t, ok := s.(*ast.TypeSpec); ok && isMarked(d.Doc, t.Doc) {
-			out[t.Name.Name] = []string{}
+		t, ok := s.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		if base, ok := t.Type.(*ast.Ident); ok && base.Name == "string" {
+			out[t.Name.Name] = &enum{marked: isMarked(d.Doc, t.Doc), values: []string{}}
 		}
 	}
 }
 
-func addConstants(out map[string][]string, file *ast.File, d *ast.GenDecl) {
+func addConstants(out map[string]*enum, path string, file *ast.File, d *ast.GenDecl) {
 	if d.Tok != token.CONST {
 		return
 	}
@@ -109,34 +132,45 @@ func addConstants(out map[string][]string, file *ast.File, d *ast.GenDecl) {
 				typ, text = call.Fun, call.Args[0]
 			}
 			name, ok := typ.(*ast.Ident)
-			if ok && out[name.Name] != nil {
-				if w := word(file, text); !slices.Contains(out[name.Name], w) {
-					out[name.Name] = append(out[name.Name], w)
-				}
+			if !ok || out[name.Name] == nil {
+				continue
+			}
+			if e, w := out[name.Name], word(path, file, text); !slices.Contains(e.values, w) {
+				e.values = append(e.values, w)
 			}
 		}
 	}
 }
 
-// A literal, or a constant of another package.
-func word(file *ast.File, value ast.Expr) string {
-	if text, ok := value.(*ast.BasicLit); ok {
-		word, err := strconv.Unquote(text.Value)
+// A literal, a constant of this package or of another one, or such strings joined.
+func word(path string, file *ast.File, value ast.Expr) string {
+	switch v := value.(type) {
+	case *ast.BasicLit:
+		word, err := strconv.Unquote(v.Value)
 		check(err)
 		return word
+	case *ast.Ident:
+		return constant(path, v.Name)
+	case *ast.SelectorExpr:
+		return constant(importOf(file, v.X.(*ast.Ident).Name), v.Sel.Name)
+	case *ast.BinaryExpr:
+		return word(path, file, v.X) + word(path, file, v.Y)
 	}
-	other := value.(*ast.SelectorExpr)
+	panic("no string: " + path)
+}
+
+func constant(path, name string) string {
 	found := ""
-	eachDeclaration(importOf(file, other.X.(*ast.Ident).Name), func(f *ast.File, d *ast.GenDecl) {
+	eachDeclaration(path, func(f *ast.File, d *ast.GenDecl) {
 		for _, s := range d.Specs {
 			v, ok := s.(*ast.ValueSpec)
-			if ok && d.Tok == token.CONST && v.Names[0].Name == other.Sel.Name {
-				found = word(f, v.Values[0])
+			if ok && d.Tok == token.CONST && v.Names[0].Name == name {
+				found = word(path, f, v.Values[0])
 			}
 		}
 	})
 	if found == "" {
-		panic("unknown constant " + other.Sel.Name)
+		panic("unknown constant " + name)
 	}
 	return found
 }

@@ -32,22 +32,22 @@ type node struct {
 	fields   []field
 	elem     uint32
 	keys     []string // of a list map; of a string: its only values, sorted
-	declared []string // the same values in the order of their declarations
 	typeName string
 	wrapped  bool // a list: protobuf puts the items into a message of their own
 	said     bool // OpenAPI tells the list or map type at the place of use
 }
 
 type table struct {
-	nodes   []node
-	objects map[string]uint32 // Go type and list type -> node
-	plain   map[string]uint32 // printed node -> node, for everything but objects
-	facts   *openapi
-	enums   enums
+	nodes     []node
+	objects   map[string]uint32 // Go type and list type -> node
+	plain     map[string]uint32 // printed node -> node, for everything but objects
+	facts     *openapi
+	enums     enums
+	constants map[reflect.Type]*enum // of every string type of the table that has some
 }
 
 func newTable(facts *openapi) *table {
-	t := &table{objects: map[string]uint32{}, plain: map[string]uint32{}, facts: facts, enums: enums{}}
+	t := &table{objects: map[string]uint32{}, plain: map[string]uint32{}, facts: facts, enums: enums{}, constants: map[reflect.Type]*enum{}}
 	t.share(node{kind: "ANY", listType: "ATOMIC"})
 	return t
 }
@@ -119,8 +119,10 @@ func (t *table) node(typ reflect.Type, use *property) uint32 {
 	if kind, ok := scalars[typ.Kind()]; ok {
 		n := node{kind: kind, listType: "ATOMIC", typeName: name}
 		if kind == "STRING" {
-			n.declared = t.enums.values(typ)
-			n.keys = slices.Sorted(slices.Values(n.declared))
+			n.keys = slices.Sorted(slices.Values(t.enums.values(typ)))
+			if e := t.enums.of(typ); e != nil {
+				t.constants[typ] = e
+			}
 		}
 		return t.share(n)
 	}

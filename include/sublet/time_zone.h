@@ -1,6 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Time zones of the system's database (TZif, RFC 9636), read without touching the process's own
- * zone. Internal to vapi/controllers. */
+/* SPDX-License-Identifier: Apache-2.0
+ * room: base
+ *
+ * Time zones of the system's database (TZif, RFC 9636), read without touching the process's own
+ * zone. */
 #pragma once
 
 #include <sublet/mem.h>
@@ -9,6 +11,8 @@ struct time_zone;
 
 /* NULL when there is no such zone. name as in CronJob.spec.timeZone ("Europe/Berlin"). */
 const struct time_zone *time_zone_load(struct arena *a, struct str name);
+/* There is a database, and the zone is not in it. */
+bool time_zone_is_unknown(struct arena *a, struct str name);
 /* The same from the bytes of a file; NULL when they are invalid. */
 const struct time_zone *time_zone_parse(struct arena *a, struct str bytes);
 

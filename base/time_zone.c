@@ -2,14 +2,12 @@
 /* The time zone database consists of files: a list of changes, and a rule for the time after them
  * (a POSIX TZ string). localtime() and TZ belong to the whole process, including other threads, and
  * are never used. Files are checked as strictly as untrusted input: an invalid one is no zone. */
-#include "time_zone.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <sublet/clock.h>
+#include <sublet/time_zone.h>
 
-#define FOLDERS_MOST 4
 #define FILE_MOST    (256 * 1024)
 #define NAME_MOST    128
 #define CHANGES_MOST 4000
@@ -301,10 +299,11 @@ static bool read_file(struct arena *a, const char *path, struct str *ret)
     return got == 0;
 }
 
+static const char *const FOLDERS[] = {"/usr/share/zoneinfo", "/usr/lib/zoneinfo",
+                                      "/usr/share/lib/zoneinfo", "/etc/zoneinfo"};
+
 const struct time_zone *time_zone_load(struct arena *a, struct str name)
 {
-    static const char *const folders[FOLDERS_MOST] = {"/usr/share/zoneinfo", "/usr/lib/zoneinfo",
-                                                      "/usr/share/lib/zoneinfo", "/etc/zoneinfo"};
     const struct time_zone *z = NULL;
     struct arena *scratch;
     struct str bytes;
@@ -314,12 +313,23 @@ const struct time_zone *time_zone_load(struct arena *a, struct str name)
     if (!name_is_safe(name))
         return NULL;
     scratch = arena_new(0);
-    for (size_t i = 0; i < FOLDERS_MOST && !z; i++) {
-        if (read_file(scratch, arena_printf(scratch, "%s/%.*s", folders[i], STR_F(name)).p, &bytes))
+    for (size_t i = 0; i < COUNT(FOLDERS) && !z; i++) {
+        if (read_file(scratch, arena_printf(scratch, "%s/%.*s", FOLDERS[i], STR_F(name)).p, &bytes))
             z = time_zone_parse(a, bytes);
     }
     arena_free(scratch);
     return z;
+}
+
+bool time_zone_is_unknown(struct arena *a, struct str name)
+{
+    if (time_zone_load(a, name))
+        return false;
+    for (size_t i = 0; i < COUNT(FOLDERS); i++) {
+        if (!access(FOLDERS[i], F_OK))
+            return true;
+    }
+    return false;
 }
 
 /* --- look-ups --- */

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's objects as the rows of share.c. Which pool a pod takes from is a fact of the host: the
+ * pool of its node or, before it has one, the pool whose nodeSelector the scheduler obeys; a pod's
+ * labels are the tenant's and prove nothing. Must never take what cannot be read for nothing: a
+ * binding that makes no sense is refused with the reason, a ResourceQuota without its annotation
+ * counts as what it lets through. */
+#include "grant_state.h"
+
+#include "facts.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sublet/object.h>
+#include <sublet/quantity.h>
+
+struct placed {
+    struct map_entry by_name;
+    struct str name;
+    size_t pool;
+    bool down;
+};
+
+#define MOST_PARTS 10000
+#define MOST_GPUS  INT64_C(1000000000)
+
+#define ADD(s, list, n, cap)                                                                       \
+    do {                                                                                           \
+        if ((n) == (cap)) {                                                                        \
+            size_t more = (cap) ? 2 * (cap) : 16;                                                  \
+            void *copy = arena_alloc((s)->a, more * sizeof(*(list)));                              \
+                                                                                                   \
+            if (n)                                                                                 \
+                memcpy(copy, (list), (n) * sizeof(*(list)));                                       \
+            (list) = copy;                                                                         \
+            (cap) = more;                                                                          \
+        }                                                                                          \
+        (n)++;                                                                                     \
+    } while (0)
+
+void grant_state_begin(struct grant_state *s, struct arena *a, int64_t now_s, int64_t grace_s)
+{
+    *s = (struct grant_state){.a = a, .now_s = now_s, .grace_s = grace_s};
+}
+
+void grant_state_end(struct grant_state *s)
+{
+    map_clear(&s->tenants);
+    map_clear(&s->nodes);
+}
+
+/* --- numbers --- */
+
+/* Of an administrator. Bounded, so that sums of all bindings fit. */
+static bool gpus_of(const cJSON *value, struct rational *ret)
+{
+    int64_t whole;
+
+    *ret = RATIONAL_ZERO;
+    if (!value)
+        return true;
+    if (json_i64(value, &whole))
+        *ret = (struct rational){whole, 1};
+    else if (!rational_parse(json_str(value), ret))
+        return false;
+    return ret->num >= 0 && ret->den <= MOST_PARTS && ret->num / ret->den < MOST_GPUS;
+}
+
+/* Of a tenant, who may write what it likes: whole GPUs, rounded up. */
+static bool wish_of(const cJSON *value, struct rational *ret)
+{
+    struct rational wish;
+    int64_t whole;
+
+    if (!rational_parse(json_str(value), &wish) || wish.num < 0)
+        return false;
+    whole = wish.num / wish.den + (wish.num % wish.den != 0);
+    *ret = (struct rational){whole < MOST_GPUS ? whole : MOST_GPUS, 1};
+    return true;
+}
+
+/* Any number may be requested: what is beyond the bound is all the same. */
+static void add(struct rational *sum, struct rational more)
+{
+    if (!rational_add(*sum, more, sum) || sum->num / sum->den >= MOST_GPUS)
+        *sum = (struct rational){MOST_GPUS, 1};
+}
+
+/* a - b, never less than nothing. */
+static struct rational without(struct rational a, struct rational b)
+{
+    struct rational left;
+
+    return rational_sub(a, b, &left) && left.num > 0 ? left : RATIONAL_ZERO;
+}
+
+/* --- pools --- */
+
+cJSON *grant_pool_item(struct grant_state *s, const cJSON *pool)
+{
+    cJSON *item = json_copy(s->a, json_path(pool, "spec")), *declared;
+
+    if (!item)
+        return json_new_object(s->a);
+    declared = json_get(item, "capacity");
+    if (declared)
+        json_detach(item, declared);
+    return item;
+}
+
+/* The same object as an item of `pools:`, by the reader of the configuration. */
+static bool read_pool(struct grant_state *s, const cJSON *tree, struct config_pool *ret,
+                      struct str *ret_why)
+{
+    cJSON *item = grant_pool_item(s, tree), *list = json_new_array(s->a);
+    cJSON *file = json_new_object(s->a);
+    struct config *config = arena_alloc(s->a, sizeof(*config));
+    char *const none[] = {NULL};
+    struct err err;
+
+    err_init(&err, s->a);
+    json_set_first(s->a, item, "name", json_new_string(s->a, meta_name(tree)));
+    json_append(list, item);
+    json_set(s->a, file, "pools", list);
+    if (config_load(s->a, json_text(s->a, file), 0, none, none, config, &err)) {
+        *ret_why = arena_str(s->a, err.message);
+        return false;
+    }
+    *ret = config->pools[0];
+    if (ret->n_resources)
+        return true;
+    *ret_why = STR("mode dra has no capacity that nodes show, nor a bound that a ResourceQuota is: "
+                   "such a pool is bound in the configuration of virtual clusters");
+    return false;
+}
+
+/* What a pod holds is a multiple of 1/it; 0: there is no such. */
+static int64_t parts_of(const struct config_pool *config)
+{
+    int64_t parts = 1;
+
+    for (size_t i = 0; i < config->n_resources; i++) {
+        int64_t den = config->resources[i].gpu_eq.den, a = parts, b = den, rest;
+
+        for (; b; a = b, b = rest)
+            rest = a % b;
+        if (__builtin_mul_overflow(parts / a, den, &parts))
+            return INT64_MAX; /* refused by share.c */
+    }
+    return parts;
+}
+
+static void add_config(struct grant_state *s, const struct config_pool *config,
+                       struct rational declared)
+{
+    size_t i = s->n_configs, n = i, n_sums = i, cap = s->cap_configs, cap_sums = cap;
+
+    ADD(s, s->configs, s->n_configs, s->cap_configs);
+    ADD(s, s->shares, n, cap);
+    ADD(s, s->sums, n_sums, cap_sums);
+    s->configs[i] = *config;
+    s->shares[i] = (struct share_pool){
+        .healthy = RATIONAL_ZERO, .parts = parts_of(config), .dedicated = config->dedicated};
+    s->sums[i] = (struct grant_sums){.nodes = RATIONAL_ZERO,
+                                     .down = RATIONAL_ZERO,
+                                     .stranded = RATIONAL_ZERO,
+                                     .foreign = RATIONAL_ZERO,
+                                     .foreign_up = RATIONAL_ZERO,
+                                     .declared = declared};
+}
+
+void grant_state_pool(struct grant_state *s, const cJSON *tree)
+{
+    struct config_pool config;
+    struct grant_pool p = {.tree = tree, .name = meta_name(tree), .index = SHARE_NO_POOL};
+    struct rational declared;
+
+    if (!gpus_of(json_path(tree, "spec.capacity"), &declared)) {
+        p.why = STR("capacity is a number of GPUs");
+    } else if (read_pool(s, tree, &config, &p.why)) {
+        p.index = s->n_configs;
+        add_config(s, &config, declared);
+    }
+    ADD(s, s->pools, s->n_pools, s->cap_pools);
+    s->pools[s->n_pools - 1] = p;
+}
+
+const struct config_pool *grant_shares_resource(const struct grant_state *s, size_t pool)
+{
+    const struct config_pool *c = &s->configs[pool];
+
+    for (size_t p = 0; p < s->n_configs; p++)
+        for (size_t i = 0; p != pool && i < s->configs[p].n_resources; i++)
+            for (size_t k = 0; k < c->n_resources; k++)
+                if (str_eq(s->configs[p].resources[i].host_name, c->resources[k].host_name))
+                    return &s->configs[p];
+    return NULL;
+}
+
+static size_t pool_index(const struct grant_state *s, struct str name)
+{
+    for (size_t i = 0; i < s->n_pools; i++)
+        if (str_eq(s->pools[i].name, name))
+            return s->pools[i].index;
+    return SHARE_NO_POOL;
+}
+
+/* --- bindings, and whose they are --- */
+
+static struct grant_tenant *tenant_of(const struct grant_state *s, struct str ns)
+{
+    struct map_entry *e = map_get(&s->tenants, ns);
+
+    return e ? CONTAINER(e, struct grant_tenant, by_ns) : NULL;
+}
+
+static struct grant_tenant *add_tenant(struct grant_state *s, struct str ns)
+{
+    struct grant_tenant *t = tenant_of(s, ns);
+
+    if (t)
+        return t;
+    t = arena_alloc(s->a, sizeof(*t));
+    *t = (struct grant_tenant){.ns = ns, .number = map_count(&s->tenants)};
+    t->placed = arena_alloc(s->a, (s->n_configs + 1) * sizeof(*t->placed));
+    t->waiting = arena_alloc(s->a, (s->n_configs + 1) * sizeof(*t->waiting));
+    for (size_t i = 0; i < s->n_configs; i++)
+        t->placed[i] = t->waiting[i] = RATIONAL_ZERO;
+    map_put(&s->tenants, &t->by_ns, t->ns);
+    return t;
+}
+
+void grant_state_binding(struct grant_state *s, const cJSON *tree)
+{
+    const cJSON *spec = json_get(tree, "spec");
+    struct grant_row r = {.tree = tree,
+                          .name = meta_name(tree),
+                          .pool = json_str_at(spec, "pool"),
+                          .tenant = add_tenant(s, meta_ns(tree)),
+                          .created_s = meta_created_s(tree)};
+
+    r.index = pool_index(s, r.pool);
+    if (!gpus_of(json_get(spec, "guarantee"), &r.guarantee) ||
+        !gpus_of(json_get(spec, "burst"), &r.burst) || !gpus_of(json_get(spec, "lend"), &r.lend))
+        r.why = STR("guarantee, burst and lend are numbers of GPUs such as 4, \"0.25\" or \"1/7\", "
+                    "of at most 10000 parts");
+    else if (rational_cmp(r.lend, r.guarantee) > 0)
+        r.why = STR("lend must not exceed guarantee");
+    if (r.why.n)
+        r.guarantee = r.burst = r.lend = RATIONAL_ZERO;
+    ADD(s, s->rows, s->n_rows, s->cap_rows);
+    s->rows[s->n_rows - 1] = r;
+}
+
+void grant_state_quota(struct grant_state *s, const cJSON *quota)
+{
+    add_tenant(s, meta_ns(quota))->quota = quota;
+}
+
+void grant_state_demand(struct grant_state *s, const cJSON *config_map)
+{
+    struct grant_tenant *t = tenant_of(s, meta_ns(config_map));
+
+    if (t)
+        t->demand = config_map;
+}
+
+/* --- nodes and pods --- */
+
+void grant_state_node(struct grant_state *s, const cJSON *node)
+{
+    struct fact_node fact;
+    struct placed *n;
+
+    fact_node(node, s->configs, s->n_configs, &fact);
+    if (!fact.pool || map_get(&s->nodes, fact.name))
+        return;
+    n = arena_alloc(s->a, sizeof(*n));
+    *n = (struct placed){
+        .name = fact.name, .pool = (size_t)(fact.pool - s->configs), .down = fact.down};
+    map_put(&s->nodes, &n->by_name, n->name);
+    add(&s->sums[n->pool].nodes, fact.total);
+    if (fact.down)
+        add(&s->sums[n->pool].down, fact.total);
+    else
+        add(&s->shares[n->pool].healthy, without(fact.total, fact.unhealthy));
+}
+
+static const struct placed *node_of_pod(const struct grant_state *s, const cJSON *pod)
+{
+    struct map_entry *e = map_get(&s->nodes, json_str_at(pod, "spec.nodeName"));
+
+    return e ? CONTAINER(e, struct placed, by_name) : NULL;
+}
+
+static size_t pool_of_pod(const struct grant_state *s, const cJSON *pod, const struct placed *node)
+{
+    const cJSON *selector = json_path(pod, "spec.nodeSelector");
+
+    if (node)
+        return node->pool;
+    for (size_t i = 0; i < s->n_configs && selector; i++)
+        if (labels_cover(s->configs[i].node_selector, selector))
+            return i;
+    return SHARE_NO_POOL;
+}
+
+void grant_state_pod(struct grant_state *s, const cJSON *pod)
+{
+    struct grant_tenant *t = tenant_of(s, meta_ns(pod));
+    const struct placed *node = node_of_pod(s, pod);
+    size_t pool = pod_is_finished(pod) ? SHARE_NO_POOL : pool_of_pod(s, pod, node);
+    struct rational gpus;
+    struct str names;
+
+    if (pool == SHARE_NO_POOL || !fact_pod_devices(s->a, pod, &s->configs[pool], &gpus, &names))
+        return;
+    /* Evicted from a node that cannot confirm it: its successor is what holds. */
+    if (node && node->down && json_str_at(pod, "metadata.deletionTimestamp").n)
+        return;
+    if (t) {
+        add(node ? &t->placed[pool] : &t->waiting[pool], gpus);
+        if (node && node->down)
+            add(&s->sums[pool].stranded, gpus);
+    } else if (node) { /* what no binding can have */
+        add(&s->sums[pool].foreign, gpus);
+        if (!node->down)
+            add(&s->sums[pool].foreign_up, gpus);
+    }
+}
+
+/* While most of a pool is down it is rather the network than the nodes: all of it counts. */
+static void settle_pool(struct grant_state *s, size_t i)
+{
+    const struct grant_sums *sums = &s->sums[i];
+    struct share_pool *p = &s->shares[i];
+    struct rational serving = p->healthy;
+    bool mostly_down = rational_cmp(sums->down, without(sums->nodes, sums->down)) > 0;
+
+    p->total = rational_cmp(sums->declared, sums->nodes) > 0 ? sums->declared : sums->nodes;
+    p->capacity = without(p->total, sums->foreign);
+    add(&serving, without(p->total, sums->nodes)); /* declared, and made on demand */
+    p->serving = without(serving, sums->foreign_up);
+    if (rational_cmp(p->serving, p->capacity) > 0)
+        p->serving = p->capacity;
+    p->stranded = mostly_down ? without(p->capacity, p->serving) : sums->stranded;
+}
+
+static struct rational placed_of(const struct grant_state *s, const struct grant_row *r)
+{
+    struct rational placed = r->tenant->placed[r->index], total = s->shares[r->index].total;
+
+    return rational_cmp(placed, total) > 0 ? total : placed;
+}
+
+/* A pod without a node counts within the limit of its binding: by quota it would not exist. */
+static struct rational holds_of(const struct grant_state *s, const struct grant_row *r)
+{
+    struct rational placed = placed_of(s, r), both = placed, limit = r->guarantee;
+
+    add(&both, r->tenant->waiting[r->index]);
+    add(&limit, r->burst);
+    if (rational_cmp(both, limit) <= 0)
+        return both;
+    return rational_cmp(placed, limit) > 0 ? placed : limit;
+}
+
+/* --- quotas --- */
+
+static int64_t units_at(const cJSON *map, struct str resource)
+{
+    const cJSON *value = json_get_str(map, resource);
+    struct quantity q;
+    int64_t units;
+
+    if (json_i64(value, &units))
+        return units;
+    return quantity_parse(json_str(value), &q) ? quantity_units(q) : 0;
+}
+
+/* What it lets through, where no annotation says what it is made of. */
+static struct rational quota_admits(const struct grant_state *s, const cJSON *quota, size_t pool)
+{
+    const struct config_pool *c = &s->configs[pool];
+    struct rational most = RATIONAL_ZERO, gpus;
+
+    for (size_t i = 0; i < c->n_resources; i++) {
+        struct str key = arena_printf(s->a, "requests.%.*s", STR_F(c->resources[i].host_name));
+        struct rational units = {units_at(json_path(quota, "spec.hard"), key), 1};
+
+        if (rational_mul(units, c->resources[i].gpu_eq, &gpus) && rational_cmp(gpus, most) > 0)
+            most = gpus;
+    }
+    return most;
+}
+
+struct rational grant_quota_of(const struct grant_state *s, const struct grant_tenant *t,
+                               size_t pool)
+{
+    struct str text = t->quota ? meta_annotation(t->quota, GRANT_ANNOTATION) : STR("");
+    struct rational gpus;
+    cJSON *record;
+
+    if (!t->quota || pool == SHARE_NO_POOL)
+        return RATIONAL_ZERO;
+    if (!text.n || json_parse(s->a, text, &record, NULL))
+        return quota_admits(s, t->quota, pool);
+    return gpus_of(json_get_str(record, s->configs[pool].name), &gpus) ? gpus : RATIONAL_ZERO;
+}
+
+/* --- all of it --- */
+
+/* The oldest first. */
+static int by_age(const void *x, const void *y)
+{
+    const struct grant_row *a = x, *b = y;
+    int order;
+
+    if (!a->tree != !b->tree)
+        return a->tree ? -1 : 1;
+    if (a->created_s != b->created_s)
+        return a->created_s < b->created_s ? -1 : 1;
+    order = str_cmp(a->tenant->ns, b->tenant->ns);
+    return order ? order : str_cmp(a->name, b->name);
+}
+
+static void add_orphans(void *ctx, struct map_entry *e)
+{
+    struct grant_state *s = ctx;
+    struct grant_tenant *t = CONTAINER(e, struct grant_tenant, by_ns);
+    size_t n = s->n_rows;
+
+    for (size_t p = 0; p < s->n_configs; p++) {
+        bool bound = grant_quota_of(s, t, p).num == 0 && t->placed[p].num == 0;
+
+        for (size_t i = 0; i < n && !bound; i++)
+            bound = s->rows[i].tenant == t && s->rows[i].index == p;
+        if (bound)
+            continue;
+        ADD(s, s->rows, s->n_rows, s->cap_rows);
+        s->rows[s->n_rows - 1] = (struct grant_row){.tenant = t,
+                                                    .pool = s->configs[p].name,
+                                                    .index = p,
+                                                    .why = STR("its GPUBinding was deleted"),
+                                                    .guarantee = RATIONAL_ZERO,
+                                                    .burst = RATIONAL_ZERO,
+                                                    .lend = RATIONAL_ZERO};
+    }
+}
+
+/* Several bindings of a tenant may name one pool: the first one that can be read has its quota and
+ * its pods. */
+static bool carries(const struct grant_state *s, size_t i)
+{
+    const struct grant_row *r = &s->rows[i];
+    bool first = true;
+
+    for (size_t k = 0; k < s->n_rows; k++) {
+        const struct grant_row *other = &s->rows[k];
+
+        if (k == i || other->tenant != r->tenant || other->index != r->index)
+            continue;
+        if (!other->why.n && (r->why.n || k < i))
+            return false;
+        first &= k > i;
+    }
+    return !r->why.n || first;
+}
+
+static bool was_ready(const cJSON *tree)
+{
+    return condition_is_true(json_path(tree, "status.conditions"), "Ready") &&
+           json_i64_at(tree, "status.observedGeneration", -1) ==
+               json_i64_at(tree, "metadata.generation", 0);
+}
+
+static void settle_row(struct grant_state *s, size_t i)
+{
+    const struct grant_row *r = &s->rows[i];
+    struct share_binding *b = &s->bindings[i];
+    const cJSON *wants = json_get_str(json_path(r->tenant->demand, "data"), r->pool);
+
+    *b = (struct share_binding){.pool = r->index,
+                                .tenant = r->tenant->number,
+                                .invalid = r->why.n > 0,
+                                .was_ready = was_ready(r->tree),
+                                .guarantee = r->guarantee,
+                                .burst = r->burst,
+                                .lend = r->lend,
+                                .wants = RATIONAL_ZERO,
+                                .holds = RATIONAL_ZERO,
+                                .placed = RATIONAL_ZERO,
+                                .quota = RATIONAL_ZERO,
+                                .pending = RATIONAL_ZERO};
+    b->says = wish_of(wants, &b->wants);
+    if (!gpus_of(json_path(r->tree, "status.grant"), &b->grant))
+        b->grant = RATIONAL_ZERO;
+    if (r->index == SHARE_NO_POOL || !carries(s, i))
+        return;
+    b->holds = holds_of(s, r);
+    b->placed = placed_of(s, r);
+    b->quota = grant_quota_of(s, r->tenant, r->index);
+    if (s->pending)
+        b->pending =
+            s->pending(s->ctx,
+                       arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA,
+                                    STR_F(r->tenant->ns)),
+                       json_str_at(r->tenant->quota, "metadata.resourceVersion"), r->pool);
+}
+
+void grant_state_settle(struct grant_state *s)
+{
+    map_each(&s->tenants, add_orphans, s);
+    if (s->n_rows)
+        qsort(s->rows, s->n_rows, sizeof(*s->rows), by_age);
+    s->bindings = arena_alloc(s->a, (s->n_rows + 1) * sizeof(*s->bindings));
+    for (size_t p = 0; p < s->n_configs; p++)
+        settle_pool(s, p);
+    for (size_t i = 0; i < s->n_rows; i++)
+        settle_row(s, i);
+    share_targets(s->bindings, s->n_rows, s->shares, s->n_configs);
+    share_writes(s->bindings, s->n_rows, s->shares, s->n_configs);
+    for (size_t i = s->n_rows; i-- > 0;)
+        for (size_t p = 0; p < s->n_pools && s->bindings[i].state == SHARE_OVERCOMMITTED; p++)
+            if (s->pools[p].index == s->rows[i].index)
+                s->pools[p].refused = arena_printf(s->a, "%.*s/%.*s", STR_F(s->rows[i].tenant->ns),
+                                                   STR_F(s->rows[i].name));
+}

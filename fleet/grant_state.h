@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * What the host shows of pools, bindings, quotas, nodes and pods at one moment, and the writes that
+ * follow from it. Pure: trees in, requests out; nothing is remembered from one moment to the next,
+ * so that a process that starts anew goes on where another was ended. */
+#pragma once
+
+#include <sublet/config_pool.h>
+#include <sublet/err.h>
+#include <sublet/hash.h>
+#include <sublet/json.h>
+
+#include "share.h"
+
+#define GRANT_QUOTA      "sublet-gpu"
+#define GRANT_DEMAND     "sublet-gpu-demand"
+#define GRANT_ANNOTATION "sublet.dev/grants"
+#define GRANT_GROUP      "/apis/sublet.dev/v1alpha1"
+
+struct grant_pool {
+    const cJSON *tree;
+    struct str name, why; /* why it is none; empty: it is */
+    size_t index;         /* of configs and shares, or SHARE_NO_POOL */
+    struct str refused;   /* the first binding that it has no room for; ret */
+};
+/* Of the nodes of a pool, and of pods on them of namespaces without a binding. */
+struct grant_sums {
+    struct rational nodes, down; /* of nodes, down those that are not Ready */
+    struct rational stranded;    /* held on those by pods of bindings */
+    struct rational foreign, foreign_up;
+    struct rational declared; /* spec.capacity */
+};
+struct grant_tenant {
+    struct map_entry by_ns;
+    struct str ns;
+    size_t number;
+    const cJSON *quota, *demand;       /* NULL: there is none */
+    struct rational *placed, *waiting; /* what its pods hold on nodes, and will; by pool */
+};
+/* tree NULL: a pool of a quota whose GPUBinding was deleted. */
+struct grant_row {
+    const cJSON *tree;
+    struct str name, pool, why;
+    struct grant_tenant *tenant;
+    int64_t created_s;
+    struct rational guarantee, burst, lend;
+    size_t index; /* of the pool */
+};
+struct grant_state {
+    struct arena *a;
+    int64_t now_s, grace_s;
+    /* The greatest value of a write to this object, at this version, that may hold already. */
+    struct rational (*pending)(void *ctx, struct str path, struct str version, struct str pool);
+    void *ctx;
+    struct grant_pool *pools;
+    size_t n_pools, cap_pools;
+    struct config_pool *configs;
+    struct share_pool *shares;
+    struct grant_sums *sums;
+    size_t n_configs, cap_configs;
+    struct grant_row *rows;
+    size_t n_rows, cap_rows;
+    struct share_binding *bindings; /* of the rows, once they are settled */
+    struct map tenants, nodes;
+};
+/* grant_state_begin(), all pools, all bindings, all quotas and demands, all nodes, all pods,
+ * grant_state_settle(), writes, grant_state_end(). Trees live until the end. */
+void grant_state_begin(struct grant_state *s, struct arena *a, int64_t now_s, int64_t grace_s);
+void grant_state_pool(struct grant_state *s, const cJSON *pool);
+void grant_state_binding(struct grant_state *s, const cJSON *binding);
+void grant_state_quota(struct grant_state *s, const cJSON *quota);
+void grant_state_demand(struct grant_state *s, const cJSON *config_map);
+void grant_state_node(struct grant_state *s, const cJSON *node);
+void grant_state_pod(struct grant_state *s, const cJSON *pod);
+void grant_state_settle(struct grant_state *s);
+void grant_state_end(struct grant_state *s);
+
+/* Of a tenant's ResourceQuota and a pool: GPUs. */
+struct rational grant_quota_of(const struct grant_state *s, const struct grant_tenant *t,
+                               size_t pool);
+
+/* The spec as an item of `pools:`, but for its name. */
+cJSON *grant_pool_item(struct grant_state *s, const cJSON *pool);
+/* Another pool with a resource of this one; NULL: there is none. */
+const struct config_pool *grant_shares_resource(const struct grant_state *s, size_t pool);
+
+/* A request to the host. Its version is that of the object as it was seen; empty: it is created. */
+struct grant_write {
+    const char *method;
+    struct str path, version; /* path of the object, also where it is created */
+    struct str collection;    /* of a POST; else empty */
+    struct str pool;          /* what it raises, where it raises */
+    struct rational value;
+    cJSON *body;
+};
+/* The next write after the given one, in a stable order; starts at *at 0. False: there is none. */
+bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret);

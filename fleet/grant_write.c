@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writes of grants: the status of a GPUBinding and of a GPUPool, and a namespace's
+ * ResourceQuota. A write is what differs from the host, no more: at rest there is none. A
+ * ResourceQuota is lowered only below nothing that it has charged, in the version that says so: a
+ * pod that is admitted meanwhile makes another version of it, and the write a conflict. Must never
+ * name a tenant in what another can read. */
+#include "grant_state.h"
+
+#include <sublet/clock.h>
+#include <sublet/json_build.h>
+#include <sublet/object.h>
+#include <sublet/quantity.h>
+
+static struct str text_of(const struct grant_state *s, struct rational gpus)
+{
+    return rational_format(s->a, gpus.num < 0 ? RATIONAL_ZERO : gpus);
+}
+
+/* An object whose status has the conditions of the one on the host. */
+static cJSON *conditions_of(struct grant_state *s, const cJSON *tree)
+{
+    cJSON *list = json_copy(s->a, json_path(tree, "status.conditions"));
+
+    return json_object(
+        s->a,
+        JSON("status", json_object(s->a, JSON("conditions", list ? list : json_new_array(s->a)))));
+}
+
+static void set_condition(struct grant_state *s, cJSON *object, const char *type, bool is,
+                          const char *reason, struct str message)
+{
+    condition_set(s->a, object, type, is ? "True" : "False", reason, message, s->now_s);
+}
+
+/* The same object with this status; NULL: it has it already. */
+static cJSON *with_status(struct grant_state *s, const cJSON *tree, const char *kind, cJSON *status)
+{
+    cJSON *object;
+
+    if (json_equal(status, json_get(tree, "status")))
+        return NULL;
+    object = json_copy(s->a, tree);
+    return json_put(s->a, object, JSON("apiVersion", "sublet.dev/v1alpha1"), JSON("kind", kind),
+                    JSON("status", status));
+}
+
+static bool put_status(struct grant_state *s, const cJSON *tree, const char *kind, struct str path,
+                       cJSON *status, struct grant_write *ret)
+{
+    cJSON *body = with_status(s, tree, kind, status);
+
+    if (!body)
+        return false;
+    *ret = (struct grant_write){.method = "PUT",
+                                .path = path,
+                                .version = json_str_at(tree, "metadata.resourceVersion"),
+                                .value = RATIONAL_ZERO,
+                                .body = body};
+    return true;
+}
+
+/* --- GPUBinding --- */
+
+static const char *const REASONS[N_SHARE_STATES] = {
+    [SHARE_READY] = "Granted",
+    [SHARE_INVALID] = "Invalid",
+    [SHARE_POOL_NOT_FOUND] = "PoolNotFound",
+    [SHARE_POOL_DEDICATED] = "PoolDedicated",
+    [SHARE_ALREADY_BOUND] = "AlreadyBound",
+    [SHARE_OVERCOMMITTED] = "Overcommitted",
+};
+
+static const struct grant_pool *pool_of(const struct grant_state *s, const struct grant_row *r)
+{
+    for (size_t i = 0; i < s->n_pools; i++)
+        if (str_eq(s->pools[i].name, r->pool))
+            return &s->pools[i];
+    return NULL;
+}
+
+/* Of this binding alone: the tenant reads it. */
+static struct str message_of(struct grant_state *s, const struct grant_row *r,
+                             enum share_state state)
+{
+    const struct grant_pool *p = pool_of(s, r);
+
+    switch (state) {
+    case SHARE_INVALID:
+        return r->why.n
+                   ? r->why
+                   : STR("its fractions of GPUs have no common unit with those of the pool and "
+                         "of older bindings");
+    case SHARE_POOL_NOT_FOUND:
+        return p ? arena_printf(s->a, "GPUPool \"%.*s\" is invalid", STR_F(r->pool))
+                 : arena_printf(s->a, "no GPUPool is called \"%.*s\"", STR_F(r->pool));
+    case SHARE_POOL_DEDICATED:
+        return arena_printf(s->a,
+                            "GPUPool \"%.*s\" is dedicated to another namespace than \"%.*s\"",
+                            STR_F(r->pool), STR_F(r->tenant->ns));
+    case SHARE_ALREADY_BOUND:
+        return arena_printf(s->a, "GPUPool \"%.*s\" is bound by another GPUBinding of \"%.*s\"",
+                            STR_F(r->pool), STR_F(r->tenant->ns));
+    case SHARE_OVERCOMMITTED:
+        return arena_printf(s->a,
+                            "guarantee %.*s of \"%.*s\" does not fit into GPUPool \"%.*s\" beside "
+                            "the guarantees of older bindings",
+                            STR_F(text_of(s, r->guarantee)), STR_F(r->tenant->ns), STR_F(r->pool));
+    default:
+        return STR("");
+    }
+}
+
+/* Is there another binding that may have more than its pods hold on nodes? */
+static bool is_claimed(const struct grant_state *s, size_t i)
+{
+    for (size_t k = 0; k < s->n_rows; k++) {
+        const struct share_binding *b = &s->bindings[k];
+
+        if (k != i && b->pool == s->bindings[i].pool && b->state == SHARE_READY &&
+            rational_cmp(b->target, b->placed) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is to be ended, and from when on: a notice that was given stays, unless there is more to end
+ * and it has passed. Never of a guarantee that counts, nor what no other binding may have. NULL:
+ * nothing is. */
+static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
+{
+    const struct grant_row *r = &s->rows[i];
+    const struct share_binding *b = &s->bindings[i];
+    struct rational before, more, keeps = grant;
+    int64_t at = object_time_s(r->tree, "status.reclaim.notBefore");
+
+    if (b->state == SHARE_READY && rational_cmp(r->guarantee, keeps) > 0)
+        keeps = r->guarantee;
+    if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || !is_claimed(s, i))
+        return NULL;
+    if (!at ||
+        (at < s->now_s && (!rational_parse(json_str_at(r->tree, "status.reclaim.gpus"), &before) ||
+                           rational_cmp(more, before) > 0)))
+        at = s->now_s + s->grace_s;
+    return json_object(s->a, JSON("gpus", text_of(s, more)),
+                       JSON("notBefore", time_format_s(s->a, at)));
+}
+
+static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
+{
+    const struct grant_pool *p = pool_of(s, r);
+    cJSON *copy;
+
+    if (!p || p->index == SHARE_NO_POOL)
+        return NULL;
+    copy = grant_pool_item(s, p->tree);
+    json_set_first(s->a, copy, "name", json_new_string(s->a, p->name));
+    return copy;
+}
+
+static bool write_binding(struct grant_state *s, size_t i, struct grant_write *ret)
+{
+    const struct grant_row *r = &s->rows[i];
+    const struct share_binding *b = &s->bindings[i];
+    bool ready = b->state == SHARE_READY;
+    struct rational grant = b->pool == SHARE_NO_POOL        ? RATIONAL_ZERO
+                            : b->write == SHARE_WRITE_GRANT ? b->value
+                                                            : b->grant;
+    bool borrows = ready && rational_cmp(grant, r->guarantee) > 0;
+    bool is_short = ready && s->shares[b->pool].short_of && rational_cmp(grant, r->guarantee) < 0;
+    cJSON *reclaim = reclaim_of(s, i, grant), *object = conditions_of(s, r->tree), *status;
+
+    set_condition(s, object, "Ready", ready, is_short ? "Unhealthy" : REASONS[b->state],
+                  is_short ? STR("GPUs of the pool that are healthy are fewer than its guarantees")
+                           : message_of(s, r, b->state));
+    set_condition(s, object, "Borrowing", borrows, borrows ? "BeyondGuarantee" : "WithinGuarantee",
+                  STR(""));
+    set_condition(s, object, "Reclaiming", reclaim != NULL, reclaim ? "BeyondGrant" : "WithinGrant",
+                  reclaim ? STR("pods are ended after reclaim.notBefore") : STR(""));
+    status = json_object(
+        s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
+        JSON("reclaim", reclaim), JSON("conditions", json_path(object, "status.conditions")),
+        JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
+    return put_status(s, r->tree, "GPUBinding",
+                      arena_printf(s->a, GRANT_GROUP "/namespaces/%.*s/gpubindings/%.*s/status",
+                                   STR_F(r->tenant->ns), STR_F(r->name)),
+                      status, ret);
+}
+
+/* --- GPUPool --- */
+
+static struct rational sum_pool(const struct grant_state *s, size_t index)
+{
+    struct rational sum = RATIONAL_ZERO;
+
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (s->rows[i].index == index && s->rows[i].tree &&
+            !rational_add(sum, s->bindings[i].grant, &sum))
+            return s->shares[index].capacity;
+    return sum;
+}
+
+/* Of two pools with one resource, what a namespace has of both is bounded together. */
+static void fence_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    const struct config_pool *other =
+        p->index == SHARE_NO_POOL ? NULL : grant_shares_resource(s, p->index);
+
+    set_condition(s, object, "Fenced", p->index != SHARE_NO_POOL && !other,
+                  p->index == SHARE_NO_POOL ? "Invalid"
+                  : other                   ? "SharedResource"
+                                            : "OwnResources",
+                  other ? arena_printf(s->a,
+                                       "GPUPool \"%.*s\" has a resource of this one: a "
+                                       "ResourceQuota bounds what a namespace has of both together",
+                                       STR_F(other->name))
+                        : STR(""));
+}
+
+static void pool_conditions(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    const struct share_pool *pool = p->index == SHARE_NO_POOL ? NULL : &s->shares[p->index];
+    bool serves = pool && pool->total.num && !pool->overflow,
+         over = pool && (pool->overcommitted || pool->short_of);
+
+    set_condition(s, object, "Ready", serves,
+                  !pool || pool->overflow ? "Invalid"
+                  : serves                ? "Served"
+                                          : "NoNodes",
+                  !pool            ? str_clip(p->why, 1000)
+                  : pool->overflow ? STR("sums of its GPUs do not fit: nothing is granted anew")
+                  : serves         ? STR("")
+                                   : STR("no node with GPUs has the labels of nodeSelector"));
+    set_condition(s, object, "Overcommitted", over,
+                  !over                 ? "WithinCapacity"
+                  : pool->overcommitted ? "Refused"
+                                        : "Unhealthy",
+                  !over ? STR("")
+                  : pool->overcommitted
+                      ? arena_printf(s->a,
+                                     "the guarantee of GPUBinding %.*s does not fit beside those "
+                                     "of older bindings",
+                                     STR_F(p->refused))
+                      : STR("healthy GPUs are fewer than the guarantees"));
+}
+
+static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct grant_write *ret)
+{
+    struct rational zero = RATIONAL_ZERO, granted = RATIONAL_ZERO, left = RATIONAL_ZERO;
+    const struct share_pool *pool = p->index == SHARE_NO_POOL ? NULL : &s->shares[p->index];
+    cJSON *object = conditions_of(s, p->tree), *status;
+
+    if (pool) {
+        granted = sum_pool(s, p->index);
+        (void)rational_sub(pool->serving, granted, &left);
+    }
+    pool_conditions(s, p, object);
+    fence_condition(s, p, object);
+    status =
+        json_object(s->a, JSON("capacity", text_of(s, pool ? pool->healthy : zero)),
+                    JSON("guaranteed", text_of(s, pool ? pool->guaranteed : zero)),
+                    JSON("granted", text_of(s, granted)), JSON("free", text_of(s, left)),
+                    JSON("conditions", json_path(object, "status.conditions")),
+                    JSON_I64("observedGeneration", json_i64_at(p->tree, "metadata.generation", 0)));
+    return put_status(s, p->tree, "GPUPool",
+                      arena_printf(s->a, GRANT_GROUP "/gpupools/%.*s/status", STR_F(p->name)),
+                      status, ret);
+}
+
+/* --- ResourceQuota --- */
+
+/* floor(gpus / each) */
+static int64_t units_in(struct rational gpus, struct rational each)
+{
+    __int128 units = (__int128)gpus.num * each.den / ((__int128)gpus.den * each.num);
+
+    return gpus.num <= 0 ? 0 : units > INT64_MAX ? INT64_MAX : (int64_t)units;
+}
+
+/* A sum that does not fit stays at what did: it bounds more. */
+static void add_units(struct grant_state *s, cJSON *units, const struct config_pool *pool,
+                      struct rational gpus)
+{
+    for (size_t i = 0; i < pool->n_resources; i++) {
+        const struct pool_resource *r = &pool->resources[i];
+        struct str key = arena_printf(s->a, "requests.%.*s", STR_F(r->host_name));
+        int64_t have = 0, sum;
+
+        (void)json_i64(json_get_str(units, key), &have);
+        if (!r->gpu_eq.num)
+            continue;
+        if (__builtin_add_overflow(have, units_in(gpus, r->gpu_eq), &sum))
+            sum = have;
+        json_set_i64(s->a, units, key.p, sum);
+    }
+}
+
+/* Has it charged no more than these units? A resource that was never bounded has no charge yet. */
+static bool has_charged_less(const cJSON *quota, const cJSON *units)
+{
+    json_each(one, units)
+    {
+        const cJSON *used = json_get_str(json_path(quota, "status.used"), json_key(one));
+        struct quantity q;
+        int64_t most = 0;
+
+        (void)json_i64(one, &most);
+        if (json_get_str(json_path(quota, "spec.hard"), json_key(one)) && !used)
+            return false;
+        if (used && quantity_parse(json_str(used), &q) && quantity_units(q) > most)
+            return false;
+    }
+    return true;
+}
+
+struct quota_plan {
+    cJSON *units, *record;
+    struct str pool; /* the one that changes */
+    struct rational value;
+    bool raises;
+};
+
+/* Of a pool that does not exist now, or is invalid: its part stays as it is. */
+static bool keeps_unknown(struct grant_state *s, const struct grant_tenant *t, cJSON *record)
+{
+    struct rational gpus;
+    cJSON *had;
+    bool any = false;
+
+    if (!t->quota || json_parse(s->a, meta_annotation(t->quota, GRANT_ANNOTATION), &had, NULL))
+        return false;
+    json_each(one, had)
+    {
+        bool known = false;
+
+        for (size_t i = 0; i < s->n_configs && !known; i++)
+            known = str_eq(s->configs[i].name, json_key(one));
+        if (known || !rational_parse(json_str(one), &gpus) || !gpus.num)
+            continue;
+        json_set_str(s->a, record, one->string, json_str(one));
+        any = true;
+    }
+    return any;
+}
+
+/* What was bounded stays bounded: by what other pools make of it, or 0. */
+static void begin_units(struct grant_state *s, const struct grant_tenant *t, struct quota_plan *p)
+{
+    bool unknown = keeps_unknown(s, t, p->record);
+    cJSON *known = json_new_object(s->a);
+
+    for (size_t i = 0; i < s->n_configs && unknown; i++)
+        add_units(s, known, &s->configs[i], grant_quota_of(s, t, i));
+    json_each(one, json_path(t->quota, "spec.hard"))
+    {
+        int64_t of_known = 0, left;
+        struct quantity q;
+
+        (void)json_i64(json_get_str(known, json_key(one)), &of_known);
+        left = unknown && quantity_parse(json_str(one), &q) ? quantity_units(q) - of_known : 0;
+        json_set_i64(s->a, p->units, one->string, left > 0 ? left : 0);
+    }
+}
+
+/* The quota of a tenant with one binding changed: of a namespace, one at a time. */
+static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size_t changed,
+                       struct quota_plan *p)
+{
+    *p = (struct quota_plan){.units = json_new_object(s->a), .record = json_new_object(s->a)};
+    begin_units(s, t, p);
+    for (size_t i = 0; i < s->n_configs; i++) {
+        struct rational gpus = grant_quota_of(s, t, i);
+
+        if (changed < s->n_rows && s->rows[changed].index == i) {
+            p->pool = s->configs[i].name;
+            p->value = s->bindings[changed].value;
+            p->raises = rational_cmp(p->value, gpus) > 0;
+            gpus = p->value;
+        } else if (!gpus.num) {
+            continue;
+        }
+        add_units(s, p->units, &s->configs[i], gpus);
+        json_set_str(s->a, p->record, arena_cstr(s->a, s->configs[i].name), text_of(s, gpus));
+    }
+}
+
+static cJSON *quota_body(struct grant_state *s, const struct grant_tenant *t,
+                         const struct quota_plan *p)
+{
+    cJSON *hard = json_new_object(s->a);
+    struct str version = json_str_at(t->quota, "metadata.resourceVersion");
+
+    json_each(one, p->units) json_set_str(s->a, hard, one->string, json_text(s->a, one));
+    return json_object(
+        s->a, JSON("apiVersion", "v1"), JSON("kind", "ResourceQuota"),
+        JSON("metadata",
+             json_object(s->a, JSON("name", GRANT_QUOTA), JSON("namespace", t->ns),
+                         JSON_NONEMPTY("resourceVersion", version),
+                         JSON("labels", json_object(s->a, JSON("app.kubernetes.io/managed-by",
+                                                               "sublet-fleet"))),
+                         JSON("annotations", json_object(s->a, JSON(GRANT_ANNOTATION,
+                                                                    json_text(s->a, p->record)))))),
+        JSON("spec", json_object(s->a, JSON("hard", hard))));
+}
+
+static bool write_quota(struct grant_state *s, size_t i, struct grant_write *ret)
+{
+    const struct grant_tenant *t = s->rows[i].tenant;
+    struct str collection =
+        arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas", STR_F(t->ns));
+    struct quota_plan p;
+    cJSON *body;
+
+    plan_quota(s, t, i, &p);
+    if (!p.raises && !has_charged_less(t->quota, p.units))
+        return false;
+    body = quota_body(s, t, &p);
+    *ret = (struct grant_write){.method = t->quota ? "PUT" : "POST",
+                                .path = arena_printf(s->a, "%.*s/" GRANT_QUOTA, STR_F(collection)),
+                                .collection = t->quota ? STR("") : collection,
+                                .version = json_str_at(t->quota, "metadata.resourceVersion"),
+                                .pool = p.raises ? p.pool : STR(""),
+                                .value = p.raises ? p.value : RATIONAL_ZERO,
+                                .body = body};
+    return true;
+}
+
+/* The host writes 1000 as 1k. */
+static bool is_bound(const cJSON *quota, const cJSON *units)
+{
+    const cJSON *hard = json_path(quota, "spec.hard");
+
+    json_each(one, units)
+    {
+        struct quantity q;
+        int64_t n = 0;
+
+        (void)json_i64(one, &n);
+        if (!quantity_parse(json_str(json_get_str(hard, json_key(one))), &q) ||
+            quantity_units(q) != n)
+            return false;
+    }
+    return json_count(hard) == json_count(units);
+}
+
+/* Another hand changed it: it bounds again what it did. */
+static bool repair_quota(struct grant_state *s, size_t i, struct grant_write *ret)
+{
+    const struct grant_tenant *t = s->rows[i].tenant;
+    struct quota_plan p;
+
+    if (!t->quota || !meta_annotation(t->quota, GRANT_ANNOTATION).n)
+        return false;
+    plan_quota(s, t, SIZE_MAX, &p);
+    if (is_bound(t->quota, p.units))
+        return false;
+    *ret = (struct grant_write){
+        .method = "PUT",
+        .path =
+            arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA, STR_F(t->ns)),
+        .version = json_str_at(t->quota, "metadata.resourceVersion"),
+        .value = RATIONAL_ZERO,
+        .body = quota_body(s, t, &p)};
+    return true;
+}
+
+/* --- the list --- */
+
+static bool is_overflown(const struct grant_state *s, size_t pool)
+{
+    return pool != SHARE_NO_POOL && s->shares[pool].overflow;
+}
+
+bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret)
+{
+    while (*at < 2 * s->n_rows + s->n_pools) {
+        size_t i = (*at)++, row = i % (s->n_rows ? s->n_rows : 1);
+        bool writes;
+
+        if (i >= 2 * s->n_rows)
+            writes = write_pool(s, &s->pools[i - 2 * s->n_rows], ret);
+        else if (is_overflown(s, s->rows[row].index))
+            writes = false;
+        else if (i >= s->n_rows)
+            writes = s->rows[row].tree && write_binding(s, row, ret);
+        else if (s->bindings[row].write == SHARE_WRITE_QUOTA)
+            writes = write_quota(s, row, ret);
+        else
+            writes = repair_quota(s, row, ret);
+        if (writes)
+            return true;
+    }
+    return false;
+}

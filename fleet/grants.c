@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grants while the host changes. Every turn reads what the reflectors have, computes all of it anew
+ * and sends what follows; nothing else is remembered but writes whose outcome is not known. Turns
+ * are apart by ten times what the last one took, and there is none while nothing changes.
+ *
+ *   a change --> timer --> turn --> writes --> answers --> reflectors learn --> a change
+ *
+ * Must never take a write without an answer for one that did not happen: what it raises counts as
+ * promised until the object is seen at another version than the write was based on. */
+#include "grants.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <uv.h>
+
+#include <sublet/metrics.h>
+
+#include "grant_state.h"
+
+#define GRANTS_MAGIC   0x6772616eu
+#define MOST_IN_FLIGHT 16
+#define SOON_MS        20
+#define RETRY_MS       1000
+#define MOST_SERIES    10000
+
+enum source { SOURCE_POOLS, SOURCE_BINDINGS, SOURCE_QUOTAS, SOURCE_DEMANDS, N_SOURCES };
+
+/* A write that is under way, or whose outcome is not known (call is NULL then). */
+struct attempt {
+    LIST_ENTRY(attempt) all;
+    struct grants *g;
+    struct str path, version, pool; /* on the heap */
+    struct rational value;
+    struct reflector *learns;
+    struct host_call *call;
+};
+struct shown {
+    struct str tenant, pool;
+    struct rational grant, guarantee;
+};
+struct grants {
+    unsigned magic;
+    struct grants_options o;
+    struct reflector *sources[N_SOURCES];
+    LIST_HEAD(, attempt) attempts;
+    unsigned in_flight;
+    uint64_t n_failed;
+    uv_timer_t timer;
+    int64_t next_ms; /* no turn before */
+    bool due, stopped;
+    struct arena *a; /* of the last turn's figures */
+    struct shown *shown;
+    size_t n_shown;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+static void on_timer(uv_timer_t *timer);
+
+/* A turn, not before `ms` from now. */
+static void turn_in(struct grants *g, int64_t ms)
+{
+    int64_t now = clock_mono_ms(g->o.clock), at = now + ms > g->next_ms ? now + ms : g->next_ms;
+
+    if (g->stopped || g->due)
+        return;
+    g->due = true;
+    uv_update_time(g->o.loop);
+    uv_timer_start(&g->timer, on_timer, (uint64_t)(at - now), 0);
+}
+
+void grants_changed(struct grants *g)
+{
+    if (g)
+        turn_in(g, SOON_MS);
+}
+
+/* --- writes --- */
+
+static void attempt_free(struct grants *g, struct attempt *t)
+{
+    host_cancel(t->call);
+    LIST_REMOVE(t, all);
+    g->in_flight -= t->call != NULL;
+    mem_free(t->path.p);
+    mem_free(t->version.p);
+    mem_free(t->pool.p);
+    mem_free(t);
+}
+
+/* Does the host say that the write did not happen? */
+static bool was_refused(const struct err *err)
+{
+    return err->kind != &ERR_UNAVAILABLE && err->kind != &ERR_TIMEOUT &&
+           err->kind != &ERR_INTERNAL && err->kind != &ERR_TOO_LARGE;
+}
+
+static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct attempt *t = ctx;
+    struct grants *g = t->g;
+
+    assert(g->magic == GRANTS_MAGIC);
+    t->call = NULL;
+    g->in_flight--;
+    g->n_failed += err && err->kind != &ERR_CONFLICT;
+    if (!err)
+        reflector_learn(t->learns, answer->body);
+    if (!err || was_refused(err) || !t->pool.n)
+        attempt_free(g, t);
+    if (host_err_is_permanent(err))
+        g->o.refused(g->o.ctx, err);
+    else
+        turn_in(g, err ? RETRY_MS : SOON_MS);
+}
+
+static struct reflector *source_of(const struct grants *g, struct str path)
+{
+    if (str_has_prefix(path, STR("/api/v1/")))
+        return g->sources[SOURCE_QUOTAS];
+    return g->sources[str_has_prefix(path, STR(GRANT_GROUP "/gpupools/")) ? SOURCE_POOLS
+                                                                          : SOURCE_BINDINGS];
+}
+
+/* The one of the same object, version and pool; *ret_busy: a write to the object is under way. */
+static struct attempt *attempt_of(struct grants *g, const struct grant_write *w, bool *ret_busy)
+{
+    struct attempt *t, *same = NULL;
+
+    *ret_busy = false;
+    LIST_FOREACH(t, &g->attempts, all)
+    {
+        if (!str_eq(t->path, w->path))
+            continue;
+        *ret_busy |= t->call != NULL;
+        if (str_eq(t->version, w->version) && str_eq(t->pool, w->pool))
+            same = t;
+    }
+    return same;
+}
+
+static void send_write(struct grants *g, struct arena *a, const struct grant_write *w)
+{
+    struct host_request q = {.method = w->method,
+                             .path = w->collection.n ? w->collection : w->path,
+                             .body = json_text(a, w->body)};
+    bool busy;
+    struct attempt *t = attempt_of(g, w, &busy);
+
+    if (busy)
+        return;
+    if (!t) {
+        t = NEW(struct attempt);
+        *t = (struct attempt){.g = g,
+                              .path = mem_str(w->path),
+                              .version = mem_str(w->version),
+                              .pool = mem_str(w->pool),
+                              .value = w->value,
+                              .learns = source_of(g, w->path)};
+        LIST_INSERT_HEAD(&g->attempts, t, all);
+    } else if (rational_cmp(w->value, t->value) > 0) {
+        t->value = w->value;
+    }
+    g->in_flight++;
+    t->call = host_send(g->o.host, &q, on_written, t);
+}
+
+/* What a write raises that may have happened. Of an object at another version it did, or never
+ * will. */
+static struct rational pending(void *ctx, struct str path, struct str version, struct str pool)
+{
+    struct grants *g = ctx;
+    struct rational most = RATIONAL_ZERO;
+
+    for (struct attempt *t = LIST_FIRST(&g->attempts), *next; t; t = next) {
+        next = LIST_NEXT(t, all);
+        if (!str_eq(t->path, path))
+            continue;
+        if (!str_eq(t->version, version) && !t->call)
+            attempt_free(g, t);
+        else if (str_eq(t->pool, pool) && rational_cmp(t->value, most) > 0)
+            most = t->value;
+    }
+    return most;
+}
+
+/* --- a turn --- */
+
+struct reading {
+    struct grant_state *state;
+    void (*take)(struct grant_state *s, const cJSON *tree);
+};
+
+static void take(void *ctx, const struct host_object *o)
+{
+    struct reading *r = ctx;
+    cJSON *tree;
+
+    if (!json_parse(r->state->a, o->bytes, &tree, NULL))
+        r->take(r->state, tree);
+}
+
+/* Of two pools that match a node it is always the same one. */
+static int by_name(const void *x, const void *y)
+{
+    const struct host_object *a = *(const struct host_object *const *)x,
+                             *b = *(const struct host_object *const *)y;
+
+    return str_cmp(a->name, b->name);
+}
+
+struct collecting {
+    const struct host_object **list;
+    size_t n;
+};
+
+static void collect(void *ctx, const struct host_object *o)
+{
+    struct collecting *c = ctx;
+
+    c->list[c->n++] = o;
+}
+
+static void read_pools(struct grant_state *s, struct reflector *from)
+{
+    struct collecting c = {arena_alloc(s->a, (reflector_count(from) + 1) * sizeof(*c.list)), 0};
+    struct reading r = {s, grant_state_pool};
+
+    reflector_each(from, collect, &c);
+    if (c.n)
+        qsort(c.list, c.n, sizeof(*c.list), by_name);
+    for (size_t i = 0; i < c.n; i++)
+        take(&r, c.list[i]);
+}
+
+static void read_all(struct grant_state *s, struct reflector *from,
+                     void (*how)(struct grant_state *s, const cJSON *tree))
+{
+    struct reading r = {s, how};
+
+    reflector_each(from, take, &r);
+}
+
+static bool is_current(const struct grants *g)
+{
+    bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
+                   reflector_listed_ms(g->o.pods) != REFLECTOR_NOT_CURRENT;
+
+    for (size_t i = 0; i < N_SOURCES && current; i++)
+        current = reflector_listed_ms(g->sources[i]) != REFLECTOR_NOT_CURRENT;
+    return current;
+}
+
+static void remember(struct grants *g, const struct grant_state *s)
+{
+    arena_free(g->a);
+    g->a = arena_new(0);
+    g->shown = arena_alloc(g->a, (s->n_rows + 1) * sizeof(*g->shown));
+    g->n_shown = 0;
+    for (size_t i = 0; i < s->n_rows && g->n_shown < MOST_SERIES; i++)
+        if (s->bindings[i].state == SHARE_READY)
+            g->shown[g->n_shown++] = (struct shown){arena_str(g->a, s->rows[i].tenant->ns),
+                                                    arena_str(g->a, s->rows[i].pool),
+                                                    s->bindings[i].grant, s->rows[i].guarantee};
+}
+
+static void turn(struct grants *g)
+{
+    struct arena *a = arena_new(0);
+    struct grant_state s;
+    struct grant_write w;
+    size_t at = 0;
+
+    grant_state_begin(&s, a, clock_wall_s(g->o.clock), g->o.grace_ms / 1000);
+    s.pending = pending;
+    s.ctx = g;
+    read_pools(&s, g->sources[SOURCE_POOLS]);
+    read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
+    read_all(&s, g->sources[SOURCE_QUOTAS], grant_state_quota);
+    read_all(&s, g->sources[SOURCE_DEMANDS], grant_state_demand);
+    read_all(&s, g->o.nodes, grant_state_node);
+    read_all(&s, g->o.pods, grant_state_pod);
+    grant_state_settle(&s);
+    while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
+        send_write(g, a, &w);
+    remember(g, &s);
+    grant_state_end(&s);
+    arena_free(a);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct grants *g = timer->data;
+    int64_t began = clock_mono_ms(g->o.clock), took;
+
+    assert(g->magic == GRANTS_MAGIC);
+    g->due = false;
+    if (g->stopped || !is_current(g))
+        return; /* current() follows */
+    turn(g);
+    took = clock_mono_ms(g->o.clock) - began;
+    g->next_ms = began + took * 11;
+}
+
+/* --- watches --- */
+
+static void on_object(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    (void)now;
+    (void)before;
+    grants_changed(ctx);
+}
+
+static void on_current(void *ctx, bool listed)
+{
+    (void)listed;
+    grants_changed(ctx);
+}
+
+static void on_refused(void *ctx, const struct err *err)
+{
+    struct grants *g = ctx;
+    struct err reason;
+
+    err_init(&reason, NULL);
+    err_set(&reason, err->kind, "grants: GPUPools, GPUBindings and ResourceQuotas: %.*s",
+            STR_F(err->message));
+    if (!g->stopped)
+        g->o.refused(g->o.ctx, &reason);
+    err_clear(&reason);
+}
+
+static void on_went_back(void *ctx)
+{
+    struct grants *g = ctx;
+
+    for (size_t i = 0; i < N_SOURCES; i++)
+        reflector_restart(g->sources[i]);
+}
+
+struct grants *grants_open(const struct grants_options *options)
+{
+    static const struct {
+        const char *path, *name;
+        bool by_namespace;
+    } sources[N_SOURCES] = {
+        [SOURCE_POOLS] = {GRANT_GROUP "/gpupools", "", false},
+        [SOURCE_BINDINGS] = {GRANT_GROUP "/gpubindings", "", true},
+        [SOURCE_QUOTAS] = {"/api/v1/resourcequotas", "metadata.name=" GRANT_QUOTA, true},
+        [SOURCE_DEMANDS] = {"/api/v1/configmaps", "metadata.name=" GRANT_DEMAND, true},
+    };
+    struct grants *g = NEW(struct grants);
+
+    *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options};
+    uv_timer_init(options->loop, &g->timer);
+    g->timer.data = g;
+    for (size_t i = 0; i < N_SOURCES; i++) {
+        struct reflector_options o = {.host = options->host,
+                                      .path = str_c(sources[i].path),
+                                      .field_selector = str_c(sources[i].name),
+                                      .by_namespace = sources[i].by_namespace,
+                                      .changed = on_object,
+                                      .current = on_current,
+                                      .refused = on_refused,
+                                      .went_back = on_went_back,
+                                      .ctx = g};
+
+        g->sources[i] = reflector_open(&o);
+    }
+    return g;
+}
+
+/* --- metrics --- */
+
+static double gpus(struct rational r)
+{
+    return r.num > 0 ? (double)r.num / (double)r.den : 0;
+}
+
+void grants_metrics(const struct grants *g, struct buf *out)
+{
+    static const enum metric families[] = {METRIC_FLEET_GRANTED, METRIC_FLEET_BORROWED,
+                                           METRIC_FLEET_LENT};
+
+    for (size_t f = 0; g && f < COUNT(families); f++) {
+        metrics_family(out, families[f]);
+        for (size_t i = 0; i < g->n_shown; i++) {
+            const struct shown *s = &g->shown[i];
+            struct buf labels = BUF_INIT(0);
+            struct rational more = RATIONAL_ZERO, less = RATIONAL_ZERO;
+
+            (void)rational_sub(s->grant, s->guarantee, &more);
+            (void)rational_sub(s->guarantee, s->grant, &less);
+            metrics_label(&labels, "pool", s->pool);
+            metrics_label(&labels, "tenant", s->tenant);
+            metrics_sample(out, families[f], buf_str(&labels),
+                           gpus(f == 0   ? s->grant
+                                : f == 1 ? more
+                                         : less));
+            buf_fini(&labels);
+        }
+    }
+    if (g)
+        metrics_single_u64(out, METRIC_FLEET_GRANT_FAILURES, g->n_failed);
+}
+
+/* --- life --- */
+
+void grants_stop(struct grants *g)
+{
+    if (!g || g->stopped)
+        return;
+    g->stopped = true;
+    uv_timer_stop(&g->timer);
+    while (!LIST_EMPTY(&g->attempts))
+        attempt_free(g, LIST_FIRST(&g->attempts));
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct grants *g = handle->data;
+    void (*closed)(void *ctx) = g->closed;
+    void *ctx = g->closed_ctx;
+
+    arena_free(g->a);
+    g->magic = 0;
+    mem_free(g);
+    closed(ctx);
+}
+
+void grants_close(struct grants *g, void (*closed)(void *ctx), void *ctx)
+{
+    assert(g->magic == GRANTS_MAGIC);
+    grants_stop(g);
+    g->closed = closed;
+    g->closed_ctx = ctx;
+    for (size_t i = 0; i < N_SOURCES; i++)
+        g->sources[i] = reflector_close(g->sources[i]);
+    uv_close((uv_handle_t *)&g->timer, on_closed);
+}

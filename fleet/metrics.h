@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * What the process knows of now, as metrics. */
+#pragma once
+
+#include <sublet/buf.h>
+#include <sublet/fleet_usage.h>
+
+struct fleet_now {
+    bool leader;
+    int64_t now_us, seen_us, unobserved_us;
+    const struct fleet_records *held; /* of observer_snapshot(); NULL: the host is not read yet */
+};
+int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
+                  struct err *err) MUST_CHECK;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * Parts of reports that the page and statements have as well. */
+#pragma once
+
+#include <sublet/fleet_report.h>
+#include <sublet/json.h>
+
+/* Decimals of hours and costs beside their exact fractions. */
+#define REPORT_PLACES 9
+
+#define REPORT_TABLE_PLACES 4
+#define REPORT_CELLS        (N_USAGE_COLUMNS + 5)
+
+/* fleet_usage_compute() and the totals checked that it fits. */
+struct exact report_hours(struct exact gpu_us);
+/* The cells of a line, and their names: kind, columns, GPU hours, cost, currency, pods, estimated.
+ * Returns how many there are. */
+size_t report_line_cells(struct arena *a, const struct fleet_usage_line *l, unsigned columns,
+                         unsigned places, struct str cells[REPORT_CELLS + 1]);
+size_t report_head_cells(unsigned columns, struct str cells[REPORT_CELLS + 1]);
+/* What was checked, what was held costs, what is not certain: sentences, a line each. */
+void report_sums(struct arena *a, struct buf *out, const struct usage *u);
+void report_html(struct arena *a, struct buf *out, const struct usage *u, unsigned columns);
+
+cJSON *report_line_json(struct arena *a, const struct fleet_usage_line *line, unsigned columns);
+cJSON *report_balance_json(struct arena *a, const struct fleet_usage_balance *balance);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The file of the SQLite backend: its directory and lock, opening it for writing and for reading
+ * alone, its log, and the copies that stay beside it. */
+#pragma once
+
+#include <sys/types.h>
+#include "db_impl.h"
+
+/* db_open.c */
+/* mkdir, and the lock on the directory. *ret_lock is a file descriptor. */
+int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
+/* *ret_format: 0 when the file is empty, or a crash left it without a schema. Else it must be ours,
+ * and of a format this program knows. */
+int db_check_owner(struct db *db, int *ret_format, struct err *err) MUST_CHECK;
+char *db_path_join(const char *dir, const char *name); /* for mem_free() */
+int db_prepare(struct db *db, struct err *err) MUST_CHECK;
+void db_disconnect(struct db *db); /* closes the file, not the lock */
+int db_connect(struct db *db, const char *name, int flags, const char *vfs,
+               struct err *err) MUST_CHECK;
+int db_open_writable(struct db *db, struct err *err) MUST_CHECK;
+
+/* db_restore.c: of a directory without a database: refuses one in which a restore did not
+ * finish. */
+int db_restore_check(const char *dir, struct err *err) MUST_CHECK;
+
+/* db_log.c: refuses a directory without a database where a log or a restore was begun. */
+int db_log_check_file(struct db *db, struct err *err) MUST_CHECK;
+/* Before the file is opened: state.log_lost, with the log kept. And once a new life that
+ * begins because of it is durable. */
+int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
+int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
+
+/* db_read_only.c: the file as it is, with its log, on a disk that takes nothing. */
+int db_read_only(struct db *db, struct err *err) MUST_CHECK;
+/* For writing again; 0 if that worked. */
+int db_reopen(struct db *db) MUST_CHECK;
+
+/* db_keep.c */
+/* For what is damaged and about to be replaced: <file>.damaged, or while there is one .damaged.2 to
+ * .damaged.9. The last of them is replaced. */
+char *db_keep_name(const char *file);
+int db_keep_damaged(struct db *db, struct err *err) MUST_CHECK;
+/* The same with another suffix, unless one of these copies has the bytes of the file. */
+int db_keep_version(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
+/* Bytes at an offset, as pread(2) gives them. */
+typedef ssize_t (*db_keep_read)(void *ctx, void *bytes, size_t n, int64_t at);
+/* A copy that appears under its name when it is complete and synced. */
+int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err) MUST_CHECK;

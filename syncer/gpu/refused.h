@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer (private)
+ *
+ * Owners whose pod or claim was refused because a pool was full, until something of theirs fits.
+ * Nothing of it is stored: their controllers also try again by themselves. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include <sublet/clock.h>
+#include <sublet/pool.h>
+
+/* The kinds whose controllers create pods, or for a pod claims. */
+struct refused_kind {
+    const char *kind, *group, *plural;
+};
+struct refused_owner {
+    const struct refused_kind *kind; /* NULL: there is none that could try again */
+    struct str ns, name, uid;
+    int64_t priority; /* of the pod */
+};
+/* The controller of an object; its strings are the object's. */
+struct refused_owner sync_refused_owner(const cJSON *object);
+
+struct refusal;
+TAILQ_HEAD(refusals, refusal);
+
+/* In order: the highest priority first, then who was refused first. What exceeds by itself all that
+ * its binding can ever grant is not kept. A full list loses the one that was refused longest ago.
+ */
+void sync_refused_add(struct refusals *list, const struct pool_choice *choice,
+                      const struct refused_owner *owner);
+/* Something of this owner was created: it goes behind the others if it is refused again. */
+void sync_refused_drop(struct refusals *list, struct str uid);
+/* Calls retry() for those of the pool that fit one after the other beside what is used. False: the
+ * owner needs nothing any more, and leaves the list. */
+void sync_refused_wake(struct refusals *list, const struct config_binding *binding,
+                       struct rational used, const struct clock *clock,
+                       bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx);
+void sync_refused_fini(struct refusals *list);

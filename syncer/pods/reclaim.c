@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs that the fleet takes back. The GPUBinding says how many may be held and from when on: until
+ * then the pods that will end carry condition DisruptionTarget, and an Event says so; afterwards
+ * they are deleted as by a preemption, with their grace period, and their controllers replace them.
+ * Must never end a pod by what is cached or was stored: the binding is the admin's word, so it is
+ * read from the host once more before each deletion, and the choice is made again with what it
+ * says. Nor by the answer of a host that was restored: a renewal of the Lease sent after the answer
+ * proves that it was not, and after a restore the fleet has a minute to correct what came back. */
+#include "core/lease.h"
+#include "gpu/ledger.h"
+#include "gpu/reclaim.h"
+#include "pods/pods.h"
+
+#include <string.h>
+
+#include <sublet/config_bound.h>
+
+#define REASON "ReclaimedByFleet"
+
+enum { LOOK_AGAIN_MS = 10000, CORRECTED_MS = 60000 };
+
+/* What the host's binding says, read for one pod. */
+struct word {
+    struct rational limit;
+    int64_t life;        /* in which it was requested */
+    int64_t answered_ms; /* 0: it is not known */
+};
+
+/* A pod that is to end, while the cached binding says so. Its strings are on the heap. */
+struct mark {
+    struct str uid, ns, name;
+    struct word word;
+};
+
+struct reclaims {
+    struct syncer *syncer;
+    struct mark *marks;
+    size_t n, cap;
+    int64_t host_changed_ms; /* 0: it did not */
+    bool due, all;           /* all: what was marked before is looked at again as well */
+};
+
+/* --- the choice --- */
+
+struct gather {
+    struct syncer *syncer;
+    struct arena *arena;
+    const struct config_binding *binding;
+    struct reclaim_pod *pods;
+    struct mark *whose; /* by their index */
+    size_t n, cap, cap_whose;
+};
+
+static void on_host_pod(void *ctx, const struct host_object *o)
+{
+    struct gather *g = ctx;
+    struct str pool = g->binding->pool->name;
+    struct reclaim_pod pod = {.gpu_eq = RATIONAL_ZERO};
+    struct mark whose;
+    cJSON *host = NULL;
+
+    if (!str_contains(o->bytes, pool) || json_parse(g->arena, o->bytes, &host, NULL) ||
+        !str_eq(meta_label(host, LABEL_POOL), pool) || pod_is_finished(host) ||
+        !translate_owner(&g->syncer->tenant, host, &whose.ns, &whose.name, &whose.uid) ||
+        !sync_ledger_charge_of(g->syncer->ledger, pool, whose.uid, &pod.gpu_eq))
+        return;
+    pod.uid = whose.uid;
+    pod.index = g->n;
+    pod.created = json_str_at(host, "metadata.creationTimestamp");
+    pod.priority = json_i64_at(host, "spec.priority", 0);
+    pod.leaving = object_is_terminating(host);
+    ARENA_GROW(g->arena, g->pods, g->n, g->cap);
+    ARENA_GROW(g->arena, g->whose, g->n, g->cap_whose);
+    g->pods[g->n] = pod;
+    g->whose[g->n++] = whose;
+}
+
+/* The pods of the binding's pool that end if no more than the limit may be held. What counts is
+ * what the host has: a pod that is charged and not there yet gives way by itself. */
+static struct gather choose(struct syncer *s, struct arena *a, const struct config_binding *b,
+                            struct rational limit)
+{
+    struct gather g = {.syncer = s, .arena = a, .binding = b};
+    struct rational held = RATIONAL_ZERO;
+
+    reflector_each(s->watches[SYNC_PODS].reflector, on_host_pod, &g);
+    for (size_t i = 0; i < g.n; i++)
+        if (!rational_add(held, g.pods[i].gpu_eq, &held))
+            return g;
+    sync_reclaim_choose(g.pods, g.n, held, limit);
+    return g;
+}
+
+static bool is_chosen(const struct gather *g, struct str uid)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (str_eq(g->pods[i].uid, uid))
+            return g->pods[i].chosen;
+    return false;
+}
+
+/* --- the marks --- */
+
+static struct mark *find_mark(struct mark *marks, size_t n, struct str uid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(marks[i].uid, uid))
+            return &marks[i];
+    return NULL;
+}
+
+static void marks_free(struct mark *marks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        mem_free(marks[i].uid.p);
+        mem_free(marks[i].ns.p);
+        mem_free(marks[i].name.p);
+    }
+    mem_free(marks);
+}
+
+static void add_marks(struct reclaims *r, const struct gather *g, struct mark *before,
+                      size_t n_before)
+{
+    const struct mark *was;
+
+    for (size_t i = 0; i < g->n; i++) {
+        const struct mark *w = &g->whose[g->pods[i].index];
+
+        if (!g->pods[i].chosen)
+            continue;
+        GROW(r->marks, r->n, r->cap);
+        was = find_mark(before, n_before, w->uid);
+        r->marks[r->n++] = (struct mark){.uid = mem_str(w->uid),
+                                         .ns = mem_str(w->ns),
+                                         .name = mem_str(w->name),
+                                         .word = was ? was->word : (struct word){.life = 0}};
+    }
+}
+
+/* The keys of those that are in one list and not in the other; of all, if so requested. */
+static void add_keys(struct syncer *s, const struct mark *of, size_t n, struct mark *than,
+                     size_t n_than, bool all)
+{
+    for (size_t i = 0; i < n; i++)
+        if (all || !find_mark(than, n_than, of[i].uid))
+            syncer_add(s, SYNC_PODS, of[i].ns, of[i].name);
+}
+
+static void look(void *ctx)
+{
+    struct reclaims *r = ctx;
+    struct syncer *s = r->syncer;
+    struct mark *before = r->marks;
+    size_t n_before = r->n;
+    bool all = r->all;
+
+    r->due = r->all = false;
+    if (syncer_is_closing(s))
+        return;
+    r->marks = NULL;
+    r->n = r->cap = 0;
+    for (size_t i = 0; i < s->config->n_bindings; i++) {
+        const struct config_binding *b = &s->config->bindings[i];
+        struct arena *a;
+        struct gather g;
+
+        if (!b->reclaim)
+            continue;
+        a = arena_new(0);
+        g = choose(s, a, b, b->limit);
+        add_marks(r, &g, before, n_before);
+        arena_free(a);
+    }
+    add_keys(s, r->marks, r->n, before, n_before, all);
+    add_keys(s, before, n_before, r->marks, r->n, false);
+    marks_free(before, n_before);
+}
+
+static bool has_reclaim(const struct syncer *s)
+{
+    for (size_t i = 0; i < s->config->n_bindings; i++)
+        if (s->config->bindings[i].reclaim)
+            return true;
+    return false;
+}
+
+void sync_reclaims_look(struct reclaims *r, bool all)
+{
+    if (!r) /* of a plan, which has no host */
+        return;
+    r->all |= all;
+    if (r->due || syncer_is_closing(r->syncer) || (!r->n && !has_reclaim(r->syncer)))
+        return;
+    r->due = true;
+    syncer_defer(r->syncer, look, r);
+}
+
+/* --- the condition --- */
+
+static bool is_ours(const cJSON *condition)
+{
+    return str_eqc(json_str(json_get(condition, "reason")), REASON) &&
+           str_eqc(json_str(json_get(condition, "status")), "True");
+}
+
+/* True: a write is pending. */
+static bool announce(struct sync_run *run, const struct config_binding *b)
+{
+    struct arena *a = run->arena;
+    struct str pool = b->pool->name, when = time_format_s(a, b->reclaim_not_before_s);
+    struct str text = arena_printf(
+        a, "pool %.*s takes GPUs back: %.*s may be held now, and this pod ends after %.*s",
+        STR_F(pool), STR_F(rational_format(a, b->limit)), STR_F(when));
+
+    if (!condition_set(a, run->virtual_, "DisruptionTarget", "True", REASON, text,
+                       reconcile_now_s(run->reconcile)))
+        return false;
+    reconcile_event(run->reconcile, run->virtual_, "Warning", REASON, "%.*s", STR_F(text));
+    sync_pod_write_status(run);
+    return true;
+}
+
+/* The fleet has taken its word back, or others have ended: as upstream ends a stale disruption. */
+static bool withdraw(struct sync_run *run)
+{
+    if (!is_ours(condition_of(run->virtual_, "DisruptionTarget")))
+        return false;
+    if (run->syncer->reclaims->due) { /* it is chosen again in a moment */
+        reconcile_again_after(run->reconcile, LOOK_AGAIN_MS);
+        return false;
+    }
+    condition_set(run->arena, run->virtual_, "DisruptionTarget", "False", REASON,
+                  STR("its pool takes no GPUs of this pod back any more"),
+                  reconcile_now_s(run->reconcile));
+    sync_pod_write_status(run);
+    return true;
+}
+
+/* --- the end --- */
+
+/* What the host's binding says now; false: it is no proof that the pod may be ended. */
+static bool read_answer(struct sync_run *run, const struct host_answer *answer,
+                        const struct config_binding *b, struct rational *ret_limit)
+{
+    cJSON *object = NULL;
+    int64_t after_us;
+
+    if (json_parse(run->arena, answer->body, &object, NULL) ||
+        !str_eq(json_str_at(object, "metadata.name"), b->object) ||
+        !str_eq(json_str_at(object, "spec.pool"), b->pool->name) ||
+        !time_parse(json_str_at(object, "status.reclaim.notBefore"), &after_us) ||
+        !rational_parse(json_str_at(object, "status.grant"), ret_limit))
+        return false;
+    if (rational_cmp(b->most, *ret_limit) < 0)
+        *ret_limit = b->most;
+    return after_us / 1000000 < syncer_now_s(run->syncer);
+}
+
+/* Was the host that gave this word not restored until then? If that is not known yet, the Lease is
+ * renewed, and its answer adds the key. */
+static bool is_proven(struct syncer *s, const struct word *w)
+{
+    return w->answered_ms && w->life == s->life &&
+           syncer_mono_ms(s) - w->answered_ms < LOOK_AGAIN_MS &&
+           sync_lease_confirmed_since(s->lease, w->answered_ms);
+}
+
+/* By a word that is proven. */
+static void end_pod(struct sync_run *run, const struct config_binding *b, struct rational limit)
+{
+    struct gather g = choose(run->syncer, run->arena, b, limit);
+
+    if (!is_chosen(&g, run->uid)) {
+        reconcile_again_after(run->reconcile, LOOK_AGAIN_MS);
+        return;
+    }
+    reconcile_event(run->reconcile, run->virtual_, "Warning", REASON,
+                    "ended: pool %.*s has taken its GPUs back", STR_F(b->pool->name));
+    sync_pod_remove_virtual(run, -1);
+}
+
+static void on_binding(struct sync_run *run, const struct host_answer *answer,
+                       const struct err *err)
+{
+    const struct config_binding *b = sync_binding_of(run->syncer, run->host);
+    struct reclaims *r = run->syncer->reclaims;
+    struct mark *mark = find_mark(r->marks, r->n, run->uid);
+
+    if (!err && b && mark && mark->word.life == run->syncer->life &&
+        read_answer(run, answer, b, &mark->word.limit)) {
+        mark->word.answered_ms = syncer_mono_ms(run->syncer);
+        if (is_proven(run->syncer, &mark->word)) {
+            end_pod(run, b, mark->word.limit);
+            return;
+        }
+    }
+    reconcile_again_after(run->reconcile, LOOK_AGAIN_MS);
+}
+
+static void read_binding(struct sync_run *run, const struct config_binding *b, struct mark *mark)
+{
+    struct host_request q = {.method = "GET"};
+
+    mark->word = (struct word){.life = run->syncer->life};
+
+    q.path = arena_printf(run->arena, CONFIG_GPU_BINDINGS "/%.*s",
+                          STR_F(run->syncer->tenant.host_namespace), STR_F(b->object));
+    sync_send(run, &q, on_binding);
+}
+
+static int64_t corrected_in_ms(const struct reclaims *r)
+{
+    return r->host_changed_ms ? r->host_changed_ms + CORRECTED_MS - syncer_mono_ms(r->syncer) : 0;
+}
+
+void sync_reclaims_host_changed(struct reclaims *r)
+{
+    if (r)
+        r->host_changed_ms = syncer_mono_ms(r->syncer);
+}
+
+bool sync_pod_reclaim(struct sync_run *run)
+{
+    const struct reclaims *r = run->syncer->reclaims;
+    const struct config_binding *b = sync_binding_of(run->syncer, run->host);
+    struct mark *mark = find_mark(r->marks, r->n, run->uid);
+    int64_t left;
+
+    if (pod_is_finished(run->host) || object_is_terminating(run->virtual_) ||
+        object_is_terminating(run->host))
+        return false;
+    if (!b || !b->reclaim || !mark)
+        return withdraw(run);
+    if (announce(run, b))
+        return true;
+    left = b->reclaim_not_before_s + 1 - syncer_now_s(run->syncer);
+    left = left > 0 ? left * 1000 : corrected_in_ms(r);
+    if (left > 0) {
+        reconcile_again_after(run->reconcile, left);
+        return false;
+    }
+    if (is_proven(run->syncer, &mark->word))
+        end_pod(run, b, mark->word.limit);
+    else
+        read_binding(run, b, mark);
+    return true;
+}
+
+/* --- life --- */
+
+struct reclaims *sync_reclaims_new(struct syncer *s)
+{
+    struct reclaims *r = NEW(struct reclaims);
+
+    r->syncer = s;
+    return r;
+}
+
+struct reclaims *sync_reclaims_free(struct reclaims *r)
+{
+    if (!r)
+        return NULL;
+    marks_free(r->marks, r->n);
+    mem_free(r);
+    return NULL;
+}

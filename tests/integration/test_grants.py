@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUPool and GPUBinding on a real host, and what `sublet fleet` grants by them."""
+import json
+import os
+import re
+import secrets
+from fractions import Fraction
+
+import pytest
+import yaml
+
+from testenv import eventually
+from testenv.api import ApiError
+from testenv.binaries import TREE
+from testenv.fleet import Fleet, chart_crds, chart_objects
+
+GROUP = "/apis/sublet.dev/v1alpha1"
+STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
+
+
+def refused(call, *args, **query):
+    """The Status of a request that the host must refuse for what it holds."""
+    with pytest.raises(ApiError) as raised:
+        call(*args, **query)
+    assert raised.value.code in (400, 422), raised.value
+    return json.dumps(raised.value.status).replace('\\"', '"')
+
+
+@pytest.fixture
+def namespace(host):
+    name = f"grants-{secrets.token_hex(3)}"
+    host.create_namespace(name)
+    yield name
+    host.delete_namespace(name)
+
+
+def pool_object(name, **spec):
+    return {"apiVersion": "sublet.dev/v1alpha1", "kind": "GPUPool", "metadata": {"name": name},
+            "spec": {"nodeSelector": {"sublet.dev/pool": name}, **spec}}
+
+
+def binding_object(pool, name=None, **spec):
+    return {"apiVersion": "sublet.dev/v1alpha1", "kind": "GPUBinding", "metadata": {"name": name or pool},
+            "spec": {"pool": pool, **spec}}
+
+
+def bindings_of(namespace):
+    return f"{GROUP}/namespaces/{namespace}/gpubindings"
+
+
+def test_a_host_accepts_what_the_configuration_accepts(host, gpu_crds, namespace, pools):
+    """Every key of pools and bindings as the configuration has it; nothing is pruned."""
+    for item in pools["pools"]:
+        made = pool_object(item["name"], **{k: v for k, v in item.items() if k != "name"})
+        assert host.api.post(f"{GROUP}/gpupools", made, **STRICT)["spec"] == made["spec"]
+    whole = pool_object(
+        "whole", kind="shared", trust="cooperative", mode="time-slicing", products=["NVIDIA-L4"],
+        tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 30}],
+        resources={"nvidia.com/gpu": {"gpuEq": "1/4", "perPod": 2, "variables": ["EXAMPLE_VISIBLE_DEVICES"]}},
+        rename={"nvidia.com/gpu": "nvidia.com/gpu.shared"}, runtimeClass="nvidia", priorityTiers={"high": "gpu-high"},
+        caps={"perPodGPU": 2, "perContainerGPU": 1, "gpuPodsPerMinute": 60, "maxLifetime": "72h"}, defaultTier="high",
+        release={"onNodeLossAfter": "10m"}, scheduler={"name": "default-scheduler", "kind": "none", "queueTemplate": ""},
+        metering={"price": "2.50", "currency": "USD", "per": "GPUHour", "borrowFactor": "0.8"})
+    assert host.api.post(f"{GROUP}/gpupools", whole, **STRICT)["spec"] == whole["spec"]
+    claims = pool_object("claims", mode="dra", deviceClasses={"gpu.example.com": {"gpuEq": 1, "perClaim": 2, "config": [
+        {"driver": "gpu.example.com", "parameters": {"kind": "X", "deep": {"a": [1]}}}]}})
+    assert host.api.post(f"{GROUP}/gpupools", claims, **STRICT)["spec"] == claims["spec"]
+    bound = binding_object("whole", guarantee="1/7", burst=2, lend="0.1", overQuota="queue", queueOrder="strict",
+                           queueHold="10m", default=True)
+    posted = host.api.post(bindings_of(namespace), bound, **STRICT)
+    assert posted["spec"] == bound["spec"]
+
+
+def test_the_example_and_the_page_are_accepted(host, gpu_crds, namespace):
+    with open(os.path.join(TREE, "examples", "grants.yaml"), encoding="utf-8") as f:
+        shown = list(yaml.safe_load_all(f))
+    with open(os.path.join(TREE, "docs", "grants.md"), encoding="utf-8") as f:
+        page = re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S)
+    shown += [o for block in page for o in yaml.safe_load_all(block) if "kind" in o]
+    assert len(shown) == 5
+    for o in shown:
+        o["metadata"].pop("namespace", None)
+        host.api.post(f"{GROUP}/gpupools" if o["kind"] == "GPUPool" else bindings_of(namespace), o, **STRICT)
+
+
+@pytest.mark.parametrize("spec, message", [
+    ({}, "nodeSelector"),
+    ({"nodeSelector": {}}, "nodeSelector"),
+    ({"mode": "fast"}, 'Unsupported value: "fast"'),
+    ({"unknown": 1}, "unknown field"),
+    ({"products": ["x" * 254]}, "Too long"),
+    ({"products": ["x"] * 65}, "must have at most 64 items"),
+    ({"rename": {f"k{i}": "v" for i in range(65)}}, "must have at most 64"),
+    ({"rename": {"k" * 318: "v"}}, "at most 317 characters"),
+    ({"resources": {"nvidia.com/gpu": {}}}, "gpuEq"),
+    ({"resources": {"nvidia.com/gpu": {"gpuEq": "-1"}}}, "gpuEq"),
+    ({"resources": {"nvidia.com/gpu": {"gpuEq": -1}}}, "gpuEq"),
+    ({"resources": {"nvidia.com/gpu": {"gpuEq": "1" * 41}}}, "gpuEq"),
+    ({"caps": {"perPodGPU": -1}}, "perPodGPU"),
+    ({"caps": {"maxLifetime": "3 days"}}, "maxLifetime"),
+])
+def test_a_host_refuses_a_pool_that_is_none(host, gpu_crds, spec, message):
+    body = pool_object("refused", **spec)
+    if not spec:
+        del body["spec"]["nodeSelector"]
+    assert message in refused(host.api.post, f"{GROUP}/gpupools", body, **STRICT)
+
+
+@pytest.mark.parametrize("spec, message", [
+    ({}, "guarantee or burst is needed"),
+    ({"guarantee": "four"}, "guarantee"),
+    ({"guarantee": "4", "lend": "1/0"}, "lend"),
+    ({"guarantee": "4", "overQuota": "borrow"}, "overQuota"),
+    ({"guarantee": "4", "queueHold": "soon"}, "queueHold"),
+])
+def test_a_host_refuses_a_binding_that_is_none(host, gpu_crds, namespace, spec, message):
+    assert message in refused(host.api.post, bindings_of(namespace), binding_object("any", **spec), **STRICT)
+
+
+def test_status_is_apart_and_shown(host, gpu_crds, namespace):
+    """status is written by its subresource alone; kubectl shows the columns; a binding keeps its pool."""
+    path = bindings_of(namespace)
+    made = host.api.post(path, dict(binding_object("a100", guarantee="4", burst="8"), status={"grant": "99"}))
+    assert "status" not in made
+    pool = pool_object("a100")["spec"]
+    made["status"] = {"grant": "4", "pool": {"name": "a100", **pool}, "observedGeneration": 1,
+                      "reclaim": {"gpus": "1/7", "notBefore": "2026-01-01T00:00:00Z"},
+                      "conditions": [{"type": "Ready", "status": "True", "reason": "Granted", "message": "",
+                                      "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    written = host.api.put(f"{path}/a100/status", made)
+    assert written["status"] == made["status"]
+    made = written
+    made["status"]["grant"] = "-1"
+    assert "status.grant" in refused(host.api.put, f"{path}/a100/status", made)
+    shown = host.kubectl.within(namespace)("get", "gbind", "-o", "wide").splitlines()
+    assert shown[0].split() == ["NAME", "POOL", "GUARANTEE", "BURST", "GRANT", "READY", "REASON", "RECLAIM", "NOT-BEFORE", "AGE"]
+    assert shown[1].split()[:8] == ["a100", "a100", "4", "8", "4", "True", "Granted", "1/7"]
+    assert "pool is immutable" in refused(host.api.patch, f"{path}/a100", {"spec": {"pool": "l4"}})
+
+
+def test_the_chart_keeps_the_definitions(tmp_path):
+    """Uninstalling the chart must not delete every pool and binding of the host."""
+    made = chart_crds(tmp_path)
+    assert sorted(c["metadata"]["name"] for c in made) == ["gpubindings.sublet.dev", "gpupools.sublet.dev"]
+    assert all(c["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for c in made)
+    assert chart_crds(tmp_path, crds={"install": False}) == []
+
+
+# --- grants ---------------------------------------------------------------------------------------------
+
+QUOTA = "requests.nvidia.com/gpu"
+
+
+class Grants:
+    """A fleet that grants, with no other rights than the chart gives it, and the pool a100 (16 GPUs) as a GPUPool."""
+
+    def __init__(self, host, directory, tag, pools):
+        self.host, self.namespace, self.made = host, f"fleet-{tag}", []
+        host.create_namespace(self.namespace)
+        kubeconfig = host.service_account_kubeconfig(self.namespace, "fleet")
+        self.fleet = Fleet(os.path.join(directory, "fleet"), host, self.namespace, pools["pools"], kubeconfig=kubeconfig,
+                           args=("--listen", "127.0.0.1:0"))
+        self.fleet.write_config(grants={"enabled": True, "grace": "1s"})
+        spec = {k: v for k, v in pools["pools"][0].items() if k != "name"}
+        self.create(f"{GROUP}/gpupools", pool_object("a100", **{**spec, "kind": "shared"}))
+
+    def create(self, path, body):
+        self.made.append(f"{path}/{body['metadata']['name']}")
+        return self.host.api.post(path, body)
+
+    def allow(self, directory):
+        values = {"config": {"pools": [], "grants": {"enabled": True}}}
+        for o in chart_objects(directory, self.namespace, **values):
+            if o["apiVersion"].startswith("rbac."):
+                scope = f"/namespaces/{self.namespace}" if "namespace" in o["metadata"] else ""
+                self.create(f"/apis/{o['apiVersion']}{scope}/{o['kind'].lower()}s", o)
+
+    def bind(self, namespace, **spec):
+        self.create(bindings_of(namespace), binding_object("a100", **spec))
+
+    def status(self, namespace):
+        self.check()
+        return self.host.api.get(f"{bindings_of(namespace)}/a100").get("status", {})
+
+    def quota(self, namespace):
+        return int(self.host.api.get(f"/api/v1/namespaces/{namespace}/resourcequotas/sublet-gpu")["spec"]["hard"][QUOTA])
+
+    def check(self):
+        """No GPU is promised twice, whenever one looks."""
+        self.fleet.process.check()
+        listed = self.host.api.get("/api/v1/resourcequotas", fieldSelector="metadata.name=sublet-gpu")["items"]
+        assert sum(int(q["spec"]["hard"][QUOTA]) for q in listed) <= 16, listed
+
+    def until(self, namespace, **want):
+        """Waits until the status of the namespace's binding has these members."""
+        def is_so():
+            status = self.status(namespace)
+            return status if all(status.get(k) == v for k, v in want.items()) else None
+        return eventually(is_so, 60, f"{namespace}: {want}")
+
+    def pod(self, namespace, name, gpus):
+        pool = self.host.api.get(f"{GROUP}/gpupools/a100")["spec"]
+        return self.host.api.post(f"/api/v1/namespaces/{namespace}/pods", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"nodeSelector": pool["nodeSelector"], "tolerations": pool["tolerations"], "containers": [
+                {"name": "main", "image": "example.com/x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}})
+
+    def end(self, namespace, name):
+        self.host.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}", gracePeriodSeconds=0)
+
+    def close(self):
+        self.fleet.close()
+        for path in reversed(self.made):
+            self.host.api.delete(path)
+        self.host.delete_namespace(self.namespace)
+
+
+@pytest.fixture
+def grants(host, gpu_crds, workdir, pools, tmp_path):
+    tag = secrets.token_hex(3)
+    made = Grants(host, os.path.join(workdir, f"grants-{tag}"), tag, pools)
+    try:
+        made.allow(tmp_path)
+        yield made
+    finally:
+        made.close()
+
+
+def condition(obj, kind):
+    return next(c for c in obj["status"]["conditions"] if c["type"] == kind)
+
+
+def test_a_guarantee_is_taken_back(host, grants, namespace, pools):
+    """One team has borrowed all of a pool; another gets its guarantee as pods end, across restarts of the fleet."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    try:
+        grants.bind(namespace, guarantee="4", burst=12)
+        grants.fleet.start()
+        status = grants.until(namespace, grant="16")
+        assert status["pool"]["name"] == "a100" and status["pool"]["nodeSelector"] == pools["pools"][0]["nodeSelector"]
+        assert grants.quota(namespace) == 16
+        grants.pod(namespace, "one", 8)
+        grants.pod(namespace, "two", 8)
+        grants.bind(other, guarantee="8")
+        status = grants.until(namespace, grant="8")
+        status = eventually(lambda: grants.status(namespace).get("reclaim"), 60, "the notice")
+        assert status["gpus"] == "8"
+        grants.until(other, grant="0")
+        assert grants.quota(namespace) == 16, "its pods still run"
+        grants.fleet.kill()
+        grants.end(namespace, "one")
+        grants.fleet.start()
+        grants.until(other, grant="8")
+        assert grants.quota(namespace) == 8 and grants.quota(other) == 8
+        assert "reclaim" not in grants.until(namespace, grant="8")
+        grants.pod(other, "three", 8)
+        eventually(lambda: host.api.get(f"/api/v1/namespaces/{other}/pods/three")["spec"].get("nodeName"), 60, "its pod placed")
+        with pytest.raises(ApiError) as raised:  # whatever the tenant's process does
+            grants.pod(namespace, "four", 1)
+        assert raised.value.code == 403 and "exceeded quota: sublet-gpu" in str(raised.value)
+        pool = host.api.get(f"{GROUP}/gpupools/a100")
+        shown = {k: pool["status"][k] for k in ("capacity", "guaranteed", "granted", "free")}
+        assert shown == {"capacity": "16", "guaranteed": "12", "granted": "16", "free": "0"}
+        metrics = grants.fleet.metrics()
+        labels = frozenset({("pool", "a100"), ("tenant", namespace)})
+        assert metrics["sublet_fleet_granted_gpus"][labels] == 8 and metrics["sublet_fleet_borrowed_gpus"][labels] == 4
+        grants.end(namespace, "two")
+        grants.end(other, "three")
+    finally:
+        host.delete_namespace(other)
+
+
+def test_an_idle_guarantee_is_lent(host, grants, namespace):
+    """Of what a tenant reports that it does not want, another borrows; it comes back when it is wanted, across a kill."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    demand = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sublet-gpu-demand"}, "data": {"a100": "1"}}
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    try:
+        grants.bind(namespace, guarantee="16", lend="12")
+        grants.bind(other, burst="16")
+        grants.fleet.start()
+        grants.until(namespace, grant="16")
+        grants.until(other, grant="0")
+        host.api.post(path, demand)
+        grants.until(namespace, grant="4")
+        grants.until(other, grant="12")
+        assert grants.quota(namespace) == 4 and grants.quota(other) == 12
+        assert condition(host.api.get(f"{bindings_of(other)}/a100"), "Borrowing")["status"] == "True"
+        host.api.put(f"{path}/sublet-gpu-demand", dict(demand, data={"a100": "9"}))
+        grants.fleet.kill()
+        grants.fleet.start()
+        grants.until(namespace, grant="9")
+        grants.until(other, grant="7")
+    finally:
+        host.delete_namespace(other)
+
+
+def test_refusals_are_conditions(host, grants, namespace):
+    """What does not fit is refused with the reason; what is deleted is bounded by 0."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    try:
+        grants.bind(namespace, guarantee="10")
+        grants.fleet.start()
+        grants.until(namespace, grant="10")
+        grants.bind(other, guarantee="7")
+        eventually(lambda: grants.status(other).get("conditions"), 60, "its conditions")
+        ready = condition(host.api.get(f"{bindings_of(other)}/a100"), "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "Overcommitted") and other in ready["message"], ready
+        over = eventually(lambda: condition(host.api.get(f"{GROUP}/gpupools/a100"), "Overcommitted"), 60, "the pool's")
+        assert over["status"] == "True" and f"{other}/a100" in over["message"]
+        host.api.delete(grants.made.pop(grants.made.index(f"{bindings_of(namespace)}/a100")))
+        grants.until(other, grant="7")
+        assert grants.quota(namespace) == 0
+    finally:
+        host.delete_namespace(other)
+
+
+def test_idle_it_writes_nothing(host, grants, namespace):
+    """At rest there are no writes: the versions of what it wrote stay."""
+    grants.bind(namespace, guarantee="1/2", burst="1/3")
+    grants.fleet.start()
+    grants.until(namespace, grant="5/6")
+    assert Fraction(grants.status(namespace)["grant"]) == Fraction(5, 6) and grants.quota(namespace) == 0
+
+    def versions():
+        paths = (f"{bindings_of(namespace)}/a100", f"{GROUP}/gpupools/a100",
+                 f"/api/v1/namespaces/{namespace}/resourcequotas/sublet-gpu")
+        return [host.api.get(p)["metadata"]["resourceVersion"] for p in paths]
+    seen = [None]
+
+    def rests():
+        before, seen[0] = seen[0], versions()
+        return before == seen[0]
+    eventually(rests, 60, "rest")
+    grants.pod(namespace, "cpu-only", 0)
+    eventually(lambda: host.api.get(f"/api/v1/namespaces/{namespace}/pods/cpu-only")["status"]["phase"] == "Running", 60, "a pod")
+    assert versions() == seen[0]

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs that the fleet takes back: pods are announced, then end in order, and only by what the host
+ * says at that moment. */
+#include "worlds.h"
+
+#include "engine.h"
+
+#define FOLLOW "fleet: {bindings: true}\n"
+#define BINDING                                                                                    \
+    "{\"metadata\":{\"name\":\"b\",\"namespace\":\"h\"},\"spec\":{\"pool\":\"p\",\"guarantee\":"   \
+    "\"2\",\"burst\":\"6\",\"default\":true},\"status\":{\"grant\":\"8\",\"pool\":{\"name\":"      \
+    "\"p\",\"nodeSelector\":{\"pool\":\"p\"},\"resources\":{\"nvidia.com/gpu\":{\"gpuEq\":1}}}}}"
+
+enum { GRACE_S = 6 };
+
+/* The fake host gives all its objects the same time. */
+static void set_created(struct sim *s, const char *name, const char *minute)
+{
+    struct arena *a = arena_new(0);
+    char text[128];
+
+    snprintf(text, sizeof(text), "{\"metadata\":{\"creationTimestamp\":\"2026-02-01T00:%s:00Z\"}}",
+             minute);
+    json_each(pod, fake_host_list(s->host, a, "pods"))
+    {
+        const cJSON *notes = json_path(pod, "metadata.annotations");
+
+        if (str_eqc(json_str(json_get(notes, "sublet.dev/name")), name))
+            fake_host_patch(s->host, "pods", arena_cstr(a, json_str_at(pod, "metadata.name")),
+                            text);
+    }
+    arena_free(a);
+}
+
+static void run_pod(struct sim *s, const char *name, const char *gpus, const char *minute)
+{
+    sim_create_pod(s, name, gpus, "");
+    sim_until_runs(s, name);
+    set_created(s, name, minute);
+}
+
+static bool is_bound(struct sim *s)
+{
+    return config_binding_of(s->syncer->config, STR("p")) != NULL;
+}
+
+/* Pods a, b and c hold one, two and one of eight granted GPUs; a is the oldest. */
+static struct sim *with_pods(uint64_t seed)
+{
+    struct sim *s = sim_new_ready(seed, FOLLOW);
+
+    fake_host_put(s->host, "gpubindings", BINDING);
+    sim_until(s, is_bound, "the binding");
+    run_pod(s, "a", GPU(1), "01");
+    run_pod(s, "b", GPU(2), "02");
+    run_pod(s, "c", GPU(1), "03");
+    return s;
+}
+
+/* What the fleet writes when it takes GPUs back after a grace. */
+static void take_back(struct sim *s, unsigned grant)
+{
+    struct arena *a = arena_new(0);
+    struct str when = time_format_s(a, clock_wall_s(&s->clock) + GRACE_S);
+    struct str text = arena_printf(a,
+                                   "{\"status\":{\"grant\":\"%u\",\"reclaim\":{\"gpus\":\"%u\","
+                                   "\"notBefore\":\"%.*s\"}}}",
+                                   grant, 4 - grant, STR_F(when));
+
+    fake_host_patch(s->host, "gpubindings", "b", text.p);
+    arena_free(a);
+}
+
+static int64_t used(struct sim *s)
+{
+    struct config_pool pool = {.name = STR("p")};
+
+    return sync_ledger_used(s->syncer->ledger, &pool).num;
+}
+
+/* Is the end of the pod announced, or that it was taken back? */
+static bool is_target(struct sim *s, const char *name, const char *status)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *c = condition_of(sim_get(s, a, "pods", "default", name), "DisruptionTarget");
+    bool ret = str_eqc(json_str(json_get(c, "status")), status) &&
+               str_eqc(json_str(json_get(c, "reason")), "ReclaimedByFleet");
+
+    arena_free(a);
+    return ret;
+}
+
+static bool c_is_target(struct sim *s)
+{
+    return is_target(s, "c", "True");
+}
+
+static bool c_is_free(struct sim *s)
+{
+    return is_target(s, "c", "False");
+}
+
+/* The pods there are, by name: "ab" */
+static const char *pods(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    size_t n = 0;
+
+    json_each(pod, sim_list(s, a, "pods", "default")) if (n + 1 < sizeof(s->note)) s->note[n++] =
+        json_str_at(pod, "metadata.name").p[0];
+    s->note[n] = 0;
+    arena_free(a);
+    return s->note;
+}
+
+static bool event_says(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", "default")) found |=
+        str_eqc(json_str_at(event, "reason"), "ReclaimedByFleet") &&
+        str_eqc(json_str_at(event, "involvedObject.name"), "c") &&
+        str_contains(json_str_at(event, "message"),
+                     STR("pool p takes GPUs back: 3 may be held now, and this pod ends after 20"));
+    arena_free(a);
+    return found;
+}
+
+static bool b_is_gone(struct sim *s)
+{
+    return !strcmp(pods(s), "a");
+}
+
+static bool c_is_gone(struct sim *s)
+{
+    return !strcmp(pods(s), "ab");
+}
+
+static void test_pods_end_after_the_notice(void **state)
+{
+    struct sim *s = with_pods(81);
+
+    (void)state;
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    sim_until(s, event_says, "the Event");
+    assert_string_equal(pods(s), "abc");
+    sim_run_ms(s, (GRACE_S - 4) * 1000);
+    assert_string_equal(pods(s), "abc");
+    sim_until(s, c_is_gone, "pod c to end");
+    sim_run_ms(s, GRACE_S * 1000);
+    assert_string_equal(pods(s), "ab");
+    assert_int_equal(used(s), 3);
+    assert_int_equal(fake_host_count(s->host, "pods"), 2);
+    assert_false(is_target(s, "a", "True") || is_target(s, "b", "True"));
+
+    take_back(s, 1); /* once more: now b is the newest */
+    sim_until(s, b_is_gone, "pod b to end");
+    assert_int_equal(used(s), 1);
+    sim_free(s);
+}
+
+/* The grant was raised again, or the tenant has deleted enough itself. */
+static void test_a_withdrawn_notice_ends_nothing(void **state)
+{
+    struct sim *s = with_pods(82);
+
+    (void)state;
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    fake_host_patch(s->host, "gpubindings", "b", "{\"status\":{\"grant\":\"8\",\"reclaim\":null}}");
+    sim_until(s, c_is_free, "the notice to be taken back");
+    sim_run_ms(s, 2 * GRACE_S * 1000);
+    assert_string_equal(pods(s), "abc");
+
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    sim_delete(s, "pods", "default", "b", 0);
+    sim_until(s, c_is_free, "the notice to be taken back");
+    sim_run_ms(s, 2 * GRACE_S * 1000);
+    assert_string_equal(pods(s), "ac");
+    sim_free(s);
+}
+
+/* The watch is silent, and what it showed last is not so any more. */
+static void test_a_stale_binding_ends_nothing(void **state)
+{
+    struct sim *s = with_pods(83);
+
+    (void)state;
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    fake_host_faults(s->host)->deaf = "gpubindings";
+    fake_host_patch(s->host, "gpubindings", "b", "{\"status\":{\"grant\":\"8\",\"reclaim\":null}}");
+    sim_run_ms(s, 2 * GRACE_S * 1000);
+    assert_string_equal(pods(s), "abc");
+    fake_host_remove(s->host, "gpubindings", "b");
+    sim_run_ms(s, GRACE_S * 1000);
+    assert_string_equal(pods(s), "abc");
+    sim_free(s);
+}
+
+/* Nor one that a restarted process has on record, while the host does not answer. */
+static void test_a_recorded_binding_ends_nothing(void **state)
+{
+    struct sim *s = with_pods(84);
+
+    (void)state;
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    fake_host_faults(s->host)->down = true;
+    sim_close(s);
+    sim_open(s);
+    sim_run_ms(s, 2 * GRACE_S * 1000);
+    assert_string_equal(pods(s), "abc");
+    assert_int_equal(used(s), 4);
+    fake_host_faults(s->host)->down = false;
+    sim_until(s, c_is_gone, "pod c to end");
+    assert_int_equal(used(s), 3);
+    sim_free(s);
+}
+
+/* A host that was restored to a state in which GPUs were taken back says so until the fleet has
+ * corrected it: that ends nothing. */
+static void test_a_restored_host_ends_nothing(void **state)
+{
+    struct sim *s = with_pods(88);
+    struct fake_host_image *image;
+
+    (void)state;
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    image = fake_host_image(s->host);
+    fake_host_patch(s->host, "gpubindings", "b", "{\"status\":{\"grant\":\"8\",\"reclaim\":null}}");
+    sim_until(s, c_is_free, "the notice to be taken back");
+    sim_run_ms(s,
+               60 * 1000); /* the Lease is renewed meanwhile: the restored one is an earlier one */
+    fake_host_roll_back(s->host, image);
+    sim_run_ms(s, 30 * 1000);
+    assert_string_equal(pods(s), "abc");
+    fake_host_patch(s->host, "gpubindings", "b", "{\"status\":{\"grant\":\"8\",\"reclaim\":null}}");
+    sim_run_ms(s, 90 * 1000);
+    assert_string_equal(pods(s), "abc");
+    take_back(s, 3); /* from now on it is the fleet's word again */
+    sim_until(s, c_is_gone, "pod c to end");
+    assert_int_equal(used(s), 3);
+    sim_free(s);
+}
+
+/* However requests fail, and whenever the process ends: no more end than must, and the others go
+ * on. */
+static void test_no_more_end_than_must(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 85; seed < 87; seed++) {
+        struct sim *s = with_pods(seed);
+
+        take_back(s, 3);
+        sim_spoil_host(s);
+        for (int i = 0; i < 6; i++) {
+            sim_run_ms(s, 3 * 1000);
+            if (i == 3) {
+                sim_close(s);
+                sim_open(s);
+            }
+            assert_true(!strcmp(pods(s), "abc") || !strcmp(s->note, "ab"));
+        }
+        sim_mend_host(s);
+        sim_until(s, c_is_gone, "pod c to end");
+        sim_run_ms(s, GRACE_S * 1000);
+        assert_string_equal(pods(s), "ab");
+        assert_int_equal(used(s), 3);
+        sim_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pods_end_after_the_notice),
+        cmocka_unit_test(test_a_withdrawn_notice_ends_nothing),
+        cmocka_unit_test(test_a_stale_binding_ends_nothing),
+        cmocka_unit_test(test_a_recorded_binding_ends_nothing),
+        cmocka_unit_test(test_a_restored_host_ends_nothing),
+        cmocka_unit_test(test_no_more_end_than_must),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

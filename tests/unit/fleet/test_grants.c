@@ -1,0 +1,790 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grants on a host of a few objects: what is written in which order, and that a process which is
+ * ended between any two writes leaves nothing that its successor promises twice. */
+#include "test.h"
+
+#include <sublet/buf.h>
+#include <sublet/clock.h>
+#include <sublet/json_build.h>
+#include <sublet/object.h>
+
+#include "grant_state.h"
+
+#define TENANTS 4
+#define GPUS    16 /* of two nodes */
+#define NOW     INT64_C(1790000000)
+
+struct host_of {
+    struct arena *a;
+    uint64_t random;
+    cJSON *pool, *nodes[2], *bindings[TENANTS], *quotas[TENANTS], *demands[TENANTS];
+    int64_t holds[TENANTS], version, now_s;
+    const char *on[TENANTS]; /* the node of its pod; NULL: it waits for one */
+    bool evicted[TENANTS];   /* ... and is deleted there */
+};
+
+static cJSON *parse(struct host_of *h, struct str text)
+{
+    cJSON *tree = NULL;
+    struct err err;
+
+    err_init(&err, h->a);
+    if (json_parse(h->a, text, &tree, &err))
+        fail_msg("%.*s: %.*s", STR_F(text), STR_F(err.message));
+    return tree;
+}
+
+/* JSON with ' for ". */
+static cJSON *object(struct host_of *h, const char *text)
+{
+    char *copy = arena_cstr(h->a, str_c(text));
+
+    for (char *p = copy; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    return parse(h, str_c(copy));
+}
+
+static void stamp(struct host_of *h, cJSON *tree)
+{
+    cJSON *metadata = json_ensure_object(h->a, tree, "metadata");
+
+    json_set_str(h->a, metadata, "resourceVersion",
+                 arena_printf(h->a, "%lld", (long long)++h->version));
+}
+
+static void begin(struct host_of *h, uint64_t seed)
+{
+    *h =
+        (struct host_of){.a = arena_new(0), .random = seed * 0x9e3779b97f4a7c15u + 1, .now_s = NOW};
+    h->pool = object(h, "{'metadata':{'name':'a100','generation':1},'spec':{'nodeSelector':"
+                        "{'sublet.dev/pool':'a100'}}}");
+    stamp(h, h->pool);
+    for (int i = 0; i < 2; i++) {
+        h->nodes[i] = object(
+            h, "{'metadata':{'labels':{'sublet.dev/pool':'a100'}},'status':{'capacity':{"
+               "'nvidia.com/gpu':'8'},'allocatable':{'nvidia.com/gpu':'8'},'conditions':[{'type':"
+               "'Ready','status':'True'}]}}");
+        json_set_str(h->a, json_get(h->nodes[i], "metadata"), "name", arena_printf(h->a, "n%d", i));
+    }
+}
+
+static void bind(struct host_of *h, int tenant, const char *spec)
+{
+    cJSON *b = json_object(
+        h->a,
+        JSON("metadata",
+             json_object(h->a, JSON("name", "a100"),
+                         JSON("namespace", arena_printf(h->a, "team-%d", tenant)),
+                         JSON("creationTimestamp", time_format_s(h->a, NOW - 100 + tenant)),
+                         JSON_I64("generation", 1))),
+        JSON("spec", object(h, spec)));
+
+    stamp(h, b);
+    h->bindings[tenant] = b;
+}
+
+static cJSON *pod_of(struct host_of *h, int tenant)
+{
+    cJSON *pod = object(h, "{'metadata':{},'spec':{'nodeSelector':{'sublet.dev/pool':'a100'},"
+                           "'containers':[{'resources':{'limits':{}}}]},'status':{}}");
+
+    json_set_str(h->a, json_get(pod, "metadata"), "namespace",
+                 arena_printf(h->a, "team-%d", tenant));
+    json_set_i64(h->a, json_path(json_at(json_path(pod, "spec.containers"), 0), "resources.limits"),
+                 "nvidia.com/gpu", h->holds[tenant]);
+    if (h->on[tenant])
+        json_set_str(h->a, json_get(pod, "spec"), "nodeName", str_c(h->on[tenant]));
+    if (h->evicted[tenant])
+        json_set_str(h->a, json_get(pod, "metadata"), "deletionTimestamp",
+                     time_format_s(h->a, NOW));
+    return pod;
+}
+
+static void look(struct host_of *h, struct grant_state *s)
+{
+    grant_state_begin(s, h->a, h->now_s, 60);
+    grant_state_pool(s, h->pool);
+    for (int i = 0; i < TENANTS; i++)
+        if (h->bindings[i])
+            grant_state_binding(s, h->bindings[i]);
+    for (int i = 0; i < TENANTS; i++) {
+        if (h->quotas[i])
+            grant_state_quota(s, h->quotas[i]);
+        if (h->demands[i])
+            grant_state_demand(s, h->demands[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        if (h->nodes[i])
+            grant_state_node(s, h->nodes[i]);
+    for (int i = 0; i < TENANTS; i++)
+        grant_state_pod(s, pod_of(h, i));
+    grant_state_settle(s);
+    assert_true(!s->n_configs || !s->shares[0].overflow);
+}
+
+/* --- what the host makes of a write --- */
+
+static int64_t units_at(const cJSON *tree, const char *path)
+{
+    const cJSON *map = json_path(tree, path);
+    int64_t n = 0;
+
+    (void)str_to_i64(json_str(json_get(map, "requests.nvidia.com/gpu")), &n);
+    return n;
+}
+
+/* Its controller and its admission plug-in. */
+static void charge(struct host_of *h, int tenant)
+{
+    cJSON *q = h->quotas[tenant];
+
+    json_set(h->a, q, "status",
+             json_object(
+                 h->a,
+                 JSON("used", json_object(h->a, JSON("requests.nvidia.com/gpu",
+                                                     arena_printf(h->a, "%lld",
+                                                                  (long long)h->holds[tenant]))))));
+    stamp(h, q);
+}
+
+static bool is_stale(const cJSON *tree, const struct grant_write *w)
+{
+    return !str_eq(json_str_at(tree, "metadata.resourceVersion"), w->version);
+}
+
+static void put(struct host_of *h, cJSON **at, const struct grant_write *w)
+{
+    if (is_stale(*at, w))
+        return;
+    *at = json_copy(h->a, w->body);
+    stamp(h, *at);
+}
+
+static void apply(struct host_of *h, const struct grant_write *w)
+{
+    if (str_has_prefix(w->path, STR(GRANT_GROUP "/gpupools/"))) {
+        put(h, &h->pool, w);
+        return;
+    }
+    for (int i = 0; i < TENANTS; i++) {
+        struct str ns = arena_printf(h->a, "/namespaces/team-%d/", i);
+        bool quota = str_contains(w->path, STR("/resourcequotas/"));
+
+        if (!str_contains(w->path, ns))
+            continue;
+        put(h, quota ? &h->quotas[i] : &h->bindings[i], w);
+        if (quota)
+            charge(h, i);
+    }
+}
+
+static int64_t grant_of(const struct host_of *h, int i)
+{
+    int64_t n = 0;
+
+    (void)str_to_i64(json_str_at(h->bindings[i], "status.grant"), &n);
+    return n;
+}
+
+static void check_host(const struct host_of *h)
+{
+    int64_t hard = 0, held = 0;
+
+    for (int i = 0; i < TENANTS; i++) {
+        hard += units_at(h->quotas[i], "spec.hard");
+        held += h->holds[i];
+        assert_true(grant_of(h, i) <= units_at(h->quotas[i], "spec.hard"));
+        assert_true(h->holds[i] <= units_at(h->quotas[i], "spec.hard"));
+    }
+    assert_true(hard <= GPUS && held <= GPUS);
+}
+
+/* The writes of a moment as lines; each is applied. Returns how many there were. */
+static size_t step(struct host_of *h, struct buf *out)
+{
+    struct grant_state s;
+    struct grant_write w;
+    size_t at = 0, n = 0;
+
+    look(h, &s);
+    for (; grant_next_write(&s, &at, &w); n++) {
+        const cJSON *hard = json_path(w.body, "spec.hard");
+
+        buf_printf(out, "%s %.*s %.*s\n", w.method, STR_F(w.path),
+                   STR_F(hard ? json_text(h->a, hard) : json_str_at(w.body, "status.grant")));
+        apply(h, &w);
+        check_host(h);
+    }
+    grant_state_end(&s);
+    return n;
+}
+
+static void check_step(struct host_of *h, const char *want)
+{
+    struct buf got = BUF_INIT(0);
+
+    step(h, &got);
+    assert_str(buf_str(&got), want);
+    buf_fini(&got);
+}
+
+#define QUOTA(n)   "/api/v1/namespaces/team-" #n "/resourcequotas/sublet-gpu"
+#define BINDING(n) GRANT_GROUP "/namespaces/team-" #n "/gpubindings/a100/status"
+#define POOL       "PUT " GRANT_GROUP "/gpupools/a100/status \n"
+#define HARD(n)    " {\"requests.nvidia.com/gpu\":\"" #n "\"}\n"
+
+static struct str status_text(struct host_of *h, int tenant, const char *path)
+{
+    cJSON *node = json_path(h->bindings[tenant], path);
+
+    return json_is_string(node) ? json_str(node) : node ? json_text(h->a, node) : STR("-");
+}
+
+static struct str condition_text(struct host_of *h, const cJSON *tree, const char *type)
+{
+    const cJSON *c = condition_of(tree, type);
+
+    return arena_printf(h->a, "%.*s %.*s %.*s", STR_F(json_str_at(c, "status")),
+                        STR_F(json_str_at(c, "reason")), STR_F(json_str_at(c, "message")));
+}
+
+static void the_quota_is_raised_before_the_grant(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':8}");
+    check_step(&h, "POST " QUOTA(0) HARD(12) "PUT " BINDING(0) " 0\n" POOL);
+    check_step(&h, "PUT " BINDING(0) " 12\n");
+    check_step(&h, POOL);
+    check_step(&h, ""); /* at rest nothing is written */
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    assert_str(condition_text(&h, h.bindings[0], "Borrowing"), "True BeyondGuarantee ");
+    assert_str(status_text(&h, 0, "status.pool"),
+               "{\"name\":\"a100\",\"nodeSelector\":{\"sublet.dev/pool\":\"a100\"}}");
+    assert_str(json_str_at(h.pool, "status.capacity"), "16");
+    assert_str(json_str_at(h.pool, "status.guaranteed"), "4");
+    assert_str(json_str_at(h.pool, "status.granted"), "12");
+    assert_str(json_str_at(h.pool, "status.free"), "4");
+    arena_free(h.a);
+}
+
+static void a_guarantee_is_taken_back_with_notice(void **state)
+{
+    struct host_of h;
+    struct buf unused = BUF_INIT(0);
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    while (step(&h, &unused))
+        ;
+    buf_fini(&unused);
+    h.holds[0] = 16;
+    charge(&h, 0);
+    bind(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    check_step(&h, "PUT " BINDING(0) " 8\nPUT " BINDING(1) " 0\n" POOL);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "8");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 60)));
+    assert_str(condition_text(&h, h.bindings[0], "Reclaiming"),
+               "True BeyondGrant pods are ended after reclaim.notBefore");
+    h.now_s += 30;
+    check_step(&h, POOL); /* until the pods end */
+    check_step(&h, "");
+    h.holds[0] = 10;
+    check_step(&h, "PUT " BINDING(0) " 8\n");
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "2");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 60)));
+    h.holds[0] = 8; /* its pods ended; what admission has charged is of before */
+    check_step(&h, "PUT " BINDING(0) " 8\n");
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    charge(&h, 0);
+    check_step(&h, "PUT " QUOTA(0) HARD(8));
+    check_step(&h, "POST " QUOTA(1) HARD(8));
+    check_step(&h, "PUT " BINDING(1) " 8\n");
+    check_step(&h, POOL);
+    check_step(&h, "");
+    arena_free(h.a);
+}
+
+/* Steps until nothing is left to write. */
+static void settle(struct host_of *h)
+{
+    struct buf unused = BUF_INIT(0);
+    int rounds = 0;
+
+    while (step(h, &unused))
+        assert_true(++rounds < 12);
+    buf_fini(&unused);
+}
+
+static void set_ready(struct host_of *h, int node, const char *status)
+{
+    json_set_str(h->a, json_at(json_path(h->nodes[node], "status.conditions"), 0), "status",
+                 str_c(status));
+}
+
+static void run_on(struct host_of *h, int tenant, int64_t gpus, const char *node)
+{
+    h->holds[tenant] = gpus;
+    h->on[tenant] = node;
+    charge(h, tenant);
+}
+
+/* The one pod that does not end keeps what it has, not what others gave back. */
+static void what_is_given_back_is_granted_before_the_last_pod_ends(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    run_on(&h, 0, 16, NULL);
+    bind(&h, 1, "{'pool':'a100','guarantee':'12'}");
+    settle(&h);
+    run_on(&h, 0, 6, NULL);
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 6);
+    assert_int_equal(grant_of(&h, 1), 10);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "2");
+    arena_free(h.a);
+}
+
+static void a_node_that_is_down_takes_no_guarantee(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    settle(&h);
+    run_on(&h, 0, 8, "n0");
+    run_on(&h, 1, 8, "n1");
+    set_ready(&h, 0, "Unknown");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(status_text(&h, 1, "status.reclaim"), "-");
+    assert_str(condition_text(&h, h.bindings[1], "Ready"), "True Granted ");
+    assert_str(condition_text(&h, h.pool, "Overcommitted"),
+               "True Unhealthy healthy GPUs are fewer than the guarantees");
+    arena_free(h.a);
+}
+
+/* What is borrowed is taken back for a claim, not because a node is down. */
+static void a_node_that_is_down_takes_what_is_borrowed_for_a_claim(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    bind(&h, 1, "{'pool':'a100','burst':'8'}");
+    settle(&h);
+    run_on(&h, 0, 8, "n0");
+    run_on(&h, 1, 8, "n1");
+    set_ready(&h, 0, "Unknown");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(status_text(&h, 1, "status.reclaim"), "-");
+    h.evicted[0] = true; /* the node cannot confirm it */
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_str(status_text(&h, 1, "status.reclaim.gpus"), "8");
+    h.evicted[0] = false; /* its successor has no place: that is a claim, no hold */
+    run_on(&h, 0, 8, NULL);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_str(status_text(&h, 1, "status.reclaim.gpus"), "8");
+    set_ready(&h, 0, "True");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(status_text(&h, 1, "status.reclaim"), "-");
+    arena_free(h.a);
+}
+
+/* No node answers: that is the network, and what runs goes on. */
+static void a_partition_takes_nothing(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    bind(&h, 1, "{'pool':'a100','burst':'8'}");
+    settle(&h);
+    run_on(&h, 1, 8, "n0");
+    set_ready(&h, 0, "Unknown");
+    set_ready(&h, 1, "Unknown");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(status_text(&h, 1, "status.reclaim"), "-");
+    arena_free(h.a);
+}
+
+static void a_node_that_leaves_refuses_no_binding_that_counts(void **state)
+{
+    struct host_of h;
+    cJSON *both;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    settle(&h);
+    run_on(&h, 1, 8, "n1");
+    both = h.nodes[0];
+    h.nodes[0] = NULL;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "True Unhealthy GPUs of the pool that are healthy are fewer than its guarantees");
+    assert_str(condition_text(&h, h.bindings[1], "Ready"), "True Granted ");
+    h.nodes[0] = both;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    arena_free(h.a);
+}
+
+/* A dedicated pool is not another's when a node of its first leaves. */
+static void a_dedicated_pool_stays_with_its_first(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    json_set_str(h.a, json_get(h.pool, "spec"), "kind", STR("dedicated"));
+    bind(&h, 0, "{'pool':'a100','guarantee':'20'}");
+    bind(&h, 1, "{'pool':'a100','burst':'16'}");
+    settle(&h);
+    assert_true(str_contains(condition_text(&h, h.bindings[0], "Ready"), STR("Overcommitted")));
+    assert_true(str_contains(condition_text(&h, h.bindings[1], "Ready"), STR("PoolDedicated")));
+    assert_int_equal(grant_of(&h, 1), 0);
+    arena_free(h.a);
+}
+
+/* An autoscaler makes nodes for pods, which a grant lets through. */
+static void a_declared_capacity_is_granted_without_nodes(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    h.nodes[0] = h.nodes[1] = NULL;
+    json_set_str(h.a, json_get(h.pool, "spec"), "capacity", STR("16"));
+    bind(&h, 0, "{'pool':'a100','guarantee':'8','burst':'4'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 12);
+    assert_str(status_text(&h, 0, "status.pool"),
+               "{\"name\":\"a100\",\"nodeSelector\":{\"sublet.dev/pool\":\"a100\"}}");
+    json_set_str(h.a, json_get(h.pool, "spec"), "capacity", STR("many"));
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Ready"), "False Invalid capacity is a number of GPUs");
+    arena_free(h.a);
+}
+
+/* A pool that shares a resource with another says so. */
+static void two_pools_of_one_resource_are_marked(void **state)
+{
+    struct host_of h;
+    struct grant_state s;
+    struct grant_write w;
+    cJSON *other;
+    size_t at = 0, marked = 0;
+
+    (void)state;
+    begin(&h, 1);
+    other = json_copy(h.a, h.pool);
+    json_set_str(h.a, json_get(other, "metadata"), "name", STR("l4"));
+    json_set_str(h.a, json_path(other, "spec.nodeSelector"), "sublet.dev/pool", STR("l4"));
+    grant_state_begin(&s, h.a, NOW, 60);
+    grant_state_pool(&s, h.pool);
+    grant_state_pool(&s, other);
+    grant_state_settle(&s);
+    while (grant_next_write(&s, &at, &w)) {
+        assert_str(condition_text(&h, w.body, "Fenced"),
+                   marked++ ? "False SharedResource GPUPool \"a100\" has a resource of this one: a "
+                              "ResourceQuota bounds what a namespace has of both together"
+                            : "False SharedResource GPUPool \"l4\" has a resource of this one: a "
+                              "ResourceQuota bounds what a namespace has of both together");
+    }
+    assert_int_equal(marked, 2);
+    grant_state_end(&s);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Fenced"), "True OwnResources ");
+    arena_free(h.a);
+}
+
+static void refusals_name_pool_and_namespace(void **state)
+{
+    struct host_of h;
+    struct buf unused = BUF_INIT(0);
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'10'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'7'}");
+    bind(&h, 2, "{'pool':'h100','guarantee':'1'}");
+    bind(&h, 3, "{'pool':'a100','guarantee':'1','lend':'2'}");
+    while (step(&h, &unused))
+        ;
+    assert_str(condition_text(&h, h.bindings[1], "Ready"),
+               "False Overcommitted guarantee 7 of \"team-1\" does not fit into GPUPool \"a100\" "
+               "beside the guarantees of older bindings");
+    assert_str(condition_text(&h, h.bindings[2], "Ready"),
+               "False PoolNotFound no GPUPool is called \"h100\"");
+    assert_str(condition_text(&h, h.bindings[3], "Ready"),
+               "False Invalid lend must not exceed guarantee");
+    assert_str(condition_text(&h, h.pool, "Overcommitted"),
+               "True Refused the guarantee of GPUBinding team-1/a100 does not fit beside those of "
+               "older bindings");
+    json_set_str(h.a, json_get(h.pool, "spec"), "kind", STR("dedicated"));
+    while (step(&h, &unused))
+        ;
+    assert_str(condition_text(&h, h.bindings[1], "Ready"),
+               "False PoolDedicated GPUPool \"a100\" is dedicated to another namespace than "
+               "\"team-1\"");
+    json_set_str(h.a, json_get(h.pool, "spec"), "mode", STR("fast"));
+    while (step(&h, &unused))
+        ;
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "False PoolNotFound GPUPool \"a100\" is invalid");
+    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("unknown value \"fast\"")));
+    assert_int_equal(grant_of(&h, 0), 0);
+    h.pool = object(&h, "{'metadata':{'name':'a100'},'spec':{'mode':'dra','nodeSelector':{"
+                        "'sublet.dev/pool':'a100'},'deviceClasses':{'gpu.example.com':{"
+                        "'gpuEq':1}}}}");
+    stamp(&h, h.pool);
+    while (step(&h, &unused))
+        ;
+    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("mode dra has no")));
+    buf_fini(&unused);
+    arena_free(h.a);
+}
+
+/* An edit that makes no sense takes a grant, not the bound on what runs; nor does it free GPUs. */
+static void a_pool_that_is_gone_keeps_its_bounds(void **state)
+{
+    struct host_of h;
+    struct buf unused = BUF_INIT(0);
+    cJSON *spec;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'10'}");
+    while (step(&h, &unused))
+        ;
+    spec = json_get(h.pool, "spec");
+    json_set_str(h.a, spec, "mode", STR("fast"));
+    while (step(&h, &unused))
+        ;
+    buf_fini(&unused);
+    assert_int_equal(grant_of(&h, 0), 0);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 10);
+    json_set_str(h.a, json_get(h.pool, "spec"), "mode", STR("exclusive"));
+    bind(&h, 1, "{'pool':'a100','burst':'16'}");
+    check_step(&h, "POST " QUOTA(1) HARD(6) "PUT " BINDING(0) " 10\nPUT " BINDING(1) " 0\n" POOL);
+    arena_free(h.a);
+}
+
+static void pods_of_other_namespaces_are_granted_to_none(void **state)
+{
+    struct host_of h;
+    struct grant_state s;
+    cJSON *pod;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','burst':'16'}");
+    h.holds[3] = 5;
+    pod = pod_of(&h, 3);
+    json_set_str(h.a, json_get(pod, "spec"), "nodeName", STR("n0"));
+    grant_state_begin(&s, h.a, NOW, 60);
+    grant_state_pool(&s, h.pool);
+    grant_state_binding(&s, h.bindings[0]);
+    grant_state_node(&s, h.nodes[0]);
+    grant_state_node(&s, h.nodes[1]);
+    grant_state_pod(&s, pod);
+    grant_state_settle(&s);
+    assert_int_equal(s.bindings[0].target.num, 11);
+    assert_int_equal(s.shares[0].healthy.num, 16);
+    grant_state_end(&s);
+    arena_free(h.a);
+}
+
+/* Whatever a tenant's process writes, others have their grants. */
+static void numbers_of_a_hostile_tenant_are_bounded(void **state)
+{
+    static const char *const wishes[] = {"1/9223372036854775807", "9223372036854775807", "-1",
+                                         "many", "9223372036854775807/9223372036854775806"};
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'1/7','burst':'3'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'4'}");
+    bind(&h, 2, "{'pool':'a100','guarantee':'1/9223372036854775807'}");
+    h.holds[0] = h.holds[3] = INT64_MAX; /* of pods without a node */
+    for (size_t i = 0; i < COUNT(wishes); i++) {
+        struct grant_state s;
+
+        h.demands[0] =
+            json_object(h.a, JSON("metadata", json_object(h.a, JSON("namespace", "team-0"))),
+                        JSON("data", json_object(h.a, JSON("a100", wishes[i]))));
+        look(&h, &s);
+        assert_int_equal(s.bindings[1].target.num, 4);
+        assert_int_equal(s.bindings[1].write, SHARE_WRITE_QUOTA);
+        assert_int_equal(s.bindings[1].value.num, 4);
+        assert_int_equal(s.bindings[2].state, SHARE_INVALID);
+        grant_state_end(&s);
+    }
+    arena_free(h.a);
+}
+
+static void what_is_left_of_a_deleted_binding(void **state)
+{
+    struct host_of h;
+    struct buf unused = BUF_INIT(0);
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'16'}");
+    while (step(&h, &unused))
+        ;
+    buf_fini(&unused);
+    h.holds[0] = 3;
+    charge(&h, 0);
+    h.bindings[0] = NULL;
+    bind(&h, 1, "{'pool':'a100','guarantee':'16'}");
+    check_step(&h, "PUT " BINDING(1) " 0\n" POOL); /* its pods still run */
+    check_step(&h, "");
+    h.holds[0] = 0;
+    charge(&h, 0);
+    check_step(&h, "PUT " QUOTA(0) HARD(0)); /* bounded it stays */
+    check_step(&h, "POST " QUOTA(1) HARD(16));
+    check_step(&h, "PUT " BINDING(1) " 16\n");
+    check_step(&h, POOL);
+    /* The host may write a number otherwise. */
+    json_set_str(h.a, json_path(h.quotas[1], "spec.hard"), "requests.nvidia.com/gpu",
+                 STR("16000m"));
+    check_step(&h, "");
+    /* Another hand changes a bound: it is what was granted again. */
+    json_set_str(h.a, json_path(h.quotas[0], "spec.hard"), "requests.nvidia.com/gpu", STR("0"));
+    json_set_str(h.a, json_path(h.quotas[1], "spec.hard"), "requests.nvidia.com/gpu", STR("2"));
+    check_step(&h, "PUT " QUOTA(1) HARD(16));
+    arena_free(h.a);
+}
+
+/* --- random histories --- */
+
+static void tenant_acts(struct host_of *h)
+{
+    int i = (int)BELOW(&h->random, TENANTS);
+    int64_t next = BELOW(&h->random, GPUS + 1);
+
+    if (BELOW(&h->random, 3) == 0 && h->bindings[i])
+        h->demands[i] = json_object(
+            h->a,
+            JSON("metadata",
+                 json_object(h->a, JSON("namespace", arena_printf(h->a, "team-%d", i)))),
+            JSON("data",
+                 json_object(h->a, JSON("a100", arena_printf(h->a, "%lld", (long long)next)))));
+    if (!h->quotas[i] || (next > h->holds[i] && next > units_at(h->quotas[i], "spec.hard")))
+        return;
+    h->holds[i] = next;
+    if (next || BELOW(&h->random, 2))
+        charge(h, i);
+}
+
+/* A process plans, sends some of it, and is ended. */
+static void process_of(struct host_of *h)
+{
+    struct grant_write writes[3 * TENANTS + 1];
+    struct grant_state s;
+    size_t at = 0, n = 0;
+
+    look(h, &s);
+    while (n < COUNT(writes) && grant_next_write(&s, &at, &writes[n]))
+        n++;
+    for (size_t k = n ? (size_t)BELOW(&h->random, n + 1) : 0; k-- > 0;) {
+        apply(h, &writes[BELOW(&h->random, n)]);
+        check_host(h);
+        tenant_acts(h);
+        check_host(h);
+    }
+    grant_state_end(&s);
+}
+
+static void an_admin_acts(struct host_of *h)
+{
+    static const char *const specs[] = {
+        "{'pool':'a100','guarantee':'4','burst':'12','lend':'2'}",
+        "{'pool':'a100','guarantee':'2','burst':'1'}",
+        "{'pool':'a100','burst':'16'}",
+        "{'pool':'a100','guarantee':'8','lend':'8'}",
+    };
+    int i = (int)BELOW(&h->random, TENANTS);
+
+    if (!h->bindings[i])
+        bind(h, i, specs[BELOW(&h->random, COUNT(specs))]);
+    else if (BELOW(&h->random, 4) == 0)
+        h->bindings[i] = NULL;
+}
+
+static void a_process_may_end_between_any_two_writes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct host_of h;
+        struct buf unused = BUF_INIT(0);
+        int rounds = 0;
+
+        begin(&h, seed);
+        for (int k = 0; k < 15; k++) {
+            if (BELOW(&h.random, 3) == 0)
+                an_admin_acts(&h);
+            process_of(&h);
+        }
+        for (size_t n = 1; n;) { /* tenants obey from now on: it comes to rest */
+            assert_true(++rounds < 12);
+            n = step(&h, &unused);
+            for (int i = 0; i < TENANTS; i++) {
+                h.holds[i] = h.holds[i] > grant_of(&h, i) ? grant_of(&h, i) : h.holds[i];
+                if (h.quotas[i])
+                    charge(&h, i);
+            }
+        }
+        buf_fini(&unused);
+        arena_free(h.a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_quota_is_raised_before_the_grant),
+        cmocka_unit_test(a_guarantee_is_taken_back_with_notice),
+        cmocka_unit_test(what_is_given_back_is_granted_before_the_last_pod_ends),
+        cmocka_unit_test(a_node_that_is_down_takes_no_guarantee),
+        cmocka_unit_test(a_node_that_is_down_takes_what_is_borrowed_for_a_claim),
+        cmocka_unit_test(a_partition_takes_nothing),
+        cmocka_unit_test(a_node_that_leaves_refuses_no_binding_that_counts),
+        cmocka_unit_test(a_dedicated_pool_stays_with_its_first),
+        cmocka_unit_test(a_declared_capacity_is_granted_without_nodes),
+        cmocka_unit_test(two_pools_of_one_resource_are_marked),
+        cmocka_unit_test(refusals_name_pool_and_namespace),
+        cmocka_unit_test(a_pool_that_is_gone_keeps_its_bounds),
+        cmocka_unit_test(pods_of_other_namespaces_are_granted_to_none),
+        cmocka_unit_test(numbers_of_a_hostile_tenant_are_bounded),
+        cmocka_unit_test(what_is_left_of_a_deleted_binding),
+        cmocka_unit_test(a_process_may_end_between_any_two_writes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
