@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of the ledger, for reports and for the process that goes on with it: all rows, in one
- * read transaction. Must not change the file, nor lock out its writer. */
+ * read transaction. A year has millions of holds, whose nodes, tenants and owners are few: a string
+ * that recurs is in memory once, and holds are counted before they are read. Must not change the
+ * file, nor lock out its writer. */
 #include "ledger_rows.h"
+
+#include <sublet/hash.h>
+
+#define MOST_INTERNED 65536 /* strings; of what is different in each row no more is gained */
 
 int ledger_failed(sqlite3 *db, const char *doing, struct err *err)
 {
@@ -42,13 +48,40 @@ struct reading {
     struct fleet_records *records;
     int64_t from_us, until_us;
     size_t caps[4];
+    struct map interned;
+};
+struct interned {
+    struct map_entry by_string;
+    struct str string;
 };
 
-static struct str string(struct reading *r, sqlite3_stmt *s, int column)
+static struct str column_str(sqlite3_stmt *s, int column)
 {
     const char *p = (const char *)sqlite3_column_text(s, column);
 
-    return arena_str(r->a, (struct str){p, (size_t)sqlite3_column_bytes(s, column)});
+    return (struct str){p, (size_t)sqlite3_column_bytes(s, column)};
+}
+
+static struct str string(struct reading *r, sqlite3_stmt *s, int column)
+{
+    return arena_str(r->a, column_str(s, column));
+}
+
+/* The same for columns whose values recur. */
+static struct str shared(struct reading *r, sqlite3_stmt *s, int column)
+{
+    struct str value = column_str(s, column);
+    struct map_entry *e = map_get(&r->interned, value);
+    struct interned *i;
+
+    if (e)
+        return CONTAINER(e, struct interned, by_string)->string;
+    if (map_count(&r->interned) >= MOST_INTERNED)
+        return arena_str(r->a, value);
+    i = ARENA_NEW(r->a, struct interned);
+    i->string = arena_str(r->a, value);
+    map_put(&r->interned, &i->by_string, i->string);
+    return i->string;
 }
 
 static struct rational fraction(sqlite3_stmt *s, int column)
@@ -64,22 +97,22 @@ static void read_hold(struct reading *r, sqlite3_stmt *s)
     ARENA_GROW(r->a, all->holds, all->n_holds, r->caps[0]);
     h = &all->holds[all->n_holds++];
     *h = (struct fleet_hold){.pod_uid = string(r, s, 0),
-                             .tenant = string(r, s, 1),
-                             .cluster = string(r, s, 2),
-                             .ns = string(r, s, 3),
+                             .tenant = shared(r, s, 1),
+                             .cluster = shared(r, s, 2),
+                             .ns = shared(r, s, 3),
                              .name = string(r, s, 4),
-                             .owner = string(r, s, 5),
-                             .node = string(r, s, 6),
-                             .pool = string(r, s, 7),
-                             .product = string(r, s, 8),
-                             .resources = string(r, s, 9),
+                             .owner = shared(r, s, 5),
+                             .node = shared(r, s, 6),
+                             .pool = shared(r, s, 7),
+                             .product = shared(r, s, 8),
+                             .resources = shared(r, s, 9),
                              .gpu_eq = fraction(s, 10),
                              .begin_us = sqlite3_column_int64(s, 12),
                              .end_us = FLEET_OPEN};
     if (sqlite3_column_type(s, 13) == SQLITE_NULL)
         return;
     h->end_us = sqlite3_column_int64(s, 13);
-    h->reason = string(r, s, 14);
+    h->reason = shared(r, s, 14);
     h->estimated = sqlite3_column_int(s, 15);
 }
 
@@ -89,9 +122,9 @@ static void read_capacity(struct reading *r, sqlite3_stmt *s)
 
     ARENA_GROW(r->a, all->capacities, all->n_capacities, r->caps[1]);
     all->capacities[all->n_capacities++] =
-        (struct fleet_capacity){.node = string(r, s, 0),
-                                .pool = string(r, s, 1),
-                                .product = string(r, s, 2),
+        (struct fleet_capacity){.node = shared(r, s, 0),
+                                .pool = shared(r, s, 1),
+                                .product = shared(r, s, 2),
                                 .from_us = sqlite3_column_int64(s, 3),
                                 .total = fraction(s, 4),
                                 .unhealthy = fraction(s, 6),
@@ -119,14 +152,25 @@ static void read_gap(struct reading *r, sqlite3_stmt *s)
         (struct fleet_gap){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1)};
 }
 
+static void count_holds(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+
+    r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
+    all->holds = arena_alloc(r->a, r->caps[0] * sizeof(*all->holds));
+}
+
+#define OF_HOLDS                                                                                   \
+    " FROM hold LEFT JOIN hold_end ON hold = id WHERE begin_us <= ?2"                              \
+    " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
+
 static const struct {
     const char *sql;
     void (*read)(struct reading *r, sqlite3_stmt *s);
 } TABLES[] = {
+    {"SELECT count(*)" OF_HOLDS, count_holds},
     {"SELECT pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num,"
-     " gpu_den, begin_us, end_us, reason, estimated FROM hold LEFT JOIN hold_end ON hold = id"
-     " WHERE begin_us <= ?2 AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
-     " ORDER BY id",
+     " gpu_den, begin_us, end_us, reason, estimated" OF_HOLDS " ORDER BY id",
      read_hold},
     {"SELECT node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den,"
      " down, estimated FROM capacity ORDER BY id",
@@ -178,11 +222,13 @@ int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t 
     int result;
 
     *ret = (struct fleet_records){0};
-    if (sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+    if (sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
         sqlite3_busy_timeout(db, 10000) != SQLITE_OK)
         result = ledger_failed(db, path.p, err);
     else
         result = read_all(&r, db, err);
+    map_clear(&r.interned);
     sqlite3_close(db);
     return result;
 }

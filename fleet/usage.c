@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the records of a ledger to lines of a report. Two independent paths meet in the check at the
  * end: what pods held is summed pod by pod, what was idle or unhealthy by sweeping over each node's
- * time, and both together must be the capacity that the nodes had, exactly. Must not round, and
- * must not trust the records to be consistent: pods may hold more than a node is known to have. */
+ * time, and both together must be the capacity that the nodes had, exactly. Either touches a hold
+ * once: a year has millions. Must not round, and must not trust the records to be consistent: pods
+ * may hold more than a node is known to have. */
 #include "usage.h"
 
 #include <assert.h>
@@ -26,6 +27,11 @@ struct piece {
     int64_t from, until;
     const struct fleet_capacity *capacity; /* NULL: none on record */
 };
+/* What is held changes. */
+struct event {
+    int64_t at;
+    struct exact change;
+};
 /* A node's time for a pool. */
 struct track {
     struct str node, pool;
@@ -33,6 +39,11 @@ struct track {
     size_t n_pieces;
     struct fleet_hold **holds;
     size_t n_holds;
+    struct fleet_usage_balance **balances; /* of the months of the edges; NULL: not needed yet */
+    /* The sweep: */
+    struct event *events;
+    size_t n_events, next; /* the first one that `held` is without */
+    struct exact held;
 };
 
 /* --- time --- */
@@ -88,6 +99,29 @@ static void make_edges(struct sums *s)
         if (n == 0 || s->edges[i] != s->edges[n - 1])
             s->edges[n++] = s->edges[i];
     s->n_edges = n;
+    s->months = arena_alloc(s->a, n * sizeof(*s->months));
+    for (size_t i = 0; i < n; i++)
+        s->months[i] = month_of(s->a, s->edges[i]);
+}
+
+/* The edge from which on `at` is, which is not before the first. */
+static size_t edge_of(const struct sums *s, int64_t at)
+{
+    size_t low = 0, high = s->n_edges;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        *(s->edges[middle] <= at ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static struct fleet_usage_balance *balance_at(struct sums *s, const struct track *t, size_t edge)
+{
+    if (!t->balances[edge])
+        t->balances[edge] = fleet_usage_balance(s, t->pool, s->months[edge]);
+    return t->balances[edge];
 }
 
 /* --- lines --- */
@@ -122,15 +156,15 @@ static void add_priced(struct sums *s, struct line *line, const struct fleet_pri
 }
 
 static void add_to_line(struct sums *s, const struct track *t, enum usage_kind kind,
-                        const struct fleet_hold *hold, struct str product, int64_t from,
+                        const struct fleet_hold *hold, struct str product, size_t edge,
                         struct exact gpu_us)
 {
-    const struct fleet_price *price = price_at(s, t->pool, from);
+    const struct fleet_price *price = price_at(s, t->pool, s->edges[edge]);
     struct str values[N_USAGE_COLUMNS] = {
         [USAGE_POOL] = t->pool,
         [USAGE_PRODUCT] = product,
         [USAGE_NODE] = t->node,
-        [USAGE_MONTH] = month_of(s->a, from),
+        [USAGE_MONTH] = s->months[edge],
     };
     struct line *line;
 
@@ -167,9 +201,9 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
     int64_t from = hold->begin_us > piece->from ? hold->begin_us : piece->from;
     int64_t until = hold->end_us < piece->until ? hold->end_us : piece->until;
 
-    if (piece->capacity && piece->capacity->down)
+    if (from >= until || (piece->capacity && piece->capacity->down))
         return;
-    for (size_t i = 0; i + 1 < s->n_edges; i++) {
+    for (size_t i = edge_of(s, from); i + 1 < s->n_edges && s->edges[i] < until; i++) {
         int64_t x = from > s->edges[i] ? from : s->edges[i];
         int64_t y = until < s->edges[i + 1] ? until : s->edges[i + 1];
         struct exact gpu_us;
@@ -177,45 +211,62 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
         if (x >= y)
             continue;
         gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
-        fleet_usage_sum(s, &fleet_usage_balance(s, t->pool, month_of(s->a, x))->held, gpu_us);
-        add_to_line(s, t, USAGE_HELD, hold, hold->product, x, gpu_us);
+        fleet_usage_sum(s, &balance_at(s, t, i)->held, gpu_us);
+        add_to_line(s, t, USAGE_HELD, hold, hold->product, i, gpu_us);
     }
 }
 
-/* --- idle and unhealthy: a sweep over the cells between edges --- */
+/* The pieces are in order and without gaps. */
+static void bill_hold(struct sums *s, const struct track *t, const struct fleet_hold *hold)
+{
+    size_t low = 0, high = t->n_pieces;
 
-struct event {
-    int64_t at;
-    struct exact change;
-};
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        *(t->pieces[middle].from <= hold->begin_us ? &low : &high) = middle;
+    }
+    for (; low < t->n_pieces && t->pieces[low].from < hold->end_us; low++)
+        bill(s, t, hold, &t->pieces[low]);
+}
+
+/* --- idle and unhealthy: a sweep over the cells between edges --- */
 
 static int order_events(const void *a, const void *b)
 {
     return order_times(&((const struct event *)a)->at, &((const struct event *)b)->at);
 }
 
-/* The changes of what is held between x and y, in order. */
-static struct event *events_of(const struct track *t, int64_t x, int64_t y, size_t *ret_n)
+static void make_events(struct track *t)
 {
-    struct event *events = NULL;
-    size_t n = 0, cap = 0;
+    size_t n = 0;
 
+    t->events = NULL;
+    if (t->n_holds)
+        t->events = mem_alloc(2 * t->n_holds * sizeof(*t->events));
     for (size_t i = 0; i < t->n_holds; i++) {
         const struct fleet_hold *h = t->holds[i];
-        int64_t from = h->begin_us > x ? h->begin_us : x, until = h->end_us < y ? h->end_us : y;
         struct exact gpu_eq = exact_of(h->gpu_eq);
 
-        if (from >= until)
+        if (h->begin_us >= h->end_us)
             continue;
-        GROW(events, n, cap);
-        events[n++] = (struct event){from, gpu_eq};
-        GROW(events, n, cap);
-        events[n++] = (struct event){until, {-gpu_eq.num, gpu_eq.den}};
+        t->events[n++] = (struct event){h->begin_us, gpu_eq};
+        t->events[n++] = (struct event){h->end_us, {-gpu_eq.num, gpu_eq.den}};
     }
     if (n)
-        qsort(events, n, sizeof(*events), order_events);
-    *ret_n = n;
-    return events;
+        qsort(t->events, n, sizeof(*t->events), order_events);
+    t->n_events = n;
+    t->next = 0;
+    t->held = EXACT_ZERO;
+}
+
+/* The next event before `until`, which held has then; its time, or `until`. */
+static int64_t take_event(struct sums *s, struct track *t, int64_t until)
+{
+    if (t->next == t->n_events || t->events[t->next].at >= until)
+        return until;
+    fleet_usage_sum(s, &t->held, t->events[t->next].change);
+    return t->events[t->next++].at;
 }
 
 struct cell {
@@ -247,34 +298,33 @@ static void sweep_interval(struct sums *s, struct cell *c, struct exact held, in
     fleet_usage_sum(s, &c->idle, times(s, idle, us));
 }
 
-static void sweep_cell(struct sums *s, const struct track *t, struct cell *c, bool down, int64_t x,
+/* Cells come in order of time. */
+static void sweep_cell(struct sums *s, struct track *t, struct cell *c, bool down, int64_t x,
                        int64_t y)
 {
-    struct exact held = EXACT_ZERO;
-    struct event *events;
     int64_t at = x;
-    size_t n;
 
+    while (t->next < t->n_events && t->events[t->next].at <= x)
+        (void)take_event(s, t, y);
     if (down) { /* whatever its pods still hold */
         c->unhealthy = times(s, c->total, y - x);
         return;
     }
-    events = events_of(t, x, y, &n);
-    for (size_t i = 0; i < n; i++) {
-        sweep_interval(s, c, held, events[i].at - at);
-        at = events[i].at;
-        fleet_usage_sum(s, &held, events[i].change);
+    while (at < y) {
+        struct exact held = t->held;
+        int64_t next = take_event(s, t, y);
+
+        sweep_interval(s, c, held, next - at);
+        at = next;
     }
-    sweep_interval(s, c, held, y - at);
-    mem_free(events);
 }
 
-static void account(struct sums *s, const struct track *t, const struct piece *piece, int64_t x,
-                    int64_t y)
+static void account(struct sums *s, struct track *t, const struct piece *piece, size_t edge,
+                    int64_t x, int64_t y)
 {
     const struct fleet_capacity *k = piece->capacity;
     struct cell c = {EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
-    struct fleet_usage_balance *b = fleet_usage_balance(s, t->pool, month_of(s->a, x));
+    struct fleet_usage_balance *b = balance_at(s, t, edge);
 
     if (k) {
         c.total = exact_of(k->total);
@@ -286,29 +336,37 @@ static void account(struct sums *s, const struct track *t, const struct piece *p
     fleet_usage_sum(s, &b->unhealthy, c.unhealthy);
     fleet_usage_sum(s, &b->unmatched, c.unmatched);
     if (c.idle.num)
-        add_to_line(s, t, USAGE_IDLE, NULL, k->product, x, c.idle);
+        add_to_line(s, t, USAGE_IDLE, NULL, k->product, edge, c.idle);
     if (c.unhealthy.num)
-        add_to_line(s, t, USAGE_UNHEALTHY, NULL, k->product, x, c.unhealthy);
+        add_to_line(s, t, USAGE_UNHEALTHY, NULL, k->product, edge, c.unhealthy);
 }
 
-static void account_piece(struct sums *s, const struct track *t, const struct piece *piece)
+static void account_piece(struct sums *s, struct track *t, const struct piece *piece)
 {
-    for (size_t i = 0; i + 1 < s->n_edges; i++) {
+    for (size_t i = edge_of(s, piece->from); i + 1 < s->n_edges; i++) {
         int64_t x = piece->from > s->edges[i] ? piece->from : s->edges[i];
         int64_t y = piece->until < s->edges[i + 1] ? piece->until : s->edges[i + 1];
 
+        if (s->edges[i] >= piece->until)
+            break;
         if (x < y)
-            account(s, t, piece, x, y);
+            account(s, t, piece, i, x, y);
     }
 }
 
 /* --- tracks --- */
 
+/* The reader has a name once. */
+static int order_names(struct str a, struct str b)
+{
+    return a.p == b.p && a.n == b.n ? 0 : str_cmp(a, b);
+}
+
 static int order_track(struct str node, struct str pool, struct str node2, struct str pool2)
 {
-    int by_node = str_cmp(node, node2);
+    int by_node = order_names(node, node2);
 
-    return by_node ? by_node : str_cmp(pool, pool2);
+    return by_node ? by_node : order_names(pool, pool2);
 }
 
 /* The records of one track stay in their order. */
@@ -354,13 +412,16 @@ static void make_pieces(struct sums *s, struct track *t, struct fleet_capacity *
     add_piece(t, piece);
 }
 
-static void compute_track(struct sums *s, const struct track *t)
+static void compute_track(struct sums *s, struct track *t)
 {
-    for (size_t i = 0; i < t->n_pieces; i++) {
+    t->balances = mem_alloc(s->n_edges * sizeof(*t->balances));
+    make_events(t);
+    for (size_t i = 0; i < t->n_pieces; i++)
         account_piece(s, t, &t->pieces[i]);
-        for (size_t k = 0; k < t->n_holds; k++)
-            bill(s, t, t->holds[k], &t->pieces[i]);
-    }
+    mem_free(t->events);
+    for (size_t i = 0; i < t->n_holds; i++)
+        bill_hold(s, t, t->holds[i]);
+    mem_free(t->balances);
 }
 
 /* Pointers to the items of an array, sorted. */

@@ -22,6 +22,7 @@ struct sums {
     int64_t from, until;
     unsigned columns;
     int64_t *edges;
+    struct str *months; /* in which they are */
     size_t n_edges, cap_edges;
     struct map lines, balances;
     bool overflow; /* a sum did not fit */

@@ -16,7 +16,8 @@ void fleet_usage_sum(struct sums *s, struct exact *sum, struct exact more)
 /* Each string behind its length, so that no content can pass for another key. */
 static void add_key(struct buf *key, struct str value)
 {
-    buf_printf(key, "%zu:", value.n);
+    buf_i64(key, (int64_t)value.n);
+    buf_char(key, ':');
     buf_add(key, value);
 }
 
@@ -39,6 +40,7 @@ struct line *fleet_usage_line(struct sums *s, enum usage_kind kind,
     struct map_entry *found;
     struct line *l;
 
+    buf_reserve(&key, 256);
     buf_i64(&key, kind);
     add_key(&key, currency);
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)

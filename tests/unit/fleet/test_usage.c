@@ -178,6 +178,30 @@ static void a_lost_node_is_unhealthy_and_bills_no_one(void **state)
     assert_gpu_s(f, line(f, 2, USAGE_UNHEALTHY, ""), "480"); /* 8 x 60 */
 }
 
+/* Whatever happens to its node meanwhile, and in however many months. */
+static void a_pod_is_counted_once(void **state)
+{
+    struct fixture *f = *state;
+    int64_t end = at("2026-12-01T02:00:00Z"), from;
+
+    f->r.begin_us = from = at("2026-11-30T00:00:00Z");
+    node(f, "n1", from, 8, 0, false);
+    node(f, "n1", from + 100 * SECOND, 8, 0, true);
+    node(f, "n1", from + 160 * SECOND, 8, 1, false);
+    node(f, "n1", end - HOUR, 8, 0, false);
+    hold(f, "team-a", "n1", from, FLEET_OPEN, (struct rational){1, 1});
+    hold(f, "team-a", "n1", from + SECOND, end, (struct rational){1, 1})->estimated = true;
+    hold(f, "team-a", "n1", end - HOUR, end, (struct rational){1, 1});
+    compute(f, 0, end, BY_TENANT);
+    assert_int_equal(line(f, 0, USAGE_HELD, "team-a")->pods, 3);
+    assert_int_equal(f->u.lines[0].open, 1);
+    assert_int_equal(f->u.lines[0].estimated, 1);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "190679"); /* 2 x 93540 - 1 + 3600 */
+    compute(f, 0, end, BY_TENANT | BY_MONTH);
+    assert_int_equal(f->u.lines[0].pods, 2);
+    assert_int_equal(f->u.lines[1].pods, 3);
+}
+
 static void a_deleted_node_bills_no_one(void **state)
 {
     struct fixture *f = *state;
@@ -369,6 +393,7 @@ int main(void)
         TEST(splits_at_a_price_change_and_at_month_ends),
         TEST(bills_shares_exactly),
         TEST(a_lost_node_is_unhealthy_and_bills_no_one),
+        TEST(a_pod_is_counted_once),
         TEST(a_deleted_node_bills_no_one),
         TEST(broken_devices_are_unhealthy_unless_held),
         TEST(what_runs_accrues_until_it_was_seen_last),
