@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sublet/file.h>
 #include <sublet/yaml.h>
 
 enum { MANIFEST_MAX = 4 << 20, VALUE_MAX = 96 };
@@ -216,8 +217,8 @@ int cmd_explain(int argc, char **argv)
         fputs(HELP, stdout);
         code = 0;
     } else if (!take_arguments(&e, argc, argv)) {
-        if (!cli_read_file(e.arena, strcmp(e.file, "-") ? e.file : "/dev/stdin", MANIFEST_MAX,
-                           &text, &e.err) &&
+        if (!file_read(e.arena, str_c(strcmp(e.file, "-") ? e.file : "/dev/stdin"), MANIFEST_MAX,
+                       &text, &e.err) &&
             !explain_all(&e, text))
             code = e.refused;
         else

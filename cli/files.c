@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sublet/file.h>
 #include <sublet/yaml.h>
 
 #define CONFIG_LIMIT  (4u << 20)
@@ -21,36 +22,6 @@ extern char **environ;
 static int failed(struct err *err, const char *what, const char *path)
 {
     return err_set(err, &ERR_BAD_REQUEST, "cannot %s %s: %s", what, path, strerror(errno));
-}
-
-static int read_all(struct arena *a, int fd, size_t limit, struct str *ret)
-{
-    struct buf text = BUF_INIT(limit);
-    char chunk[8192];
-    ssize_t n;
-
-    while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-        buf_add(&text, (struct str){chunk, (size_t)n});
-    int bad = n < 0 || text.failed;
-    if (text.failed)
-        errno = EFBIG;
-    if (!bad)
-        *ret = arena_str(a, buf_str(&text));
-    buf_fini(&text);
-    return bad ? -1 : 0;
-}
-
-int cli_read_file(struct arena *a, const char *path, size_t limit, struct str *ret, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return failed(err, "open", path);
-    int bad = read_all(a, fd, limit, ret);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return bad ? failed(err, "read", path) : 0;
 }
 
 static int write_all(int fd, struct str text)
@@ -112,7 +83,7 @@ static int load(struct arena *a, struct str text, int argc, char **argv, struct 
 
     if (config_load(a, text, argc, argv, environ, ret, err))
         return -1;
-    if (lacks_namespace(ret) && !cli_read_file(a, OWN_NAMESPACE, 256, &own, NULL))
+    if (lacks_namespace(ret) && !file_read(a, STR(OWN_NAMESPACE), 256, &own, NULL))
         ret->host_namespace = str_trim(own);
     return 0;
 }
@@ -138,7 +109,7 @@ int cli_config(struct arena *a, int argc, char **argv, struct config *ret)
     struct err err;
 
     err_init(&err, a);
-    if ((path && cli_read_file(a, path, CONFIG_LIMIT, &text, &err)) ||
+    if ((path && file_read(a, str_c(path), CONFIG_LIMIT, &text, &err)) ||
         load(a, text, argc, argv, ret, &err))
         return say(&err);
     return 0;
@@ -151,7 +122,7 @@ int cli_values(struct arena *a, const char *path, int argc, char **argv, struct 
     struct err err;
 
     err_init(&err, a);
-    if (cli_read_file(a, path, CONFIG_LIMIT, &text, &err))
+    if (file_read(a, str_c(path), CONFIG_LIMIT, &text, &err))
         return say(&err);
     if (yaml_parse(a, text, NULL, NULL, &values, &err)) {
         err_wrap(&err, "%s", path);
@@ -175,7 +146,7 @@ int cmd_kubeconfig(int argc, char **argv)
     if (!cli_config(a, argc, argv, &config)) {
         const char *path = arena_printf(a, "%.*s/kubeconfig", STR_F(config.data_dir)).p;
 
-        code = cli_read_file(a, path, CONFIG_LIMIT, &text, &err) ? 1 : 0;
+        code = file_read(a, str_c(path), CONFIG_LIMIT, &text, &err) ? 1 : 0;
         if (code)
             fprintf(stderr, "sublet: %.*s\n", STR_F(err.message));
         else

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include <sublet/file.h>
 #include <sublet/fleet.h>
 #include <sublet/fleet_ledger.h>
 #include <sublet/fleet_report.h>
@@ -157,7 +158,7 @@ static int read_listen(struct arena *a, int *argc, char **argv, struct listen *r
     const char *file = arguments_take(argc, argv, "--token-file");
 
     *ret = (struct listen){.address = arguments_take(argc, argv, "--listen")};
-    if (file && cli_read_file(a, file, 4096, &ret->token, err))
+    if (file && file_read(a, str_c(file), 4096, &ret->token, err))
         return -1;
     ret->token = str_trim(ret->token);
     if (file && !ret->token.n)

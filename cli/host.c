@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sublet/file.h>
+
 #define NODES_LIMIT (1u << 20)
 
 static const char HELP[] =
@@ -97,7 +99,7 @@ static int load(struct arena *a, int argc, char **argv, struct config *config,
         return -1;
     ret_host->external_controllers = !config->controllers_native;
     ret_host->nodes = STR("");
-    if (own[OWN_NODES] && cli_read_file(a, own[OWN_NODES], NODES_LIMIT, &ret_host->nodes, err))
+    if (own[OWN_NODES] && file_read(a, str_c(own[OWN_NODES]), NODES_LIMIT, &ret_host->nodes, err))
         return -1;
     return embedded_check_nodes(ret_host->nodes, err);
 }

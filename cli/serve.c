@@ -24,6 +24,7 @@
 #include <uv.h>
 
 #include <sublet/dns.h>
+#include <sublet/file.h>
 #include <sublet/kinds.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
@@ -448,8 +449,7 @@ static int read_audit_policy(struct serve *s, struct err *err)
     if (c->audit_policy.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "config: audit: give either policy or policyFile, not both");
-    return cli_read_file(s->arena, arena_cstr(s->arena, c->audit_policy_file), POLICY_LIMIT,
-                         &c->audit_policy, err);
+    return file_read(s->arena, c->audit_policy_file, POLICY_LIMIT, &c->audit_policy, err);
 }
 
 #define RESOLV_CONF  "/etc/resolv.conf"
@@ -463,7 +463,7 @@ static void read_resolv_conf(struct serve *s)
     struct err err;
 
     err_init(&err, s->arena);
-    if (c->dns_listen.n && cli_read_file(s->arena, RESOLV_CONF, RESOLV_LIMIT, &text, &err))
+    if (c->dns_listen.n && file_read(s->arena, STR(RESOLV_CONF), RESOLV_LIMIT, &text, &err))
         log_warn("dns: %.*s", STR_F(err.message));
     dns_resolv_parse(s->arena, text, &s->resolv);
     if (!c->dns_searches.n)

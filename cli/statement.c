@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <sublet/file.h>
 #include <sublet/fleet_report.h>
 #include <sublet/fleet_statement.h>
 
@@ -83,7 +84,7 @@ static int run_key(struct arena *a, int argc, char **argv, struct err *err)
     if (!path)
         return err_set(err, &ERR_BAD_REQUEST, "--key is needed: the file of the private key");
     if ((is_new && create_key(a, path, err)) ||
-        cli_read_file(a, path, KEY_LIMIT, &private_pem, err))
+        file_read(a, str_c(path), KEY_LIMIT, &private_pem, err))
         return -1;
     if (statement_key_public(a, private_pem, &public_pem, err))
         return err_wrap(err, "%s", path);
@@ -127,7 +128,7 @@ static int run_statement(struct arena *a, int argc, char **argv, struct err *err
         return err_set(err, &ERR_BAD_REQUEST, "--data-dir is needed");
     if (tenant && !*tenant) /* its statement would hold the lines of all */
         return err_set(err, &ERR_BAD_REQUEST, "--tenant must not be empty");
-    if (key && cli_read_file(a, key, KEY_LIMIT, &o.private_pem, err))
+    if (key && file_read(a, str_c(key), KEY_LIMIT, &o.private_pem, err))
         return -1;
     if (statement_issue(a, &o, &text, &differs, err))
         return -1;
@@ -146,7 +147,7 @@ static int verify_file(struct arena *a, const char *path, struct str public_pem,
     struct arena *own = arena_new(MEMORY);
     struct str text;
     struct statement s;
-    int result = cli_read_file(own, path, FILE_LIMIT, &text, err);
+    int result = file_read(own, str_c(path), FILE_LIMIT, &text, err);
 
     if (!result && statement_verify(own, text, public_pem, &s, err))
         result = err_wrap(err, "%s", path);
@@ -171,7 +172,7 @@ static int run_verify(struct arena *a, int argc, char **argv, struct err *err)
 
     if (!key || !argc)
         return err_set(err, &ERR_BAD_REQUEST, "--public-key and the files are needed");
-    if (cli_read_file(a, key, KEY_LIMIT, &public_pem, err))
+    if (file_read(a, str_c(key), KEY_LIMIT, &public_pem, err))
         return -1;
     for (int i = 0; i < argc; i++) {
         if (verify_file(a, argv[i], public_pem, &s, err) ||

@@ -14,6 +14,8 @@
 
 #include "kubeconfig.h"
 
+#include <sublet/file.h>
+
 struct curl_transport *host_curl_from(struct transport *t)
 {
     struct curl_transport *c = (struct curl_transport *)(void *)t;
@@ -296,7 +298,7 @@ static void reload(struct buf *into, struct str path)
     struct str content;
 
     /* A file that cannot be read at the moment keeps the previous content. */
-    if (path.n && !host_kubeconfig_read_file(a, path, CREDENTIAL_LIMIT, &content, NULL)) {
+    if (path.n && !file_read(a, path, CREDENTIAL_LIMIT, &content, NULL)) {
         buf_clear(into);
         buf_add(into, content);
     }

@@ -4,39 +4,15 @@
  * it does not support (exec plugins, impersonation) is an error that names the field. */
 #include "kubeconfig.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <sublet/encode.h>
+#include <sublet/file.h>
 #include <sublet/yaml.h>
 
 #define FILE_LIMIT (4u << 20)
 #define ACCOUNT    "/var/run/secrets/kubernetes.io/serviceaccount/"
-
-int host_kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
-                              struct err *err)
-{
-    int fd = open(arena_cstr(a, path), O_RDONLY | O_CLOEXEC);
-    struct buf text = BUF_INIT(limit);
-    char chunk[4096];
-    ssize_t n = -1;
-
-    if (fd < 0)
-        return err_set(err, &ERR_BAD_REQUEST, "cannot open %.*s: %s", STR_F(path), strerror(errno));
-    while (!text.failed && (n = read(fd, chunk, sizeof(chunk))) > 0)
-        buf_add(&text, (struct str){chunk, (size_t)n});
-    close(fd);
-    if (n >= 0 && !text.failed)
-        *ret = arena_str(a, buf_str(&text));
-    buf_fini(&text);
-    if (n < 0 || text.failed)
-        return err_set(err, &ERR_BAD_REQUEST, "cannot read %.*s: %s", STR_F(path),
-                       text.failed ? "too large" : strerror(errno));
-    return 0;
-}
 
 /* --- a file --- */
 
@@ -67,7 +43,7 @@ static int read_pem(const struct place *p, const cJSON *from, const char *inline
     }
     if (!file.n)
         return 0;
-    return host_kubeconfig_read_file(p->arena, resolve(p, file), FILE_LIMIT, ret, p->err);
+    return file_read(p->arena, resolve(p, file), FILE_LIMIT, ret, p->err);
 }
 
 static const cJSON *named(const cJSON *root, const char *list, const char *kind, struct str name)
@@ -176,8 +152,8 @@ int host_kubeconfig_in_cluster(struct arena *a, struct str host, struct str port
     if (!host.n || !port.n)
         return err_set(err, &ERR_BAD_REQUEST,
                        "no host.kubeconfig, and not in a pod: KUBERNETES_SERVICE_HOST is not set");
-    if (host_kubeconfig_read_file(a, k.ca_file, FILE_LIMIT, &k.ca, err) ||
-        host_kubeconfig_read_file(a, k.token_file, FILE_LIMIT, &k.token, err))
+    if (file_read(a, k.ca_file, FILE_LIMIT, &k.ca, err) ||
+        file_read(a, k.token_file, FILE_LIMIT, &k.token, err))
         return err_wrap(err, "the pod's service account");
     *ret = k;
     return 0;
@@ -191,7 +167,7 @@ int host_kubeconfig_load(struct arena *a, struct str path, struct kubeconfig *re
         return host_kubeconfig_in_cluster(a, str_c(getenv("KUBERNETES_SERVICE_HOST")),
                                           str_c(getenv("KUBERNETES_SERVICE_PORT")), STR(ACCOUNT),
                                           ret, err);
-    if (host_kubeconfig_read_file(a, path, FILE_LIMIT, &text, err))
+    if (file_read(a, path, FILE_LIMIT, &text, err))
         return -1;
     size_t slash = str_rfind(path, '/');
     directory = slash < path.n ? str_sub(path, 0, slash) : STR(".");

@@ -28,5 +28,3 @@ int host_kubeconfig_in_cluster(struct arena *a, struct str host, struct str port
 /* yaml: a kubeconfig; relative paths in it are relative to directory. */
 int host_kubeconfig_parse(struct arena *a, struct str yaml, struct str directory,
                           struct kubeconfig *ret, struct err *err) MUST_CHECK;
-int host_kubeconfig_read_file(struct arena *a, struct str path, size_t limit, struct str *ret,
-                              struct err *err) MUST_CHECK;
