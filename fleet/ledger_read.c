@@ -192,8 +192,12 @@ static int read_table(struct reading *r, sqlite3 *db, size_t which, struct err *
         code = sqlite3_step(s);
         if (code == SQLITE_ROW)
             TABLES[which].read(r, s);
+        if (arena_over(r->a))
+            break;
     }
     sqlite3_finalize(s);
+    if (arena_over(r->a))
+        return err_set(err, &ERR_TOO_LARGE, "the ledger has more rows of the period than fit");
     return code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
 }
 
