@@ -31,6 +31,10 @@ static const char FLEET_HELP[] =
     "  --host-kubeconfig F  credentials of the host; otherwise those of its pod\n"
     "  --listen A           address and port of /metrics (default: none)\n"
     "  --token-file F       bearer token of scrapes; needed but on a loopback address\n"
+    "  --page A             address and port of the page (default: none), for tokens of the\n"
+    "                       host whose users may get the path /fleet/state\n"
+    "  --page-cert F        its certificate and key, PEM; needed but on a loopback address\n"
+    "  --page-key F\n"
     "  --log-level L        error, warn, info or debug\n";
 
 static const char REPORT_HELP[] =
@@ -99,9 +103,22 @@ static void on_failed(void *ctx, const struct err *err)
 }
 
 struct listen {
-    const char *address;
+    const char *address; /* NULL: no metrics */
     struct str token;
+    struct fleet_page page; /* address empty: none */
 };
+
+static int ended(struct run *r)
+{
+    end(r);
+    return -1;
+}
+
+static void say_port(const char *what, unsigned port)
+{
+    printf("sublet fleet: %s on port %u\n", what, port);
+    fflush(stdout);
+}
 
 static int start(struct run *r, const struct fleet_options *options, const struct listen *listen,
                  struct err *err)
@@ -112,14 +129,16 @@ static int start(struct run *r, const struct fleet_options *options, const struc
         on_fleet_closed(r);
         return -1;
     }
-    if (!listen->address)
-        return 0;
-    if (fleet_listen(r->fleet, str_c(listen->address), listen->token, &port, err)) {
-        end(r);
-        return -1;
+    if (listen->address) {
+        if (fleet_listen(r->fleet, str_c(listen->address), listen->token, &port, err))
+            return ended(r);
+        say_port("metrics", port);
     }
-    printf("sublet fleet: metrics on port %u\n", port);
-    fflush(stdout);
+    if (listen->page.address.n) {
+        if (fleet_show(r->fleet, &listen->page, &port, err))
+            return ended(r);
+        say_port("page", port);
+    }
     return 0;
 }
 
@@ -157,7 +176,12 @@ static int read_listen(struct arena *a, int *argc, char **argv, struct listen *r
 {
     const char *file = arguments_take(argc, argv, "--token-file");
 
-    *ret = (struct listen){.address = arguments_take(argc, argv, "--listen")};
+    *ret = (struct listen){.address = arguments_take(argc, argv, "--listen"),
+                           .page = {.address = str_c(arguments_take(argc, argv, "--page")),
+                                    .certificate = str_c(arguments_take(argc, argv, "--page-cert")),
+                                    .key = str_c(arguments_take(argc, argv, "--page-key"))}};
+    if (!ret->page.certificate.n != !ret->page.key.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--page-cert and --page-key belong together");
     if (file && file_read(a, str_c(file), 4096, &ret->token, err))
         return -1;
     ret->token = str_trim(ret->token);

@@ -24,11 +24,6 @@ struct fleet_endpoint {
     void *closed_ctx;
 };
 
-static bool is_loopback(struct str address)
-{
-    return str_has_prefix(address, STR("127.")) || str_has_prefix(address, STR("[::1]:"));
-}
-
 static bool may_read(const struct fleet_endpoint *e, const struct net_request *r)
 {
     struct str bearer = STR("Bearer "), given = net_header(r, "authorization");
@@ -98,7 +93,7 @@ int fleet_endpoint_open(const struct fleet_endpoint_options *options, struct fle
                               .max_streams = 8,
                               .max_requests = MOST_CONNECTION};
 
-    if (!options->token.n && !is_loopback(options->address))
+    if (!options->token.n && !net_is_loopback(options->address))
         return err_set(err, &ERR_BAD_REQUEST,
                        "listen on %.*s: a token is needed, except on a loopback address",
                        STR_F(options->address));

@@ -12,7 +12,7 @@
  *      |                        |                        ^
  *      '------------------------+--> FAILED -------------'   nothing is written in these two
  *
- *   close: grants stopped -> seen, commit -> Lease released -> host stopped
+ *   close: grants stopped -> seen, commit -> Lease released -> page closed -> host stopped
  *          -> watches closed -> host closed -> port closed -> freed
  */
 #include <assert.h>
@@ -29,7 +29,10 @@
 #include "grants.h"
 #include "lease.h"
 #include "metrics.h"
+#include "month.h"
 #include "observe.h"
+#include "overview.h"
+#include "page.h"
 
 #define FLEET_MAGIC 0x666c6565u
 #define BEAT_MS     5000
@@ -46,6 +49,8 @@ struct fleet {
     struct host *host;
     struct fleet_lease *lease;
     struct fleet_endpoint *endpoint; /* NULL: none */
+    struct page *page;               /* NULL: none */
+    struct month *month;             /* beside the page */
     struct reflector *nodes, *pods;
     struct grants *grants; /* NULL: not before it is ready, or never */
     uv_timer_t beat;
@@ -157,6 +162,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
     grants_changed(f->grants);
+    page_changed(f->page);
 }
 
 static void each_pod(void *ctx, const struct host_object *o)
@@ -182,6 +188,7 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
         check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
     grants_changed(f->grants);
+    page_changed(f->page);
     if (observer_wants_pods(f->observer) && f->pods)
         reflector_each(f->pods, each_pod, f);
 }
@@ -194,6 +201,13 @@ static void on_went_back(void *ctx)
     reflector_restart(f->pods);
 }
 
+static void on_shown_changed(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    page_changed(f->page);
+}
+
 static void open_grants(struct fleet *f)
 {
     const struct grants_options o = {.loop = f->o.loop,
@@ -203,6 +217,7 @@ static void open_grants(struct fleet *f)
                                      .nodes = f->nodes,
                                      .pods = f->pods,
                                      .refused = on_refused,
+                                     .computed = on_shown_changed,
                                      .ctx = f};
 
     f->grants = grants_open(&o);
@@ -223,6 +238,7 @@ static void on_pods_current(void *ctx, bool listed)
     enter(f, FLEET_READY);
     if (f->o.config->grants)
         open_grants(f);
+    page_changed(f->page);
     f->o.ready(f->o.ctx);
 }
 
@@ -306,30 +322,92 @@ static void open_lease(struct fleet *f)
     arena_free(a);
 }
 
-/* --- metrics --- */
+/* --- metrics and the page --- */
+
+/* held is filled when the host is read. */
+static struct fleet_now now_of(struct fleet *f, struct arena *a, struct fleet_records *held)
+{
+    struct fleet_now now = {.leader = f->nodes && writes(f),
+                            .now_us = now_us(f),
+                            .seen_us = ledger_seen_us(f->ledger),
+                            .unobserved_us = observer_unobserved_us(f->observer)};
+
+    assert(f->magic == FLEET_MAGIC);
+    if (f->phase == FLEET_READY) {
+        observer_snapshot(f->observer, a, held);
+        now.held = held;
+    }
+    return now;
+}
+
+/* What overflowed lives in the arena, which ends here. */
+static int sum_failed(struct err *err)
+{
+    return err_set(err, &ERR_INTERNAL, "a sum of what is held does not fit");
+}
 
 static int write_metrics(void *ctx, struct buf *out, struct err *err)
 {
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
     struct fleet_records held;
-    struct fleet_now now = {.leader = f->nodes && writes(f),
-                            .now_us = now_us(f),
-                            .seen_us = ledger_seen_us(f->ledger),
-                            .unobserved_us = observer_unobserved_us(f->observer)};
-    int result;
+    struct fleet_now now = now_of(f, a, &held);
+    int result = fleet_metrics(a, out, &now, NULL) ? sum_failed(err) : 0;
 
-    assert(f->magic == FLEET_MAGIC);
-    if (f->phase == FLEET_READY) {
-        observer_snapshot(f->observer, a, &held);
-        now.held = &held;
-    }
-    result = fleet_metrics(a, out, &now, NULL)
-                 ? err_set(err, &ERR_INTERNAL, "a sum of the metrics does not fit")
-                 : 0;
     grants_metrics(f->grants, out);
     arena_free(a);
     return result;
+}
+
+static int write_state(void *ctx, struct buf *out, struct err *err)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    struct fleet_records held;
+    struct fleet_now now = now_of(f, a, &held);
+    const struct overview o = {.now = &now,
+                               .grants = grants_view(f->grants),
+                               .month = month_usage(f->month),
+                               .month_trouble = month_trouble(f->month)};
+    int result = overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
+
+    month_ask(f->month);
+    arena_free(a);
+    return result;
+}
+
+static void write_seen(void *ctx, struct buf *out)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+
+    buf_add(out, time_format_s(a, ledger_seen_us(f->ledger) / 1000000));
+    arena_free(a);
+}
+
+int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_port, struct err *err)
+{
+    const struct page_options o = {.loop = f->o.loop,
+                                   .clock = f->o.clock,
+                                   .host = f->host,
+                                   .address = page->address,
+                                   .certificate = page->certificate,
+                                   .key = page->key,
+                                   .write_state = write_state,
+                                   .write_seen = write_seen,
+                                   .ctx = f};
+    const struct month_options month = {.loop = f->o.loop,
+                                        .clock = f->o.clock,
+                                        .directory = f->o.config->data_dir,
+                                        .changed = on_shown_changed,
+                                        .ctx = f};
+
+    assert(f->magic == FLEET_MAGIC && !f->page);
+    if (page_open(&o, &f->page, err))
+        return -1;
+    f->month = month_new(&month);
+    *ret_port = page_port(f->page);
+    return 0;
 }
 
 int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
@@ -439,10 +517,12 @@ static void on_grants_closed(void *ctx)
     host_close(f->host, on_host_closed, f);
 }
 
-static void on_released(void *ctx)
+static void on_page_closed(void *ctx)
 {
     struct fleet *f = ctx;
 
+    f->page = NULL;
+    f->month = month_free(f->month);
     host_stop(f->host);
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
@@ -451,6 +531,16 @@ static void on_released(void *ctx)
         grants_close(f->grants, on_grants_closed, f);
     else
         on_grants_closed(f);
+}
+
+static void on_released(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    if (f->page)
+        page_close(f->page, on_page_closed, f);
+    else
+        on_page_closed(f);
 }
 
 void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx)

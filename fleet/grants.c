@@ -36,10 +36,6 @@ struct attempt {
     struct reflector *learns;
     struct host_call *call;
 };
-struct shown {
-    struct str tenant, pool;
-    struct rational grant, guarantee;
-};
 struct grants {
     unsigned magic;
     struct grants_options o;
@@ -51,8 +47,9 @@ struct grants {
     int64_t next_ms; /* no turn before */
     bool due, stopped;
     struct arena *a; /* of the last turn's figures */
-    struct shown *shown;
-    size_t n_shown;
+    struct grants_row *shown;
+    struct grants_pool *pools;
+    size_t n_shown, n_pools;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -253,6 +250,44 @@ static bool is_current(const struct grants *g)
     return current;
 }
 
+static struct grants_row row_of(struct arena *a, const struct grant_state *s, size_t i)
+{
+    const struct grant_row *r = &s->rows[i];
+    const struct share_binding *b = &s->bindings[i];
+
+    return (struct grants_row){
+        .tenant = arena_str(a, r->tenant->ns),
+        .pool = arena_str(a, r->pool),
+        .guarantee = r->guarantee,
+        .burst = r->burst,
+        .grant = b->grant,
+        .holds = b->holds,
+        .placed = b->placed,
+        .wants = b->says ? b->wants : (struct rational){-1, 1},
+        .reclaim_at = arena_str(a, json_str_at(r->tree, "status.reclaim.notBefore")),
+    };
+}
+
+/* What a sum does not hold is not shown. */
+static void add(struct rational *sum, struct rational more)
+{
+    (void)rational_add(*sum, more, sum);
+}
+
+static void remember_pools(struct grants *g, const struct grant_state *s)
+{
+    g->pools = arena_alloc(g->a, (s->n_configs + 1) * sizeof(*g->pools));
+    g->n_pools = s->n_configs;
+    for (size_t p = 0; p < s->n_configs; p++)
+        g->pools[p] = (struct grants_pool){.name = arena_str(g->a, s->configs[p].name),
+                                           .total = s->shares[p].total,
+                                           .healthy = s->shares[p].healthy,
+                                           .held = s->sums[p].foreign};
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (s->bindings[i].pool != SHARE_NO_POOL)
+            add(&g->pools[s->bindings[i].pool].held, s->bindings[i].placed);
+}
+
 static void remember(struct grants *g, const struct grant_state *s)
 {
     arena_free(g->a);
@@ -261,9 +296,8 @@ static void remember(struct grants *g, const struct grant_state *s)
     g->n_shown = 0;
     for (size_t i = 0; i < s->n_rows && g->n_shown < MOST_SERIES; i++)
         if (s->bindings[i].state == SHARE_READY)
-            g->shown[g->n_shown++] = (struct shown){arena_str(g->a, s->rows[i].tenant->ns),
-                                                    arena_str(g->a, s->rows[i].pool),
-                                                    s->bindings[i].grant, s->rows[i].guarantee};
+            g->shown[g->n_shown++] = row_of(g->a, s, i);
+    remember_pools(g, s);
 }
 
 static void turn(struct grants *g)
@@ -288,6 +322,8 @@ static void turn(struct grants *g)
     remember(g, &s);
     grant_state_end(&s);
     arena_free(a);
+    if (g->o.computed)
+        g->o.computed(g->o.ctx);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -372,7 +408,13 @@ struct grants *grants_open(const struct grants_options *options)
     return g;
 }
 
-/* --- metrics --- */
+/* --- what was computed --- */
+
+struct grants_view grants_view(const struct grants *g)
+{
+    return g ? (struct grants_view){g->shown, g->pools, g->n_shown, g->n_pools}
+             : (struct grants_view){0};
+}
 
 static double gpus(struct rational r)
 {
@@ -387,7 +429,7 @@ void grants_metrics(const struct grants *g, struct buf *out)
     for (size_t f = 0; g && f < COUNT(families); f++) {
         metrics_family(out, families[f]);
         for (size_t i = 0; i < g->n_shown; i++) {
-            const struct shown *s = &g->shown[i];
+            const struct grants_row *s = &g->shown[i];
             struct buf labels = BUF_INIT(0);
             struct rational more = RATIONAL_ZERO, less = RATIONAL_ZERO;
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <sublet/buf.h>
+#include <sublet/rational.h>
 #include <sublet/reflector.h>
 
 struct grants;
@@ -17,11 +18,31 @@ struct grants_options {
     int64_t grace_ms;
     struct reflector *nodes, *pods; /* of the owner, who reports their changes; they outlive it */
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
+    void (*computed)(void *ctx);                       /* rows may differ; may be NULL */
     void *ctx;
 };
 struct grants *grants_open(const struct grants_options *options);
 void grants_changed(struct grants *g); /* takes NULL */
-/* What was granted when it was last computed. */
+/* A binding that counts, as it was last computed. */
+struct grants_row {
+    struct str tenant, pool; /* tenant: its namespace */
+    struct rational guarantee, burst, grant;
+    struct rational holds, placed; /* by its pods; placed: of it, on nodes */
+    struct rational wants;         /* as the tenant reports; less than 0: it does not */
+    struct str reclaim_at;         /* when pods beyond the grant are ended; empty: they are not */
+};
+/* A GPUPool: what its nodes have or are declared to have. */
+struct grants_pool {
+    struct str name;
+    struct rational total, healthy, held; /* held: also by pods of namespaces without a binding */
+};
+struct grants_view {
+    const struct grants_row *rows; /* at most as many as metrics have */
+    const struct grants_pool *pools;
+    size_t n_rows, n_pools;
+};
+/* Good until control returns to the loop. Takes NULL: nothing. */
+struct grants_view grants_view(const struct grants *g);
 void grants_metrics(const struct grants *g, struct buf *out); /* takes NULL */
 /* Sends nothing from now on, nor does it hear of what is under way. */
 void grants_stop(struct grants *g); /* takes NULL */

@@ -28,5 +28,12 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
  * be empty on a loopback address only. */
 int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
                  struct err *err) MUST_CHECK;
+/* Serves the page, at most once: to tokens that the host permits to `get` /fleet/state. Certificate
+ * and key are files, PEM, read again when they change; both may be empty on a loopback address. */
+struct fleet_page {
+    struct str address, certificate, key;
+};
+int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_port,
+               struct err *err) MUST_CHECK;
 /* Records until when it observed, releases the Lease; closed() from the loop. */
 void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx);

@@ -128,6 +128,7 @@ struct net_options {
     int64_t stalled_ms; /* default 60,000: a peer that reads nothing of a backlog is disconnected */
 };
 
+bool net_is_loopback(struct str address); /* "127.0.0.1:0", "[::1]:80": only this machine */
 /* The process must ignore SIGPIPE: peers disconnect while we write. */
 int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct net_server **ret,
                struct err *err) MUST_CHECK;

@@ -18,11 +18,12 @@ from .fleet import chart_crds
 from .host import HostCluster
 from .node import NodeHost
 from .nodes import pool_config
+from .page import Page
 from .process import REGISTRY
 from .virtual import VirtualCluster
 from .wait import eventually
 
-__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools", "gateway_api", "gpu_crds",
+__all__ = ["workdir", "host", "real_host", "embedded_host", "node_host", "tenant", "pools", "page", "gateway_api", "gpu_crds",
            "pytest_runtest_makereport", "pytest_sessionfinish"]
 
 _session = {"dir": None, "failed": False}
@@ -157,6 +158,18 @@ def tenant(workdir, request):
         if vc.host and vc.host.components["kube-apiserver"].alive:
             vc.host.delete_namespace(vc.namespace)
     assert not errors, "\n".join(errors)
+
+
+@pytest.fixture
+def page(host, workdir, pools, tmp_path):
+    """A fleet with a page (Page); not started."""
+    tag = secrets.token_hex(3)
+    made = Page(host, os.path.join(workdir, f"page-{tag}"), tag, pools)
+    try:
+        made.allow(tmp_path)
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.hookimpl(hookwrapper=True)

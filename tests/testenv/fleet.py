@@ -84,12 +84,16 @@ class Fleet:
             self.kill()
             shutil.rmtree(self.store, ignore_errors=True)
 
-    def scrape(self, path="/metrics", method="GET", **headers):
-        """(status, content) of its port, which `--listen 127.0.0.1:0` opened."""
-        def port():
+    def port(self, what):
+        """Of the "metrics", which `--listen 127.0.0.1:0` opened, or of the "page"."""
+        def known():
             self.process.check()
-            return re.search(r"metrics on port (\d+)\n", self.process.output())
-        number = eventually(port, 60, "the port of the metrics").group(1)
+            return re.search(rf"{what} on port (\d+)\n", self.process.output())
+        return int(eventually(known, 60, f"the port of the {what}").group(1))
+
+    def scrape(self, path="/metrics", method="GET", **headers):
+        """(status, content) of the port of the metrics."""
+        number = self.port("metrics")
         request = urllib.request.Request(f"http://127.0.0.1:{number}{path}", headers=headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as r:

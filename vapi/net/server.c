@@ -330,6 +330,11 @@ static int start_listening(struct net_server *s, struct err *err)
     return 0;
 }
 
+bool net_is_loopback(struct str address)
+{
+    return str_has_prefix(address, STR("127.")) || str_has_prefix(address, STR("[::1]:"));
+}
+
 int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err)
 {
     SSL_CTX *ctx = tls_context(tls, err);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The month to date. A ledger of many pods takes seconds to read: the loop must not wait for it,
+ * and it is not read again before ten times as long has passed. */
+#include "month.h"
+
+#include <assert.h>
+
+#include <uv.h>
+
+#include <sublet/fleet_ledger.h>
+#include <sublet/fleet_report.h>
+
+#define MONTH_MAGIC 0x6d6f6e74u
+#define PAUSE_MS    60000
+#define MOST_MEMORY ((size_t)256 << 20)
+
+/* One computation; the thread has it alone until on_computed(). */
+struct job {
+    uv_work_t work;
+    struct month *month; /* NULL: it was freed */
+    struct arena *a;
+    struct str directory;
+    int64_t now_s;
+    struct usage usage;
+    bool failed;
+    struct err err;
+};
+struct month {
+    unsigned magic;
+    struct month_options o;
+    struct job *job;    /* under way, or NULL */
+    struct job *last;   /* that did not fail, or NULL */
+    struct str trouble; /* on the heap */
+    int64_t next_ms, began_ms;
+};
+
+static struct job *job_free(struct job *job)
+{
+    if (job)
+        arena_free(job->a);
+    return mem_free(job);
+}
+
+struct month *month_new(const struct month_options *options)
+{
+    struct month *m = NEW(struct month);
+
+    *m = (struct month){.magic = MONTH_MAGIC, .o = *options};
+    m->o.directory = mem_str(options->directory);
+    return m;
+}
+
+struct month *month_free(struct month *m)
+{
+    if (!m)
+        return NULL;
+    assert(m->magic == MONTH_MAGIC);
+    if (m->job)
+        m->job->month = NULL;
+    job_free(m->last);
+    mem_free(m->trouble.p);
+    mem_free(m->o.directory.p);
+    m->magic = 0;
+    return mem_free(m);
+}
+
+static int compute(struct job *job)
+{
+    struct str month = str_sub(time_format_s(job->a, job->now_s), 0, 7);
+    struct fleet_records records;
+    int64_t from, until;
+
+    if (report_month(job->a, month, &from, &until, &job->err) ||
+        ledger_read(job->a, job->directory, from, until, &records, &job->err))
+        return -1;
+    return fleet_usage_compute(job->a, &records, from, until, 1u << USAGE_TENANT | 1u << USAGE_POOL,
+                               &job->usage, &job->err);
+}
+
+static void work(uv_work_t *work)
+{
+    struct job *job = work->data;
+
+    job->failed = compute(job) != 0;
+}
+
+static void on_computed(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+    struct month *m = job->month;
+    int64_t now;
+
+    (void)status; /* it is never cancelled */
+    if (!m) {
+        job_free(job);
+        return;
+    }
+    assert(m->magic == MONTH_MAGIC && m->job == job);
+    now = clock_mono_ms(m->o.clock);
+    m->job = NULL;
+    m->next_ms = now + PAUSE_MS;
+    if ((now - m->began_ms) * 10 > PAUSE_MS)
+        m->next_ms = now + (now - m->began_ms) * 10;
+    mem_free(m->trouble.p);
+    m->trouble = job->failed ? mem_str(job->err.message) : STR_NULL;
+    if (job->failed) {
+        job_free(job);
+    } else {
+        job_free(m->last);
+        m->last = job;
+    }
+    m->o.changed(m->o.ctx);
+}
+
+void month_ask(struct month *m)
+{
+    struct job *job;
+    int failed;
+
+    assert(m->magic == MONTH_MAGIC);
+    if (m->job || (m->next_ms && clock_mono_ms(m->o.clock) < m->next_ms))
+        return;
+    job = NEW(struct job);
+    *job = (struct job){.month = m, .a = arena_new(MOST_MEMORY), .now_s = clock_wall_s(m->o.clock)};
+    job->directory = arena_str(job->a, m->o.directory);
+    job->work.data = job;
+    err_init(&job->err, job->a);
+    m->job = job;
+    m->began_ms = clock_mono_ms(m->o.clock);
+    failed = uv_queue_work(m->o.loop, &job->work, work, on_computed);
+    assert(!failed); /* only without a function */
+}
+
+const struct usage *month_usage(const struct month *m)
+{
+    return m->last ? &m->last->usage : NULL;
+}
+
+struct str month_trouble(const struct month *m)
+{
+    return m->trouble;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page's data: pools, bindings and holders, nodes that are not healthy, the month to date. Pure.
+ * Must bound its rows: what more there is, is counted. */
+#include "overview.h"
+
+#include <sublet/clock.h>
+#include <sublet/json_build.h>
+
+#include "report.h"
+
+#define MOST_ROWS 2000
+#define PLACES    3
+
+static struct str gpus(struct arena *a, struct exact v)
+{
+    return exact_decimal(a, v, PLACES);
+}
+
+static struct str gpus_of(struct arena *a, struct rational v)
+{
+    return gpus(a, exact_of(v));
+}
+
+static bool is_metered(const struct usage *u, struct str pool)
+{
+    for (size_t i = 0; i < u->n_balances; i++)
+        if (str_eq(u->balances[i].pool, pool))
+            return true;
+    return false;
+}
+
+/* Not less than nothing: of a moment at which nodes and pods do not agree. */
+static struct exact without(struct exact a, struct exact b)
+{
+    return exact_sub(a, b, &a) && a.num > 0 ? a : EXACT_ZERO;
+}
+
+static cJSON *pool_of(struct arena *a, const struct grants_pool *p)
+{
+    struct exact healthy = exact_of(p->healthy), held = exact_of(p->held);
+
+    return json_object(a, JSON("name", p->name), JSON("capacity", gpus_of(a, p->total)),
+                       JSON("held", gpus(a, held)), JSON("idle", gpus(a, without(healthy, held))),
+                       JSON("unhealthy", gpus(a, without(exact_of(p->total), healthy))));
+}
+
+/* Those the ledger meters, then those that are granted only. */
+static cJSON *pools_of(struct arena *a, const struct usage *u, const struct grants_view *grants)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < u->n_balances; i++) {
+        const struct fleet_usage_balance *b = &u->balances[i];
+
+        json_append(list,
+                    json_object(a, JSON("name", b->pool), JSON("capacity", gpus(a, b->capacity)),
+                                JSON("held", gpus(a, b->held)), JSON("idle", gpus(a, b->idle)),
+                                JSON("unhealthy", gpus(a, b->unhealthy))));
+    }
+    for (size_t i = 0; i < grants->n_pools; i++)
+        if (!is_metered(u, grants->pools[i].name))
+            json_append(list, pool_of(a, &grants->pools[i]));
+    return list;
+}
+
+static cJSON *holders_of(struct arena *a, const struct usage *u, size_t *more)
+{
+    cJSON *list = json_new_array(a);
+    size_t n = 0;
+
+    for (size_t i = 0; i < u->n_lines && u->lines[i].kind == USAGE_HELD; i++) {
+        const struct fleet_usage_line *l = &u->lines[i];
+
+        if (n++ < MOST_ROWS)
+            json_append(list, json_object(a, JSON("tenant", l->values[USAGE_TENANT]),
+                                          JSON("pool", l->values[USAGE_POOL]),
+                                          JSON("held", gpus(a, l->gpu_us)),
+                                          JSON_I64("pods", (int64_t)l->pods)));
+    }
+    *more += n > MOST_ROWS ? n - MOST_ROWS : 0;
+    return list;
+}
+
+static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *more)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < o->grants.n_rows && i < MOST_ROWS; i++) {
+        const struct grants_row *r = &o->grants.rows[i];
+
+        json_append(
+            list,
+            json_object(a, JSON("tenant", r->tenant), JSON("pool", r->pool),
+                        JSON("guarantee", gpus_of(a, r->guarantee)),
+                        JSON("burst", gpus_of(a, r->burst)), JSON("grant", gpus_of(a, r->grant)),
+                        JSON("placed", gpus_of(a, r->placed)), JSON("holds", gpus_of(a, r->holds)),
+                        JSON_NONEMPTY("wants", r->wants.num < 0 ? STR("") : gpus_of(a, r->wants)),
+                        JSON_NONEMPTY("reclaimAt", r->reclaim_at)));
+    }
+    *more += o->grants.n_rows > MOST_ROWS ? o->grants.n_rows - MOST_ROWS : 0;
+    return list;
+}
+
+/* The newest record of a node and a pool is the last one of both: a snapshot has one. */
+static cJSON *faults_of(struct arena *a, const struct fleet_records *now, size_t *more)
+{
+    cJSON *list = json_new_array(a);
+    size_t n = 0;
+
+    for (size_t i = 0; i < now->n_capacities; i++) {
+        const struct fleet_capacity *c = &now->capacities[i];
+
+        if ((!c->down || c->total.num <= 0) && c->unhealthy.num <= 0)
+            continue;
+        if (n++ < MOST_ROWS)
+            json_append(
+                list,
+                json_object(a, JSON("node", c->node), JSON("pool", c->pool),
+                            JSON("unhealthy", gpus_of(a, c->down ? c->total : c->unhealthy)),
+                            JSON("total", gpus_of(a, c->total)), JSON_BOOL("ready", !c->down)));
+    }
+    *more += n > MOST_ROWS ? n - MOST_ROWS : 0;
+    return list;
+}
+
+static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
+{
+    cJSON *list;
+    size_t n = 0;
+
+    if (!o->month)
+        return json_object(a, JSON_NONEMPTY("trouble", o->month_trouble));
+    list = json_new_array(a);
+    for (size_t i = 0; i < o->month->n_lines && o->month->lines[i].kind == USAGE_HELD; i++) {
+        const struct fleet_usage_line *l = &o->month->lines[i];
+
+        if (n++ < MOST_ROWS)
+            json_append(
+                list,
+                json_object(
+                    a, JSON("tenant", l->values[USAGE_TENANT]), JSON("pool", l->values[USAGE_POOL]),
+                    JSON("gpuHours", exact_decimal(a, report_hours(l->gpu_us), 1)),
+                    JSON_NONEMPTY("cost", l->currency.n ? exact_decimal(a, l->cost, 2) : STR("")),
+                    JSON_NONEMPTY("currency", l->currency)));
+    }
+    *more += n > MOST_ROWS ? n - MOST_ROWS : 0;
+    return json_object(a, JSON("from", time_format_s(a, o->month->from_us / 1000000)),
+                       JSON("until", time_format_s(a, o->month->until_us / 1000000)),
+                       JSON("lines", list), JSON_NONEMPTY("trouble", o->month_trouble));
+}
+
+int overview_write(struct arena *a, struct buf *out, const struct overview *o, struct err *err)
+{
+    const struct fleet_records *held = o->now->held;
+    struct usage u = {0};
+    size_t more = 0;
+    cJSON *state;
+
+    if (held && fleet_usage_compute(a, held, 0, 1, 1u << USAGE_TENANT | 1u << USAGE_POOL, &u, err))
+        return -1;
+    state = json_object(a, JSON_BOOL("leader", o->now->leader), JSON_BOOL("observed", held != NULL),
+                        JSON("pools", pools_of(a, &u, &o->grants)),
+                        JSON("holders", holders_of(a, &u, &more)),
+                        JSON("bindings", bindings_of(a, o, &more)),
+                        JSON("faults", held ? faults_of(a, held, &more) : json_new_array(a)),
+                        JSON("month", month_of(a, o, &more)));
+    json_set_i64(a, state, "notShown", (int64_t)more);
+    json_print(out, state);
+    return 0;
+}

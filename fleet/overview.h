@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * What the process knows of now, as one JSON object for the page. Quantities of GPUs, hours and
+ * costs are decimal strings, rounded once; shapes are in fleet/README.md. */
+#pragma once
+
+#include <sublet/buf.h>
+
+#include "grants.h"
+#include "metrics.h"
+
+struct overview {
+    const struct fleet_now *now;
+    struct grants_view grants;
+    const struct usage *month; /* by tenant and pool; NULL: not known yet */
+    struct str month_trouble;  /* why not; may be empty */
+};
+int overview_write(struct arena *a, struct buf *out, const struct overview *o,
+                   struct err *err) MUST_CHECK;

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serves the page. Its data is of all tenants: must never leave without a verdict of the host for
+ * the token it was asked with, nor go on when that verdict is withdrawn. The page itself has no
+ * data, and scripts only from here (its policy), so that no name a tenant chose can become code.
+ *
+ *   GET /fleet/events --> kept verdict, or a review --> stream --> state, seen, state ... --> end
+ *                                                         '--every minute: reviewed anew
+ *   a change --> page_changed() --> at most once a second, while streams are open: state, if it differs
+ */
+#include "page.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <uv.h>
+
+#include <openssl/crypto.h>
+
+#include <sublet/file.h>
+#include <sublet/json_build.h>
+#include <sublet/log.h>
+#include <sublet/net.h>
+
+#include "page_files.h"
+#include "reviews.h"
+
+#define PAGE_MAGIC      0x70616765u
+#define STATE_PATH      "/fleet/state"
+#define EVENTS_PATH     "/fleet/events"
+#define MOST_CONNECTION 128
+#define MOST_VIEWERS    64
+#define MOST_STATE      ((size_t)8 << 20)
+#define MOST_BACKLOG    ((size_t)1 << 20)
+#define MOST_PEM        ((size_t)1 << 20)
+#define GRACE_MS        1000
+#define PUSH_MS         1000   /* between two states */
+#define BEAT_MS         15000  /* between two signs of life */
+#define REVIEW_MS       60000  /* a stream's token is reviewed again */
+#define SILENT_MS       300000 /* a stream outlives a host that gives no verdict */
+
+/* One state, as it is sent; streams share it. */
+struct state {
+    unsigned refs;
+    struct str event; /* on the heap */
+    struct str json;  /* inside event */
+};
+struct viewer {
+    LIST_ENTRY(viewer) all;
+    struct page *page;
+    struct net_exchange *x;
+    struct str token; /* on the heap */
+    struct review *review;
+    bool events, streaming;
+    int64_t allowed_ms;  /* the last verdict in its favour */
+    struct state *shown; /* the last one sent */
+};
+struct page {
+    unsigned magic;
+    struct page_options o;
+    struct net_server *server;
+    struct reviews *reviews;
+    LIST_HEAD(, viewer) viewers;
+    unsigned n_viewers, n_streams;
+    struct state *state; /* NULL: none was written since somebody looked */
+    bool stale, closing;
+    int64_t next_ms; /* no other state before */
+    uv_timer_t push, beat;
+    uv_fs_event_t files;
+    unsigned open_handles;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* --- answers --- */
+
+#define HEADERS_OF_ALL                                                                             \
+    {STR("x-content-type-options"), STR("nosniff")}, {STR("referrer-policy"), STR("no-referrer")}, \
+    {                                                                                              \
+        STR("cache-control"), STR("no-store")                                                      \
+    }
+
+static void respond(struct net_exchange *x, int status, const char *type, struct str body)
+{
+    const struct net_header headers[] = {
+        {STR("content-type"), str_c(type)},
+        {STR("content-security-policy"),
+         STR("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")},
+        HEADERS_OF_ALL,
+        {STR("www-authenticate"), STR("Bearer")}};
+    const struct net_slice slice = {.bytes = body};
+
+    net_respond(x, status, headers, COUNT(headers) - (status != 401), &slice, 1);
+}
+
+static void refuse(struct net_exchange *x, const struct err_kind *kind, struct str why)
+{
+    struct arena *a = net_arena(x);
+
+    respond(x, kind->code, "application/json",
+            json_text(a, json_object(a, JSON("kind", "Status"), JSON("apiVersion", "v1"),
+                                     JSON("metadata", json_new_object(a)),
+                                     JSON("status", "Failure"), JSON("message", why),
+                                     JSON("reason", kind->reason), JSON_I64("code", kind->code))));
+}
+
+static const struct verdict {
+    const struct err_kind *kind;
+    const char *message;
+} VERDICTS[] = {
+    [REVIEW_UNAUTHENTICATED] = {&ERR_UNAUTHORIZED, "the host does not know the token"},
+    [REVIEW_FORBIDDEN] = {&ERR_FORBIDDEN, "the user may not get the path " STATE_PATH},
+    [REVIEW_UNKNOWN] = {&ERR_UNAVAILABLE, "the host gives no verdict on the token"},
+};
+
+static struct str verdict_text(struct arena *a, enum review_verdict verdict, struct str why)
+{
+    return arena_printf(a, "%s%s%.*s", VERDICTS[verdict].message, why.n ? ": " : "", STR_F(why));
+}
+
+/* --- the state --- */
+
+static struct state *state_unref(struct state *s)
+{
+    if (s && !--s->refs) {
+        mem_free(s->event.p);
+        mem_free(s);
+    }
+    return NULL;
+}
+
+static void state_released(void *ctx)
+{
+    state_unref(ctx);
+}
+
+/* The state of now, when it differs from the last one. A failure leaves that one. */
+static void write_state(struct page *p)
+{
+    struct buf out = BUF_INIT(MOST_STATE);
+    struct err err;
+    struct str json;
+    size_t head;
+
+    err_init(&err, NULL);
+    p->stale = false;
+    p->next_ms = clock_mono_ms(p->o.clock) + PUSH_MS;
+    buf_addc(&out, "event: state\ndata: ");
+    head = out.n;
+    if (p->o.write_state(p->o.ctx, &out, &err) || out.failed) {
+        log_warn("fleet: the page's state was not written error=\"%.*s\"", STR_F(err.message));
+    } else {
+        json = str_from(buf_str(&out), head);
+        if (!p->state || !str_eq(p->state->json, json)) {
+            size_t n = json.n;
+
+            buf_addc(&out, "\n\n");
+            state_unref(p->state);
+            p->state = NEW(struct state);
+            *p->state = (struct state){.refs = 1, .event = buf_take(&out)};
+            p->state->json = str_sub(p->state->event, head, n);
+        }
+    }
+    buf_fini(&out);
+}
+
+/* What a viewer that has just come may see: not older than a second. */
+static void need_state(struct page *p)
+{
+    if (!p->state || (p->stale && clock_mono_ms(p->o.clock) >= p->next_ms))
+        write_state(p);
+}
+
+static void send_state(struct viewer *v)
+{
+    struct state *s = v->page->state;
+    struct net_slice slice;
+
+    if (!s || v->shown == s || net_backlog(v->x) > MOST_BACKLOG)
+        return;
+    state_unref(v->shown);
+    s->refs += 2;
+    v->shown = s;
+    slice = (struct net_slice){.bytes = s->event, .release = state_released, .ctx = s};
+    net_write(v->x, &slice, 1);
+}
+
+static void send_all(struct page *p)
+{
+    struct viewer *v;
+
+    LIST_FOREACH(v, &p->viewers, all)
+    {
+        if (v->streaming)
+            send_state(v);
+    }
+}
+
+static void on_push(uv_timer_t *timer)
+{
+    struct page *p = timer->data;
+
+    assert(p->magic == PAGE_MAGIC);
+    if (p->stale && p->n_streams)
+        write_state(p);
+    send_all(p);
+}
+
+static void push_soon(struct page *p)
+{
+    int64_t wait = p->next_ms - clock_mono_ms(p->o.clock);
+
+    if (p->closing || !p->n_streams || uv_is_active((const uv_handle_t *)&p->push))
+        return;
+    uv_update_time(p->o.loop);
+    uv_timer_start(&p->push, on_push, wait > 0 ? (uint64_t)wait : 0, 0);
+}
+
+void page_changed(struct page *p)
+{
+    if (!p)
+        return;
+    assert(p->magic == PAGE_MAGIC);
+    p->stale = true;
+    push_soon(p);
+}
+
+bool page_is_watched(const struct page *p)
+{
+    return p && p->n_viewers > 0;
+}
+
+/* --- viewers --- */
+
+static void forget_token(struct viewer *v)
+{
+    OPENSSL_cleanse((void *)(uintptr_t)v->token.p, v->token.n);
+    mem_free(v->token.p);
+    v->token = STR_NULL;
+}
+
+static void on_viewer_closed(void *ctx)
+{
+    struct viewer *v = ctx;
+    struct page *p = v->page;
+
+    assert(p->magic == PAGE_MAGIC);
+    review_cancel(v->review);
+    forget_token(v);
+    state_unref(v->shown);
+    LIST_REMOVE(v, all);
+    p->n_viewers--;
+    p->n_streams -= v->streaming;
+    mem_free(v);
+    if (!p->n_streams) {
+        uv_timer_stop(&p->push);
+        uv_timer_stop(&p->beat);
+    }
+    if (!p->n_viewers)
+        p->state = state_unref(p->state);
+}
+
+static void on_drained(void *ctx)
+{
+    struct viewer *v = ctx;
+
+    if (v->streaming)
+        send_state(v);
+}
+
+static void text_released(void *ctx)
+{
+    mem_free(ctx);
+}
+
+static void write_event(struct viewer *v, const char *event, struct str data)
+{
+    const struct str parts[] = {STR("event: "), str_c(event), STR("\ndata: "), data, STR("\n\n")};
+    struct arena *a = arena_new(0);
+    struct str text = mem_str(arena_concat(a, COUNT(parts), parts));
+    const struct net_slice slice = {
+        .bytes = text, .release = text_released, .ctx = (void *)(uintptr_t)text.p};
+
+    arena_free(a);
+    net_write(v->x, &slice, 1);
+}
+
+static void end_stream(struct viewer *v, enum review_verdict verdict, struct str why)
+{
+    struct arena *a = arena_new(0);
+
+    v->streaming = false;
+    v->page->n_streams--;
+    write_event(v, "refused",
+                json_text(a, json_object(a, JSON("reason", VERDICTS[verdict].kind->reason),
+                                         JSON("message", verdict_text(a, verdict, why)))));
+    arena_free(a);
+    net_end(v->x);
+}
+
+static void on_reviewed_again(void *ctx, enum review_verdict verdict, struct str why)
+{
+    struct viewer *v = ctx;
+    int64_t now = clock_mono_ms(v->page->o.clock);
+
+    v->review = NULL;
+    if (verdict == REVIEW_ALLOWED)
+        v->allowed_ms = now;
+    else if (verdict != REVIEW_UNKNOWN || now - v->allowed_ms >= SILENT_MS)
+        end_stream(v, verdict, why);
+}
+
+static void review_again(struct viewer *v)
+{
+    if (!v->review && clock_mono_ms(v->page->o.clock) - v->allowed_ms >= REVIEW_MS)
+        v->review = reviews_ask(v->page->reviews, v->token, on_reviewed_again, v);
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct page *p = timer->data;
+    struct buf seen = BUF_INIT(64);
+    struct viewer *v;
+
+    assert(p->magic == PAGE_MAGIC);
+    p->o.write_seen(p->o.ctx, &seen);
+    LIST_FOREACH(v, &p->viewers, all)
+    {
+        if (!v->streaming)
+            continue;
+        if (net_backlog(v->x) <= MOST_BACKLOG)
+            write_event(v, "seen", buf_str(&seen));
+        review_again(v);
+    }
+    buf_fini(&seen);
+    page_changed(p); /* what time alone changes */
+}
+
+static void begin_stream(struct viewer *v)
+{
+    struct page *p = v->page;
+    const struct net_header headers[] = {{STR("content-type"), STR("text/event-stream")},
+                                         HEADERS_OF_ALL};
+
+    if (!p->n_streams++)
+        uv_timer_start(&p->beat, on_beat, BEAT_MS, BEAT_MS);
+    v->streaming = true;
+    net_begin(v->x, 200, headers, COUNT(headers));
+    net_forget_request(v->x);
+    need_state(p);
+    send_state(v);
+    if (p->stale)
+        push_soon(p);
+}
+
+static void admit(struct viewer *v)
+{
+    struct page *p = v->page;
+
+    v->allowed_ms = clock_mono_ms(p->o.clock);
+    if (v->events) {
+        begin_stream(v);
+        return;
+    }
+    need_state(p);
+    if (p->state)
+        respond(v->x, 200, "application/json", arena_str(net_arena(v->x), p->state->json));
+    else
+        refuse(v->x, &ERR_UNAVAILABLE, STR("the state cannot be computed"));
+}
+
+static void decide(struct viewer *v, enum review_verdict verdict, struct str why)
+{
+    if (verdict == REVIEW_ALLOWED)
+        admit(v);
+    else
+        refuse(v->x, VERDICTS[verdict].kind, verdict_text(net_arena(v->x), verdict, why));
+}
+
+static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
+{
+    struct viewer *v = ctx;
+
+    v->review = NULL;
+    decide(v, verdict, why);
+}
+
+static void begin(struct page *p, struct net_exchange *x, struct str token, bool events)
+{
+    struct viewer *v = NEW(struct viewer);
+    enum review_verdict verdict;
+
+    *v = (struct viewer){.page = p, .x = x, .token = mem_str(token), .events = events};
+    LIST_INSERT_HEAD(&p->viewers, v, all);
+    p->n_viewers++;
+    net_on(x, on_viewer_closed, on_drained, v);
+    if (reviews_recall(p->reviews, token, &verdict)) {
+        decide(v, verdict, STR(""));
+        return;
+    }
+    v->review = reviews_ask(p->reviews, token, on_reviewed, v);
+    if (!v->review)
+        refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many tokens are being reviewed; try again"));
+}
+
+/* --- requests --- */
+
+static struct str token_of(const struct net_request *r)
+{
+    struct str bearer = STR("Bearer "), given = net_header(r, "authorization");
+
+    return str_has_prefix(given, bearer) ? str_trim(str_from(given, bearer.n)) : STR_NULL;
+}
+
+static const struct page_file *file_of(struct str path)
+{
+    for (size_t i = 0; i < COUNT(PAGE_FILES); i++)
+        if (str_eqc(path, PAGE_FILES[i].path))
+            return &PAGE_FILES[i];
+    return NULL;
+}
+
+static void on_request(void *ctx, struct net_exchange *x, const struct net_request *r)
+{
+    struct page *p = ctx;
+    const struct page_file *file = file_of(r->path);
+    bool events = str_eqc(r->path, EVENTS_PATH);
+
+    assert(p->magic == PAGE_MAGIC);
+    if (!file && !events && !str_eqc(r->path, STATE_PATH))
+        refuse(x, &ERR_NOT_FOUND, STR("only /, " STATE_PATH " and " EVENTS_PATH " are here"));
+    else if (r->method != NET_GET && (r->method != NET_HEAD || events))
+        refuse(x, &ERR_METHOD_NOT_ALLOWED, STR("only GET is served"));
+    else if (file)
+        respond(x, 200, file->type, (struct str){file->bytes, file->n});
+    else if (!token_of(r).n)
+        refuse(x, &ERR_UNAUTHORIZED, STR("a bearer token of the host is needed"));
+    else if (p->n_viewers >= MOST_VIEWERS)
+        refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many look already; try again"));
+    else
+        begin(p, x, token_of(r), events);
+}
+
+/* --- certificates --- */
+
+static int read_tls(struct arena *a, const struct page *p, struct net_tls *ret, struct err *err)
+{
+    *ret = (struct net_tls){0};
+    return file_read(a, p->o.certificate, MOST_PEM, &ret->certificate, err) ||
+                   file_read(a, p->o.key, MOST_PEM, &ret->key, err)
+               ? -1
+               : 0;
+}
+
+static void on_files(uv_fs_event_t *handle, const char *name, int events, int status)
+{
+    struct page *p = handle->data;
+    struct arena *a = arena_new(0);
+    struct net_tls tls;
+    struct err err;
+
+    (void)name;
+    (void)events;
+    (void)status;
+    assert(p->magic == PAGE_MAGIC);
+    err_init(&err, a);
+    /* Between the two files of a rotation they do not match: the next event follows. */
+    if (!p->closing && (read_tls(a, p, &tls, &err) || net_set_tls(p->server, &tls, &err)))
+        log_warn("fleet: the page keeps its certificate error=\"%.*s\"", STR_F(err.message));
+    arena_free(a);
+}
+
+/* The directory: a Secret's files are replaced by renaming a link in it. */
+static void watch_files(struct page *p)
+{
+    struct arena *a = arena_new(0);
+    size_t slash = str_rfind(p->o.certificate, '/');
+    struct str directory =
+        slash < p->o.certificate.n ? str_sub(p->o.certificate, 0, slash + 1) : STR(".");
+
+    if (uv_fs_event_start(&p->files, on_files, arena_cstr(a, directory), 0))
+        log_warn("fleet: changes of the page's certificate are not seen directory=\"%.*s\"",
+                 STR_F(directory));
+    arena_free(a);
+}
+
+/* --- life --- */
+
+static void release(struct page *p)
+{
+    p->reviews = reviews_free(p->reviews);
+    mem_free(p->o.certificate.p);
+    mem_free(p->o.key.p);
+    p->magic = 0;
+    mem_free(p);
+}
+
+static int listen_on(struct page *p, struct str address, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct net_tls tls;
+    struct net_options net = {.address = address,
+                              .handler = {on_request, p},
+                              .max_body = 1024,
+                              .max_header_bytes = 32768,
+                              .max_connections = MOST_CONNECTION,
+                              .max_streams = 16,
+                              .max_requests = MOST_CONNECTION};
+    bool with_tls = p->o.certificate.n > 0;
+    int result = with_tls ? read_tls(a, p, &tls, err) : 0;
+
+    net.tls = with_tls ? &tls : NULL;
+    if (!result)
+        result = net_listen(p->o.loop, &net, &p->server, err);
+    arena_free(a);
+    return result;
+}
+
+int page_open(const struct page_options *options, struct page **ret, struct err *err)
+{
+    const struct reviews_options reviews = {
+        .clock = options->clock, .host = options->host, .path = STR(STATE_PATH)};
+    struct page *p;
+
+    if (!options->certificate.n && !net_is_loopback(options->address))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "listen on %.*s: a certificate is needed, except on a loopback address",
+                       STR_F(options->address));
+    p = NEW(struct page);
+    *p = (struct page){.magic = PAGE_MAGIC, .o = *options};
+    p->o.certificate = mem_str(options->certificate);
+    p->o.key = mem_str(options->key);
+    if (listen_on(p, options->address, err)) {
+        release(p);
+        return -1;
+    }
+    p->reviews = reviews_new(&reviews);
+    uv_timer_init(p->o.loop, &p->push);
+    uv_timer_init(p->o.loop, &p->beat);
+    uv_fs_event_init(p->o.loop, &p->files);
+    p->push.data = p->beat.data = p->files.data = p;
+    if (p->o.certificate.n)
+        watch_files(p);
+    *ret = p;
+    return 0;
+}
+
+unsigned page_port(const struct page *p)
+{
+    return net_port(p->server);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct page *p = handle->data;
+    void (*closed)(void *ctx) = p->closed;
+    void *ctx = p->closed_ctx;
+
+    if (--p->open_handles)
+        return;
+    release(p);
+    closed(ctx);
+}
+
+static void on_net_closed(void *ctx)
+{
+    struct page *p = ctx;
+
+    assert(LIST_EMPTY(&p->viewers));
+    p->open_handles = 3;
+    uv_close((uv_handle_t *)&p->push, on_handle_closed);
+    uv_close((uv_handle_t *)&p->beat, on_handle_closed);
+    uv_close((uv_handle_t *)&p->files, on_handle_closed);
+}
+
+void page_close(struct page *p, void (*closed)(void *ctx), void *ctx)
+{
+    assert(p->magic == PAGE_MAGIC && !p->closing);
+    p->closing = true;
+    p->closed = closed;
+    p->closed_ctx = ctx;
+    net_close(p->server, GRACE_MS, on_net_closed, p);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows what /fleet/events sends. Names in it are chosen by tenants: they become text, never markup.
+"use strict";
+
+const RETRY_MS = 3000;
+const SILENT_MS = 45000; // three signs of life that did not come
+const byId = id => document.getElementById(id);
+
+// --- elements ---
+
+function element(name, className, text) {
+    const e = document.createElement(name);
+    if (className) e.className = className;
+    if (text !== undefined) e.textContent = text;
+    return e;
+}
+
+// parts: [class, amount]; whole: what the full width stands for.
+function bar(parts, whole) {
+    const e = element("div", "bar");
+    for (const [className, amount] of parts) {
+        if (!(amount > 0) || !(whole > 0)) continue;
+        const part = element("div", className);
+        part.style.width = `${Math.min(100, 100 * amount / whole)}%`;
+        e.append(part);
+    }
+    return e;
+}
+
+// A cell is an element, a text, or {n: text} for a number.
+function show(id, rows, none) {
+    const body = byId(id).tBodies[0];
+    const columns = byId(id).tHead.rows[0].cells.length;
+    body.replaceChildren(...rows.map(cells => {
+        const row = element("tr");
+        for (const cell of cells) {
+            const td = element("td", cell !== null && cell.n !== undefined ? "n" : "");
+            if (cell instanceof Node) td.append(cell);
+            else td.textContent = cell.n !== undefined ? cell.n : cell;
+            row.append(td);
+        }
+        return row;
+    }));
+    if (rows.length) return;
+    const row = element("tr"), td = element("td", "", none);
+    td.colSpan = columns;
+    row.append(td);
+    body.append(row);
+}
+
+// --- figures ---
+
+// Decimals without the zeros at their end.
+const plain = text => text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+const number = text => ({n: text === undefined ? "" : plain(text)});
+const sum = (list, of) => list.reduce((all, item) => all + of(item), 0);
+const round = value => plain(value.toFixed(3));
+
+function showPools(s) {
+    const bindings = s.bindings;
+    show("pools", s.pools.map(p => {
+        const of = bindings.filter(b => b.pool === p.name);
+        const borrowed = Math.min(+p.held, sum(of, b => Math.max(0, b.placed - b.guarantee)));
+        const whole = Math.max(+p.capacity, +p.held + +p.idle + +p.unhealthy);
+        return [p.name, bar([["guaranteed", p.held - borrowed], ["borrowed", borrowed], ["idle", +p.idle],
+            ["unhealthy", +p.unhealthy]], whole), number(p.capacity), number(p.held), {n: round(borrowed)},
+            number(p.idle), number(p.unhealthy), {n: round(sum(of, b => +b.guarantee))}];
+    }), "No pools.");
+}
+
+function stateOf(b) {
+    if (b.reclaimAt) return `gives back ${round(b.holds - b.grant)} from ${b.reclaimAt}`;
+    return +b.grant > +b.guarantee ? "borrows" : +b.grant < +b.guarantee ? "lends" : "";
+}
+
+function showTenants(s) {
+    const bound = new Set(s.bindings.map(b => JSON.stringify([b.tenant, b.pool])));
+    const rows = s.bindings.map(b => {
+        const within = Math.min(+b.placed, +b.guarantee);
+        return [b.tenant, b.pool, bar([["guaranteed", within], ["borrowed", b.placed - within],
+            ["idle", b.grant - b.placed]], Math.max(+b.grant, +b.placed)), number(b.placed),
+            {n: round(b.holds - b.placed)}, number(b.grant), number(b.guarantee), number(b.wants), stateOf(b)];
+    });
+    for (const h of s.holders)
+        if (!bound.has(JSON.stringify([h.tenant, h.pool])))
+            rows.push([h.tenant, h.pool, bar([["guaranteed", 1]], 1), number(h.held), "", "", "", "",
+                s.bindings.length ? "without a binding" : ""]);
+    show("tenants", rows, "Nobody holds GPUs, and there are no bindings.");
+}
+
+function showFaults(s) {
+    show("faults", s.faults.map(f => [f.node, f.pool, number(f.unhealthy), number(f.total),
+        f.ready ? "GPUs not allocatable" : "node not Ready"]), "All GPUs are healthy.");
+}
+
+function showMonth(s) {
+    const lines = (s.month.lines || []).slice().sort((a, b) => b.gpuHours - a.gpuHours);
+    const most = lines.length ? +lines[0].gpuHours : 0;
+    byId("period").textContent = (s.month.from ? `From ${s.month.from} to ${s.month.until}. ` : "") +
+        (s.month.trouble ? `Not up to date: ${s.month.trouble}` : "");
+    show("month", lines.map(l => [l.tenant, l.pool, bar([["guaranteed", +l.gpuHours]], most), {n: l.gpuHours},
+        {n: l.cost === undefined ? "" : `${l.cost} ${l.currency}`}]),
+    s.month.lines ? "Nothing was held this month." : "Being computed.");
+}
+
+function showState(s) {
+    showPools(s);
+    showTenants(s);
+    showFaults(s);
+    showMonth(s);
+    byId("more").textContent = s.notShown ? `${s.notShown} more rows are not shown.` : "";
+    byId("state").hidden = false;
+    byId("state").dataset.version = String(+(byId("state").dataset.version || 0) + 1);
+}
+
+// --- the stream ---
+
+let controller = null;
+let silence = 0;
+let observed = "";
+
+function say(text, trouble) {
+    const status = byId("status");
+    status.textContent = text;
+    status.className = trouble ? "trouble" : "";
+}
+
+function live(state) {
+    clearTimeout(silence);
+    silence = setTimeout(() => controller && controller.abort(), SILENT_MS);
+    if (state && !state.observed)
+        say(state.leader ? "The host is not read yet." : "Another process has the Lease.", true);
+    else
+        say(observed ? `Live. Observed until ${observed}.` : "Live.");
+}
+
+function askForToken(why) {
+    sessionStorage.removeItem("token");
+    byId("login").hidden = false;
+    byId("state").hidden = true;
+    say(why, true);
+}
+
+class Refused extends Error {}
+
+let last = null;
+function take(event, data) {
+    if (event === "state") {
+        last = JSON.parse(data);
+        showState(last);
+    } else if (event === "seen") {
+        observed = data;
+    } else if (event === "refused") {
+        throw new Refused(JSON.parse(data).message);
+    }
+    live(last);
+}
+
+// Events end with an empty line; each has at most one line of data.
+async function read(body) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+        const {value, done} = await reader.read();
+        if (done) return;
+        const events = (text + value).split("\n\n");
+        text = events.pop();
+        for (const one of events) {
+            const fields = new Map(one.split("\n").map(line => [line.slice(0, line.indexOf(":")),
+                line.slice(line.indexOf(":") + 2)]));
+            take(fields.get("event"), fields.get("data"));
+        }
+    }
+}
+
+async function connect(token) {
+    controller = new AbortController();
+    const answer = await fetch("/fleet/events", {headers: {authorization: `Bearer ${token}`}, signal: controller.signal,
+        cache: "no-store", credentials: "omit"});
+    if (answer.ok) {
+        byId("login").hidden = true;
+        return read(answer.body);
+    }
+    const status = await answer.json().catch(() => ({message: `the answer is ${answer.status}`}));
+    if (answer.status === 401 || answer.status === 403) throw new Refused(status.message);
+    throw new Error(status.message);
+}
+
+async function run(token) {
+    for (;;) {
+        let why = "the connection ended";
+        try {
+            await connect(token);
+        } catch (e) {
+            if (e instanceof Refused) {
+                askForToken(e.message);
+                return;
+            }
+            why = e.name === "AbortError" ? "nothing came for a while" : e.message;
+        }
+        clearTimeout(silence);
+        say(`Not live: ${why}. What is shown is of before; trying again.`, true);
+        await new Promise(done => setTimeout(done, RETRY_MS));
+    }
+}
+
+byId("login").addEventListener("submit", event => {
+    event.preventDefault();
+    const token = byId("token").value.trim();
+    byId("token").value = "";
+    sessionStorage.setItem("token", token);
+    run(token);
+});
+
+if (sessionStorage.getItem("token")) run(sessionStorage.getItem("token"));
+else askForToken("A token is needed.");

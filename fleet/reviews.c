@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TokenReviews and SubjectAccessReviews, as kube-apiserver's own components delegate them. Must
+ * never take a silent or a refusing host for a permission, nor keep a token: it is known by its
+ * SHA-256.
+ *
+ *   reviews_ask() --> TokenReview --authenticated--> SubjectAccessReview --> a verdict, kept
+ */
+#include "reviews.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <sublet/encode.h>
+#include <sublet/host.h>
+#include <sublet/json_build.h>
+
+#define REVIEWS_MAGIC  0x72657669u
+#define MOST_KEPT      256
+#define MOST_UNDER_WAY 32
+#define KEPT_MS        10000
+#define TIMEOUT_MS     10000
+
+#define TOKEN_PATH  "/apis/authentication.k8s.io/v1/tokenreviews"
+#define ACCESS_PATH "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+struct kept {
+    unsigned char hash[32];
+    enum review_verdict verdict;
+    int64_t until_ms; /* 0: none was kept here */
+};
+struct review {
+    LIST_ENTRY(review) all;
+    struct reviews *reviews;
+    unsigned char hash[32];
+    struct host_call *call;
+    review_done_cb done;
+    void *ctx;
+};
+struct reviews {
+    unsigned magic;
+    struct reviews_options o;
+    struct kept kept[MOST_KEPT];
+    unsigned next; /* of kept: the oldest one */
+    unsigned n_under_way;
+    LIST_HEAD(, review) under_way;
+};
+
+struct reviews *reviews_new(const struct reviews_options *options)
+{
+    struct reviews *r = NEW(struct reviews);
+
+    r->magic = REVIEWS_MAGIC;
+    r->o = *options;
+    r->o.path = mem_str(options->path);
+    return r;
+}
+
+struct reviews *reviews_free(struct reviews *r)
+{
+    if (!r)
+        return NULL;
+    assert(r->magic == REVIEWS_MAGIC && LIST_EMPTY(&r->under_way));
+    mem_free(r->o.path.p);
+    r->magic = 0;
+    return mem_free(r);
+}
+
+/* --- verdicts that are kept --- */
+
+bool reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret)
+{
+    int64_t now = clock_mono_ms(r->o.clock);
+    unsigned char hash[32];
+    bool found = false;
+
+    sha256(token, hash);
+    for (size_t i = 0; i < MOST_KEPT && !found; i++) {
+        const struct kept *k = &r->kept[i];
+
+        found = now < k->until_ms && !memcmp(k->hash, hash, sizeof(hash));
+        if (found)
+            *ret = k->verdict;
+    }
+    return found;
+}
+
+static void keep(struct reviews *r, const struct review *v, enum review_verdict verdict)
+{
+    struct kept *k = &r->kept[r->next];
+
+    r->next = (r->next + 1) % MOST_KEPT;
+    memcpy(k->hash, v->hash, sizeof(k->hash));
+    k->verdict = verdict;
+    k->until_ms = clock_mono_ms(r->o.clock) + KEPT_MS;
+}
+
+/* --- asking --- */
+
+static void release(struct review *v)
+{
+    LIST_REMOVE(v, all);
+    v->reviews->n_under_way--;
+    mem_free(v);
+}
+
+static void finish(struct review *v, enum review_verdict verdict, struct str why)
+{
+    review_done_cb done = v->done;
+    void *ctx = v->ctx;
+
+    if (verdict != REVIEW_UNKNOWN)
+        keep(v->reviews, v, verdict);
+    release(v);
+    done(ctx, verdict, why);
+}
+
+static void send_review(struct review *v, struct arena *a, const char *path, cJSON *review,
+                        host_done_cb done)
+{
+    const struct host_request q = {.method = "POST",
+                                   .path = str_c(path),
+                                   .body = json_text(a, review),
+                                   .timeout_ms = TIMEOUT_MS,
+                                   .urgent = true};
+
+    v->call = host_send(v->reviews->o.host, &q, done, v);
+}
+
+/* The answer's status, or NULL: *why says what is wrong with it. */
+static const cJSON *status_of(struct arena *a, const struct host_answer *answer,
+                              const struct err *err, struct str *why)
+{
+    const cJSON *status = NULL;
+    cJSON *tree;
+
+    if (err)
+        *why = err->message;
+    else if (json_parse(a, answer->body, &tree, NULL) ||
+             !json_is_object(status = json_get(tree, "status")))
+        *why = STR("the answer of the host is no review");
+    return json_is_object(status) ? status : NULL;
+}
+
+static void on_access(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct review *v = ctx;
+    struct arena *a = arena_new(0);
+    struct str why = STR("");
+    const cJSON *status = status_of(a, answer, err, &why);
+
+    assert(v->reviews->magic == REVIEWS_MAGIC);
+    v->call = NULL;
+    if (!status)
+        finish(v, REVIEW_UNKNOWN, why);
+    else if (json_true(json_get(status, "allowed")))
+        finish(v, REVIEW_ALLOWED, STR(""));
+    else
+        finish(v, REVIEW_FORBIDDEN, json_str_at(status, "reason"));
+    arena_free(a);
+}
+
+/* What a TokenReview knows of the user, as a SubjectAccessReview has it. */
+static void ask_access(struct review *v, struct arena *a, const cJSON *user)
+{
+    cJSON *spec =
+        json_object(a, JSON("user", json_str_at(user, "username")),
+                    JSON_NONEMPTY("uid", json_str_at(user, "uid")),
+                    JSON("groups", json_copy(a, json_get(user, "groups"))),
+                    JSON("extra", json_copy(a, json_get(user, "extra"))),
+                    JSON("nonResourceAttributes",
+                         json_object(a, JSON("path", v->reviews->o.path), JSON("verb", "get"))));
+
+    send_review(v, a, ACCESS_PATH,
+                json_object(a, JSON("apiVersion", "authorization.k8s.io/v1"),
+                            JSON("kind", "SubjectAccessReview"), JSON("spec", spec)),
+                on_access);
+}
+
+static void on_token(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct review *v = ctx;
+    struct arena *a = arena_new(0);
+    struct str why = STR("");
+    const cJSON *status = status_of(a, answer, err, &why);
+
+    assert(v->reviews->magic == REVIEWS_MAGIC);
+    v->call = NULL;
+    if (!status)
+        finish(v, REVIEW_UNKNOWN, why);
+    else if (!json_true(json_get(status, "authenticated")))
+        finish(v, REVIEW_UNAUTHENTICATED, STR(""));
+    else
+        ask_access(v, a, json_get(status, "user"));
+    arena_free(a);
+}
+
+struct review *reviews_ask(struct reviews *r, struct str token, review_done_cb done, void *ctx)
+{
+    struct review *v;
+    struct arena *a;
+
+    assert(r->magic == REVIEWS_MAGIC);
+    if (r->n_under_way >= MOST_UNDER_WAY)
+        return NULL;
+    v = NEW(struct review);
+    *v = (struct review){.reviews = r, .done = done, .ctx = ctx};
+    sha256(token, v->hash);
+    r->n_under_way++;
+    LIST_INSERT_HEAD(&r->under_way, v, all);
+    a = arena_new(0);
+    send_review(v, a, TOKEN_PATH,
+                json_object(a, JSON("apiVersion", "authentication.k8s.io/v1"),
+                            JSON("kind", "TokenReview"),
+                            JSON("spec", json_object(a, JSON("token", token)))),
+                on_token);
+    arena_free(a);
+    return v;
+}
+
+void review_cancel(struct review *v)
+{
+    if (!v)
+        return;
+    host_cancel(v->call);
+    release(v);
+}

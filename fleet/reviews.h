@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * Who may read what `sublet fleet` shows: the host decides. A bearer token goes to a TokenReview,
+ * its user to a SubjectAccessReview of `get` on one non-resource path. Verdicts are kept for 10
+ * seconds, in bounded memory. */
+#pragma once
+
+#include <sublet/clock.h>
+#include <sublet/err.h>
+
+struct host;
+struct reviews;
+struct review; /* one under way */
+
+struct reviews_options {
+    const struct clock *clock;
+    struct host *host;
+    struct str path; /* "/fleet/state" */
+};
+struct reviews *reviews_new(const struct reviews_options *options);
+/* Every review is cancelled before. Takes NULL, returns NULL. */
+struct reviews *reviews_free(struct reviews *r);
+
+enum review_verdict {
+    REVIEW_ALLOWED,
+    REVIEW_UNAUTHENTICATED,
+    REVIEW_FORBIDDEN,
+    REVIEW_UNKNOWN, /* the host did not answer, or does not permit the reviews */
+};
+/* True: a verdict of less than 10 seconds ago. */
+bool reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret);
+/* Asks the host. why: for REVIEW_FORBIDDEN and REVIEW_UNKNOWN, what it said; good until done()
+ * returns. done() comes once, from the loop, unless the review is cancelled. NULL: too many are
+ * under way. */
+typedef void (*review_done_cb)(void *ctx, enum review_verdict verdict, struct str why);
+struct review *reviews_ask(struct reviews *r, struct str token, review_done_cb done, void *ctx);
+void review_cancel(struct review *v); /* takes NULL; no callback after it */

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `sublet fleet` in a real Chromium: what a person sees, live, and when it is not.
+
+SUBLET_SCREENSHOTS names a directory for pictures of each state.
+"""
+import os
+
+from selenium.webdriver.common.by import By
+
+from testenv import eventually
+from testenv.page import gpu_pod
+
+
+class Seen:
+    """What the browser shows now."""
+
+    def __init__(self, browser, page):
+        self.browser = browser
+        self.url = f"http://127.0.0.1:{page.fleet.port('page')}/"
+
+    def open(self):
+        self.browser.get(self.url)
+        return self
+
+    def text(self, what):
+        return self.browser.find_element(By.ID, what).text
+
+    def shown(self, what):
+        return self.browser.find_element(By.ID, what).is_displayed()
+
+    def rows(self, table):
+        """Texts of the cells of each row."""
+        return self.browser.execute_script(
+            "return [...document.getElementById(arguments[0]).tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))", table)
+
+    def bars(self, row):
+        """{class: width in pixels} of the bar of the row of a pool."""
+        return self.browser.execute_script(
+            "const r = [...document.getElementById('pools').tBodies[0].rows].find(r => r.cells[0].textContent === arguments[0]);"
+            "return Object.fromEntries([...r.querySelectorAll('.bar div')].map(d => [d.className, d.getBoundingClientRect().width]))", row)
+
+    def log_in(self, token):
+        self.browser.find_element(By.ID, "token").send_keys(token + "\n")
+
+    def picture(self, name):
+        directory = os.environ.get("SUBLET_SCREENSHOTS")
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+            self.browser.save_screenshot(os.path.join(directory, f"{name}.png"))
+
+    def errors(self):
+        """What the browser complained of, but for answers that the test provoked."""
+        return [e for e in self.browser.get_log("browser") if "Failed to load resource" not in e["message"]
+                and "favicon" not in e["message"]]
+
+
+def test_a_person_looks(host, page, pools, browser):
+    page.fleet.start()
+    seer, blind = page.account("seer", True), page.account("blind", False)
+    seen = Seen(browser, page).open()
+
+    eventually(lambda: seen.shown("login"), 30, "the question for a token")
+    assert "A token is needed." == seen.text("status") and not seen.shown("state")
+    seen.picture("1-login")
+    for token, words in (("nonsense", "does not know the token"), (blind, "may not get the path /fleet/state")):
+        seen.log_in(token)
+        eventually(lambda: words in seen.text("status"), 30, words)
+        assert seen.shown("login") and not seen.shown("state")
+    seen.picture("2-refused")
+
+    seen.log_in(seer)
+    eventually(lambda: seen.shown("state"), 30, "the state")
+    assert seen.text("status").startswith("Live.") and not seen.shown("login")
+    assert [r[0] for r in seen.rows("pools")] == ["a100", "shared"]
+    before = seen.bars("a100")
+    assert before["idle"] > 0 and "guaranteed" not in before
+
+    # A pod that starts is seen without a reload; the bar is as long as its GPUs are of the capacity.
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    host.api.post(path, gpu_pod(pools["pools"][0], "one", 4))
+    eventually(lambda: [r for r in seen.rows("tenants") if r[0] == page.namespace and r[3] == "4"], 30, "the tenant's row")
+    bars = seen.bars("a100")
+    assert abs(bars["guaranteed"] / sum(bars.values()) - 4 / 16) < 0.01, bars
+    eventually(lambda: any(r[0] == page.namespace for r in seen.rows("month")), 120, "its month")
+    seen.picture("3-live")
+
+    # A machine whose GPUs fail, and one that is lost.
+    nodes = [n["metadata"]["name"] for n in host.api.get("/api/v1/nodes")["items"] if "a100" in n["metadata"]["name"]]
+    before = host.api.get(f"/api/v1/nodes/{nodes[0]}")["status"]["allocatable"]["nvidia.com/gpu"]
+    host.api.patch(f"/api/v1/nodes/{nodes[0]}/status", {"status": {"allocatable": {"nvidia.com/gpu": str(int(before) - 1)}}})
+    try:
+        eventually(lambda: seen.rows("faults")[0][:3] == [nodes[0], "a100", "1"], 60, "the fault")
+        assert seen.bars("a100")["unhealthy"] > 0
+        seen.picture("4-fault")
+    finally:
+        host.api.patch(f"/api/v1/nodes/{nodes[0]}/status", {"status": {"allocatable": {"nvidia.com/gpu": before}}})
+    eventually(lambda: seen.rows("faults") == [["All GPUs are healthy."]], 60, "its end")
+
+    # A process that ends is no silence: the page says that it is old, and goes on by itself.
+    port = page.fleet.port("page")
+    page.fleet.process.argv[page.fleet.process.argv.index("127.0.0.1:0")] = f"127.0.0.1:{port}"
+    page.fleet.stop()
+    eventually(lambda: "Not live" in seen.text("status"), 60, "the word that it is old")
+    assert seen.shown("state")
+    seen.picture("5-not-live")
+    page.fleet.start()
+    eventually(lambda: seen.text("status").startswith("Live."), 60, "the page to go on")
+    host.api.delete(f"{path}/one", gracePeriodSeconds=0)
+    eventually(lambda: not [r for r in seen.rows("tenants") if r[0] == page.namespace], 60, "the pod's end")
+
+    # A reload keeps the token; nothing was refused by the page's own policy.
+    seen.open()
+    eventually(lambda: seen.shown("state"), 30, "the state after a reload")
+    assert seen.errors() == [], seen.errors()

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page's data: pools that are metered and pools that are granted only, bindings, faults, the
+ * month to date; rows are bounded, and a name stays a name. */
+#include "world.h"
+
+#include <sublet/fleet_report.h>
+#include <uv.h>
+
+#include "month.h"
+#include "overview.h"
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    world_open(w);
+    world_start(w, BEGIN);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* The state as a tree, with what the world's observer sees unless held is given. */
+static cJSON *state_of(struct world *w, struct overview o, const struct fleet_records *held)
+{
+    struct fleet_records own;
+    struct fleet_now now = {.leader = true, .held = held ? held : &own};
+    struct buf out = BUF_INIT(0);
+    cJSON *tree;
+
+    observer_snapshot(w->observer, w->a, &own);
+    o.now = &now;
+    assert_int_equal(overview_write(w->a, &out, &o, &w->err), 0);
+    assert_int_equal(str_find(buf_str(&out), '\n'), out.n); /* one line: an event's data */
+    tree = world_parse(w, arena_str(w->a, buf_str(&out)));
+    buf_fini(&out);
+    return tree;
+}
+
+static void says(const cJSON *state, const char *path, size_t row, const char *key,
+                 const char *value)
+{
+    struct str got = json_str(json_get(json_at(json_path(state, path), row), key));
+
+    if (!str_eqc(got, value))
+        fail_msg("%s[%zu].%s is \"%.*s\", not \"%s\"", path, row, key, STR_F(got), value);
+}
+
+static void pools_holders_and_faults(void **state)
+{
+    struct world *w = *state;
+    cJSON *s;
+
+    assert_int_equal(
+        observer_node(w->observer, world_node(w, "n1", 8, 7, true, BEGIN), BEGIN, &w->err), 0);
+    assert_int_equal(
+        observer_node(w->observer, world_node(w, "n2", 8, 8, false, BEGIN), BEGIN, &w->err), 0);
+    assert_int_equal(
+        observer_pod(w->observer, world_pod(w, "u1", "n1", 3, BEGIN, 0), BEGIN, &w->err), 0);
+    s = state_of(w, (struct overview){0}, NULL);
+    assert_int_equal(json_count(json_get(s, "pools")), 1);
+    says(s, "pools", 0, "name", "a100");
+    says(s, "pools", 0, "capacity", "16.000");
+    says(s, "pools", 0, "held", "3.000");
+    says(s, "pools", 0, "idle", "4.000");
+    says(s, "pools", 0, "unhealthy", "9.000");
+    assert_int_equal(json_count(json_get(s, "holders")), 1);
+    says(s, "holders", 0, "tenant", "team-a");
+    says(s, "holders", 0, "held", "3.000");
+    assert_int_equal(json_count(json_get(s, "faults")), 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool first = str_eqc(json_str_at(json_at(json_get(s, "faults"), i), "node"), "n1");
+
+        says(s, "faults", i, "unhealthy", first ? "1.000" : "8.000");
+        assert_int_equal(json_true(json_get(json_at(json_get(s, "faults"), i), "ready")), first);
+    }
+    assert_int_equal(json_i64_at(s, "notShown", -1), 0);
+    assert_int_equal(json_count(json_get(s, "month")), 0); /* not known yet */
+}
+
+static void bindings_and_pools_that_are_granted_only(void **state)
+{
+    struct world *w = *state;
+    const struct grants_row rows[] = {
+        {.tenant = STR("team-a"),
+         .pool = STR("l4"),
+         .guarantee = {2, 1},
+         .burst = {4, 1},
+         .grant = {7, 3},
+         .holds = {3, 1},
+         .placed = {2, 1},
+         .wants = {3, 1}},
+        {.tenant = STR("<script>"),
+         .pool = STR("l4"),
+         .guarantee = RATIONAL_ZERO,
+         .burst = {1, 1},
+         .grant = RATIONAL_ZERO,
+         .holds = RATIONAL_ZERO,
+         .placed = RATIONAL_ZERO,
+         .wants = {-1, 1},
+         .reclaim_at = STR("2026-11-27T00:00:00Z")},
+    };
+    const struct grants_pool pools[] = {
+        {.name = STR("a100"), .total = {8, 1}, .healthy = {8, 1}, .held = RATIONAL_ZERO},
+        {.name = STR("l4"), .total = {8, 1}, .healthy = {6, 1}, .held = {2, 1}},
+        {.name = STR("gone"), .total = {1, 1}, .healthy = RATIONAL_ZERO, .held = {1, 1}},
+    };
+    const struct overview o = {.grants = {rows, pools, COUNT(rows), COUNT(pools)}};
+    cJSON *s = state_of(w, o, NULL);
+
+    assert_int_equal(json_count(json_get(s, "pools")), 3); /* a100 is metered: once */
+    says(s, "pools", 0, "capacity", "0.000");
+    says(s, "pools", 1, "name", "l4");
+    says(s, "pools", 1, "idle", "4.000");
+    says(s, "pools", 1, "unhealthy", "2.000");
+    says(s, "pools", 2, "idle", "0.000");
+    says(s, "pools", 2, "unhealthy", "1.000");
+    says(s, "bindings", 0, "grant", "2.333");
+    says(s, "bindings", 0, "wants", "3.000");
+    assert_null(json_get(json_at(json_get(s, "bindings"), 0), "reclaimAt"));
+    says(s, "bindings", 1, "tenant", "<script>"); /* the page makes text of it */
+    says(s, "bindings", 1, "reclaimAt", "2026-11-27T00:00:00Z");
+    assert_null(json_get(json_at(json_get(s, "bindings"), 1), "wants"));
+}
+
+static void rows_are_bounded(void **state)
+{
+    struct world *w = *state;
+    struct fleet_records r = {.seen_us = 1, .n_holds = 2003};
+    cJSON *s;
+
+    r.holds = arena_alloc(w->a, r.n_holds * sizeof(*r.holds));
+    for (size_t i = 0; i < r.n_holds; i++)
+        r.holds[i] = (struct fleet_hold){.tenant = arena_printf(w->a, "t%zu", i),
+                                         .pool = STR("a100"),
+                                         .gpu_eq = {1, 7},
+                                         .end_us = FLEET_OPEN};
+    s = state_of(w, (struct overview){0}, &r);
+    assert_int_equal(json_count(json_get(s, "holders")), 2000);
+    assert_int_equal(json_i64_at(s, "notShown", 0), 3);
+}
+
+/* --- the month to date --- */
+
+struct watch {
+    uv_loop_t loop;
+    int64_t wall_us, mono_ms;
+    unsigned changes;
+};
+
+static int64_t wall(void *ctx)
+{
+    return ((struct watch *)ctx)->wall_us;
+}
+
+static int64_t mono(void *ctx)
+{
+    return ((struct watch *)ctx)->mono_ms;
+}
+
+static void on_changed(void *ctx)
+{
+    ((struct watch *)ctx)->changes++;
+}
+
+static void the_month_is_read_once_a_minute(void **state)
+{
+    struct world *w = *state;
+    struct watch t = {.wall_us = BEGIN + 3600 * SECOND, .mono_ms = 5};
+    const struct clock clock = {wall, mono, &t};
+    const struct month_options o = {.loop = &t.loop,
+                                    .clock = &clock,
+                                    .directory = str_c(w->directory),
+                                    .changed = on_changed,
+                                    .ctx = &t};
+    struct month *m;
+    cJSON *s;
+
+    uv_loop_init(&t.loop);
+    m = month_new(&o);
+    assert_int_equal(
+        observer_node(w->observer, world_node(w, "n1", 8, 8, true, BEGIN), BEGIN, &w->err), 0);
+    assert_int_equal(
+        observer_pod(w->observer, world_pod(w, "u1", "n1", 2, BEGIN, 0), BEGIN, &w->err), 0);
+    assert_int_equal(observer_seen(w->observer, BEGIN + 3600 * SECOND, &w->err), 0);
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    assert_null(month_usage(m));
+    month_ask(m);
+    month_ask(m);
+    uv_run(&t.loop, UV_RUN_DEFAULT);
+    assert_int_equal(t.changes, 1);
+    s = state_of(w, (struct overview){.month = month_usage(m), .month_trouble = month_trouble(m)},
+                 NULL);
+    says(s, "month.lines", 0, "gpuHours", "2.0");
+    says(s, "month.lines", 0, "cost", "5.00");
+    says(s, "month.lines", 0, "currency", "USD");
+    t.mono_ms += 59999;
+    month_ask(m);
+    uv_run(&t.loop, UV_RUN_DEFAULT);
+    assert_int_equal(t.changes, 1);
+
+    /* A failure is said, and the last figures stay. */
+    snprintf(w->directory + strlen(w->directory), 3, "/x");
+    month_free(m);
+    m = month_new(&(struct month_options){&t.loop, &clock, str_c(w->directory), on_changed, &t});
+    w->directory[strlen(w->directory) - 2] = '\0';
+    month_ask(m);
+    uv_run(&t.loop, UV_RUN_DEFAULT);
+    assert_null(month_usage(m));
+    assert_true(month_trouble(m).n > 0);
+    s = state_of(w, (struct overview){.month_trouble = month_trouble(m)}, NULL);
+    assert_true(json_str_at(s, "month.trouble").n > 0);
+
+    /* What is under way when it is freed ends unheard. */
+    t.mono_ms += 60000;
+    month_ask(m);
+    month_free(m);
+    uv_run(&t.loop, UV_RUN_DEFAULT);
+    assert_int_equal(t.changes, 2);
+    assert_int_equal(uv_loop_close(&t.loop), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(pools_holders_and_faults),
+        TEST(bindings_and_pools_that_are_granted_only),
+        TEST(rows_are_bounded),
+        TEST(the_month_is_read_once_a_minute),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
