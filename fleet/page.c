@@ -37,6 +37,8 @@
 #define PUSH_MS         1000   /* between two states */
 #define BEAT_MS         15000  /* between two signs of life */
 #define REVIEW_MS       60000  /* a stream's token is reviewed again */
+#define REVIEWS_BURST   20     /* of tokens that come in, */
+#define REVIEWS_RATE    10     /* and so many a second: the host's own work goes before */
 #define SILENT_MS       300000 /* a stream outlives a host that gives no verdict */
 
 /* One state, as it is sent; streams share it. */
@@ -64,7 +66,8 @@ struct page {
     unsigned n_viewers, n_streams;
     struct state *state; /* NULL: none was written since somebody looked */
     bool stale, closing;
-    int64_t next_ms; /* no other state before */
+    int64_t next_ms;           /* no other state before */
+    int64_t asked_ms, may_ask; /* thousandths of reviews, at asked_ms */
     uv_timer_t push, beat;
     uv_fs_event_t files;
     unsigned open_handles;
@@ -386,6 +389,20 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
     decide(v, verdict, why);
 }
 
+/* Whoever reaches the port may send tokens: what that asks of the host is bounded. */
+static bool may_ask(struct page *p)
+{
+    int64_t now = clock_mono_ms(p->o.clock), full = REVIEWS_BURST * 1000;
+    int64_t more = now - p->asked_ms < full ? (now - p->asked_ms) * REVIEWS_RATE : full;
+
+    p->asked_ms = now;
+    p->may_ask = p->may_ask + more < full ? p->may_ask + more : full;
+    if (p->may_ask < 1000)
+        return false;
+    p->may_ask -= 1000;
+    return true;
+}
+
 static void begin(struct page *p, struct net_exchange *x, struct str token, bool events)
 {
     struct viewer *v = NEW(struct viewer);
@@ -399,7 +416,7 @@ static void begin(struct page *p, struct net_exchange *x, struct str token, bool
         decide(v, verdict, STR(""));
         return;
     }
-    v->review = reviews_ask(p->reviews, token, on_reviewed, v);
+    v->review = may_ask(p) ? reviews_ask(p->reviews, token, on_reviewed, v) : NULL;
     if (!v->review)
         refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many tokens are being reviewed; try again"));
 }
@@ -528,7 +545,8 @@ int page_open(const struct page_options *options, struct page **ret, struct err 
                        "listen on %.*s: a certificate is needed, except on a loopback address",
                        STR_F(options->address));
     p = NEW(struct page);
-    *p = (struct page){.magic = PAGE_MAGIC, .o = *options};
+    *p = (struct page){.magic = PAGE_MAGIC, .o = *options, .may_ask = REVIEWS_BURST * 1000};
+    p->asked_ms = clock_mono_ms(options->clock);
     p->o.certificate = mem_str(options->certificate);
     p->o.key = mem_str(options->key);
     if (listen_on(p, options->address, err)) {

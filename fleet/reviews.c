@@ -121,8 +121,7 @@ static void send_review(struct review *v, struct arena *a, const char *path, cJS
     const struct host_request q = {.method = "POST",
                                    .path = str_c(path),
                                    .body = json_text(a, review),
-                                   .timeout_ms = TIMEOUT_MS,
-                                   .urgent = true};
+                                   .timeout_ms = TIMEOUT_MS};
 
     v->call = host_send(v->reviews->o.host, &q, done, v);
 }

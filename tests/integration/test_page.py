@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `sublet fleet` against a real host: who may look, what is sent, and when it ends."""
+import concurrent.futures
 import json
 import os
 import ssl
@@ -86,6 +87,18 @@ def test_a_host_without_a_verdict_is_no_permission(host, page):
         return content if status == 503 else None
     content = eventually(refused, 60, "the reviews to be refused")
     assert "no verdict" in json.loads(content)["message"] and "tokenreviews" in content
+
+
+def test_tokens_that_are_none_are_a_bounded_load(host, page):
+    """Of many unknown tokens the host is asked about few; who looks already goes on looking."""
+    seer = page.account("seer", True)
+    page.fleet.start()
+    assert page.ask(token=seer)[0] == 200
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        codes = list(pool.map(lambda i: page.ask(token=f"none-{i}")[0], range(300)))
+    assert set(codes) == {401, 429}, codes
+    assert page.ask(token=seer)[0] == 200, "its verdict is kept"
+    eventually(lambda: page.ask(token="another")[0] == 401, 30, "reviews to go on")
 
 
 def certificate(directory, name):
