@@ -162,7 +162,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
     grants_changed(f->grants);
-    page_changed(f->page);
+    fleet_page_changed(f->page);
 }
 
 static void each_pod(void *ctx, const struct host_object *o)
@@ -188,7 +188,7 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
         check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
     arena_free(a);
     grants_changed(f->grants);
-    page_changed(f->page);
+    fleet_page_changed(f->page);
     if (observer_wants_pods(f->observer) && f->pods)
         reflector_each(f->pods, each_pod, f);
 }
@@ -205,7 +205,7 @@ static void on_shown_changed(void *ctx)
 {
     struct fleet *f = ctx;
 
-    page_changed(f->page);
+    fleet_page_changed(f->page);
 }
 
 static void open_grants(struct fleet *f)
@@ -238,7 +238,7 @@ static void on_pods_current(void *ctx, bool listed)
     enter(f, FLEET_READY);
     if (f->o.config->grants)
         open_grants(f);
-    page_changed(f->page);
+    fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
 }
 
@@ -367,11 +367,11 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
     struct fleet_now now = now_of(f, a, &held);
     const struct overview o = {.now = &now,
                                .grants = grants_view(f->grants),
-                               .month = month_usage(f->month),
-                               .month_trouble = month_trouble(f->month)};
-    int result = overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
+                               .month = fleet_month_usage(f->month),
+                               .month_trouble = fleet_month_trouble(f->month)};
+    int result = fleet_overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
 
-    month_ask(f->month);
+    fleet_month_ask(f->month);
     arena_free(a);
     return result;
 }
@@ -403,10 +403,10 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
                                         .ctx = f};
 
     assert(f->magic == FLEET_MAGIC && !f->page);
-    if (page_open(&o, &f->page, err))
+    if (fleet_page_open(&o, &f->page, err))
         return -1;
-    f->month = month_new(&month);
-    *ret_port = page_port(f->page);
+    f->month = fleet_month_new(&month);
+    *ret_port = fleet_page_port(f->page);
     return 0;
 }
 
@@ -522,7 +522,7 @@ static void on_page_closed(void *ctx)
     struct fleet *f = ctx;
 
     f->page = NULL;
-    f->month = month_free(f->month);
+    f->month = fleet_month_free(f->month);
     host_stop(f->host);
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
@@ -538,7 +538,7 @@ static void on_released(void *ctx)
     struct fleet *f = ctx;
 
     if (f->page)
-        page_close(f->page, on_page_closed, f);
+        fleet_page_close(f->page, on_page_closed, f);
     else
         on_page_closed(f);
 }

@@ -41,7 +41,7 @@ static struct job *job_free(struct job *job)
     return mem_free(job);
 }
 
-struct month *month_new(const struct month_options *options)
+struct month *fleet_month_new(const struct month_options *options)
 {
     struct month *m = NEW(struct month);
 
@@ -50,7 +50,7 @@ struct month *month_new(const struct month_options *options)
     return m;
 }
 
-struct month *month_free(struct month *m)
+struct month *fleet_month_free(struct month *m)
 {
     if (!m)
         return NULL;
@@ -112,7 +112,7 @@ static void on_computed(uv_work_t *work, int status)
     m->o.changed(m->o.ctx);
 }
 
-void month_ask(struct month *m)
+void fleet_month_ask(struct month *m)
 {
     struct job *job;
     int failed;
@@ -131,12 +131,12 @@ void month_ask(struct month *m)
     assert(!failed); /* only without a function */
 }
 
-const struct usage *month_usage(const struct month *m)
+const struct usage *fleet_month_usage(const struct month *m)
 {
     return m->last ? &m->last->usage : NULL;
 }
 
-struct str month_trouble(const struct month *m)
+struct str fleet_month_trouble(const struct month *m)
 {
     return m->trouble;
 }

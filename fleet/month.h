@@ -2,7 +2,7 @@
  * room: fleet (private)
  *
  * What the present month used and costs until now, out of the ledger: read and computed on a thread
- * of its own, not more often than once a minute, and only when asked. */
+ * of its own, at most once a minute, and only on demand. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -17,13 +17,13 @@ struct month_options {
     void (*changed)(void *ctx); /* from the loop: there is a newer one */
     void *ctx;
 };
-struct month *month_new(const struct month_options *options);
+struct month *fleet_month_new(const struct month_options *options);
 /* What is under way ends unheard. Takes NULL, returns NULL. */
-struct month *month_free(struct month *m);
+struct month *fleet_month_free(struct month *m);
 
 /* Computes it anew unless the last one is recent, or one is under way. */
-void month_ask(struct month *m);
+void fleet_month_ask(struct month *m);
 /* By tenant and pool; NULL: not computed yet. Good until control returns to the loop. */
-const struct usage *month_usage(const struct month *m);
+const struct usage *fleet_month_usage(const struct month *m);
 /* Why the last one could not be computed; empty: it could. */
-struct str month_trouble(const struct month *m);
+struct str fleet_month_trouble(const struct month *m);

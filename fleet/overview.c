@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's data: pools, bindings and holders, nodes that are not healthy, the month to date. Pure.
+/* The page's data: pools, bindings and holders, nodes that are not healthy, the month to
+ * date. Pure.
  * Must bound its rows: what more there is, is counted. */
 #include "overview.h"
 
@@ -149,7 +150,8 @@ static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
                        JSON("lines", list), JSON_NONEMPTY("trouble", o->month_trouble));
 }
 
-int overview_write(struct arena *a, struct buf *out, const struct overview *o, struct err *err)
+int fleet_overview_write(struct arena *a, struct buf *out, const struct overview *o,
+                         struct err *err)
 {
     const struct fleet_records *held = o->now->held;
     struct usage u = {0};

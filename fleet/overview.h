@@ -16,5 +16,5 @@ struct overview {
     const struct usage *month; /* by tenant and pool; NULL: not known yet */
     struct str month_trouble;  /* why not; may be empty */
 };
-int overview_write(struct arena *a, struct buf *out, const struct overview *o,
-                   struct err *err) MUST_CHECK;
+int fleet_overview_write(struct arena *a, struct buf *out, const struct overview *o,
+                         struct err *err) MUST_CHECK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves the page. Its data is of all tenants: must never leave without a verdict of the host for
- * the token it was asked with, nor go on when that verdict is withdrawn. The page itself has no
+ * the token of the request, nor go on when that verdict is withdrawn. The page itself has no
  * data, and scripts only from here (its policy), so that no name a tenant chose can become code.
  *
  *   GET /fleet/events --> kept verdict, or a review --> stream --> state, seen, state ... --> end
  *                                                         '--every minute: reviewed anew
- *   a change --> page_changed() --> at most once a second, while streams are open: state, if it differs
+ *   a change --> fleet_page_changed() --> at most once a second, for open streams: a new state
  */
 #include "page.h"
 
@@ -64,7 +64,7 @@ struct page {
     struct reviews *reviews;
     LIST_HEAD(, viewer) viewers;
     unsigned n_viewers, n_streams;
-    struct state *state; /* NULL: none was written since somebody looked */
+    struct state *state; /* NULL: none was written for the present viewers */
     bool stale, closing;
     int64_t next_ms;           /* no other state before */
     int64_t asked_ms, may_ask; /* thousandths of reviews, at asked_ms */
@@ -220,7 +220,7 @@ static void push_soon(struct page *p)
     uv_timer_start(&p->push, on_push, wait > 0 ? (uint64_t)wait : 0, 0);
 }
 
-void page_changed(struct page *p)
+void fleet_page_changed(struct page *p)
 {
     if (!p)
         return;
@@ -229,7 +229,7 @@ void page_changed(struct page *p)
     push_soon(p);
 }
 
-bool page_is_watched(const struct page *p)
+bool fleet_page_is_watched(const struct page *p)
 {
     return p && p->n_viewers > 0;
 }
@@ -249,7 +249,7 @@ static void on_viewer_closed(void *ctx)
     struct page *p = v->page;
 
     assert(p->magic == PAGE_MAGIC);
-    review_cancel(v->review);
+    fleet_review_cancel(v->review);
     forget_token(v);
     state_unref(v->shown);
     LIST_REMOVE(v, all);
@@ -317,7 +317,7 @@ static void on_reviewed_again(void *ctx, enum review_verdict verdict, struct str
 static void review_again(struct viewer *v)
 {
     if (!v->review && clock_mono_ms(v->page->o.clock) - v->allowed_ms >= REVIEW_MS)
-        v->review = reviews_ask(v->page->reviews, v->token, on_reviewed_again, v);
+        v->review = fleet_reviews_ask(v->page->reviews, v->token, on_reviewed_again, v);
 }
 
 static void on_beat(uv_timer_t *timer)
@@ -337,7 +337,7 @@ static void on_beat(uv_timer_t *timer)
         review_again(v);
     }
     buf_fini(&seen);
-    page_changed(p); /* what time alone changes */
+    fleet_page_changed(p); /* what time alone changes */
 }
 
 static void begin_stream(struct viewer *v)
@@ -389,7 +389,7 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
     decide(v, verdict, why);
 }
 
-/* Whoever reaches the port may send tokens: what that asks of the host is bounded. */
+/* Whoever reaches the port may send tokens: the reviews that follow are bounded. */
 static bool may_ask(struct page *p)
 {
     int64_t now = clock_mono_ms(p->o.clock), full = REVIEWS_BURST * 1000;
@@ -412,11 +412,11 @@ static void begin(struct page *p, struct net_exchange *x, struct str token, bool
     LIST_INSERT_HEAD(&p->viewers, v, all);
     p->n_viewers++;
     net_on(x, on_viewer_closed, on_drained, v);
-    if (reviews_recall(p->reviews, token, &verdict)) {
+    if (fleet_reviews_recall(p->reviews, token, &verdict)) {
         decide(v, verdict, STR(""));
         return;
     }
-    v->review = may_ask(p) ? reviews_ask(p->reviews, token, on_reviewed, v) : NULL;
+    v->review = may_ask(p) ? fleet_reviews_ask(p->reviews, token, on_reviewed, v) : NULL;
     if (!v->review)
         refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many tokens are being reviewed; try again"));
 }
@@ -430,18 +430,18 @@ static struct str token_of(const struct net_request *r)
     return str_has_prefix(given, bearer) ? str_trim(str_from(given, bearer.n)) : STR_NULL;
 }
 
-static const struct page_file *file_of(struct str path)
+static const struct fleet_page_file *file_of(struct str path)
 {
-    for (size_t i = 0; i < COUNT(PAGE_FILES); i++)
-        if (str_eqc(path, PAGE_FILES[i].path))
-            return &PAGE_FILES[i];
+    for (size_t i = 0; i < FLEET_PAGE_N_FILES; i++)
+        if (str_eqc(path, FLEET_PAGE_FILES[i].path))
+            return &FLEET_PAGE_FILES[i];
     return NULL;
 }
 
 static void on_request(void *ctx, struct net_exchange *x, const struct net_request *r)
 {
     struct page *p = ctx;
-    const struct page_file *file = file_of(r->path);
+    const struct fleet_page_file *file = file_of(r->path);
     bool events = str_eqc(r->path, EVENTS_PATH);
 
     assert(p->magic == PAGE_MAGIC);
@@ -506,7 +506,7 @@ static void watch_files(struct page *p)
 
 static void release(struct page *p)
 {
-    p->reviews = reviews_free(p->reviews);
+    p->reviews = fleet_reviews_free(p->reviews);
     mem_free(p->o.certificate.p);
     mem_free(p->o.key.p);
     p->magic = 0;
@@ -534,7 +534,7 @@ static int listen_on(struct page *p, struct str address, struct err *err)
     return result;
 }
 
-int page_open(const struct page_options *options, struct page **ret, struct err *err)
+int fleet_page_open(const struct page_options *options, struct page **ret, struct err *err)
 {
     const struct reviews_options reviews = {
         .clock = options->clock, .host = options->host, .path = STR(STATE_PATH)};
@@ -553,7 +553,7 @@ int page_open(const struct page_options *options, struct page **ret, struct err 
         release(p);
         return -1;
     }
-    p->reviews = reviews_new(&reviews);
+    p->reviews = fleet_reviews_new(&reviews);
     uv_timer_init(p->o.loop, &p->push);
     uv_timer_init(p->o.loop, &p->beat);
     uv_fs_event_init(p->o.loop, &p->files);
@@ -564,7 +564,7 @@ int page_open(const struct page_options *options, struct page **ret, struct err 
     return 0;
 }
 
-unsigned page_port(const struct page *p)
+unsigned fleet_page_port(const struct page *p)
 {
     return net_port(p->server);
 }
@@ -592,7 +592,7 @@ static void on_net_closed(void *ctx)
     uv_close((uv_handle_t *)&p->files, on_handle_closed);
 }
 
-void page_close(struct page *p, void (*closed)(void *ctx), void *ctx)
+void fleet_page_close(struct page *p, void (*closed)(void *ctx), void *ctx)
 {
     assert(p->magic == PAGE_MAGIC && !p->closing);
     p->closing = true;

@@ -3,7 +3,7 @@
  * never take a silent or a refusing host for a permission, nor keep a token: it is known by its
  * SHA-256.
  *
- *   reviews_ask() --> TokenReview --authenticated--> SubjectAccessReview --> a verdict, kept
+ *   fleet_reviews_ask() --> TokenReview --authenticated--> SubjectAccessReview --> a verdict, kept
  */
 #include "reviews.h"
 
@@ -46,7 +46,7 @@ struct reviews {
     LIST_HEAD(, review) under_way;
 };
 
-struct reviews *reviews_new(const struct reviews_options *options)
+struct reviews *fleet_reviews_new(const struct reviews_options *options)
 {
     struct reviews *r = NEW(struct reviews);
 
@@ -56,7 +56,7 @@ struct reviews *reviews_new(const struct reviews_options *options)
     return r;
 }
 
-struct reviews *reviews_free(struct reviews *r)
+struct reviews *fleet_reviews_free(struct reviews *r)
 {
     if (!r)
         return NULL;
@@ -68,7 +68,7 @@ struct reviews *reviews_free(struct reviews *r)
 
 /* --- verdicts that are kept --- */
 
-bool reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret)
+bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret)
 {
     int64_t now = clock_mono_ms(r->o.clock);
     unsigned char hash[32];
@@ -95,7 +95,7 @@ static void keep(struct reviews *r, const struct review *v, enum review_verdict 
     k->until_ms = clock_mono_ms(r->o.clock) + KEPT_MS;
 }
 
-/* --- asking --- */
+/* --- requests to the host --- */
 
 static void release(struct review *v)
 {
@@ -126,7 +126,7 @@ static void send_review(struct review *v, struct arena *a, const char *path, cJS
     v->call = host_send(v->reviews->o.host, &q, done, v);
 }
 
-/* The answer's status, or NULL: *why says what is wrong with it. */
+/* The answer's status, or NULL: *why is the reason. */
 static const cJSON *status_of(struct arena *a, const struct host_answer *answer,
                               const struct err *err, struct str *why)
 {
@@ -194,7 +194,8 @@ static void on_token(void *ctx, const struct host_answer *answer, const struct e
     arena_free(a);
 }
 
-struct review *reviews_ask(struct reviews *r, struct str token, review_done_cb done, void *ctx)
+struct review *fleet_reviews_ask(struct reviews *r, struct str token, review_done_cb done,
+                                 void *ctx)
 {
     struct review *v;
     struct arena *a;
@@ -217,7 +218,7 @@ struct review *reviews_ask(struct reviews *r, struct str token, review_done_cb d
     return v;
 }
 
-void review_cancel(struct review *v)
+void fleet_review_cancel(struct review *v)
 {
     if (!v)
         return;

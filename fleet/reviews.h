@@ -18,9 +18,9 @@ struct reviews_options {
     struct host *host;
     struct str path; /* "/fleet/state" */
 };
-struct reviews *reviews_new(const struct reviews_options *options);
+struct reviews *fleet_reviews_new(const struct reviews_options *options);
 /* Every review is cancelled before. Takes NULL, returns NULL. */
-struct reviews *reviews_free(struct reviews *r);
+struct reviews *fleet_reviews_free(struct reviews *r);
 
 enum review_verdict {
     REVIEW_ALLOWED,
@@ -29,10 +29,11 @@ enum review_verdict {
     REVIEW_UNKNOWN, /* the host did not answer, or does not permit the reviews */
 };
 /* True: a verdict of less than 10 seconds ago. */
-bool reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret);
-/* Asks the host. why: for REVIEW_FORBIDDEN and REVIEW_UNKNOWN, what it said; good until done()
+bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret);
+/* Sends the reviews to the host. why: for REVIEW_FORBIDDEN and REVIEW_UNKNOWN, what it said; good until done()
  * returns. done() comes once, from the loop, unless the review is cancelled. NULL: too many are
  * under way. */
 typedef void (*review_done_cb)(void *ctx, enum review_verdict verdict, struct str why);
-struct review *reviews_ask(struct reviews *r, struct str token, review_done_cb done, void *ctx);
-void review_cancel(struct review *v); /* takes NULL; no callback after it */
+struct review *fleet_reviews_ask(struct reviews *r, struct str token, review_done_cb done,
+                                 void *ctx);
+void fleet_review_cancel(struct review *v); /* takes NULL; no callback after it */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page's files into a C header: embed.py OUTPUT FILE... ; index.html is served as /."""
+"""Writes the page's files as C that defines page_files.h: embed.py OUTPUT FILE... ; index.html is served as /."""
 import os
 import sys
 
@@ -16,7 +16,7 @@ def array(name, data):
 
 
 def main(output, *paths):
-    parts = ["#pragma once\n#include <stddef.h>\n"]
+    parts = ['#include "page_files.h"\n']
     rows = []
     for i, path in enumerate(paths):
         with open(path, "rb") as f:
@@ -25,8 +25,8 @@ def main(output, *paths):
         url = "/" if base == "index.html" else "/" + base
         kind = TYPES[os.path.splitext(base)[1]]
         rows.append(f'    {{"{url}", "{kind}; charset=utf-8", PAGE_FILE_{i}, sizeof(PAGE_FILE_{i})}},\n')
-    parts.append("static const struct page_file {\n    const char *path, *type, *bytes;\n    size_t n;\n"
-                 "} PAGE_FILES[] = {\n" + "".join(rows) + "};\n")
+    parts.append("const struct fleet_page_file FLEET_PAGE_FILES[] = {\n" + "".join(rows) + "};\n")
+    parts.append(f"const size_t FLEET_PAGE_N_FILES = {len(rows)};\n")
     with open(output, "w", encoding="utf-8") as f:
         f.write("".join(parts))
 

@@ -90,7 +90,7 @@ def test_a_host_without_a_verdict_is_no_permission(host, page):
 
 
 def test_tokens_that_are_none_are_a_bounded_load(host, page):
-    """Of many unknown tokens the host is asked about few; who looks already goes on looking."""
+    """Of many unknown tokens few are reviewed; a viewer that was permitted goes on."""
     seer = page.account("seer", True)
     page.fleet.start()
     assert page.ask(token=seer)[0] == 200

@@ -29,7 +29,7 @@ class Seen:
         return self.browser.find_element(By.ID, what).is_displayed()
 
     def rows(self, table):
-        """Texts of the cells of each row."""
+        """The cells of each row, as strings."""
         return self.browser.execute_script(
             "return [...document.getElementById(arguments[0]).tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))", table)
 

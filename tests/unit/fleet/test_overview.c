@@ -36,7 +36,7 @@ static cJSON *state_of(struct world *w, struct overview o, const struct fleet_re
 
     observer_snapshot(w->observer, w->a, &own);
     o.now = &now;
-    assert_int_equal(overview_write(w->a, &out, &o, &w->err), 0);
+    assert_int_equal(fleet_overview_write(w->a, &out, &o, &w->err), 0);
     assert_int_equal(str_find(buf_str(&out), '\n'), out.n); /* one line: an event's data */
     tree = world_parse(w, arena_str(w->a, buf_str(&out)));
     buf_fini(&out);
@@ -124,7 +124,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     says(s, "bindings", 0, "grant", "2.333");
     says(s, "bindings", 0, "wants", "3.000");
     assert_null(json_get(json_at(json_get(s, "bindings"), 0), "reclaimAt"));
-    says(s, "bindings", 1, "tenant", "<script>"); /* the page makes text of it */
+    says(s, "bindings", 1, "tenant", "<script>"); /* the page escapes it */
     says(s, "bindings", 1, "reclaimAt", "2026-11-27T00:00:00Z");
     assert_null(json_get(json_at(json_get(s, "bindings"), 1), "wants"));
 }
@@ -183,44 +183,47 @@ static void the_month_is_read_once_a_minute(void **state)
     cJSON *s;
 
     uv_loop_init(&t.loop);
-    m = month_new(&o);
+    m = fleet_month_new(&o);
     assert_int_equal(
         observer_node(w->observer, world_node(w, "n1", 8, 8, true, BEGIN), BEGIN, &w->err), 0);
     assert_int_equal(
         observer_pod(w->observer, world_pod(w, "u1", "n1", 2, BEGIN, 0), BEGIN, &w->err), 0);
     assert_int_equal(observer_seen(w->observer, BEGIN + 3600 * SECOND, &w->err), 0);
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    assert_null(month_usage(m));
-    month_ask(m);
-    month_ask(m);
+    assert_null(fleet_month_usage(m));
+    fleet_month_ask(m);
+    fleet_month_ask(m);
     uv_run(&t.loop, UV_RUN_DEFAULT);
     assert_int_equal(t.changes, 1);
-    s = state_of(w, (struct overview){.month = month_usage(m), .month_trouble = month_trouble(m)},
-                 NULL);
+    s = state_of(
+        w,
+        (struct overview){.month = fleet_month_usage(m), .month_trouble = fleet_month_trouble(m)},
+        NULL);
     says(s, "month.lines", 0, "gpuHours", "2.0");
     says(s, "month.lines", 0, "cost", "5.00");
     says(s, "month.lines", 0, "currency", "USD");
     t.mono_ms += 59999;
-    month_ask(m);
+    fleet_month_ask(m);
     uv_run(&t.loop, UV_RUN_DEFAULT);
     assert_int_equal(t.changes, 1);
 
     /* A failure is said, and the last figures stay. */
     snprintf(w->directory + strlen(w->directory), 3, "/x");
-    month_free(m);
-    m = month_new(&(struct month_options){&t.loop, &clock, str_c(w->directory), on_changed, &t});
+    fleet_month_free(m);
+    m = fleet_month_new(
+        &(struct month_options){&t.loop, &clock, str_c(w->directory), on_changed, &t});
     w->directory[strlen(w->directory) - 2] = '\0';
-    month_ask(m);
+    fleet_month_ask(m);
     uv_run(&t.loop, UV_RUN_DEFAULT);
-    assert_null(month_usage(m));
-    assert_true(month_trouble(m).n > 0);
-    s = state_of(w, (struct overview){.month_trouble = month_trouble(m)}, NULL);
+    assert_null(fleet_month_usage(m));
+    assert_true(fleet_month_trouble(m).n > 0);
+    s = state_of(w, (struct overview){.month_trouble = fleet_month_trouble(m)}, NULL);
     assert_true(json_str_at(s, "month.trouble").n > 0);
 
     /* What is under way when it is freed ends unheard. */
     t.mono_ms += 60000;
-    month_ask(m);
-    month_free(m);
+    fleet_month_ask(m);
+    fleet_month_free(m);
     uv_run(&t.loop, UV_RUN_DEFAULT);
     assert_int_equal(t.changes, 2);
     assert_int_equal(uv_loop_close(&t.loop), 0);
