@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page's data: pools, bindings and holders, nodes that are not healthy, the month to
- * date. Pure.
- * Must bound its rows: what more there is, is counted. */
+ * date. Pure. Must bound its rows: what more there is, is counted. */
 #include "overview.h"
 
 #include <sublet/clock.h>

@@ -30,9 +30,9 @@ enum review_verdict {
 };
 /* True: a verdict of less than 10 seconds ago. */
 bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret);
-/* Sends the reviews to the host. why: for REVIEW_FORBIDDEN and REVIEW_UNKNOWN, what it said; good until done()
- * returns. done() comes once, from the loop, unless the review is cancelled. NULL: too many are
- * under way. */
+/* Sends the reviews to the host. why: for REVIEW_FORBIDDEN and REVIEW_UNKNOWN, what it said; good
+ * until done() returns. done() comes once, from the loop, unless the review is cancelled. NULL: too
+ * many are under way. */
 typedef void (*review_done_cb)(void *ctx, enum review_verdict verdict, struct str why);
 struct review *fleet_reviews_ask(struct reviews *r, struct str token, review_done_cb done,
                                  void *ctx);
