@@ -218,6 +218,17 @@ def test_check_reviews_the_rights_to_what_is_shown(team, tmp_path):
     assert code == 1, found
 
 
+def test_the_chart_lets_every_method_through_proxies(team, tenant):
+    """OPTIONS has the empty verb, which the chart's Role has to name."""
+    namespace, kubeconfig = team
+    vc = tenant("methods", {"host": {"namespace": namespace}}, host_kubeconfig=kubeconfig)
+    vc.api.post("/api/v1/namespaces/default/services", {
+        "metadata": {"name": "bare"}, "spec": {"selector": {"app": "none"}, "ports": [{"port": 80}]}})
+    path = "/api/v1/namespaces/default/services/bare:80/proxy/"
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        eventually(lambda m=method: b"no endpoints available" in vc.api.raw(m, path)[2], 30, method + " to arrive")
+
+
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):
     namespace, kubeconfig = team
     code, found = check_host(tmp_path, namespace, kubeconfig)

@@ -261,6 +261,34 @@ def test_service_proxy(host, running):
     assert code == 503 and b"no endpoints available" in body
 
 
+def test_every_method_reaches_a_proxy(host, running):
+    """HEAD and OPTIONS as well: they arrive at the host's Service, whose endpoints are what lacks, and RBAC asks for `get`
+    of a HEAD and for the empty verb of OPTIONS, as the host's own does."""
+    running.api.post("/api/v1/namespaces/default/services", {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "bare"},
+        "spec": {"selector": {"app": "none"}, "ports": [{"port": 80}]}})
+    path = "/api/v1/namespaces/default/services/bare:80/proxy/x?y=1"
+    eventually(lambda: b"no endpoints available" in running.api.raw("GET", path)[2], 30, "the host's answer")
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        code, _, body = running.api.raw(method, path, b"x" * 10_000 if method != "GET" else None)
+        assert code == 503 and b'no endpoints available for service \\"bare' in body, (method, body)
+    code, headers, body = running.api.raw("HEAD", path)
+    assert code == 503 and body == b"" and headers["content-type"] == "application/json"
+    assert running.api.raw("HEAD", path)[0] == 503  # the connection lives on
+    code, _, body = running.api.raw("OPTIONS", path, b"x" * (4 << 20))
+    assert code == 413, body
+    running.kubectl("create", "role", "proxies", "--verb=get", "--resource=services/proxy")
+    running.kubectl("create", "rolebinding", "proxies", "--role=proxies", "--user=eve")
+    as_user = {"Impersonate-User": "eve"}
+    assert running.api.raw("HEAD", path, headers=as_user)[0] == 503
+    code, _, body = running.api.raw("OPTIONS", path, headers=as_user)
+    assert code == 403 and 'cannot  resource "services/proxy"' in json.loads(body)["message"]
+    running.api.patch("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/proxies", {"rules": [
+        {"apiGroups": [""], "resources": ["services/proxy"], "verbs": [""]}]})
+    eventually(lambda: running.api.raw("OPTIONS", path, headers=as_user)[0] == 503, 30, "the Role")
+    assert running.api.raw("HEAD", path, headers=as_user)[0] == 403
+
+
 def test_host_away(host, running):
     """503 at once, and the answer when it is back."""
     host.write_log("here")

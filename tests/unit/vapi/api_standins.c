@@ -86,9 +86,12 @@ void auth_handle_token_request(struct call *call)
     auth_handle_review(call);
 }
 
+/* Answers with the method and the body that would be forwarded. */
 void sub_proxy(struct call *call)
 {
-    auth_handle_review(call);
+    call_raw(call, 200, STR("text/plain"),
+             arena_printf(call->arena, "%.*s %.*s", STR_F(call->request->method_text),
+                          STR_F(call->request->body)));
 }
 
 bool auth_handle_openid(struct call *call, struct str path)
@@ -414,6 +417,10 @@ static const struct scale_paths SCALE = {"spec.replicas", "status.replicas", NUL
     }
 
 static const struct subresource POD_SUBS[] = {
+    {"exec", SUB_PROXY, VERB_GET | VERB_CREATE, "", "", "PodExecOptions", NULL},
+    {"log", SUB_PROXY, VERB_GET, "", "", "Pod", NULL},
+    {"proxy", SUB_PROXY, VERB_GET | VERB_CREATE | VERB_UPDATE | VERB_PATCH | VERB_DELETE, "", "",
+     "PodProxyOptions", NULL},
     STATUS_OF("", "Pod"),
     {"binding", SUB_BINDING, VERB_CREATE, "", "v1", "Binding", NULL},
     {"eviction", SUB_EVICTION, VERB_CREATE, "policy", "v1", "Eviction", NULL},

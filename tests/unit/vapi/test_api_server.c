@@ -83,6 +83,41 @@ static void test_methods(void **state)
     assert_int_equal(post(h, "/api/v1/pods", "{}").status, 405);
 }
 
+/* A proxy forwards every method; the other connections, and objects, take no HEAD and OPTIONS. */
+static void test_methods_of_proxies(void **state)
+{
+    static const char *const methods[] = {"GET",    "POST", "PUT",    "PATCH",
+                                          "DELETE", "HEAD", "OPTIONS"};
+    static const char *const proxies[] = {"/api/v1/namespaces/default/pods/p/proxy",
+                                          "/api/v1/namespaces/default/pods/http:p:80/proxy/a/b"};
+    static const char *const others[] = {
+        "/api/v1/namespaces/default/pods/p/log", "/api/v1/namespaces/default/pods/p/exec",
+        "/api/v1/namespaces/default/pods/p/status", "/api/v1/namespaces/default/pods/p"};
+    struct harness *h = *state;
+    struct answer a;
+
+    for (size_t i = 0; i < COUNT(proxies) * COUNT(methods); i++) {
+        const char *method = methods[i % COUNT(methods)];
+        bool bodyless = !strcmp(method, "HEAD");
+
+        a = ask(h, method, proxies[i / COUNT(methods)], "text/x", STR("bytes"), NULL);
+        assert_int_equal(a.status, 200);
+        assert_str(a.body, bodyless ? "" : arena_printf(harness_arena(h), "%s bytes", method).p);
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_int_equal(ask(h, "HEAD", others[i], NULL, STR_NULL, NULL).status, 405);
+        assert_int_equal(ask(h, "OPTIONS", others[i], NULL, STR_NULL, NULL).status, 405);
+    }
+    assert_int_equal(ask(h, "TRACE", proxies[0], NULL, STR_NULL, NULL).status, 405);
+
+    STANDIN.user_denied = "eve";
+    a = ask(h, "OPTIONS", proxies[0], NULL, STR_NULL, (const char *const[]){"x-user: eve", NULL});
+    assert_int_equal(a.status, 403);
+    assert_str(text_at(a, "message"),
+               "pods \"p\" is forbidden: User \"eve\" cannot  resource \"pods/proxy\" in "
+               "API group \"\" in the namespace \"default\"");
+}
+
 static void test_who_and_may_they(void **state)
 {
     struct harness *h = *state;
@@ -518,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_unknown_paths),
         TEST(test_methods),
+        TEST(test_methods_of_proxies),
         TEST(test_who_and_may_they),
         TEST(test_negotiation),
         TEST(test_gzip),

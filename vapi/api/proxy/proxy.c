@@ -240,10 +240,12 @@ static int prepare(struct proxy *p, struct err *err)
     if (r->kind == PROXY_NODE && !vapi_get_hooks(c->api)->kubelets)
         return err_forbidden(err, c->resource->group, c->resource->plural, c->name,
                              "proxy of nodes belongs to the host cluster");
+    if (find_target(c, r, err))
+        return -1;
     if (!vapi_get_hooks(c->api)->connect)
         return err_set(err, &ERR_NOT_IMPLEMENTED, "%s of %.*s is not served here", c->sub->name,
                        STR_F(c->resource->group_resource));
-    if (find_target(c, r, err) || proxy_read_options(c, r, err))
+    if (proxy_read_options(c, r, err))
         return -1;
     proxy_read_headers(c, r);
 

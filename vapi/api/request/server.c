@@ -43,6 +43,9 @@ static const struct verb_bit {
 };
 #define N_VERBS COUNT(VERBS)
 
+/* OPTIONS has no verb of the API. Its handler is that of a read; access is decided on no verb. */
+static const struct verb_bit NO_VERB = {"", CALL_GET, VERB_GET};
+
 static const struct verb_bit *find_verb(const char *name)
 {
     for (size_t i = 0; i < N_VERBS; i++)
@@ -199,6 +202,13 @@ static bool shape_exists(const struct resource *res, const struct subresource *s
     return !t->rest.n || has_paths_below(sub);
 }
 
+/* Proxies forward every method they know; elsewhere HEAD and OPTIONS are not served. Source:
+ * k8s.io/kubernetes pkg/registry/core/{pod,service,node}/rest, proxyMethods. */
+static bool method_routed(const struct subresource *sub, enum net_method method)
+{
+    return has_paths_below(sub) || (method != NET_HEAD && method != NET_OPTIONS);
+}
+
 /* Across namespaces only reads are allowed. A POST names its object in the body, unless it is to a
  * subresource; a PUT or PATCH in the path. */
 static bool method_allowed(const struct resource *res, const struct subresource *sub,
@@ -207,6 +217,8 @@ static bool method_allowed(const struct resource *res, const struct subresource 
     unsigned verbs = sub ? sub->verbs : res->verbs;
 
     if (t->by_path_watch && t->method != NET_GET)
+        return false;
+    if (!method_routed(sub, t->method))
         return false;
     if (!verb || !(verbs & verb->bit))
         return false;
@@ -228,11 +240,11 @@ static enum look_up find_resource(struct route *r)
     const struct resource *res =
         registry_find(vapi_registry(c->api), t->group, t->version, t->resource);
     const struct subresource *sub = res && t->sub.n ? resource_sub(res, t->sub) : NULL;
-    const struct verb_bit *verb = find_verb(t->verb);
+    const struct verb_bit *verb = t->method == NET_OPTIONS ? &NO_VERB : find_verb(t->verb);
 
     if (!res || !shape_exists(res, sub, t))
         return UNKNOWN;
-    if (c->request->method == NET_HEAD || !method_allowed(res, sub, t, verb)) {
+    if (!method_allowed(res, sub, t, verb)) {
         (void)no_such_method(&r->err);
         return REFUSED;
     }
@@ -380,6 +392,7 @@ static void run(void *ctx)
     struct route *r = ctx;
 
     if (authorize(r)) {
+        call_header(r->call, "x-content-type-options", STR("nosniff")); /* the message quotes it */
         call_error(r->call, &r->err);
     } else if (r->target.is_resource) {
         enum look_up found = find_resource(r);
