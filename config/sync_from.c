@@ -23,6 +23,8 @@ static const struct row {
 #include <sublet/tbl/sync_up.h>
 #undef SYNC_UP
     [FROM_CUSTOM_RESOURCES] = {"customResources", "", "", "", true},
+    [FROM_ENDPOINT_SLICES] = {"services.headless", "discovery.k8s.io", "v1", "endpointslices",
+                              true},
 };
 
 struct from_draft {
@@ -78,6 +80,11 @@ static int read_wildcards(const struct place *at, const cJSON *value, void *into
     return place_bool(at, value, &((struct from_draft *)into)->row.wildcards);
 }
 
+static int read_headless(const struct place *at, const cJSON *value, void *into)
+{
+    return place_bool(at, value, &((struct from_draft *)into)->row.headless);
+}
+
 static int read_scope(const struct place *at, const cJSON *value, void *into)
 {
     struct from_draft *d = into;
@@ -115,6 +122,23 @@ static int read_side(const struct place *at, struct str text, bool own_allowed, 
     return 0;
 }
 
+/* What a reference to a copy leads to has to follow from the configuration alone. */
+static int check_mixture(const struct place *at, const struct config_from *row)
+{
+    struct place mappings = place_member(at, "mappings"), list = place_member(&mappings, "byName");
+
+    for (size_t i = 0; i < row->n_mappings; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const struct config_from_mapping *a = &row->mappings[i], *b = &row->mappings[k];
+
+            if (str_eq(a->ns, b->ns) && !a->name.n != !b->name.n)
+                return place_error(&list, "\"%.*s\" is the target of a whole namespace as well",
+                                   STR_F(a->ns));
+        }
+    }
+    return 0;
+}
+
 static int check_target(const struct place *at, const struct config_from *row,
                         const struct config_from_mapping *m)
 {
@@ -124,10 +148,6 @@ static int check_target(const struct place *at, const struct config_from *row,
         if (str_eq(other->ns, m->ns) && str_eq(other->name, m->name))
             return place_error(at, "\"%.*s/%.*s\" is the target of another mapping already",
                                STR_F(m->ns), STR_F(m->name.n ? m->name : STR("*")));
-        /* What a reference to it leads to has to follow from the configuration alone. */
-        if (row->kind == FROM_GATEWAYS && str_eq(other->ns, m->ns) && !other->name.n != !m->name.n)
-            return place_error(at, "\"%.*s\" is the target of a whole namespace as well",
-                               STR_F(m->ns));
     }
     return 0;
 }
@@ -188,6 +208,13 @@ static const struct place_key FROM_DATA_KEYS[] = {
 static const struct place_key FROM_GATEWAY_KEYS[] = {
     {"enabled", read_enabled},   {"hosts", read_hosts},         {"mappings", read_mappings},
     {"selector", read_selector}, {"wildcards", read_wildcards}, {0},
+};
+static const struct place_key FROM_SERVICE_KEYS[] = {
+    {"enabled", read_enabled},
+    {"headless", read_headless},
+    {"mappings", read_mappings},
+    {"selector", read_selector},
+    {0},
 };
 static const struct place_key FROM_CUSTOM_KEYS[] = {
     {"enabled", read_enabled},
@@ -256,6 +283,22 @@ static int read_data(const struct place *at, const cJSON *value, void *into)
     return add_row(at, into, &d);
 }
 
+/* EndpointSlices of what is shown are found by the same mappings: a copy's Service, and with it its
+ * slices, has to be of one namespace of the host. */
+static int read_services(const struct place *at, const cJSON *value, void *into)
+{
+    struct from_draft d = draft_of(FROM_SERVICES), slices = draft_of(FROM_ENDPOINT_SLICES);
+
+    if (place_object(at, value, FROM_SERVICE_KEYS, &d) || need_mappings(at, &d))
+        return -1;
+    slices.enabled = d.enabled && d.row.headless;
+    slices.row.mappings = d.row.mappings;
+    slices.row.n_mappings = d.row.n_mappings;
+    if (slices.enabled && check_mixture(at, &d.row))
+        return -1;
+    return add_row(at, into, &d) || add_row(at, into, &slices) ? -1 : 0;
+}
+
 /* Routes of several tenants may be on one listener: what keeps them apart are their host names. */
 static int read_shared_gateways(const struct place *at, const cJSON *value, void *into)
 {
@@ -265,6 +308,8 @@ static int read_shared_gateways(const struct place *at, const cJSON *value, void
         return -1;
     if (d.enabled && !d.row.hosts.n)
         return place_error(at, "hosts is needed: without it no route could name a Gateway");
+    if (check_mixture(at, &d.row))
+        return -1;
     return add_row(at, into, &d);
 }
 
@@ -366,7 +411,7 @@ static const struct place_key FROM_KEYS[] = {
     {"csiStorageCapacities", read_classes},
     {"configMaps", read_data},
     {"secrets", read_data},
-    {"services", read_data},
+    {"services", read_services},
     {"customResources", read_customs},
     {0},
 };

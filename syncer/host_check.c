@@ -138,7 +138,7 @@ static void add_shown(struct right *rights, struct check *c, const struct config
         UP_VERBS, ""};
     if (m) {
         r->ns = m->host_ns;
-        r->name = m->host_name;
+        r->name = row->kind == FROM_ENDPOINT_SLICES ? STR("") : m->host_name; /* random names */
     }
 }
 

@@ -306,6 +306,32 @@ static const struct field SERVICE[] = {
     {0},
 };
 
+static const struct field ENDPOINT_CONDITIONS[] = {
+    {"ready", FIELD_SCALAR},
+    {"serving", FIELD_SCALAR},
+    {"terminating", FIELD_SCALAR},
+    {0},
+};
+/* Neither the pod, its host name, the node nor the zone: those are the host's. */
+static const struct field ENDPOINT[] = {
+    {"addresses", FIELD_SCALARS},
+    {"conditions", FIELD_OBJECT, .fields = ENDPOINT_CONDITIONS},
+    {0},
+};
+static const struct field ENDPOINT_PORT[] = {
+    {"name", FIELD_SCALAR},
+    {"protocol", FIELD_SCALAR},
+    {"port", FIELD_SCALAR},
+    {"appProtocol", FIELD_SCALAR},
+    {0},
+};
+static const struct field ENDPOINT_SLICE[] = {
+    {"addressType", FIELD_SCALAR},
+    {"endpoints", FIELD_LIST, .fields = ENDPOINT},
+    {"ports", FIELD_LIST, .fields = ENDPOINT_PORT},
+    {0},
+};
+
 /* --- which objects are never shown --- */
 
 /* These give power over the whole API, and every virtual cluster has its own. */
@@ -376,16 +402,25 @@ static bool gateway_shown(struct down *d)
     return false;
 }
 
-/* One with an address; the host's own API is none of them. */
+/* One with an address, or, if configured, with those of its EndpointSlices; the host's own API is
+ * none of them. An ExternalName is a name for the host's resolver, not for the tenant's. */
 static bool service_shown(struct down *d)
 {
+    const struct config_from *row = config_from_row(d->tenant->config, FROM_SERVICES);
     struct str ip = json_str_at(d->object, "spec.clusterIP");
 
     if (str_eqc(d->name, "kubernetes") &&
         str_eqc(json_str(json_get(d->meta, "namespace")), "default"))
         return false;
-    return ip.n && !str_eqc(ip, "None") &&
+    return ip.n && (!str_eqc(ip, "None") || (row && row->headless)) &&
            !str_eqc(json_str_at(d->object, "spec.type"), "ExternalName");
+}
+
+static bool slice_shown(struct down *d)
+{
+    struct str type = json_str(json_get(d->object, "addressType"));
+
+    return str_eqc(type, "IPv4") || str_eqc(type, "IPv6");
 }
 
 static const struct {
@@ -407,6 +442,7 @@ static const struct {
     [FROM_SECRETS] = {SECRET, secret_shown},
     [FROM_SERVICES] = {SERVICE, service_shown},
     [FROM_CUSTOM_RESOURCES] = {NULL},
+    [FROM_ENDPOINT_SLICES] = {ENDPOINT_SLICE, slice_shown},
 };
 
 /* --- the object --- */
@@ -483,6 +519,32 @@ cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
         shape_into(&d, KINDS[row->kind].fields, host, ret);
     else
         add_all_but_metadata(&d, ret);
+    return ret;
+}
+
+struct str translate_from_host_slice_name(struct arena *a, const struct translate_tenant *t,
+                                          struct str service, struct str host_name)
+{
+    struct str parts[] = {t->cluster_uid, service, host_name};
+    char hash[HASH_CHARS + 1];
+
+    translate_hash(COUNT(parts), parts, hash);
+    return arena_printf(a, "%.*s-%s", STR_F(service), hash);
+}
+
+cJSON *translate_from_host_slice(struct arena *a, const struct translate_tenant *t,
+                                 const struct config_from *row, const cJSON *host, struct str ns,
+                                 struct str name, struct str service)
+{
+    cJSON *ret = translate_from_host(a, t, row, host, ns, name), *labels;
+
+    if (!ret)
+        return NULL;
+    labels = json_ensure_path(a, ret, "metadata.labels");
+    json_set_str(a, labels, LABEL_SERVICE_NAME, service);
+    json_set_str(a, labels, "endpointslice.kubernetes.io/managed-by", STR("sublet.dev"));
+    if (!json_get(ret, "endpoints"))
+        object_add(a, ret, STR("endpoints"), json_new_array(a));
     return ret;
 }
 

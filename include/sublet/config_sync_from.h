@@ -13,6 +13,7 @@ enum config_from_kind {
 #include <sublet/tbl/sync_up.h>
 #undef SYNC_UP
     FROM_CUSTOM_RESOURCES,
+    FROM_ENDPOINT_SLICES, /* of the Services that `services.headless` shows: no entry of its own */
     N_FROM_KINDS
 };
 
@@ -34,6 +35,7 @@ struct config_from {
     size_t n_mappings;     /* namespaced kinds have at least one */
     struct str_list hosts; /* gateways: which host names routes to them may have */
     bool wildcards;        /* a pattern of hosts is such a host name itself */
+    bool headless;         /* services: those without an address, too */
 };
 
 /* The row of a kind that has at most one; NULL: it is not enabled. */

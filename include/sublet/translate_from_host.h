@@ -28,6 +28,15 @@ struct translate_shown {
 cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
                            const struct config_from *row, const cJSON *host, struct str ns,
                            struct str name);
+/* The same of an EndpointSlice, which belongs to this Service of the virtual cluster then. */
+cJSON *translate_from_host_slice(struct arena *a, const struct translate_tenant *t,
+                                 const struct config_from *row, const cJSON *host, struct str ns,
+                                 struct str name, struct str service);
+/* Its name there, where that of the host's Service is not to be seen. */
+struct str translate_from_host_slice_name(struct arena *a, const struct translate_tenant *t,
+                                          struct str service, struct str host_name);
+/* Of an EndpointSlice: the name of its Service. */
+#define LABEL_SERVICE_NAME "kubernetes.io/service-name"
 /* Is the kind enabled, and this class shown? */
 bool translate_shows(const struct translate_tenant *t, enum config_from_kind kind, struct str name);
 /* Which object of the host the virtual one of this name shows, of a kind with mappings. False: it

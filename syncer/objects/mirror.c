@@ -33,18 +33,21 @@ static void add_copy(struct mirror_source *source, struct str name)
 {
     const struct config_from_mapping *map = source->mapping;
     struct mirror *m = source->mirror;
+    struct arena *a = arena_new(0);
     struct str ns = STR("");
 
     if (map)
         ns = map->ns;
     if (map && map->name.n)
-        name = map->name;
+        name = m->row->kind == FROM_ENDPOINT_SLICES ? sync_mirror_slice_name(a, source, name)
+                                                    : map->name;
     if (m->row->kind == FROM_CSI_STORAGE_CAPACITIES) {
         str_cut(&name, '/');
         ns = STR(CAPACITIES_NS);
     }
     if (m->controller)
         controller_add_name(m->controller, ns, name);
+    arena_free(a);
 }
 
 /* --- all copies --- */
@@ -168,6 +171,16 @@ static struct str source_path(struct arena *a, const struct mirror_source *sourc
                         STR_F(row->plural));
 }
 
+/* Slices have names of their own; the label names their Service. */
+static void select_slices(struct arena *a, const struct mirror_source *source,
+                          struct reflector_options *o)
+{
+    struct str service = source->mapping->host_name;
+
+    o->label_selector = arena_printf(a, LABEL_SERVICE_NAME "%s%.*s,!" LABEL_CLUSTER,
+                                     service.n ? "=" : "", STR_F(service));
+}
+
 static void source_open(struct mirror_source *source, struct str version)
 {
     struct mirror *m = source->mirror;
@@ -185,7 +198,9 @@ static void source_open(struct mirror_source *source, struct str version)
     o.path = source_path(a, source, version);
     o.label_selector =
         arena_printf(a, "%.*s%s!" LABEL_CLUSTER, STR_F(selector), selector.n ? "," : "");
-    if (source->mapping && source->mapping->host_name.n)
+    if (m->row->kind == FROM_ENDPOINT_SLICES)
+        select_slices(a, source, &o);
+    else if (source->mapping && source->mapping->host_name.n)
         o.field_selector = arena_printf(a, "metadata.name=%.*s", STR_F(source->mapping->host_name));
     source->reflector = reflector_open(&o);
     arena_free(a);
@@ -251,6 +266,19 @@ static void map_class(struct controller *c, const struct store_event *e)
         map_all(c, e);
 }
 
+/* A headless Service that is shown from now on, or no longer. */
+static void map_service(struct controller *c, const struct store_event *e)
+{
+    const struct config_from *row = ((const struct mirror *)controller_state(c))->row;
+
+    for (size_t i = 0; e->type != STORE_MODIFIED && i < row->n_mappings; i++) {
+        if (str_eq(row->mappings[i].ns, e->object->ns)) {
+            map_all(c, e);
+            return;
+        }
+    }
+}
+
 static bool is_crd(const struct config_from *row)
 {
     return row->kind == FROM_CUSTOM_RESOURCES || row->kind == FROM_GATEWAY_CLASSES ||
@@ -272,6 +300,8 @@ static void set_watched(struct mirror *m)
                                           m->row->kind == FROM_CSI_NODES ? map_node : map_class};
     if (m->row->kind == FROM_CSI_STORAGE_CAPACITIES)
         *w++ = (struct controller_source){"storage.k8s.io", "storageclasses", map_class};
+    if (m->row->kind == FROM_ENDPOINT_SLICES)
+        *w++ = (struct controller_source){"", "services", map_service};
 }
 
 /* --- rows that the configuration no longer has --- */

@@ -100,6 +100,92 @@ static const struct host_object *in_source(const struct mirror_source *source, s
     return w.found;
 }
 
+/* --- EndpointSlices: the configuration has one source for each Service that is shown --- */
+
+struct str sync_mirror_slice_name(struct arena *a, const struct mirror_source *source,
+                                  struct str host_name)
+{
+    return translate_from_host_slice_name(a, &source->mirror->syncer->tenant, source->mapping->name,
+                                          host_name);
+}
+
+struct wanted_slice {
+    const struct mirror_source *source;
+    struct arena *arena;
+    struct str name;
+    const struct host_object *found;
+    size_t before; /* slices whose names are less */
+};
+
+static void on_slice(void *ctx, const struct host_object *o)
+{
+    struct wanted_slice *w = ctx;
+
+    if (str_eq(sync_mirror_slice_name(w->arena, w->source, o->name), w->name))
+        w->found = o;
+}
+
+static void on_rank(void *ctx, const struct host_object *o)
+{
+    struct wanted_slice *w = ctx;
+
+    w->before += str_cmp(o->name, w->found->name) < 0;
+}
+
+static const struct host_object *original_slice(struct arena *a, const struct mirror_source *source,
+                                                struct str name)
+{
+    struct wanted_slice w = {.source = source, .arena = a, .name = name};
+
+    if (source->mapping->name.n)
+        reflector_each(source->reflector, on_slice, &w);
+    else
+        w.found = reflector_get(source->reflector, name);
+    if (w.found && reflector_count(source->reflector) > SLICES_MAX)
+        reflector_each(source->reflector, on_rank, &w);
+    return w.before < SLICES_MAX ? w.found : NULL;
+}
+
+/* Is this Service a copy of one without an address? */
+static bool is_headless_copy(struct syncer *s, struct arena *a, struct str ns, struct str name)
+{
+    const cJSON *service = name.n ? syncer_virtual(s, a, SYNC_SERVICES, ns, name) : NULL;
+
+    return service && sync_mirror_is_copy(s, "services", service) &&
+           str_eqc(json_str_at(service, "spec.clusterIP"), "None");
+}
+
+/* NULL: it is not shown. */
+static cJSON *want_slice(struct arena *a, const struct mirror_source *source, struct str name)
+{
+    const struct config_from_mapping *map = source->mapping;
+    const struct host_object *o = original_slice(a, source, name);
+    struct syncer *s = source->mirror->syncer;
+    struct str service;
+    cJSON *host = NULL;
+
+    if (!o || json_parse(a, o->bytes, &host, NULL))
+        return NULL;
+    service = map->name.n
+                  ? map->name
+                  : json_str(json_get(json_path(host, "metadata.labels"), LABEL_SERVICE_NAME));
+    if (!is_headless_copy(s, a, map->ns, service))
+        return NULL;
+    return translate_from_host_slice(a, &s->tenant, source->mirror->row, host, map->ns, name,
+                                     service);
+}
+
+static cJSON *want_slice_of_any(struct arena *a, const struct mirror *m, struct str ns,
+                                struct str name)
+{
+    cJSON *ret = NULL;
+
+    for (size_t i = 0; !ret && i < m->n_sources; i++)
+        if (str_eq(m->sources[i].mapping->ns, ns))
+            ret = want_slice(a, &m->sources[i], name);
+    return ret;
+}
+
 /* A mapping of this very name goes before one of its namespace. */
 static const struct host_object *original(const struct mirror *m, struct str ns, struct str name)
 {
@@ -353,18 +439,29 @@ static void leave_alone(struct copy *c)
                     STR_F(c->resource->kind));
 }
 
+static cJSON *want(const struct copy *c)
+{
+    const struct mirror *m = c->mirror;
+    const struct host_object *o;
+    cJSON *host = NULL;
+
+    if (m->row->kind == FROM_ENDPOINT_SLICES)
+        return want_slice_of_any(c->arena, m, c->ns, c->name);
+    o = original(m, c->ns, c->name);
+    if (!o || json_parse(c->arena, o->bytes, &host, NULL))
+        return NULL;
+    return translate_from_host(c->arena, &m->syncer->tenant, m->row, host, c->ns, c->name);
+}
+
 static void on_key(struct copy *c)
 {
     struct syncer *s = c->mirror->syncer;
-    const struct host_object *o = original(c->mirror, c->ns, c->name);
-    cJSON *host = NULL;
 
     if (store_quarantined(s->store, c->resource->storage, c->ns, c->name))
         return;
     c->record = sync_mirror_record_get(c->arena, c->mirror, c->ns, c->name);
     c->virtual_ = reconcile_get(c->run, c->resource, c->ns, c->name);
-    if (o && !json_parse(c->arena, o->bytes, &host, NULL))
-        c->wanted = translate_from_host(c->arena, &s->tenant, c->mirror->row, host, c->ns, c->name);
+    c->wanted = want(c);
     if (c->wanted) {
         json_set_str(c->arena, c->wanted, "apiVersion", c->resource->api_version);
         json_set_str(c->arena, c->wanted, "kind", c->resource->kind);

@@ -9,6 +9,7 @@
 #define MIRROR_PREFIX     "from-host/"  /* of records: see mirror_copy.c */
 #define MIRROR_REFUSED_MS 5000          /* a namespace that is terminating, a quota */
 #define MIRROR_CALM_MS    300           /* the registry follows a CRD a moment later */
+#define SLICES_MAX        1000          /* EndpointSlices of a mapping that are shown */
 #define CAPACITIES_NS     "kube-system" /* of the copies of CSIStorageCapacities */
 
 struct mirror_source {
@@ -42,6 +43,9 @@ struct str sync_mirror_record_prefix(struct arena *a, const struct config_from *
 #define MIRROR_CREATING "-"
 struct str sync_mirror_record_get(struct arena *a, const struct mirror *m, struct str ns,
                                   struct str name);
+/* Of a source of EndpointSlices that has one Service: the name of the copy of this one. */
+struct str sync_mirror_slice_name(struct arena *a, const struct mirror_source *source,
+                                  struct str host_name);
 /* Makes the copy what it must be. Every source is synced. */
 void sync_mirror_reconcile(struct mirror *m, struct reconcile *r, const struct resource *resource,
                            struct str ns, struct str name);

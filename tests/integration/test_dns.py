@@ -228,6 +228,28 @@ def test_a_mapped_service_of_the_host_has_a_name(host, tenant, port, upstream):
         host.delete_namespace(source)
 
 
+def test_a_headless_service_of_the_host_has_addresses(host, tenant, port, upstream):
+    source = f"source-{port}"
+    host.create_namespace(source)
+    try:
+        host.api.post(f"/api/v1/namespaces/{source}/services", {"metadata": {"name": "db"}, "spec": {
+            "clusterIP": "None", "ports": [{"name": "sql", "port": 5432}]}})
+        slices = f"/apis/discovery.k8s.io/v1/namespaces/{source}/endpointslices"
+        host.api.post(slices, {"metadata": {"name": "db-1", "labels": {"kubernetes.io/service-name": "db"}}, "addressType": "IPv4",
+                               "endpoints": [{"addresses": ["10.1.2.3"], "hostname": "db-0"},
+                                             {"addresses": ["10.1.2.4"]}, {"addresses": ["10.1.2.5"], "conditions": {"ready": False}}],
+                               "ports": [{"name": "sql", "port": 5432}]})
+        tenant("bare", config={**options(port, upstream, clients=["127.0.0.0/8"]), "sync": {"fromHost": {"services": {
+            "enabled": True, "headless": True, "mappings": {"byName": {f"{source}/db": "default/database"}}}}}})
+        name = "database.default.svc.cluster.local"
+        eventually(lambda: sorted(addresses(port, name)) == ["10.1.2.3", "10.1.2.4"], 60, "those that are ready")
+        assert ask(port, f"db-0.{name}").rcode() == dns.rcode.NXDOMAIN  # the host's names are its own
+        host.api.patch(f"{slices}/db-1", {"endpoints": [{"addresses": ["10.1.2.9"]}]})
+        eventually(lambda: addresses(port, name) == ["10.1.2.9"], 60, "the change")
+    finally:
+        host.delete_namespace(source)
+
+
 def test_a_silent_resolver_is_an_error_and_not_a_wait_for_ever(vc, port, upstream):
     upstream.silent = True
     assert ask(port, "slow.example.com", timeout=30).rcode() == dns.rcode.SERVFAIL

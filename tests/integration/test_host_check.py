@@ -84,6 +84,7 @@ def from_host():
         if where == "NAMESPACE":
             config[key]["mappings"] = {"byName": {"shared/ca": "default/ca", "tools/*": "tools/*", "/own": "default/own"}}
     config["gateways"]["hosts"] = ["*.team.example"]
+    config["services"]["headless"] = True
     config["customResources"] = {
         "things.team.example/v1": {"enabled": True, "scope": "Cluster"},
         "tools.team.example": {"enabled": True, "scope": "Namespaced", "mappings": {"byName": {"": "own", "x/y": "a/b"}}}}
@@ -103,12 +104,13 @@ def test_rights_to_what_is_shown_follow_the_configuration(chart, tmp_path):
     assert cluster <= set(granted)
     assert roles["shared"]["rules"] == [
         {"apiGroups": [group], "resources": [p], "resourceNames": ["ca"], "verbs": ["list", "watch"]}
-        for group, p in (("", "configmaps"), ("gateway.networking.k8s.io", "gateways"), ("", "secrets"), ("", "services"))]
-    assert [r.get("resourceNames") for r in roles["tools"]["rules"]] == [None] * 4
+        for group, p in (("", "configmaps"), ("gateway.networking.k8s.io", "gateways"), ("", "secrets"), ("", "services"))] + [
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]
+    assert [r.get("resourceNames") for r in roles["tools"]["rules"]] == [None] * 5
     assert rules_of(roles["x"]) == {("team.example", "tools"): {"list", "watch"}}
     own, always = rules_of(roles["t"]), rules_of(chart["Role"])
     assert {k: v for k, v in own.items() if k not in always} == {
-        ("gateway.networking.k8s.io", "gateways"): {"list", "watch"},
+        ("gateway.networking.k8s.io", "gateways"): {"list", "watch"}, ("discovery.k8s.io", "endpointslices"): {"list", "watch"},
         ("team.example", "tools"): {"list", "watch"}, ("metrics.k8s.io", "pods"): {"list"}}
     bindings = [o for o in objects if o["kind"] == "RoleBinding" and o["metadata"]["namespace"] in ("shared", "tools", "x")]
     assert len(bindings) == 3 and all(b["subjects"][0]["namespace"] == "t" for b in bindings)
@@ -213,7 +215,8 @@ def test_check_reviews_the_rights_to_what_is_shown(team, tmp_path):
     code, found = check_host(tmp_path, namespace, kubeconfig, sync={"fromHost": config}, metrics={"source": "host"})
     for _, plural in cluster - {("storage.k8s.io", "storageclasses"), ("scheduling.k8s.io", "priorityclasses")}:
         assert found[f"right {plural}"] == ("missing", "not permitted: list, watch")
-    for what in ("right configmaps of shared", "right secrets of tools", "right tools of x", "right tools"):
+    for what in ("right configmaps of shared", "right secrets of tools", "right tools of x", "right tools",
+                 "right endpointslices of shared"):
         assert found[what] == ("missing", "not permitted: list, watch")
     assert code == 1, found
 

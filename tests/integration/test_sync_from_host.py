@@ -411,6 +411,121 @@ def test_services(host, tenant):
         host.delete_namespace(source)
 
 
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
+SERVICE_NAME = "kubernetes.io/service-name"
+
+
+def host_slice(name, of, *addresses, kind="IPv4", port=15432, labels=None, **conditions):
+    """An EndpointSlice of the host that names what a tenant is not to see."""
+    return {"metadata": {"name": name, "labels": {SERVICE_NAME: of, **(labels or {})}}, "addressType": kind,
+            "ports": [{"name": "sql", "port": port, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [a], "conditions": conditions or {"ready": True}, "hostname": f"secret-{i}",
+                           "nodeName": "secret-node", "zone": "secret-zone", "hints": {"forZones": [{"name": "secret-zone"}]},
+                           "targetRef": {"kind": "Pod", "name": "secret-pod", "namespace": "secret"}}
+                          for i, a in enumerate(addresses)]}
+
+
+def test_headless_services(host, tenant):
+    """Without an address of its own: the addresses are those of the host's EndpointSlices, which follow them."""
+    source = "source-t" + secrets.token_hex(3)
+    host.create_namespace(source)
+    hosts, slices = f"/api/v1/namespaces/{source}/services", SLICES % source
+    services, own, base = "/api/v1/namespaces/%s/services", SLICES % "default", SLICES % "shared"
+    show = {"enabled": True, "headless": True, "mappings": {"byName": {
+        f"{source}/db": "default/database", f"{source}/*": "shared/*"}}}
+    vc = tenant("headless", config={"sync": {"fromHost": {"services": show}, "toHost": {
+        "endpointSlices": {"enabled": True, "allowedCIDRs": ["10.0.0.0/8"]}}}})
+
+    def copies(path):
+        """{addresses: slice} of what is shown there; kubernetes' own is none."""
+        return {",".join(sorted(a for e in s["endpoints"] for a in e["addresses"])): s for s in vc.api.get(path)["items"]
+                if MARK in s["metadata"].get("annotations", {})}
+
+    def become(path, *wanted):
+        eventually(lambda: sorted(copies(path)) == sorted(wanted), 60, f"{wanted}", also=[404])
+
+    try:
+        host.api.post(hosts, {"metadata": {"name": "db"}, "spec": {"clusterIP": "None", "ports": [{"name": "sql", "port": 5432}]}})
+        host.api.post(hosts, {"metadata": {"name": "plain"}, "spec": {"ports": [{"port": 80}]}})
+        host.api.post(slices, host_slice("db-a", "db", "10.1.2.3", "10.1.2.4"))
+        host.api.post(slices, host_slice("db-b", "db", "10.1.2.5", port=25432, ready=False, serving=True, terminating=True))
+        host.api.post(slices, host_slice("db-c", "db", "db.example", kind="FQDN"))
+        host.api.post(slices, host_slice("db-d", "db", "10.9.9.9", labels={"sublet.dev/cluster": "another"}))
+        host.api.post(slices, host_slice("plain-a", "plain", "10.9.9.8"))
+        host.api.post(slices, host_slice("none-a", "none", "10.9.9.7"))
+        become(own, "10.1.2.3,10.1.2.4", "10.1.2.5")
+        become(base, "10.1.2.3,10.1.2.4", "10.1.2.5")
+        assert find(vc.api, services % "default" + "/database")["spec"]["clusterIP"] == "None"
+        assert {s["metadata"]["name"] for s in copies(base).values()} == {"db-a", "db-b"}
+        for s in copies(own).values():
+            name, labels = s["metadata"]["name"], s["metadata"]["labels"]
+            assert name.startswith("database-") and len(name) == len("database-") + 16
+            assert labels == {SERVICE_NAME: "database", "endpointslice.kubernetes.io/managed-by": "sublet.dev"}
+            assert "secret" not in json.dumps(s) and source not in json.dumps(s)
+        second = copies(own)["10.1.2.5"]
+        assert second["ports"] == [{"name": "sql", "protocol": "TCP", "port": 25432}]
+        assert second["endpoints"][0]["conditions"] == {"ready": False, "serving": True, "terminating": True}
+        versions = {s["metadata"]["uid"]: s["metadata"]["resourceVersion"] for s in copies(own).values()}
+
+        # Changes on both sides; a crash between them.
+        host.api.patch(f"{slices}/db-a", {"endpoints": [{"addresses": ["10.1.2.9"]}]})
+        become(own, "10.1.2.9", "10.1.2.5")
+        second = copies(own)["10.1.2.5"]
+        assert versions[second["metadata"]["uid"]] == second["metadata"]["resourceVersion"]  # what is right is not written
+        path = f"{own}/{second['metadata']['name']}"
+        vc.api.patch(path, {"endpoints": [{"addresses": ["10.6.6.6"]}], "metadata": {"labels": {SERVICE_NAME: "mine", "x": "y"}}})
+        become(own, "10.1.2.9", "10.1.2.5")
+        eventually(lambda: "x" not in find(vc.api, path)["metadata"]["labels"], 30, "its labels")
+        vc.restart(kill=True)
+        vc.api.delete(path)
+        become(own, "10.1.2.9", "10.1.2.5")
+        vc.stop()
+        host.api.delete(f"{slices}/db-a")
+        host.api.post(slices, host_slice("db-e", "db"))
+        vc.start()
+        become(own, "", "10.1.2.5")
+        empty = copies(own)[""]
+        host.api.patch(f"{slices}/db-b", {"endpoints": [{"addresses": ["10.1.2.6"]}]})
+        become(own, "", "10.1.2.6")
+        assert copies(own)[""]["metadata"]["resourceVersion"] == empty["metadata"]["resourceVersion"]
+        assert not vc.host_objects("/apis/discovery.k8s.io/v1", "endpointslices")
+
+        # A Service that has an address now shows that; one that is deleted in the virtual cluster comes back with its slices.
+        vc.api.delete(services % "default" + "/database")
+        eventually(lambda: find(vc.api, services % "default" + "/database"), 30, "the Service again")
+        become(own, "", "10.1.2.6")
+        host.api.delete(f"{hosts}/db")
+        ip = host.api.post(hosts, {"metadata": {"name": "db"}, "spec": {"ports": [{"port": 5432}]}})["spec"]["clusterIP"]
+        eventually(lambda: (find(vc.api, services % "default" + "/database") or {"spec": {}})["spec"].get("clusterIP") == ip, 60,
+                   "the address")
+        become(own)
+        become(base)
+        host.api.delete(f"{hosts}/db")
+        gone(vc, services % "default" + "/database")
+        host.api.post(hosts, {"metadata": {"name": "db"}, "spec": {"clusterIP": "None"}})
+        become(own, "", "10.1.2.6")
+
+        # A slice of the tenant's own is left alone.
+        mine = vc.api.post(base, {"metadata": {"name": "db-f", "labels": {SERVICE_NAME: "db"}}, "addressType": "IPv4",
+                                  "endpoints": [{"addresses": ["10.7.7.7"]}]})
+        host.api.post(slices, host_slice("db-f", "db", "10.1.2.7"))
+        become(own, "", "10.1.2.6", "10.1.2.7")
+        become(base, "", "10.1.2.6")
+        assert find(vc.api, f"{base}/db-f")["metadata"]["uid"] == mine["metadata"]["uid"]
+
+        # No longer configured: they leave, and the tenant's own stays.
+        vc.stop()
+        vc.write_config({"sync": {"fromHost": {"services": {**show, "headless": False}}}})
+        vc.start()
+        gone(vc, services % "default" + "/database")
+        become(own)
+        become(base)
+        assert find(vc.api, f"{base}/db-f")
+        assert len(host.api.get(slices)["items"]) == 7
+    finally:
+        host.delete_namespace(source)
+
+
 def test_custom_resources(host, tenant):
     tag = "t" + secrets.token_hex(3)
     group, source = f"g{tag}.example.com", f"source-{tag}"

@@ -11,6 +11,12 @@ namespace -> list of {group, plural, names}, without names for all objects. */ -
 {{- range $key, $kind := $kinds -}}
 {{- $entries = append $entries (merge (dict "entry" (get $from $key | default dict)) $kind) -}}
 {{- end -}}
+{{- /* Names of EndpointSlices are random: RBAC cannot bind their list to those of one Service. */ -}}
+{{- with $from.services -}}
+{{- if .headless -}}
+{{- $entries = append $entries (dict "entry" . "group" "discovery.k8s.io" "plural" "endpointslices" "read" "NAMESPACE" "whole" true) -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $entry := $from.customResources | default dict -}}
 {{- $parts := splitn "." 2 (index (splitList "/" $name) 0) -}}
 {{- $read := ternary "CLUSTER" "NAMESPACE" (eq (($entry | default dict).scope | default "") "Cluster") -}}
@@ -47,7 +53,7 @@ namespace -> list of {group, plural, names}, without names for all objects. */ -
 {{- $out := .out -}}
 {{- range $ns, $list := $names -}}
 {{- $rule := dict "group" $one.group "plural" $one.plural -}}
-{{- if not (has "*" $list) -}}
+{{- if not (or $one.whole (has "*" $list)) -}}
 {{- $_ := set $rule "names" (sortAlpha $list) -}}
 {{- end -}}
 {{- $_ := set $out.namespaces $ns (append (get $out.namespaces $ns | default list) $rule) -}}

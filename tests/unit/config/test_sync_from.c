@@ -95,6 +95,32 @@ static void shared_gateways(void **state)
     assert_true(config_from_row(&f->config, FROM_GATEWAYS)->wildcards);
 }
 
+static void headless_services(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_from *row;
+
+    assert_ok(load_config(f, FROM("services: {enabled: true, mappings: {byName: {a/*: c/*, e/b: "
+                                  "c/d}}}")));
+    assert_false(config_from_row(&f->config, FROM_SERVICES)->headless);
+    assert_null(config_from_row(&f->config, FROM_ENDPOINT_SLICES));
+    assert_ok(load_config(f, FROM("services: {headless: true, mappings: {byName: {a/*: c/*}}}")));
+    assert_int_equal(f->config.n_from, 0);
+
+    /* Their EndpointSlices are found by the same mappings, whatever their labels are. */
+    assert_ok(
+        load_config(f, FROM("services: {enabled: true, headless: true, selector: {matchLabels: "
+                            "{a: b}}, mappings: {byName: {a/*: c/*, e/b: x/d}}}")));
+    row = config_from_row(&f->config, FROM_ENDPOINT_SLICES);
+    assert_true(config_from_row(&f->config, FROM_SERVICES)->headless);
+    assert_str(row->group, "discovery.k8s.io");
+    assert_str(row->plural, "endpointslices");
+    assert_int_equal(row->n_mappings, 2);
+    assert_int_equal(row->selector.n, 0);
+    assert_str(row->mappings[1].host_name, "b");
+    assert_str(row->mappings[1].name, "d");
+}
+
 static void custom_resources(void **state)
 {
     struct config_fixture *f = *state;
@@ -158,8 +184,16 @@ static const struct {
      "*.team.example"},
     {FROM(
          "gateways: {enabled: true, hosts: [a.example], mappings: {byName: {a/b: c/d, e/*: c/*}}}"),
-     "config: sync.fromHost.gateways.mappings.byName.e/*: \"c\" is the target of a whole namespace "
-     "as well"},
+     "config: sync.fromHost.gateways.mappings.byName: \"c\" is the target of a whole namespace as "
+     "well"},
+    {FROM("services: {enabled: true, headless: true, mappings: {byName: {a/*: c/*, e/b: c/d}}}"),
+     "config: sync.fromHost.services.mappings.byName: \"c\" is the target of a whole namespace as "
+     "well"},
+    {FROM("services: {headless: all}"),
+     "config: sync.fromHost.services.headless: want true or false, got string"},
+    {FROM("secrets: {headless: true}"),
+     "config: sync.fromHost.secrets.headless: unknown key: known "
+     "here are enabled, mappings, selector"},
     {FROM("secrets: {enabled: true}"), "config: sync.fromHost.secrets: mappings.byName is needed"},
     {FROM("secrets: {mappings: {byName: {a/b: c/*}}}"),
      "config: sync.fromHost.secrets.mappings.byName.a/b: a name goes to a name, and namespace/* to "
@@ -210,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(classes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mappings, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(shared_gateways, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(headless_services, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(custom_resources, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(refused, config_setup, config_teardown),
     };

@@ -236,6 +236,63 @@ static void tables(void **state)
     }
 }
 
+static cJSON *slice_up(struct fixture *f, const char *host, const char *name, const char *service)
+{
+    return translate_from_host_slice(f->a, &f->tenant,
+                                     config_from_row(&f->config, FROM_ENDPOINT_SLICES),
+                                     doc(f, host), STR("b"), str_c(name), str_c(service));
+}
+
+/* Addresses, ports and conditions; not the pods, nodes, zones and host names of the host. */
+static void headless_services(void **state)
+{
+    struct fixture *f = *state;
+    struct str one, other;
+
+    use_config(f, "sync: {fromHost: {services: {enabled: true, headless: true, mappings: {byName: "
+                  "{a/*: b/*}}}}}");
+    assert_json(up(f, FROM_SERVICES,
+                   "{metadata: {name: db, namespace: a}, spec: {type: ClusterIP, clusterIP: None, "
+                   "clusterIPs: [None], selector: {app: db}, publishNotReadyAddresses: true, "
+                   "ports: [{port: 5432, targetPort: 15432}]}}",
+                   "b", "db"),
+                "{metadata: {name: db, namespace: b, " NOTES "}, spec: {type: ClusterIP, "
+                "clusterIP: None, clusterIPs: [None], ports: [{port: 5432, targetPort: 5432}]}}");
+    assert_null(up(f, FROM_SERVICES,
+                   "{metadata: {name: x}, spec: {type: ExternalName, externalName: x.example}}",
+                   "b", "x"));
+    assert_json(
+        slice_up(
+            f,
+            "{metadata: {name: db-x7, namespace: a, generateName: db-, " OF_THE_HOST
+            " labels: {kubernetes.io/service-name: db, endpointslice.kubernetes.io/managed-by:"
+            " endpointslice-controller.k8s.io, team: host}}, addressType: IPv4, endpoints:"
+            " [{addresses: [10.1.2.3], hostname: db-0, nodeName: h1, zone: z, hints: {forZones:"
+            " [{name: z}]}, targetRef: {kind: Pod, name: db-0, namespace: a, uid: u},"
+            " deprecatedTopology: {k: v}, more: 1, conditions: {ready: false, serving: true,"
+            " terminating: true, more: x}}], ports: [{name: sql, port: 15432, protocol: TCP,"
+            " appProtocol: p, more: 1}], more: 1}",
+            "db-x7", "db"),
+        "{metadata: {name: db-x7, namespace: b, " NOTES ", labels: {kubernetes.io/service-name: db,"
+        " endpointslice.kubernetes.io/managed-by: sublet.dev}}, addressType: IPv4, endpoints:"
+        " [{addresses: [10.1.2.3], conditions: {ready: false, serving: true, terminating: true}}],"
+        " ports: [{name: sql, port: 15432, protocol: TCP, appProtocol: p}]}");
+    assert_json(slice_up(f, "{metadata: {name: e}, addressType: IPv6, endpoints: null}", "e", "db"),
+                "{metadata: {name: e, namespace: b, " NOTES ", labels: {kubernetes.io/service-name:"
+                " db, endpointslice.kubernetes.io/managed-by: sublet.dev}}, addressType: IPv6, "
+                "endpoints: []}");
+    assert_null(slice_up(f, "{metadata: {name: e}, addressType: FQDN}", "e", "db"));
+    assert_null(
+        slice_up(f, "{metadata: {name: e, labels: {sublet.dev/cluster: other}}, addressType: IPv4}",
+                 "e", "db"));
+
+    one = translate_from_host_slice_name(f->a, &f->tenant, STR("db"), STR("postgres-x7"));
+    other = translate_from_host_slice_name(f->a, &f->tenant, STR("db"), STR("postgres-x8"));
+    assert_true(str_has_prefix(one, STR("db-")) && !str_contains(one, STR("postgres")));
+    assert_int_equal(one.n, 19);
+    assert_false(str_eq(one, other));
+}
+
 static void check_pod(struct fixture *f, const char *spec, const char *error)
 {
     cJSON *pod = doc(f, spec);
@@ -330,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(headless_services, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_of_pods, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_of_claims, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_go_down_with_shown_classes, setup, teardown),
