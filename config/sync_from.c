@@ -4,6 +4,7 @@
  * what was not requested, nor map two sources onto one target: which of them is shown would depend
  * on chance. */
 
+#include <sublet/config_bound.h>
 #include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 
@@ -175,6 +176,9 @@ static int read_by_name(const struct place *at, const cJSON *value, void *into)
             return -1;
         if (!m->host_name.n != !m->name.n)
             return place_error(&inner, "a name goes to a name, and namespace/* to namespace/*");
+        if (d->row.kind == FROM_CONFIG_MAPS && str_eqc(m->host_name, CONFIG_GPU_DEMAND))
+            return place_error(&inner, "\"%.*s\" is what a virtual cluster reports to the fleet",
+                               STR_F(json_key(member)));
         if (check_target(&inner, &d->row, m))
             return -1;
         d->row.n_mappings++;

@@ -6,7 +6,7 @@
  * so that a process that starts anew goes on where another was ended. */
 #pragma once
 
-#include <sublet/config_pool.h>
+#include <sublet/config_bound.h>
 #include <sublet/err.h>
 #include <sublet/hash.h>
 #include <sublet/json.h>
@@ -14,7 +14,7 @@
 #include "share.h"
 
 #define GRANT_QUOTA      "sublet-gpu"
-#define GRANT_DEMAND     "sublet-gpu-demand"
+#define GRANT_DEMAND     CONFIG_GPU_DEMAND
 #define GRANT_ANNOTATION "sublet.dev/grants"
 #define GRANT_GROUP      "/apis/sublet.dev/v1alpha1"
 

@@ -9,6 +9,7 @@
 #include "core/leader.h"
 #include "core/life.h"
 #include "gpu/ledger.h"
+#include "grants/demand.h"
 #include "grants/grants.h"
 #include "nodes/nodes.h"
 #include "objects/mirror.h"

@@ -341,6 +341,11 @@ static void on_wake(void *ctx, struct str key)
     (void)key;
 }
 
+static void on_changed(void *ctx)
+{
+    (void)ctx;
+}
+
 static void on_closed(void *ctx)
 {
     ((struct plan *)ctx)->closed = true;
@@ -350,8 +355,11 @@ static void syncer_init(struct plan *p, struct store *store, const struct config
                         struct str cluster_uid)
 {
     struct syncer *s = &p->syncer;
-    struct ledger_options ledger = {
-        .store = store, .config = config, .clock = &CLOCK_SYSTEM, .wake = on_wake};
+    struct ledger_options ledger = {.store = store,
+                                    .config = config,
+                                    .clock = &CLOCK_SYSTEM,
+                                    .wake = on_wake,
+                                    .changed = on_changed};
     struct store_identity identity;
 
     store_identity(store, &identity);

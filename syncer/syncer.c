@@ -29,6 +29,7 @@ static void maybe_closed(struct syncer *s);
 void syncer_rescan_all(struct syncer *s)
 {
     sync_publisher_kick(s->publisher);
+    sync_demand_kick(s->demand);
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
     sync_classes_look(s);
@@ -149,6 +150,7 @@ static void on_rescan_due(void *ctx)
     s->rescan_due = false;
     sync_life_keep(s);
     sync_grants_keep(s->grants);
+    sync_demand_look(s->demand);
     sync_departed_retry(s);
     if (syncer_is_closing(s))
         return;
@@ -248,6 +250,16 @@ static void on_released(void *ctx)
     sync_grants_released(((struct syncer *)ctx)->grants);
 }
 
+static void on_demand_changed(void *ctx)
+{
+    sync_demand_look(((struct syncer *)ctx)->demand);
+}
+
+static void on_turned_away(void *ctx, const struct config_binding *binding, struct rational sum)
+{
+    sync_demand_turned_away(((struct syncer *)ctx)->demand, binding, sum);
+}
+
 static void make_parts(struct syncer *s)
 {
     s->controllers = arena_alloc(s->arena, s->n_kinds * sizeof(struct controller *));
@@ -261,6 +273,9 @@ static void make_parts(struct syncer *s)
                                                          .wake = wake_pod,
                                                          .retry = sync_retry_owner,
                                                          .released = on_released,
+                                                         .lacks = sync_owner_lacks,
+                                                         .changed = on_demand_changed,
+                                                         .turned_away = on_turned_away,
                                                          .ctx = s});
     s->reclaims = sync_reclaims_new(s);
     s->nodes = sync_nodes_new(s);
@@ -269,7 +284,8 @@ static void make_parts(struct syncer *s)
     s->last = sync_last_statuses_new();
     s->fights = sync_fights_new();
     s->events = sync_events_up_new(s);
-    s->publisher = sync_publisher_new(s);
+    s->publisher = sync_publisher_kubeconfig(s);
+    s->demand = sync_demand_new(s);
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
     s->mirrors = sync_mirrors_new(s);
@@ -381,11 +397,13 @@ static void on_defer_closed(uv_handle_t *handle)
     mem_free(s->defer);
     mem_free(s->host_class);
     mem_free(s->not_leading);
+    mem_free(s->kubeconfig.p);
     sync_departed_fini(s);
     s->refs = sync_refs_free(s->refs);
     s->ledger = sync_ledger_free(s->ledger);
     s->reclaims = sync_reclaims_free(s->reclaims);
     s->grants = sync_grants_free(s->grants);
+    s->demand = sync_demand_free(s->demand);
     s->nodes = sync_nodes_free(s->nodes);
     s->dry_runs = sync_dry_runs_free(s->dry_runs);
     s->failed = sync_failed_free(s->failed);
@@ -429,6 +447,7 @@ static void maybe_closed(struct syncer *s)
     s->host = NULL;
     host_flush(host);
     sync_publisher_close(s->publisher);
+    sync_demand_close(s->demand);
     host_close(host, on_host_closed, s);
 }
 

@@ -66,6 +66,7 @@ struct config {
     int64_t pods_per_minute; /* created without devices; 0: no limit */
     struct str log_level;
     bool fleet_bindings; /* GPUBindings of the host namespace are followed: config_bound.h */
+    int64_t lend_after_ms;
     const struct config_pool *pools;
     size_t n_pools;
     const struct config_binding *bindings;

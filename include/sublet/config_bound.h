@@ -18,8 +18,11 @@
 #define CONFIG_GROUP_FLEET "sublet.dev"
 /* The path of their collection, with the host namespace. */
 #define CONFIG_GPU_BINDINGS "/apis/" CONFIG_GROUP_FLEET "/v1alpha1/namespaces/%.*s/gpubindings"
-#define CONFIG_MOST_BOUND   64    /* GPUBindings of one virtual cluster; more are refused */
-#define CONFIG_BOUND_BYTES  65536 /* of one, as JSON */
+/* The ConfigMap of a host namespace by which its virtual cluster reports what it wants:
+ * `data: {POOL: "N"}`, whole GPUs. */
+#define CONFIG_GPU_DEMAND  "sublet-gpu-demand"
+#define CONFIG_MOST_BOUND  64    /* GPUBindings of one virtual cluster; more are refused */
+#define CONFIG_BOUND_BYTES 65536 /* of one, as JSON */
 
 struct config_bound;
 /* A set with what the configuration itself has, which must outlive it. */

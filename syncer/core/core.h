@@ -76,6 +76,8 @@ struct syncer {
     struct fights *fights;
     struct events_up *events;
     struct publisher *publisher;
+    struct str kubeconfig;      /* heap; what it publishes */
+    struct demand *demand;      /* NULL: the fleet grants nothing */
     LIST_HEAD(, fetch) fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;
     struct streams *streams;

@@ -78,6 +78,27 @@ struct rational sync_ledger_used(struct ledger *l, const struct config_pool *poo
     return sum.total;
 }
 
+struct rational sync_ledger_wants(struct ledger *l, const struct config_binding *b)
+{
+    struct rational used = sync_ledger_used(l, b->pool), sum = used, more;
+    const struct waiter *w;
+
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (rational_cmp(sum, b->most) >= 0)
+            break;
+        if (!str_eq(w->pool, b->pool->name) || rational_cmp(w->gpu_eq, b->most) > 0 ||
+            sync_ledger_charged(l, w->uid).n)
+            continue;
+        if (!rational_add(sum, w->gpu_eq, &sum))
+            sum = b->most;
+    }
+    more = sync_refused_lack(&l->refused, b, l->o.lacks, l->o.ctx);
+    if (!rational_add(sum, more, &sum) || rational_cmp(sum, b->most) > 0)
+        sum = b->most;
+    return rational_cmp(sum, used) < 0 ? used : sum;
+}
+
 static bool on_first_row(void *ctx, struct str key, struct str value)
 {
     (void)key;
@@ -164,6 +185,7 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
     store_record_put(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool->name, uid),
                      rational_format(a, choice->gpu_eq));
     arena_free(a);
+    l->o.changed(l->o.ctx);
 }
 
 /* --- waiting --- */
@@ -211,6 +233,7 @@ static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
         TAILQ_INSERT_BEFORE(behind, w, place);
     else
         TAILQ_INSERT_TAIL(&l->line, w, place);
+    l->o.changed(l->o.ctx);
 }
 
 static bool leave_line(struct ledger *l, struct str uid)
@@ -226,6 +249,7 @@ static bool leave_line(struct ledger *l, struct str uid)
         return false;
     TAILQ_REMOVE(&l->line, w, place);
     waiter_free(w);
+    l->o.changed(l->o.ctx);
     return true;
 }
 
@@ -327,6 +351,22 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
     return 0;
 }
 
+/* There was no room for it. */
+static void note_refused(struct ledger *l, const struct pool_choice *choice,
+                         const struct refused_owner *owner)
+{
+    const struct config_binding *b = choice->binding;
+    struct rational sum;
+
+    if (owner->kind) {
+        sync_refused_add(&l->refused, choice, owner);
+        l->o.changed(l->o.ctx);
+    } else if (rational_cmp(choice->gpu_eq, b->most) <= 0 &&
+               rational_add(sync_ledger_used(l, b->pool), choice->gpu_eq, &sum)) {
+        l->o.turned_away(l->o.ctx, b, sum);
+    }
+}
+
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        const cJSON *object, bool dry_run, bool *ret_queued, struct err *err)
 {
@@ -338,7 +378,7 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
     if (sync_rate_check(&l->rates, b, name, choice->of_claim, err) ||
         (b && check_limit(l, a, choice, name, ret_queued, err))) {
         if (b && !dry_run && !fits(l, choice))
-            sync_refused_add(&l->refused, choice, &owner);
+            note_refused(l, choice, &owner);
         return -1;
     }
     if (dry_run)
@@ -445,6 +485,7 @@ void sync_ledger_release(struct ledger *l, struct str uid)
     sync_ledger_step_out(l, uid);
     while ((pool = sync_ledger_charged(l, uid)).n) {
         store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, pool, uid));
+        l->o.changed(l->o.ctx);
         wake(l);
         b = config_binding_of(l->o.config, pool);
         if (b)

@@ -20,6 +20,11 @@ struct ledger_options {
     /* What was refused to this owner fits now. False: it needs nothing any more. */
     bool (*retry)(void *ctx, const struct refused_owner *owner);
     void (*released)(void *ctx); /* something that was charged to a pool whose binding has ended */
+    size_t (*lacks)(void *ctx,
+                    const struct refused_owner *owner); /* pods or claims it still needs */
+    void (*changed)(void *ctx); /* sync_ledger_wants() may have, of any pool */
+    /* What has no controller that would try again was refused; with it the sum would be this. */
+    void (*turned_away)(void *ctx, const struct config_binding *binding, struct rational sum);
     void *ctx;
 };
 struct ledger *sync_ledger_new(const struct ledger_options *options);
@@ -40,6 +45,9 @@ void sync_ledger_release(struct ledger *l, struct str uid);
 /* The bindings were replaced: those that wait or were refused, and fit now, are woken. */
 void sync_ledger_limits_changed(struct ledger *l);
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
+/* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what
+ * refused owners lack; at most the binding's `most`, but for what is charged. */
+struct rational sync_ledger_wants(struct ledger *l, const struct config_binding *binding);
 /* Is anything charged to the pool, if only 0? */
 bool sync_ledger_has(struct ledger *l, struct str pool);
 /* Is it charged, in a pool whose sum exceeds the limit? */

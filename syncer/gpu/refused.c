@@ -191,6 +191,26 @@ void sync_refused_wake(struct refusals *list, const struct config_binding *bindi
     }
 }
 
+struct rational sync_refused_lack(const struct refusals *list, const struct config_binding *binding,
+                                  size_t (*lacks)(void *ctx, const struct refused_owner *owner),
+                                  void *ctx)
+{
+    struct rational sum = RATIONAL_ZERO, all;
+    const struct refusal *r;
+
+    TAILQ_FOREACH(r, list, place)
+    {
+        if (rational_cmp(sum, binding->most) >= 0)
+            break;
+        if (!str_eq(r->pool, binding->pool->name))
+            continue;
+        all = (struct rational){(int64_t)lacks(ctx, &r->owner), 1};
+        if (!rational_mul(all, r->gpu_eq, &all) || !rational_add(sum, all, &sum))
+            sum = binding->most;
+    }
+    return rational_cmp(sum, binding->most) > 0 ? binding->most : sum;
+}
+
 void sync_refused_fini(struct refusals *list)
 {
     while (!TAILQ_EMPTY(list))

@@ -37,4 +37,9 @@ void sync_refused_drop(struct refusals *list, struct str uid);
 void sync_refused_wake(struct refusals *list, const struct config_binding *binding,
                        struct rational used, const struct clock *clock,
                        bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx);
+/* What owners lack in the pool of the binding, by lacks() of each; it stops at the binding's
+ * `most`. */
+struct rational sync_refused_lack(const struct refusals *list, const struct config_binding *binding,
+                                  size_t (*lacks)(void *ctx, const struct refused_owner *owner),
+                                  void *ctx);
 void sync_refused_fini(struct refusals *list);

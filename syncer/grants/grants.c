@@ -7,6 +7,7 @@
 #include "core/leader.h"
 #include "core/life.h"
 #include "gpu/ledger.h"
+#include "grants/demand.h"
 #include "nodes/nodes.h"
 #include "objects/objects.h"
 #include "pods/pods.h"
@@ -475,6 +476,7 @@ static void take_effect(struct grants *g, bool reshaped)
         s->parts->rescan(s);
     }
     sync_ledger_limits_changed(s->ledger);
+    sync_demand_look(s->demand);
     sync_reclaims_look(s->reclaims, true);
     syncer_rescan(s, SYNC_NODES);
     sync_nodes_recheck(s->nodes);

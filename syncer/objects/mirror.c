@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include <sublet/config_bound.h>
 #include <sublet/config_sync.h>
 #include <sublet/log.h>
 #include <sublet/notice.h>
@@ -202,6 +203,8 @@ static void source_open(struct mirror_source *source, struct str version)
         select_slices(a, source, &o);
     else if (source->mapping && source->mapping->host_name.n)
         o.field_selector = arena_printf(a, "metadata.name=%.*s", STR_F(source->mapping->host_name));
+    else if (m->row->kind == FROM_CONFIG_MAPS)
+        o.field_selector = STR("metadata.name!=" CONFIG_GPU_DEMAND);
     source->reflector = reflector_open(&o);
     arena_free(a);
 }

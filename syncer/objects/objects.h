@@ -100,8 +100,22 @@ void sync_runtime_classes_publish(struct syncer *s);
 /* --- address.c: the addresses at which pods reach this API and its DNS --- */
 void sync_address_find(struct syncer *s);
 
-/* --- publish.c: the kubeconfig Secret on the host --- */
-struct publisher *sync_publisher_new(struct syncer *s);
+/* --- publish.c: objects of the host namespace that this process makes of itself --- */
+struct publication {
+    enum sync_id id;
+    const char *kind;
+    bool whole; /* keys of `data` that are not wanted are removed */
+    /* What `data` is to be; existing: what it is, NULL: there is no such object. From the loop,
+     * once the object was read. */
+    cJSON *(*data)(void *ctx, struct arena *a, const cJSON *existing);
+    const char *duty; /* see sync_dialogue_note() */
+    const char *failed, *failed_message, *foreign, *foreign_message;
+};
+struct publisher *sync_publisher_new(struct syncer *s, const struct publication *what,
+                                     struct str name, void *ctx);
+struct publisher *sync_publisher_kubeconfig(struct syncer *s);
+/* data() has an answer, or another one than before. */
+void sync_publisher_want(struct publisher *p);
 void sync_publisher_kick(struct publisher *p); /* the host answers again */
 /* After host_stop(). Freed when its timer is closed. */
 void sync_publisher_close(struct publisher *p);

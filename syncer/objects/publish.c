@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubeconfig of this virtual cluster in Secret `<name>-kubeconfig` of the host namespace, under
- * key `value`, where Cluster API, Flux and Argo CD look for it. Retried until it is written. Must
- * never overwrite a Secret that is not this cluster's.
+/* Objects of the host namespace that this process makes of itself, and that stand for no virtual
+ * object: the kubeconfig of this virtual cluster in Secret `<name>-kubeconfig`, under key `value`,
+ * where Cluster API, Flux and Argo CD look for it; and what demand.c reports. Retried until they
+ * are written. Must never overwrite one that is not this cluster's.
  *
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
- *     ^                                 | failed: timer; not ours       | another kubeconfig
+ *     ^                                 | failed: timer; not ours       | other data
  *     '---------------------------------+-------------------------------'
  *   IDLE, DONE --sync_publisher_close()--> CLOSED */
 
@@ -37,9 +38,12 @@ struct publisher {
     unsigned magic;
     enum publisher_state state;
     struct syncer *syncer;
+    const struct publication *what;
+    void *ctx;
     uv_timer_t timer;
-    struct str kubeconfig; /* heap; empty: nothing to publish */
-    bool replaced;         /* since the pending requests were made */
+    struct str name; /* heap */
+    bool wanted;
+    bool replaced; /* since the pending requests were made */
 };
 
 static void send_read(struct publisher *p);
@@ -48,11 +52,6 @@ static void move(struct publisher *p, enum publisher_state to)
 {
     assert(TRANSITIONS[p->state] & (1u << to));
     p->state = to;
-}
-
-static struct str secret_name(const struct publisher *p, struct arena *a)
-{
-    return arena_printf(a, "%.*s-kubeconfig", STR_F(p->syncer->config->name));
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -71,7 +70,7 @@ static void retry(struct publisher *p)
 
 static void note(struct publisher *p, const char *reason, const char *message, struct str detail)
 {
-    sync_dialogue_note(p->syncer, "kubeconfig", reason, str_c(message), detail);
+    sync_dialogue_note(p->syncer, p->what->duty, reason, str_c(message), detail);
 }
 
 static void published(struct publisher *p)
@@ -83,9 +82,7 @@ static void published(struct publisher *p)
 
 static void failed(struct publisher *p, const struct err *err)
 {
-    note(p, "KubeconfigNotPublished",
-         "the Secret with this virtual cluster's kubeconfig cannot be written on the host cluster",
-         err->message);
+    note(p, p->what->failed, p->what->failed_message, err->message);
     retry(p);
 }
 
@@ -109,80 +106,106 @@ static void name_version(struct arena *a, cJSON *metadata, const cJSON *existing
     json_set_str(a, metadata, "resourceVersion", json_str_at(existing, "metadata.resourceVersion"));
 }
 
+/* In a merge patch null removes a key. */
+static void remove_others(struct arena *a, cJSON *data, const cJSON *existing)
+{
+    json_each(one, json_get(existing, "data"))
+    {
+        if (!json_get(data, one->string))
+            json_set(a, data, one->string, json_new_null(a));
+    }
+}
+
 /* existing: NULL for none. */
-static void write_secret(struct publisher *p, const cJSON *existing)
+static void write_object(struct publisher *p, cJSON *data, const cJSON *existing)
 {
     bool exists = existing != NULL;
     struct arena *a = arena_new(0);
     struct host_request q = {.method = exists ? "PATCH" : "POST"};
-    cJSON *secret = json_new_object(a), *metadata = json_ensure_object(a, secret, "metadata");
+    cJSON *object = json_new_object(a), *metadata = json_ensure_object(a, object, "metadata");
     cJSON *labels = json_ensure_object(a, metadata, "labels");
     cJSON *notes = json_ensure_object(a, metadata, "annotations");
 
-    json_set_str(a, secret, "apiVersion", STR("v1"));
-    json_set_str(a, secret, "kind", STR("Secret"));
-    json_set_str(a, metadata, "name", secret_name(p, a));
+    json_set_str(a, object, "apiVersion", STR("v1"));
+    json_set_str(a, object, "kind", str_c(p->what->kind));
+    json_set_str(a, metadata, "name", p->name);
     json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
     json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
     json_set_str(a, notes, NOTE_CLUSTER, p->syncer->tenant.cluster_uid);
     json_set_str(a, notes, ANNOTATION_EPOCH, p->syncer->tenant.epoch);
     if (exists)
         name_version(a, metadata, existing);
-    json_set_str(a, json_ensure_object(a, secret, "data"), "value",
-                 base64_encode(a, p->kubeconfig));
+    data = json_copy(a, data);
+    if (exists && p->what->whole)
+        remove_others(a, data, existing);
+    json_set(a, object, "data", data);
     if (exists)
         q.content_type = "application/merge-patch+json";
-    q.path = sync_path(a, p->syncer, SYNC_SECRETS, exists ? secret_name(p, a) : STR(""), "");
-    q.body = json_text(a, secret);
+    q.path = sync_path(a, p->syncer, p->what->id, exists ? p->name : STR(""), "");
+    q.body = json_text(a, object);
     host_send(p->syncer->host, &q, on_written, p);
     arena_free(a);
 }
 
-static struct str note_of(const cJSON *secret, const char *key)
+static struct str note_of(const cJSON *object, const char *key)
 {
-    return json_str(json_get(json_path(secret, "metadata.annotations"), key));
+    return json_str(json_get(json_path(object, "metadata.annotations"), key));
 }
 
 /* A later epoch's is not. Another cluster's, of an earlier epoch, is from one that had this name
  * before, if the Lease of the name is ours. Earlier versions wrote no annotations. */
-static bool is_ours(const struct publisher *p, const cJSON *secret)
+static bool is_ours(const struct publisher *p, const cJSON *object)
 {
-    const cJSON *labels = json_path(secret, "metadata.labels");
-    struct str cluster = note_of(secret, NOTE_CLUSTER);
+    const cJSON *labels = json_path(object, "metadata.labels");
+    struct str cluster = note_of(object, NOTE_CLUSTER);
 
     if (!str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) ||
         !str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name) ||
-        !sync_life_owns(p->syncer, secret))
+        !sync_life_owns(p->syncer, object))
         return false;
     return !cluster.n || str_eq(cluster, p->syncer->tenant.cluster_uid) ||
            sync_lease_state(p->syncer->lease) == LEASE_HELD;
 }
 
-static bool is_current(const struct publisher *p, struct arena *a, const cJSON *secret)
+static bool is_current(const struct publisher *p, const cJSON *object, const cJSON *data)
 {
-    return str_eq(json_str_at(secret, "data.value"), base64_encode(a, p->kubeconfig)) &&
-           str_eq(note_of(secret, NOTE_CLUSTER), p->syncer->tenant.cluster_uid) &&
-           str_eq(note_of(secret, ANNOTATION_EPOCH), p->syncer->tenant.epoch);
+    const cJSON *has = json_get(object, "data");
+
+    json_each(one, data)
+    {
+        if (!json_equal(one, json_get(has, one->string)))
+            return false;
+    }
+    return (!p->what->whole || json_count(has) == json_count(data)) &&
+           str_eq(note_of(object, NOTE_CLUSTER), p->syncer->tenant.cluster_uid) &&
+           str_eq(note_of(object, ANNOTATION_EPOCH), p->syncer->tenant.epoch);
 }
 
 static void take_existing(struct publisher *p, struct str body)
 {
     struct arena *a = arena_new(0);
-    cJSON *secret = NULL;
+    cJSON *object = NULL, *data;
 
-    if (json_parse(a, body, &secret, NULL)) {
+    if (json_parse(a, body, &object, NULL)) {
         retry(p);
-    } else if (!is_ours(p, secret)) {
-        note(p, "KubeconfigSecretExists",
-             "the Secret for this virtual cluster's kubeconfig exists on the host cluster and is "
-             "not this virtual cluster's",
-             secret_name(p, a));
+    } else if (!is_ours(p, object)) {
+        note(p, p->what->foreign, p->what->foreign_message, p->name);
         move(p, PUBLISHER_IDLE);
-    } else if (is_current(p, a, secret)) {
-        published(p);
     } else {
-        write_secret(p, secret);
+        data = p->what->data(p->ctx, a, json_get(object, "data"));
+        if (is_current(p, object, data))
+            published(p);
+        else
+            write_object(p, data, object);
     }
+    arena_free(a);
+}
+
+static void create(struct publisher *p)
+{
+    struct arena *a = arena_new(0);
+
+    write_object(p, p->what->data(p->ctx, a, NULL), NULL);
     arena_free(a);
 }
 
@@ -194,7 +217,7 @@ static void on_read(void *ctx, const struct host_answer *answer, const struct er
     if (!err)
         take_existing(p, answer->body);
     else if (err->kind == &ERR_NOT_FOUND)
-        write_secret(p, NULL);
+        create(p);
     else
         failed(p, err);
 }
@@ -204,22 +227,19 @@ static void send_read(struct publisher *p)
     struct arena *a;
     struct host_request q = {.method = "GET"};
 
-    if (p->state != PUBLISHER_IDLE || !p->kubeconfig.n || !sync_lease_may_act(p->syncer->lease))
+    if (p->state != PUBLISHER_IDLE || !p->wanted || !sync_lease_may_act(p->syncer->lease))
         return;
     move(p, PUBLISHER_SENDING);
     p->replaced = false;
     a = arena_new(0);
-    q.path = sync_path(a, p->syncer, SYNC_SECRETS, secret_name(p, a), "");
+    q.path = sync_path(a, p->syncer, p->what->id, p->name, "");
     host_send(p->syncer->host, &q, on_read, p);
     arena_free(a);
 }
 
-void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
+void sync_publisher_want(struct publisher *p)
 {
-    struct publisher *p = s->publisher;
-
-    mem_free(p->kubeconfig.p);
-    p->kubeconfig = mem_str(kubeconfig);
+    p->wanted = true;
     p->replaced = true;
     if (p->state == PUBLISHER_DONE)
         move(p, PUBLISHER_IDLE);
@@ -231,11 +251,13 @@ void sync_publisher_kick(struct publisher *p)
     send_read(p);
 }
 
-struct publisher *sync_publisher_new(struct syncer *s)
+struct publisher *sync_publisher_new(struct syncer *s, const struct publication *what,
+                                     struct str name, void *ctx)
 {
     struct publisher *p = NEW(struct publisher);
 
-    *p = (struct publisher){.magic = PUBLISHER_MAGIC, .syncer = s};
+    *p = (struct publisher){
+        .magic = PUBLISHER_MAGIC, .syncer = s, .what = what, .ctx = ctx, .name = mem_str(name)};
     uv_timer_init(vapi_loop(s->api), &p->timer);
     p->timer.data = p;
     return p;
@@ -245,7 +267,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct publisher *p = handle->data;
 
-    mem_free(p->kubeconfig.p);
+    mem_free(p->name.p);
     p->magic = 0;
     mem_free(p);
 }
@@ -254,4 +276,44 @@ void sync_publisher_close(struct publisher *p)
 {
     move(p, PUBLISHER_CLOSED); /* asserts that no request is pending */
     uv_close((uv_handle_t *)&p->timer, on_closed);
+}
+
+/* --- the kubeconfig --- */
+
+static cJSON *kubeconfig_data(void *ctx, struct arena *a, const cJSON *existing)
+{
+    cJSON *data = json_new_object(a);
+
+    (void)existing;
+    json_set_str(a, data, "value", base64_encode(a, ((struct syncer *)ctx)->kubeconfig));
+    return data;
+}
+
+static const struct publication KUBECONFIG = {
+    .id = SYNC_SECRETS,
+    .kind = "Secret",
+    .data = kubeconfig_data,
+    .duty = "kubeconfig",
+    .failed = "KubeconfigNotPublished",
+    .failed_message =
+        "the Secret with this virtual cluster's kubeconfig cannot be written on the host cluster",
+    .foreign = "KubeconfigSecretExists",
+    .foreign_message = "the Secret for this virtual cluster's kubeconfig exists on the host "
+                       "cluster and is not this virtual cluster's"};
+
+struct publisher *sync_publisher_kubeconfig(struct syncer *s)
+{
+    struct arena *a = arena_new(0);
+    struct str name = arena_printf(a, "%.*s-kubeconfig", STR_F(s->config->name));
+    struct publisher *p = sync_publisher_new(s, &KUBECONFIG, name, s);
+
+    arena_free(a);
+    return p;
+}
+
+void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
+{
+    mem_free(s->kubeconfig.p);
+    s->kubeconfig = mem_str(kubeconfig);
+    sync_publisher_want(s->publisher);
 }

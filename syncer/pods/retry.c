@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs came free: the controllers whose pods were refused for want of them try again at once. Must
- * never wake one that has what it needs: what it would get is another's. */
+/* Controllers whose pods were refused for want of GPUs: when some come free they try again at once,
+ * and what they lack is reported to the fleet. Must never wake one that has what it needs: what it
+ * would get is another's. */
 #include "pods/pods.h"
 
 #include <sublet/retry.h>
+
+#define REFUSED_PODS_MAX 1000000
 
 /* By what its controller wrote last; a DaemonSet, whose pods depend on nodes, always may. */
 static bool lacks_something(const struct refused_kind *kind, const cJSON *owner)
@@ -23,14 +26,54 @@ static bool lacks_something(const struct refused_kind *kind, const cJSON *owner)
            json_i64_at(owner, "status.replicas", 0) < json_i64_at(owner, "spec.replicas", 1);
 }
 
+/* How many pods, or for a pod claims. The numbers are the tenant's. */
+static int64_t count_lacking(const struct refused_kind *kind, const cJSON *owner)
+{
+    int64_t wanted = 1, has = 0, left;
+
+    if (str_eqc(STR("Job"), kind->kind)) {
+        wanted = json_i64_at(owner, "spec.parallelism", 1);
+        left = json_i64_at(owner, "spec.completions", INT64_MAX);
+        if (__builtin_sub_overflow(left, json_i64_at(owner, "status.succeeded", 0), &left))
+            left = 0;
+        wanted = left < wanted ? left : wanted;
+        has = json_i64_at(owner, "status.active", 0);
+    } else if (str_eqc(STR("DaemonSet"), kind->kind)) {
+        wanted = json_i64_at(owner, "status.desiredNumberScheduled", 0);
+        has = json_i64_at(owner, "status.currentNumberScheduled", 0);
+    } else if (!str_eqc(STR("Pod"), kind->kind)) {
+        wanted = json_i64_at(owner, "spec.replicas", 1);
+        has = json_i64_at(owner, "status.replicas", 0);
+    }
+    return __builtin_sub_overflow(wanted, has, &left) || left < 0 ? 0 : left;
+}
+
+/* NULL: there is none of this uid, or it needs nothing. */
+static const cJSON *read_lacking(struct syncer *s, struct arena *a,
+                                 const struct refused_owner *owner)
+{
+    const struct resource *r = syncer_resource(s, owner->kind->group, owner->kind->plural);
+    const struct store_object *o = store_get(s->store, r->storage, owner->ns, owner->name);
+    const cJSON *tree = o && str_eq(o->uid, owner->uid) ? vapi_tree(a, o) : NULL;
+
+    return tree && lacks_something(owner->kind, tree) ? tree : NULL;
+}
+
+size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *tree = read_lacking(ctx, a, owner);
+    int64_t n = tree ? count_lacking(owner->kind, tree) : 0;
+
+    arena_free(a);
+    return n > REFUSED_PODS_MAX ? REFUSED_PODS_MAX : (size_t)n;
+}
+
 bool sync_retry_owner(void *ctx, const struct refused_owner *owner)
 {
     struct syncer *s = ctx;
-    const struct resource *r = syncer_resource(s, owner->kind->group, owner->kind->plural);
-    const struct store_object *o = store_get(s->store, r->storage, owner->ns, owner->name);
     struct arena *a = arena_new(0);
-    const cJSON *tree = o && str_eq(o->uid, owner->uid) ? vapi_tree(a, o) : NULL;
-    bool wants = tree && lacks_something(owner->kind, tree);
+    bool wants = read_lacking(s, a, owner) != NULL;
 
     arena_free(a);
     if (wants)

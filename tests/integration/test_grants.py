@@ -14,6 +14,9 @@ from testenv.api import ApiError
 from testenv.binaries import TREE
 from testenv.fleet import Fleet, chart_crds, chart_objects
 
+from test_host_compare import check
+from test_pools import workload
+
 GROUP = "/apis/sublet.dev/v1alpha1"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
@@ -295,6 +298,54 @@ def test_an_idle_guarantee_is_lent(host, grants, namespace):
         grants.until(other, grant="7")
     finally:
         host.delete_namespace(other)
+
+
+def demand_of(vc):
+    """What the tenant's process reports, or None; the object has the marks of its cluster."""
+    found = vc.host.api.get(f"/api/v1/namespaces/{vc.namespace}/configmaps", fieldSelector="metadata.name=sublet-gpu-demand")["items"]
+    if not found:
+        return None
+    meta = found[0]["metadata"]
+    assert meta["labels"] == {"app.kubernetes.io/managed-by": "sublet", "app.kubernetes.io/instance": vc.name}, meta
+    assert set(meta["annotations"]) == {"sublet.dev/cluster-uid", "sublet.dev/epoch"}, meta
+    return found[0]["data"]
+
+
+def ready_of(vc):
+    return vc.kubectl.json("get", "deployment", "work")["status"].get("readyReplicas", 0)
+
+
+def test_a_tenant_takes_its_guarantee_back(host, grants, tenant):
+    """Two tenants' own processes and a fleet: one lends what it does not use, and has it back when its Deployment grows."""
+    following = {"fleet": {"bindings": True, "lendAfter": "1s"}}
+    a, b = (tenant(name, config=following, on=host) for name in ("lender", "borrower"))
+    grants.bind(a.namespace, guarantee="4", lend="2", default=True)
+    grants.bind(b.namespace, guarantee="12", burst="4", default=True)
+    grants.fleet.start()
+    grants.until(a.namespace, grant="2")
+    assert eventually(lambda: demand_of(a), 60, "the report of an idle tenant") == {"a100": "0"}
+    a.kubectl.apply(workload("Deployment", "work", replicas=1))
+    b.kubectl.apply(workload("Deployment", "work", replicas=14))
+    eventually(lambda: demand_of(a) == {"a100": "1"} and demand_of(b) == {"a100": "14"}, 60, "their reports")
+    grants.until(b.namespace, grant="14")
+    eventually(lambda: ready_of(a) == 1 and ready_of(b) == 14, 120, "what is lent to run")
+    assert grants.quota(a.namespace) == 2
+
+    a.kubectl("scale", "deployment", "work", "--replicas=4")
+    eventually(lambda: demand_of(a) == {"a100": "4"}, 60, "the report of a tenant that wants its own")
+    grants.until(b.namespace, grant="12")
+    eventually(lambda: ready_of(a) == 4, 120, "the lender's own pods to run")
+    eventually(lambda: ready_of(b) == 12, 120, "what the borrower keeps")
+    assert "reclaim" not in grants.until(a.namespace, grant="4")
+    assert grants.quota(a.namespace) == 4 and grants.quota(b.namespace) == 12
+
+    a.kubectl("scale", "deployment", "work", "--replicas=1")
+    eventually(lambda: demand_of(a) == {"a100": "1"}, 60, "less")
+    eventually(lambda: ready_of(b) == 14, 120, "what is lent again to run")
+    for vc in (a, b):
+        vc.kubectl("create", "configmap", "sublet-gpu-demand", "--from-literal=a100=0")  # the tenant's own, and no more
+        assert "sublet-gpu-demand" not in str(check(vc)), "it is expected"
+    assert demand_of(a) == {"a100": "1"} and demand_of(b) == {"a100": "14"}
 
 
 def test_refusals_are_conditions(host, grants, namespace):

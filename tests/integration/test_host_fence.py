@@ -26,8 +26,10 @@ with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
 VALUES = {
     "namespaceCheck": False, "persistence": {"enabled": False}, "rbac": {"clusterRole": {"enabled": True}}, "quota": {"hard": {"services.loadbalancers": "9",
                                                                                         "services.nodeports": "9"}},
-    "hostFence": {"allow": {"tokenVolumes": {"cloud-token": "cloud.example"}}},
-    "config": {"pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
+    "hostFence": {"allow": {"tokenVolumes": {"cloud-token": "cloud.example"}},
+                  "pools": [pool_config("granted", "l4")]},
+    "config": {"fleet": {"bindings": True},
+               "pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
                                      scheduler={"name": "gpu-scheduler"}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
                          {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
@@ -920,6 +922,24 @@ def test_the_kubeconfigs_secret_is_the_programs(sides):
     refused(fenced, "metadata.finalizers: are not sent", lambda s: s.api.patch(
         s.path("secrets", "research-kubeconfig"), {"metadata": {"finalizers": ["a.example/b"]}}))
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.delete(s.path("secrets", "research-kubeconfig")))
+
+
+def test_the_reported_demand_is_the_programs(sides):
+    """Numbers of GPUs under one name, and nothing else; without fleet.bindings not even that."""
+    fenced, open_ = sides
+    body = {"metadata": {"name": "sublet-gpu-demand", "labels": {"app.kubernetes.io/managed-by": "sublet"}}, "data": {"a100": "3"}}
+    fenced.api.post(fenced.path("configmaps"), body)
+    open_.api.post(open_.path("configmaps"), body)
+
+    def patch(body):
+        return lambda s: s.api.patch(s.path("configmaps", "sublet-gpu-demand"), body)
+    patch({"data": {"a100": "4", "l4": "0"}})(fenced)
+    for data in ({"data": {"a100": "all"}}, {"data": {"a100": "-1"}}, {"data": {"x": "99999999999"}}, {"binaryData": {"bytes": "AAAA"}}):
+        refused(fenced, "data: a number of GPUs", patch(data))
+        patch(data)(open_)
+    refused(fenced, "metadata.finalizers: are not sent", patch({"metadata": {"finalizers": ["a.example/b"]}}))
+    refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(
+        s.path("configmaps"), {**body, "metadata": {"name": "sublet-gpu-demand-x"}}))
 
 
 def test_the_lease_is_the_programs_and_no_other(sides):

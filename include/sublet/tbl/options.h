@@ -127,6 +127,9 @@ OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STOR
 OPTION(BOOL, fleet_bindings, "fleet.bindings", NULL, "SUBLET_FLEET_BINDINGS", "false", "",
        "pools and quota by the GPUBindings of the host namespace, which `sublet fleet` grants, beside "
        "pools and bindings of this file; changes take effect at once")
+OPTION(DURATION, lend_after_ms, "fleet.lendAfter", NULL, "SUBLET_FLEET_LEND_AFTER", "5m", "1s..24h",
+       "with fleet.bindings: how long GPUs of a guarantee are not wanted before the fleet may lend "
+       "them")
 OPTION(BOOL, nodes_per_pool, "sync.nodes", NULL, "SUBLET_SYNC_NODES", "real", "real|perPool",
        "the host's nodes, by name; or one node for each bound pool and one for pods without "
        "devices, with what this tenant has and can still get")

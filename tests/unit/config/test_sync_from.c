@@ -145,6 +145,12 @@ static void custom_resources(void **state)
 static const struct {
     const char *yaml, *error;
 } REFUSED[] = {
+    {FROM("configMaps: {enabled: true, mappings: {byName: {/sublet-gpu-demand: a/b}}}"),
+     "config: sync.fromHost.configMaps.mappings.byName./sublet-gpu-demand: "
+     "\"/sublet-gpu-demand\" is what a virtual cluster reports to the fleet"},
+    {FROM("configMaps: {enabled: true, mappings: {byName: {team-b/sublet-gpu-demand: a/b}}}"),
+     "config: sync.fromHost.configMaps.mappings.byName.team-b/sublet-gpu-demand: "
+     "\"team-b/sublet-gpu-demand\" is what a virtual cluster reports to the fleet"},
     {FROM("customResources: {w.example.com/v1: {enabled: true, scope: Cluster},"
           " w.example.com/v2: {enabled: true, scope: Cluster}}"),
      "config: sync.fromHost.customResources[w.example.com/v2]: w is configured already, as "

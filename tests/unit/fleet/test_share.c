@@ -443,6 +443,14 @@ static bool settles(struct history *h, struct share_binding *planned)
     return !moved;
 }
 
+/* What it wants of its guarantee. */
+static struct rational due(const struct share_binding *b)
+{
+    struct rational wants = rational_cmp(b->wants, b->holds) > 0 ? b->wants : b->holds;
+
+    return b->says && rational_cmp(wants, b->guarantee) < 0 ? wants : b->guarantee;
+}
+
 /* Once tenants obey, a few rounds give each what it wants of its guarantee. */
 static void end(struct history *h)
 {
@@ -453,14 +461,39 @@ static void end(struct history *h)
         assert_true(++rounds < 6);
     for (size_t i = 0; i < h->n; i++) {
         const struct share_binding *b = &planned[i];
-        struct rational due =
-            b->says && rational_cmp(b->wants, b->guarantee) < 0 ? b->wants : b->guarantee;
 
         assert_int_equal(rational_cmp(b->grant, b->target), 0);
         if (b->state == SHARE_READY)
-            assert_true(rational_cmp(b->grant, due) >= 0);
+            assert_true(rational_cmp(b->grant, due(b)) >= 0);
         else
             assert_int_equal(b->grant.num, 0);
+    }
+}
+
+/* Whatever one tenant reports, each of the others has what it wants of its own guarantee; and it
+ * has its own back, no more than if it reported nothing. */
+static void a_report_recalls_its_own_alone(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20000; seed++) {
+        struct history h;
+        size_t liar;
+
+        begin(&h, seed);
+        liar = (size_t)BELOW(&h.random, h.n);
+        for (size_t i = 0; i < h.n; i++)
+            h.b[i].wants = some(&h, 30);
+        for (int64_t says = -1; says < 24; says += 6) {
+            h.b[liar].says = says >= 0;
+            h.b[liar].wants = of(says >= 0 ? says : 0, 1);
+            share_targets(h.b, h.n, h.pools, 2);
+            for (size_t i = 0; i < h.n; i++) {
+                const struct share_pool *p = &h.pools[h.b[i].pool];
+
+                if (h.b[i].state == SHARE_READY && rational_cmp(p->guaranteed, p->capacity) <= 0)
+                    assert_true(rational_cmp(h.b[i].target, due(&h.b[i])) >= 0);
+            }
+        }
     }
 }
 
@@ -490,6 +523,7 @@ int main(void)
         cmocka_unit_test(health_takes_no_guarantee),
         cmocka_unit_test(nodes_that_leave_refuse_no_binding_that_counts),
         cmocka_unit_test(a_quota_follows_what_is_given_back),
+        cmocka_unit_test(a_report_recalls_its_own_alone),
         cmocka_unit_test(nothing_is_promised_twice),
     };
 

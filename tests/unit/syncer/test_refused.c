@@ -157,6 +157,43 @@ static void one_that_needs_nothing_leaves(void **state)
     assert_string_equal(wake(f, 7), "c ");
 }
 
+static size_t on_lacks(void *ctx, const struct refused_owner *owner)
+{
+    struct fixture *f = ctx;
+
+    if (f->content && str_eqc(owner->name, f->content))
+        return 0;
+    return str_eqc(owner->name, "huge") ? SIZE_MAX / 2 : 2;
+}
+
+static int64_t lack(struct fixture *f)
+{
+    struct rational sum = sync_refused_lack(&f->list, &f->binding, on_lacks, f);
+
+    assert_int_equal(sum.den, 1);
+    return sum.num;
+}
+
+/* Of each owner what it lacks, in the pool, and never more than the binding can have. */
+static void what_is_lacked_is_a_bounded_sum(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(lack(f), 0);
+    refuse(f, "a", 1, 0);
+    refuse(f, "b", 2, 0);
+    assert_int_equal(lack(f), 6);
+    f->content = "b";
+    assert_int_equal(lack(f), 2);
+    f->content = NULL;
+    refuse(f, "c", 3, 0);
+    assert_int_equal(lack(f), 8);
+    refuse(f, "huge", 8, 9);
+    assert_int_equal(lack(f), 8);
+    f->pool.name = STR("other");
+    assert_int_equal(lack(f), 0);
+}
+
 static void the_list_and_each_wake_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -219,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refused_one_keeps_its_place_and_a_served_one_goes_behind,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_needs_nothing_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_lacked_is_a_bounded_sum, setup, teardown),
         cmocka_unit_test_setup_teardown(the_list_and_each_wake_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_list_loses_the_one_refused_longest_ago, setup,
                                         teardown),
