@@ -316,6 +316,21 @@ def test_the_hosts_gpu_quota_follows_the_bindings(helm):
     assert "requests.nvidia.com/gpu" not in hard
 
 
+def test_what_the_fleet_grants_is_bounded_by_its_quota_alone(helm):
+    """Of two quotas the lesser holds: one of 0 would refuse every pod that the fleet has granted its GPUs."""
+    def gpus(**values):
+        hard = quota_of(helm, {"config": {"fleet": {"bindings": True}, **values.pop("config", {})}, **values})
+        return {k: v for k, v in hard.items() if "nvidia" in k}
+    whole, slices = {"name": "whole", **NODES}, {"name": "slices", **NODES, "mode": "time-slicing", "resources": {GPU: {"gpuEq": "1/4"}},
+                                                 "rename": {GPU: "nvidia.com/gpu.shared"}}
+    assert gpus() == {}, "which pools it may bind is not known"
+    assert gpus(hostFence={"pools": [whole]}) == {}
+    assert gpus(hostFence={"pools": [slices]}) == {"requests.nvidia.com/gpu": "0"}
+    bound = {"pools": [whole, slices], "bindings": [{"pool": "whole", "guarantee": 3}, {"pool": "slices", "guarantee": 1}]}
+    assert gpus(config=bound, hostFence={"pools": [whole]}) == {"requests.nvidia.com/gpu.shared": "4"}
+    assert quota_of(helm, {"config": {"fleet": {"bindings": False}}, "hostFence": {"pools": [whole]}})["requests.nvidia.com/gpu"] == "0"
+
+
 BOUNDED = ["pods", "count/pods", "count/services", "services.nodeports", "services.loadbalancers", "count/secrets",
            "count/configmaps", "count/serviceaccounts", "count/persistentvolumeclaims", "requests.storage",
            "requests.cpu", "requests.memory", "limits.memory", "requests.ephemeral-storage", "limits.ephemeral-storage",

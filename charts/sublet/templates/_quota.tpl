@@ -1,6 +1,7 @@
 {{/* SPDX-License-Identifier: Apache-2.0
 The host's bound for every GPU resource the bindings offer: floor((guarantee + burst) / gpuEq) units of it,
-summed over the pools. Exact: amounts are fractions of whole numbers. */}}
+summed over the pools. Exact: amounts are fractions of whole numbers. What the fleet may grant is bounded by its own
+ResourceQuota, sublet-gpu, and not here: two quotas of a resource admit the lesser. */}}
 
 {{/* A number of a values file is a float to Helm: 1000000 would be printed as 1e+06. */}}
 {{- define "sublet.plain" -}}
@@ -86,6 +87,16 @@ count/serviceaccounts: 3
 {{- $units := include "sublet.poolUnits" (dict "pool" (get $pools .pool) "binding" .) | fromJson -}}
 {{- range $resource, $n := $units -}}
 {{- $_ := set $sums $resource (add (get $sums $resource | default 0) $n) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (toString ((.Values.config).fleet).bindings) "true" -}}
+{{- if not .Values.hostFence.pools -}}
+{{- $sums = dict -}}
+{{- end -}}
+{{- range .Values.hostFence.pools -}}
+{{- range $resource, $n := include "sublet.poolUnits" (dict "pool" . "binding" dict) | fromJson -}}
+{{- $_ := unset $sums $resource -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
