@@ -74,7 +74,7 @@ def condition(of, generation, status="True"):
 def life(vc, host, plural, name, changed, drift):
     """A change here, one on the host while this process is away, a deletion there, a kill, and the end."""
     path, first = f"{GATEWAY}/namespaces/default/{plural}/{name}", arrives(vc, plural, name)
-    vc.api.put(path, {**vc.api.get(path), "spec": changed})
+    eventually(lambda: vc.api.put(path, {**vc.api.get(path), "spec": changed}), 60, "the write beside those of its status")
     wanted = eventually(lambda: on_host(vc, plural, name)["spec"] != first["spec"] and on_host(vc, plural, name)["spec"],
                         60, "the change")
     vc.stop()

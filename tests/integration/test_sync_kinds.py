@@ -132,7 +132,8 @@ def test_life(vc, host, key):
     assert "privileged" not in first["spec"]
 
     # A change of the tenant's, then one on the host while this process is away: both end as the tenant has it.
-    kind.vc.api.put(f"{kind.path}/x", {**kind.get(), "spec": kind.changed})
+    eventually(lambda: kind.vc.api.put(f"{kind.path}/x", {**kind.get(), "spec": kind.changed}), 60,
+               "the write beside those of its status")
     wanted = eventually(lambda: kind.on_host()["spec"] != first["spec"] and kind.on_host()["spec"], 60, "the change")
     vc.stop()
     host.api.patch(kind.host_path(), {"spec": kind.drift})

@@ -233,6 +233,7 @@ class HostCluster:
                 "--cluster-signing-key-file=" + self.pki.path("ca.key"),
                 "--use-service-account-credentials", "--leader-elect=false",
                 "--enable-hostpath-provisioner", "--node-monitor-grace-period=2m",
+                "--resource-quota-sync-period=30s",  # a recount beside its cache may lose a pod until the next one
                 "--kube-api-qps=100", "--kube-api-burst=200", "--bind-address=127.0.0.1",
                 "--cert-dir=" + os.path.join(self.dir, "controller-manager"),
                 f"--secure-port={self.ports['kube-controller-manager']}"]
