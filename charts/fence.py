@@ -41,7 +41,7 @@ def sources():
     for path in sorted(glob.glob(os.path.join(TREE, "translate", "*.[ch]"))):
         with open(path, encoding="utf-8") as f:
             out[os.path.basename(path)] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
-    for name in ("config_pool.h", "translate.h"):
+    for name in ("config_pool.h", "translate.h", "translate_alias.h"):
         with open(os.path.join(TREE, "include", "sublet", name), encoding="utf-8") as f:
             out[name] = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     with open(os.path.join(TREE, "kube", "pod_security_find.c"), encoding="utf-8") as f:

@@ -96,6 +96,10 @@ int config_read_annotations(const struct place *at, const cJSON *value,
                             struct config_host_patches *ret);
 /* Names, `*` and `[*]` after each: "spec.rules[*].hosts[*]"; not of metadata or status. sync.c */
 bool config_path_valid(struct str path);
+/* sync_services.c */
+int config_read_services(const struct place *at, const cJSON *value, void *into);
+/* Is no alias the name of another Service of the chart? The name is read by then. */
+int config_check_aliases(const struct place *at, const struct config *config);
 /* sync_priority.c */
 int config_read_priority_classes(const struct place *at, const cJSON *value, void *into);
 /* sync_accounts.c */

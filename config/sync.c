@@ -282,11 +282,6 @@ static const struct place_key ALWAYS_KEYS[] = {
     {0},
 };
 
-static int read_services(const struct place *at, const cJSON *value, void *into)
-{
-    return place_object(at, value, ALWAYS_KEYS, &((struct config_to_host *)into)->service_patches);
-}
-
 static int read_claims(const struct place *at, const cJSON *value, void *into)
 {
     return place_object(at, value, ALWAYS_KEYS, &((struct config_to_host *)into)->claim_patches);
@@ -551,7 +546,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"pods", config_read_pods},
     {"configMaps", read_config_maps},
     {"secrets", read_secrets},
-    {"services", read_services},
+    {"services", config_read_services},
     {"persistentVolumeClaims", read_claims},
     {"networkPolicies", read_network_policies},
     {"ingresses", read_ingresses},
@@ -596,5 +591,8 @@ int config_load_to_host(struct arena *a, const cJSON *tree, struct config *confi
     config->to_host = to;
     if (!value || json_is_null(value))
         return 0;
-    return place_object(&at, value, TO_HOST_KEYS, to) || check_keys(&at, to) ? -1 : 0;
+    return place_object(&at, value, TO_HOST_KEYS, to) || check_keys(&at, to) ||
+                   config_check_aliases(&at, config)
+               ? -1
+               : 0;
 }

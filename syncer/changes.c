@@ -147,6 +147,7 @@ static void secret_changed(struct syncer *s, enum sync_id id, const struct host_
 static void service_changed(struct syncer *s, enum sync_id id, const struct host_object *now,
                             const struct host_object *before)
 {
+    sync_aliases_changed(s->aliases, now ? now->name : before->name);
     add_owner(s, id, now, before);
     sync_relabel_service_changed(s, now, before);
     sync_events_object_changed(s, now, before);

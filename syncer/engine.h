@@ -12,6 +12,7 @@
 #include "grants/demand.h"
 #include "grants/grants.h"
 #include "nodes/nodes.h"
+#include "objects/aliases.h"
 #include "objects/mirror.h"
 #include "objects/objects.h"
 #include "pods/pods.h"

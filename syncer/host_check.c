@@ -21,6 +21,7 @@
 #include <sublet/host.h>
 #include <sublet/host_trouble.h>
 #include <sublet/pool.h>
+#include <sublet/translate_alias.h>
 
 #define TIMEOUT_MS 10000
 
@@ -452,6 +453,56 @@ static void judge_runtimes(struct check *c, const cJSON *list)
     judge_named(c, "runtime class", named_runtimes(c), list);
 }
 
+/* --- further names of Services --- */
+
+static cJSON *named_aliases(struct check *c)
+{
+    const struct config_to_host *down = c->config->to_host;
+    cJSON *ret = json_new_object(c->arena);
+
+    for (size_t i = 0; i < down->n_aliases; i++)
+        json_set_str(c->arena, ret, arena_cstr(c->arena, down->aliases[i].host_name),
+                     arena_printf(c->arena, "%.*s/%.*s", STR_F(down->aliases[i].ns),
+                                  STR_F(down->aliases[i].name)));
+    return ret;
+}
+
+/* Which virtual cluster's it is shows only with its store. */
+static bool is_alias(const cJSON *service)
+{
+    const cJSON *notes = json_path(service, "metadata.annotations");
+
+    return json_get(json_path(service, "metadata.labels"), LABEL_CLUSTER) &&
+           str_eq(json_str(json_get(notes, ANNOTATION_ALIAS)),
+                  json_str_at(service, "metadata.name"));
+}
+
+static void judge_alias(struct check *c, const cJSON *list, struct str name, struct str source)
+{
+    const char *what = arena_printf(c->arena, "service %.*s", STR_F(name)).p;
+    const cJSON *found = NULL;
+
+    json_each(service, json_get(list, "items"))
+    {
+        if (str_eq(json_str_at(service, "metadata.name"), name))
+            found = service;
+    }
+    if (found && !is_alias(found))
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena,
+                            "exists, and is not a virtual cluster's: it is left alone, and %.*s "
+                            "has no such name",
+                            STR_F(source)));
+    else
+        report(c, HOST_FINDING_OK, what,
+               arena_printf(c->arena, "%s for %.*s", found ? "exists" : "is free", STR_F(source)));
+}
+
+static void judge_aliases(struct check *c, const cJSON *list)
+{
+    json_each(source, named_aliases(c)) judge_alias(c, list, json_key(source), json_str(source));
+}
+
 static const struct look {
     const char *what, *root, *path; /* root, then namespaces/NAME where path begins with a slash */
     bool in_namespace;
@@ -467,6 +518,7 @@ static const struct look {
      named_priorities},
     {"runtime classes", "/apis/node.k8s.io/v1", "/runtimeclasses", false, judge_runtimes,
      named_runtimes},
+    {"services", "/api/v1", "/services", true, judge_aliases, named_aliases},
 };
 #define N_LOOKS COUNT(LOOKS)
 

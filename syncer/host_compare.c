@@ -17,6 +17,7 @@
 #include <sublet/hash.h>
 #include <sublet/json_build.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/translate_alias.h>
 
 #define COMPARE_MAGIC 0x636d7072u
 #define TIMEOUT_MS    20000
@@ -282,6 +283,32 @@ static bool may_be_hidden(struct compare *c, const struct pair *p)
     return !store_is_absent(c->syncer->store, syncer_storage(c->syncer, c->id), p->ns, p->name);
 }
 
+/* A Service under a name that the admin chose, with a controller of its own (objects/aliases.h).
+ * What differs in it is put right as soon as it is seen. */
+static bool judge_alias(struct compare *c, struct pair *p)
+{
+    enum sync_settlement settlement = SETTLE_QUARANTINE;
+    struct str uid;
+
+    if (c->id != SYNC_SERVICES ||
+        !translate_alias_owner(&c->syncer->tenant, p->host, &p->ns, &p->name, &uid))
+        return false;
+    sync_alias_settle(c->syncer, c->kind, p->host_name, json_copy(c->kind, p->host), &settlement,
+                      &p->ns, &p->name);
+    if (settlement == SETTLE_DELETE) {
+        report(c, "extra", p, STR("no mapping gives it this name any more, as the record proves"),
+               by_us(c));
+        if (c->repair) {
+            sync_aliases_changed(c->syncer->aliases, p->host_name);
+            c->repaired++;
+        }
+    } else if (settlement == SETTLE_QUARANTINE) {
+        report(c, "extra", p, STR("it has a mapping's name, and no record proves it"),
+               by_hand(c, p));
+    }
+    return true;
+}
+
 static void judge_host_only(struct compare *c, const cJSON *host)
 {
     struct pair p = {.host = host, .host_name = json_str_at(host, "metadata.name")};
@@ -289,6 +316,8 @@ static void judge_host_only(struct compare *c, const cJSON *host)
     struct str uid;
     struct mapping m;
 
+    if (judge_alias(c, &p))
+        return;
     if (!translate_owner(&s->tenant, host, &p.ns, &p.name, &uid)) {
         if (has_our_label(c, host))
             report(c, "extra", &p,

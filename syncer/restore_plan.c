@@ -15,6 +15,7 @@
 #include <sublet/hash.h>
 #include <sublet/store.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/translate_alias.h>
 
 #define TIMEOUT_MS 10000
 #define LEASES     "leases.coordination.k8s.io"
@@ -75,21 +76,22 @@ static void run_init(struct plan *p, struct arena *a, enum sync_id id, struct st
         translate_owner(&s->tenant, host, &host_ns, &host_name, &ret->owner_uid);
 }
 
+static const enum restore_action ACTIONS[] = {[SETTLE_NOTHING] = RESTORE_KEEP,
+                                              [SETTLE_KEEP] = RESTORE_KEEP,
+                                              [SETTLE_SPARE] = RESTORE_KEEP,
+                                              [SETTLE_CREATE] = RESTORE_CREATE,
+                                              [SETTLE_AWAIT] = RESTORE_CREATE,
+                                              [SETTLE_TAKE_OVER] = RESTORE_ADOPT,
+                                              [SETTLE_QUARANTINE] = RESTORE_QUARANTINE,
+                                              [SETTLE_DELETE] = RESTORE_DELETE};
+
 static enum restore_action action_of(struct sync_run *run)
 {
-    static const enum restore_action actions[] = {[SETTLE_NOTHING] = RESTORE_KEEP,
-                                                  [SETTLE_KEEP] = RESTORE_KEEP,
-                                                  [SETTLE_SPARE] = RESTORE_KEEP,
-                                                  [SETTLE_CREATE] = RESTORE_CREATE,
-                                                  [SETTLE_AWAIT] = RESTORE_CREATE,
-                                                  [SETTLE_TAKE_OVER] = RESTORE_ADOPT,
-                                                  [SETTLE_QUARANTINE] = RESTORE_QUARANTINE,
-                                                  [SETTLE_DELETE] = RESTORE_DELETE};
     enum sync_settlement settlement = sync_run_settle(run);
 
     if (settlement == SETTLE_KEEP && run->id == SYNC_PODS && object_is_terminating(run->virtual_))
         return RESTORE_DELETE; /* the host pod is deleted first */
-    return actions[settlement];
+    return ACTIONS[settlement];
 }
 
 /* As sync_tokens_ensure() and quarantine.c have it. */
@@ -121,13 +123,28 @@ static void remember(struct map *map, struct arena *a, struct str key, struct st
     map_put(map, &j->entry, arena_str(a, key));
 }
 
+/* A Service under a name that the admin chose (objects/aliases.h). */
+static bool judge_alias(struct plan *p, struct arena *a, cJSON *host)
+{
+    struct str ns, name, uid, host_name = json_str_at(host, "metadata.name");
+    enum sync_settlement settlement = SETTLE_QUARANTINE;
+
+    if (p->id != SYNC_SERVICES || !translate_alias_owner(&p->syncer.tenant, host, &ns, &name, &uid))
+        return false;
+    sync_alias_settle(&p->syncer, a, host_name, host, &settlement, &ns, &name);
+    remember(&p->seen, p->arena, host_name, uid, ACTIONS[settlement]);
+    report_object(p, ACTIONS[settlement], ns, name,
+                  arena_printf(a, "alias %.*s", STR_F(host_name)));
+    return true;
+}
+
 static void judge_host(struct plan *p, struct arena *a, cJSON *host)
 {
     struct str ns, name, uid, host_name = json_str_at(host, "metadata.name");
     enum restore_action action;
     struct sync_run run;
 
-    if (!translate_owner(&p->syncer.tenant, host, &ns, &name, &uid))
+    if (judge_alias(p, a, host) || !translate_owner(&p->syncer.tenant, host, &ns, &name, &uid))
         return;
     run_init(p, a, p->id, ns, name, host, &run);
     if (!str_eqc(host_name, run.host_name)) {
@@ -165,8 +182,26 @@ static bool on_object(void *ctx, const struct store_object *o)
     return true;
 }
 
+static void on_alias(void *ctx, struct str host_name)
+{
+    struct plan *p = ctx;
+    struct arena *a = arena_new(0);
+    enum sync_settlement settlement;
+    struct str name_of = arena_str(a, host_name), ns, name;
+
+    if (!map_get(&p->seen, name_of) &&
+        sync_alias_settle(&p->syncer, a, name_of, NULL, &settlement, &ns, &name) &&
+        settlement == SETTLE_CREATE) {
+        remember(&p->seen, p->arena, name_of, STR(""), RESTORE_CREATE); /* it may be named twice */
+        report_object(p, RESTORE_CREATE, ns, name, arena_printf(a, "alias %.*s", STR_F(name_of)));
+    }
+    arena_free(a);
+}
+
 static int judge_store(struct plan *p)
 {
+    if (p->id == SYNC_SERVICES)
+        sync_alias_each(&p->syncer, on_alias, p);
     return store_scan(p->syncer.store, syncer_storage(&p->syncer, p->id), STR_NULL, STR_NULL,
                       STR_NULL, 0, on_object, p, p->err);
 }

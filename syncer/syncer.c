@@ -32,6 +32,7 @@ void syncer_rescan_all(struct syncer *s)
     sync_demand_kick(s->demand);
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
+    sync_aliases_rescan(s->aliases);
     sync_classes_look(s);
     sync_grants_look(s->grants);
 }
@@ -69,6 +70,8 @@ static void on_current(void *ctx, bool by_list)
         listed(w);
     if (due)
         syncer_rescan(w->syncer, w->id);
+    if (due && w->id == SYNC_SERVICES)
+        sync_aliases_rescan(w->syncer->aliases);
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -159,6 +162,7 @@ static void on_rescan_due(void *ctx)
             sync_quarantine_compare(s, (enum sync_id)id);
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
+    sync_aliases_rescan(s->aliases);
 }
 
 static void on_store_failure(void *ctx)
@@ -289,6 +293,7 @@ static void make_parts(struct syncer *s)
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
     s->mirrors = sync_mirrors_new(s);
+    s->aliases = sync_aliases_new(s);
     s->defer = NEW(uv_timer_t);
     uv_timer_init(vapi_loop(s->api), s->defer);
     s->defer->data = s;
@@ -380,6 +385,7 @@ void syncer_start(struct syncer *s)
     if (config_has_tiers(s->config))
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
     sync_mirrors_start(s->mirrors);
+    sync_aliases_start(s->aliases);
     sync_grants_start(s->grants);
     sync_quarantine_start(s);
     if (!sync_life_is_first(s))
@@ -413,6 +419,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->admits = sync_admits_free(s->admits);
     s->streams = sync_streams_free(s->streams);
     s->mirrors = sync_mirrors_free(s->mirrors);
+    s->aliases = sync_aliases_free(s->aliases);
     arena_free(s->arena);
     s->magic = 0;
     mem_free(s);
@@ -474,6 +481,7 @@ static void on_lease_released(void *ctx)
     host_stop(s->host);
     s->open_parts++;
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
+    s->open_parts += (unsigned)sync_aliases_close(s->aliases, on_controller_closed, s);
     for (size_t id = 0; id < s->n_kinds; id++) {
         if (!s->controllers[id])
             continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/translate_alias.h>
 
 #include "impl.h"
 
@@ -75,30 +76,55 @@ void translate_denied_name(const struct translate_tenant *t, struct str ns, stru
     with_hash(STR("not-permitted"), 4, parts, out);
 }
 
+/* The marks of an object of ours, under whatever name. */
+static bool read_marks(const struct translate_tenant *t, const cJSON *meta, struct str *ret_ns,
+                       struct str *ret_name, struct str *ret_uid)
+{
+    const cJSON *labels = json_get(meta, "labels"), *notes = json_get(meta, "annotations");
+
+    *ret_ns = json_str(json_get(notes, ANNOTATION_NS));
+    *ret_name = json_str(json_get(notes, ANNOTATION_NAME));
+    *ret_uid = json_str(json_get(notes, ANNOTATION_UID));
+    if (!t->cluster_uid.n || !str_eq(json_str(json_get(labels, LABEL_CLUSTER)), t->cluster_uid))
+        return false;
+    /* What has no namespace in the virtual cluster has none on the host. */
+    if (!str_eq(json_str(json_get(meta, "namespace")), ret_ns->n ? t->host_namespace : STR("")) ||
+        !ret_name->n || !ret_uid->n)
+        return false;
+    return str_eq(json_str(json_get(labels, LABEL_NAMESPACE)), *ret_ns);
+}
+
 bool translate_owner(const struct translate_tenant *t, const cJSON *host_object, struct str *ret_ns,
                      struct str *ret_name, struct str *ret_uid)
 {
     const cJSON *meta = json_get(host_object, "metadata");
-    const cJSON *labels = json_get(meta, "labels"), *notes = json_get(meta, "annotations");
-    struct str host_name = json_str(json_get(meta, "name"));
-    struct str ns = json_str(json_get(notes, ANNOTATION_NS));
-    struct str name = json_str(json_get(notes, ANNOTATION_NAME));
-    struct str uid = json_str(json_get(notes, ANNOTATION_UID));
+    struct str host_name = json_str(json_get(meta, "name")), ns, name, uid;
     char expect[64], token[64];
 
-    if (!t->cluster_uid.n || !str_eq(json_str(json_get(labels, LABEL_CLUSTER)), t->cluster_uid))
-        return false;
-    /* What has no namespace in the virtual cluster has none on the host. */
-    if (!str_eq(json_str(json_get(meta, "namespace")), ns.n ? t->host_namespace : STR("")) ||
-        !name.n || !uid.n)
-        return false;
-    if (!str_eq(json_str(json_get(labels, LABEL_NAMESPACE)), ns))
+    if (!read_marks(t, meta, &ns, &name, &uid))
         return false;
 
     /* A copy of one of our objects carries our marks under another name. */
     translate_name(t, ns, name, expect);
     translate_token_secret_name(t, ns, name, token);
     if (!str_eqc(host_name, expect) && !str_eqc(host_name, token))
+        return false;
+    *ret_ns = ns;
+    *ret_name = name;
+    *ret_uid = uid;
+    return true;
+}
+
+/* The name is part of the marks, since a copy has another one. */
+bool translate_alias_owner(const struct translate_tenant *t, const cJSON *host_service,
+                           struct str *ret_ns, struct str *ret_name, struct str *ret_uid)
+{
+    const cJSON *meta = json_get(host_service, "metadata");
+    struct str alias = json_str(json_get(json_get(meta, "annotations"), ANNOTATION_ALIAS));
+    struct str ns, name, uid;
+
+    if (!alias.n || !str_eq(alias, json_str(json_get(meta, "name"))) ||
+        !read_marks(t, meta, &ns, &name, &uid))
         return false;
     *ret_ns = ns;
     *ret_name = name;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <sublet/config_sync.h>
+#include <sublet/translate_alias.h>
 
 #include "shape.h"
 
@@ -274,6 +275,36 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
         remove_balancer(a, spec);
     translate_host_patch(a, &t->config->to_host->service_patches, service);
     *ret = service;
+    return 0;
+}
+
+/* ---- under a name of the admin's ---- */
+
+/* What reaches beyond the cluster is the tenant's own Service's alone. */
+static void remove_outside(struct arena *a, cJSON *spec)
+{
+    static const char *const keys[] = {"externalTrafficPolicy", "allocateLoadBalancerNodePorts"};
+
+    json_set_str(a, spec, "type", STR("ClusterIP"));
+    for (size_t i = 0; i < COUNT(keys); i++)
+        json_remove(spec, keys[i]);
+}
+
+int translate_service_alias(struct arena *a, const struct translate_tenant *t, const cJSON *service,
+                            struct str host_name, cJSON **ret, struct err *err)
+{
+    cJSON *metadata;
+
+    if (translate_service(a, t, service, ret, err))
+        return -1;
+    if (!*ret)
+        return 0;
+    if (!json_count(json_path(*ret, "spec.selector")))
+        return refuse(err, service, "spec.selector", "sync.toHost.services maps it, and needs one");
+    metadata = json_get(*ret, "metadata");
+    json_set_str(a, metadata, "name", host_name);
+    json_set_str(a, json_ensure_object(a, metadata, "annotations"), ANNOTATION_ALIAS, host_name);
+    remove_outside(a, json_get(*ret, "spec"));
     return 0;
 }
 

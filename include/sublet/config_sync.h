@@ -52,6 +52,11 @@ struct config_priority_range {
     struct str host_class;
 };
 
+/* services.mappings: a Service of the tenant, and the name of its further host Service. */
+struct config_service_alias {
+    struct str ns, name, host_name;
+};
+
 /* One key, and the values that a tenant may give it: serviceAccounts.annotations, parameters. */
 struct config_choice {
     struct str key;
@@ -80,6 +85,8 @@ struct config_to_host {
     bool enabled[N_SYNC_DOWN];
     struct config_host_patches patches[N_SYNC_DOWN];
     struct config_host_patches service_patches, claim_patches; /* of annotations */
+    const struct config_service_alias *aliases;                /* of different host names */
+    size_t n_aliases;
     bool all_config_maps, all_secrets; /* not only those that something refers to */
     const cJSON *images; /* pods.translateImage: that of a tenant's pod: that of the host's */
     struct str pod_runtime_class; /* pods.runtimeClassName, of pods that get no other; "": none */
@@ -104,6 +111,9 @@ struct config_to_host {
     const struct config_custom *custom; /* the enabled ones */
     size_t n_custom;
 };
+/* NULL: no Service is mapped to this name of the host. */
+const struct config_service_alias *config_alias_of(const struct config_to_host *to,
+                                                   struct str host_name);
 /* Is the host name one of the list? A pattern stands for exactly one label, as in an Ingress. */
 bool config_host_listed(struct str_list patterns, struct str host);
 /* Is there a host name that the list admits and a listener of a Gateway serves? The listener's

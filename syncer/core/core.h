@@ -50,6 +50,7 @@ struct publisher;
 struct admits;
 struct streams;
 struct mirrors;
+struct aliases;
 
 struct syncer {
     unsigned magic;
@@ -82,6 +83,7 @@ struct syncer {
     struct admits *admits;
     struct streams *streams;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
+    struct aliases *aliases; /* NULL: no Service has a further name on the host */
     struct lease *lease;
     struct lacking *lacking;               /* NULL: no comparison with another life is running */
     struct store_predecessor overtaken_by; /* --force: the life after which this data goes on */

@@ -232,6 +232,19 @@ def test_the_chart_lets_every_method_through_proxies(team, tenant):
         eventually(lambda m=method: b"no endpoints available" in vc.api.raw(m, path)[2], 30, method + " to arrive")
 
 
+def test_check_finds_a_name_of_a_service_that_is_taken(host, team, tmp_path):
+    namespace, kubeconfig = team
+    mapped = {"toHost": {"services": {"mappings": {"byName": {"default/web": "shop", "default/db": "store"}}}}}
+    host.api.post(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}})
+    code, found = check_host(tmp_path, namespace, kubeconfig, sync=mapped)
+    assert found["service store"] == ("ok", "is free for default/db")
+    assert found["service shop"][0] == "warning" and "is left alone, and default/web has no such name" in found["service shop"][1]
+    assert code == 0, found
+    marks = {"labels": {"sublet.dev/cluster": "x"}, "annotations": {"sublet.dev/alias": "shop"}}
+    host.api.patch(f"/api/v1/namespaces/{namespace}/services/shop", {"metadata": marks})
+    assert check_host(tmp_path, namespace, kubeconfig, sync=mapped)[1]["service shop"] == ("ok", "exists for default/web")
+
+
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):
     namespace, kubeconfig = team
     code, found = check_host(tmp_path, namespace, kubeconfig)

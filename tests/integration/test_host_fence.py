@@ -56,6 +56,7 @@ VALUES = {
                                        "csi.example": {"volumeHandles": ["fs-*", "whole"], "mountOptions": ["ro"],
                                                        "volumeAttributes": {"tier": ["fast", "small-*"]}},
                                        "other.example": {"volumeHandles": ["theirs"]}}},
+                                   "services": {"mappings": {"byName": {"default/web": "shop"}}},
                                    "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
                                                        "ranges": [{"upTo": 5, "class": "fence-ranged"}]}},
@@ -165,6 +166,13 @@ def gpu_pod():
 def service(name="web"):
     return {"metadata": metadata(name), "spec": {"ports": [{"port": 80}], "selector": {
         "sublet.dev/cluster": "uid", "sublet.dev/namespace": "default"}}}
+
+
+def alias(name="shop"):
+    """Under a name that config.sync.toHost.services gives."""
+    body = change(service(), "metadata.name", name)
+    body["metadata"]["annotations"]["sublet.dev/alias"] = name
+    return body
 
 
 def secret(name="key"):
@@ -345,6 +353,15 @@ SERVICE = {
                                     ["0.0.0.0/0"]), "spec: loadBalancerIP, loadBalancerClass and"),
     "others' pods": (change(service(), "spec.selector", {"app": "x"}), "spec.selector: is not narrowed to this virtual"),
     "a Service's name": (change(service(), "metadata.name", "kubernetes"), "metadata.name: is not the name of an object"),
+    "a name that no mapping gives": (alias("store"), "metadata.name: is not the name of an object"),
+    "a mapped name without its mark": (change(service(), "metadata.name", "shop"), "metadata.annotations: sublet.dev/alias"),
+    "a mark of another name": (change(alias(), "metadata.annotations", {
+        **metadata("web")["annotations"], "sublet.dev/alias": "store"}), "metadata.annotations: sublet.dev/alias"),
+    "the mark of a mapped name": (change(alias(), "metadata.name", f"web-{HASH}"), "metadata.annotations: sublet.dev/alias"),
+    "a mapped name on every node": (change(alias(), "spec.type", "NodePort"), "spec: a Service under a mapped name"),
+    "a mapped name outside": (change(alias(), "spec.type", "LoadBalancer"), "spec: a Service under a mapped name"),
+    "a mapped name for anything": (change(alias(), "spec.selector", None), "spec: a Service under a mapped name"),
+    "a mapped name for others' pods": (change(alias(), "spec.selector", {"app": "x"}), "spec.selector: is not narrowed"),
 }
 SECRET = {
     "a type controllers obey": (change(secret(), "type", "bootstrap.kubernetes.io/token"), "type: only Opaque, "),
@@ -421,6 +438,22 @@ def test_what_bound_pools_have_passes(sides):
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")
     assert fenced.api.post(fenced.path("pods"), verdict, dryRun="All")
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(s.path("pods"), verdict))
+
+
+def test_services_under_mapped_names(sides):
+    """Made and changed under the names of the configuration, deleted under former ones as well; another's Service is not touched."""
+    fenced, _ = sides
+    name = fenced.make("services", alias())
+    fenced.api.patch(fenced.path("services", name), {"spec": {"ports": [{"port": 81}]}})
+    fenced.api.delete(fenced.path("services", name))
+    refused(fenced, "metadata.name: is not the name", lambda s: s.make("services", alias("store")))
+    fenced.admin.post(fenced.path("services"), alias("store"))
+    fenced.api.delete(fenced.path("services", "store"))
+    for theirs in ("shop", "store"):
+        fenced.admin.post(fenced.path("services"), {"metadata": {"name": theirs}, "spec": {"ports": [{"port": 80}]}})
+        refused(fenced, "metadata.", lambda s, n=theirs: s.api.delete(s.path("services", n)))
+        refused(fenced, "", lambda s, n=theirs: s.api.patch(s.path("services", n), {"metadata": alias(n)["metadata"]}))
+        fenced.admin.delete(fenced.path("services", theirs))
 
 
 def storage_class(side, ours=True, name="fast", rename=None, notes=None, **over):

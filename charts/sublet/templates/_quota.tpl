@@ -15,10 +15,11 @@ ResourceQuota, sublet-gpu, and not here: two quotas of a resource admit the less
 {{/* What of each count the chart itself takes in the namespace: of Secrets, Helm keeps one per revision. */}}
 {{- define "sublet.ownCounts" -}}
 {{- $claims := ternary 1 0 .Values.persistence.enabled -}}
+{{- $services := add (ternary 2 1 .Values.dns.enabled) (include "sublet.aliases" . | fromJsonArray | len) -}}
 pods: 1
 count/pods: 1
-services: {{ ternary 2 1 .Values.dns.enabled }}
-count/services: {{ ternary 2 1 .Values.dns.enabled }}
+services: {{ $services }}
+count/services: {{ $services }}
 services.loadbalancers: {{ ternary 1 0 (eq .Values.service.type "LoadBalancer") }}
 services.nodeports: {{ ternary 0 1 (eq .Values.service.type "ClusterIP") }}
 persistentvolumeclaims: {{ $claims }}

@@ -26,3 +26,12 @@
 {{- end -}}
 {{- toJson $out -}}
 {{- end -}}
+
+{{- /* The names of host Services that config.sync.toHost.services maps Services to, as JSON. */ -}}
+{{- define "sublet.aliases" -}}
+{{- $names := list -}}
+{{- range $source, $name := (((((.Values.config).sync).toHost).services).mappings).byName | default dict -}}
+{{- $names = append $names $name -}}
+{{- end -}}
+{{- toJson (sortAlpha $names) -}}
+{{- end -}}

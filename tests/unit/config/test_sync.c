@@ -36,6 +36,8 @@ static void all_of_it(void **state)
            "    pods: {translateImage: {'nginx:1': 'mirror.example/nginx:1'}, runtimeClassName: "
            "sandbox}\n"
            "    configMaps: {all: true}\n"
+           "    services: {mappings: {byName: {default/web: shop, team/web: store, default/db: "
+           "db}}}\n"
            "    secrets: {all: false}\n"
            "    networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16, 'fd00:1::/32']}\n"
            "    ingresses: {enabled: true, classes: [nginx, web], hosts: ['*.team.example']}\n"
@@ -62,6 +64,10 @@ static void all_of_it(void **state)
     assert_str(json_str(json_get(to->images, "nginx:1")), "mirror.example/nginx:1");
     assert_str(to->pod_runtime_class, "sandbox");
     assert_str(to->pod_priority_class, "");
+    assert_int_equal(to->n_aliases, 3);
+    assert_str(config_alias_of(to, STR("store"))->ns, "team");
+    assert_str(config_alias_of(to, STR("store"))->name, "web");
+    assert_null(config_alias_of(to, STR("web")));
     assert_true(to->all_config_maps);
     assert_false(to->all_secrets);
     assert_true(to->enabled[DOWN_NETWORK_POLICIES] && to->enabled[DOWN_INGRESSES]);
@@ -116,7 +122,9 @@ static void all_of_it(void **state)
 #define UNFIT                                                                                      \
     "want a member below spec, such as spec.rules[*].timeouts.request, or "                        \
     "metadata.annotations[KEY]"
-#define PATCH(n) CUSTOM ".a.b.example.patches[0]" n
+#define SERVICES(it) "sync: {toHost: {services: {mappings: {byName: {" it "}}}}}"
+#define MAPPED       TO ".services.mappings"
+#define PATCH(n)     CUSTOM ".a.b.example.patches[0]" n
 
 static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {claims: {enabled: true}}}",
@@ -125,6 +133,27 @@ static const char *const MISTAKES[][2] = {
         "gateways, httpRoutes, grpcRoutes, "
         "tlsRoutes, backendTLSPolicies, resourceClaims, serviceAccounts, storageClasses, "
         "persistentVolumes, priorityClasses, customResources"},
+    {SERVICES("default/a: shop, default/b: shop"),
+     MAPPED ".byName.default/b: \"shop\" is the name of another Service already"},
+    {SERVICES("default/a: default/b"),
+     MAPPED ".byName.default/a: \"default/b\": a DNS-1035 label must consist of lower case "
+            "alphanumeric characters or '-', start with an alphabetic character, and end with an "
+            "alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+            "'[a-z]([-a-z0-9]*[a-z0-9])?')"},
+    {SERVICES("a: b"), MAPPED ".byName.a: \"a\": want namespace/name"},
+    {SERVICES("default/*: b"),
+     MAPPED ".byName.default/*: \"default/*\": a DNS-1035 label must consist of lower case "
+            "alphanumeric characters or '-', start with an alphabetic character, and end with an "
+            "alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+            "'[a-z]([-a-z0-9]*[a-z0-9])?')"},
+    {SERVICES("default/a: web-abcdefghijklmnop"),
+     MAPPED ".byName.default/a: \"web-abcdefghijklmnop\": names of this form are those of synced "
+            "objects"},
+    {SERVICES("default/a: 7"), MAPPED ".byName.default/a: want a string, got number"},
+    {"name: team\n" SERVICES("default/a: team"),
+     MAPPED ": \"team\" is the name of this virtual cluster's own Service"},
+    {"name: team\n" SERVICES("default/a: team-dns"),
+     MAPPED ": \"team-dns\" is the name of this virtual cluster's own Service"},
     {"sync: {toHost: {persistentVolumes: {enabled: true}}}",
      TO ".persistentVolumes: drivers is needed: without it no PersistentVolume could go down"},
     {"sync: {toHost: {persistentVolumes: {max: 0}}}", TO ".persistentVolumes.max: want 1 to 1000"},

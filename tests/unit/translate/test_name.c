@@ -2,6 +2,7 @@
 /* Host names and ownership: injective, valid for every kind, and never those of a copy. */
 
 #include <sublet/selector.h>
+#include <sublet/translate_alias.h>
 
 #include "test.h"
 
@@ -132,10 +133,57 @@ static void foreign_objects_are_not_ours(void **state)
     assert_false(translate_owner(&f->tenant, host_object(f, right, uid), &ns, &name, &owner));
 }
 
+/* Under a name of the admin's: the name is part of the marks. */
+static void aliases_are_read(void **state)
+{
+    struct fixture *f = *state;
+    struct str ns, name, owner;
+    cJSON *web = doc(f, "{metadata: {name: web, namespace: ml, uid: u1, labels: {app: web}}, spec:"
+                        " {type: LoadBalancer, externalTrafficPolicy: Local, clusterIP: 10.0.0.7,"
+                        " allocateLoadBalancerNodePorts: false, healthCheckNodePort: 30001,"
+                        " selector: {app: web}, ports: [{port: 80, nodePort: 30080}]}}");
+    cJSON *host = NULL, *copy;
+
+    json_set_str(f->a, json_get(web, "metadata"), "resourceVersion", STR("7"));
+    assert_ok(translate_service_alias(f->a, &f->tenant, web, STR("shop"), &host, &f->err));
+    assert_str(json_str_at(host, "metadata.name"), "shop");
+    assert_str(json_str_at(host, "metadata.namespace"), "team-research");
+    assert_str(json_str(json_get(json_path(host, "metadata.annotations"), ANNOTATION_ALIAS)),
+               "shop");
+    assert_true(json_get(json_path(host, "spec.selector"), LABEL_CLUSTER) != NULL);
+    json_remove(json_get(host, "spec"), "selector");
+    assert_json(json_get(host, "spec"), "{type: ClusterIP, ports: [{port: 80}]}");
+    assert_true(translate_alias_owner(&f->tenant, host, &ns, &name, &owner));
+    assert_str(ns, "ml");
+    assert_str(name, "web");
+    assert_str(owner, "u1");
+    assert_false(translate_owner(&f->tenant, host, &ns, &name, &owner));
+
+    copy = json_copy(f->a, host);
+    json_set_str(f->a, json_get(copy, "metadata"), "name", STR("copy"));
+    assert_false(translate_alias_owner(&f->tenant, copy, &ns, &name, &owner));
+    copy = json_copy(f->a, host);
+    json_set_str(f->a, json_path(copy, "metadata.labels"), LABEL_CLUSTER, STR("other"));
+    assert_false(translate_alias_owner(&f->tenant, copy, &ns, &name, &owner));
+    assert_false(translate_alias_owner(
+        &f->tenant, host_object(f, "settings", f->tenant.cluster_uid.p), &ns, &name, &owner));
+
+    /* It would lead nowhere; a name for a name has nothing to lead to. */
+    json_remove(json_get(web, "spec"), "selector");
+    assert_error(translate_service_alias(f->a, &f->tenant, web, STR("shop"), &host, &f->err),
+                 "services \"web\" is forbidden: spec.selector: sync.toHost.services maps it, and "
+                 "needs one");
+    web = doc(f, "{metadata: {name: web, namespace: ml}, spec: {type: ExternalName, externalName: "
+                 "x.example}}");
+    assert_ok(translate_service_alias(f->a, &f->tenant, web, STR("shop"), &host, &f->err));
+    assert_null(host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_are_valid, setup, teardown),
+        cmocka_unit_test_setup_teardown(aliases_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(names_keep_what_people_read, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_injective, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_stable, setup, teardown),

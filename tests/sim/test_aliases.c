@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services under names that the admin chose: whose the Service of such a name is has to be proven
+ * before it is written to or deleted, whatever is lost on the way. */
+#include "sim.h"
+
+#include "engine.h"
+
+#include <sublet/config_sync.h>
+
+#define SHOP  "sync: {toHost: {services: {mappings: {byName: {default/a: shop}}}}}\n"
+#define A     "{'metadata':{'name':'a'},'spec':{'selector':{'app':'a'},'ports':[{'port':80}]}}"
+#define OTHER "{'metadata':{'name':'%s'},'spec':{'ports':[{'port':9}]}}"
+
+static cJSON *host_service(struct sim *s, struct arena *a, const char *name)
+{
+    json_each(o, fake_host_list(s->host, a, "services"))
+    {
+        if (str_eqc(json_str_at(o, "metadata.name"), name))
+            return o;
+    }
+    return NULL;
+}
+
+static struct str host_uid(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    struct str uid = arena_str(s->arena, json_str_at(host_service(s, a, name), "metadata.uid"));
+
+    arena_free(a);
+    return uid;
+}
+
+static bool has_shop(struct sim *s)
+{
+    return host_uid(s, "shop").n > 0;
+}
+
+static bool has_no_shop(struct sim *s)
+{
+    return !host_uid(s, "shop").n;
+}
+
+static bool has_store(struct sim *s)
+{
+    return host_uid(s, "store").n > 0;
+}
+
+static bool is_moved(struct sim *s)
+{
+    return has_store(s) && has_no_shop(s);
+}
+
+static bool nothing_is_left(struct sim *s)
+{
+    return !fake_host_count(s->host, "services");
+}
+
+static bool sells_at(struct sim *s, int64_t port)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *ports = json_path(host_service(s, a, "shop"), "spec.ports");
+    bool does = json_count(ports) == 1 && json_i64_at(json_first(ports), "port", 0) == port;
+
+    arena_free(a);
+    return does;
+}
+
+static bool sells_at_81(struct sim *s)
+{
+    return sells_at(s, 81);
+}
+
+static bool name_is_taken(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool said = false;
+
+    json_each(event, sim_list(s, a, "events", "")) said |=
+        str_contains(json_str_at(event, "message"), STR("its further name on the host cluster"));
+    arena_free(a);
+    return said;
+}
+
+/* Another client of the host makes it: JSON with ' for ". */
+static struct str put(struct sim *s, const char *name, const char *json)
+{
+    struct arena *a = arena_new(0);
+    char *text = arena_cstr(a, str_c(json));
+
+    for (char *p = text; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    fake_host_put(s->host, "services", text);
+    arena_free(a);
+    return host_uid(s, name);
+}
+
+static struct str put_other(struct sim *s, const char *name)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), OTHER, name);
+    return put(s, name, text);
+}
+
+static void create_a(struct sim *s)
+{
+    sim_create(s, "services", "default", A);
+    sim_writes_done(s);
+    assert_int_equal(s->refusal[0], 0);
+}
+
+static void delete_a(struct sim *s)
+{
+    sim_delete(s, "services", "default", "a", -1);
+    sim_writes_done(s);
+}
+
+/* Between sim_close() and sim_open(): as an admin edits the file. */
+static void map_to(struct sim *s, const char *host_name)
+{
+    struct config_to_host *to = ARENA_NEW(s->arena, struct config_to_host);
+    struct config_service_alias *alias = ARENA_NEW(s->arena, struct config_service_alias);
+
+    *to = *s->config.to_host;
+    *alias =
+        (struct config_service_alias){STR("default"), STR("a"), str_c(host_name ? host_name : "")};
+    to->aliases = alias;
+    to->n_aliases = host_name ? 1 : 0;
+    s->config.to_host = to;
+}
+
+static void test_it_follows_its_service(void **state)
+{
+    struct sim *s = sim_new(1, SHOP);
+    struct arena *a = arena_new(0);
+    const cJSON *shop;
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the second name");
+    assert_int_equal(fake_host_count(s->host, "services"), 2);
+    shop = host_service(s, a, "shop");
+    assert_int_equal(json_count(json_path(shop, "spec.selector")), 3);
+    assert_true(json_get(json_path(shop, "spec.selector"), LABEL_CLUSTER));
+    uid = host_uid(s, "shop");
+
+    sim_patch(s, "services", "default", "a",
+              "{'spec':{'type':'NodePort','ports':[{'port':81}],'externalTrafficPolicy':'Local'}}");
+    sim_writes_done(s);
+    sim_until(s, sells_at_81, "the change");
+    shop = host_service(s, a, "shop");
+    assert_true(str_eqc(json_str_at(shop, "spec.type"), "ClusterIP"));
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    /* Changed or removed there, it is put right; a Service without a selector leads nowhere. */
+    fake_host_patch(s->host, "services", "shop", "{\"spec\":{\"ports\":[{\"port\":7}]}}");
+    sim_until(s, sells_at_81, "the repair");
+    assert_true(fake_host_remove(s->host, "services", "shop"));
+    sim_until(s, has_shop, "it again");
+    sim_patch(s, "services", "default", "a", "{'spec':{'selector':null}}");
+    sim_writes_done(s);
+    sim_until(s, has_no_shop, "it to leave");
+    sim_patch(s, "services", "default", "a", "{'spec':{'selector':{'app':'b'}}}");
+    sim_writes_done(s);
+    sim_until(s, has_shop, "it once more");
+    delete_a(s);
+    sim_until(s, nothing_is_left, "both to leave");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    arena_free(a);
+    sim_free(s);
+}
+
+/* The answer to the create is lost, and the process dies: the record proves whose it is. */
+static void test_a_crash_with_the_answer_lost(void **state)
+{
+    (void)state;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        struct sim *s = sim_new(2, SHOP);
+        struct str uid;
+
+        create_a(s);
+        fake_host_faults(s->host)->lose = 1000;
+        sim_until(s, has_shop, "a create without an answer");
+        uid = host_uid(s, "shop");
+        sim_close(s);
+        fake_host_faults(s->host)->lose = 0;
+        sim_open(s);
+        if (deleted) {
+            delete_a(s);
+            sim_until(s, nothing_is_left, "both to leave");
+        } else {
+            sim_run_ms(s, 200000);
+            assert_true(str_eq(host_uid(s, "shop"), uid));
+            assert_int_equal(fake_host_count(s->host, "services"), 2);
+        }
+        assert_int_equal(fake_host_trespasses(s->host), 0);
+        sim_free(s);
+    }
+}
+
+static void test_anothers_service_is_left_alone(void **state)
+{
+    struct sim *s = sim_new(3, SHOP);
+    struct str uid = put_other(s, "shop");
+
+    (void)state;
+    create_a(s);
+    sim_until(s, name_is_taken, "the warning");
+    sim_close(s);
+    sim_open(s);
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    delete_a(s);
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    create_a(s);
+    assert_true(fake_host_remove(s->host, "services", "shop"));
+    sim_until(s, has_shop, "the name once it is free");
+    assert_false(str_eq(host_uid(s, "shop"), uid));
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+/* The mapping gives another name: the record of the former one deletes what it proves, also
+ * after a crash in between. */
+static void test_another_name(void **state)
+{
+    struct sim *s = sim_new(4, SHOP);
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the first name");
+    sim_close(s);
+    map_to(s, "store");
+    fake_host_faults(s->host)->fail = 1000;
+    sim_open(s);
+    sim_run_ms(s, 3000);
+    sim_close(s);
+    fake_host_faults(s->host)->fail = 0;
+    sim_open(s);
+    sim_until(s, is_moved, "the other name");
+    sim_close(s);
+    map_to(s, NULL);
+    sim_open(s);
+    sim_run_ms(s, 5000);
+    assert_false(has_store(s));
+    assert_int_equal(fake_host_count(s->host, "services"), 1);
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+/* While nothing runs, another takes the former name: of the Service of the record only the name is
+ * there. */
+static void test_the_former_name_is_anothers(void **state)
+{
+    struct sim *s = sim_new(5, SHOP);
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the first name");
+    sim_close(s);
+    assert_true(fake_host_remove(s->host, "services", "shop"));
+    uid = put_other(s, "shop");
+    map_to(s, "store");
+    sim_open(s);
+    sim_until(s, has_store, "the other name");
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+/* A copy carries all marks, and so may one under its very name, of a Service that the record does
+ * not know. */
+static void test_marks_alone_prove_nothing(void **state)
+{
+    static const char *const names[] = {"copy", "shop"};
+    struct sim *s = sim_new(6, SHOP);
+    struct str uids[2];
+    char text[1024];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(
+            text, sizeof(text),
+            "{'metadata':{'name':'%s','namespace':'%.*s','labels':{'sublet.dev/cluster':'%.*s',"
+            "'sublet.dev/namespace':'default'},'annotations':{'sublet.dev/name':'a',"
+            "'sublet.dev/namespace':'default','sublet.dev/uid':'former',"
+            "'sublet.dev/alias':'shop'}},'spec':{'ports':[{'port':9}]}}",
+            names[i], STR_F(s->syncer->tenant.host_namespace),
+            STR_F(s->syncer->tenant.cluster_uid));
+        uids[i] = put(s, names[i], text);
+    }
+    create_a(s);
+    sim_until(s, name_is_taken, "the warning");
+    delete_a(s);
+    sim_run_ms(s, 200000);
+    for (int i = 0; i < 2; i++)
+        assert_true(str_eq(host_uid(s, names[i]), uids[i]));
+    sim_free(s);
+}
+
+/* Made after the backup, for a Service that the backup does not have. */
+static void test_a_restore_deletes_nothing_that_is_newer(void **state)
+{
+    struct sim *s = sim_new(7, SHOP);
+    struct str uid;
+
+    (void)state;
+    sim_run_ms(s, 1000);
+    sim_backup(s, "backup");
+    create_a(s);
+    sim_until(s, has_shop, "the name");
+    uid = host_uid(s, "shop");
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    create_a(s);
+    sim_until(s, name_is_taken, "the warning");
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    assert_true(fake_host_remove(s->host, "services", "shop"));
+    sim_until(s, has_shop, "its own");
+    sim_free(s);
+}
+
+static void test_a_restore_takes_what_is_its_own(void **state)
+{
+    struct sim *s = sim_new(8, SHOP);
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the name");
+    uid = host_uid(s, "shop");
+    sim_backup(s, "backup");
+    delete_a(s);
+    sim_until(s, nothing_is_left, "both to leave");
+    create_a(s);
+    sim_until(s, has_shop, "a successor");
+    assert_false(str_eq(host_uid(s, "shop"), uid));
+    sim_stop_and_restore(s, "backup");
+    fake_host_remove(s->host, "services", "shop");
+    sim_open(s);
+    sim_until(s, has_shop, "what the backup has");
+    sim_close(s);
+    sim_open(s);
+    delete_a(s);
+    sim_until(s, has_no_shop, "it to leave");
+    sim_free(s);
+}
+
+/* Requests fail in every way there is. */
+static void test_a_storm(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 100; seed < 110; seed++) {
+        struct sim *s = sim_new(seed, SHOP);
+
+        sim_spoil_host(s);
+        for (int i = 0; i < 4; i++) {
+            sim_create(s, "services", "default", A);
+            sim_writes_done(s);
+            sim_run_ms(s, 500 + (unsigned)(fake_host_random(s->host) % 4000));
+            if (i == 2) {
+                sim_close(s);
+                sim_open(s);
+            }
+            delete_a(s);
+            sim_run_ms(s, (unsigned)(fake_host_random(s->host) % 4000));
+        }
+        sim_mend_host(s);
+        sim_until(s, nothing_is_left, "all to leave");
+        s->refusal[0] = 0;
+        create_a(s);
+        sim_until(s, has_shop, "the name");
+        assert_int_equal(fake_host_trespasses(s->host), 0);
+        sim_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_follows_its_service),
+        cmocka_unit_test(test_a_crash_with_the_answer_lost),
+        cmocka_unit_test(test_anothers_service_is_left_alone),
+        cmocka_unit_test(test_another_name),
+        cmocka_unit_test(test_the_former_name_is_anothers),
+        cmocka_unit_test(test_marks_alone_prove_nothing),
+        cmocka_unit_test(test_a_restore_deletes_nothing_that_is_newer),
+        cmocka_unit_test(test_a_restore_takes_what_is_its_own),
+        cmocka_unit_test(test_a_storm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
