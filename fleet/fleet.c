@@ -214,6 +214,7 @@ static void open_grants(struct fleet *f)
                                      .clock = f->o.clock,
                                      .host = f->host,
                                      .grace_ms = f->o.config->grants_grace_ms,
+                                     .pause_ms = f->o.config->grants_pause_ms,
                                      .nodes = f->nodes,
                                      .pods = f->pods,
                                      .refused = on_refused,

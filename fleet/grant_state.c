@@ -39,9 +39,10 @@ struct placed {
         (n)++;                                                                                     \
     } while (0)
 
-void grant_state_begin(struct grant_state *s, struct arena *a, int64_t now_s, int64_t grace_s)
+void grant_state_begin(struct grant_state *s, struct arena *a, const struct grant_times *times)
 {
-    *s = (struct grant_state){.a = a, .now_s = now_s, .grace_s = grace_s};
+    *s = (struct grant_state){
+        .a = a, .now_s = times->now_s, .grace_s = times->grace_s, .pause_s = times->pause_s};
 }
 
 void grant_state_end(struct grant_state *s)
@@ -475,6 +476,18 @@ static bool was_ready(const cJSON *tree)
                json_i64_at(tree, "metadata.generation", 0);
 }
 
+/* Of the status, which this process wrote. */
+static void settle_lending(struct grant_state *s, const cJSON *tree, struct share_binding *b)
+{
+    if (!gpus_of(json_path(tree, "status.lent"), &b->lent))
+        b->lent = RATIONAL_ZERO;
+    if (gpus_of(json_path(tree, "status.lendPause.lend"), &b->paused_lend))
+        b->paused_until_s = object_time_s(tree, "status.lendPause.until");
+    share_pause(b, s->now_s, s->pause_s);
+    if (b->paused_until_s && (!s->next_s || b->paused_until_s < s->next_s))
+        s->next_s = b->paused_until_s;
+}
+
 static void settle_row(struct grant_state *s, size_t i)
 {
     const struct grant_row *r = &s->rows[i];
@@ -488,6 +501,8 @@ static void settle_row(struct grant_state *s, size_t i)
                                 .guarantee = r->guarantee,
                                 .burst = r->burst,
                                 .lend = r->lend,
+                                .lent = RATIONAL_ZERO,
+                                .paused_lend = RATIONAL_ZERO,
                                 .wants = RATIONAL_ZERO,
                                 .holds = RATIONAL_ZERO,
                                 .placed = RATIONAL_ZERO,
@@ -499,6 +514,7 @@ static void settle_row(struct grant_state *s, size_t i)
     if (r->index == SHARE_NO_POOL || !carries(s, i))
         return;
     b->holds = holds_of(s, r);
+    settle_lending(s, r->tree, b);
     b->placed = placed_of(s, r);
     b->quota = grant_quota_of(s, r->tenant, r->index);
     if (s->pending)

@@ -49,7 +49,8 @@ struct grant_row {
 };
 struct grant_state {
     struct arena *a;
-    int64_t now_s, grace_s;
+    int64_t now_s, grace_s, pause_s;
+    int64_t next_s; /* ret: what follows is otherwise then, with nothing changed; 0: it is not */
     /* The greatest value of a write to this object, at this version, that may hold already. */
     struct rational (*pending)(void *ctx, struct str path, struct str version, struct str pool);
     void *ctx;
@@ -66,7 +67,12 @@ struct grant_state {
 };
 /* grant_state_begin(), all pools, all bindings, all quotas and demands, all nodes, all pods,
  * grant_state_settle(), writes, grant_state_end(). Trees live until the end. */
-void grant_state_begin(struct grant_state *s, struct arena *a, int64_t now_s, int64_t grace_s);
+struct grant_times {
+    int64_t now_s;
+    int64_t grace_s; /* between a notice and the end of pods */
+    int64_t pause_s; /* before a lender lends again what it took back */
+};
+void grant_state_begin(struct grant_state *s, struct arena *a, const struct grant_times *times);
 void grant_state_pool(struct grant_state *s, const cJSON *pool);
 void grant_state_binding(struct grant_state *s, const cJSON *binding);
 void grant_state_quota(struct grant_state *s, const cJSON *quota);

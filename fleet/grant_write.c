@@ -157,6 +157,15 @@ static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
     return copy;
 }
 
+/* NULL: it may lend all of `lend`. */
+static cJSON *pause_of(struct grant_state *s, const struct share_binding *b)
+{
+    if (!b->paused_until_s)
+        return NULL;
+    return json_object(s->a, JSON("lend", text_of(s, b->paused_lend)),
+                       JSON("until", time_format_s(s->a, b->paused_until_s)));
+}
+
 static bool write_binding(struct grant_state *s, size_t i, struct grant_write *ret)
 {
     const struct grant_row *r = &s->rows[i];
@@ -167,6 +176,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
                                                             : b->grant;
     bool borrows = ready && rational_cmp(grant, r->guarantee) > 0;
     bool is_short = ready && s->shares[b->pool].short_of && rational_cmp(grant, r->guarantee) < 0;
+    struct rational lent = share_lent(b, s->shares);
     cJSON *reclaim = reclaim_of(s, i, grant), *object = conditions_of(s, r->tree), *status;
 
     set_condition(s, object, "Ready", ready, is_short ? "Unhealthy" : REASONS[b->state],
@@ -178,7 +188,9 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
                   reclaim ? STR("pods are ended after reclaim.notBefore") : STR(""));
     status = json_object(
         s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
-        JSON("reclaim", reclaim), JSON("conditions", json_path(object, "status.conditions")),
+        JSON("reclaim", reclaim), JSON_NONEMPTY("lent", lent.num ? text_of(s, lent) : STR("")),
+        JSON("lendPause", pause_of(s, b)),
+        JSON("conditions", json_path(object, "status.conditions")),
         JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
     return put_status(s, r->tree, "GPUBinding",
                       arena_printf(s->a, GRANT_GROUP "/namespaces/%.*s/gpubindings/%.*s/status",

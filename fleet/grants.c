@@ -45,6 +45,7 @@ struct grants {
     uint64_t n_failed;
     uv_timer_t timer;
     int64_t next_ms; /* no turn before */
+    int64_t due_ms;
     bool due, stopped;
     struct arena *a; /* of the last turn's figures */
     struct grants_row *shown;
@@ -61,9 +62,10 @@ static void turn_in(struct grants *g, int64_t ms)
 {
     int64_t now = clock_mono_ms(g->o.clock), at = now + ms > g->next_ms ? now + ms : g->next_ms;
 
-    if (g->stopped || g->due)
+    if (g->stopped || (g->due && g->due_ms <= at))
         return;
     g->due = true;
+    g->due_ms = at;
     uv_update_time(g->o.loop);
     uv_timer_start(&g->timer, on_timer, (uint64_t)(at - now), 0);
 }
@@ -300,14 +302,19 @@ static void remember(struct grants *g, const struct grant_state *s)
     remember_pools(g, s);
 }
 
-static void turn(struct grants *g)
+/* Seconds until something follows though nothing changes; 0: nothing does. */
+static int64_t turn(struct grants *g)
 {
     struct arena *a = arena_new(0);
+    struct grant_times times = {.now_s = clock_wall_s(g->o.clock),
+                                .grace_s = g->o.grace_ms / 1000,
+                                .pause_s = g->o.pause_ms / 1000};
     struct grant_state s;
+    int64_t next_s;
     struct grant_write w;
     size_t at = 0;
 
-    grant_state_begin(&s, a, clock_wall_s(g->o.clock), g->o.grace_ms / 1000);
+    grant_state_begin(&s, a, &times);
     s.pending = pending;
     s.ctx = g;
     read_pools(&s, g->sources[SOURCE_POOLS]);
@@ -320,24 +327,28 @@ static void turn(struct grants *g)
     while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
         send_write(g, a, &w);
     remember(g, &s);
+    next_s = s.next_s ? s.next_s - times.now_s : 0;
     grant_state_end(&s);
     arena_free(a);
     if (g->o.computed)
         g->o.computed(g->o.ctx);
+    return next_s;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct grants *g = timer->data;
-    int64_t began = clock_mono_ms(g->o.clock), took;
+    int64_t began = clock_mono_ms(g->o.clock), took, next_s;
 
     assert(g->magic == GRANTS_MAGIC);
     g->due = false;
     if (g->stopped || !is_current(g))
         return; /* current() follows */
-    turn(g);
+    next_s = turn(g);
     took = clock_mono_ms(g->o.clock) - began;
     g->next_ms = began + took * 11;
+    if (next_s)
+        turn_in(g, next_s * 1000);
 }
 
 /* --- watches --- */

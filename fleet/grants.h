@@ -15,7 +15,7 @@ struct grants_options {
     struct uv_loop_s *loop;
     const struct clock *clock;
     struct host *host;
-    int64_t grace_ms;
+    int64_t grace_ms, pause_ms;
     struct reflector *nodes, *pods; /* of the owner, who reports their changes; they outlive it */
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
     void (*computed)(void *ctx);                       /* rows may differ; may be NULL */

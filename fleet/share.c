@@ -2,11 +2,11 @@
 /* The arithmetic of grants. Guarantees are served oldest first: one that does not fit into the pool
  * beside those that count already is refused whole, and one that counts stays. Where nodes are
  * fewer than guarantees, what runs within a guarantee comes first. Of what a tenant reports that it
- * does not want, at most `lend` is lent. What is healthy of what is left is borrowed in small
- * portions, each for the tenant whose weighted dominant share is the least: of all pools the
- * greatest borrowed / (capacity x weight), where the weight is the guarantee, and at least 1. What
- * no tenant wants is headroom, in the same way, so that a tenant need not wait for a round while
- * GPUs are idle.
+ * does not want, at most `lend` is lent; what it takes back it does not lend again for a time. What
+ * is healthy of what is left is borrowed in small portions, each for the tenant whose weighted
+ * dominant share is the least: of all pools the greatest borrowed / (capacity x weight), where the
+ * weight is the guarantee, and at least 1. What no tenant wants is headroom, in the same way, so
+ * that a tenant need not wait for a round while GPUs are idle.
  *
  * A grant and the ResourceQuota behind it move so:
  *
@@ -72,6 +72,44 @@ static struct rational wants(struct shares *s, const struct share_binding *b)
     struct rational limit = limit_of(s, b);
 
     return b->says ? least(most(b->wants, b->holds), limit) : limit;
+}
+
+/* --- a lender that changes its mind --- */
+
+/* Of its guarantee, what it does not want. */
+static struct rational left_of(const struct share_binding *b)
+{
+    struct rational left;
+
+    if (!b->says || !rational_sub(b->guarantee, most(b->wants, b->holds), &left) || left.num < 0)
+        return RATIONAL_ZERO;
+    return left;
+}
+
+void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s)
+{
+    struct rational left = left_of(b);
+
+    if (b->paused_until_s > now_s + pause_s) /* the clock, or the configuration, was set back */
+        b->paused_until_s = now_s + pause_s;
+    if (b->paused_until_s <= now_s)
+        b->paused_until_s = 0;
+    if (b->paused_until_s)
+        b->lend = least(b->lend, b->paused_lend);
+    if (pause_s <= 0 || rational_cmp(b->lent, left) <= 0)
+        return;
+    b->paused_until_s = now_s + pause_s;
+    b->paused_lend = b->lend = least(left, b->lend);
+}
+
+struct rational share_lent(const struct share_binding *b, const struct share_pool *pools)
+{
+    struct rational lent;
+
+    if (b->state != SHARE_READY || pools[b->pool].short_of ||
+        !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
+        return RATIONAL_ZERO;
+    return lent;
 }
 
 /* --- units --- */

@@ -48,6 +48,9 @@ struct share_binding {
     bool invalid;   /* its spec makes no sense */
     bool was_ready; /* with this spec, as the host shows: it stays so when nodes are fewer */
     struct rational guarantee, burst, lend;
+    struct rational lent;        /* of the guarantee, by the last targets; as the host shows */
+    int64_t paused_until_s;      /* until then `lend` is at most ... ; 0: it is not paused; ret */
+    struct rational paused_lend; /* ... this; ret */
     bool says; /* wants is what the tenant reports; else it wants all it may have */
     struct rational wants;
     struct rational holds;  /* by its pods */
@@ -63,6 +66,9 @@ struct share_binding {
     struct rational value;
 };
 
+/* Before share_targets(). A lender that wants what is lent of its guarantee takes that back, and
+ * does not lend it again for so long: each way costs borrowers a notice. Lowers `lend`. */
+void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s);
 /* The targets: their sum is at most the capacity, and of what is placed none within a guarantee is
  * beyond its target. A binding whose fractions have no common unit with those of older ones is
  * invalid. */
@@ -72,3 +78,5 @@ void share_targets(struct share_binding *b, size_t n, struct share_pool *pools, 
  * was before. A quota is lowered only in the version of its object that was observed, and only
  * where what that has charged is at most the value: the caller sees to both. */
 void share_writes(struct share_binding *b, size_t n, struct share_pool *pools, size_t n_pools);
+/* After share_targets(): what others may have of its guarantee. */
+struct rational share_lent(const struct share_binding *b, const struct share_pool *pools);

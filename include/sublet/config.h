@@ -81,8 +81,8 @@ struct config {
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
-    bool grants; /* of `sublet fleet`, both */
-    int64_t grants_grace_ms;
+    bool grants; /* of `sublet fleet`, all three */
+    int64_t grants_grace_ms, grants_pause_ms;
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */

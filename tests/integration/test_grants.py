@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPUPool and GPUBinding on a real host, and what `sublet fleet` grants by them."""
+import datetime
 import json
 import os
 import re
@@ -163,7 +164,7 @@ class Grants:
         kubeconfig = host.service_account_kubeconfig(self.namespace, "fleet")
         self.fleet = Fleet(os.path.join(directory, "fleet"), host, self.namespace, pools["pools"], kubeconfig=kubeconfig,
                            args=("--listen", "127.0.0.1:0"))
-        self.fleet.write_config(grants={"enabled": True, "grace": "1s"})
+        self.fleet.write_config(grants={"enabled": True, "grace": "1s", "lendPause": "10s"})
         spec = {k: v for k, v in pools["pools"][0].items() if k != "name"}
         self.create(f"{GROUP}/gpupools", pool_object("a100", **{**spec, "kind": "shared"}))
 
@@ -294,7 +295,7 @@ def test_an_idle_guarantee_is_lent(host, grants, namespace):
         host.api.put(f"{path}/sublet-gpu-demand", dict(demand, data={"a100": "9"}))
         grants.fleet.kill()
         grants.fleet.start()
-        grants.until(namespace, grant="9")
+        grants.until(namespace, grant="9", lent="7")
         grants.until(other, grant="7")
     finally:
         host.delete_namespace(other)
@@ -339,8 +340,13 @@ def test_a_tenant_takes_its_guarantee_back(host, grants, tenant):
     assert "reclaim" not in grants.until(a.namespace, grant="4")
     assert grants.quota(a.namespace) == 4 and grants.quota(b.namespace) == 12
 
+    until = grants.status(a.namespace)["lendPause"]
+    assert until["lend"] == "0", until
     a.kubectl("scale", "deployment", "work", "--replicas=1")
     eventually(lambda: demand_of(a) == {"a100": "1"}, 60, "less")
+    ended = eventually(lambda: "lendPause" not in grants.status(a.namespace) and datetime.datetime.now(datetime.timezone.utc), 60,
+                       "the end of the pause, without any other change")
+    assert ended >= datetime.datetime.fromisoformat(until["until"].replace("Z", "+00:00")), (until, ended)
     eventually(lambda: ready_of(b) == 14, 120, "what is lent again to run")
     for vc in (a, b):
         vc.kubectl("create", "configmap", "sublet-gpu-demand", "--from-literal=a100=0")  # the tenant's own, and no more

@@ -65,6 +65,9 @@ OPTION(BOOL, grants, "grants.enabled", NULL, "SUBLET_GRANTS_ENABLED", "false", "
        "of `sublet fleet`: grants GPUs of GPUPools to the namespaces of GPUBindings")
 OPTION(DURATION, grants_grace_ms, "grants.grace", NULL, "SUBLET_GRANTS_GRACE", "2m", "0s..24h",
        "of `sublet fleet`: notice before pods beyond a lowered grant are ended")
+OPTION(DURATION, grants_pause_ms, "grants.lendPause", NULL, "SUBLET_GRANTS_LEND_PAUSE", "5m",
+       "0s..24h",
+       "of `sublet fleet`: how long GPUs that their lender took back are not lent again")
 OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CLUSTER_DOMAIN",
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",

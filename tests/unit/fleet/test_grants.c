@@ -102,7 +102,9 @@ static cJSON *pod_of(struct host_of *h, int tenant)
 
 static void look(struct host_of *h, struct grant_state *s)
 {
-    grant_state_begin(s, h->a, h->now_s, 60);
+    struct grant_times times = {.now_s = h->now_s, .grace_s = 60, .pause_s = 300};
+
+    grant_state_begin(s, h->a, &times);
     grant_state_pool(s, h->pool);
     for (int i = 0; i < TENANTS; i++)
         if (h->bindings[i])
@@ -354,6 +356,78 @@ static void what_is_given_back_is_granted_before_the_last_pod_ends(void **state)
     arena_free(h.a);
 }
 
+static void want(struct host_of *h, int tenant, const char *gpus)
+{
+    h->demands[tenant] = json_object(
+        h->a,
+        JSON("metadata",
+             json_object(h->a, JSON("namespace", arena_printf(h->a, "team-%d", tenant)))),
+        JSON("data", json_object(h->a, JSON("a100", gpus))));
+}
+
+static void check_lending(struct host_of *h, int64_t grant, const char *lent, const char *most,
+                          int64_t until_s)
+{
+    assert_int_equal(grant_of(h, 0), grant);
+    assert_str(status_text(h, 0, "status.lent"), lent);
+    assert_str(status_text(h, 0, "status.lendPause.lend"), most);
+    assert_str(status_text(h, 0, "status.lendPause.until"),
+               until_s ? arena_cstr(h->a, time_format_s(h->a, until_s)) : "-");
+}
+
+/* What a lender takes back stays its own for a time, across processes; what it still lends is
+ * lent. At rest nothing is written, however time passes. */
+static void what_is_taken_back_is_not_lent_for_a_time(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8','lend':'6'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'8','burst':'8'}");
+    settle(&h);
+    check_lending(&h, 8, "-", "-", 0);
+    want(&h, 0, "1");
+    settle(&h);
+    check_lending(&h, 2, "6", "-", 0);
+    h.now_s += 10;
+    want(&h, 0, "5");
+    settle(&h);
+    check_lending(&h, 5, "3", "3", NOW + 310);
+    want(&h, 0, "0");
+    h.now_s += 100;
+    check_step(&h, "");
+    check_lending(&h, 5, "3", "3", NOW + 310);
+    want(&h, 0, "7"); /* more: from then on */
+    settle(&h);
+    check_lending(&h, 7, "1", "1", NOW + 410);
+    h.now_s += 100;
+    want(&h, 0, "6"); /* it has as much */
+    check_step(&h, "");
+    h.now_s = NOW + 409;
+    check_step(&h, "");
+    h.now_s++;
+    want(&h, 0, "1");
+    settle(&h);
+    check_lending(&h, 2, "6", "-", 0);
+    want(&h, 1, "0"); /* no one wants it: that is no change of the lender's mind */
+    settle(&h);
+    check_lending(&h, 8, "-", "-", 0);
+    want(&h, 0, "8");
+    check_step(&h, "");
+    want(&h, 1, "16");
+    want(&h, 0, "1");
+    settle(&h);
+    check_lending(&h, 2, "6", "-", 0);
+    h.demands[0] = NULL; /* without a report it wants all of it */
+    settle(&h);
+    check_lending(&h, 8, "-", "0", h.now_s + 300);
+    h.now_s -= 1000; /* a clock that was set back pauses no longer than it may */
+    settle(&h);
+    check_lending(&h, 8, "-", "0", h.now_s + 300);
+    arena_free(h.a);
+}
+
 static void a_node_that_is_down_takes_no_guarantee(void **state)
 {
     struct host_of h;
@@ -493,6 +567,7 @@ static void a_declared_capacity_is_granted_without_nodes(void **state)
 static void two_pools_of_one_resource_are_marked(void **state)
 {
     struct host_of h;
+    struct grant_times times = {.now_s = NOW, .grace_s = 60};
     struct grant_state s;
     struct grant_write w;
     cJSON *other;
@@ -503,7 +578,7 @@ static void two_pools_of_one_resource_are_marked(void **state)
     other = json_copy(h.a, h.pool);
     json_set_str(h.a, json_get(other, "metadata"), "name", STR("l4"));
     json_set_str(h.a, json_path(other, "spec.nodeSelector"), "sublet.dev/pool", STR("l4"));
-    grant_state_begin(&s, h.a, NOW, 60);
+    grant_state_begin(&s, h.a, &times);
     grant_state_pool(&s, h.pool);
     grant_state_pool(&s, other);
     grant_state_settle(&s);
@@ -596,6 +671,7 @@ static void a_pool_that_is_gone_keeps_its_bounds(void **state)
 static void pods_of_other_namespaces_are_granted_to_none(void **state)
 {
     struct host_of h;
+    struct grant_times times = {.now_s = NOW, .grace_s = 60};
     struct grant_state s;
     cJSON *pod;
 
@@ -605,7 +681,7 @@ static void pods_of_other_namespaces_are_granted_to_none(void **state)
     h.holds[3] = 5;
     pod = pod_of(&h, 3);
     json_set_str(h.a, json_get(pod, "spec"), "nodeName", STR("n0"));
-    grant_state_begin(&s, h.a, NOW, 60);
+    grant_state_begin(&s, h.a, &times);
     grant_state_pool(&s, h.pool);
     grant_state_binding(&s, h.bindings[0]);
     grant_state_node(&s, h.nodes[0]);
@@ -771,6 +847,7 @@ int main(void)
         cmocka_unit_test(the_quota_is_raised_before_the_grant),
         cmocka_unit_test(a_guarantee_is_taken_back_with_notice),
         cmocka_unit_test(what_is_given_back_is_granted_before_the_last_pod_ends),
+        cmocka_unit_test(what_is_taken_back_is_not_lent_for_a_time),
         cmocka_unit_test(a_node_that_is_down_takes_no_guarantee),
         cmocka_unit_test(a_node_that_is_down_takes_what_is_borrowed_for_a_claim),
         cmocka_unit_test(a_partition_takes_nothing),

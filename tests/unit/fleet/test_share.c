@@ -23,6 +23,8 @@ static struct share_binding binding(size_t tenant, int64_t guarantee, int64_t bu
                                   .guarantee = of(guarantee, 1),
                                   .burst = of(burst, 1),
                                   .lend = of(lend, 1),
+                                  .lent = RATIONAL_ZERO,
+                                  .paused_lend = RATIONAL_ZERO,
                                   .wants = RATIONAL_ZERO,
                                   .holds = RATIONAL_ZERO,
                                   .placed = RATIONAL_ZERO,
@@ -252,6 +254,42 @@ static void check_write(const struct share_binding *b, enum share_write write, i
         assert_int_equal(rational_cmp(b->value, of(value, 1)), 0);
 }
 
+/* Cases of share_pause(): 8 guaranteed, 8 may be lent. */
+static void check_pause(struct share_binding *b, int64_t wants, int64_t now_s, int64_t lend,
+                        int64_t until_s)
+{
+    b->lend = of(8, 1);
+    b->wants = of(wants, 1);
+    share_pause(b, now_s, 100);
+    assert_int_equal(rational_cmp(b->lend, of(lend, 1)), 0);
+    assert_int_equal(b->paused_until_s, until_s);
+}
+
+static void a_lender_that_takes_back_pauses(void **state)
+{
+    struct share_binding b = binding(0, 8, 0, 8);
+
+    (void)state;
+    b.says = true;
+    check_pause(&b, 3, 1000, 8, 0); /* nothing is lent */
+    b.lent = of(5, 1);
+    check_pause(&b, 3, 1000, 8, 0); /* it wants no more than it has */
+    check_pause(&b, 4, 1000, 4, 1100);
+    b.lent = of(4, 1);
+    check_pause(&b, 0, 1050, 4, 1100);
+    check_pause(&b, 4, 1099, 4, 1100);
+    check_pause(&b, 6, 1099, 2, 1199);
+    b.lent = of(2, 1);
+    check_pause(&b, 0, 1198, 2, 1199);
+    check_pause(&b, 0, 1199, 8, 0);
+    b.lent = of(8, 1);
+    b.says = false;
+    check_pause(&b, 0, 1200, 0, 1300);
+    b.lent = of(8, 1);
+    share_pause(&b, 1200, 0); /* it is off */
+    assert_int_equal(b.paused_until_s, 0);
+}
+
 /* Tenant 0 has all of the pool and holds it; tenant 1 wants its guarantee. */
 static void writes_in_the_order_that_cannot_overshoot(void **state)
 {
@@ -317,8 +355,17 @@ static void a_quota_follows_what_is_given_back(void **state)
 
 /* --- random histories --- */
 
+#define PAUSE_S 300
+
+/* What was taken back last. */
+struct pause {
+    int64_t until_s;
+    struct rational lend;
+};
 struct history {
     uint64_t random;
+    int64_t now_s;
+    struct pause pauses[MOST];
     struct share_pool pools[2];
     struct share_binding b[MOST];
     size_t n;
@@ -331,7 +378,7 @@ static struct rational some(struct history *h, int64_t most)
 
 static void begin(struct history *h, uint64_t seed)
 {
-    *h = (struct history){.random = seed * 0x9e3779b97f4a7c15u + 1};
+    *h = (struct history){.random = seed * 0x9e3779b97f4a7c15u + 1, .now_s = 1000};
     for (size_t p = 0; p < 2; p++) {
         h->pools[p] = pool(1 + BELOW(&h->random, 24));
         h->pools[p].serving = of(BELOW(&h->random, h->pools[p].total.num + 1), 1);
@@ -391,6 +438,34 @@ static void arrives(struct history *h, const struct share_binding *planned, size
         b->grant = planned->value;
     else if (planned->write == SHARE_WRITE_QUOTA && rational_cmp(planned->value, b->holds) >= 0)
         b->quota = planned->value;
+    b->lent = share_lent(planned, h->pools);
+    b->paused_until_s = planned->paused_until_s;
+    b->paused_lend = planned->paused_lend;
+    if (b->paused_until_s > h->pauses[i].until_s)
+        h->pauses[i] = (struct pause){b->paused_until_s, b->paused_lend};
+}
+
+/* What a lender took back it does not lend before its time, of what it did not take back it lends
+ * as before, and its report alone begins a pause. */
+static void check_lending(const struct history *h, const struct share_binding *all, size_t i)
+{
+    const struct share_binding *spec = &h->b[i], *planned = &all[i];
+    struct rational lent = share_lent(planned, h->pools), left = RATIONAL_ZERO;
+
+    if (spec->says &&
+        rational_sub(spec->guarantee,
+                     rational_cmp(spec->wants, spec->holds) > 0 ? spec->wants : spec->holds,
+                     &left) &&
+        left.num < 0)
+        left = RATIONAL_ZERO;
+    assert_true(rational_cmp(lent, left) <= 0);
+    assert_true(rational_cmp(planned->lend, spec->lend) <= 0);
+    assert_true(rational_cmp(lent, planned->lend) <= 0);
+    if (h->now_s < h->pauses[i].until_s)
+        assert_true(rational_cmp(lent, h->pauses[i].lend) <= 0);
+    else if (rational_cmp(spec->lent, left) <= 0)
+        assert_true(!planned->paused_until_s && !rational_cmp(planned->lend, spec->lend));
+    assert_true(planned->paused_until_s <= h->now_s + PAUSE_S);
 }
 
 static void plan(struct history *h, struct share_binding *ret)
@@ -400,8 +475,12 @@ static void plan(struct history *h, struct share_binding *ret)
         ret[i].placed = ret[i].holds;
         ret[i].was_ready = BELOW(&h->random, 2) && ret[i].grant.num > 0;
     }
+    for (size_t i = 0; i < h->n; i++)
+        share_pause(&ret[i], h->now_s, PAUSE_S);
     share_targets(ret, h->n, h->pools, 2);
     share_writes(ret, h->n, h->pools, 2);
+    for (size_t i = 0; i < h->n; i++)
+        check_lending(h, ret, i);
     for (size_t i = 0; i < h->n; i++)
         if (ret[i].state == SHARE_READY && !h->pools[ret[i].pool].short_of)
             assert_true(rational_cmp(ret[i].holds, ret[i].guarantee) > 0 ||
@@ -415,6 +494,7 @@ static void round_of(struct history *h)
 {
     struct share_binding planned[MOST];
 
+    h->now_s += BELOW(&h->random, 200);
     plan(h, planned);
     for (size_t k = (size_t)BELOW(&h->random, 2 * h->n + 1); k-- > 0;) {
         size_t i = (size_t)BELOW(&h->random, h->n);
@@ -518,6 +598,7 @@ int main(void)
         cmocka_unit_test(refuses_what_does_not_fit),
         cmocka_unit_test(the_dominant_share_counts_over_pools),
         cmocka_unit_test(fractions_are_exact),
+        cmocka_unit_test(a_lender_that_takes_back_pauses),
         cmocka_unit_test(writes_in_the_order_that_cannot_overshoot),
         cmocka_unit_test(numbers_of_one_stop_no_other),
         cmocka_unit_test(health_takes_no_guarantee),
