@@ -73,6 +73,22 @@ static void print_change(struct explain *e, const cJSON *change)
         printf("           %.*s\n", STR_F(reason));
 }
 
+/* What the fleet grants now may be less than guarantee + burst. */
+static void print_pool(const cJSON *pool)
+{
+    struct str binding = json_str(json_get(pool, "binding"));
+
+    if (!pool)
+        return;
+    printf("pool %.*s: requested %.*s GPU, used %.*s, limit %.*s",
+           STR_F(json_str(json_get(pool, "name"))), STR_F(json_str(json_get(pool, "requested"))),
+           STR_F(json_str(json_get(pool, "used"))), STR_F(json_str(json_get(pool, "limit"))));
+    if (binding.n)
+        printf(" (granted of %.*s by GPUBinding %.*s)", STR_F(json_str(json_get(pool, "most"))),
+               STR_F(binding));
+    putchar('\n');
+}
+
 static void print_answer(struct explain *e, const cJSON *object, const cJSON *answer)
 {
     const cJSON *host = json_get(answer, "host");
@@ -91,6 +107,7 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
     {
         print_change(e, change);
     }
+    print_pool(json_get(answer, "pool"));
     if (refusal.n)
         printf("the virtual cluster refuses it: %.*s\n", STR_F(refusal));
     if (!host && !refusal.n)

@@ -104,18 +104,41 @@ static void request_verdict(struct explain *e)
 
 /* --- the translation --- */
 
+/* Whose pool it goes to, and what may be held of that now. */
+static void show_pool(struct explain *e, const struct pool_choice *choice)
+{
+    const struct config_binding *b = choice->binding;
+    struct arena *a = e->arena;
+
+    if (!b)
+        return;
+    json_set(
+        a, e->answer, "pool",
+        json_object(a, JSON("name", b->pool->name), JSON_NONEMPTY("binding", b->object),
+                    JSON("requested", rational_format(a, choice->gpu_eq)),
+                    JSON("used", rational_format(a, sync_ledger_used(e->syncer->ledger, b->pool))),
+                    JSON("limit", rational_format(a, b->limit)),
+                    JSON("most", rational_format(a, b->most))));
+}
+
+static int translate_pod_down(struct explain *e, struct err *err)
+{
+    struct pool_choice choice;
+
+    if (sync_pod_choose(e->syncer, e->arena, e->subject, &choice, err))
+        return -1;
+    show_pool(e, &choice);
+    return sync_pod_translate(e->syncer, e->arena, e->subject, &choice, true, &e->host, err);
+}
+
 static int translate(struct explain *e, struct err *err)
 {
     struct syncer *s = e->syncer;
     struct arena *a = e->arena;
-    struct pool_choice choice;
 
     switch (kind_of(e->subject)) {
     case SYNC_PODS:
-        return sync_pod_choose(s, a, e->subject, &choice, err) ||
-                       sync_pod_translate(s, a, e->subject, &choice, true, &e->host, err)
-                   ? -1
-                   : 0;
+        return translate_pod_down(e, err);
     case SYNC_SERVICES:
         return translate_service(a, &s->tenant, e->subject, &e->host, err);
     case SYNC_CLAIMS:

@@ -47,7 +47,9 @@ static const struct right RIGHTS[] = {
 
 struct check {
     struct arena *arena;
-    const struct config *config;
+    const struct config *config; /* from judge_bindings() on: live */
+    struct config live;
+    struct config_bound *bound; /* NULL: nothing that the fleet grants */
     uv_loop_t loop;
     struct host *host;
     host_finding_cb found;
@@ -379,6 +381,57 @@ static void judge_classes(struct check *c, const cJSON *list)
         judge_default_class(c, list);
 }
 
+/* --- GPUBindings: what they grant is checked like what the file binds --- */
+
+static cJSON *followed_bindings(struct check *c)
+{
+    cJSON *ret = json_new_object(c->arena);
+
+    if (c->config->fleet_bindings)
+        json_set_bool(c->arena, ret, "fleet.bindings", true);
+    return ret;
+}
+
+static void judge_binding(struct check *c, const cJSON *binding)
+{
+    const char *what =
+        arena_printf(c->arena, "GPUBinding %.*s", STR_F(json_str_at(binding, "metadata.name"))).p;
+    const cJSON *ready = condition_get(json_path(binding, "status.conditions"), "Ready");
+    struct str grant = json_str_at(binding, "status.grant");
+    bool unused;
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (str_eqc(json_str(json_get(ready, "status")), "False"))
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "grants nothing: %.*s: %.*s",
+                            STR_F(json_str(json_get(ready, "reason"))),
+                            STR_F(json_str(json_get(ready, "message")))));
+    else if (!json_path(binding, "status.pool"))
+        report(c, HOST_FINDING_WARNING, what,
+               STR("grants nothing yet: sublet fleet has not written its status"));
+    else if (config_bound_add(c->bound, binding, false, &unused, &err))
+        report(c, HOST_FINDING_MISSING, what,
+               arena_printf(c->arena, "cannot be followed: %.*s", STR_F(err.message)));
+    else
+        report(c, HOST_FINDING_OK, what,
+               arena_printf(c->arena, "grants %.*s GPU of pool %.*s",
+                            STR_F(grant.n ? grant : STR("0")),
+                            STR_F(json_str_at(binding, "status.pool.name"))));
+}
+
+static void judge_bindings(struct check *c, const cJSON *list)
+{
+    if (!json_count(json_get(list, "items")))
+        report(c, HOST_FINDING_WARNING, "GPUBindings",
+               STR("none in the namespace: the fleet grants nothing"));
+    c->bound = config_bound_new(c->config);
+    json_each(binding, json_get(list, "items")) judge_binding(c, binding);
+    c->live = *c->config;
+    config_bound_install(c->bound, &c->live);
+    c->config = &c->live;
+}
+
 /* --- classes that pods get --- */
 
 /* `to`: each class of the host that the configuration names, and the option that does. */
@@ -512,6 +565,8 @@ static const struct look {
     {"namespace", "/api/v1", "", true, judge_namespace, NULL},
     {"resource quota", "/api/v1", "/resourcequotas", true, judge_quota, NULL},
     {"limit range", "/api/v1", "/limitranges", true, judge_limits, NULL},
+    {"GPUBindings", "/apis/" CONFIG_GROUP_FLEET "/v1alpha1", "/gpubindings", true, judge_bindings,
+     followed_bindings},
     {"nodes", "/api/v1", "/nodes", false, judge_nodes, NULL},
     {"storage class", "/apis/storage.k8s.io/v1", "/storageclasses", false, judge_classes, NULL},
     {"priority classes", "/apis/scheduling.k8s.io/v1", "/priorityclasses", false, judge_priorities,
@@ -531,8 +586,11 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
     if (!err && tree)
         look->judge(c, tree);
     else if (err && err->kind == &ERR_NOT_FOUND)
-        report(c, HOST_FINDING_MISSING, look->what,
-               arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
+        report(
+            c, HOST_FINDING_MISSING, look->what,
+            look->judge == judge_bindings
+                ? STR("not served: install the definitions with charts/sublet-fleet")
+                : arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
     else if (err && err->kind == &ERR_FORBIDDEN)
         report(c, HOST_FINDING_WARNING, look->what,
                STR("may not be read with these credentials: not checked"));
@@ -611,5 +669,6 @@ int sync_host_check(struct arena *a, const struct config *config, host_finding_c
     assert(c.closed);
     uv_loop_close(&c.loop);
     buf_fini(&c.lacking);
+    config_bound_free(c.bound);
     return c.missing;
 }

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include <sublet/config_bound.h>
 #include <sublet/encode.h>
 #include <sublet/hash.h>
 #include <sublet/store.h>
@@ -30,7 +31,9 @@ struct judged {
 struct plan {
     struct syncer syncer; /* the fields that records and translations need; its life is 0: no record
                              is of it */
-    struct arena *arena;  /* of one kind */
+    struct config live;   /* with what the fleet granted when the backup was made */
+    struct config_bound *bound;
+    struct arena *arena; /* of one kind */
     uv_loop_t *loop;
     enum sync_id id;
     struct map seen; /* of the kind, by host name */
@@ -398,6 +401,8 @@ static void syncer_init(struct plan *p, struct store *store, const struct config
     struct store_identity identity;
 
     store_identity(store, &identity);
+    p->bound = sync_grants_recorded(store, config, &p->live);
+    config = ledger.config = &p->live;
     *s = (struct syncer){.host = s->host, .config = config, .store = store, .arena = arena_new(0)};
     s->tenant = (struct translate_tenant){.config = config,
                                           .cluster_uid = cluster_uid,
@@ -439,6 +444,7 @@ int restore_plan(struct uv_loop_s *loop, struct store *store, const struct confi
     map_clear(&p.pods);
     arena_free(p.arena);
     sync_ledger_free(p.syncer.ledger);
+    config_bound_free(p.bound);
     arena_free(p.syncer.arena);
     return p.failed ? -1 : 0;
 }

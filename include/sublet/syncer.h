@@ -32,8 +32,10 @@ void syncer_on_new_life(struct syncer *s,
  * the result sent to the host as a dry run. json: one object with its
  * namespace.
  * done() exactly once, not before returning; its answer is
- *   {host: {...}, changes: [{op, path, from, to, reason}], refusal, verdict}
+ *   {host: {...}, changes: [{op, path, from, to, reason}], refusal, verdict,
+ *    pool: {name, binding, requested, used, limit, most}}
  * refusal is why the virtual cluster refuses it, verdict why the host does; absent: it does not.
+ * pool: of a pod with devices; binding: the GPUBinding that grants it, absent: the file does.
  * host is absent where there is none. err: the object cannot be explained at all. */
 typedef void (*syncer_answer_cb)(void *ctx, struct str json, const struct err *err);
 void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, void *ctx);

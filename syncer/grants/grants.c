@@ -186,6 +186,47 @@ static bool on_record(void *ctx, struct str key, struct str value)
     return true;
 }
 
+/* --- what is on record, for a reader --- */
+
+struct reading {
+    struct config_bound *set;
+    struct arena *arena;
+    bool ended;
+};
+
+/* One that cannot be followed binds nothing here, either. */
+static bool on_recorded(void *ctx, struct str key, struct str value)
+{
+    struct reading *r = ctx;
+    struct str word = str_cut(&value, ' ');
+    cJSON *object = NULL;
+    bool unused;
+    struct err err;
+
+    (void)key;
+    err_init(&err, r->arena);
+    if (str_eq(word, ENDED) == r->ended && !json_parse(r->arena, value, &object, &err) &&
+        config_bound_add(r->set, object, r->ended, &unused, &err))
+        err_clear(&err); /* a process that starts reports it */
+    return true;
+}
+
+/* As in a set of the process, those that have ended come last. */
+struct config_bound *sync_grants_recorded(struct store *store, const struct config *base,
+                                          struct config *live)
+{
+    struct reading r = {config_bound_new(base), arena_new(0), false};
+
+    *live = *base;
+    for (int pass = 0; pass < 2 && base->fleet_bindings; pass++) {
+        r.ended = pass > 0;
+        store_record_each(store, RECORD_META, STR(RECORD), on_recorded, &r);
+    }
+    config_bound_install(r.set, live);
+    arena_free(r.arena);
+    return r.set;
+}
+
 /* --- what the host has --- */
 
 static bool same_shape(struct arena *a, struct str before, const cJSON *now)

@@ -13,6 +13,10 @@ struct grants;
  * anything else keeps s->config. */
 struct grants *sync_grants_new(struct syncer *s);
 struct grants *sync_grants_free(struct grants *g);
+/* What a store has on record, for a reader of it: *live becomes a copy of the configuration with
+ * it, as long as the result lives. Nothing is written. */
+struct config_bound *sync_grants_recorded(struct store *store, const struct config *base,
+                                          struct config *live);
 /* The functions below take NULL. */
 void sync_grants_start(struct grants *g);
 void sync_grants_stop(struct grants *g);    /* closes the watch */

@@ -2,13 +2,18 @@
 """A tenant follows the GPUBindings of its host namespace on a real host; the test is the fleet, which writes their status."""
 import datetime
 import json
+import shutil
 
 import pytest
 
 from testenv import eventually
 from testenv.nodes import pool_config
 
+from test_explain import explain, gpu_pod
+from test_host_check import check_host
 from test_pools import workload
+from test_restore import again, create, planned, sublet
+from test_restore import pod as restorable
 from test_tenant import GPU, pod, running
 
 GROUP = "/apis/sublet.dev/v1alpha1"
@@ -159,3 +164,41 @@ def test_what_is_taken_back_is_announced_and_ends(vc):
     assert "exceeded quota: gpu/shared, requested: gpu=1, used: " in str(said) and "limited: gpu=2" in str(said)
     binding.grant(3, reclaim=None)
     eventually(lambda: k.json("get", "rs", "set")["status"].get("readyReplicas") == 2, 60, "the replacement")
+
+
+def test_commands_know_what_is_granted(vc, tmp_path):
+    """explain shows the grant that applies, check --host what it grants, and a plan knows the pools of the backup."""
+    binding = Binding(vc)
+    binding.grant(4)
+    eventually(lambda: set(allocatable(vc.kubectl).values()) == {"4"}, 60, "the nodes of the pool")
+    code, out, err = explain(vc, gpu_pod())
+    assert code == 0 and "pool shared: requested 1 GPU, used 0, limit 4 (granted of 8 by GPUBinding shared)\n" in out, out + err
+    create(vc, ("pods", restorable("alike", 2)))
+    running(vc.kubectl, "alike")
+    more = gpu_pod(name="more")
+    more["spec"]["containers"][0]["resources"]["limits"][GPU] = "3"
+    code, out, _ = explain(vc, more)
+    assert code == 1 and "pool shared: requested 3 GPU, used 2, limit 4" in out and "exceeded quota: gpu/shared" in out, out
+
+    def checked():
+        return check_host(tmp_path, vc.namespace, vc.host.kubeconfig, fleet={"bindings": True})[1]
+    found = checked()
+    assert found["GPUBinding shared"] == ("ok", "grants 4 GPU of pool shared")
+    assert found["pool shared"][0] == "ok" and "nodes with its taint" in found["pool shared"][1], found
+    assert "GPUBinding shared" not in check_host(tmp_path, vc.namespace, vc.host.kubeconfig)[1]
+
+    copy = tmp_path / "copy.db"
+    sublet(vc, "backup", "--output", copy)
+    again(vc, restorable("alike", 2))
+    vc.stop()
+    shutil.rmtree(vc.store)
+    text = sublet(vc, "restore", "--plan", "--input", copy)
+    assert ("adopt", "pods", "alike", "") in planned(text), text
+
+    binding.status(pool={**binding.pool, "defaultTier": "missing"})
+    assert checked()["GPUBinding shared"][0] == "missing" and "status.pool" in checked()["GPUBinding shared"][1]
+    binding.status(conditions=[{"type": "Ready", "status": "False", "reason": "Overcommitted", "message": "it does not fit",
+                                "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+    assert checked()["GPUBinding shared"] == ("warning", "grants nothing: Overcommitted: it does not fit")
+    binding.delete()
+    assert checked()["GPUBindings"] == ("warning", "none in the namespace: the fleet grants nothing")
