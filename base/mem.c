@@ -227,6 +227,13 @@ size_t arena_used(const struct arena *a)
     return a->used;
 }
 
+size_t arena_left(const struct arena *a)
+{
+    if (!a->limit)
+        return SIZE_MAX;
+    return a->used < a->limit ? a->limit - a->used : 0;
+}
+
 bool arena_over(const struct arena *a)
 {
     return a->limit && a->used > a->limit;

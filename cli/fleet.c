@@ -35,6 +35,7 @@ static const char FLEET_HELP[] =
     "                       host whose users may get the path /fleet/state\n"
     "  --page-cert F        its certificate and key, PEM; needed but on a loopback address\n"
     "  --page-key F\n"
+    "  --page-audience A    what tokens must be for (default sublet-fleet; \"\": the host itself)\n"
     "  --log-level L        error, warn, info or debug\n";
 
 static const char REPORT_HELP[] =
@@ -175,11 +176,13 @@ static int run_fleet(const struct config *config, const struct listen *listen, s
 static int read_listen(struct arena *a, int *argc, char **argv, struct listen *ret, struct err *err)
 {
     const char *file = arguments_take(argc, argv, "--token-file");
+    const char *audience = arguments_take(argc, argv, "--page-audience");
 
     *ret = (struct listen){.address = arguments_take(argc, argv, "--listen"),
                            .page = {.address = str_c(arguments_take(argc, argv, "--page")),
                                     .certificate = str_c(arguments_take(argc, argv, "--page-cert")),
-                                    .key = str_c(arguments_take(argc, argv, "--page-key"))}};
+                                    .key = str_c(arguments_take(argc, argv, "--page-key")),
+                                    .audience = str_c(audience ? audience : "sublet-fleet")}};
     if (!ret->page.certificate.n != !ret->page.key.n)
         return err_set(err, &ERR_BAD_REQUEST, "--page-cert and --page-key belong together");
     if (file && file_read(a, str_c(file), 4096, &ret->token, err))

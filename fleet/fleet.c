@@ -90,6 +90,7 @@ static void fail(struct fleet *f, const struct err *err)
         return;
     enter(f, FLEET_FAILED);
     grants_stop(f->grants);
+    fleet_page_changed(f->page);
     f->o.failed(f->o.ctx, err);
 }
 
@@ -287,6 +288,7 @@ static void on_held(void *ctx)
         return;
     f->nodes = open_watch(f, "/api/v1/nodes", false, &how);
     uv_timer_start(&f->beat, on_beat, BEAT_MS, BEAT_MS);
+    fleet_page_changed(f->page);
 }
 
 static void on_waiting(void *ctx, struct str holder)
@@ -372,7 +374,8 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
                                .month_trouble = fleet_month_trouble(f->month)};
     int result = fleet_overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
 
-    fleet_month_ask(f->month);
+    if (writes(f))
+        fleet_month_ask(f->month);
     arena_free(a);
     return result;
 }
@@ -394,6 +397,7 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
                                    .address = page->address,
                                    .certificate = page->certificate,
                                    .key = page->key,
+                                   .audience = page->audience,
                                    .write_state = write_state,
                                    .write_seen = write_seen,
                                    .ctx = f};
@@ -521,6 +525,7 @@ static void on_grants_closed(void *ctx)
 static void on_page_closed(void *ctx)
 {
     struct fleet *f = ctx;
+    struct grants *grants = f->grants;
 
     f->page = NULL;
     f->month = fleet_month_free(f->month);
@@ -528,8 +533,9 @@ static void on_page_closed(void *ctx)
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
     fleet_lease_close(f->lease);
-    if (f->grants)
-        grants_close(f->grants, on_grants_closed, f);
+    f->grants = NULL; /* a scrape may still come */
+    if (grants)
+        grants_close(grants, on_grants_closed, f);
     else
         on_grants_closed(f);
 }

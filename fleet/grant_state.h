@@ -102,3 +102,5 @@ struct grant_write {
 };
 /* The next write after the given one, in a stable order; starts at *at 0. False: there is none. */
 bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret);
+/* The reason of condition Ready for each state of a binding. */
+extern const char *const GRANT_REASONS[N_SHARE_STATES];

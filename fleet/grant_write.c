@@ -61,7 +61,7 @@ static bool put_status(struct grant_state *s, const cJSON *tree, const char *kin
 
 /* --- GPUBinding --- */
 
-static const char *const REASONS[N_SHARE_STATES] = {
+const char *const GRANT_REASONS[N_SHARE_STATES] = {
     [SHARE_READY] = "Granted",
     [SHARE_INVALID] = "Invalid",
     [SHARE_POOL_NOT_FOUND] = "PoolNotFound",
@@ -179,7 +179,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     struct rational lent = share_lent(b, s->shares);
     cJSON *reclaim = reclaim_of(s, i, grant), *object = conditions_of(s, r->tree), *status;
 
-    set_condition(s, object, "Ready", ready, is_short ? "Unhealthy" : REASONS[b->state],
+    set_condition(s, object, "Ready", ready, is_short ? "Unhealthy" : GRANT_REASONS[b->state],
                   is_short ? STR("GPUs of the pool that are healthy are fewer than its guarantees")
                            : message_of(s, r, b->state));
     set_condition(s, object, "Borrowing", borrows, borrows ? "BeyondGuarantee" : "WithinGuarantee",

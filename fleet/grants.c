@@ -50,7 +50,7 @@ struct grants {
     struct arena *a; /* of the last turn's figures */
     struct grants_row *shown;
     struct grants_pool *pools;
-    size_t n_shown, n_pools;
+    size_t n_shown, n_not_shown, n_pools;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -260,6 +260,7 @@ static struct grants_row row_of(struct arena *a, const struct grant_state *s, si
     return (struct grants_row){
         .tenant = arena_str(a, r->tenant->ns),
         .pool = arena_str(a, r->pool),
+        .state = GRANT_REASONS[b->state],
         .guarantee = r->guarantee,
         .burst = r->burst,
         .grant = b->grant,
@@ -276,18 +277,42 @@ static void add(struct rational *sum, struct rational more)
     (void)rational_add(*sum, more, sum);
 }
 
+/* Not less than nothing: of a moment at which nodes and pods do not agree. */
+static struct rational without(struct rational all, struct rational part)
+{
+    struct rational rest;
+
+    return rational_sub(all, part, &rest) && rest.num > 0 ? rest : RATIONAL_ZERO;
+}
+
+/* What nodes that are not Ready hold is unhealthy, not held, as in the ledger. */
 static void remember_pools(struct grants *g, const struct grant_state *s)
 {
     g->pools = arena_alloc(g->a, (s->n_configs + 1) * sizeof(*g->pools));
     g->n_pools = s->n_configs;
     for (size_t p = 0; p < s->n_configs; p++)
-        g->pools[p] = (struct grants_pool){.name = arena_str(g->a, s->configs[p].name),
-                                           .total = s->shares[p].total,
-                                           .healthy = s->shares[p].healthy,
-                                           .held = s->sums[p].foreign};
-    for (size_t i = 0; i < s->n_rows; i++)
-        if (s->bindings[i].pool != SHARE_NO_POOL)
-            add(&g->pools[s->bindings[i].pool].held, s->bindings[i].placed);
+        g->pools[p] = (struct grants_pool){
+            .name = arena_str(g->a, s->configs[p].name),
+            .nodes = s->sums[p].nodes,
+            .healthy = s->shares[p].healthy,
+            .absent = without(s->shares[p].total, s->sums[p].nodes),
+            .held = s->sums[p].foreign_up,
+            .guaranteed = RATIONAL_ZERO,
+            .borrowed = RATIONAL_ZERO,
+        };
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct share_binding *b = &s->bindings[i];
+        struct grants_pool *p = b->pool == SHARE_NO_POOL ? NULL : &g->pools[b->pool];
+
+        if (!p)
+            continue;
+        add(&p->held, b->placed);
+        add(&p->borrowed, without(b->placed, b->guarantee));
+        if (b->state == SHARE_READY)
+            add(&p->guaranteed, b->guarantee);
+    }
+    for (size_t p = 0; p < s->n_configs; p++)
+        g->pools[p].held = without(g->pools[p].held, s->sums[p].stranded);
 }
 
 static void remember(struct grants *g, const struct grant_state *s)
@@ -295,10 +320,12 @@ static void remember(struct grants *g, const struct grant_state *s)
     arena_free(g->a);
     g->a = arena_new(0);
     g->shown = arena_alloc(g->a, (s->n_rows + 1) * sizeof(*g->shown));
-    g->n_shown = 0;
-    for (size_t i = 0; i < s->n_rows && g->n_shown < MOST_SERIES; i++)
-        if (s->bindings[i].state == SHARE_READY)
+    g->n_shown = g->n_not_shown = 0;
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (g->n_shown < MOST_SERIES)
             g->shown[g->n_shown++] = row_of(g->a, s, i);
+        else
+            g->n_not_shown++;
     remember_pools(g, s);
 }
 
@@ -423,8 +450,14 @@ struct grants *grants_open(const struct grants_options *options)
 
 struct grants_view grants_view(const struct grants *g)
 {
-    return g ? (struct grants_view){g->shown, g->pools, g->n_shown, g->n_pools}
-             : (struct grants_view){0};
+    if (!g)
+        return (struct grants_view){.current = true};
+    return (struct grants_view){.rows = g->shown,
+                                .pools = g->pools,
+                                .n_rows = g->n_shown,
+                                .n_pools = g->n_pools,
+                                .n_not_shown = g->n_not_shown,
+                                .current = is_current(g)};
 }
 
 static double gpus(struct rational r)
@@ -444,6 +477,8 @@ void grants_metrics(const struct grants *g, struct buf *out)
             struct buf labels = BUF_INIT(0);
             struct rational more = RATIONAL_ZERO, less = RATIONAL_ZERO;
 
+            if (s->state != GRANT_REASONS[SHARE_READY])
+                continue;
             (void)rational_sub(s->grant, s->guarantee, &more);
             (void)rational_sub(s->guarantee, s->grant, &less);
             metrics_label(&labels, "pool", s->pool);

@@ -23,25 +23,30 @@ struct grants_options {
 };
 struct grants *grants_open(const struct grants_options *options);
 void grants_changed(struct grants *g); /* takes NULL */
-/* A binding that counts, as it was last computed. */
+/* A binding, as it was last computed. */
 struct grants_row {
     struct str tenant, pool; /* tenant: its namespace */
+    const char *state;       /* the reason of its condition Ready: "Granted" if it counts */
     struct rational guarantee, burst, grant;
     struct rational holds, placed; /* by its pods; placed: of it, on nodes */
     struct rational wants;         /* as the tenant reports; less than 0: it does not */
     struct str reclaim_at;         /* when pods beyond the grant are ended; empty: they are not */
 };
-/* A GPUPool: what its nodes have or are declared to have. */
+/* A GPUPool. */
 struct grants_pool {
     struct str name;
-    struct rational total, healthy, held; /* held: also by pods of namespaces without a binding */
+    struct rational nodes, healthy, absent; /* of its nodes; declared, but of no node yet */
+    struct rational held;                   /* on nodes that are Ready, also without a binding */
+    struct rational guaranteed;             /* to bindings that count */
+    struct rational borrowed;               /* placed by bindings beyond their guarantees */
 };
 struct grants_view {
     const struct grants_row *rows; /* at most as many as metrics have */
     const struct grants_pool *pools;
-    size_t n_rows, n_pools;
+    size_t n_rows, n_pools, n_not_shown;
+    bool current; /* false: some watch is not; all of it may be old */
 };
-/* Good until control returns to the loop. Takes NULL: nothing. */
+/* Good until control returns to the loop. Takes NULL: nothing, which is current. */
 struct grants_view grants_view(const struct grants *g);
 void grants_metrics(const struct grants *g, struct buf *out); /* takes NULL */
 /* Sends nothing from now on, nor does it hear of what is under way. */

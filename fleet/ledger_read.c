@@ -48,6 +48,7 @@ struct reading {
     struct fleet_records *records;
     int64_t from_us, until_us;
     size_t caps[4];
+    bool too_many; /* holds for the arena's limit */
     struct map interned;
 };
 struct interned {
@@ -157,6 +158,9 @@ static void count_holds(struct reading *r, sqlite3_stmt *s)
     struct fleet_records *all = r->records;
 
     r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
+    r->too_many = r->caps[0] > arena_left(r->a) / sizeof(*all->holds);
+    if (r->too_many)
+        return;
     all->holds = arena_alloc(r->a, r->caps[0] * sizeof(*all->holds));
 }
 
@@ -192,11 +196,11 @@ static int read_table(struct reading *r, sqlite3 *db, size_t which, struct err *
         code = sqlite3_step(s);
         if (code == SQLITE_ROW)
             TABLES[which].read(r, s);
-        if (arena_over(r->a))
+        if (r->too_many || arena_over(r->a))
             break;
     }
     sqlite3_finalize(s);
-    if (arena_over(r->a))
+    if (r->too_many || arena_over(r->a))
         return err_set(err, &ERR_TOO_LARGE, "the ledger has more rows of the period than fit");
     return code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
 }

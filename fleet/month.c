@@ -12,13 +12,13 @@
 
 #define MONTH_MAGIC 0x6d6f6e74u
 #define PAUSE_MS    60000
-#define MOST_MEMORY ((size_t)256 << 20)
+#define MOST_MEMORY ((size_t)192 << 20) /* of records, while they are summed */
 
 /* One computation; the thread has it alone until on_computed(). */
 struct job {
     uv_work_t work;
     struct month *month; /* NULL: it was freed */
-    struct arena *a;
+    struct arena *a;     /* of what stays: the result, not the records */
     struct str directory;
     int64_t now_s;
     struct usage usage;
@@ -55,8 +55,10 @@ struct month *fleet_month_free(struct month *m)
     if (!m)
         return NULL;
     assert(m->magic == MONTH_MAGIC);
-    if (m->job)
+    if (m->job) {
         m->job->month = NULL;
+        (void)uv_cancel((uv_req_t *)&m->job->work); /* unless its thread began */
+    }
     job_free(m->last);
     mem_free(m->trouble.p);
     mem_free(m->o.directory.p);
@@ -64,24 +66,30 @@ struct month *fleet_month_free(struct month *m)
     return mem_free(m);
 }
 
-static int compute(struct job *job)
+static int compute(struct job *job, struct arena *a)
 {
-    struct str month = str_sub(time_format_s(job->a, job->now_s), 0, 7);
+    const unsigned columns = 1u << USAGE_TENANT | 1u << USAGE_POOL;
+    struct str month = str_sub(time_format_s(a, job->now_s), 0, 7);
     struct fleet_records records;
+    struct usage usage;
     int64_t from, until;
 
-    if (report_month(job->a, month, &from, &until, &job->err) ||
-        ledger_read(job->a, job->directory, from, until, &records, &job->err))
+    if (report_month(a, month, &from, &until, &job->err) ||
+        ledger_read(a, job->directory, from, until, &records, &job->err) ||
+        fleet_usage_compute(a, &records, from, until, columns, &usage, &job->err))
         return -1;
-    return fleet_usage_compute(job->a, &records, from, until, 1u << USAGE_TENANT | 1u << USAGE_POOL,
-                               &job->usage, &job->err);
+    job->usage = fleet_usage_copy(job->a, &usage);
+    return 0;
 }
 
 static void work(uv_work_t *work)
 {
     struct job *job = work->data;
+    struct arena *a = arena_new(MOST_MEMORY);
 
-    job->failed = compute(job) != 0;
+    job->failed = compute(job, a) != 0;
+    arena_free(a);
+    mem_trim();
 }
 
 static void on_computed(uv_work_t *work, int status)
@@ -90,7 +98,7 @@ static void on_computed(uv_work_t *work, int status)
     struct month *m = job->month;
     int64_t now;
 
-    (void)status; /* it is never cancelled */
+    (void)status; /* cancelled: only when the month was freed */
     if (!m) {
         job_free(job);
         return;
@@ -121,7 +129,7 @@ void fleet_month_ask(struct month *m)
     if (m->job || (m->next_ms && clock_mono_ms(m->o.clock) < m->next_ms))
         return;
     job = NEW(struct job);
-    *job = (struct job){.month = m, .a = arena_new(MOST_MEMORY), .now_s = clock_wall_s(m->o.clock)};
+    *job = (struct job){.month = m, .a = arena_new(0), .now_s = clock_wall_s(m->o.clock)};
     job->directory = arena_str(job->a, m->o.directory);
     job->work.data = job;
     err_init(&job->err, job->a);

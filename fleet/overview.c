@@ -29,19 +29,39 @@ static bool is_metered(const struct usage *u, struct str pool)
     return false;
 }
 
-/* Not less than nothing: of a moment at which nodes and pods do not agree. */
 static struct exact without(struct exact a, struct exact b)
 {
     return exact_sub(a, b, &a) && a.num > 0 ? a : EXACT_ZERO;
 }
 
-static cJSON *pool_of(struct arena *a, const struct grants_pool *p)
+static const struct grants_pool *granted_of(const struct grants_view *grants, struct str pool)
+{
+    for (size_t i = 0; i < grants->n_pools; i++)
+        if (str_eq(grants->pools[i].name, pool))
+            return &grants->pools[i];
+    return NULL;
+}
+
+/* What grants alone know of a pool. */
+static void add_granted(struct arena *a, cJSON *pool, const struct grants_pool *p)
+{
+    if (!p)
+        return;
+    json_set_str(a, pool, "guaranteed", gpus_of(a, p->guaranteed));
+    json_set_str(a, pool, "borrowed", gpus_of(a, p->borrowed));
+    json_set_str(a, pool, "absent", gpus_of(a, p->absent));
+}
+
+static cJSON *granted_pool(struct arena *a, const struct grants_pool *p)
 {
     struct exact healthy = exact_of(p->healthy), held = exact_of(p->held);
+    cJSON *pool =
+        json_object(a, JSON("name", p->name), JSON("capacity", gpus_of(a, p->nodes)),
+                    JSON("held", gpus(a, held)), JSON("idle", gpus(a, without(healthy, held))),
+                    JSON("unhealthy", gpus(a, without(exact_of(p->nodes), healthy))));
 
-    return json_object(a, JSON("name", p->name), JSON("capacity", gpus_of(a, p->total)),
-                       JSON("held", gpus(a, held)), JSON("idle", gpus(a, without(healthy, held))),
-                       JSON("unhealthy", gpus(a, without(exact_of(p->total), healthy))));
+    add_granted(a, pool, p);
+    return pool;
 }
 
 /* Those the ledger meters, then those that are granted only. */
@@ -51,15 +71,17 @@ static cJSON *pools_of(struct arena *a, const struct usage *u, const struct gran
 
     for (size_t i = 0; i < u->n_balances; i++) {
         const struct fleet_usage_balance *b = &u->balances[i];
+        cJSON *pool =
+            json_object(a, JSON("name", b->pool), JSON("capacity", gpus(a, b->capacity)),
+                        JSON("held", gpus(a, b->held)), JSON("idle", gpus(a, b->idle)),
+                        JSON("unhealthy", gpus(a, b->unhealthy)), JSON_BOOL("metered", true));
 
-        json_append(list,
-                    json_object(a, JSON("name", b->pool), JSON("capacity", gpus(a, b->capacity)),
-                                JSON("held", gpus(a, b->held)), JSON("idle", gpus(a, b->idle)),
-                                JSON("unhealthy", gpus(a, b->unhealthy))));
+        add_granted(a, pool, granted_of(grants, b->pool));
+        json_append(list, pool);
     }
     for (size_t i = 0; i < grants->n_pools; i++)
         if (!is_metered(u, grants->pools[i].name))
-            json_append(list, pool_of(a, &grants->pools[i]));
+            json_append(list, granted_pool(a, &grants->pools[i]));
     return list;
 }
 
@@ -91,13 +113,14 @@ static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *mor
         json_append(
             list,
             json_object(a, JSON("tenant", r->tenant), JSON("pool", r->pool),
-                        JSON("guarantee", gpus_of(a, r->guarantee)),
+                        JSON("state", r->state), JSON("guarantee", gpus_of(a, r->guarantee)),
                         JSON("burst", gpus_of(a, r->burst)), JSON("grant", gpus_of(a, r->grant)),
                         JSON("placed", gpus_of(a, r->placed)), JSON("holds", gpus_of(a, r->holds)),
                         JSON_NONEMPTY("wants", r->wants.num < 0 ? STR("") : gpus_of(a, r->wants)),
                         JSON_NONEMPTY("reclaimAt", r->reclaim_at)));
     }
-    *more += o->grants.n_rows > MOST_ROWS ? o->grants.n_rows - MOST_ROWS : 0;
+    *more +=
+        (o->grants.n_rows > MOST_ROWS ? o->grants.n_rows - MOST_ROWS : 0) + o->grants.n_not_shown;
     return list;
 }
 
@@ -159,12 +182,12 @@ int fleet_overview_write(struct arena *a, struct buf *out, const struct overview
 
     if (held && fleet_usage_compute(a, held, 0, 1, 1u << USAGE_TENANT | 1u << USAGE_POOL, &u, err))
         return -1;
-    state = json_object(a, JSON_BOOL("leader", o->now->leader), JSON_BOOL("observed", held != NULL),
-                        JSON("pools", pools_of(a, &u, &o->grants)),
-                        JSON("holders", holders_of(a, &u, &more)),
-                        JSON("bindings", bindings_of(a, o, &more)),
-                        JSON("faults", held ? faults_of(a, held, &more) : json_new_array(a)),
-                        JSON("month", month_of(a, o, &more)));
+    state = json_object(
+        a, JSON_BOOL("leader", o->now->leader), JSON_BOOL("observed", held != NULL),
+        JSON_BOOL("grantsCurrent", o->grants.current), JSON("pools", pools_of(a, &u, &o->grants)),
+        JSON("holders", holders_of(a, &u, &more)), JSON("bindings", bindings_of(a, o, &more)),
+        JSON("faults", held ? faults_of(a, held, &more) : json_new_array(a)),
+        JSON("month", month_of(a, o, &more)));
     json_set_i64(a, state, "notShown", (int64_t)more);
     json_print(out, state);
     return 0;

@@ -2,7 +2,7 @@
  * room: fleet (private)
  *
  * What the process knows of now, as one JSON object for the page. Quantities of GPUs, hours and
- * costs are decimal strings, rounded once; shapes are in fleet/README.md. */
+ * costs are decimal strings, rounded once; docs/usage.md has the members. */
 #pragma once
 
 #include <sublet/buf.h>

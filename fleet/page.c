@@ -31,9 +31,9 @@
 #define MOST_CONNECTION 128
 #define MOST_VIEWERS    64
 #define MOST_STATE      ((size_t)8 << 20)
-#define MOST_BACKLOG    ((size_t)1 << 20)
 #define MOST_PEM        ((size_t)1 << 20)
 #define GRACE_MS        1000
+#define STALLED_MS      10000
 #define PUSH_MS         1000   /* between two states */
 #define BEAT_MS         15000  /* between two signs of life */
 #define REVIEW_MS       60000  /* a stream's token is reviewed again */
@@ -66,10 +66,11 @@ struct page {
     unsigned n_viewers, n_streams;
     struct state *state; /* NULL: none was written for the present viewers */
     bool stale, closing;
+    bool failed;               /* the last state could not be written */
     int64_t next_ms;           /* no other state before */
     int64_t asked_ms, may_ask; /* thousandths of reviews, at asked_ms */
     uv_timer_t push, beat;
-    uv_fs_event_t files;
+    uv_fs_event_t files[2]; /* the directories of the certificate and its key */
     unsigned open_handles;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -151,7 +152,8 @@ static void write_state(struct page *p)
     p->next_ms = clock_mono_ms(p->o.clock) + PUSH_MS;
     buf_addc(&out, "event: state\ndata: ");
     head = out.n;
-    if (p->o.write_state(p->o.ctx, &out, &err) || out.failed) {
+    p->failed = p->o.write_state(p->o.ctx, &out, &err) || out.failed;
+    if (p->failed) {
         log_warn("fleet: the page's state was not written error=\"%.*s\"", STR_F(err.message));
     } else {
         json = str_from(buf_str(&out), head);
@@ -171,7 +173,7 @@ static void write_state(struct page *p)
 /* What a viewer that has just come may see: not older than a second. */
 static void need_state(struct page *p)
 {
-    if (!p->state || (p->stale && clock_mono_ms(p->o.clock) >= p->next_ms))
+    if ((!p->state || p->stale) && clock_mono_ms(p->o.clock) >= p->next_ms)
         write_state(p);
 }
 
@@ -180,8 +182,8 @@ static void send_state(struct viewer *v)
     struct state *s = v->page->state;
     struct net_slice slice;
 
-    if (!s || v->shown == s || net_backlog(v->x) > MOST_BACKLOG)
-        return;
+    if (!s || v->shown == s || net_backlog(v->x))
+        return; /* drained() follows */
     state_unref(v->shown);
     s->refs += 2;
     v->shown = s;
@@ -205,7 +207,9 @@ static void on_push(uv_timer_t *timer)
     struct page *p = timer->data;
 
     assert(p->magic == PAGE_MAGIC);
-    if (p->stale && p->n_streams)
+    if (!p->n_viewers)
+        p->state = state_unref(p->state);
+    else if (p->stale && p->n_streams)
         write_state(p);
     send_all(p);
 }
@@ -214,7 +218,7 @@ static void push_soon(struct page *p)
 {
     int64_t wait = p->next_ms - clock_mono_ms(p->o.clock);
 
-    if (p->closing || !p->n_streams || uv_is_active((const uv_handle_t *)&p->push))
+    if (p->closing || uv_is_active((const uv_handle_t *)&p->push))
         return;
     uv_update_time(p->o.loop);
     uv_timer_start(&p->push, on_push, wait > 0 ? (uint64_t)wait : 0, 0);
@@ -226,12 +230,8 @@ void fleet_page_changed(struct page *p)
         return;
     assert(p->magic == PAGE_MAGIC);
     p->stale = true;
-    push_soon(p);
-}
-
-bool fleet_page_is_watched(const struct page *p)
-{
-    return p && p->n_viewers > 0;
+    if (p->n_streams)
+        push_soon(p);
 }
 
 /* --- viewers --- */
@@ -243,7 +243,7 @@ static void forget_token(struct viewer *v)
     v->token = STR_NULL;
 }
 
-static void on_viewer_closed(void *ctx)
+static void viewer_free(void *ctx)
 {
     struct viewer *v = ctx;
     struct page *p = v->page;
@@ -256,12 +256,10 @@ static void on_viewer_closed(void *ctx)
     p->n_viewers--;
     p->n_streams -= v->streaming;
     mem_free(v);
-    if (!p->n_streams) {
-        uv_timer_stop(&p->push);
+    if (!p->n_streams)
         uv_timer_stop(&p->beat);
-    }
     if (!p->n_viewers)
-        p->state = state_unref(p->state);
+        push_soon(p); /* where the state is forgotten, not sooner than another could be computed */
 }
 
 static void on_drained(void *ctx)
@@ -291,10 +289,17 @@ static void write_event(struct viewer *v, const char *event, struct str data)
 
 static void end_stream(struct viewer *v, enum review_verdict verdict, struct str why)
 {
-    struct arena *a = arena_new(0);
+    struct arena *a;
 
+    fleet_review_cancel(v->review);
+    v->review = NULL;
     v->streaming = false;
     v->page->n_streams--;
+    if (net_backlog(v->x)) { /* what waits was for one who was permitted */
+        net_abort(v->x);
+        return;
+    }
+    a = arena_new(0);
     write_event(v, "refused",
                 json_text(a, json_object(a, JSON("reason", VERDICTS[verdict].kind->reason),
                                          JSON("message", verdict_text(a, verdict, why)))));
@@ -310,14 +315,21 @@ static void on_reviewed_again(void *ctx, enum review_verdict verdict, struct str
     v->review = NULL;
     if (verdict == REVIEW_ALLOWED)
         v->allowed_ms = now;
-    else if (verdict != REVIEW_UNKNOWN || now - v->allowed_ms >= SILENT_MS)
+    else if (verdict != REVIEW_UNKNOWN)
         end_stream(v, verdict, why);
+    else if (now - v->allowed_ms >= REVIEW_MS)
+        log_warn("fleet: a token of the page was not reviewed again error=\"%.*s\"", STR_F(why));
 }
 
+/* A host that is silent for minutes ends a stream as one that refuses does. */
 static void review_again(struct viewer *v)
 {
-    if (!v->review && clock_mono_ms(v->page->o.clock) - v->allowed_ms >= REVIEW_MS)
-        v->review = fleet_reviews_ask(v->page->reviews, v->token, on_reviewed_again, v);
+    int64_t ago = clock_mono_ms(v->page->o.clock) - v->allowed_ms;
+
+    if (ago >= SILENT_MS)
+        end_stream(v, REVIEW_UNKNOWN, STR(""));
+    else if (ago >= REVIEW_MS && !v->review)
+        v->review = fleet_reviews_ask(v->page->reviews, v->token, true, on_reviewed_again, v);
 }
 
 static void on_beat(uv_timer_t *timer)
@@ -332,8 +344,8 @@ static void on_beat(uv_timer_t *timer)
     {
         if (!v->streaming)
             continue;
-        if (net_backlog(v->x) <= MOST_BACKLOG)
-            write_event(v, "seen", buf_str(&seen));
+        if (!net_backlog(v->x))
+            write_event(v, p->failed ? "failed" : "seen", buf_str(&seen));
         review_again(v);
     }
     buf_fini(&seen);
@@ -361,7 +373,6 @@ static void admit(struct viewer *v)
 {
     struct page *p = v->page;
 
-    v->allowed_ms = clock_mono_ms(p->o.clock);
     if (v->events) {
         begin_stream(v);
         return;
@@ -373,12 +384,21 @@ static void admit(struct viewer *v)
         refuse(v->x, &ERR_UNAVAILABLE, STR("the state cannot be computed"));
 }
 
+/* What the host said is for those whom it knows. */
 static void decide(struct viewer *v, enum review_verdict verdict, struct str why)
 {
-    if (verdict == REVIEW_ALLOWED)
+    struct net_exchange *x = v->x;
+
+    if (verdict == REVIEW_ALLOWED) {
         admit(v);
-    else
-        refuse(v->x, VERDICTS[verdict].kind, verdict_text(net_arena(v->x), verdict, why));
+        return;
+    }
+    if (verdict == REVIEW_UNKNOWN)
+        log_warn("fleet: a token of the page was not reviewed error=\"%.*s\"", STR_F(why));
+    net_on(x, NULL, NULL, NULL);
+    viewer_free(v); /* a client that does not read its refusal keeps no place */
+    refuse(x, VERDICTS[verdict].kind,
+           verdict_text(net_arena(x), verdict, verdict == REVIEW_FORBIDDEN ? why : STR("")));
 }
 
 static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
@@ -386,6 +406,7 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
     struct viewer *v = ctx;
 
     v->review = NULL;
+    v->allowed_ms = clock_mono_ms(v->page->o.clock);
     decide(v, verdict, why);
 }
 
@@ -411,14 +432,18 @@ static void begin(struct page *p, struct net_exchange *x, struct str token, bool
     *v = (struct viewer){.page = p, .x = x, .token = mem_str(token), .events = events};
     LIST_INSERT_HEAD(&p->viewers, v, all);
     p->n_viewers++;
-    net_on(x, on_viewer_closed, on_drained, v);
-    if (fleet_reviews_recall(p->reviews, token, &verdict)) {
+    net_on(x, viewer_free, on_drained, v);
+    if (fleet_reviews_recall(p->reviews, token, &verdict, &v->allowed_ms)) {
         decide(v, verdict, STR(""));
         return;
     }
-    v->review = may_ask(p) ? fleet_reviews_ask(p->reviews, token, on_reviewed, v) : NULL;
-    if (!v->review)
-        refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many tokens are being reviewed; try again"));
+    if (may_ask(p))
+        v->review = fleet_reviews_ask(p->reviews, token, false, on_reviewed, v);
+    if (v->review)
+        return;
+    net_on(x, NULL, NULL, NULL);
+    viewer_free(v);
+    refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many tokens are being reviewed; try again"));
 }
 
 /* --- requests --- */
@@ -489,14 +514,13 @@ static void on_files(uv_fs_event_t *handle, const char *name, int events, int st
 }
 
 /* The directory: a Secret's files are replaced by renaming a link in it. */
-static void watch_files(struct page *p)
+static void watch_directory(uv_fs_event_t *handle, struct str file)
 {
     struct arena *a = arena_new(0);
-    size_t slash = str_rfind(p->o.certificate, '/');
-    struct str directory =
-        slash < p->o.certificate.n ? str_sub(p->o.certificate, 0, slash + 1) : STR(".");
+    size_t slash = str_rfind(file, '/');
+    struct str directory = slash < file.n ? str_sub(file, 0, slash + 1) : STR(".");
 
-    if (uv_fs_event_start(&p->files, on_files, arena_cstr(a, directory), 0))
+    if (uv_fs_event_start(handle, on_files, arena_cstr(a, directory), 0))
         log_warn("fleet: changes of the page's certificate are not seen directory=\"%.*s\"",
                  STR_F(directory));
     arena_free(a);
@@ -507,6 +531,7 @@ static void watch_files(struct page *p)
 static void release(struct page *p)
 {
     p->reviews = fleet_reviews_free(p->reviews);
+    p->state = state_unref(p->state);
     mem_free(p->o.certificate.p);
     mem_free(p->o.key.p);
     p->magic = 0;
@@ -523,7 +548,8 @@ static int listen_on(struct page *p, struct str address, struct err *err)
                               .max_header_bytes = 32768,
                               .max_connections = MOST_CONNECTION,
                               .max_streams = 16,
-                              .max_requests = MOST_CONNECTION};
+                              .max_requests = MOST_CONNECTION,
+                              .stalled_ms = STALLED_MS};
     bool with_tls = p->o.certificate.n > 0;
     int result = with_tls ? read_tls(a, p, &tls, err) : 0;
 
@@ -536,8 +562,10 @@ static int listen_on(struct page *p, struct str address, struct err *err)
 
 int fleet_page_open(const struct page_options *options, struct page **ret, struct err *err)
 {
-    const struct reviews_options reviews = {
-        .clock = options->clock, .host = options->host, .path = STR(STATE_PATH)};
+    const struct reviews_options reviews = {.clock = options->clock,
+                                            .host = options->host,
+                                            .path = STR(STATE_PATH),
+                                            .audience = options->audience};
     struct page *p;
 
     if (!options->certificate.n && !net_is_loopback(options->address))
@@ -556,10 +584,13 @@ int fleet_page_open(const struct page_options *options, struct page **ret, struc
     p->reviews = fleet_reviews_new(&reviews);
     uv_timer_init(p->o.loop, &p->push);
     uv_timer_init(p->o.loop, &p->beat);
-    uv_fs_event_init(p->o.loop, &p->files);
-    p->push.data = p->beat.data = p->files.data = p;
-    if (p->o.certificate.n)
-        watch_files(p);
+    p->push.data = p->beat.data = p;
+    for (size_t i = 0; i < COUNT(p->files); i++) {
+        uv_fs_event_init(p->o.loop, &p->files[i]);
+        p->files[i].data = p;
+        if (p->o.certificate.n)
+            watch_directory(&p->files[i], i ? p->o.key : p->o.certificate);
+    }
     *ret = p;
     return 0;
 }
@@ -586,10 +617,11 @@ static void on_net_closed(void *ctx)
     struct page *p = ctx;
 
     assert(LIST_EMPTY(&p->viewers));
-    p->open_handles = 3;
+    p->open_handles = 2 + COUNT(p->files);
     uv_close((uv_handle_t *)&p->push, on_handle_closed);
     uv_close((uv_handle_t *)&p->beat, on_handle_closed);
-    uv_close((uv_handle_t *)&p->files, on_handle_closed);
+    for (size_t i = 0; i < COUNT(p->files); i++)
+        uv_close((uv_handle_t *)&p->files[i], on_handle_closed);
 }
 
 void fleet_page_close(struct page *p, void (*closed)(void *ctx), void *ctx)

@@ -21,6 +21,7 @@ struct page_options {
     struct str address;     /* "127.0.0.1:8081" */
     struct str certificate; /* file names, PEM; both empty: unencrypted, */
     struct str key;         /* on a loopback address only */
+    struct str audience;    /* that tokens must be for; empty: the host's API server */
     /* A JSON object in one line. For every push, and only while a client looks. */
     int (*write_state)(void *ctx, struct buf *out, struct err *err);
     void (*write_seen)(void *ctx, struct buf *out); /* a time: until then all was observed */
@@ -31,6 +32,5 @@ int fleet_page_open(const struct page_options *options, struct page **ret,
 unsigned fleet_page_port(const struct page *p);
 /* The state may differ from the one sent last. Takes NULL. */
 void fleet_page_changed(struct page *p);
-bool fleet_page_is_watched(const struct page *p); /* takes NULL */
 /* Before host_stop(). closed() from the loop. */
 void fleet_page_close(struct page *p, void (*closed)(void *ctx), void *ctx);

@@ -17,8 +17,10 @@
 
 #define REVIEWS_MAGIC  0x72657669u
 #define MOST_KEPT      256
-#define MOST_UNDER_WAY 32
-#define KEPT_MS        10000
+#define MOST_NEW       16 /* under way of tokens that were not permitted before, */
+#define MOST_UNDER_WAY 80 /* and of all: more than there are streams */
+#define PERMITTED_MS   10000
+#define REFUSED_MS     2000
 #define TIMEOUT_MS     10000
 
 #define TOKEN_PATH  "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -27,13 +29,14 @@
 struct kept {
     unsigned char hash[32];
     enum review_verdict verdict;
-    int64_t until_ms; /* 0: none was kept here */
+    int64_t since_ms, until_ms; /* until_ms 0: none was kept here */
 };
 struct review {
     LIST_ENTRY(review) all;
     struct reviews *reviews;
     unsigned char hash[32];
     struct host_call *call;
+    bool again;
     review_done_cb done;
     void *ctx;
 };
@@ -42,7 +45,7 @@ struct reviews {
     struct reviews_options o;
     struct kept kept[MOST_KEPT];
     unsigned next; /* of kept: the oldest one */
-    unsigned n_under_way;
+    unsigned n_under_way, n_new;
     LIST_HEAD(, review) under_way;
 };
 
@@ -53,6 +56,7 @@ struct reviews *fleet_reviews_new(const struct reviews_options *options)
     r->magic = REVIEWS_MAGIC;
     r->o = *options;
     r->o.path = mem_str(options->path);
+    r->o.audience = mem_str(options->audience);
     return r;
 }
 
@@ -62,27 +66,30 @@ struct reviews *fleet_reviews_free(struct reviews *r)
         return NULL;
     assert(r->magic == REVIEWS_MAGIC && LIST_EMPTY(&r->under_way));
     mem_free(r->o.path.p);
+    mem_free(r->o.audience.p);
     r->magic = 0;
     return mem_free(r);
 }
 
 /* --- verdicts that are kept --- */
 
-bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret)
+bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret,
+                          int64_t *ret_ms)
 {
     int64_t now = clock_mono_ms(r->o.clock);
     unsigned char hash[32];
-    bool found = false;
 
     sha256(token, hash);
-    for (size_t i = 0; i < MOST_KEPT && !found; i++) {
+    for (size_t i = 0; i < MOST_KEPT; i++) {
         const struct kept *k = &r->kept[i];
 
-        found = now < k->until_ms && !memcmp(k->hash, hash, sizeof(hash));
-        if (found)
-            *ret = k->verdict;
+        if (now >= k->until_ms || memcmp(k->hash, hash, sizeof(hash)) != 0)
+            continue;
+        *ret = k->verdict;
+        *ret_ms = k->since_ms;
+        return true;
     }
-    return found;
+    return false;
 }
 
 static void keep(struct reviews *r, const struct review *v, enum review_verdict verdict)
@@ -92,7 +99,8 @@ static void keep(struct reviews *r, const struct review *v, enum review_verdict 
     r->next = (r->next + 1) % MOST_KEPT;
     memcpy(k->hash, v->hash, sizeof(k->hash));
     k->verdict = verdict;
-    k->until_ms = clock_mono_ms(r->o.clock) + KEPT_MS;
+    k->since_ms = clock_mono_ms(r->o.clock);
+    k->until_ms = k->since_ms + (verdict == REVIEW_ALLOWED ? PERMITTED_MS : REFUSED_MS);
 }
 
 /* --- requests to the host --- */
@@ -101,6 +109,7 @@ static void release(struct review *v)
 {
     LIST_REMOVE(v, all);
     v->reviews->n_under_way--;
+    v->reviews->n_new -= !v->again;
     mem_free(v);
 }
 
@@ -176,6 +185,12 @@ static void ask_access(struct review *v, struct arena *a, const cJSON *user)
                 on_access);
 }
 
+/* An authenticator that knows no audiences names none: its tokens are the API server's. */
+static bool is_for_us(const struct reviews *r, const cJSON *status)
+{
+    return !r->o.audience.n || json_list_has(json_get(status, "audiences"), r->o.audience);
+}
+
 static void on_token(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct review *v = ctx;
@@ -187,32 +202,37 @@ static void on_token(void *ctx, const struct host_answer *answer, const struct e
     v->call = NULL;
     if (!status)
         finish(v, REVIEW_UNKNOWN, why);
-    else if (!json_true(json_get(status, "authenticated")))
+    else if (!json_true(json_get(status, "authenticated")) || !is_for_us(v->reviews, status))
         finish(v, REVIEW_UNAUTHENTICATED, STR(""));
     else
         ask_access(v, a, json_get(status, "user"));
     arena_free(a);
 }
 
-struct review *fleet_reviews_ask(struct reviews *r, struct str token, review_done_cb done,
-                                 void *ctx)
+struct review *fleet_reviews_ask(struct reviews *r, struct str token, bool again,
+                                 review_done_cb done, void *ctx)
 {
     struct review *v;
     struct arena *a;
+    cJSON *spec;
 
     assert(r->magic == REVIEWS_MAGIC);
-    if (r->n_under_way >= MOST_UNDER_WAY)
+    if (r->n_under_way >= MOST_UNDER_WAY || (!again && r->n_new >= MOST_NEW))
         return NULL;
     v = NEW(struct review);
-    *v = (struct review){.reviews = r, .done = done, .ctx = ctx};
+    *v = (struct review){.reviews = r, .again = again, .done = done, .ctx = ctx};
     sha256(token, v->hash);
     r->n_under_way++;
+    r->n_new += !again;
     LIST_INSERT_HEAD(&r->under_way, v, all);
     a = arena_new(0);
+    spec = json_object(a, JSON("token", token));
+    if (r->o.audience.n)
+        json_append(json_set(a, spec, "audiences", json_new_array(a)),
+                    json_new_string(a, r->o.audience));
     send_review(v, a, TOKEN_PATH,
                 json_object(a, JSON("apiVersion", "authentication.k8s.io/v1"),
-                            JSON("kind", "TokenReview"),
-                            JSON("spec", json_object(a, JSON("token", token)))),
+                            JSON("kind", "TokenReview"), JSON("spec", spec)),
                 on_token);
     arena_free(a);
     return v;

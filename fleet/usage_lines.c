@@ -116,3 +116,23 @@ void fleet_usage_finish(struct sums *s, struct usage *ret)
     qsort(ret->lines, ret->n_lines, sizeof(*ret->lines), order_lines);
     qsort(ret->balances, ret->n_balances, sizeof(*ret->balances), order_balances);
 }
+
+struct usage fleet_usage_copy(struct arena *a, const struct usage *u)
+{
+    struct usage copy = *u;
+
+    copy.lines = arena_alloc(a, (u->n_lines + 1) * sizeof(*copy.lines));
+    for (size_t i = 0; i < u->n_lines; i++) {
+        copy.lines[i] = u->lines[i];
+        copy.lines[i].currency = arena_str(a, u->lines[i].currency);
+        for (unsigned k = 0; k < N_USAGE_COLUMNS; k++)
+            copy.lines[i].values[k] = arena_str(a, u->lines[i].values[k]);
+    }
+    copy.balances = arena_alloc(a, (u->n_balances + 1) * sizeof(*copy.balances));
+    for (size_t i = 0; i < u->n_balances; i++) {
+        copy.balances[i] = u->balances[i];
+        copy.balances[i].pool = arena_str(a, u->balances[i].pool);
+        copy.balances[i].month = arena_str(a, u->balances[i].month);
+    }
+    return copy;
+}

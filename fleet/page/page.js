@@ -57,20 +57,21 @@ const sum = (list, of) => list.reduce((all, item) => all + of(item), 0);
 const round = value => plain(value.toFixed(3));
 
 function showPools(s) {
-    const bindings = s.bindings;
     show("pools", s.pools.map(p => {
-        const of = bindings.filter(b => b.pool === p.name);
-        const borrowed = Math.min(+p.held, sum(of, b => Math.max(0, b.placed - b.guarantee)));
-        const whole = Math.max(+p.capacity, +p.held + +p.idle + +p.unhealthy);
+        const borrowed = Math.min(+p.held, +(p.borrowed || 0));
+        const absent = +(p.absent || 0);
+        const whole = Math.max(+p.capacity + absent, +p.held + +p.idle + +p.unhealthy);
         return [p.name, bar([["guaranteed", p.held - borrowed], ["borrowed", borrowed], ["idle", +p.idle],
-            ["unhealthy", +p.unhealthy]], whole), number(p.capacity), number(p.held), {n: round(borrowed)},
-            number(p.idle), number(p.unhealthy), {n: round(sum(of, b => +b.guarantee))}];
+            ["unhealthy", +p.unhealthy]], whole), {n: plain(p.capacity) + (absent ? ` of ${round(+p.capacity + absent)}` : "")},
+        number(p.held), {n: p.borrowed === undefined ? "" : round(borrowed)}, number(p.idle), number(p.unhealthy),
+        number(p.guaranteed)];
     }), "No pools.");
 }
 
 function stateOf(b) {
-    if (b.reclaimAt) return `gives back ${round(b.holds - b.grant)} from ${b.reclaimAt}`;
-    return +b.grant > +b.guarantee ? "borrows" : +b.grant < +b.guarantee ? "lends" : "";
+    if (b.state !== "Granted") return `refused: ${b.state}`;
+    if (b.reclaimAt) return `to give back ${round(Math.max(0, b.holds - b.grant))} from ${b.reclaimAt}`;
+    return +b.grant > +b.guarantee ? "may borrow" : +b.grant < +b.guarantee ? "lends" : "";
 }
 
 function showTenants(s) {
@@ -79,18 +80,22 @@ function showTenants(s) {
         const within = Math.min(+b.placed, +b.guarantee);
         return [b.tenant, b.pool, bar([["guaranteed", within], ["borrowed", b.placed - within],
             ["idle", b.grant - b.placed]], Math.max(+b.grant, +b.placed)), number(b.placed),
-            {n: round(b.holds - b.placed)}, number(b.grant), number(b.guarantee), number(b.wants), stateOf(b)];
+        {n: round(b.holds - b.placed)}, number(b.grant), number(b.guarantee), number(b.wants), stateOf(b)];
     });
     for (const h of s.holders)
         if (!bound.has(JSON.stringify([h.tenant, h.pool])))
             rows.push([h.tenant, h.pool, bar([["guaranteed", 1]], 1), number(h.held), "", "", "", "",
-                s.bindings.length ? "without a binding" : ""]);
-    show("tenants", rows, "Nobody holds GPUs, and there are no bindings.");
+                s.bindings.length && !s.notShown ? "without a binding" : ""]);
+    show("tenants", rows, "No tenant holds GPUs, and there are no bindings.");
 }
 
 function showFaults(s) {
-    show("faults", s.faults.map(f => [f.node, f.pool, number(f.unhealthy), number(f.total),
-        f.ready ? "GPUs not allocatable" : "node not Ready"]), "All GPUs are healthy.");
+    const rows = s.faults.map(f => [f.node, f.pool, number(f.unhealthy), number(f.total),
+        f.ready ? "GPUs not allocatable" : "node not Ready"]);
+    for (const p of s.pools)
+        if (!p.metered && +p.unhealthy > 0)
+            rows.push(["", p.name, number(p.unhealthy), "", "nodes of a pool that is not metered are not listed"]);
+    show("faults", rows, "All GPUs are healthy.");
 }
 
 function showMonth(s) {
@@ -100,24 +105,35 @@ function showMonth(s) {
         (s.month.trouble ? `Not up to date: ${s.month.trouble}` : "");
     show("month", lines.map(l => [l.tenant, l.pool, bar([["guaranteed", +l.gpuHours]], most), {n: l.gpuHours},
         {n: l.cost === undefined ? "" : `${l.cost} ${l.currency}`}]),
-    s.month.lines ? "Nothing was held this month." : "Being computed.");
+    s.month.lines ? "Nothing was held this month." : s.month.trouble ? "" : "Being computed.");
 }
 
 function showState(s) {
+    byId("state").hidden = !s.observed;
+    if (!s.observed) return;
     showPools(s);
     showTenants(s);
     showFaults(s);
     showMonth(s);
     byId("more").textContent = s.notShown ? `${s.notShown} more rows are not shown.` : "";
-    byId("state").hidden = false;
-    byId("state").dataset.version = String(+(byId("state").dataset.version || 0) + 1);
+}
+
+function clear() {
+    last = null;
+    byId("state").hidden = true;
+    for (const body of document.querySelectorAll("#state tbody")) body.replaceChildren();
+    byId("period").textContent = byId("more").textContent = "";
 }
 
 // --- the stream ---
 
+let last = null;      // the state that is shown
+let observed = "";    // until then the host was observed
+let stalled = false;  // it did not advance between two signs of life
+let failed = false;   // the process could not write a newer state
 let controller = null;
+let generation = 0;   // of run(): a later one replaces those before
 let silence = 0;
-let observed = "";
 
 function say(text, trouble) {
     const status = byId("status");
@@ -125,35 +141,36 @@ function say(text, trouble) {
     status.className = trouble ? "trouble" : "";
 }
 
-function live(state) {
+function listen() {
     clearTimeout(silence);
     silence = setTimeout(() => controller && controller.abort(), SILENT_MS);
-    if (state && !state.observed)
-        say(state.leader ? "The host is not read yet." : "Another process has the Lease.", true);
-    else
-        say(observed ? `Live. Observed until ${observed}.` : "Live.");
 }
 
-function askForToken(why) {
-    sessionStorage.removeItem("token");
-    byId("login").hidden = false;
-    byId("state").hidden = true;
-    say(why, true);
+function sayHowLive() {
+    const until = observed ? ` Observed until ${observed}.` : "";
+    if (!last) say("Connected; no state yet.", true);
+    else if (failed) say(`Not up to date: the process cannot compute its state.${until}`, true);
+    else if (!last.observed) say(last.leader ? "The host is not read yet." : "This process does not hold the Lease.", true);
+    else if (stalled) say(`Not up to date: the host is not observed.${until}`, true);
+    else if (!last.grantsCurrent) say(`Not up to date: GPUPools, GPUBindings or quotas are not observed.${until}`, true);
+    else say(`Live.${until}`);
 }
 
 class Refused extends Error {}
 
-let last = null;
 function take(event, data) {
+    listen();
+    if (event === "refused") throw new Refused(JSON.parse(data).message);
     if (event === "state") {
         last = JSON.parse(data);
+        failed = false;
         showState(last);
-    } else if (event === "seen") {
+    } else {
+        failed = event === "failed";
+        stalled = data === observed;
         observed = data;
-    } else if (event === "refused") {
-        throw new Refused(JSON.parse(data).message);
     }
-    live(last);
+    sayHowLive();
 }
 
 // Events end with an empty line; each has at most one line of data.
@@ -175,8 +192,9 @@ async function read(body) {
 
 async function connect(token) {
     controller = new AbortController();
+    listen();
     const answer = await fetch("/fleet/events", {headers: {authorization: `Bearer ${token}`}, signal: controller.signal,
-        cache: "no-store", credentials: "omit"});
+        cache: "no-store", credentials: "omit", redirect: "error"});
     if (answer.ok) {
         byId("login").hidden = true;
         return read(answer.body);
@@ -186,31 +204,41 @@ async function connect(token) {
     throw new Error(status.message);
 }
 
+function askForToken(why) {
+    clear();
+    byId("login").hidden = false;
+    say(why, true);
+}
+
 async function run(token) {
-    for (;;) {
+    const mine = ++generation;
+    if (controller) controller.abort();
+    while (mine === generation) {
         let why = "the connection ended";
         try {
             await connect(token);
         } catch (e) {
+            if (mine !== generation) return;
             if (e instanceof Refused) {
+                clearTimeout(silence);
                 askForToken(e.message);
                 return;
             }
             why = e.name === "AbortError" ? "nothing came for a while" : e.message;
         }
+        if (mine !== generation) return;
         clearTimeout(silence);
-        say(`Not live: ${why}. What is shown is of before; trying again.`, true);
+        say(`Not live: ${why}. ${last ? "What is shown is of before; trying" : "Trying"} again.`, true);
         await new Promise(done => setTimeout(done, RETRY_MS));
     }
 }
 
+// The token is in the memory of this page alone: a reload needs it again.
 byId("login").addEventListener("submit", event => {
     event.preventDefault();
     const token = byId("token").value.trim();
     byId("token").value = "";
-    sessionStorage.setItem("token", token);
     run(token);
 });
 
-if (sessionStorage.getItem("token")) run(sessionStorage.getItem("token"));
-else askForToken("A token is needed.");
+askForToken("A token is needed.");

@@ -32,6 +32,7 @@ int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned
  * and key are files, PEM, read again when they change; both may be empty on a loopback address. */
 struct fleet_page {
     struct str address, certificate, key;
+    struct str audience; /* that tokens must be for; empty: the host's API server */
 };
 int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_port,
                struct err *err) MUST_CHECK;

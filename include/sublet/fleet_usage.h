@@ -105,3 +105,5 @@ struct usage {
  * does not add up, TOO_LARGE when a sum does not fit. */
 int fleet_usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
                         int64_t until_us, unsigned columns, struct usage *ret, struct err *err);
+/* Into another arena, without the records that it was computed from. */
+struct usage fleet_usage_copy(struct arena *a, const struct usage *u);

@@ -38,6 +38,7 @@ struct arena *arena_free(struct arena *a);       /* takes NULL, returns NULL */
 void arena_reset(struct arena *a);               /* empties it, keeps one chunk */
 void *arena_alloc(struct arena *a, size_t size); /* zeroed, 16-byte aligned, never NULL */
 size_t arena_used(const struct arena *a);
+size_t arena_left(const struct arena *a); /* up to the limit; SIZE_MAX without one */
 /* True once allocations passed the limit. Allocation still succeeds: the decoder that grows with
  * its input checks this and fails with an error; no other caller needs to. */
 bool arena_over(const struct arena *a);

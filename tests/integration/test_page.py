@@ -12,7 +12,7 @@ from testenv import eventually
 from testenv.page import gpu_pod
 
 
-def test_the_host_decides_who_may_look(page):
+def test_the_host_decides_who_may_look(host, page):
     page.fleet.start()
     seer, blind = page.account("seer", True), page.account("blind", False)
 
@@ -22,8 +22,9 @@ def test_the_host_decides_who_may_look(page):
     assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
     assert [page.ask(p)[0] for p in ("/page.js", "/page.css", "/metrics", "/fleet", "/../etc/passwd")] == [200, 200, 404, 404, 404]
 
+    of_the_server = host.api.create_service_account(page.namespace, "server")  # for another audience
     for path in ("/fleet/state", "/fleet/events"):
-        for token, code, reason in ((None, 401, "Unauthorized"), ("nonsense", 401, "Unauthorized"),
+        for token, code, reason in ((None, 401, "Unauthorized"), (of_the_server, 401, "Unauthorized"), ("nonsense", 401, "Unauthorized"),
                                     (seer + "x", 401, "Unauthorized"), (blind, 403, "Forbidden")):
             for _ in range(2):  # the second verdict is a kept one
                 status, headers, content = page.ask(path, token)
@@ -50,17 +51,17 @@ def test_what_changes_is_sent(host, page, pools):
 
     def held(state):
         return [(h["pool"], float(h["held"]), h["pods"]) for h in state["holders"] if h["tenant"] == page.namespace]
-    assert held(events.state(lambda s: s["observed"], "the first state")) == []
+    assert held(events.until(lambda s: s["observed"], "the first state")) == []
     path = f"/api/v1/namespaces/{page.namespace}/pods"
     host.api.post(path, gpu_pod(pools["pools"][0], "one", 2))
-    state = events.state(held, "the pod's GPUs")
+    state = events.until(held, "the pod's GPUs")
     assert held(state) == [("a100", 2.0, 1)]
     pool = next(p for p in state["pools"] if p["name"] == "a100")
     assert float(pool["held"]) >= 2
     assert sum(float(pool[k]) for k in ("held", "idle", "unhealthy")) == float(pool["capacity"])
     host.api.delete(f"{path}/one", gracePeriodSeconds=0)
-    events.state(lambda s: not held(s), "the pod's end")
-    events.state(lambda s: "lines" in s["month"], "the month to date")
+    events.until(lambda s: not held(s), "the pod's end")
+    events.until(lambda s: "lines" in s["month"], "the month to date")
 
     # Whoever may no longer look is shown no more, within the time of a review.
     binding = next(p for p in page.made if p.endswith(f"/{page.namespace}-seer"))
@@ -86,7 +87,8 @@ def test_a_host_without_a_verdict_is_no_permission(host, page):
         status, _, content = page.ask(token=seer)
         return content if status == 503 else None
     content = eventually(refused, 60, "the reviews to be refused")
-    assert "no verdict" in json.loads(content)["message"] and "tokenreviews" in content
+    assert json.loads(content)["message"] == "the host gives no verdict on the token"
+    assert "tokenreviews" in page.fleet.process.tail(), "the reason is in the log alone"
 
 
 def test_tokens_that_are_none_are_a_bounded_load(host, page):

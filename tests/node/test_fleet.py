@@ -47,10 +47,10 @@ def test_the_page_by_a_port_forward(host, fleet):
     ops = host.kubectl.within("ops")
     ops("create", "serviceaccount", "viewer")
     with fleet.forwarded("deploy/fleet", 8081) as port:
-        token = ops("create", "token", "viewer").strip()
+        token = ops("create", "token", "viewer", "--audience", "sublet-fleet").strip()
         assert ask(port)[0] == 401
         assert ask(port, token)[0] == 403
-        host.kubectl("create", "clusterrolebinding", "gpu-viewers", "--clusterrole", "sublet-system-fleet-viewer",
+        host.kubectl("create", "clusterrolebinding", "gpu-viewers", "--clusterrole", "sublet-system-fleet:viewer",
                      "--serviceaccount", "ops:viewer")
 
         def permitted():

@@ -108,7 +108,8 @@ def test_a_person_looks(host, page, pools, browser):
     host.api.delete(f"{path}/one", gracePeriodSeconds=0)
     eventually(lambda: not [r for r in seen.rows("tenants") if r[0] == page.namespace], 60, "the pod's end")
 
-    # A reload keeps the token; nothing was refused by the page's own policy.
+    # A reload forgets the token; nothing was refused by the page's own policy.
     seen.open()
-    eventually(lambda: seen.shown("state"), 30, "the state after a reload")
+    eventually(lambda: seen.text("status") == "A token is needed.", 30, "the question for a token")
+    assert not seen.shown("state") and page.namespace not in browser.page_source
     assert seen.errors() == [], seen.errors()

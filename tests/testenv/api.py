@@ -148,13 +148,13 @@ class Api:
     def delete(self, path, body=None, **query):
         return self.request("DELETE", path, body, query=query)
 
-    def create_service_account(self, namespace, name, seconds=86400):
-        """Creates a service account and returns a token of it."""
+    def create_service_account(self, namespace, name, seconds=86400, audience=None):
+        """Creates a service account and returns a token of it, for the API server or another audience."""
         base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self.post(base, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
         answer = self.post(f"{base}/{name}/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"expirationSeconds": seconds}})
+            "spec": {"expirationSeconds": seconds, **({"audiences": [audience]} if audience else {})}})
         return answer["status"]["token"]
 
     def watch(self, path, timeout=180, **query):

@@ -26,7 +26,7 @@ class Events:
             fields[key] = value
         return fields.get("event"), fields.get("data")
 
-    def state(self, good, what):
+    def until(self, good, what):
         """The first state for which good(state) is true."""
         for _ in range(200):
             event, data = self.next()
@@ -58,13 +58,13 @@ class Page:
 
     def account(self, name, may_look):
         """A token; may_look: bound to the chart's ClusterRole."""
-        token = self.host.api.create_service_account(self.namespace, name)
+        token = self.host.api.create_service_account(self.namespace, name, audience="sublet-fleet")
         if may_look:
             self.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
                 "metadata": {"name": f"{self.namespace}-{name}"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                            "name": f"{self.namespace}-fleet-viewer"},
+                            "name": f"{self.namespace}-fleet:viewer"},
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": self.namespace}]})
         return token
 

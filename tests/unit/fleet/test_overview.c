@@ -90,6 +90,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     const struct grants_row rows[] = {
         {.tenant = STR("team-a"),
          .pool = STR("l4"),
+         .state = "Granted",
          .guarantee = {2, 1},
          .burst = {4, 1},
          .grant = {7, 3},
@@ -98,6 +99,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
          .wants = {3, 1}},
         {.tenant = STR("<script>"),
          .pool = STR("l4"),
+         .state = "Overcommitted",
          .guarantee = RATIONAL_ZERO,
          .burst = {1, 1},
          .grant = RATIONAL_ZERO,
@@ -107,26 +109,36 @@ static void bindings_and_pools_that_are_granted_only(void **state)
          .reclaim_at = STR("2026-11-27T00:00:00Z")},
     };
     const struct grants_pool pools[] = {
-        {.name = STR("a100"), .total = {8, 1}, .healthy = {8, 1}, .held = RATIONAL_ZERO},
-        {.name = STR("l4"), .total = {8, 1}, .healthy = {6, 1}, .held = {2, 1}},
-        {.name = STR("gone"), .total = {1, 1}, .healthy = RATIONAL_ZERO, .held = {1, 1}},
+        {STR("a100"), {8, 1}, {8, 1}, RATIONAL_ZERO, RATIONAL_ZERO, {5, 1}, {1, 2}},
+        {STR("l4"), {8, 1}, {6, 1}, {56, 1}, {2, 1}, RATIONAL_ZERO, RATIONAL_ZERO},
+        {STR("gone"), {1, 1}, RATIONAL_ZERO, RATIONAL_ZERO, {1, 1}, RATIONAL_ZERO, RATIONAL_ZERO},
     };
-    const struct overview o = {.grants = {rows, pools, COUNT(rows), COUNT(pools)}};
+    const struct overview o = {
+        .grants = {rows, pools, COUNT(rows), COUNT(pools), .n_not_shown = 7, .current = false}};
     cJSON *s = state_of(w, o, NULL);
 
     assert_int_equal(json_count(json_get(s, "pools")), 3); /* a100 is metered: once */
     says(s, "pools", 0, "capacity", "0.000");
+    says(s, "pools", 0, "guaranteed", "5.000");
+    says(s, "pools", 0, "borrowed", "0.500");
     says(s, "pools", 1, "name", "l4");
+    says(s, "pools", 1, "capacity", "8.000");
+    says(s, "pools", 1, "absent", "56.000"); /* declared, not unhealthy */
     says(s, "pools", 1, "idle", "4.000");
     says(s, "pools", 1, "unhealthy", "2.000");
     says(s, "pools", 2, "idle", "0.000");
     says(s, "pools", 2, "unhealthy", "1.000");
+    says(s, "bindings", 0, "state", "Granted");
+    says(s, "bindings", 1, "state", "Overcommitted");
     says(s, "bindings", 0, "grant", "2.333");
     says(s, "bindings", 0, "wants", "3.000");
     assert_null(json_get(json_at(json_get(s, "bindings"), 0), "reclaimAt"));
     says(s, "bindings", 1, "tenant", "<script>"); /* the page escapes it */
     says(s, "bindings", 1, "reclaimAt", "2026-11-27T00:00:00Z");
     assert_null(json_get(json_at(json_get(s, "bindings"), 1), "wants"));
+    assert_int_equal(json_i64_at(s, "notShown", 0), 7);
+    assert_true(json_is_bool(json_get(s, "grantsCurrent")));
+    assert_false(json_true(json_get(s, "grantsCurrent")));
 }
 
 static void rows_are_bounded(void **state)
