@@ -88,6 +88,8 @@ int config_load_authentication(struct arena *a, const cJSON *tree, struct config
 int config_read_hosts(const struct place *at, const cJSON *value, struct str_list *ret);
 /* Parts of `sync.toHost`; into: a config_to_host. */
 int config_read_pods(const struct place *at, const cJSON *value, void *into); /* sync_pods.c */
+/* Is no toleration of every pod one of a pool's taint? The pools are read by then. */
+int config_check_tolerations(const struct place *at, const struct config *config);
 /* Patches of host objects of a kind whose spec they may change; of annotations alone.
  * sync_patches.c */
 int config_read_host_patches(const struct place *at, const cJSON *value,

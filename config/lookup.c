@@ -45,6 +45,33 @@ const struct config_binding *config_binding_of(const struct config *config, stru
     return NULL;
 }
 
+static bool pool_tolerates(const struct config_pool *pool, struct str key)
+{
+    json_each(toleration, pool->tolerations)
+    {
+        if (str_eq(json_str(json_get(toleration, "key")), key))
+            return true;
+    }
+    for (size_t i = 0; i < pool->n_resources; i++) {
+        if (str_eq(pool->resources[i].host_name, key)) /* the host's plugin adds it */
+            return true;
+    }
+    return false;
+}
+
+bool config_pools_tolerate(const struct config *config, struct str key)
+{
+    for (size_t i = 0; i < config->n_pools; i++) {
+        if (pool_tolerates(&config->pools[i], key))
+            return true;
+    }
+    for (size_t i = 0; i < config->n_bindings; i++) { /* of the fleet's pools as well */
+        if (pool_tolerates(config->bindings[i].pool, key))
+            return true;
+    }
+    return false;
+}
+
 bool config_has_tiers(const struct config *config)
 {
     for (size_t i = 0; i < config->n_bindings; i++) {

@@ -592,7 +592,7 @@ int config_load_to_host(struct arena *a, const cJSON *tree, struct config *confi
     if (!value || json_is_null(value))
         return 0;
     return place_object(&at, value, TO_HOST_KEYS, to) || check_keys(&at, to) ||
-                   config_check_aliases(&at, config)
+                   config_check_aliases(&at, config) || config_check_tolerations(&at, config)
                ? -1
                : 0;
 }

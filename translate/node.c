@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "node.h"
+#include "pool.h"
 
 #include <sublet/json_build.h>
 #include <sublet/quantity.h>
@@ -182,12 +183,26 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
                        JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
 }
 
-static cJSON *spec_up(struct arena *a, const cJSON *spec)
+/* A taint that every pod of the tenant tolerates on the host keeps none off, so none is shown:
+ * schedulers and DaemonSets of the tenant judge by what they see. */
+static cJSON *taints_up(struct arena *a, const struct translate_tenant *t, const cJSON *taints)
 {
-    cJSON *ret = json_new_object(a);
+    cJSON *ret = json_new_array(a);
 
-    if (json_count(json_get(spec, "taints")))
-        object_add(a, ret, STR("taints"), json_copy(a, json_get(spec, "taints")));
+    json_each(taint, taints)
+    {
+        if (!pool_enforced_tolerates(t->config, taint))
+            json_append(ret, json_copy(a, taint));
+    }
+    return json_count(ret) ? ret : NULL;
+}
+
+static cJSON *spec_up(struct arena *a, const struct translate_tenant *t, const cJSON *spec)
+{
+    cJSON *ret = json_new_object(a), *taints = taints_up(a, t, json_get(spec, "taints"));
+
+    if (taints)
+        object_add(a, ret, STR("taints"), taints);
     if (json_true(json_get(spec, "unschedulable")))
         object_add(a, ret, STR("unschedulable"), json_new_bool(a, true));
     return ret;
@@ -201,6 +216,6 @@ cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, cons
 
     return json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Node"),
                        JSON("metadata", metadata),
-                       JSON("spec", spec_up(a, json_get(host_node, "spec"))),
+                       JSON("spec", spec_up(a, t, json_get(host_node, "spec"))),
                        JSON("status", status_up(a, t, labels, json_get(host_node, "status"))));
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/config_sync.h>
+
 #include "shape.h"
 
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
@@ -467,6 +469,11 @@ cJSON *translate_pod_tolerations_down(struct down *d, const cJSON *tolerations)
         {
             json_append(ret, json_copy(d->arena, from));
         }
+    }
+    json_each(from, d->tenant->config->to_host->tolerations)
+    {
+        if (pool_enforces(d->tenant->config, from))
+            json_append(ret, json_copy(d->arena, from));
     }
     return json_count(ret) ? ret : NULL;
 }

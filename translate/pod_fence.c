@@ -215,7 +215,8 @@ bool pool_check_nodes(struct arena *a, const struct config_pool *pool, const cJS
 
 /* ---- pods and one node ---- */
 
-static bool is_sent_for(const struct config_pool *pool, const cJSON *taint)
+static bool is_sent_for(const struct config *config, const struct config_pool *pool,
+                        const cJSON *taint)
 {
     struct str key = json_str(json_get(taint, "key"));
 
@@ -231,7 +232,7 @@ static bool is_sent_for(const struct config_pool *pool, const cJSON *taint)
         if (repels(taint, toleration))
             return true;
     }
-    return false;
+    return pool_enforced_tolerates(config, taint);
 }
 
 bool pool_admits_node(struct arena *a, const struct config *config,
@@ -241,7 +242,7 @@ bool pool_admits_node(struct arena *a, const struct config *config,
 
     json_each(taint, json_path(host_node, "spec.taints"))
     {
-        if (!is_sent_for(pool, taint))
+        if (!is_sent_for(config, pool, taint))
             return false;
     }
     return pool ? pool_has_node(pool, host_node) : translate_node_open(a, config, host_node);

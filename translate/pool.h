@@ -65,6 +65,11 @@ cJSON *translate_pod_fence_expressions(struct arena *a, const struct config *con
 
 /* ---- pool_tolerations.c ---- */
 struct resolve;
+/* A toleration of sync.toHost.pods.enforceTolerations: is it sent? A pool may have come since that
+ * has the taint for its own. */
+bool pool_enforces(const struct config *config, const cJSON *toleration);
+/* Does one of those tolerate the taint? */
+bool pool_enforced_tolerates(const struct config *config, const cJSON *taint);
 int pool_guard_tolerations(const struct resolve *r);
 
 /* ---- pool_guard.c: what a pod may not request, in any pool ---- */

@@ -5,6 +5,8 @@
  * the host's control plane is an error its author must see. The wildcard (no key) is dropped like
  * any other: agents that run everywhere carry it. Must never decide what is sent. */
 
+#include <sublet/config_sync.h>
+
 #include "pool.h"
 
 const char *const POOL_TOLERATED_KEYS[] = {
@@ -37,6 +39,54 @@ static bool is_common(struct str key)
 {
     for (size_t i = 0; POOL_TOLERATED_KEYS[i]; i++) {
         if (str_eqc(key, POOL_TOLERATED_KEYS[i]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- of every pod ---- */
+
+bool pool_enforces(const struct config *config, const cJSON *toleration)
+{
+    return !config_pools_tolerate(config, json_str(json_get(toleration, "key")));
+}
+
+static bool same_value(const cJSON *toleration, struct str value)
+{
+    return has_operator(toleration, "Exists") ||
+           str_eq(json_str(json_get(toleration, "value")), value);
+}
+
+bool pool_enforced_tolerates(const struct config *config, const cJSON *taint)
+{
+    struct str key = json_str(json_get(taint, "key"));
+
+    json_each(one, config->to_host->tolerations)
+    {
+        struct str effect = json_str(json_get(one, "effect"));
+
+        if (same_key(one, key) && same_value(one, json_str(json_get(taint, "value"))) &&
+            (!effect.n || str_eq(effect, json_str(json_get(taint, "effect")))) &&
+            pool_enforces(config, one))
+            return true;
+    }
+    return false;
+}
+
+/* Does every pod tolerate at least what this toleration does? */
+static bool enforced_grants(const struct config *config, const cJSON *toleration)
+{
+    struct str effect = json_str(json_get(toleration, "effect"));
+
+    json_each(one, config->to_host->tolerations)
+    {
+        struct str own = json_str(json_get(one, "effect"));
+
+        if (same_key(one, json_str(json_get(toleration, "key"))) &&
+            (has_operator(one, "Exists") ||
+             (has_operator(toleration, "Equal") &&
+              same_value(one, json_str(json_get(toleration, "value"))))) &&
+            (!own.n || str_eq(own, effect)) && pool_enforces(config, one))
             return true;
     }
     return false;
@@ -83,7 +133,7 @@ static enum fate fate_of(const struct resolve *r, const cJSON *toleration)
 {
     struct str key = json_str(json_get(toleration, "key"));
 
-    if (is_common(key) || pool_grants(r, toleration, key))
+    if (is_common(key) || pool_grants(r, toleration, key) || enforced_grants(r->config, toleration))
         return GRANTED;
     if (is_protected(r->config, key) || r->config->tolerations == TOLERATIONS_REFUSE)
         return REFUSED;
@@ -101,6 +151,11 @@ static struct str tolerated_text(const struct resolve *r)
     json_each(toleration, r->pool ? r->pool->tolerations : NULL)
     {
         text = pool_joined(r->arena, text, json_str(json_get(toleration, "key")));
+    }
+    json_each(one, r->config->to_host->tolerations)
+    {
+        if (pool_enforces(r->config, one))
+            text = pool_joined(r->arena, text, json_str(json_get(one, "key")));
     }
     return text;
 }

@@ -91,6 +91,8 @@ const struct pool_device_class *config_pool_device_class(const struct config_poo
 const struct config_binding *config_binding_of(const struct config *config, struct str pool);
 /* A product without what the driver appends: -SHARED and -MIG-<profile>. */
 struct str config_product_base(struct str product);
+/* Is it the key of a taint that pods of a pool tolerate, by the configuration or for a device? */
+bool config_pools_tolerate(const struct config *config, struct str key);
 bool config_pool_has_product(const struct config_pool *pool, struct str product);
 bool config_has_tiers(const struct config *config); /* of a bound pool */
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */

@@ -91,6 +91,7 @@ struct config_to_host {
     const cJSON *images; /* pods.translateImage: that of a tenant's pod: that of the host's */
     struct str pod_runtime_class; /* pods.runtimeClassName, of pods that get no other; "": none */
     struct str pod_priority_class;
+    const cJSON *tolerations;        /* pods.enforceTolerations: of every pod; as tolerations */
     struct str_list network_cidrs;   /* networkPolicies.allowedCIDRs: ipBlocks only inside these */
     struct str_list slice_cidrs;     /* endpointSlices.allowedCIDRs */
     struct str_list ingress_classes; /* the first one is that of an Ingress that names none */

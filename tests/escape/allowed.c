@@ -8,6 +8,8 @@
 
 #include "checker.h"
 
+#include <sublet/config_sync.h>
+
 static struct str read_rules(struct arena *a)
 {
     FILE *f = fopen(ALLOWED_RULES, "rb");
@@ -127,6 +129,8 @@ static const struct node *facts_of(struct arena *a, const struct translate_tenan
     if (t->dns_ip.n)
         json_set_str(a, facts, "dns", t->dns_ip);
     json_set_bool(a, facts, "stored", stored);
+    if (t->config->to_host->tolerations)
+        json_set(a, facts, "tolerations", json_copy(a, t->config->to_host->tolerations));
     add_list(a, facts, "cpuNodes", t->config->cpu_nodes);
     add_shown(a, t, json_get(object, "spec"), json_set(a, facts, "nodesShown", json_new_array(a)));
     for (size_t i = 0; i < t->config->n_pools; i++)

@@ -21,7 +21,7 @@ void rules_disable(struct rules *r, size_t constraint);
 /* The problem of an object: NULL, or a sentence with its path, in the arena. facts: the tenant,
  * {cluster, namespace, podSecurity, labels: [], annotations: [], storageClasses: [], pools: [{name,
  * mode, nodeSelector, tolerations, products, resources, runtimeClass, scheduler, tiers,
- * maxLifetime}], dns: its address, if it has one}. stored: it was read from a host, which adds what
- * it wants. */
+ * maxLifetime}], tolerations: of every pod, dns: its address, if it has one}. stored: it was read
+ * from a host, which adds what it wants. */
 const char *rules_check(struct arena *a, const struct rules *r, const struct node *facts,
                         const char *shape, const struct node *object);

@@ -360,6 +360,30 @@ static const char *not_empty(struct walk *w, const struct node *term)
     return (a && a->first) || (b && b->first) ? NULL : "an empty term";
 }
 
+/* A pool's pods alone tolerate what has its key. */
+static bool is_of_a_pool(struct walk *w, struct str key)
+{
+    node_each(pool, node_get(w->facts, "pools"))
+    {
+        node_each(one, node_get(pool, "tolerations"))
+        {
+            if (str_eq(node_text(node_get(one, "key")), key))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_every_pods(struct walk *w, const struct node *n)
+{
+    node_each(one, node_get(w->facts, "tolerations"))
+    {
+        if (node_equal(one, n))
+            return !is_of_a_pool(w, node_text(node_get(n, "key")));
+    }
+    return false;
+}
+
 static const char *toleration(struct walk *w, const struct node *n)
 {
     struct str key = node_text(node_get(n, "key"));
@@ -370,6 +394,8 @@ static const char *toleration(struct walk *w, const struct node *n)
         if (node_equal(one, n))
             return NULL;
     }
+    if (is_every_pods(w, n))
+        return NULL;
     if (!str_eqc(key, "node.kubernetes.io/not-ready") &&
         !str_eqc(key, "node.kubernetes.io/unreachable"))
         return "a toleration no pool grants";

@@ -24,7 +24,9 @@ enum { COUNT = 100000, FINDINGS_MAX = 20 };
 
 static const char *const CONFIGS[] = {
     "{}",
-    "{policy: {podSecurity: restricted, storageClasses: [standard], cpuNodes: [tier=shared]}}",
+    "{policy: {podSecurity: restricted, storageClasses: [standard], cpuNodes: [tier=shared]}, "
+    "sync: "
+    "{toHost: {pods: {enforceTolerations: ['dedicated=ml:NoSchedule', edge.example/site]}}}}",
     "{policy: {podSecurity: privileged}}",
     "{pools: [" POOL("h100", "products: [H100], trust: adversarial, caps: {maxLifetime: 1h}, "
                              "runtimeClass: nvidia, priorityTiers: {high: gpu-high}, scheduler: "

@@ -57,7 +57,8 @@ VALUES = {
                                                        "volumeAttributes": {"tier": ["fast", "small-*"]}},
                                        "other.example": {"volumeHandles": ["theirs"]}}},
                                    "services": {"mappings": {"byName": {"default/web": "shop"}}},
-                                   "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all"},
+                                   "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all",
+                                            "enforceTolerations": ["dedicated=fence:NoSchedule", "edge.example/site"]},
                                    "priorityClasses": {"enabled": True, "mappings": {"byName": {"a": "fence-named"}},
                                                        "ranges": [{"upTo": 5, "class": "fence-ranged"}]}},
                         "fromHost": {"gateways": {"enabled": True, "hosts": ["*.shared.example"], "mappings": {"byName": {
@@ -244,6 +245,10 @@ POD = {
     "an account": (change(pod(), "spec.serviceAccountName", "research"), "spec.serviceAccountName: is not the account"),
     "the default account": (change(pod(), "spec.serviceAccountName", None), "spec.serviceAccountName: is not the account"),
     "its token": (change(pod(), "spec.automountServiceAccountToken", True), "spec.automountServiceAccountToken: must be"),
+    "a taint of every pod with another value": (change(pod(), "spec.tolerations", [
+        {"key": "dedicated", "operator": "Equal", "value": "x", "effect": "NoSchedule"}]), "spec.tolerations: a toleration that no"),
+    "all values of a taint of every pod": (change(pod(), "spec.tolerations", [
+        {"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]), "spec.tolerations: a toleration that no"),
     "every taint": (change(pod(), "spec.tolerations", [{"operator": "Exists"}]), "spec.tolerations: a toleration that no"),
     "a taint of an unbound pool": (change(pod(), "spec.tolerations", [
         {"key": "sublet.dev/pool", "operator": "Equal", "value": "shared", "effect": "NoSchedule"}]), "spec.tolerations: a"),
@@ -424,6 +429,10 @@ def test_what_bound_pools_have_passes(sides):
     for mapped in ("fence-named", "fence-ranged", "fence-all"):
         assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.priorityClassName", mapped), dryRun="All")
     assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.runtimeClassName", "fence-all"), dryRun="All")
+    # of config.sync.toHost.pods.enforceTolerations, of every pod
+    assert fenced.api.post(fenced.path("pods"), change(pod(), "spec.tolerations", [
+        {"key": "dedicated", "operator": "Equal", "value": "fence", "effect": "NoSchedule"},
+        {"key": "edge.example/site", "operator": "Exists"}]), dryRun="All")
     copied = change(claim(), "spec.dataSource", {"kind": "PersistentVolumeClaim", "name": f"other-{HASH}"})
     assert fenced.api.post(fenced.path("persistentvolumeclaims"), copied, dryRun="All")
     claimed = change(pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimName": f"r-{HASH}"}])

@@ -78,3 +78,33 @@ def test_pods_have_the_classes_of_all(tenant, classes):
     assert (spec["runtimeClassName"], spec["priorityClassName"], spec["priority"]) == (classes, classes, 5)
     own = vc.api.get(f"{PODS}/p")["spec"]
     assert "runtimeClassName" not in own and "priorityClassName" not in own
+
+
+def test_pods_tolerate_what_all_do(real_host, tenant):
+    """Without a pool: the node of that taint is the tenant's, and shows none; another tenant's pods stay off it."""
+    node = "/api/v1/nodes/cpu-1"
+    before = real_host.api.get(node)["spec"].get("taints", [])
+    tainted = [{"key": "dedicated", "value": "edge", "effect": "NoSchedule"}]
+    wanted = {"key": "dedicated", "operator": "Equal", "value": "edge", "effect": "NoSchedule"}
+    real_host.api.patch(node, {"spec": {"taints": before + tainted}})
+    try:
+        vc = tenant("edge", config={"sync": {"toHost": {"pods": {"enforceTolerations": ["dedicated=edge:NoSchedule"]}}}})
+        other = tenant("other")
+        for each in (vc, other):
+            each.api.post(PODS, {"metadata": {"name": "p"}, "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": "cpu-1"}, "containers": [{"name": "c", "image": "app:1"}]}})
+        eventually(lambda: vc.api.get(f"{PODS}/p")["spec"].get("nodeName") == "cpu-1", 60, "the pod on that node")
+        assert wanted in host_pod(vc, "p")["spec"]["tolerations"]
+        assert wanted not in vc.api.get(f"{PODS}/p")["spec"].get("tolerations", [])
+        eventually(lambda: not [t for t in vc.api.get(node)["spec"].get("taints", []) if t["key"] == "dedicated"], 60, "no taint")
+        eventually(lambda: any("untolerated taint" in c.get("message", "") or "affinity/selector" in c.get("message", "")
+                               for c in other.api.get(f"{PODS}/p")["status"].get("conditions", [])), 60, "the other to wait")
+        assert wanted not in host_pod(other, "p")["spec"].get("tolerations", [])
+
+        # One more, for a pod that is there.
+        vc.stop()
+        vc.write_config({"sync": {"toHost": {"pods": {"enforceTolerations": ["dedicated=edge:NoSchedule", "site"]}}}})
+        vc.start()
+        eventually(lambda: {"key": "site", "operator": "Exists"} in host_pod(vc, "p")["spec"]["tolerations"], 60, "it as well")
+    finally:
+        real_host.api.patch(node, {"spec": {"taints": before}})

@@ -87,6 +87,18 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $priorities = append $priorities . -}}
 {{- end -}}
 {{- end -}}
+{{- $allowed := $allow.tolerations -}}
+{{- range ((((.Values.config).sync).toHost).pods).enforceTolerations -}}
+{{- $parts := splitn ":" 2 . -}}
+{{- $pair := splitn "=" 2 $parts._0 -}}
+{{- $one := dict "key" $pair._0 "operator" (contains "=" $parts._0 | ternary "Equal" "Exists") -}}
+{{- range $member, $value := dict "value" $pair._1 "effect" $parts._1 -}}
+{{- if $value -}}
+{{- $_ := set $one $member $value -}}
+{{- end -}}
+{{- end -}}
+{{- $allowed = append $allowed $one -}}
+{{- end -}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
@@ -129,7 +141,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allow.tolerations "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

@@ -34,7 +34,7 @@ static void all_of_it(void **state)
            "  maxServices: 7\n"
            "  toHost:\n"
            "    pods: {translateImage: {'nginx:1': 'mirror.example/nginx:1'}, runtimeClassName: "
-           "sandbox}\n"
+           "sandbox, enforceTolerations: ['dedicated=ml:NoSchedule', site]}\n"
            "    configMaps: {all: true}\n"
            "    services: {mappings: {byName: {default/web: shop, team/web: store, default/db: "
            "db}}}\n"
@@ -64,6 +64,8 @@ static void all_of_it(void **state)
     assert_str(json_str(json_get(to->images, "nginx:1")), "mirror.example/nginx:1");
     assert_str(to->pod_runtime_class, "sandbox");
     assert_str(to->pod_priority_class, "");
+    assert_int_equal(json_count(to->tolerations), 2);
+    assert_str(json_str(json_get(json_first(to->tolerations), "value")), "ml");
     assert_int_equal(to->n_aliases, 3);
     assert_str(config_alias_of(to, STR("store"))->ns, "team");
     assert_str(config_alias_of(to, STR("store"))->name, "web");
@@ -123,6 +125,8 @@ static void all_of_it(void **state)
     "want a member below spec, such as spec.rules[*].timeouts.request, or "                        \
     "metadata.annotations[KEY]"
 #define SERVICES(it) "sync: {toHost: {services: {mappings: {byName: {" it "}}}}}"
+#define TOLERATE(it) "sync: {toHost: {pods: {enforceTolerations: [" it "]}}}"
+#define TOLERATED    TO ".pods.enforceTolerations"
 #define MAPPED       TO ".services.mappings"
 #define PATCH(n)     CUSTOM ".a.b.example.patches[0]" n
 
@@ -133,6 +137,23 @@ static const char *const MISTAKES[][2] = {
         "gateways, httpRoutes, grpcRoutes, "
         "tlsRoutes, backendTLSPolicies, resourceClaims, serviceAccounts, storageClasses, "
         "persistentVolumes, priorityClasses, customResources"},
+    {TOLERATE("'*'"),
+     TOLERATED "[0]: \"*\": name part must consist of alphanumeric characters, '-', "
+               "'_' or '.', and must start and end with an alphanumeric character "
+               "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+               "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+    {TOLERATE("a, 'b:Always'"),
+     TOLERATED "[1]: \"b:Always\": want KEY, KEY:EFFECT, KEY=VALUE or KEY=VALUE:EFFECT"},
+    {TOLERATE("sublet.dev/pool"), TOLERATED "[0]: \"sublet.dev/pool\": a taint with this key is "
+                                            "never tolerated by every pod"},
+    {TOLERATE("'node-role.kubernetes.io/control-plane:NoSchedule'"), TOLERATED
+     "[0]: \"node-role.kubernetes.io/control-plane:NoSchedule\": a taint with this key is "
+     "never tolerated by every pod"},
+    {"pools: [{name: a, nodeSelector: {p: a}, tolerations: [{key: gpus, operator: "
+     "Exists}]}]\n" TOLERATE("'gpus=a'"),
+     TOLERATED ": \"gpus\": a pool has this toleration, for its own pods"},
+    {"pools: [{name: a, nodeSelector: {p: a}}]\n" TOLERATE("nvidia.com/gpu"),
+     TOLERATED ": \"nvidia.com/gpu\": a pool has this toleration, for its own pods"},
     {SERVICES("default/a: shop, default/b: shop"),
      MAPPED ".byName.default/b: \"shop\" is the name of another Service already"},
     {SERVICES("default/a: default/b"),
@@ -209,7 +230,8 @@ static const char *const MISTAKES[][2] = {
      TO ".serviceAccounts.annotations.a/: name part must be non-empty"},
 
     {"sync: {toHost: {pods: {enabled: true}}}",
-     TO ".pods.enabled: unknown key: known here are translateImage, runtimeClassName, "
+     TO ".pods.enabled: unknown key: known here are enforceTolerations, translateImage, "
+        "runtimeClassName, "
         "priorityClassName"},
     {"sync: {toHost: {pods: {translateImage: {a: 1}}}}",
      TO ".pods.translateImage.a: want a string, got number"},

@@ -291,6 +291,78 @@ static void tolerations_nobody_grants_are_dropped(void **state)
     }
 }
 
+static const cJSON *tolerations_of(struct fixture *f, const char *container)
+{
+    struct str yaml = arena_printf(f->a,
+                                   "{metadata: {name: p, namespace: ml, uid: u}, spec: "
+                                   "{containers: [{name: c, image: i%s}]}}",
+                                   container);
+    struct pool_choice c;
+    cJSON *host = NULL;
+
+    assert_ok(resolve(f, yaml.p, NULL, &c));
+    assert_ok(translate_pod(f->a, &f->tenant, &c, doc(f, yaml.p), NULL, &host, &f->err));
+    return json_path(host, "spec.tolerations");
+}
+
+/* sync.toHost.pods.enforceTolerations: with a pool and without one. */
+static void tolerations_of_every_pod(void **state)
+{
+    static const char taints[] =
+        "{metadata: {name: n}, spec: {taints: [{key: dedicated, value: %s, effect: NoSchedule}, "
+        "{key: site, value: x, effect: NoExecute}]}}";
+    struct fixture *f = *state;
+    const struct config_to_host *every;
+    const struct pool_choice none = {0};
+
+    use_config(f,
+               "pools: [{name: h100, nodeSelector: {sublet.dev/pool: h100}, tolerations: [{key: "
+               "sublet.dev/pool, operator: Equal, value: h100, effect: NoSchedule}]}]\n"
+               "bindings: [{pool: h100, guarantee: 8}]\n"
+               "sync: {toHost: {pods: {enforceTolerations: ['dedicated=ml:NoSchedule', site]}}}\n");
+    assert_json(tolerations_of(f, ""),
+                "[{key: dedicated, operator: Equal, value: ml, effect: NoSchedule}, {key: site, "
+                "operator: Exists}]");
+    assert_json(tolerations_of(f, ", resources: {limits: {nvidia.com/gpu: 1}}"),
+                "[{key: sublet.dev/pool, operator: Equal, value: h100, effect: NoSchedule}, {key: "
+                "dedicated, operator: Equal, value: ml, effect: NoSchedule}, {key: site, operator: "
+                "Exists}]");
+    /* A tenant may say so itself, and not more. */
+    assert_str(warned(f, tolerating(f, "cpu: 1",
+                                    "{key: dedicated, value: ml, effect: NoSchedule}, {key: site, "
+                                    "operator: Exists}")),
+               "");
+    assert_has(
+        warned(f, tolerating(f, "cpu: 1", "{key: dedicated, value: db, effect: NoSchedule}")),
+        "has no effect: this virtual cluster grants only node.kubernetes.io/not-ready, "
+        "node.kubernetes.io/unreachable, dedicated, site");
+    assert_has(warned(f, tolerating(f, "cpu: 1", "{key: dedicated, operator: Exists}")),
+               "has no effect");
+
+    /* Nodes that have them are open, and show none of them. */
+    assert_true(
+        pool_admits_node(f->a, &f->config, &none, doc(f, arena_printf(f->a, taints, "ml").p)));
+    assert_false(
+        pool_admits_node(f->a, &f->config, &none, doc(f, arena_printf(f->a, taints, "db").p)));
+    assert_null(
+        json_path(translate_node_up(f->a, &f->tenant, doc(f, arena_printf(f->a, taints, "ml").p)),
+                  "spec.taints"));
+    assert_json(
+        json_path(translate_node_up(f->a, &f->tenant, doc(f, arena_printf(f->a, taints, "db").p)),
+                  "spec.taints"),
+        "[{key: dedicated, value: db, effect: NoSchedule}]");
+
+    /* A pool that came since has the taint for its own: no other pod tolerates it. */
+    every = f->config.to_host;
+    use_config(f,
+               "pools: [{name: ml, nodeSelector: {dedicated: ml}, tolerations: [{key: dedicated, "
+               "value: ml, effect: NoSchedule}]}]");
+    f->config.to_host = every;
+    assert_json(tolerations_of(f, ""), "[{key: site, operator: Exists}]");
+    assert_false(
+        pool_admits_node(f->a, &f->config, &none, doc(f, arena_printf(f->a, taints, "ml").p)));
+}
+
 static void nodes_for_pods_without_gpus(void **state)
 {
     struct fixture *f = *state;
@@ -547,6 +619,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(where_contradictions, setup, teardown),
         cmocka_unit_test_setup_teardown(tolerations_of_others_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(tolerations_nobody_grants_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(tolerations_of_every_pod, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_for_pods_without_gpus, setup, teardown),
         cmocka_unit_test_setup_teardown(amounts, setup, teardown),
         cmocka_unit_test_setup_teardown(counted_like_the_scheduler, setup, teardown),
