@@ -84,11 +84,22 @@ bool exact_mul(struct exact a, struct exact b, struct exact *ret)
     return true;
 }
 
-/* By the digits of the two continued fractions: no product that could overflow. */
+static bool is_short(struct exact v)
+{
+    return v.num == (int64_t)v.num && v.den == (int64_t)v.den;
+}
+
+/* By the products where they fit, as they mostly do; otherwise by the digits of the two continued
+ * fractions: no product that could overflow. */
 int exact_cmp(struct exact a, struct exact b)
 {
     int sign = 1;
 
+    if (is_short(a) && is_short(b)) {
+        __int128 x = a.num * b.den, y = b.num * a.den;
+
+        return (x > y) - (x < y);
+    }
     for (;;) {
         __int128 x = a.num / a.den, y = b.num / b.den, x_rest = a.num % a.den,
                  y_rest = b.num % b.den;

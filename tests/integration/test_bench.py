@@ -17,6 +17,8 @@ PROGRAMS = {
     "density": (["tests/bench/density.py", "3", "--seconds", "1", "--scale", "0.01"],
                 ("a pod in the last to Running", "private memory of a used one", "CPU while idle")),
     "day": (["tests/bench/day.py", "1", "--demo", "--scale", "0.01"], ("a day after the demo", "all of it")),
+    "fleet": (["tests/bench/fleet.py", "--tenants", "8", "--pods", "80", "--holds", "2000", "--rounds", "2", "--seconds", "1"],
+              ("start to all grants", "to its next grant, p50", "report by tenant and owner, memory")),
     "stored": (["tests/bench/stored.py", "200", "1"], ("1 KB as stored", "1 KB of data")),
 }
 

@@ -78,6 +78,7 @@ static void rounds_a_denominator_of_127_bits(void **state)
 
 static void obeys_the_laws_of_arithmetic(void **state)
 {
+    const struct exact large = {(__int128)1 << 70, 3}; /* compared in another way */
     uint64_t seed = 0x5eed;
 
     (void)state;
@@ -96,6 +97,8 @@ static void obeys_the_laws_of_arithmetic(void **state)
         assert_int_equal(exact_cmp(x, a), 0);
         assert_true(exact_sub(a, b, &x));
         assert_int_equal(exact_cmp(a, b), x.num > 0 ? 1 : x.num < 0 ? -1 : 0);
+        assert_true(exact_mul(a, large, &left) && exact_mul(b, large, &right));
+        assert_int_equal(exact_cmp(left, right), exact_cmp(a, b));
     }
 }
 
