@@ -20,7 +20,7 @@
 #include "grant_state.h"
 
 #define GRANTS_MAGIC   0x6772616eu
-#define MOST_IN_FLIGHT 16
+#define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
 #define SOON_MS        20
 #define RETRY_MS       1000
 #define MOST_SERIES    10000
