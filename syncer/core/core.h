@@ -96,8 +96,7 @@ struct syncer {
     bool address_known;
     bool writes_held;               /* until the host answers who holds the Lease, or DECIDE_MS */
     LIST_HEAD(, departed) departed; /* removals on the host whose record is not committed yet */
-    bool rescan_due;                /* a transaction failed: all keys are reconciled again */
-    bool shown_due;                 /* a quarantine ended: the same */
+    bool rescan_due, shown_due;     /* a transaction failed, a quarantine ended: all keys again */
     bool probing_class;             /* a dry run for the default StorageClass is in flight */
     char *host_class;               /* owns tenant.host_class */
     int64_t life;                   /* see life.c */
@@ -106,8 +105,7 @@ struct syncer {
     bool reached;                   /* the host has answered once, perhaps before a restart */
     bool host_tried;                /* the first request of this start ended, answered or not */
     unsigned open_parts;
-    int64_t started_ms, relabel_until_ms; /* monotonic */
-    int64_t started_s;                    /* wall */
+    int64_t started_s, started_ms, relabel_until_ms; /* wall; monotonic */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
