@@ -306,16 +306,20 @@ static void add_units(struct grant_state *s, cJSON *units, const struct config_p
     }
 }
 
-/* Has it charged no more than these units? A resource that was never bounded has no charge yet. */
-static bool has_charged_less(const cJSON *quota, const cJSON *units)
+/* Has it charged no more than these units, of what is lowered? What is not may be charged beyond its
+ * bound, by pods that are older than it. A resource that was never bounded has no charge yet. */
+static bool has_charged_less(const cJSON *quota, const cJSON *units, const cJSON *before)
 {
     json_each(one, units)
     {
         const cJSON *used = json_get_str(json_path(quota, "status.used"), json_key(one));
         struct quantity q;
-        int64_t most = 0;
+        int64_t most = 0, was = 0;
 
         (void)json_i64(one, &most);
+        (void)json_i64(json_get_str(before, json_key(one)), &was);
+        if (most >= was)
+            continue;
         if (json_get_str(json_path(quota, "spec.hard"), json_key(one)) && !used)
             return false;
         if (used && quantity_parse(json_str(used), &q) && quantity_units(q) > most)
@@ -373,7 +377,8 @@ static void begin_units(struct grant_state *s, const struct grant_tenant *t, str
     }
 }
 
-/* The quota of a tenant with one binding changed: of a namespace, one at a time. */
+/* The quota of a tenant with one binding changed: of a namespace, one at a time. Of a pool that it
+ * has no part of it bounds the resources as well, to 0: nothing else does. */
 static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size_t changed,
                        struct quota_plan *p)
 {
@@ -387,11 +392,10 @@ static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size
             p->value = s->bindings[changed].value;
             p->raises = rational_cmp(p->value, gpus) > 0;
             gpus = p->value;
-        } else if (!gpus.num) {
-            continue;
         }
         add_units(s, p->units, &s->configs[i], gpus);
-        json_set_str(s->a, p->record, arena_cstr(s->a, s->configs[i].name), text_of(s, gpus));
+        if (gpus.num || p->pool.p == s->configs[i].name.p)
+            json_set_str(s->a, p->record, arena_cstr(s->a, s->configs[i].name), text_of(s, gpus));
     }
 }
 
@@ -414,25 +418,31 @@ static cJSON *quota_body(struct grant_state *s, const struct grant_tenant *t,
         JSON("spec", json_object(s->a, JSON("hard", hard))));
 }
 
-static bool write_quota(struct grant_state *s, size_t i, struct grant_write *ret)
+static void put_quota(struct grant_state *s, const struct grant_tenant *t,
+                      const struct quota_plan *p, struct grant_write *ret)
 {
-    const struct grant_tenant *t = s->rows[i].tenant;
     struct str collection =
         arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas", STR_F(t->ns));
-    struct quota_plan p;
-    cJSON *body;
 
-    plan_quota(s, t, i, &p);
-    if (!p.raises && !has_charged_less(t->quota, p.units))
-        return false;
-    body = quota_body(s, t, &p);
     *ret = (struct grant_write){.method = t->quota ? "PUT" : "POST",
                                 .path = arena_printf(s->a, "%.*s/" GRANT_QUOTA, STR_F(collection)),
                                 .collection = t->quota ? STR("") : collection,
                                 .version = json_str_at(t->quota, "metadata.resourceVersion"),
-                                .pool = p.raises ? p.pool : STR(""),
-                                .value = p.raises ? p.value : RATIONAL_ZERO,
-                                .body = body};
+                                .pool = p->raises ? p->pool : STR(""),
+                                .value = p->raises ? p->value : RATIONAL_ZERO,
+                                .body = quota_body(s, t, p)};
+}
+
+static bool write_quota(struct grant_state *s, size_t i, struct grant_write *ret)
+{
+    const struct grant_tenant *t = s->rows[i].tenant;
+    struct quota_plan now, p;
+
+    plan_quota(s, t, SIZE_MAX, &now);
+    plan_quota(s, t, i, &p);
+    if (!p.raises && !has_charged_less(t->quota, p.units, now.units))
+        return false;
+    put_quota(s, t, &p, ret);
     return true;
 }
 
@@ -454,24 +464,22 @@ static bool is_bound(const cJSON *quota, const cJSON *units)
     return json_count(hard) == json_count(units);
 }
 
-/* Another hand changed it: it bounds again what it did. */
+/* Another hand changed it, or there is another pool: it bounds again what it is to. The first binding
+ * of a namespace makes it, though nothing is granted. */
 static bool repair_quota(struct grant_state *s, size_t i, struct grant_write *ret)
 {
     const struct grant_tenant *t = s->rows[i].tenant;
     struct quota_plan p;
 
-    if (!t->quota || !meta_annotation(t->quota, GRANT_ANNOTATION).n)
+    if (t->quota ? !meta_annotation(t->quota, GRANT_ANNOTATION).n : !s->rows[i].tree)
         return false;
+    for (size_t k = 0; k < i; k++)
+        if (s->rows[k].tenant == t)
+            return false;
     plan_quota(s, t, SIZE_MAX, &p);
     if (is_bound(t->quota, p.units))
         return false;
-    *ret = (struct grant_write){
-        .method = "PUT",
-        .path =
-            arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA, STR_F(t->ns)),
-        .version = json_str_at(t->quota, "metadata.resourceVersion"),
-        .value = RATIONAL_ZERO,
-        .body = quota_body(s, t, &p)};
+    put_quota(s, t, &p, ret);
     return true;
 }
 

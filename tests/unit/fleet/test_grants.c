@@ -17,7 +17,8 @@
 struct host_of {
     struct arena *a;
     uint64_t random;
-    cJSON *pool, *nodes[2], *bindings[TENANTS], *quotas[TENANTS], *demands[TENANTS];
+    cJSON *pool, *second; /* second NULL: there is one */
+    cJSON *nodes[2], *bindings[TENANTS], *quotas[TENANTS], *demands[TENANTS];
     int64_t holds[TENANTS], version, now_s;
     const char *on[TENANTS]; /* the node of its pod; NULL: it waits for one */
     bool evicted[TENANTS];   /* ... and is deleted there */
@@ -106,6 +107,8 @@ static void look(struct host_of *h, struct grant_state *s)
 
     grant_state_begin(s, h->a, &times);
     grant_state_pool(s, h->pool);
+    if (h->second)
+        grant_state_pool(s, h->second);
     for (int i = 0; i < TENANTS; i++)
         if (h->bindings[i])
             grant_state_binding(s, h->bindings[i]);
@@ -165,7 +168,7 @@ static void put(struct host_of *h, cJSON **at, const struct grant_write *w)
 static void apply(struct host_of *h, const struct grant_write *w)
 {
     if (str_has_prefix(w->path, STR(GRANT_GROUP "/gpupools/"))) {
-        put(h, &h->pool, w);
+        put(h, str_contains(w->path, STR("/a100/")) ? &h->pool : &h->second, w);
         return;
     }
     for (int i = 0; i < TENANTS; i++) {
@@ -286,7 +289,7 @@ static void a_guarantee_is_taken_back_with_notice(void **state)
     h.holds[0] = 16;
     charge(&h, 0);
     bind(&h, 1, "{'pool':'a100','guarantee':'8'}");
-    check_step(&h, "PUT " BINDING(0) " 8\nPUT " BINDING(1) " 0\n" POOL);
+    check_step(&h, "POST " QUOTA(1) HARD(0) "PUT " BINDING(0) " 8\nPUT " BINDING(1) " 0\n" POOL);
     assert_str(status_text(&h, 0, "status.reclaim.gpus"), "8");
     assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
                arena_cstr(h.a, time_format_s(h.a, NOW + 60)));
@@ -305,7 +308,7 @@ static void a_guarantee_is_taken_back_with_notice(void **state)
     assert_str(status_text(&h, 0, "status.reclaim"), "-");
     charge(&h, 0);
     check_step(&h, "PUT " QUOTA(0) HARD(8));
-    check_step(&h, "POST " QUOTA(1) HARD(8));
+    check_step(&h, "PUT " QUOTA(1) HARD(8));
     check_step(&h, "PUT " BINDING(1) " 8\n");
     check_step(&h, POOL);
     check_step(&h, "");
@@ -738,12 +741,12 @@ static void what_is_left_of_a_deleted_binding(void **state)
     charge(&h, 0);
     h.bindings[0] = NULL;
     bind(&h, 1, "{'pool':'a100','guarantee':'16'}");
-    check_step(&h, "PUT " BINDING(1) " 0\n" POOL); /* its pods still run */
+    check_step(&h, "POST " QUOTA(1) HARD(0) "PUT " BINDING(1) " 0\n" POOL); /* its pods still run */
     check_step(&h, "");
     h.holds[0] = 0;
     charge(&h, 0);
     check_step(&h, "PUT " QUOTA(0) HARD(0)); /* bounded it stays */
-    check_step(&h, "POST " QUOTA(1) HARD(16));
+    check_step(&h, "PUT " QUOTA(1) HARD(16));
     check_step(&h, "PUT " BINDING(1) " 16\n");
     check_step(&h, POOL);
     /* The host may write a number otherwise. */
@@ -754,6 +757,53 @@ static void what_is_left_of_a_deleted_binding(void **state)
     json_set_str(h.a, json_path(h.quotas[0], "spec.hard"), "requests.nvidia.com/gpu", STR("0"));
     json_set_str(h.a, json_path(h.quotas[1], "spec.hard"), "requests.nvidia.com/gpu", STR("2"));
     check_step(&h, "PUT " QUOTA(1) HARD(16));
+    arena_free(h.a);
+}
+
+static void add_second_pool(struct host_of *h)
+{
+    h->second = object(h, "{'metadata':{'name':'h100','generation':1},'spec':{'nodeSelector':"
+                          "{'sublet.dev/pool':'h100'},'resources':{'example.com/h100':{'gpuEq':1}}}"
+                          "}");
+    stamp(h, h->second);
+}
+
+#define POOL_2 "PUT " GRANT_GROUP "/gpupools/h100/status \n"
+#define HARD_BOTH(n)                                                                               \
+    " {\"requests.nvidia.com/gpu\":\"" #n "\",\"requests.example.com/h100\":\"0\"}\n"
+
+/* A token of its process could take all of it. */
+static void of_a_pool_that_is_not_bound_nothing_is_let_through(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    add_second_pool(&h);
+    bind(&h, 0, "{'pool':'a100','guarantee':'17'}"); /* refused */
+    check_step(&h, "POST " QUOTA(0) HARD_BOTH(0) "PUT " BINDING(0) " 0\n" POOL POOL_2);
+    check_step(&h, "");
+    arena_free(h.a);
+
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','burst':'16'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'0'}"); /* nothing is granted */
+    check_step(&h, "POST " QUOTA(0) HARD(16) "POST " QUOTA(1)
+                       HARD(0) "PUT " BINDING(0) " 0\nPUT " BINDING(1) " 0\n" POOL);
+    check_step(&h, "PUT " BINDING(0) " 16\n");
+    check_step(&h, POOL);
+    check_step(&h, "");
+    add_second_pool(&h); /* one write of each namespace */
+    check_step(&h, "PUT " QUOTA(0) HARD_BOTH(16) "PUT " QUOTA(1) HARD_BOTH(0) POOL_2);
+    check_step(&h, "");
+    /* Pods that ran before are beyond that bound: another one follows down all the same. */
+    json_set_str(h.a, json_path(h.quotas[0], "status.used"), "requests.example.com/h100", STR("3"));
+    stamp(&h, h.quotas[0]);
+    bind(&h, 2, "{'pool':'a100','guarantee':'4'}");
+    check_step(&h,
+               "POST " QUOTA(2) HARD_BOTH(0) "PUT " BINDING(0) " 12\nPUT " BINDING(2) " 0\n" POOL);
+    check_step(&h, "PUT " QUOTA(0) HARD_BOTH(12) POOL);
+    check_step(&h, "PUT " QUOTA(2) HARD_BOTH(4));
     arena_free(h.a);
 }
 
@@ -860,6 +910,7 @@ int main(void)
         cmocka_unit_test(pods_of_other_namespaces_are_granted_to_none),
         cmocka_unit_test(numbers_of_a_hostile_tenant_are_bounded),
         cmocka_unit_test(what_is_left_of_a_deleted_binding),
+        cmocka_unit_test(of_a_pool_that_is_not_bound_nothing_is_let_through),
         cmocka_unit_test(a_process_may_end_between_any_two_writes),
     };
 
