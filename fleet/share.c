@@ -102,14 +102,16 @@ void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s)
     b->paused_lend = b->lend = least(left, b->lend);
 }
 
+/* Of what its target lacks of its guarantee, the part that it does not want and may lend; the other
+ * is what the pool is short of. Of one that holds all of the pool nothing is with others. */
 struct rational share_lent(const struct share_binding *b, const struct share_pool *pools)
 {
     struct rational lent;
 
-    if (b->state != SHARE_READY || pools[b->pool].short_of ||
+    if (b->state != SHARE_READY || rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
         !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
         return RATIONAL_ZERO;
-    return lent;
+    return least(lent, least(b->lend, left_of(b)));
 }
 
 /* --- units --- */

@@ -290,6 +290,37 @@ static void a_lender_that_takes_back_pauses(void **state)
     assert_int_equal(b.paused_until_s, 0);
 }
 
+/* 12 of 16 are healthy: the other one borrows what the lender does not want of them. */
+static void a_pool_that_is_short_lends_as_well(void **state)
+{
+    struct share_pool p = pool(16);
+    struct share_binding b[] = {binding(0, 8, 0, 6), binding(1, 8, 8, 0)};
+
+    (void)state;
+    p.serving = of(12, 1);
+    b[0].says = true;
+    b[0].wants = of(1, 1);
+    check_targets(b, 2, &p, 1, "6 10");
+    assert_true(p.short_of);
+    assert_int_equal(rational_cmp(share_lent(&b[0], &p), of(2, 1)), 0);
+    assert_int_equal(share_lent(&b[1], &p).num, 0);
+    b[0].lent = of(2, 1);
+    b[0].wants = of(7, 1);
+    share_pause(&b[0], 1000, 100);
+    assert_int_equal(b[0].paused_until_s, 1100);
+    assert_int_equal(rational_cmp(b[0].lend, of(1, 1)), 0);
+    /* What it wants, and is not there, is not lent. */
+    p = pool(4);
+    b[0] = binding(0, 8, 0, 0);
+    b[1] = binding(1, 8, 0, 0);
+    b[0].lend = b[1].lend = of(8, 1);
+    b[0].says = b[1].says = b[0].was_ready = b[1].was_ready = true;
+    b[0].wants = b[1].wants = of(8, 1);
+    check_targets(b, 2, &p, 1, "4 0");
+    assert_int_equal(share_lent(&b[0], &p).num, 0);
+    assert_int_equal(share_lent(&b[1], &p).num, 0);
+}
+
 /* Tenant 0 has all of the pool and holds it; tenant 1 wants its guarantee. */
 static void writes_in_the_order_that_cannot_overshoot(void **state)
 {
@@ -599,6 +630,7 @@ int main(void)
         cmocka_unit_test(the_dominant_share_counts_over_pools),
         cmocka_unit_test(fractions_are_exact),
         cmocka_unit_test(a_lender_that_takes_back_pauses),
+        cmocka_unit_test(a_pool_that_is_short_lends_as_well),
         cmocka_unit_test(writes_in_the_order_that_cannot_overshoot),
         cmocka_unit_test(numbers_of_one_stop_no_other),
         cmocka_unit_test(health_takes_no_guarantee),
