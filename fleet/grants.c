@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+#include <sublet/log.h>
 #include <sublet/metrics.h>
 
 #include "grant_state.h"
@@ -23,15 +24,18 @@
 #define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
 #define SOON_MS        20
 #define RETRY_MS       1000
+#define MOST_RETRY_MS  60000
 #define MOST_SERIES    10000
 
 enum source { SOURCE_POOLS, SOURCE_BINDINGS, SOURCE_QUOTAS, SOURCE_DEMANDS, N_SOURCES };
 
-/* A write that is under way, or whose outcome is not known (call is NULL then). */
+/* A write that is under way, or (call is NULL) whose outcome is not known, or that was in vain. */
 struct attempt {
     LIST_ENTRY(attempt) all;
     struct grants *g;
     struct str path, version, pool; /* on the heap */
+    struct str body;                /* of a PUT that raises nothing; heap */
+    int64_t wait_ms, until_ms;      /* the host made nothing of it: not again before; or 0 */
     struct rational value;
     struct reflector *learns;
     struct host_call *call;
@@ -43,6 +47,7 @@ struct grants {
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
+    bool warned; /* of writes that change nothing */
     uv_timer_t timer;
     int64_t next_ms; /* no turn before */
     int64_t due_ms;
@@ -86,6 +91,7 @@ static void attempt_free(struct grants *g, struct attempt *t)
     mem_free(t->path.p);
     mem_free(t->version.p);
     mem_free(t->pool.p);
+    mem_free(t->body.p);
     mem_free(t);
 }
 
@@ -94,6 +100,32 @@ static bool was_refused(const struct err *err)
 {
     return err->kind != &ERR_UNAVAILABLE && err->kind != &ERR_TIMEOUT &&
            err->kind != &ERR_INTERNAL && err->kind != &ERR_TOO_LARGE;
+}
+
+/* Is the object at the version it had? */
+static bool was_in_vain(const struct attempt *t, struct str answer)
+{
+    struct arena *a = arena_new(0);
+    cJSON *object;
+    bool vain = t->body.n && t->version.n && !json_parse(a, answer, &object, NULL) &&
+                str_eq(json_str_at(object, "metadata.resourceVersion"), t->version);
+
+    arena_free(a);
+    return vain;
+}
+
+/* The host's definitions prune what they do not have: the next look would write it again. */
+static void wait_longer(struct grants *g, struct attempt *t)
+{
+    t->wait_ms = t->wait_ms ? t->wait_ms * 2 : RETRY_MS;
+    t->wait_ms = t->wait_ms < MOST_RETRY_MS ? t->wait_ms : MOST_RETRY_MS;
+    t->until_ms = clock_mono_ms(g->o.clock) + t->wait_ms;
+    if (!g->warned)
+        log_warn("grants: the host kept nothing of a write to %.*s: the definitions of GPUPool "
+                 "and GPUBinding are older than this process",
+                 STR_F(t->path));
+    g->warned = true;
+    turn_in(g, t->wait_ms);
 }
 
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -105,6 +137,10 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
     t->call = NULL;
     g->in_flight--;
     g->n_failed += err && err->kind != &ERR_CONFLICT;
+    if (!err && was_in_vain(t, answer->body)) {
+        wait_longer(g, t);
+        return;
+    }
     if (!err)
         reflector_learn(t->learns, answer->body);
     if (!err || was_refused(err) || !t->pool.n)
@@ -147,9 +183,14 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
                              .body = json_text(a, w->body)};
     bool busy;
     struct attempt *t = attempt_of(g, w, &busy);
+    int64_t now = clock_mono_ms(g->o.clock);
 
     if (busy)
         return;
+    if (t && now < t->until_ms && str_eq(t->body, q.body)) {
+        turn_in(g, t->until_ms - now);
+        return;
+    }
     if (!t) {
         t = NEW(struct attempt);
         *t = (struct attempt){.g = g,
@@ -161,6 +202,10 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
         LIST_INSERT_HEAD(&g->attempts, t, all);
     } else if (rational_cmp(w->value, t->value) > 0) {
         t->value = w->value;
+    }
+    if (!w->pool.n && !str_eq(t->body, q.body)) {
+        mem_free(t->body.p);
+        t->body = mem_str(q.body);
     }
     g->in_flight++;
     t->call = host_send(g->o.host, &q, on_written, t);
@@ -183,6 +228,18 @@ static struct rational pending(void *ctx, struct str path, struct str version, s
             most = t->value;
     }
     return most;
+}
+
+/* Those in vain that are not wanted any more: what is was sent again by now. */
+static void forget_vain(struct grants *g)
+{
+    int64_t now = clock_mono_ms(g->o.clock);
+
+    for (struct attempt *t = LIST_FIRST(&g->attempts), *next; t; t = next) {
+        next = LIST_NEXT(t, all);
+        if (!t->call && t->until_ms && t->until_ms <= now)
+            attempt_free(g, t);
+    }
 }
 
 /* --- a turn --- */
@@ -353,6 +410,7 @@ static int64_t turn(struct grants *g)
     grant_state_settle(&s);
     while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
         send_write(g, a, &w);
+    forget_vain(g);
     remember(g, &s);
     next_s = s.next_s ? s.next_s - times.now_s : 0;
     grant_state_end(&s);

@@ -395,3 +395,47 @@ def test_idle_it_writes_nothing(host, grants, namespace):
     grants.pod(namespace, "cpu-only", 0)
     eventually(lambda: host.api.get(f"/api/v1/namespaces/{namespace}/pods/cpu-only")["status"]["phase"] == "Running", 60, "a pod")
     assert versions() == seen[0]
+
+
+def status_writes(host):
+    """How many requests to write a status of a GPUBinding the API server of the host has answered."""
+    lines = host.api.raw("GET", "/metrics")[2].decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("apiserver_request_total{")
+               and 'resource="gpubindings"' in line and 'subresource="status"' in line and 'verb="PUT"' in line)
+
+
+def test_older_definitions_are_not_written_to_for_ever(host, grants, namespace):
+    """What the host prunes from a status is written again after pauses that grow; the log says so once."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpubindings.sublet.dev"
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    whole = host.api.get(path)["spec"]
+    older = json.loads(json.dumps(whole))
+    for version in older["versions"]:
+        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+        del status["lent"], status["lendPause"]
+    try:
+        host.api.patch(path, {"spec": older})
+        grants.bind(namespace, guarantee="16", lend="12")
+        grants.bind(other, burst="16")
+        host.api.post(f"/api/v1/namespaces/{namespace}/configmaps", {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sublet-gpu-demand"}, "data": {"a100": "1"}})
+
+        def pruned():
+            made = host.api.get(f"{bindings_of(namespace)}/a100")
+            made.setdefault("status", {})["lent"] = "1"
+            return "lent" not in host.api.put(f"{bindings_of(namespace)}/a100/status", made).get("status", {})
+        eventually(pruned, 60, "the older definition to be served")
+        grants.fleet.start()
+        grants.until(other, grant="12")
+        eventually(lambda: "older than this process" in grants.fleet.process.tail(), 60, "the warning")
+        before, begun = status_writes(host), datetime.datetime.now()
+        eventually(lambda: datetime.datetime.now() - begun > datetime.timedelta(seconds=6), 60, "some pauses")
+        assert status_writes(host) - before <= 6
+        assert grants.fleet.process.tail().count("older than this process") == 1
+        host.api.post(f"/api/v1/namespaces/{other}/configmaps", {  # others are written at once
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sublet-gpu-demand"}, "data": {"a100": "2"}})
+        grants.until(namespace, grant="14")
+    finally:
+        host.api.patch(path, {"spec": whole})
+        host.delete_namespace(other)
