@@ -483,7 +483,7 @@ static void settle_lending(struct grant_state *s, const cJSON *tree, struct shar
         b->lent = RATIONAL_ZERO;
     if (gpus_of(json_path(tree, "status.lendPause.lend"), &b->paused_lend))
         b->paused_until_s = object_time_s(tree, "status.lendPause.until");
-    share_pause(b, s->now_s, s->pause_s);
+    share_pause(b, s->now_s, s->pause_s, s->shares[b->pool].parts);
     if (b->paused_until_s && (!s->next_s || b->paused_until_s < s->next_s))
         s->next_s = b->paused_until_s;
 }

@@ -74,46 +74,6 @@ static struct rational wants(struct shares *s, const struct share_binding *b)
     return b->says ? least(most(b->wants, b->holds), limit) : limit;
 }
 
-/* --- a lender that changes its mind --- */
-
-/* Of its guarantee, what it does not want. */
-static struct rational left_of(const struct share_binding *b)
-{
-    struct rational left;
-
-    if (!b->says || !rational_sub(b->guarantee, most(b->wants, b->holds), &left) || left.num < 0)
-        return RATIONAL_ZERO;
-    return left;
-}
-
-void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s)
-{
-    struct rational left = left_of(b);
-
-    if (b->paused_until_s > now_s + pause_s) /* the clock, or the configuration, was set back */
-        b->paused_until_s = now_s + pause_s;
-    if (b->paused_until_s <= now_s)
-        b->paused_until_s = 0;
-    if (b->paused_until_s)
-        b->lend = least(b->lend, b->paused_lend);
-    if (pause_s <= 0 || rational_cmp(b->lent, left) <= 0)
-        return;
-    b->paused_until_s = now_s + pause_s;
-    b->paused_lend = b->lend = least(left, b->lend);
-}
-
-/* Of what its target lacks of its guarantee, the part that it does not want and may lend; the other
- * is what the pool is short of. Of one that holds all of the pool nothing is with others. */
-struct rational share_lent(const struct share_binding *b, const struct share_pool *pools)
-{
-    struct rational lent;
-
-    if (b->state != SHARE_READY || rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
-        !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
-        return RATIONAL_ZERO;
-    return least(lent, least(b->lend, left_of(b)));
-}
-
 /* --- units --- */
 
 static bool is_bounded(struct rational r)
@@ -149,6 +109,16 @@ static struct rational round_up(struct rational r, int64_t unit)
     return up;
 }
 
+static struct rational round_down(struct rational r, int64_t unit)
+{
+    struct rational down = {r.num / r.den, 1};
+    int64_t rest = r.num % r.den;
+
+    (void)rational_add(down, (struct rational){(int64_t)((__int128)rest * unit / r.den), unit},
+                       &down);
+    return down;
+}
+
 static void begin_pool(struct share_pool *p)
 {
     struct rational *const all[] = {&p->total, &p->capacity, &p->serving, &p->stranded};
@@ -171,6 +141,59 @@ static bool has_unit(struct share_pool *p, const struct share_binding *b)
         return false;
     p->unit = unit;
     return true;
+}
+
+/* --- a lender that changes its mind --- */
+
+/* Of its guarantee, what it does not want. */
+static struct rational left_of(const struct share_binding *b)
+{
+    struct rational left;
+
+    if (!b->says || !rational_sub(b->guarantee, most(b->wants, b->holds), &left) || left.num < 0)
+        return RATIONAL_ZERO;
+    return left;
+}
+
+/* The host shows what it may lend, and another hand may have written it: a multiple of what its
+ * guarantee, its spec's lend and its pods can leave, so that it widens no unit. */
+static struct rational in_parts(const struct share_binding *b, struct rational lend, int64_t parts)
+{
+    int64_t unit = parts ? parts : 1;
+
+    if (!widen(&unit, b->guarantee.den) || !widen(&unit, b->lend.den) || !is_bounded(lend))
+        return RATIONAL_ZERO;
+    return round_down(lend, unit);
+}
+
+void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s, int64_t parts)
+{
+    struct rational left = left_of(b);
+
+    if (b->paused_until_s > now_s + pause_s) /* the clock, or the configuration, was set back */
+        b->paused_until_s = now_s + pause_s;
+    if (b->paused_until_s <= now_s)
+        b->paused_until_s = 0;
+    b->paused_lend = in_parts(b, b->paused_lend, parts);
+    left = in_parts(b, left, parts);
+    if (b->paused_until_s)
+        b->lend = least(b->lend, b->paused_lend);
+    if (pause_s <= 0 || rational_cmp(b->lent, left) <= 0)
+        return;
+    b->paused_until_s = now_s + pause_s;
+    b->paused_lend = b->lend = least(left, b->lend);
+}
+
+/* Of what its target lacks of its guarantee, the part that it does not want and may lend; the other
+ * is what the pool is short of. Of one that holds all of the pool nothing is with others. */
+struct rational share_lent(const struct share_binding *b, const struct share_pool *pools)
+{
+    struct rational lent;
+
+    if (b->state != SHARE_READY || rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
+        !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
+        return RATIONAL_ZERO;
+    return least(lent, least(b->lend, left_of(b)));
 }
 
 /* --- which bindings count --- */

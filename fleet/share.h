@@ -67,8 +67,9 @@ struct share_binding {
 };
 
 /* Before share_targets(). A lender that wants what is lent of its guarantee takes that back, and
- * does not lend it again for so long: each way costs borrowers a notice. Lowers `lend`. */
-void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s);
+ * does not lend it again for so long: each way costs borrowers a notice. Lowers `lend`, to a number
+ * that has the unit of the spec and of pods (parts: as of the pool). */
+void share_pause(struct share_binding *b, int64_t now_s, int64_t pause_s, int64_t parts);
 /* The targets: their sum is at most the capacity, and of what is placed none within a guarantee is
  * beyond its target. A binding whose fractions have no common unit with those of older ones is
  * invalid. */

@@ -260,7 +260,7 @@ static void check_pause(struct share_binding *b, int64_t wants, int64_t now_s, i
 {
     b->lend = of(8, 1);
     b->wants = of(wants, 1);
-    share_pause(b, now_s, 100);
+    share_pause(b, now_s, 100, 1);
     assert_int_equal(rational_cmp(b->lend, of(lend, 1)), 0);
     assert_int_equal(b->paused_until_s, until_s);
 }
@@ -286,8 +286,28 @@ static void a_lender_that_takes_back_pauses(void **state)
     b.says = false;
     check_pause(&b, 0, 1200, 0, 1300);
     b.lent = of(8, 1);
-    share_pause(&b, 1200, 0); /* it is off */
+    share_pause(&b, 1200, 0, 1); /* it is off */
     assert_int_equal(b.paused_until_s, 0);
+}
+
+/* The status is the host's, and another hand may write it. */
+static void what_is_paused_widens_no_unit(void **state)
+{
+    struct share_pool p = pool(8);
+    struct share_binding b[] = {binding(0, 4, 4, 4), binding(1, 0, 0, 0)};
+
+    (void)state;
+    b[1].guarantee = of(1, 10037);
+    b[0].paused_until_s = 1100;
+    b[0].paused_lend = of(19947, 9973); /* 2 and 1/9973 */
+    share_pause(&b[0], 1000, 100, 2);
+    assert_int_equal(rational_cmp(b[0].lend, of(2, 1)), 0);
+    check_targets(b, 2, &p, 1, "80295/10037 1/10037");
+    b[0].lend = of(4, 1);
+    b[0].paused_lend = of(5, 2); /* of halves, as its pods hold */
+    share_pause(&b[0], 1000, 100, 2);
+    assert_int_equal(rational_cmp(b[0].lend, of(5, 2)), 0);
+    assert_int_equal(b[0].paused_until_s, 1100);
 }
 
 /* 12 of 16 are healthy: the other one borrows what the lender does not want of them. */
@@ -306,7 +326,7 @@ static void a_pool_that_is_short_lends_as_well(void **state)
     assert_int_equal(share_lent(&b[1], &p).num, 0);
     b[0].lent = of(2, 1);
     b[0].wants = of(7, 1);
-    share_pause(&b[0], 1000, 100);
+    share_pause(&b[0], 1000, 100, 1);
     assert_int_equal(b[0].paused_until_s, 1100);
     assert_int_equal(rational_cmp(b[0].lend, of(1, 1)), 0);
     /* What it wants, and is not there, is not lent. */
@@ -507,7 +527,7 @@ static void plan(struct history *h, struct share_binding *ret)
         ret[i].was_ready = BELOW(&h->random, 2) && ret[i].grant.num > 0;
     }
     for (size_t i = 0; i < h->n; i++)
-        share_pause(&ret[i], h->now_s, PAUSE_S);
+        share_pause(&ret[i], h->now_s, PAUSE_S, 7);
     share_targets(ret, h->n, h->pools, 2);
     share_writes(ret, h->n, h->pools, 2);
     for (size_t i = 0; i < h->n; i++)
@@ -630,6 +650,7 @@ int main(void)
         cmocka_unit_test(the_dominant_share_counts_over_pools),
         cmocka_unit_test(fractions_are_exact),
         cmocka_unit_test(a_lender_that_takes_back_pauses),
+        cmocka_unit_test(what_is_paused_widens_no_unit),
         cmocka_unit_test(a_pool_that_is_short_lends_as_well),
         cmocka_unit_test(writes_in_the_order_that_cannot_overshoot),
         cmocka_unit_test(numbers_of_one_stop_no_other),
