@@ -40,7 +40,7 @@ static void add_copy(struct mirror_source *source, struct str name)
     if (map)
         ns = map->ns;
     if (map && map->name.n)
-        name = m->row->kind == FROM_ENDPOINT_SLICES ? sync_mirror_slice_name(a, source, name)
+        name = m->row->kind == FROM_ENDPOINT_SLICES ? sync_mirror_slice_seen(a, source, name)
                                                     : map->name;
     if (m->row->kind == FROM_CSI_STORAGE_CAPACITIES) {
         str_cut(&name, '/');
@@ -97,9 +97,24 @@ static const char *duty(struct arena *a, const struct mirror *m)
     return arena_printf(a, "show %.*s", STR_F(m->row->key)).p;
 }
 
+static void forget_slice(struct mirror_source *source, struct str host_name)
+{
+    struct arena *a;
+
+    if (source->mirror->row->kind != FROM_ENDPOINT_SLICES || !source->mapping->name.n)
+        return;
+    a = arena_new(0);
+    sync_mirror_slice_gone(source, sync_mirror_slice_seen(a, source, host_name));
+    arena_free(a);
+}
+
 static void on_changed(void *ctx, const struct host_object *now, const struct host_object *before)
 {
-    add_copy(ctx, now ? now->name : before->name);
+    struct mirror_source *source = ctx;
+
+    add_copy(source, now ? now->name : before->name);
+    if (!now)
+        forget_slice(source, before->name);
 }
 
 static void on_current(void *ctx, bool by_list)
@@ -372,7 +387,8 @@ static void mirror_init(struct mirror *m, struct syncer *s, const struct config_
     m->n_sources = row->n_mappings ? row->n_mappings : 1;
     m->sources = mem_alloc(m->n_sources * sizeof(*m->sources));
     for (size_t i = 0; i < m->n_sources; i++)
-        m->sources[i] = (struct mirror_source){m, row->n_mappings ? &row->mappings[i] : NULL, NULL};
+        m->sources[i] = (struct mirror_source){
+            .mirror = m, .mapping = row->n_mappings ? &row->mappings[i] : NULL};
     m->def = (struct controller_def){
         .name = "sublet-from-host", .sources = m->watched, .reconcile = mirror_reconcile};
     set_watched(m);
@@ -409,8 +425,11 @@ struct mirrors *sync_mirrors_free(struct mirrors *ms)
 {
     if (!ms)
         return NULL;
-    for (size_t i = 0; i < ms->n; i++)
+    for (size_t i = 0; i < ms->n; i++) {
+        for (size_t k = 0; k < ms->items[i].n_sources; k++)
+            sync_mirror_slices_forget(&ms->items[i].sources[k]);
         mem_free(ms->items[i].sources);
+    }
     mem_free(ms->items);
     return mem_free(ms);
 }

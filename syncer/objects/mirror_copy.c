@@ -102,48 +102,99 @@ static const struct host_object *in_source(const struct mirror_source *source, s
 
 /* --- EndpointSlices: the configuration has one source for each Service that is shown --- */
 
-struct str sync_mirror_slice_name(struct arena *a, const struct mirror_source *source,
-                                  struct str host_name)
-{
-    return translate_from_host_slice_name(a, &source->mirror->syncer->tenant, source->mapping->name,
-                                          host_name);
-}
-
-struct wanted_slice {
-    const struct mirror_source *source;
-    struct arena *arena;
-    struct str name;
-    const struct host_object *found;
-    size_t before; /* slices whose names are less */
+struct slice_name {
+    struct map_entry entry; /* by the name of the copy */
+    char *name, *host_name;
 };
 
-static void on_slice(void *ctx, const struct host_object *o)
+struct str sync_mirror_slice_seen(struct arena *a, struct mirror_source *source,
+                                  struct str host_name)
 {
-    struct wanted_slice *w = ctx;
+    struct str name = translate_from_host_slice_name(a, &source->mirror->syncer->tenant,
+                                                     source->mapping->name, host_name);
+    struct slice_name *n;
 
-    if (str_eq(sync_mirror_slice_name(w->arena, w->source, o->name), w->name))
-        w->found = o;
+    if (map_get(&source->slices, name))
+        return name;
+    n = NEW(struct slice_name);
+    n->name = mem_strdup(name);
+    n->host_name = mem_strdup(host_name);
+    map_put(&source->slices, &n->entry, str_c(n->name));
+    return name;
 }
+
+static void forget_slice(void *ctx, struct map_entry *e)
+{
+    struct mirror_source *source = ctx;
+    struct slice_name *n = CONTAINER(e, struct slice_name, entry);
+
+    map_remove(&source->slices, e);
+    mem_free(n->name);
+    mem_free(n->host_name);
+    mem_free(n);
+}
+
+void sync_mirror_slice_gone(struct mirror_source *source, struct str name)
+{
+    struct map_entry *e = map_get(&source->slices, name);
+
+    if (e)
+        forget_slice(source, e);
+}
+
+void sync_mirror_slices_forget(struct mirror_source *source)
+{
+    map_each(&source->slices, forget_slice, source);
+}
+
+static const struct host_object *original_slice(const struct mirror_source *source, struct str name)
+{
+    struct map_entry *e;
+
+    if (source->mapping->name.n) {
+        e = map_get(&source->slices, name);
+        if (!e)
+            return NULL;
+        name = str_c(CONTAINER(e, struct slice_name, entry)->host_name);
+    }
+    return reflector_get(source->reflector, name);
+}
+
+/* How many slices of the same Service go before this one by name? */
+struct rank {
+    const struct host_object *of;
+    struct str label; /* as it is in compact JSON; empty: all slices of the source are its */
+    size_t before;
+};
 
 static void on_rank(void *ctx, const struct host_object *o)
 {
-    struct wanted_slice *w = ctx;
+    struct rank *r = ctx;
 
-    w->before += str_cmp(o->name, w->found->name) < 0;
+    if (r->before < SLICES_MAX && str_cmp(o->name, r->of->name) < 0)
+        r->before += !r->label.n || str_contains(o->bytes, r->label);
 }
 
-static const struct host_object *original_slice(struct arena *a, const struct mirror_source *source,
-                                                struct str name)
+static bool is_beyond_bound(struct arena *a, const struct mirror_source *source,
+                            const struct host_object *o, struct str service)
 {
-    struct wanted_slice w = {.source = source, .arena = a, .name = name};
+    struct rank r = {.of = o};
 
-    if (source->mapping->name.n)
-        reflector_each(source->reflector, on_slice, &w);
-    else
-        w.found = reflector_get(source->reflector, name);
-    if (w.found && reflector_count(source->reflector) > SLICES_MAX)
-        reflector_each(source->reflector, on_rank, &w);
-    return w.before < SLICES_MAX ? w.found : NULL;
+    if (reflector_count(source->reflector) <= SLICES_MAX)
+        return false;
+    if (!source->mapping->name.n)
+        r.label = arena_printf(a, "\"" LABEL_SERVICE_NAME "\":\"%.*s\"", STR_F(service));
+    reflector_each(source->reflector, on_rank, &r);
+    return r.before >= SLICES_MAX;
+}
+
+/* It exists and cannot be read. */
+static bool is_hidden_service(struct syncer *s, struct str ns, struct str name)
+{
+    unsigned storage = syncer_storage(s, SYNC_SERVICES);
+
+    return name.n && !store_get(s->store, storage, ns, name) &&
+           !store_is_absent(s->store, storage, ns, name);
 }
 
 /* Is this Service a copy of one without an address? */
@@ -155,11 +206,12 @@ static bool is_headless_copy(struct syncer *s, struct arena *a, struct str ns, s
            str_eqc(json_str_at(service, "spec.clusterIP"), "None");
 }
 
-/* NULL: it is not shown. */
-static cJSON *want_slice(struct arena *a, const struct mirror_source *source, struct str name)
+/* NULL: it is not shown, or its Service is hidden, so that nobody knows. */
+static cJSON *want_slice(struct arena *a, const struct mirror_source *source, struct str name,
+                         bool *ret_hidden)
 {
     const struct config_from_mapping *map = source->mapping;
-    const struct host_object *o = original_slice(a, source, name);
+    const struct host_object *o = original_slice(source, name);
     struct syncer *s = source->mirror->syncer;
     struct str service;
     cJSON *host = NULL;
@@ -169,20 +221,21 @@ static cJSON *want_slice(struct arena *a, const struct mirror_source *source, st
     service = map->name.n
                   ? map->name
                   : json_str(json_get(json_path(host, "metadata.labels"), LABEL_SERVICE_NAME));
-    if (!is_headless_copy(s, a, map->ns, service))
+    *ret_hidden |= is_hidden_service(s, map->ns, service);
+    if (!is_headless_copy(s, a, map->ns, service) || is_beyond_bound(a, source, o, service))
         return NULL;
     return translate_from_host_slice(a, &s->tenant, source->mirror->row, host, map->ns, name,
                                      service);
 }
 
 static cJSON *want_slice_of_any(struct arena *a, const struct mirror *m, struct str ns,
-                                struct str name)
+                                struct str name, bool *ret_hidden)
 {
     cJSON *ret = NULL;
 
     for (size_t i = 0; !ret && i < m->n_sources; i++)
         if (str_eq(m->sources[i].mapping->ns, ns))
-            ret = want_slice(a, &m->sources[i], name);
+            ret = want_slice(a, &m->sources[i], name, ret_hidden);
     return ret;
 }
 
@@ -226,6 +279,7 @@ struct copy {
     struct str ns, name;
     struct str record;
     cJSON *virtual_, *wanted;
+    bool hidden; /* what decides whether it is wanted cannot be read: it stays as it is */
 };
 
 static bool is_marked(const cJSON *object)
@@ -439,14 +493,14 @@ static void leave_alone(struct copy *c)
                     STR_F(c->resource->kind));
 }
 
-static cJSON *want(const struct copy *c)
+static cJSON *want(struct copy *c)
 {
     const struct mirror *m = c->mirror;
     const struct host_object *o;
     cJSON *host = NULL;
 
     if (m->row->kind == FROM_ENDPOINT_SLICES)
-        return want_slice_of_any(c->arena, m, c->ns, c->name);
+        return want_slice_of_any(c->arena, m, c->ns, c->name, &c->hidden);
     o = original(m, c->ns, c->name);
     if (!o || json_parse(c->arena, o->bytes, &host, NULL))
         return NULL;
@@ -466,6 +520,8 @@ static void on_key(struct copy *c)
         json_set_str(c->arena, c->wanted, "apiVersion", c->resource->api_version);
         json_set_str(c->arena, c->wanted, "kind", c->resource->kind);
     }
+    if (!c->wanted && c->hidden)
+        return;
     if (!c->wanted)
         remove_copy(c);
     else if (!c->virtual_)
