@@ -292,13 +292,29 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     arena_free(a);
 }
 
+static void on_any_alias(void *ctx, struct str host_name)
+{
+    (void)host_name;
+    *(bool *)ctx = true;
+}
+
+/* Do their metadata suffice for the decision? */
+static bool needs_metadata_alone(struct plan *p)
+{
+    bool aliases = false;
+
+    if (p->id == SYNC_SERVICES)
+        sync_alias_each(&p->syncer, on_any_alias, &aliases);
+    return !aliases && !p->syncer.kinds[p->id].handlers->fits_host;
+}
+
 static void list_page(struct plan *p)
 {
     struct arena *a = p->arena;
     const struct translate_tenant *t = &p->syncer.tenant;
     struct host_request q = {.method = "GET", .timeout_ms = TIMEOUT_MS, .urgent = true};
 
-    if (!p->syncer.kinds[p->id].handlers->fits_host)
+    if (needs_metadata_alone(p))
         q.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
                    "application/json";
     q.path = arena_printf(

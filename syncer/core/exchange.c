@@ -12,10 +12,6 @@
 
 #include <assert.h>
 
-/* kube-apiserver times a request out after a minute: a create whose answer was lost is not executed
- * later than this. */
-#define LOST_CREATE_S 75
-
 /* --- the run --- */
 
 static void read_host(struct sync_run *run)
@@ -547,25 +543,21 @@ void sync_delete(struct sync_run *run, int64_t grace_s)
     sync_send(run, &q, on_deleted);
 }
 
-/* A create without an answer may still be executed: its record outlives the virtual object. The
- * wall clock may have been set since an earlier process recorded the loss, so the age of this
- * process bounds what has passed. */
+/* A create without an answer may still be executed: its record outlives the virtual object. */
 static bool wait_for_lost_create(struct sync_run *run)
 {
-    int64_t now = syncer_steady_s(run->syncer), passed = syncer_age_s(run->syncer);
+    int64_t left_s;
 
     if (!run->mapping.tried)
         return false;
     if (!run->mapping.lost_s) {
-        run->mapping.lost_s = now;
+        run->mapping.lost_s = syncer_steady_s(run->syncer);
         put_mapping(run);
     }
-    if (run->mapping.lost_s <= now && now - run->mapping.lost_s < passed)
-        passed = now - run->mapping.lost_s;
-    if (passed >= LOST_CREATE_S)
-        return false;
-    reconcile_again_after(run->reconcile, (LOST_CREATE_S - passed) * 1000);
-    return true;
+    left_s = sync_mapping_lost_left_s(run->syncer, &run->mapping);
+    if (left_s)
+        reconcile_again_after(run->reconcile, left_s * 1000);
+    return left_s > 0;
 }
 
 bool sync_create_may_come(struct sync_run *run)

@@ -13,7 +13,7 @@
 #define FOUGHT_MAX 4096 /* objects; beyond it the first is forgotten */
 
 struct fought {
-    struct map_entry entry; /* "plural[/subresource]/ns/name" */
+    struct map_entry entry; /* "plural[/subresource]/ns/name host-name": a Service may have two */
     char *key;
     uint64_t wanted; /* hash of what is undone */
     int64_t until_ms;
@@ -25,8 +25,8 @@ struct fights {
 
 static struct str key_of(struct sync_run *run, const struct sync_change *change)
 {
-    return arena_printf(run->arena, "%s%s/%.*s/%.*s", run->syncer->kinds[run->id].plural,
-                        change->subresource, STR_F(run->ns), STR_F(run->name));
+    return arena_printf(run->arena, "%s%s/%.*s/%.*s %s", run->syncer->kinds[run->id].plural,
+                        change->subresource, STR_F(run->ns), STR_F(run->name), run->host_name);
 }
 
 static struct fought *find(struct sync_run *run, const struct sync_change *change)

@@ -15,6 +15,10 @@
 #include <sublet/store.h>
 #include <sublet/store_quarantine.h>
 
+/* kube-apiserver times a request out after a minute: a create whose answer was lost is not executed
+ * later than this. */
+#define LOST_CREATE_S 75
+
 static struct str key_of(const struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
                          struct str name)
 {
@@ -28,17 +32,12 @@ static struct str field(struct str *rest)
     return str_eqc(text, "-") ? STR("") : text;
 }
 
-struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id,
-                                      struct str ns, struct str name)
+struct mapping sync_mapping_parse(struct arena *a, struct str text)
 {
-    struct mapping m = {0};
-    struct str value, rest, flags;
+    struct mapping m = {.exists = true};
+    struct str rest = arena_str(a, text), flags;
     int64_t lost = 0;
 
-    if (!store_record_get(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), &value))
-        return m;
-    rest = arena_str(a, value);
-    m.exists = true;
     m.uid = field(&rest);
     m.host_uid = field(&rest);
     flags = field(&rest);
@@ -55,6 +54,16 @@ struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sy
     while (rest.p && m.n_old < MAPPING_OLD)
         m.old[m.n_old++] = field(&rest);
     return m;
+}
+
+struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sync_id id,
+                                      struct str ns, struct str name)
+{
+    struct str value;
+
+    if (!store_record_get(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), &value))
+        return (struct mapping){0};
+    return sync_mapping_parse(a, value);
 }
 
 struct mapping sync_mapping_get(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
@@ -83,11 +92,10 @@ static void add(struct buf *b, struct str text)
     buf_add(b, text.n ? text : STR("-"));
 }
 
-void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
-                      const struct mapping *m)
+struct str sync_mapping_text(struct arena *a, const struct mapping *m)
 {
-    struct arena *a = arena_new(0);
     struct buf value = BUF_INIT(0);
+    struct str ret;
 
     add(&value, m->uid);
     add(&value, m->host_uid);
@@ -99,9 +107,18 @@ void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct s
         add(&value, arena_printf(a, "~%lld", (long long)m->life));
     for (size_t i = 0; i < m->n_old; i++)
         add(&value, m->old[i]);
-    store_record_put(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), buf_str(&value));
-    sync_lease_note(s->lease);
+    ret = arena_str(a, buf_str(&value));
     buf_fini(&value);
+    return ret;
+}
+
+void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
+                      const struct mapping *m)
+{
+    struct arena *a = arena_new(0);
+
+    store_record_put(s->store, RECORD_MAPPING, key_of(s, a, id, ns, name), sync_mapping_text(a, m));
+    sync_lease_note(s->lease);
     arena_free(a);
 }
 
@@ -157,6 +174,22 @@ bool sync_mapping_try_over(struct mapping *m)
         return false;
     m->tried--;
     return true;
+}
+
+/* The wall clock may have been set since an earlier process recorded the loss, so the age of this
+ * process bounds what has passed. */
+int64_t sync_mapping_lost_left_s(const struct syncer *s, const struct mapping *m)
+{
+    int64_t now, passed, lost_s;
+
+    if (!m->tried)
+        return 0;
+    now = syncer_steady_s(s);
+    passed = syncer_age_s(s);
+    lost_s = m->lost_s ? m->lost_s : now;
+    if (lost_s <= now && now - lost_s < passed)
+        passed = now - lost_s;
+    return passed < LOST_CREATE_S ? LOST_CREATE_S - passed : 0;
 }
 
 bool sync_mapping_is_full(const struct mapping *m)

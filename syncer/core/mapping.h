@@ -29,6 +29,9 @@ struct mapping sync_mapping_on_record(struct syncer *s, struct arena *a, enum sy
 bool sync_mapping_is_lost(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 void sync_mapping_put(struct syncer *s, enum sync_id id, struct str ns, struct str name,
                       const struct mapping *m);
+/* The value of such a record, for records under other keys. */
+struct mapping sync_mapping_parse(struct arena *a, struct str text);
+struct str sync_mapping_text(struct arena *a, const struct mapping *m);
 void sync_mapping_remove(struct syncer *s, enum sync_id id, struct str ns, struct str name);
 /* Makes uid the current one; the previous one becomes the first of the old, and the oldest is lost
  * when sync_mapping_is_full(). False: it is the current one already. */
@@ -36,6 +39,9 @@ bool sync_mapping_begin(struct mapping *m, struct str uid);
 /* A create is about to be sent; its outcome is known, false: none was without one. */
 void sync_mapping_try(struct mapping *m);
 bool sync_mapping_try_over(struct mapping *m);
+/* For so many seconds more a create without an outcome may still be executed; counted from lost_s,
+ * while that is 0 from now on. 0: none is, or not any more. */
+int64_t sync_mapping_lost_left_s(const struct syncer *s, const struct mapping *m);
 bool sync_mapping_is_full(const struct mapping *m);
 /* Was its host object seen in this life? */
 bool sync_mapping_has_host(const struct syncer *s, const struct mapping *m);

@@ -4,12 +4,13 @@
  * that objects/services.c keeps, with a record of its own. Must never write to or delete a Service
  * that neither its record nor its marks prove ours, whatever the configuration calls it.
  *
- *   record RECORD_META "service-alias/<host name>": "<virtual uid> <host uid> <since> <ns>/<name>"
- *     host uid "-": its creation was requested at `since` (wall seconds), and not answered
+ *   record RECORD_META "service-alias/<host name>": "<ns>/<name> <as mapping.c has it>"
+ *     no host uid: its creation was requested, and not answered yet
+ *     old uids: those that the object may carry, and those of creates without an answer
  *
- *   no record --record durable, POST--> "-" --answered or seen--> host uid
- *      ^                                 |                          |
- *      '--- refused, or not made --------'   not wanted: DELETE ----'
+ *   no record --record durable, POST--> no host uid --answered or seen--> host uid
+ *      ^                                    |                                |
+ *      '--- refused, or not made -----------'         not wanted: DELETE ----'
  */
 #include "objects/aliases.h"
 #include "core/leader.h"
@@ -23,22 +24,11 @@
 #include <sublet/translate_alias.h>
 
 #define PREFIX   "service-alias/"
-#define NOT_MADE "-"
-#define LOST_CREATE_S                                                                              \
-    75 /* as exchange.c has it: a request without an answer is not executed later */
 #define TAKEN_MS 60000
 
 struct aliases {
     struct syncer *syncer;
     struct controller *controller;
-};
-
-struct alias_record {
-    bool exists;
-    struct str uid;      /* of the virtual Service */
-    struct str host_uid; /* or NOT_MADE */
-    int64_t since_s;
-    struct str ns, name;
 };
 
 /* One name, and what is known of it. */
@@ -47,11 +37,13 @@ struct alias {
     struct arena *arena;
     struct str host_name, ns, name;
     const struct config_service_alias *map; /* NULL: no longer configured */
-    struct alias_record record;
-    cJSON *virtual_, *host, *wanted; /* wanted NULL: none */
-    struct str owner_uid;            /* that the host object carries; empty: it is not ours */
-    bool hidden;                     /* the virtual Service exists and cannot be read */
-    struct err refused;              /* why it is not wanted */
+    struct mapping record;
+    struct str record_ns, record_name; /* of the virtual Service on record */
+    cJSON *virtual_, *host, *wanted;   /* wanted NULL: none */
+    struct str owner_uid;              /* that the host object carries; empty: it is not ours */
+    bool hidden;                       /* the virtual Service exists and cannot be read */
+    bool barred;                       /* it exists and is not translated as it is now */
+    struct err refused;                /* why it is not wanted */
 };
 
 /* --- records --- */
@@ -61,39 +53,59 @@ static struct str record_key(struct arena *a, struct str host_name)
     return arena_printf(a, PREFIX "%.*s", STR_F(host_name));
 }
 
-static struct alias_record record_get(struct syncer *s, struct arena *a, struct str host_name)
+static void record_get(struct alias *x)
 {
-    struct alias_record r = {0};
-    struct str rest, since;
+    struct str rest;
 
-    if (!store_record_get(s->store, RECORD_META, record_key(a, host_name), &rest))
-        return r;
-    rest = arena_str(a, rest);
-    r.exists = true;
-    r.uid = str_cut(&rest, ' ');
-    r.host_uid = str_cut(&rest, ' ');
-    since = str_cut(&rest, ' ');
-    if (!str_to_i64(since, &r.since_s))
-        r.since_s = 0;
-    r.ns = str_cut(&rest, '/');
-    r.name = rest;
-    return r;
+    if (!store_record_get(x->syncer->store, RECORD_META, record_key(x->arena, x->host_name), &rest))
+        return;
+    rest = arena_str(x->arena, rest);
+    x->record_ns = str_cut(&rest, '/');
+    x->record_name = str_cut(&rest, ' ');
+    x->record = sync_mapping_parse(x->arena, rest);
 }
 
-static void record_put(struct alias *x, struct str host_uid)
+static void record_put(const struct alias *x)
 {
-    int64_t now = str_eqc(host_uid, NOT_MADE) ? syncer_steady_s(x->syncer) : 0;
-
-    x->record = (struct alias_record){true, meta_uid(x->virtual_), host_uid, now, x->ns, x->name};
     store_record_put(x->syncer->store, RECORD_META, record_key(x->arena, x->host_name),
-                     arena_printf(x->arena, "%.*s %.*s %lld %.*s/%.*s", STR_F(x->record.uid),
-                                  STR_F(host_uid), (long long)now, STR_F(x->ns), STR_F(x->name)));
+                     arena_printf(x->arena, "%.*s/%.*s %.*s", STR_F(x->ns), STR_F(x->name),
+                                  STR_F(sync_mapping_text(x->arena, &x->record))));
 }
 
 static void record_drop(struct alias *x)
 {
-    x->record.exists = false;
+    x->record = (struct mapping){0};
     store_record_delete(x->syncer->store, RECORD_META, record_key(x->arena, x->host_name));
+}
+
+/* May a create without an answer still be executed? A plan has no clock: the start that it is of
+ * counts from its own beginning. */
+static bool is_open(const struct alias *x)
+{
+    if (!x->syncer->api)
+        return x->record.tried > 0;
+    return sync_mapping_lost_left_s(x->syncer, &x->record) > 0;
+}
+
+/* Makes the record the virtual Service's. The uid that the host object carries stays on it, and
+ * those of creates without an answer do. False: there is no room for one more as yet. */
+static bool record_begin(struct alias *x)
+{
+    struct mapping *m = &x->record;
+    struct str uid = meta_uid(x->virtual_), host_uid = m->host_uid;
+
+    if (!is_open(x)) {
+        bool carried = sync_mapping_knows(m, x->owner_uid) && !str_eq(m->uid, x->owner_uid);
+
+        m->tried = 0;
+        m->n_old = carried && !str_eq(uid, x->owner_uid);
+        m->old[0] = x->owner_uid;
+    }
+    if (m->exists && !str_eq(m->uid, uid) && sync_mapping_is_full(m))
+        return false;
+    sync_mapping_begin(m, uid);
+    m->host_uid = host_uid;
+    return true;
 }
 
 struct each {
@@ -133,9 +145,11 @@ static void read_virtual(struct alias *x)
         !sync_service_wants_host(x->virtual_) ||
         sync_service_is_shown(s, x->virtual_, x->ns, x->name))
         return;
-    if (translate_service_alias(x->arena, &s->tenant, x->virtual_, x->host_name, &x->wanted,
-                                &x->refused))
-        x->wanted = NULL;
+    if (!translate_service_alias(x->arena, &s->tenant, x->virtual_, x->host_name, &x->wanted,
+                                 &x->refused))
+        return;
+    x->barred = !x->wanted;
+    x->wanted = NULL;
 }
 
 static void read_host(struct alias *x, cJSON *host)
@@ -154,11 +168,11 @@ static bool alias_read(struct alias *x, struct syncer *s, struct arena *a, struc
     *x = (struct alias){.syncer = s, .arena = a, .host_name = host_name};
     err_init(&x->refused, a);
     x->map = config_alias_of(s->config->to_host, host_name);
-    x->record = record_get(s, a, host_name);
+    record_get(x);
     if (!x->map && !x->record.exists)
         return false;
-    x->ns = x->map ? x->map->ns : x->record.ns;
-    x->name = x->map ? x->map->name : x->record.name;
+    x->ns = x->map ? x->map->ns : x->record_ns;
+    x->name = x->map ? x->map->name : x->record_name;
     read_virtual(x);
     read_host(x, host);
     return true;
@@ -166,19 +180,21 @@ static bool alias_read(struct alias *x, struct syncer *s, struct arena *a, struc
 
 /* --- the decision --- */
 
-/* The record says that this very object was made for this name. */
+/* The record says that this very object was made for this name, and for whom. */
 static bool is_proven(const struct alias *x)
 {
-    if (!x->record.exists || !x->owner_uid.n || !sync_life_owns(x->syncer, x->host))
-        return false;
-    return str_eqc(x->record.host_uid, NOT_MADE) ? str_eq(x->record.uid, x->owner_uid)
-                                                 : str_eq(x->record.host_uid, meta_uid(x->host));
+    const struct mapping *m = &x->record;
+
+    return sync_mapping_proves(x->syncer, SYNC_SERVICES, m, x->owner_uid) &&
+           sync_life_owns(x->syncer, x->host) &&
+           (!m->host_uid.n || is_open(x) || str_eq(m->host_uid, meta_uid(x->host)));
 }
 
 /* A cluster IP cannot be taken away, nor given. */
 static bool is_other_form(const struct alias *x)
 {
-    return sync_service_is_headless(x->host) != sync_service_is_headless(x->wanted);
+    return json_get(x->host, "spec") &&
+           sync_service_is_headless(x->host) != sync_service_is_headless(x->wanted);
 }
 
 static enum sync_settlement settle(const struct alias *x)
@@ -197,9 +213,10 @@ static enum sync_settlement settle(const struct alias *x)
     if (x->wanted && !is_other_form(x))
         return SETTLE_KEEP;
     /* What cannot be read may want it, and what was restored since may have had it. */
-    if (!proven || (x->map && x->hidden))
+    if (!proven || x->barred || (x->map && x->hidden))
         return SETTLE_SPARE;
-    return SETTLE_DELETE;
+    /* A restore may have brought back a record from before somebody wanted it. */
+    return x->wanted || x->record.life == x->syncer->life ? SETTLE_DELETE : SETTLE_QUARANTINE;
 }
 
 bool sync_alias_settle(struct syncer *s, struct arena *a, struct str host_name, cJSON *host,
@@ -210,7 +227,7 @@ bool sync_alias_settle(struct syncer *s, struct arena *a, struct str host_name, 
     if (!alias_read(&x, s, a, host_name, host))
         return false;
     *ret = settle(&x);
-    if (*ret == SETTLE_CREATE && (!x.record.exists || str_eqc(x.record.host_uid, NOT_MADE)))
+    if (*ret == SETTLE_CREATE && !x.record.host_uid.n)
         *ret = SETTLE_NOTHING; /* it was never there */
     *ret_ns = x.ns;
     *ret_name = x.name;
@@ -267,6 +284,16 @@ static void learn(struct alias *x, const struct host_answer *answer)
     reflector_learn(x->syncer->watches[SYNC_SERVICES].reflector, answer->body);
 }
 
+/* Its translation is refused, or leads nowhere. */
+static void report_refusal(struct alias *x, struct reconcile *r)
+{
+    if (x->refused.kind && x->virtual_)
+        reconcile_event(r, x->virtual_, "Warning", "SyncError", "%s: %.*s",
+                        x->host ? "its further name on the host cluster stays as it is"
+                                : "it has no further name on the host cluster",
+                        STR_F(x->refused.message));
+}
+
 /* Another's object has the name: it is left alone, and looked at again after a while. */
 static void report_taken(struct alias *x, struct reconcile *r)
 {
@@ -278,6 +305,22 @@ static void report_taken(struct alias *x, struct reconcile *r)
                         "its further name on the host cluster is taken by an object that is not "
                         "this cluster's");
     reconcile_again_after(r, TAKEN_MS);
+}
+
+static void found(struct alias *x, const cJSON *host)
+{
+    sync_mapping_set_host(x->syncer, &x->record, meta_uid(host));
+    record_put(x);
+}
+
+/* The last create made nothing. */
+static void attempt_over(struct alias *x)
+{
+    (void)sync_mapping_try_over(&x->record);
+    if (is_open(x))
+        record_put(x);
+    else
+        record_drop(x);
 }
 
 /* The name exists: by a request of ours whose answer was lost, or another's. */
@@ -292,13 +335,13 @@ static void on_existing(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     read_host(x, host);
-    if (str_eq(x->owner_uid, meta_uid(x->virtual_))) {
-        record_put(x, meta_uid(host));
+    if (sync_mapping_knows(&x->record, x->owner_uid)) {
+        found(x, host);
         learn(x, answer);
         again(x);
         return;
     }
-    record_drop(x); /* what was requested was not made */
+    attempt_over(x); /* what was requested was not made */
     report_taken(x, run->reconcile);
 }
 
@@ -310,14 +353,14 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     cJSON *host = NULL;
 
     if (!err && !json_parse(x->arena, answer->body, &host, NULL)) {
-        record_put(x, meta_uid(host));
+        found(x, host);
         learn(x, answer);
         again(x);
     } else if (err && err->kind == &ERR_ALREADY_EXISTS) {
         q.path = sync_path(x->arena, x->syncer, SYNC_SERVICES, x->host_name, "");
         sync_send(run, &q, on_existing);
     } else if (err && !sync_is_uncertain(err)) {
-        record_drop(x);
+        attempt_over(x);
         sync_refused(run, err);
     } else {
         reconcile_again_after(run->reconcile, 1000);
@@ -345,7 +388,15 @@ static void create(struct alias *x, struct reconcile *r)
 {
     struct sync_run *run = run_of(x, r);
 
-    record_put(x, STR(NOT_MADE));
+    if (!record_begin(x)) {
+        reconcile_again_after(r, 1000);
+        return;
+    }
+    x->record.host_uid = STR("");
+    x->record.life = x->syncer->life;
+    sync_mapping_try(&x->record);
+    x->record.lost_s = syncer_steady_s(x->syncer);
+    record_put(x);
     reconcile_hold(r);
     store_on_commit(x->syncer->store, on_recorded, run);
 }
@@ -355,16 +406,30 @@ static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
     return translate_service_update(run->arena, run->host, wanted);
 }
 
+/* Is the record as it is to be while the host object is kept? */
+static bool is_on_record(const struct alias *x)
+{
+    const struct mapping *m = &x->record;
+    bool own = str_eq(x->owner_uid, meta_uid(x->virtual_));
+
+    return sync_mapping_has_host(x->syncer, m) && str_eq(m->host_uid, meta_uid(x->host)) &&
+           str_eq(m->uid, meta_uid(x->virtual_)) && (!own || !m->n_old || is_open(x));
+}
+
 static void keep(struct alias *x, struct reconcile *r)
 {
     struct sync_run *run = run_of(x, r);
     cJSON *patch = lacks(run, x->wanted);
 
-    if (!x->record.exists || !str_eq(x->record.host_uid, meta_uid(x->host)) ||
-        !str_eq(x->record.uid, meta_uid(x->virtual_)))
-        record_put(x, meta_uid(x->host));
+    if (!is_on_record(x)) {
+        if (!record_begin(x)) {
+            reconcile_again_after(r, 1000);
+            return;
+        }
+        found(x, x->host);
+    }
     note_over(x);
-    if (patch)
+    if (patch && !sync_relabel_service_waits(run, x->wanted))
         sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", x->wanted, lacks, NULL});
 }
 
@@ -372,24 +437,14 @@ static void keep(struct alias *x, struct reconcile *r)
  * the record proves then that the object is ours. */
 static void forget(struct alias *x, struct reconcile *r)
 {
-    int64_t passed = syncer_age_s(x->syncer), now = syncer_steady_s(x->syncer);
-
-    if (x->refused.kind && x->virtual_)
-        reconcile_event(r, x->virtual_, "Warning", "SyncError",
-                        "it has no further name on the host cluster: %.*s",
-                        STR_F(x->refused.message));
+    report_refusal(x, r);
     note_over(x);
     if (!x->record.exists)
         return;
-    if (str_eqc(x->record.host_uid, NOT_MADE)) {
-        if (x->record.since_s <= now && now - x->record.since_s < passed)
-            passed = now - x->record.since_s;
-        if (passed < LOST_CREATE_S) {
-            reconcile_again_after(r, (LOST_CREATE_S - passed) * 1000);
-            return;
-        }
-    }
-    record_drop(x);
+    if (is_open(x))
+        reconcile_again_after(r, sync_mapping_lost_left_s(x->syncer, &x->record) * 1000);
+    else
+        record_drop(x);
 }
 
 /* --- one key --- */
@@ -415,8 +470,10 @@ static void act(struct alias *x, struct reconcile *r)
         else
             forget(x, r); /* the object on record is gone, and the name is wanted no more */
         break;
-    case SETTLE_AWAIT: /* the watch reports its end */
     case SETTLE_SPARE:
+        report_refusal(x, r);
+        break;
+    case SETTLE_AWAIT: /* the watch reports its end */
     case SETTLE_TAKE_OVER:
         break;
     }

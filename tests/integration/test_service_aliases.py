@@ -157,6 +157,23 @@ def test_a_restore_takes_what_is_proven(host, vc, tmp_path):
     eventually(lambda: ALIAS in on_host(vc).get("queue", {"metadata": {"annotations": {}}})["metadata"]["annotations"], 90, "its own")
 
 
+def test_a_plan_keeps_one_without_an_address(host, vc, tmp_path):
+    """As the start does: the form of a Service is not in its metadata."""
+    copy = tmp_path / "copy.db"
+    vc.api.post(OWN, service("web", clusterIP="None"))
+    become(vc, "shop")
+    made = on_host(vc)["shop"]
+    assert made["spec"]["clusterIP"] == "None"
+    sublet(vc, "backup", "--output", copy)
+    vc.stop()
+    plan = sublet(vc, "restore", "--plan", "--input", copy)
+    assert "delete" not in {action for action, *_ in planned(plan)}, plan
+    shutil.rmtree(vc.store)
+    sublet(vc, "restore", "--input", copy)
+    vc.start()
+    never(lambda: on_host(vc).get("shop", {}).get("metadata", {}).get("uid") != made["metadata"]["uid"], 3, "a change")
+
+
 def test_a_comparison_knows_them(host, vc):
     """A name with its mapping is no finding; a copy of its Service is."""
     vc.api.post(OWN, service("web"))

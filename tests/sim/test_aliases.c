@@ -4,11 +4,16 @@
 #include "sim.h"
 
 #include "engine.h"
+#include "objects/aliases.h"
 
 #include <sublet/config_sync.h>
 
-#define SHOP  "sync: {toHost: {services: {mappings: {byName: {default/a: shop}}}}}\n"
-#define A     "{'metadata':{'name':'a'},'spec':{'selector':{'app':'a'},'ports':[{'port':80}]}}"
+#define SHOP "sync: {toHost: {services: {mappings: {byName: {default/a: shop}}}}}\n"
+#define A    "{'metadata':{'name':'a'},'spec':{'selector':{'app':'a'},'ports':[{'port':80}]}}"
+#define B    "{'metadata':{'name':'b'},'spec':{'selector':{'app':'b'},'ports':[{'port':80}]}}"
+#define HEADLESS_A                                                                                 \
+    "{'metadata':{'name':'a'},"                                                                    \
+    "'spec':{'clusterIP':'None','selector':{'app':'a'},'ports':[{'port':80}]}}"
 #define OTHER "{'metadata':{'name':'%s'},'spec':{'ports':[{'port':9}]}}"
 
 static cJSON *host_service(struct sim *s, struct arena *a, const char *name)
@@ -116,17 +121,22 @@ static void delete_a(struct sim *s)
 }
 
 /* Between sim_close() and sim_open(): as an admin edits the file. */
-static void map_to(struct sim *s, const char *host_name)
+static void map_service_to(struct sim *s, const char *service, const char *host_name)
 {
     struct config_to_host *to = ARENA_NEW(s->arena, struct config_to_host);
     struct config_service_alias *alias = ARENA_NEW(s->arena, struct config_service_alias);
 
     *to = *s->config.to_host;
-    *alias =
-        (struct config_service_alias){STR("default"), STR("a"), str_c(host_name ? host_name : "")};
+    *alias = (struct config_service_alias){STR("default"), str_c(service),
+                                           str_c(host_name ? host_name : "")};
     to->aliases = alias;
     to->n_aliases = host_name ? 1 : 0;
     s->config.to_host = to;
+}
+
+static void map_to(struct sim *s, const char *host_name)
+{
+    map_service_to(s, "a", host_name);
 }
 
 static void test_it_follows_its_service(void **state)
@@ -351,6 +361,196 @@ static void test_a_restore_takes_what_is_its_own(void **state)
     sim_free(s);
 }
 
+/* Does it stand for the Service of this name as it is now? */
+static bool stands_for(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *virtual_ = sim_get(s, a, "services", "default", name);
+    struct str uid = json_str_at(virtual_, "metadata.uid");
+    const cJSON *notes = json_path(host_service(s, a, "shop"), "metadata.annotations");
+    bool does = uid.n && str_eq(json_str(json_get(notes, "sublet.dev/uid")), uid);
+
+    arena_free(a);
+    return does;
+}
+
+static bool stands_for_a(struct sim *s)
+{
+    return stands_for(s, "a");
+}
+
+static bool stands_for_b(struct sim *s)
+{
+    return stands_for(s, "b");
+}
+
+/* The backup knows the host object as that of another Service, which is gone by now. */
+static void test_a_restore_spares_what_became_anothers(void **state)
+{
+    struct sim *s = sim_new(9, SHOP);
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the name");
+    uid = host_uid(s, "shop");
+    sim_backup(s, "backup");
+    sim_create(s, "services", "default", B);
+    sim_writes_done(s);
+    sim_close(s);
+    map_service_to(s, "b", "shop");
+    sim_open(s);
+    sim_until(s, stands_for_b, "the name to be the other Service's");
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    sim_stop_and_restore(s, "backup");
+    sim_open(s);
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    sim_free(s);
+}
+
+/* Of this very Service, which the backup has on its way out. */
+static void test_a_record_of_another_life_deletes_nothing(void **state)
+{
+    struct sim *s = sim_new(11, SHOP);
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the name");
+    uid = host_uid(s, "shop");
+    sim_backup(s, "backup");
+    sim_stop_and_restore(s, "backup");
+    map_to(s, NULL);
+    sim_open(s);
+    sim_run_ms(s, 200000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    sim_close(s);
+    map_to(s, "shop");
+    sim_open(s);
+    delete_a(s);
+    sim_until(s, has_no_shop, "it to leave");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+/* As restore --plan sees it, which has no API. */
+static enum sync_settlement planned(struct sim *s, bool metadata_alone)
+{
+    struct syncer plan = *s->syncer;
+    struct arena *a = arena_new(0);
+    enum sync_settlement settlement = SETTLE_NOTHING;
+    cJSON *shop = host_service(s, a, "shop");
+    struct str ns, name;
+
+    plan.api = NULL;
+    plan.life = 0;
+    if (metadata_alone)
+        json_remove(shop, "spec");
+    assert_true(sync_alias_settle(&plan, a, STR("shop"), shop, &settlement, &ns, &name));
+    arena_free(a);
+    return settlement;
+}
+
+/* The create is executed, its answer is lost, and no watch has shown it when the Service has a
+ * successor. */
+static void test_a_successor_of_one_whose_answer_was_lost(void **state)
+{
+    struct sim *s = sim_new(10, SHOP);
+    struct str uid;
+
+    (void)state;
+    sim_create(s, "services", "default", HEADLESS_A);
+    sim_writes_done(s);
+    fake_host_faults(s->host)->deaf = "services";
+    fake_host_faults(s->host)->lose = 1000;
+    sim_until(s, has_shop, "a create without an answer");
+    fake_host_faults(s->host)->lose = 0;
+    uid = host_uid(s, "shop");
+    assert_int_equal(planned(s, false), SETTLE_KEEP);
+    delete_a(s);
+    sim_create(s, "services", "default", HEADLESS_A);
+    sim_writes_done(s);
+    assert_int_equal(s->refusal[0], 0);
+    assert_false(stands_for_a(s));
+    sim_run_ms(s, 5000);
+    fake_host_faults(s->host)->deaf = NULL;
+    fake_host_faults(s->host)->cut = 1000;
+    sim_run_ms(s, 5000);
+    fake_host_faults(s->host)->cut = 0;
+    sim_until(s, stands_for_a, "the name to be the successor's");
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    delete_a(s);
+    sim_until(s, nothing_is_left, "both to leave");
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+/* As an earlier version, which did not check it, has stored it. */
+static void store_external_ip(struct sim *s)
+{
+    unsigned storage = syncer_storage(s->syncer, SYNC_SERVICES);
+    const struct store_object *o = store_latest(s->store, storage, STR("default"), STR("a"));
+    struct arena *a = arena_new(0);
+    cJSON *object = NULL, *ips = json_new_array(a);
+    struct store_write w = {
+        .op = STORE_UPDATE, .resource = storage, .ns = STR("default"), .name = STR("a")};
+    struct err err;
+
+    err_init(&err, a);
+    assert_int_equal(json_parse(a, o->bytes, &object, NULL), 0);
+    json_append(ips, json_new_string(a, STR("192.0.2.1")));
+    json_set(a, json_get(object, "spec"), "externalIPs", ips);
+    json_set_str(a, json_get(object, "metadata"), "resourceVersion",
+                 arena_printf(a, "%lld", (long long)store_next_revision(s->store)));
+    w.skip = o->skip;
+    w.expected = o->revision;
+    w.uid = o->uid;
+    w.labels = o->labels;
+    w.fields = o->fields;
+    w.bytes = json_text(a, object);
+    assert_int_equal(store_write(s->store, &w, &err), 0);
+    arena_free(a);
+}
+
+static void test_what_is_refused_stays_as_it_is(void **state)
+{
+    struct sim *s = sim_new(13, SHOP);
+    struct str uid;
+
+    (void)state;
+    create_a(s);
+    sim_until(s, has_shop, "the name");
+    uid = host_uid(s, "shop");
+    store_external_ip(s);
+    sim_run_ms(s, 20000);
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    sim_patch(s, "services", "default", "a", "{'spec':{'externalIPs':null,'ports':[{'port':81}]}}");
+    sim_writes_done(s);
+    sim_until(s, sells_at_81, "the change");
+    assert_true(str_eq(host_uid(s, "shop"), uid));
+    delete_a(s);
+    sim_until(s, nothing_is_left, "both to leave");
+    sim_free(s);
+}
+
+/* A plan may know the metadata alone. */
+static void test_the_form_is_not_guessed(void **state)
+{
+    struct sim *s = sim_new(12, SHOP);
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    sim_create(s, "services", "default", HEADLESS_A);
+    sim_writes_done(s);
+    sim_until(s, has_shop, "the name");
+    assert_true(str_eqc(json_str_at(host_service(s, a, "shop"), "spec.clusterIP"), "None"));
+    assert_int_equal(planned(s, false), SETTLE_KEEP);
+    assert_int_equal(planned(s, true), SETTLE_KEEP);
+    arena_free(a);
+    sim_free(s);
+}
+
 /* Requests fail in every way there is. */
 static void test_a_storm(void **state)
 {
@@ -391,6 +591,11 @@ int main(void)
         cmocka_unit_test(test_marks_alone_prove_nothing),
         cmocka_unit_test(test_a_restore_deletes_nothing_that_is_newer),
         cmocka_unit_test(test_a_restore_takes_what_is_its_own),
+        cmocka_unit_test(test_a_restore_spares_what_became_anothers),
+        cmocka_unit_test(test_a_record_of_another_life_deletes_nothing),
+        cmocka_unit_test(test_a_successor_of_one_whose_answer_was_lost),
+        cmocka_unit_test(test_what_is_refused_stays_as_it_is),
+        cmocka_unit_test(test_the_form_is_not_guessed),
         cmocka_unit_test(test_a_storm),
     };
 
