@@ -175,8 +175,18 @@ static void on_store_failure(void *ctx)
     syncer_defer_for(s, on_rescan_due, s, RESCAN_MS);
 }
 
+static void renew_published(struct syncer *s)
+{
+    if (syncer_is_closing(s))
+        return;
+    sync_publisher_renew(s->publisher);
+    sync_demand_renew(s->demand);
+}
+
+/* Another process may write from now on: with the Lease back, what is published is read again. */
 static void on_barred(struct syncer *s)
 {
+    renew_published(s);
     sync_streams_bar(s->streams);
 }
 
@@ -185,6 +195,7 @@ static void on_another_host(struct syncer *s)
     sync_mirrors_restart(s->mirrors);
     sync_grants_restart(s->grants);
     sync_reclaims_host_changed(s->reclaims);
+    renew_published(s);
 }
 
 static const struct sync_parts PARTS = {.watching = &WATCHING,

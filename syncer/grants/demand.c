@@ -261,6 +261,12 @@ void sync_demand_kick(struct demand *d)
     sync_demand_look(d);
 }
 
+void sync_demand_renew(struct demand *d)
+{
+    if (d)
+        sync_publisher_renew(d->publisher);
+}
+
 void sync_demand_turned_away(struct demand *d, const struct config_binding *binding,
                              struct rational sum)
 {

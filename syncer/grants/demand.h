@@ -14,6 +14,7 @@ struct demand *sync_demand_free(struct demand *d);
 /* The functions below take NULL. */
 void sync_demand_close(struct demand *d); /* after host_stop() */
 void sync_demand_kick(struct demand *d);  /* the host answers again, or may be changed again */
+void sync_demand_renew(struct demand *d); /* what was reported may be another's by now */
 void sync_demand_look(struct demand *d);  /* what is charged or waits, or what is bound, changed */
 /* A pod without a controller was refused: with it the sum would be this. */
 void sync_demand_turned_away(struct demand *d, const struct config_binding *binding,

@@ -116,6 +116,7 @@ struct publisher *sync_publisher_new(struct syncer *s, const struct publication 
 struct publisher *sync_publisher_kubeconfig(struct syncer *s);
 /* data() has an answer, or another one than before. */
 void sync_publisher_want(struct publisher *p);
-void sync_publisher_kick(struct publisher *p); /* the host answers again */
+void sync_publisher_renew(struct publisher *p); /* what the host has may be another's by now */
+void sync_publisher_kick(struct publisher *p);  /* the host answers again */
 /* After host_stop(). Freed when its timer is closed. */
 void sync_publisher_close(struct publisher *p);

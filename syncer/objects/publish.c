@@ -5,7 +5,7 @@
  * are written. Must never overwrite one that is not this cluster's.
  *
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
- *     ^                                 | failed: timer; not ours       | other data
+ *     ^                                 | failed: timer; not ours       | other data, or renewed
  *     '---------------------------------+-------------------------------'
  *   IDLE, DONE --sync_publisher_close()--> CLOSED */
 
@@ -244,6 +244,12 @@ void sync_publisher_want(struct publisher *p)
     if (p->state == PUBLISHER_DONE)
         move(p, PUBLISHER_IDLE);
     send_read(p);
+}
+
+void sync_publisher_renew(struct publisher *p)
+{
+    if (p->wanted)
+        sync_publisher_want(p);
 }
 
 void sync_publisher_kick(struct publisher *p)

@@ -219,6 +219,56 @@ static void test_a_restart_lowers_nothing_at_once(void **state)
     sim_free(s);
 }
 
+/* The report of before is stale, though what is wanted does not change. */
+static void test_a_host_that_was_restored(void **state)
+{
+    struct sim *s = with_binding(420, BINDING("", "4"));
+    struct fake_host_image *image;
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(2), "");
+    until_reported(s, "2");
+    image = fake_host_image(s->host);
+    sim_create_pod(s, "b", GPU(2), "");
+    until_reported(s, "4");
+    sim_run_ms(s, 60 * 1000);
+    fake_host_roll_back(s->host, image);
+    check_reported(s, "2");
+    until_reported(s, "4");
+    sim_free(s);
+}
+
+static bool may_act(struct sim *s)
+{
+    return sync_lease_may_act(s->syncer->lease);
+}
+
+static bool may_not_act(struct sim *s)
+{
+    return !may_act(s);
+}
+
+/* What another process of this virtual cluster reported meanwhile is not this one's. */
+static void test_another_process_led_meanwhile(void **state)
+{
+    struct sim *s = with_binding(421, BINDING("", "4"));
+    unsigned before;
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(2), "");
+    until_reported(s, "2");
+    fake_host_faults(s->host)->down = true;
+    sim_until(s, may_not_act, "the end of the Lease");
+    fake_host_patch(s->host, "configmaps", DEMAND, "{\"data\":{\"p\":\"1\"}}");
+    fake_host_faults(s->host)->down = false;
+    sim_until(s, may_act, "the Lease");
+    until_reported(s, "2");
+    before = writes(s);
+    sim_run_ms(s, 600 * 1000);
+    assert_int_equal(writes(s), before);
+    sim_free(s);
+}
+
 /* A pool that is bound no more is not reported. */
 static void test_a_binding_that_ends_wants_nothing(void **state)
 {
@@ -319,6 +369,8 @@ int main(void)
         cmocka_unit_test(test_what_a_workload_lacks_counts),
         cmocka_unit_test(test_a_refused_pod_is_wanted_for_a_time),
         cmocka_unit_test(test_a_restart_lowers_nothing_at_once),
+        cmocka_unit_test(test_a_host_that_was_restored),
+        cmocka_unit_test(test_another_process_led_meanwhile),
         cmocka_unit_test(test_a_binding_that_ends_wants_nothing),
         cmocka_unit_test(test_anothers_is_left_alone),
         cmocka_unit_test(test_without_the_option_there_is_none),

@@ -131,6 +131,27 @@ static void test_the_last_kubeconfig_is_published(void **state)
     sim_free(s);
 }
 
+/* A host that was restored has one of before. */
+static void test_a_restored_kubeconfig_is_published_again(void **state)
+{
+    struct sim *s = new_sim(34);
+    struct fake_host_image *image;
+
+    (void)state;
+    snprintf(s->note, sizeof(s->note), "first");
+    syncer_publish_kubeconfig(s->syncer, str_c(s->note));
+    sim_until(s, last_is_published, "the first kubeconfig");
+    image = fake_host_image(s->host);
+    snprintf(s->note, sizeof(s->note), "second");
+    syncer_publish_kubeconfig(s->syncer, str_c(s->note));
+    sim_until(s, last_is_published, "the second kubeconfig");
+    sim_run_ms(s, 60 * 1000);
+    fake_host_roll_back(s->host, image);
+    assert_false(last_is_published(s));
+    sim_until(s, last_is_published, "the second kubeconfig again");
+    sim_free(s);
+}
+
 /* --- whose kubeconfig it is --- */
 
 static struct str kubeconfig_note(struct sim *s, const char *key)
@@ -372,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_every_trouble_has_its_reason),
         cmocka_unit_test(test_missing_right_is_reported),
         cmocka_unit_test(test_the_last_kubeconfig_is_published),
+        cmocka_unit_test(test_a_restored_kubeconfig_is_published_again),
         cmocka_unit_test(test_a_kubeconfig_says_whose_it_is),
         cmocka_unit_test(test_a_later_kubeconfig_is_kept),
         cmocka_unit_test(test_a_name_that_was_anothers),
