@@ -976,9 +976,19 @@ def test_the_reported_demand_is_the_programs(sides):
     def patch(body):
         return lambda s: s.api.patch(s.path("configmaps", "sublet-gpu-demand"), body)
     patch({"data": {"a100": "4", "l4": "0"}})(fenced)
-    for data in ({"data": {"a100": "all"}}, {"data": {"a100": "-1"}}, {"data": {"x": "99999999999"}}, {"binaryData": {"bytes": "AAAA"}}):
+    many = {f"pool-{i}": "1" for i in range(65)}
+    for data in ({"data": {"a100": "all"}}, {"data": {"a100": "-1"}}, {"data": {"x": "99999999999"}}, {"binaryData": {"bytes": "AAAA"}},
+                 {"data": many}):
         refused(fenced, "data: a number of GPUs", patch(data))
         patch(data)(open_)
+    marks = {"annotations": {"sublet.dev/cluster-uid": "1-2-3", "sublet.dev/epoch": "e"}, "labels": {"app.kubernetes.io/instance": "research"}}
+    patch({"metadata": marks, "data": {f"pool-{i}": "1" for i in range(62)}})(fenced)
+    for message, change in (("metadata.labels: say whose", {"metadata": {"labels": {"app.kubernetes.io/part-of": "x"}}}),
+                            ("metadata.annotations: say whose", {"metadata": {"annotations": {"sublet.dev/note": "x"}}}),
+                            ("metadata.annotations: say whose", {"metadata": {"annotations": {"sublet.dev/epoch": "x" * 254}}}),
+                            ("immutable: what is reported", {"immutable": True})):
+        refused(fenced, message, patch(change))
+        patch(change)(open_)
     refused(fenced, "metadata.finalizers: are not sent", patch({"metadata": {"finalizers": ["a.example/b"]}}))
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(
         s.path("configmaps"), {**body, "metadata": {"name": "sublet-gpu-demand-x"}}))
