@@ -33,7 +33,7 @@ struct wish {
     int64_t now, turned_away; /* at the last look; and at most what was refused since */
     int64_t less_since_ms;    /* now was less than the goal all the time; 0: it is not */
     int64_t peak;             /* of now since then */
-    bool lacks;               /* owners do: what ends that is no event of the ledger */
+    bool lacks;               /* owners, pods turned away: what ends that is no ledger event */
     bool bound;
 };
 
@@ -141,10 +141,11 @@ static void take_binding(struct demand *d, const struct config_binding *b)
         TAILQ_INSERT_TAIL(&d->wishes, w, place);
     }
     w->bound = true;
-    w->lacks = rational_cmp(wants, sync_ledger_used(l, b->pool)) > 0;
     w->now = whole(wants);
+    w->lacks = rational_cmp(wants, sync_ledger_used(l, b->pool)) > 0 || w->turned_away > w->now;
     w->now = w->turned_away > w->now ? w->turned_away : w->now;
-    w->turned_away = 0;
+    if (w->goal != UNKNOWN)
+        w->turned_away = 0;
 }
 
 /* Those that are granted by the fleet and have not ended. */
@@ -213,8 +214,7 @@ static void take_reported(struct demand *d, struct wish *w, const cJSON *existin
     (void)str_to_i64(json_str(json_get_str(existing, w->pool)), &said);
     said = said < most ? said : most;
     w->goal = said > w->now ? said : w->now;
-    if (w->goal > w->now)
-        look_soon(d);
+    look_soon(d);
 }
 
 static cJSON *data_of(void *ctx, struct arena *a, const cJSON *existing)

@@ -193,6 +193,30 @@ static void test_a_refused_pod_is_wanted_for_a_time(void **state)
     sim_free(s);
 }
 
+/* Before the host has said what was reported last as well; and what no one tries again is wanted no
+ * more, without another event. */
+static void test_a_refused_pod_is_wanted_from_the_first_moment(void **state)
+{
+    struct sim *s = sim_new_ready(422, FOLLOW);
+
+    (void)state;
+    fake_host_faults(s->host)->slow = "configmaps";
+    fake_host_put(s->host, "gpubindings", BINDING("", "0"));
+    sim_run_ms(s, 400);
+    sim_create_pod(s, "a", GPU(3), "");
+    sim_run_ms(s, 100);
+    for (int i = 0; i < 20; i++) {
+        sim_create_pod(s, "b", GPU(1), "");
+        sim_run_ms(s, 200);
+    }
+    until_reported(s, "3");
+    sim_run_ms(s, 20 * 1000);
+    check_reported(s, "3");
+    sim_run_ms(s, 80 * 1000);
+    check_reported(s, "0");
+    sim_free(s);
+}
+
 /* What was reported last stands for lendAfter, whatever the successor has; then what it has. */
 static void test_a_restart_lowers_nothing_at_once(void **state)
 {
@@ -368,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_the_line_counts),
         cmocka_unit_test(test_what_a_workload_lacks_counts),
         cmocka_unit_test(test_a_refused_pod_is_wanted_for_a_time),
+        cmocka_unit_test(test_a_refused_pod_is_wanted_from_the_first_moment),
         cmocka_unit_test(test_a_restart_lowers_nothing_at_once),
         cmocka_unit_test(test_a_host_that_was_restored),
         cmocka_unit_test(test_another_process_led_meanwhile),
