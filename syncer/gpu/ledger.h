@@ -20,9 +20,8 @@ struct ledger_options {
     /* What was refused to this owner fits now. False: it needs nothing any more. */
     bool (*retry)(void *ctx, const struct refused_owner *owner);
     void (*released)(void *ctx); /* something that was charged to a pool whose binding has ended */
-    size_t (*lacks)(void *ctx,
-                    const struct refused_owner *owner); /* pods or claims it still needs */
-    void (*changed)(void *ctx); /* sync_ledger_wants() may have, of any pool */
+    refused_lacks lacks;         /* pods or claims it still needs */
+    void (*changed)(void *ctx);  /* sync_ledger_wants() may have, of any pool */
     /* What has no controller that would try again was refused; with it the sum would be this. */
     void (*turned_away)(void *ctx, const struct config_binding *binding, struct rational sum);
     void *ctx;

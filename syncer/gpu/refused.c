@@ -32,9 +32,10 @@ struct refusal {
     struct rational gpu_eq;
     struct str pool;            /* heap */
     struct refused_owner owner; /* its strings: heap */
-    uint64_t refused;           /* grows with each refusal in the list */
-    bool woken;                 /* since it was refused last, at woken_ms */
-    int64_t woken_ms;           /* monotonic */
+    struct refused_count count;
+    uint64_t refused; /* grows with each refusal in the list */
+    bool woken;       /* since it was refused last, at woken_ms */
+    int64_t woken_ms; /* monotonic */
 };
 
 /* What a tenant wrote is kept only where it can be the name of an object. */
@@ -191,12 +192,11 @@ void sync_refused_wake(struct refusals *list, const struct config_binding *bindi
     }
 }
 
-struct rational sync_refused_lack(const struct refusals *list, const struct config_binding *binding,
-                                  size_t (*lacks)(void *ctx, const struct refused_owner *owner),
-                                  void *ctx)
+struct rational sync_refused_lack(struct refusals *list, const struct config_binding *binding,
+                                  refused_lacks lacks, void *ctx)
 {
     struct rational sum = RATIONAL_ZERO, all;
-    const struct refusal *r;
+    struct refusal *r;
 
     TAILQ_FOREACH(r, list, place)
     {
@@ -204,7 +204,7 @@ struct rational sync_refused_lack(const struct refusals *list, const struct conf
             break;
         if (!str_eq(r->pool, binding->pool->name))
             continue;
-        all = (struct rational){(int64_t)lacks(ctx, &r->owner), 1};
+        all = (struct rational){(int64_t)lacks(ctx, &r->owner, &r->count), 1};
         if (!rational_mul(all, r->gpu_eq, &all) || !rational_add(sum, all, &sum))
             sum = binding->most;
     }

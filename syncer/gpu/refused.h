@@ -19,6 +19,13 @@ struct refused_owner {
     struct str ns, name, uid;
     int64_t priority; /* of the pod */
 };
+/* Of an owner, what lacks() found at a revision of it: its to keep. Revision 0: nothing yet. */
+struct refused_count {
+    int64_t revision;
+    size_t n;
+};
+typedef size_t (*refused_lacks)(void *ctx, const struct refused_owner *owner,
+                                struct refused_count *known);
 /* The controller of an object; its strings are the object's. */
 struct refused_owner sync_refused_owner(const cJSON *object);
 
@@ -39,7 +46,6 @@ void sync_refused_wake(struct refusals *list, const struct config_binding *bindi
                        bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx);
 /* What owners lack in the pool of the binding, by lacks() of each; it stops at the binding's
  * `most`. */
-struct rational sync_refused_lack(const struct refusals *list, const struct config_binding *binding,
-                                  size_t (*lacks)(void *ctx, const struct refused_owner *owner),
-                                  void *ctx);
+struct rational sync_refused_lack(struct refusals *list, const struct config_binding *binding,
+                                  refused_lacks lacks, void *ctx);
 void sync_refused_fini(struct refusals *list);

@@ -75,7 +75,7 @@ bool sync_pod_loss(struct sync_run *run);
 /* ledger_options.retry; ctx is the syncer. */
 bool sync_retry_owner(void *ctx, const struct refused_owner *owner);
 /* ledger_options.lacks, the same */
-size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner);
+size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner, struct refused_count *known);
 
 /* --- tokens.c --- */
 /* True: the pod's token Secret is up to date, or it needs none. False: a request is pending. */

@@ -48,32 +48,51 @@ static int64_t count_lacking(const struct refused_kind *kind, const cJSON *owner
     return __builtin_sub_overflow(wanted, has, &left) || left < 0 ? 0 : left;
 }
 
-/* NULL: there is none of this uid, or it needs nothing. */
-static const cJSON *read_lacking(struct syncer *s, struct arena *a,
-                                 const struct refused_owner *owner)
+/* NULL: there is none of this uid. */
+static const struct store_object *find_owner(struct syncer *s, const struct refused_owner *owner)
 {
     const struct resource *r = syncer_resource(s, owner->kind->group, owner->kind->plural);
     const struct store_object *o = store_get(s->store, r->storage, owner->ns, owner->name);
-    const cJSON *tree = o && str_eq(o->uid, owner->uid) ? vapi_tree(a, o) : NULL;
 
-    return tree && lacks_something(owner->kind, tree) ? tree : NULL;
+    return o && str_eq(o->uid, owner->uid) ? o : NULL;
 }
 
-size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner)
+/* NULL: it needs nothing. */
+static const cJSON *read_lacking(struct arena *a, const struct refused_kind *kind,
+                                 const struct store_object *o)
 {
-    struct arena *a = arena_new(0);
-    const cJSON *tree = read_lacking(ctx, a, owner);
-    int64_t n = tree ? count_lacking(owner->kind, tree) : 0;
+    const cJSON *tree = vapi_tree(a, o);
 
+    return tree && lacks_something(kind, tree) ? tree : NULL;
+}
+
+/* Read once for each revision: this is done for all of them, each second. */
+size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner, struct refused_count *known)
+{
+    const struct store_object *o = find_owner(ctx, owner);
+    struct arena *a;
+    const cJSON *tree;
+    int64_t n;
+
+    if (!o)
+        return 0;
+    if (known->revision == o->revision)
+        return known->n;
+    a = arena_new(0);
+    tree = read_lacking(a, owner->kind, o);
+    n = tree ? count_lacking(owner->kind, tree) : 0;
     arena_free(a);
-    return n > REFUSED_PODS_MAX ? REFUSED_PODS_MAX : (size_t)n;
+    *known =
+        (struct refused_count){o->revision, n > REFUSED_PODS_MAX ? REFUSED_PODS_MAX : (size_t)n};
+    return known->n;
 }
 
 bool sync_retry_owner(void *ctx, const struct refused_owner *owner)
 {
     struct syncer *s = ctx;
+    const struct store_object *o = find_owner(s, owner);
     struct arena *a = arena_new(0);
-    bool wants = read_lacking(s, a, owner) != NULL;
+    bool wants = o && read_lacking(a, owner->kind, o) != NULL;
 
     arena_free(a);
     if (wants)

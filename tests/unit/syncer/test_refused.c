@@ -19,6 +19,8 @@ struct fixture {
     struct clock clock;
     char woken[2048];    /* "a b " */
     const char *content; /* the name of an owner that needs nothing any more */
+    int64_t revision;    /* of all owners; 0: each look reads them */
+    size_t n_read;
 };
 
 static int64_t mono_ms(void *ctx)
@@ -157,10 +159,14 @@ static void one_that_needs_nothing_leaves(void **state)
     assert_string_equal(wake(f, 7), "c ");
 }
 
-static size_t on_lacks(void *ctx, const struct refused_owner *owner)
+static size_t on_lacks(void *ctx, const struct refused_owner *owner, struct refused_count *known)
 {
     struct fixture *f = ctx;
 
+    if (known->revision && known->revision == f->revision)
+        return known->n;
+    *known = (struct refused_count){f->revision, 2};
+    f->n_read++;
     if (f->content && str_eqc(owner->name, f->content))
         return 0;
     return str_eqc(owner->name, "huge") ? SIZE_MAX / 2 : 2;
@@ -192,6 +198,28 @@ static void what_is_lacked_is_a_bounded_sum(void **state)
     assert_int_equal(lack(f), 8);
     f->pool.name = STR("other");
     assert_int_equal(lack(f), 0);
+}
+
+/* One that is refused again is the owner it was; one that left the list, another. */
+static void what_an_owner_lacks_is_kept_with_it(void **state)
+{
+    struct fixture *f = *state;
+
+    f->revision = 7;
+    refuse(f, "a", 1, 0);
+    refuse(f, "b", 1, 0);
+    assert_int_equal(lack(f), 4);
+    assert_int_equal(lack(f), 4);
+    refuse(f, "a", 1, 5);
+    assert_int_equal(lack(f), 4);
+    assert_int_equal(f->n_read, 2);
+    f->revision = 8;
+    assert_int_equal(lack(f), 4);
+    assert_int_equal(f->n_read, 4);
+    sync_refused_drop(&f->list, STR("u-a"));
+    refuse(f, "a", 1, 0);
+    assert_int_equal(lack(f), 4);
+    assert_int_equal(f->n_read, 5);
 }
 
 static void the_list_and_each_wake_are_bounded(void **state)
@@ -257,6 +285,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_needs_nothing_leaves, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_lacked_is_a_bounded_sum, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_an_owner_lacks_is_kept_with_it, setup, teardown),
         cmocka_unit_test_setup_teardown(the_list_and_each_wake_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_list_loses_the_one_refused_longest_ago, setup,
                                         teardown),
