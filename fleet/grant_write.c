@@ -306,8 +306,8 @@ static void add_units(struct grant_state *s, cJSON *units, const struct config_p
     }
 }
 
-/* Has it charged no more than these units, of what is lowered? What is not may be charged beyond its
- * bound, by pods that are older than it. A resource that was never bounded has no charge yet. */
+/* Has it charged no more than these units, of what is lowered? What is not may be charged beyond
+ * its bound, by pods that are older than it. One that was never bounded has no charge yet. */
 static bool has_charged_less(const cJSON *quota, const cJSON *units, const cJSON *before)
 {
     json_each(one, units)
@@ -464,8 +464,8 @@ static bool is_bound(const cJSON *quota, const cJSON *units)
     return json_count(hard) == json_count(units);
 }
 
-/* Another hand changed it, or there is another pool: it bounds again what it is to. The first binding
- * of a namespace makes it, though nothing is granted. */
+/* Another hand changed it, or there is another pool: it bounds again what it is to. The first
+ * binding of a namespace makes it, though nothing is granted. */
 static bool repair_quota(struct grant_state *s, size_t i, struct grant_write *ret)
 {
     const struct grant_tenant *t = s->rows[i].tenant;
