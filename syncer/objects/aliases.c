@@ -215,7 +215,7 @@ static enum sync_settlement settle(const struct alias *x)
     /* What cannot be read may want it, and what was restored since may have had it. */
     if (!proven || x->barred || (x->map && x->hidden))
         return SETTLE_SPARE;
-    /* A restore may have brought back a record from before somebody wanted it. */
+    /* A restore may have brought back a record from before it was wanted. */
     return x->wanted || x->record.life == x->syncer->life ? SETTLE_DELETE : SETTLE_QUARANTINE;
 }
 

@@ -206,7 +206,7 @@ static bool is_headless_copy(struct syncer *s, struct arena *a, struct str ns, s
            str_eqc(json_str_at(service, "spec.clusterIP"), "None");
 }
 
-/* NULL: it is not shown, or its Service is hidden, so that nobody knows. */
+/* NULL: it is not shown, or it cannot be known: its Service is hidden. */
 static cJSON *want_slice(struct arena *a, const struct mirror_source *source, struct str name,
                          bool *ret_hidden)
 {
