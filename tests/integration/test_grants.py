@@ -323,12 +323,12 @@ def test_a_tenant_takes_its_guarantee_back(host, grants, tenant):
     grants.bind(a.namespace, guarantee="4", lend="2", default=True)
     grants.bind(b.namespace, guarantee="12", burst="4", default=True)
     grants.fleet.start()
-    grants.until(a.namespace, grant="2")
     assert eventually(lambda: demand_of(a), 60, "the report of an idle tenant") == {"a100": "0"}
     a.kubectl.apply(workload("Deployment", "work", replicas=1))
     b.kubectl.apply(workload("Deployment", "work", replicas=14))
     eventually(lambda: demand_of(a) == {"a100": "1"} and demand_of(b) == {"a100": "14"}, 60, "their reports")
     grants.until(b.namespace, grant="14")
+    grants.until(a.namespace, grant="2")
     eventually(lambda: ready_of(a) == 1 and ready_of(b) == 14, 120, "what is lent to run")
     assert grants.quota(a.namespace) == 2
 

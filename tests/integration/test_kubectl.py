@@ -175,7 +175,7 @@ def test_raw_answers_are_statuses(vc):
         ("GET", "/api/v1/namespaces/default/things", 404, "NotFound"),
         ("POST", "/api/v1/namespaces/default/pods/none", 405, "MethodNotAllowed"),
         ("DELETE", "/api/v1/namespaces", 405, "MethodNotAllowed"),
-        ("GET", "/api/v1/namespaces/default/pods/none/log", 501, "NotImplemented"),
+        ("GET", "/api/v1/namespaces/default/pods/none/log", 404, "NotFound"),
     ]:
         got, _, body = raw(method, path)
         assert got == code, (method, path, got, body)
