@@ -88,8 +88,7 @@ static void add(struct rational *sum, struct rational more)
         *sum = (struct rational){MOST_GPUS, 1};
 }
 
-/* a - b, never less than nothing. */
-static struct rational without(struct rational a, struct rational b)
+struct rational grant_without(struct rational a, struct rational b)
 {
     struct rational left;
 
@@ -285,7 +284,7 @@ void grant_state_node(struct grant_state *s, const cJSON *node)
     if (fact.down)
         add(&s->sums[n->pool].down, fact.total);
     else
-        add(&s->shares[n->pool].healthy, without(fact.total, fact.unhealthy));
+        add(&s->shares[n->pool].healthy, grant_without(fact.total, fact.unhealthy));
 }
 
 static const struct placed *node_of_pod(const struct grant_state *s, const cJSON *pod)
@@ -337,15 +336,15 @@ static void settle_pool(struct grant_state *s, size_t i)
     const struct grant_sums *sums = &s->sums[i];
     struct share_pool *p = &s->shares[i];
     struct rational serving = p->healthy;
-    bool mostly_down = rational_cmp(sums->down, without(sums->nodes, sums->down)) > 0;
+    bool mostly_down = rational_cmp(sums->down, grant_without(sums->nodes, sums->down)) > 0;
 
     p->total = rational_cmp(sums->declared, sums->nodes) > 0 ? sums->declared : sums->nodes;
-    p->capacity = without(p->total, sums->foreign);
-    add(&serving, without(p->total, sums->nodes)); /* declared, and made on demand */
-    p->serving = without(serving, sums->foreign_up);
+    p->capacity = grant_without(p->total, sums->foreign);
+    add(&serving, grant_without(p->total, sums->nodes)); /* declared, and made on demand */
+    p->serving = grant_without(serving, sums->foreign_up);
     if (rational_cmp(p->serving, p->capacity) > 0)
         p->serving = p->capacity;
-    p->stranded = mostly_down ? without(p->capacity, p->serving) : sums->stranded;
+    p->stranded = mostly_down ? grant_without(p->capacity, p->serving) : sums->stranded;
 }
 
 static struct rational placed_of(const struct grant_state *s, const struct grant_row *r)

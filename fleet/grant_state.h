@@ -104,3 +104,5 @@ struct grant_write {
 bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret);
 /* The reason of condition Ready for each state of a binding. */
 extern const char *const GRANT_REASONS[N_SHARE_STATES];
+/* a - b, never less than nothing: nodes and pods need not agree at one moment. */
+struct rational grant_without(struct rational a, struct rational b);

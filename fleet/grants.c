@@ -334,14 +334,6 @@ static void add(struct rational *sum, struct rational more)
     (void)rational_add(*sum, more, sum);
 }
 
-/* Not less than nothing: of a moment at which nodes and pods do not agree. */
-static struct rational without(struct rational all, struct rational part)
-{
-    struct rational rest;
-
-    return rational_sub(all, part, &rest) && rest.num > 0 ? rest : RATIONAL_ZERO;
-}
-
 /* What nodes that are not Ready hold is unhealthy, not held, as in the ledger. */
 static void remember_pools(struct grants *g, const struct grant_state *s)
 {
@@ -352,7 +344,7 @@ static void remember_pools(struct grants *g, const struct grant_state *s)
             .name = arena_str(g->a, s->configs[p].name),
             .nodes = s->sums[p].nodes,
             .healthy = s->shares[p].healthy,
-            .absent = without(s->shares[p].total, s->sums[p].nodes),
+            .absent = grant_without(s->shares[p].total, s->sums[p].nodes),
             .held = s->sums[p].foreign_up,
             .guaranteed = RATIONAL_ZERO,
             .borrowed = RATIONAL_ZERO,
@@ -364,12 +356,12 @@ static void remember_pools(struct grants *g, const struct grant_state *s)
         if (!p)
             continue;
         add(&p->held, b->placed);
-        add(&p->borrowed, without(b->placed, b->guarantee));
+        add(&p->borrowed, grant_without(b->placed, b->guarantee));
         if (b->state == SHARE_READY)
             add(&p->guaranteed, b->guarantee);
     }
     for (size_t p = 0; p < s->n_configs; p++)
-        g->pools[p].held = without(g->pools[p].held, s->sums[p].stranded);
+        g->pools[p].held = grant_without(g->pools[p].held, s->sums[p].stranded);
 }
 
 static void remember(struct grants *g, const struct grant_state *s)

@@ -10,7 +10,6 @@
 #include "page.h"
 
 #include <assert.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include <uv.h>
