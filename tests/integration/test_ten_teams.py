@@ -54,6 +54,10 @@ class Tour:
     def host(self):
         return Api(self.kubeconfigs["host"])
 
+    def fleet_log(self):
+        with open(os.path.join(self.dir, "fleet", "sublet-fleet.log"), encoding="utf-8", errors="replace") as f:
+            return f"end of the fleet's log:\n{f.read()[-4000:]}"
+
     def report(self, by):
         r = sublet_report("--data-dir", os.path.join(self.dir, "fleet", "ledger"), "--by", by, "--format", "json")
         assert r.returncode == 0, r.stderr
@@ -171,7 +175,7 @@ def test_every_claim_holds_on_the_host(workdir):
             tour.go_on()
         code = tour.process.wait(120)
     except BaseException:
-        print("".join(tour.said)[-8000:], file=sys.stderr)
+        print("".join(tour.said)[-8000:], tour.fleet_log(), sep="\n", file=sys.stderr)
         raise
     finally:
         tour.close()

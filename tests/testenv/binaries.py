@@ -21,6 +21,12 @@ def host_program(name):
     return os.path.join(host_directory((name,)), name)
 
 
+def host_component(name):
+    """A program of the host's control plane; SUBLET_HOST_VERSION is its version, where it is not the one of the tests."""
+    version = os.environ.get("SUBLET_HOST_VERSION")
+    return host_program(f"{name}-{version}" if version and name.startswith("kube-") else name)
+
+
 def _names(option):
     """Programs as build-host.sh lists them, with their versions."""
     return subprocess.run([os.path.join(HERE, "build-host.sh"), option], capture_output=True, text=True,

@@ -6,11 +6,13 @@
 #   build-host.sh [PROGRAM...]   build what is missing (default: everything a test session starts)
 #   build-host.sh node           and what a real node runs
 #   build-host.sh bench          and what only tests/bench compares with
+#   build-host.sh minors         and the control planes of the other minor versions that `tests/run minors` is run against
 #   build-host.sh --missing ...  print what of it is still to be built, build nothing
 #   build-host.sh --dir          print the directory the programs are in, build nothing
 #   build-host.sh --go           print a Go that is recent enough, fetched if the machine has none
 #   build-host.sh --node         print the names of what a real node runs beside that
 #   build-host.sh --bench        print the names of what only tests/bench compares with
+#   build-host.sh --minors       print those versions
 #   build-host.sh --clients      print the names of what the suite of clients runs beside that
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
@@ -50,10 +52,19 @@ DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok
 NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
 BENCH=("coredns-bind-$COREDNS")
 CLIENTS=("helm3-$HELM3")
+MINORS=(1.34.4 1.35.4 1.37.2) # the newest of each that the module proxy has
+for_minors()
+{
+    local v
+    for v in "${MINORS[@]}"; do
+        printf '%s\n' "kube-apiserver-$v" "kube-controller-manager-$v" "kube-scheduler-$v"
+    done
+}
 recipe_of()
 {
     case $1 in
     kube-apiserver | kube-controller-manager | kube-scheduler | kubectl | kubelet | kube-proxy) echo "kubernetes cmd/$1" ;;
+    kube-apiserver-* | kube-controller-manager-* | kube-scheduler-*) echo "kubernetes cmd/${1%-*} ${1##*-}" ;;
     agnhost) echo "kubernetes test/images/agnhost" ;;
     containerd-*) echo "containerd v$CONTAINERD" ;;
     runc-*) echo "runc v$RUNC" ;;
@@ -134,34 +145,35 @@ new_module()
 # does not have; their published versions carry the same content.
 kubernetes_module()
 {
-    local v=v$KUBERNETES dir
+    local v=v$1 dir
     new_module k8s.io/kubernetes "$v"
     dir=$("$GO" mod download -json "k8s.io/kubernetes@$v" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
     [ -n "$dir" ] || die "k8s.io/kubernetes $v could not be downloaded"
-    sed -nE "s#^\s*(replace )?(k8s.io/[a-z0-9-]+) => ./staging/.*#replace \2 => \2 v0.${KUBERNETES#1.}#p" \
+    sed -nE "s#^\s*(replace )?(k8s.io/[a-z0-9-]+) => ./staging/.*#replace \2 => \2 v0.${1#1.}#p" \
         "$dir/go.mod" >>go.mod
 }
 
 # Without these a client sees v0.0.0 and kubectl complains about version skew.
 kubernetes_ldflags()
 {
-    local p minor=${KUBERNETES#1.}
+    local p minor=${1#1.}
     for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
         printf -- '-X %s.gitVersion=v%s -X %s.gitMajor=1 -X %s.gitMinor=%s ' \
-            $p "$KUBERNETES" $p $p "${minor%.*}"
+            $p "$1" $p $p "${minor%.*}"
     done
 }
 
 kubernetes()
 {
-    kubernetes_module
-    "${WRAP[@]}" "$GO" build -ldflags="-s -w $(kubernetes_ldflags)" -o "$1" "k8s.io/kubernetes/$2"
+    local v=${3:-$KUBERNETES}
+    kubernetes_module "$v"
+    "${WRAP[@]}" "$GO" build -ldflags="-s -w $(kubernetes_ldflags "$v")" -o "$1" "k8s.io/kubernetes/$2"
 }
 
 kubernetes_test()
 {
-    kubernetes_module
-    "${WRAP[@]}" "$GO" test -c -ldflags="-s -w $(kubernetes_ldflags)" -o "$1" "k8s.io/kubernetes/$2"
+    kubernetes_module "$KUBERNETES"
+    "${WRAP[@]}" "$GO" test -c -ldflags="-s -w $(kubernetes_ldflags "$KUBERNETES")" -o "$1" "k8s.io/kubernetes/$2"
 }
 
 module()
@@ -266,6 +278,10 @@ main()
         printf '%s\n' "${BENCH[@]}"
         return
         ;;
+    --minors)
+        printf '%s\n' "${MINORS[@]}"
+        return
+        ;;
     --clients)
         printf '%s\n' "${CLIENTS[@]}"
         return
@@ -281,9 +297,11 @@ main()
     for p in "$@"; do
         [ "$p" = node ] && set -- "$@" "${DEFAULT[@]}" "${NODE[@]}"
         [ "$p" = bench ] && set -- "$@" "${DEFAULT[@]}" "${BENCH[@]}"
+        # shellcheck disable=SC2046 # names
+        [ "$p" = minors ] && set -- "$@" "${DEFAULT[@]}" $(for_minors)
     done
     for p in "$@"; do
-        [ "$p" = node ] || [ "$p" = bench ] && continue
+        [[ $p =~ ^(node|bench|minors)$ ]] && continue
         recipe_of "$p" >/dev/null
         [ -e "$BIN/$p" ] || missing+=("$p")
     done

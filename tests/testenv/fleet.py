@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
@@ -38,10 +39,14 @@ def sublet_report(*args):
                           env={**os.environ, **sanitizer_env()}, timeout=120, check=False)
 
 
+# The process ends when the machine, or the host, stood still for longer than it may hold its Lease.
+LEASE_LOST = "sublet: fleet: the Lease was not renewed in time"
+
+
 class Fleet:
     """fleet.start() ... fleet.stop(); fleet.report(by="tenant,pool") -> the JSON report."""
 
-    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="15s", args=()):
+    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="60s", args=()):
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.store = store or os.path.join(self.dir, "ledger")
@@ -49,6 +54,7 @@ class Fleet:
         self.config = {"host": {"namespace": namespace, "kubeconfig": kubeconfig or host.kubeconfig},
                        "store": {"path": self.store}, "lease": {"duration": lease}, "pools": pools}
         self.write_config()
+        self._keeper, self._stopping, self._change = None, False, threading.Lock()
         self.process = Process("sublet-fleet", [binaries.sublet(), "fleet", "--config", self.config_path, *args],
                                self.dir, env=sanitizer_env())
 
@@ -70,9 +76,30 @@ class Fleet:
             return "ready" in self.process.output()
         eventually(ready, 60, "the fleet to be ready")
 
+    def keep(self):
+        """Starts a process again that lost its Lease, as its Deployment does, until stop(). Any other end is an error there."""
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+
+    def _keep(self):
+        while self.process.ends():
+            with self._change:
+                if self._stopping or not self._lost_lease():
+                    return
+                self.process.start()
+
+    def _lost_lease(self):
+        return self.process.tail(1).startswith(LEASE_LOST)
+
     def stop(self):
-        code = self.process.stop()
-        assert code in (0, None), f"the fleet ended with {code}:\n{self.process.tail()}"
+        with self._change:
+            self._stopping = True
+            died = self.process.died and not (self._keeper and self._lost_lease())
+            code = self.process.stop()
+        if self._keeper:
+            self._keeper.join()
+        self._keeper, self._stopping = None, False
+        assert not died and code in (0, None), f"the fleet ended with {code}:\n{self.process.tail()}"
 
     def kill(self):
         self.process.kill()

@@ -39,7 +39,7 @@ class HostCluster:
         self.address = address
         self.services = ipaddress.ip_network(services)
         os.makedirs(self.dir, exist_ok=True)
-        self.bin = binaries.host_directory(self.ORDER + ("kubectl", "stages.yaml"))
+        self.bin = binaries.host_directory(("kubectl", "stages.yaml"))
         self.ports = {n: Port() for n in self.ORDER + ("etcd-peer",)}
         self.url = f"https://{address}:{self.ports['kube-apiserver']}"
         self.pki = self._make_pki()
@@ -51,7 +51,7 @@ class HostCluster:
             "kube-scheduler": self._scheduler,
             "kwok": self._kwok,
         }
-        self.components = {n: Process(n, [os.path.join(self.bin, n)] + argv[n](), self.dir) for n in self.ORDER}
+        self.components = {n: Process(n, [binaries.host_component(n)] + argv[n](), self.dir) for n in self.ORDER}
         self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
         self.api = Api(self.kubeconfig)
 

@@ -84,6 +84,11 @@ class Process:
         """It ended although no test ended it."""
         return not self._ended and not self.alive
 
+    def ends(self):
+        """Waits for its end; did no test end it?"""
+        self._popen.wait()
+        return self.died
+
     def check(self):
         """Raises when the process has ended, with the end of its log."""
         if not self.alive:

@@ -87,6 +87,7 @@ class TenTeams:
                            args=("--listen", "127.0.0.1:0"))
         self.fleet.write_config(grants=config["grants"])
         self.fleet.start()
+        self.fleet.keep()
 
     def start_teams(self):
         names = team_names()
