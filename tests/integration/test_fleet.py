@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import subprocess
+import time
 from datetime import datetime, timezone
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ import yaml
 
 from testenv import eventually
 from testenv.binaries import TREE
-from testenv.fleet import Fleet, sublet_report
+from testenv.fleet import LEASE_LOST, Fleet, sublet_report
 from testenv.helm import Helm
 from testenv.nodes import pool_config
 
@@ -447,6 +448,20 @@ def test_one_acts_at_a_time(host, make_fleet):
     second.wait_ready()
     assert second.metrics()["sublet_fleet_leader"] == {frozenset(): 1}
     assert host.api.get(lease)["spec"]["holderIdentity"] not in ("", holder)
+
+
+def test_one_that_stood_still_ends_and_is_started_again(host, make_fleet):
+    """It may not act on a Lease that expired meanwhile, though no other process took it."""
+    fleet = make_fleet(args=LOCAL, lease="10s").start()
+    fleet.keep()
+    first, began = fleet.process.pid, time.monotonic()
+    fleet.process.pause()
+    eventually(lambda: time.monotonic() > began + 10, 30, "the Lease to expire")
+    fleet.process.resume()
+    eventually(lambda: fleet.process.alive and fleet.process.pid != first, 60, "another process")
+    fleet.wait_ready()
+    assert fleet.metrics()["sublet_fleet_leader"] == {frozenset(): 1}
+    assert LEASE_LOST in fleet.process.tail()
 
 
 @pytest.fixture
