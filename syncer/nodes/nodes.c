@@ -456,11 +456,12 @@ static void set_times(struct sync_run *run, cJSON *status)
 
 /* --- writing --- */
 
+/* An empty object is none where there is none: of some the API stores nothing. */
 static cJSON *take(struct arena *a, cJSON *to, const cJSON *from, const char *key)
 {
     const cJSON *value = json_get(from, key);
 
-    if (value)
+    if (value && (json_count(value) || json_get(to, key)))
         return json_set(a, to, key, json_copy(a, value));
     json_remove(to, key);
     return NULL;

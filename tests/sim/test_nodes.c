@@ -630,6 +630,32 @@ static void test_nodes_are_exchanged_under_running_pods(void **state)
     sim_free(s);
 }
 
+static bool bare_is_shown(struct sim *s)
+{
+    return has_node(s, "bare");
+}
+
+static bool bare_has_processors(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool has = json_get(json_path(sim_get(s, a, "nodes", "", "bare"), "status.allocatable"), "cpu");
+
+    arena_free(a);
+    return has;
+}
+
+static void test_a_node_without_labels_changes(void **state)
+{
+    struct sim *s = sim_new(11, NULL);
+
+    (void)state;
+    fake_host_put(s->host, "nodes", "{\"metadata\":{\"name\":\"bare\"},\"spec\":{}}");
+    sim_until(s, bare_is_shown, "the node");
+    fake_host_patch(s->host, "nodes", "bare", "{\"status\":{\"allocatable\":{\"cpu\":\"8\"}}}");
+    sim_until(s, bare_has_processors, "what is allocatable by now");
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -645,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_one_node_stands_for_a_pool),
         cmocka_unit_test(test_the_node_of_a_pool_takes_its_pods_only),
         cmocka_unit_test(test_nodes_are_exchanged_under_running_pods),
+        cmocka_unit_test(test_a_node_without_labels_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
