@@ -12,6 +12,7 @@
  *   either side ends: the other one is closed, and the stream is freed */
 
 #include "streams/streams.h"
+#include "streams/relink.h"
 #include "core/run.h"
 #include <sublet/host_trouble.h>
 #include <assert.h>
@@ -41,6 +42,7 @@ struct stream {
     char host_name[64];
     struct kubelet *kubelet; /* PROXY_NODE */
     bool begun;              /* FILTERING: the answer */
+    struct relink relink;    /* PASSING: of a page; from is empty for anything else */
     struct buf refusal;      /* GATHERING: the body, and the head it came with */
     int status;
     const struct net_header *headers;
@@ -57,6 +59,7 @@ static void stream_free(struct stream *t)
 {
     LIST_REMOVE(t, place);
     sync_kubelet_free(t->kubelet);
+    buf_fini(&t->relink.held);
     buf_fini(&t->refusal);
     t->magic = 0;
     mem_free(t);
@@ -70,6 +73,12 @@ static bool is_proxy(const struct stream *t)
 }
 
 static struct str path_of(const struct stream *t);
+static struct str target_of(const struct stream *t, struct str name);
+
+static enum sync_id kind_id(const struct proxy_request *r)
+{
+    return r->kind == PROXY_SERVICE ? SYNC_SERVICES : SYNC_PODS;
+}
 
 /* --- refusals --- */
 
@@ -183,6 +192,26 @@ static void gather(struct stream *t, int status, const struct net_header *header
     t->n_headers = n;
 }
 
+/* The host writes its own path of the proxied object before each link of a page. One that is packed
+ * stays as it is: none is asked for (open_pipe). */
+static bool is_page(const struct stream *t, const struct net_header *h, size_t n)
+{
+    return is_proxy(t) && str_has_prefix(header(h, n, "content-type"), STR("text/html")) &&
+           !header(h, n, "content-encoding").n;
+}
+
+static void begin_page(struct stream *t)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct arena *a = r->arena;
+
+    t->relink.from =
+        sync_path(a, t->syncer, kind_id(r), target_of(t, str_c(t->host_name)), "/proxy");
+    t->relink.to =
+        arena_printf(a, "/api/v1/namespaces/%.*s/%s/%.*s/proxy", STR_F(r->ns),
+                     r->kind == PROXY_POD ? "pods" : "services", STR_F(target_of(t, r->name)));
+}
+
 static void begin(struct stream *t, int status, const struct net_header *headers, size_t n)
 {
     const struct proxy_request *r = proxy_request(t->proxy);
@@ -201,6 +230,8 @@ static void begin(struct stream *t, int status, const struct net_header *headers
                                                str_c(t->host_name), r->ns, r->name);
         m++;
     }
+    if (is_page(t, headers, n))
+        begin_page(t);
     t->state = STREAM_PASSING;
     note_right(t, NULL);
     proxy_begin(t->proxy, status, list, m);
@@ -309,6 +340,23 @@ static void pass_gathered(struct stream *t)
     buf_fini(&t->refusal);
 }
 
+/* Bytes as the tenant gets them; at the end of a page what was held of it. What is not passed to
+ * the kernel yet. */
+static size_t pass(struct stream *t, struct str bytes, bool at_end)
+{
+    struct buf out = BUF_INIT(0);
+    size_t behind;
+
+    if (!t->relink.from.n)
+        return proxy_write(t->proxy, bytes);
+    sync_relink_add(&t->relink, bytes, &out);
+    if (at_end)
+        sync_relink_end(&t->relink, &out);
+    behind = proxy_write(t->proxy, buf_str(&out));
+    buf_fini(&out);
+    return behind;
+}
+
 static void on_data(void *ctx, struct str bytes)
 {
     struct stream *t = ctx;
@@ -322,7 +370,7 @@ static void on_data(void *ctx, struct str bytes)
         pass_gathered(t);
     if (t->state == STREAM_GATHERING)
         buf_add(&t->refusal, str_sub(bytes, 0, REFUSAL_LIMIT - t->refusal.n));
-    else if (proxy_write(t->proxy, bytes) > PROXY_HIGH)
+    else if (pass(t, bytes, false) > PROXY_HIGH)
         host_pipe_pause(t->pipe, true);
 }
 
@@ -358,6 +406,8 @@ static void on_host_end(void *ctx, const struct err *err)
         }
         pass_gathered(t);
     }
+    if (t->relink.held.n)
+        pass(t, STR(""), true);
     if (err)
         proxy_abort(t->proxy);
     else
@@ -399,11 +449,6 @@ static void on_client_bytes(void *ctx, struct str bytes)
 }
 
 /* --- to the host --- */
-
-static enum sync_id kind_id(const struct proxy_request *r)
-{
-    return r->kind == PROXY_SERVICE ? SYNC_SERVICES : SYNC_PODS;
-}
 
 static int find_kubelet(struct stream *t, struct err *err)
 {
@@ -450,6 +495,17 @@ static int find_host(struct stream *t, struct err *err)
     return proxy_waiting(t->proxy, "ContainerCreating", err);
 }
 
+/* The object as a proxy's path has it: with scheme and port. */
+static struct str target_of(const struct stream *t, struct str name)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+
+    if (r->scheme.n)
+        return arena_printf(r->arena, "%.*s:%.*s:%.*s", STR_F(r->scheme), STR_F(name),
+                            STR_F(r->port));
+    return r->port.n ? arena_printf(r->arena, "%.*s:%.*s", STR_F(name), STR_F(r->port)) : name;
+}
+
 static struct str path_of(const struct stream *t)
 {
     static const char *const tails[] = {
@@ -458,22 +514,36 @@ static struct str path_of(const struct stream *t)
         [PROXY_POD] = "proxy",     [PROXY_SERVICE] = "proxy"};
     const struct proxy_request *r = proxy_request(t->proxy);
     struct arena *a = r->arena;
-    struct str name = str_c(t->host_name), tail;
+    struct str tail;
 
     if (t->kubelet)
         return sync_kubelet_path(t->kubelet);
-    if (r->scheme.n)
-        name = arena_printf(a, "%.*s:%.*s:%.*s", STR_F(r->scheme), STR_F(name), STR_F(r->port));
-    else if (r->port.n)
-        name = arena_printf(a, "%.*s:%.*s", STR_F(name), STR_F(r->port));
     tail = arena_printf(a, "/%s%.*s%s%.*s", tails[r->kind], STR_F(r->path), r->query.n ? "?" : "",
                         STR_F(r->query));
-    return sync_path(a, t->syncer, kind_id(r), name, tail.p);
+    return sync_path(a, t->syncer, kind_id(r), target_of(t, str_c(t->host_name)), tail.p);
 }
 
 static bool only_reads(const struct proxy_request *r)
 {
     return r->kind == PROXY_LOG || r->kind == PROXY_NODE;
+}
+
+/* A page has to be readable here: whoever may get one asks for no encoding. */
+static size_t headers_of(const struct stream *t, const struct net_header **ret)
+{
+    const struct proxy_request *r = proxy_request(t->proxy);
+    struct net_header *list;
+    size_t n = 0;
+
+    *ret = r->headers;
+    if (!is_proxy(t) || !str_contains(header(r->headers, r->n_headers, "accept"), STR("text/html")))
+        return r->n_headers;
+    list = arena_alloc(r->arena, (r->n_headers + 1) * sizeof(*list));
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (!str_eqc(r->headers[i].name, "accept-encoding"))
+            list[n++] = r->headers[i];
+    *ret = list;
+    return n;
 }
 
 static int open_pipe(struct stream *t, struct err *err)
@@ -483,13 +553,12 @@ static int open_pipe(struct stream *t, struct err *err)
     const struct proxy_request *r = proxy_request(t->proxy);
     struct host_pipe_request q = {.method = r->method,
                                   .path = path_of(t),
-                                  .headers = r->headers,
-                                  .n_headers = r->n_headers,
                                   .body = r->body,
                                   .upgrade = r->upgrade,
                                   .reads = only_reads(r),
                                   .timeout_ms = t->kubelet ? KUBELET_TIMEOUT_MS : 0};
 
+    q.n_headers = headers_of(t, &q.headers);
     t->pipe = host_pipe_open(t->syncer->host, &q, &handler, t, err);
     return t->pipe ? 0 : -1;
 }

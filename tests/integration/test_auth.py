@@ -997,6 +997,26 @@ def test_token_reviews(bound_objects):
     all_same(different)
 
 
+def test_a_review_says_where_the_pod_is(bound_objects):
+    """A pod's token is made before the pod has a node; upstream's kubelet asks for one later, and its claims have the node."""
+    ours, _ = bound_objects
+    token = new_token(ours, bound("Pod", "nowhere"))
+    extra = "authentication.kubernetes.io/node-"
+
+    def node_of(user):
+        return [user["extra"].get(extra + key) for key in ("name", "uid")]
+
+    def review():
+        return ours.api.post(AUTHN + "/tokenreviews", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                                                       "spec": {"token": token}})["status"]["user"]
+    assert node_of(review()) == [None, None]
+    ours.api.post("/api/v1/namespaces/two/pods/nowhere/binding", {
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "nowhere"}, "target": {"kind": "Node", "name": "n1"}})
+    uid = ours.api.get("/api/v1/nodes/n1")["metadata"]["uid"]
+    assert node_of(review()) == [["n1"], [uid]]
+    assert node_of(whoami(ours, token)[1]) == [["n1"], [uid]]
+
+
 def test_nothing_new_where_all_goes(pair):
     """A token, an eviction or a binding is a thing created, too: not in a namespace that is terminating or missing."""
     finalizers = {"finalizers": ["example.org/held"]}

@@ -56,6 +56,21 @@ def test_cp(place, tmp_path):
     assert (tmp_path / "down").read_bytes() == data
 
 
+def test_links_of_a_proxied_page(place):
+    """A proxy of the API writes its own path before the links of a page; it is the tenant's path, in which nothing is the host's."""
+    page = '<html><a href="/next">x</a></html>'
+    place.start("page", {"command": ["sh", "-c", f"mkdir /www && echo '{page}' > /www/index.html && exec httpd -f -p 8080 -h /www"]})
+    place.service("page")
+    for path in ("pods/page:8080", "pods/http:page:8080", "services/page:80", "services/http:page:http"):
+        path = f"/api/v1/namespaces/{place.namespace}/{path}/proxy"
+        for headers in ({}, {"Accept": "text/html", "Accept-Encoding": "gzip"}):
+            def shown(path=path, headers=headers):
+                code, _, body = place.cluster.api.raw("GET", path + "/", headers=headers)
+                assert code == 200, body
+                return body.decode()
+            assert eventually(shown, 30, path) == f'<html><a href="{path}/next">x</a></html>\n'
+
+
 def test_port_forward(place):
     place.serve("web")
     with place.kubectl.forwarded("pod/web", 8080) as port:

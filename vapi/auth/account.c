@@ -12,6 +12,11 @@
 #include "token_cache.h"
 
 #define DELETED_LEEWAY 60 /* seconds a terminating object remains valid */
+#define ACCOUNT_PREFIX "system:serviceaccount:"
+#define POD_NAME       "authentication.kubernetes.io/pod-name"
+#define POD_UID        "authentication.kubernetes.io/pod-uid"
+#define NODE_NAME      "authentication.kubernetes.io/node-name"
+#define NODE_UID       "authentication.kubernetes.io/node-uid"
 
 static void extra_add(struct arena *a, cJSON *extra, const char *key, struct str value)
 {
@@ -26,7 +31,7 @@ void account_user(struct arena *a, const struct token_claims *claims, struct use
     cJSON *extra = json_new_object(a);
 
     *ret = (struct user){
-        .name = arena_printf(a, "system:serviceaccount:%.*s:%.*s", STR_F(claims->ns),
+        .name = arena_printf(a, ACCOUNT_PREFIX "%.*s:%.*s", STR_F(claims->ns),
                              STR_F(claims->service_account)),
         .uid = claims->service_account_uid,
         .extra = extra,
@@ -36,15 +41,15 @@ void account_user(struct arena *a, const struct token_claims *claims, struct use
         extra_add(a, extra, CREDENTIAL_ID,
                   arena_concat(a, 2, (struct str[]){STR("JTI="), claims->id}));
     if (str_eqc(claims->bound_kind, "Node")) {
-        extra_add(a, extra, "authentication.kubernetes.io/node-name", claims->bound_name);
-        extra_add(a, extra, "authentication.kubernetes.io/node-uid", claims->bound_uid);
+        extra_add(a, extra, NODE_NAME, claims->bound_name);
+        extra_add(a, extra, NODE_UID, claims->bound_uid);
     }
     if (!str_eqc(claims->bound_kind, "Pod"))
         return;
-    extra_add(a, extra, "authentication.kubernetes.io/pod-name", claims->bound_name);
-    extra_add(a, extra, "authentication.kubernetes.io/pod-uid", claims->bound_uid);
-    extra_add(a, extra, "authentication.kubernetes.io/node-name", claims->node_name);
-    extra_add(a, extra, "authentication.kubernetes.io/node-uid", claims->node_uid);
+    extra_add(a, extra, POD_NAME, claims->bound_name);
+    extra_add(a, extra, POD_UID, claims->bound_uid);
+    extra_add(a, extra, NODE_NAME, claims->node_name);
+    extra_add(a, extra, NODE_UID, claims->node_uid);
 }
 
 /* ---- bound objects ---- */
@@ -56,6 +61,32 @@ static const struct store_object *find(struct auth *auth, const char *plural, st
         registry_find_group_resource(vapi_registry(auth->api), STR(""), str_c(plural));
 
     return r ? store_get(auth->store, r->storage, ns, name) : NULL;
+}
+
+static struct str extra_of(const struct user *u, const char *key)
+{
+    return json_str(json_first(json_get(u->extra, key)));
+}
+
+void account_add_node(struct auth *auth, struct arena *a, struct user *u)
+{
+    struct str rest = u->name, uid = extra_of(u, POD_UID), ns, name;
+    const struct store_object *pod, *node;
+    cJSON *extra;
+
+    if (!uid.n || extra_of(u, NODE_NAME).n || !str_has_prefix(rest, STR(ACCOUNT_PREFIX)))
+        return;
+    rest = str_from(rest, strlen(ACCOUNT_PREFIX));
+    ns = str_cut(&rest, ':');
+    pod = find(auth, "pods", ns, extra_of(u, POD_NAME));
+    name = pod && str_eq(pod->uid, uid) ? json_str_at(vapi_tree(a, pod), "spec.nodeName") : STR("");
+    if (!name.n)
+        return;
+    extra = json_copy(a, u->extra);
+    node = find(auth, "nodes", STR(""), name);
+    extra_add(a, extra, NODE_NAME, name);
+    extra_add(a, extra, NODE_UID, node ? node->uid : STR(""));
+    u->extra = extra;
 }
 
 /* Only terminating objects are parsed; there are few. */

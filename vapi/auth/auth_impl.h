@@ -58,6 +58,9 @@ int account_check_token(struct auth *auth, struct arena *a, struct str jwt,
                         const struct str *audiences, size_t n, struct token_claims *ret,
                         struct str_list *ret_audiences, struct err *err) MUST_CHECK;
 void account_user(struct arena *a, const struct token_claims *claims, struct user *ret);
+/* For reviews: a pod's token is made before the pod has a node, so that the node is not in its
+ * claims, as upstream; the extra fields get the one where the pod is by now. */
+void account_add_node(struct auth *auth, struct arena *a, struct user *u);
 /* Those of the API's audiences that are among these (n 0: its first); false when there is none. */
 bool account_own_audiences(struct auth *auth, struct arena *a, const struct str *audiences,
                            size_t n, struct str_list *ret);

@@ -94,8 +94,10 @@ static cJSON *user_tree(struct arena *a, const struct user *u)
 static void review_self(struct call *c)
 {
     cJSON *status = json_set(c->arena, c->body, "status", json_new_object(c->arena));
+    struct user u = c->user;
 
-    json_set(c->arena, status, "userInfo", user_tree(c->arena, &c->user));
+    account_add_node(vapi_auth(c->api), c->arena, &u);
+    json_set(c->arena, status, "userInfo", user_tree(c->arena, &u));
     /* The only review with a creationTimestamp; it keeps nothing of the sent metadata. */
     cJSON *metadata = json_set(c->arena, c->body, "metadata", json_new_object(c->arena));
     json_set_str(c->arena, metadata, "creationTimestamp",
@@ -143,6 +145,7 @@ static void answer_token(struct call *c)
         json_ensure_object(c->arena, status, "user");
         json_set_str(c->arena, status, "error", review_error(c->arena, err.message));
     } else {
+        account_add_node(vapi_auth(c->api), c->arena, &u);
         json_put(c->arena, status, JSON_BOOL("authenticated", true),
                  JSON("user", user_tree(c->arena, &u)), JSON("audiences", texts(c->arena, known)));
     }
