@@ -408,6 +408,13 @@ bool db_fold(struct db *db)
     return !db->trouble[0];
 }
 
+int db_fold_all(struct db *db, const char *what, struct err *err)
+{
+    errno = 0;
+    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc ? db_error(db, what, err) : 0;
+}
+
 /* Without room, a log that is used again from its start is all there is. */
 void db_after_commit(struct db *db)
 {

@@ -84,14 +84,6 @@ static int run_step(struct db *db, int format, struct err *err)
     return db_commit_sql(db, STEPS[format](db, err) || db_sql(db, text, err) ? -1 : 0, err);
 }
 
-/* A copy of the file is one of the store when its log is empty. */
-static int fold(struct db *db, struct err *err)
-{
-    errno = 0;
-    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    return rc ? db_error(db, "migrate", err) : 0;
-}
-
 int db_format_migrate(struct db *db, int format, struct err *err)
 {
     char suffix[32];
@@ -99,8 +91,10 @@ int db_format_migrate(struct db *db, int format, struct err *err)
     for (; format < DB_FORMAT; format++) {
         assert(STEPS[format]);
         snprintf(suffix, sizeof(suffix), "format-%d", format);
-        if (fold(db, err) || db_keep_version(db, suffix, err) || run_step(db, format, err))
+        /* A copy of the file is one of the store when its log is empty. */
+        if (db_fold_all(db, "migrate", err) || db_keep_version(db, suffix, err) ||
+            run_step(db, format, err))
             return -1;
     }
-    return fold(db, err);
+    return db_fold_all(db, "migrate", err);
 }

@@ -99,5 +99,6 @@ void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v);
 int db_run_ops(struct db *db, const struct op *ops, size_t n) MUST_CHECK;
 /* A transaction of nothing; 0 if it worked, else db->met. */
 int db_heal(struct db *db) MUST_CHECK;
-/* The whole log into the file. */
+/* The whole log into the file. The second one always tries, and leaves db->trouble alone. */
 bool db_fold(struct db *db) MUST_CHECK;
+int db_fold_all(struct db *db, const char *what, struct err *err) MUST_CHECK;

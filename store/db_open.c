@@ -121,23 +121,16 @@ int db_connect(struct db *db, const char *name, int flags, const char *vfs, stru
     return db_sql(db, SETTINGS_EARLY, err);
 }
 
-static int fold(struct db *db, struct err *err)
-{
-    errno = 0;
-    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    return rc ? db_error(db, "recover", err) : 0;
-}
-
 /* The hook above counts commits of this process; what a crash left in the log counts as well. A
  * file that has no room to grow keeps its log: it is read all the same, and deletes are added. */
 static int fold_old_log(struct db *db, bool fresh, struct err *err)
 {
-    if (!fold(db, err))
+    if (!db_fold_all(db, "recover", err))
         return 0;
     if (fresh || db->met != STORE_DISK_FULL)
         return -1;
     db->disk = STORE_DISK_FULL;
-    if (db_reserve_give_up(db) && !fold(db, err))
+    if (db_reserve_give_up(db) && !db_fold_all(db, "recover", err))
         return 0;
     db->log_pages = DB_LOG_PAGES;
     if (err)

@@ -209,10 +209,11 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
     return db_commit_sql(new, db_format_tables(new, err) || fill(db, new, ctx, err) ? -1 : 0, err);
 }
 
-/* The log was folded into the file before: the two names are all that changes. */
+/* The log is removed before the new file is in place, and has answered writes until all of it is in
+ * the damaged one: unfolded, it would be lost by a crash in between or a rename that fails. */
 static int put_in_place(struct db *db, const char *new, struct err *err)
 {
-    if (db_keep_damaged(db, err))
+    if (db_fold_all(db, "salvage", err) || db_keep_damaged(db, err))
         return -1;
     db_disconnect(db);
     char *log = db_path_join(db->dir, DB_LOG_FILE);

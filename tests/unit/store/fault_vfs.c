@@ -231,6 +231,15 @@ static const sqlite3_io_methods METHODS = {
     .xDeviceCharacteristics = fault_device,
 };
 
+static unsigned kind_of(const char *name, int flags)
+{
+    const char *dot = name ? strrchr(name, '.') : NULL;
+
+    if (flags & SQLITE_OPEN_MAIN_DB)
+        return dot && !strcmp(dot, ".salvage") ? FAULT_SALVAGE : FAULT_MAIN;
+    return flags & SQLITE_OPEN_WAL ? FAULT_LOG : FAULT_OTHER;
+}
+
 static int fault_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *file, int flags,
                       int *ret_flags)
 {
@@ -239,9 +248,7 @@ static int fault_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *fi
     (void)self;
     memset(h, 0, sizeof(*h));
     h->real = (sqlite3_file *)(h + 1);
-    h->file = flags & SQLITE_OPEN_MAIN_DB ? FAULT_MAIN
-              : flags & SQLITE_OPEN_WAL   ? FAULT_LOG
-                                          : FAULT_OTHER;
+    h->file = kind_of(name, flags);
     snprintf(h->path, sizeof(h->path), "%s", name ? name : "");
     if (fails(FAULT_OPEN, h->file))
         return SQLITE_CANTOPEN;

@@ -11,7 +11,13 @@ enum fault_op {
     FAULT_TRUNCATE = 8,
     FAULT_OPEN = 16
 };
-enum fault_file { FAULT_MAIN = 1, FAULT_LOG = 2, FAULT_OTHER = 4, FAULT_ANY = 7 };
+enum fault_file {
+    FAULT_MAIN = 1,
+    FAULT_LOG = 2,
+    FAULT_OTHER = 4,
+    FAULT_SALVAGE = 8, /* the database that is to replace a damaged one */
+    FAULT_ANY = 15
+};
 enum fault_kind {
     FAULT_IO,   /* an I/O error, nothing done */
     FAULT_FULL, /* no space: a write leaves half of it behind */

@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include <sublet/store_failure.h>
+#include <sublet/store_quarantine.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +331,61 @@ static void test_every_operation_of_creation(void **state)
     }
 }
 
+/* ---- damage on a disk that fails ---- */
+
+#define PAGE 4096
+
+/* A file of many pages, and in its log more answered writes; one page of the file is noise. */
+static void make_damaged(struct fixture *f, struct fixture *crashed)
+{
+    static const char noise[PAGE] = {1, 2, 3};
+    char name[16], path[128];
+
+    fixture_open(f);
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        put(f, "a", name, i);
+    }
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    put(f, "a", "logged", 7);
+    assert_true(fixture_sync(f));
+    fixture_init(crashed);
+    copy_store(f->dir, crashed->dir);
+    assert_true(file_size(crashed, "state.db-wal") > 0);
+
+    snprintf(path, sizeof(path), "%s/state.db", crashed->dir);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, 9 * PAGE, SEEK_SET);
+    assert_int_equal(fwrite(noise, 1, PAGE, file), PAGE);
+    fclose(file);
+}
+
+/* The log has answered writes until a fold of it succeeded, and only then it may be removed. */
+static void test_salvage_keeps_a_log_that_is_not_folded(void **state)
+{
+    struct fixture *f = *state, crashed;
+    struct store_damage d;
+
+    make_damaged(f, &crashed);
+    int64_t log = file_size(&crashed, "state.db-wal");
+    fault_arm(FAULT_WRITE, FAULT_MAIN, FAULT_FULL, 0, -1);
+    err_clear(&crashed.err);
+    if (!store_open(&crashed.loop, &crashed.options, &crashed.store, &crashed.err))
+        fixture_close(&crashed);
+    crashed.store = NULL;
+    assert_true(fault_disarm() > 0);
+    assert_int_equal(file_size(&crashed, "state.db-wal"), log);
+    assert_int_equal(file_size(&crashed, "state.db.damaged"), -1);
+
+    fixture_open(&crashed);
+    assert_int_equal(committed(&crashed, "a", "logged"), 7);
+    store_damage(crashed.store, &d);
+    assert_true(d.salvaged);
+    fixture_fini(&crashed);
+}
+
 /* ---- the first transaction ---- */
 
 static bool store_uid(struct fixture *f, const char *uid)
@@ -449,6 +505,7 @@ int main(void)
         TEST(every_operation),
         TEST(every_operation_of_open),
         TEST(every_operation_of_creation),
+        TEST(salvage_keeps_a_log_that_is_not_folded),
         TEST(the_first_with_the_reserve),
         TEST(the_first_is_in_the_file),
     };
