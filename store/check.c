@@ -5,6 +5,7 @@
 #include "db_impl.h"
 #include "impl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -118,25 +119,16 @@ static int copy_store(const char *path, bool is_dir, const char *dir, struct err
     return result;
 }
 
-static void remove_copy(const char *dir)
+/* The directory is ours, so is what a start left in it; none of it is a directory. */
+static void remove_copy(const char *path)
 {
-    static const char *const FILES[] = {DB_FILE,
-                                        DB_LOG_FILE,
-                                        DB_FILE "-journal",
-                                        DB_FILE ".damaged",
-                                        DB_FILE ".salvage",
-                                        DB_FILE ".format-1",
-                                        DB_FILE ".salvage-journal",
-                                        "lock",
-                                        DB_LOG_FILE ".lost",
-                                        DB_LOG_FILE ".damaged"};
+    DIR *dir = opendir(path);
 
-    for (size_t i = 0; i < COUNT(FILES); i++) {
-        char *path = db_path_join(dir, FILES[i]);
-        unlink(path);
-        mem_free(path);
-    }
-    rmdir(dir);
+    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        (void)unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
 }
 
 /* A file that a start would refuse is a finding as well. */

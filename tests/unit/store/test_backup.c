@@ -6,6 +6,7 @@
 #include <sublet/store_admin.h>
 #include <sublet/store_identity.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -349,12 +350,40 @@ static void test_check(void **state)
     assert_true(str_contains(f->err.message, STR("/nonexistent")));
 }
 
+/* Copies, logs, the reserve: nothing of a check stays, whatever it found. */
+static void test_check_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char tmp[] = "/tmp/sublet-store-XXXXXX", *before = getenv("TMPDIR");
+
+    before = before ? strdup(before) : NULL;
+    assert_non_null(mkdtemp(tmp));
+    setenv("TMPDIR", tmp, 1);
+    fixture_open(f);
+    put(f, "a", "x", 1);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(store_check(f->dir, NULL, NULL, &f->err) > 0, i);
+        if (rmdir(tmp))
+            fail_msg("something is left in %s", tmp);
+        assert_int_equal(mkdir(tmp, 0700), 0);
+        query(f, "UPDATE version SET bytes = '{}'");
+    }
+    rmdir(tmp);
+    if (before)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    free(before);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(while_writing), TEST(several),        TEST(errors), TEST(close_gives_up),
-        TEST(restore),       TEST(damaged_backup), TEST(check),
+        TEST(restore),       TEST(damaged_backup), TEST(check),  TEST(check_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
