@@ -12,12 +12,15 @@
 static int fill(struct db *from, struct db *to, const void *ctx, struct err *err)
 {
     const struct db_snapshot *s = ctx;
-    bool untraced = s->untraced;
+    bool untraced = s->untraced, copied;
 
     if (db_meta_copy(from, to, s->records, err) || db_salvage_resources(from, to, err))
         return -1;
-    for (size_t i = 0; i < s->n_kept; i++)
-        untraced |= !db_salvage_row(from, to, s->kept[i]);
+    for (size_t i = 0; i < s->n_kept; i++) {
+        if (db_salvage_row(from, to, s->kept[i], &copied, err))
+            return -1;
+        untraced |= !copied;
+    }
     if (untraced && db_meta_put(to, "untraced", 1, err))
         return -1;
     if (db_prepare(to, err))

@@ -5,13 +5,15 @@
  *
  * A table is read from both ends up to the pages that cannot be read, and then by the revisions the
  * other account of it knows. Rows are copied with their checksums: damage of one is found
- * by loading. Copying must never make a row look better than it is. */
+ * by loading. Copying must never make a row look better than it is, and must never take a page that
+ * the disk did not give for one that is damaged: the next start may read it. */
 #include "db_file.h"
 #include "db_impl.h"
 #include "db_salvage.h"
 
 #include <sublet/store_admin.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,10 +49,24 @@ static const struct walk WALKS[] = {
      "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3, ?4)"},
 };
 
+/* Of a call that errno was cleared before: it has what the system said of a read that failed, where
+ * SQLite may report damage instead. */
 static bool is_corrupt(int rc)
 {
     rc &= 0xff;
-    return rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR;
+    return !errno && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR);
+}
+
+/* *ret_row: there is one; *ret_broken: the table is damaged there. -1: the disk did not give it. */
+static int step_source(struct db *from, sqlite3_stmt *q, bool *ret_row, bool *ret_broken,
+                       struct err *err)
+{
+    errno = 0;
+    int rc = sqlite3_step(q);
+
+    *ret_row = rc == SQLITE_ROW;
+    *ret_broken = rc != SQLITE_ROW && rc != SQLITE_DONE;
+    return *ret_broken && !is_corrupt(rc) ? db_error(from, "salvage", err) : 0;
 }
 
 enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6 };
@@ -65,58 +81,82 @@ static int copy_row(sqlite3_stmt *from, sqlite3_stmt *to)
     return rc == SQLITE_DONE || (rc & 0xff) == SQLITE_CONSTRAINT ? 0 : -1;
 }
 
+/* Both statements of a walk. *ret_source stays NULL where the table cannot be read at all. */
+static int prepare(struct db *from, sqlite3_stmt **ret_source, struct db *to,
+                   sqlite3_stmt **ret_target, const struct walk *w, struct err *err)
+{
+    if (sqlite3_prepare_v2(to->sql, w->insert, -1, ret_target, NULL))
+        return db_error(to, "salvage", err);
+    errno = 0;
+    int rc = sqlite3_prepare_v2(from->sql, w->select, -1, ret_source, NULL);
+    return rc && !is_corrupt(rc) ? db_error(from, "salvage", err) : 0;
+}
+
 /* A page that is damaged ends a walk. What cannot be read or written for another reason ends all:
  * the disk may be well again at the next start, and what was given up would be lost. */
 static int walk(struct db *from, struct db *to, const struct walk *w, bool *ret_broken,
                 struct err *err)
 {
     sqlite3_stmt *source = NULL, *target = NULL;
-    int result = 0, rc;
+    int result = prepare(from, &source, to, &target, w, err);
 
-    if (sqlite3_prepare_v2(to->sql, w->insert, -1, &target, NULL))
-        return db_error(to, "salvage", err);
-    rc = sqlite3_prepare_v2(from->sql, w->select, -1, &source, NULL);
-    if (!rc) {
-        while ((rc = sqlite3_step(source)) == SQLITE_ROW && !result)
-            result = copy_row(source, target);
+    *ret_broken = !source;
+    for (bool row = source != NULL; row && !result;) {
+        result = step_source(from, source, &row, ret_broken, err);
+        if (!result && row && copy_row(source, target))
+            result = db_error(to, "salvage", err);
     }
-    if (result)
-        db_error(to, "salvage", err);
-    else if (rc != SQLITE_DONE && !is_corrupt(rc))
-        result = db_error(from, "salvage", err);
-    *ret_broken = rc != SQLITE_DONE;
     sqlite3_finalize(source);
     sqlite3_finalize(target);
     return result;
 }
 
+static int copy_revision(struct db *from, sqlite3_stmt *source, struct db *to, sqlite3_stmt *target,
+                         int64_t revision, bool *ret_copied, struct err *err)
+{
+    bool broken;
+
+    sqlite3_bind_int64(source, 1, revision);
+    int result = step_source(from, source, ret_copied, &broken, err);
+    if (!result && *ret_copied && copy_row(source, target))
+        result = db_error(to, "salvage", err);
+    sqlite3_reset(source);
+    return result;
+}
+
+static int probe_each(struct db *from, sqlite3_stmt *source, struct db *to, sqlite3_stmt *target,
+                      sqlite3_stmt *missing, struct err *err)
+{
+    bool copied;
+    int rc;
+
+    while ((rc = sqlite3_step(missing)) == SQLITE_ROW) {
+        if (copy_revision(from, source, to, target, sqlite3_column_int64(missing, 0), &copied, err))
+            return -1;
+    }
+    return rc == SQLITE_DONE ? 0 : db_error(to, "salvage", err);
+}
+
+static const struct walk BY_REVISION[] = {
+    {"SELECT " WHOLE_VERSION " FROM main.version WHERE revision = ?1",
+     "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"},
+    {"SELECT " WHOLE_TRAIL " FROM main.trail WHERE revision = ?1",
+     "INSERT OR IGNORE INTO trail VALUES (?1, ?2, ?3, ?4)"},
+};
+
 /* Pages between two damaged ones are found by the revisions on them. */
 static int probe(struct db *from, struct db *to, struct err *err)
 {
     sqlite3_stmt *missing = NULL, *source = NULL, *target = NULL;
-    int result = -1;
+    int result = prepare(from, &source, to, &target, &BY_REVISION[0], err);
 
-    if (!sqlite3_prepare_v2(to->sql,
-                            "SELECT revision FROM trail WHERE revision NOT IN"
-                            " (SELECT revision FROM version)",
-                            -1, &missing, NULL) &&
-        !sqlite3_prepare_v2(to->sql,
-                            "INSERT OR IGNORE INTO version"
-                            " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
-                            -1, &target, NULL))
-        result = 0;
-    if (!result && !sqlite3_prepare_v2(
-                       from->sql, "SELECT " WHOLE_VERSION " FROM main.version WHERE revision = ?1",
-                       -1, &source, NULL)) {
-        while (!result && sqlite3_step(missing) == SQLITE_ROW) {
-            sqlite3_bind_int64(source, 1, sqlite3_column_int64(missing, 0));
-            if (sqlite3_step(source) == SQLITE_ROW)
-                result = copy_row(source, target);
-            sqlite3_reset(source);
-        }
-    }
-    if (result)
-        db_error(to, "salvage", err);
+    if (!result && sqlite3_prepare_v2(to->sql,
+                                      "SELECT revision FROM trail WHERE revision NOT IN"
+                                      " (SELECT revision FROM version)",
+                                      -1, &missing, NULL))
+        result = db_error(to, "salvage", err);
+    if (!result && source)
+        result = probe_each(from, source, to, target, missing, err);
     sqlite3_finalize(missing);
     sqlite3_finalize(source);
     sqlite3_finalize(target);
@@ -164,32 +204,24 @@ int db_salvage_resources(struct db *from, struct db *to, struct err *err)
     return 0;
 }
 
-static bool copy_revision(struct db *from, struct db *to, const struct walk *w, int64_t revision)
+int db_salvage_row(struct db *from, struct db *to, int64_t revision, bool *ret_copied,
+                   struct err *err)
 {
-    sqlite3_stmt *source = NULL, *target = NULL;
-    bool copied = false;
+    int result = 0;
 
-    if (!sqlite3_prepare_v2(from->sql, w->select, -1, &source, NULL) &&
-        !sqlite3_prepare_v2(to->sql, w->insert, -1, &target, NULL)) {
-        sqlite3_bind_int64(source, 1, revision);
-        copied = sqlite3_step(source) == SQLITE_ROW && !copy_row(source, target);
+    *ret_copied = false;
+    for (size_t i = 0; i < COUNT(BY_REVISION) && !result; i++) {
+        sqlite3_stmt *source = NULL, *target = NULL;
+        bool copied = false;
+
+        result = prepare(from, &source, to, &target, &BY_REVISION[i], err);
+        if (!result && source)
+            result = copy_revision(from, source, to, target, revision, &copied, err);
+        *ret_copied |= copied;
+        sqlite3_finalize(source);
+        sqlite3_finalize(target);
     }
-    sqlite3_finalize(source);
-    sqlite3_finalize(target);
-    return copied;
-}
-
-bool db_salvage_row(struct db *from, struct db *to, int64_t revision)
-{
-    static const struct walk rows[] = {
-        {"SELECT " WHOLE_VERSION " FROM main.version WHERE revision = ?1",
-         "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"},
-        {"SELECT " WHOLE_TRAIL " FROM main.trail WHERE revision = ?1",
-         "INSERT OR IGNORE INTO trail VALUES (?1, ?2, ?3, ?4)"},
-    };
-    bool version = copy_revision(from, to, &rows[0], revision);
-
-    return copy_revision(from, to, &rows[1], revision) || version;
+    return result;
 }
 
 /* A file of its own, in one transaction and synced when this returns. */
@@ -227,10 +259,21 @@ static int put_in_place(struct db *db, const char *new, struct err *err)
     return store_sync_dir_of(db->file, err);
 }
 
-/* *ret: damaged, or a page could not be read. -1: the check did not get that far. */
+/* Nothing is replaced: the disk may read the page again, and what was on it would be lost. */
+static int unreadable(struct db *db, const char *why, struct err *err)
+{
+    return err_set(err, &ERR_STORAGE,
+                   "%s: check: disk I/O error (%s): nothing was changed; if the disk stays so, see "
+                   "\"Damaged data\" in docs/operating.md",
+                   db->file, why);
+}
+
+/* *ret: damaged. -1: the check did not get that far, or a page could not be read. */
 static int look(struct db *db, bool *ret, struct err *err)
 {
-    sqlite3_stmt *q;
+    sqlite3_stmt *q = NULL;
+
+    errno = 0;
     int rc = sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &q, NULL);
     bool damaged = false;
 
@@ -240,7 +283,11 @@ static int look(struct db *db, bool *ret, struct err *err)
         damaged = !text || strcmp(text, "ok") != 0;
     }
     damaged |= is_corrupt(rc);
-    int result = rc && !damaged ? db_error(db, "check", err) : 0;
+    int result = 0;
+    if (errno && (rc || damaged))
+        result = unreadable(db, strerrordesc_np(errno), err);
+    else if (rc && !damaged)
+        result = db_error(db, "check", err);
     sqlite3_finalize(q);
     if (!result)
         *ret = damaged;
@@ -259,11 +306,12 @@ static int read_all(struct db *db, struct err *err)
         rc = file->pMethods->xFileSize(file, &size);
     for (sqlite3_int64 at = 0; !rc && at + DB_PAGE <= size; at += DB_PAGE)
         rc = file->pMethods->xRead(file, page, DB_PAGE, at);
-    return rc ? err_set(err, &ERR_STORAGE, "%s: check: %s", db->file, sqlite3_errstr(rc)) : 0;
+    return rc ? unreadable(db, sqlite3_errstr(rc), err) : 0;
 }
 
 /* SQLite reports a page that could not be read like one that is damaged, and not always with the
- * error. So damage is what two looks find while the disk reads everything in between. */
+ * error. So damage is what two looks find without an error of the system, while the disk reads
+ * everything in between. */
 static int find_damage(struct db *db, bool *ret, struct err *err)
 {
     if (look(db, ret, err))

@@ -15,5 +15,6 @@ typedef int (*db_fill)(struct db *from, struct db *to, const void *ctx, struct e
 int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err) MUST_CHECK;
 /* The names of resources that can be read. */
 int db_salvage_resources(struct db *from, struct db *to, struct err *err) MUST_CHECK;
-/* The version of a revision and its trail, as they are. False: neither can be read. */
-bool db_salvage_row(struct db *from, struct db *to, int64_t revision);
+/* The version of a revision and its trail, as they are; *ret_copied: at least one of them. */
+int db_salvage_row(struct db *from, struct db *to, int64_t revision, bool *ret_copied,
+                   struct err *err) MUST_CHECK;

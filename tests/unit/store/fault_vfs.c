@@ -24,6 +24,8 @@ static sqlite3_vfs vfs;
 static sqlite3_vfs *system_vfs;
 static atomic_uint armed_ops, armed_files;
 static atomic_int armed_kind, after_left, times_left, failures;
+static atomic_uint read_chance, read_seed;
+static atomic_int bad_page; /* from 1 */
 static atomic_bool shadowing;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
@@ -38,9 +40,24 @@ void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, in
     armed_ops = ops;
 }
 
+void fault_arm_reads(unsigned of_thousand, unsigned seed)
+{
+    failures = 0;
+    read_seed = seed * 2654435761u;
+    read_chance = of_thousand;
+}
+
+void fault_arm_page(int page)
+{
+    failures = 0;
+    bad_page = page;
+}
+
 int fault_disarm(void)
 {
     armed_ops = 0;
+    read_chance = 0;
+    bad_page = 0;
     return failures;
 }
 
@@ -81,6 +98,24 @@ static bool fails(unsigned op, unsigned file)
     return true;
 }
 
+#define PAGE 4096
+
+static bool read_fails(unsigned file, int n, sqlite3_int64 at)
+{
+    sqlite3_int64 begin = (sqlite3_int64)(bad_page - 1) * PAGE;
+    bool bad = bad_page && file == FAULT_MAIN && at < begin + PAGE && at + n > begin;
+
+    if (!bad && read_chance) {
+        read_seed = read_seed * 1664525u + 1013904223u;
+        bad = (read_seed >> 16) % 1000 < read_chance;
+    }
+    if (!bad)
+        return fails(FAULT_READ, file);
+    failures++;
+    errno = EIO;
+    return true;
+}
+
 static struct fault_handle *handle_of(sqlite3_file *file)
 {
     return (struct fault_handle *)file;
@@ -97,7 +132,7 @@ static int fault_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     struct fault_handle *h = handle_of(file);
 
-    if (fails(FAULT_READ, h->file))
+    if (read_fails(h->file, n, at))
         return SQLITE_IOERR_READ;
     return h->real->pMethods->xRead(h->real, out, n, at);
 }

@@ -31,6 +31,10 @@ void fault_install(void);
 /* The operations of `ops` on `files` succeed `after` times, then fail `times` times (-1: until
  * fault_disarm). */
 void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times);
+/* Reads fail by chance, so many of a thousand, by this seed; until fault_disarm(). */
+void fault_arm_reads(unsigned of_thousand, unsigned seed);
+/* One page of the file cannot be read, until fault_disarm(). */
+void fault_arm_page(int page);
 /* How often it has failed since it was armed. */
 int fault_disarm(void);
 /* While held, syncs of the log wait. */

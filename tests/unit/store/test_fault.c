@@ -386,6 +386,157 @@ static void test_salvage_keeps_a_log_that_is_not_folded(void **state)
     fixture_fini(&crashed);
 }
 
+static void store_in_many_pages(struct fixture *f, int objects)
+{
+    char name[16];
+
+    fixture_open(f);
+    for (int i = 0; i < objects; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        put(f, "a", name, i);
+    }
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+}
+
+/* False: the start was refused, by an error that names the file and the disk. */
+static bool opens(struct fixture *f)
+{
+    err_clear(&f->err);
+    if (!store_open(&f->loop, &f->options, &f->store, &f->err)) {
+        f->pods = store_resource(f->store, STR("pods"));
+        return true;
+    }
+    f->store = NULL;
+    assert_ptr_equal(f->err.kind, &ERR_STORAGE);
+    if (!str_contains(f->err.message, STR("/state.db")))
+        fail_msg("%.*s", STR_F(f->err.message));
+    return false;
+}
+
+#define MANY 1500
+
+/* However often reads fail, a start is refused or opens all there is, and replaces nothing. */
+static void test_reads_that_fail_by_chance_are_no_damage(void **state)
+{
+    struct fixture *f = *state;
+    struct store_damage d;
+    int refused = 0, opened = 0;
+
+    fixture_in_memory(f);
+    store_in_many_pages(f, MANY); /* more pages than are kept in memory */
+    for (unsigned seed = 1; seed <= 600; seed++) {
+        fault_arm_reads(2 + seed % 8, seed);
+        bool open = opens(f);
+        fault_disarm();
+        if (open) {
+            store_damage(f->store, &d);
+            assert_false(d.salvaged || d.objects || d.history || d.unattributed);
+            assert_int_equal(store_count(f->store, f->pods), MANY);
+        }
+        if (file_size(f, "state.db.damaged") >= 0)
+            fail_msg("seed %u: a good file was replaced", seed);
+        refused += !open;
+        opened += open;
+        fixture_close(f);
+    }
+    print_message("%d refused, %d opened\n", refused, opened);
+    assert_true(refused > 50 && opened > 50);
+    fixture_open(f);
+    assert_int_equal(store_count(f->store, f->pods), MANY);
+}
+
+/* A start says which way out there is of a disk that cannot read a page: a copy of the directory in
+ * which that page is zeros. What was on it is then reported, and all else is there. */
+static void copy_without(struct fixture *f, struct fixture *to, int page)
+{
+    static const char *const names[] = {"state.db", "state.db-wal"};
+    static char bytes[PAGE];
+    char from_path[128], to_path[128];
+
+    fixture_init(to);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(from_path, sizeof(from_path), "%s/%s", f->dir, names[i]);
+        snprintf(to_path, sizeof(to_path), "%s/%s", to->dir, names[i]);
+        FILE *in = fopen(from_path, "r");
+        if (!in)
+            continue;
+        FILE *out = fopen(to_path, "w");
+        assert_non_null(out);
+        size_t n;
+        /* conv=sync: the last block is filled with zeros. */
+        for (int at = 1; (n = fread(bytes, 1, PAGE, in)) > 0; at++) {
+            memset(bytes + n, 0, PAGE - n);
+            if (!i && at == page)
+                memset(bytes, 0, PAGE);
+            assert_int_equal(fwrite(bytes, 1, PAGE, out), PAGE);
+        }
+        fclose(in);
+        fclose(out);
+    }
+}
+
+/* How many objects are gone; all others are right. */
+static int count_hidden(struct fixture *f)
+{
+    char name[16];
+    int hidden = 0;
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        int value = committed(f, "a", name);
+        assert_true(value == i || value < 0);
+        assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+        hidden += value < 0;
+    }
+    return hidden;
+}
+
+static void test_page_that_cannot_be_read(void **state)
+{
+    struct fixture *f = *state;
+    int hidden = 0, copied = 0, logged = 0;
+
+    store_in_many_pages(f, 300);
+    int pages = (int)(file_size(f, "state.db") / PAGE);
+    fixture_open(f);
+    put(f, "a", "logged", 7);
+    assert_true(fixture_sync(f));
+    for (int page = 1; page <= pages; page++) {
+        struct fixture crashed, copy;
+        struct store_damage d;
+
+        fixture_init(&crashed);
+        copy_store(f->dir, crashed.dir);
+        fault_arm_page(page);
+        for (int i = 0; i < 2; i++)
+            assert_false(opens(&crashed));
+        assert_true(fault_disarm() > 0);
+        if (!str_contains(crashed.err.message, STR("I/O error")))
+            fail_msg("page %d: %.*s", page, STR_F(crashed.err.message));
+        assert_int_equal(file_size(&crashed, "state.db.damaged"), -1);
+
+        copy_without(&crashed, &copy, page);
+        if (opens(&copy)) {
+            int lost = count_hidden(&copy);
+            store_damage(copy.store, &d);
+            assert_true(d.salvaged || d.own_account || d.history);
+            assert_true(!lost || store_is_damaged(copy.store) || d.objects || d.nameless);
+            assert_false(store_is_absent(copy.store, copy.pods, STR("a"), STR("logged")));
+            logged += committed(&copy, "a", "logged") == 7;
+            hidden += lost;
+            copied++;
+        }
+        fixture_fini(&copy);
+
+        fixture_open(&crashed); /* and the disk that can read it again has lost nothing */
+        assert_int_equal(count_hidden(&crashed), 0);
+        fixture_fini(&crashed);
+    }
+    print_message("%d of %d pages opened as zeros, %d objects hidden\n", copied, pages, hidden);
+    assert_true(copied >= pages - 2 && hidden > 0 && logged >= copied - 3);
+}
+
 /* ---- the first transaction ---- */
 
 static bool store_uid(struct fixture *f, const char *uid)
@@ -506,6 +657,8 @@ int main(void)
         TEST(every_operation_of_open),
         TEST(every_operation_of_creation),
         TEST(salvage_keeps_a_log_that_is_not_folded),
+        TEST(reads_that_fail_by_chance_are_no_damage),
+        TEST(page_that_cannot_be_read),
         TEST(the_first_with_the_reserve),
         TEST(the_first_is_in_the_file),
     };
