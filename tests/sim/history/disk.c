@@ -643,11 +643,15 @@ __attribute__((visibility("default"))) int rename(const char *from, const char *
     struct disk *d = root.moment ? find_disk(from, &name) : NULL;
     struct file *f = d ? file_find(d, name) : NULL;
 
-    if (f && find_disk(to, &new_name) == d && !d->frozen) {
+    bool moved = f && f->named && find_disk(to, &new_name) == d && !d->frozen;
+
+    if (moved) {
         remove_path(to, true);
         snprintf(f->name, sizeof(f->name), "%s", new_name);
     }
-    return (int)syscall(SYS_rename, from, to);
+    /* What SQLite made has no name in the real directory. */
+    int rc = (int)syscall(SYS_rename, from, to);
+    return moved ? 0 : rc;
 }
 
 __attribute__((visibility("default"))) int unlink(const char *path)
