@@ -60,6 +60,11 @@ static bool selects(const struct config_pool *pool, const cJSON *labels)
     return true;
 }
 
+bool fact_node_is_down(const cJSON *node)
+{
+    return !str_eqc(json_str(json_get(condition(node, "Ready"), "status")), "True");
+}
+
 static struct rational sum_of(const struct config_pool *pool, const cJSON *map)
 {
     struct rational sum = RATIONAL_ZERO, share;
@@ -85,7 +90,7 @@ void fact_node(const cJSON *node, const struct config_pool *pools, size_t n_pool
                               .unhealthy = RATIONAL_ZERO,
                               .created_us = time_at(node, "metadata.creationTimestamp"),
                               .ready_us = time_at(ready, "lastTransitionTime"),
-                              .down = !str_eqc(json_str(json_get(ready, "status")), "True")};
+                              .down = fact_node_is_down(node)};
     for (size_t i = 0; i < n_pools && !ret->pool; i++)
         if (selects(&pools[i], labels))
             ret->pool = &pools[i];
@@ -241,6 +246,90 @@ bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_poo
     return fits && sum.num > 0;
 }
 
+/* --- quantities without a pool --- */
+
+static bool is_extended(struct str resource)
+{
+    return str_find(resource, '/') < resource.n;
+}
+
+struct units_list {
+    struct fact_units *items;
+    size_t n, cap;
+};
+
+static void add_units(struct arena *a, struct units_list *list, struct str resource, int64_t units)
+{
+    if (!units)
+        return;
+    ARENA_GROW(a, list->items, list->n, list->cap);
+    list->items[list->n++] = (struct fact_units){resource, units};
+}
+
+/* Those that the list does not have yet. */
+static void add_of_pod(struct arena *a, struct units_list *list, const cJSON *pod, const cJSON *map)
+{
+    json_each(one, map)
+    {
+        struct str resource = json_key(one);
+        int64_t units;
+        bool known = !is_extended(resource);
+
+        for (size_t i = 0; i < list->n && !known; i++)
+            known = str_eq(list->items[i].resource, resource);
+        if (!known)
+            add_units(a, list, resource,
+                      units_of_pod(pod, resource, &units) ? units : FACT_NO_NUMBER);
+    }
+}
+
+size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret)
+{
+    static const char *const lists[] = {"spec.initContainers", "spec.containers"};
+    struct units_list list = {0};
+
+    for (size_t i = 0; i < COUNT(lists); i++)
+        json_each(c, json_path(pod, lists[i]))
+        {
+            add_of_pod(a, &list, pod, json_path(c, "resources.limits"));
+            add_of_pod(a, &list, pod, json_path(c, "resources.requests"));
+        }
+    *ret = list.items;
+    return list.n;
+}
+
+size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret)
+{
+    struct units_list list = {0};
+
+    json_each(one, map)
+    {
+        if (is_extended(json_key(one)))
+            add_units(a, &list, json_key(one), units_of(map, json_key(one)));
+    }
+    *ret = list.items;
+    return list.n;
+}
+
+bool fact_gpus(const struct fact_units *units, size_t n, const struct config_pool *pool,
+               struct rational *ret)
+{
+    struct rational sum = RATIONAL_ZERO, share;
+    bool fits = true;
+
+    for (size_t i = 0; i < pool->n_resources; i++)
+        for (size_t k = 0; k < n; k++) {
+            const struct rational count = {units[k].units, 1};
+
+            if (str_eq(units[k].resource, pool->resources[i].host_name))
+                fits &= units[k].units != FACT_NO_NUMBER &&
+                        rational_mul(count, pool->resources[i].gpu_eq, &share) &&
+                        rational_add(sum, share, &sum);
+        }
+    *ret = sum;
+    return fits && sum.num > 0;
+}
+
 /* --- what reflectors keep --- */
 
 static void keep(cJSON *object, const char *const *keys, size_t n)
@@ -281,7 +370,7 @@ static bool has_devices(const cJSON *containers)
     {
         json_each(resource, json_path(c, "resources.limits"))
         {
-            if (str_find(json_key(resource), '/') < json_key(resource).n)
+            if (is_extended(json_key(resource)))
                 return true;
         }
     }

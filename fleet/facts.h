@@ -28,6 +28,20 @@ struct fact_pod {
     struct str reason;      /* of the end */
 };
 void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret);
+/* Of one extended resource, whose name has a '/'. */
+struct fact_units {
+    struct str resource; /* in the tree */
+    int64_t units;       /* more than 0; FACT_NO_NUMBER: the sum does not fit */
+};
+#define FACT_NO_NUMBER (-1)
+/* What a pod takes of each, as the scheduler counts, and what a map of quantities has. Return how
+ * many there are. */
+size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret);
+size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret);
+bool fact_node_is_down(const cJSON *node); /* not Ready */
+/* Of them, in GPUs of a pool: the sum of what fits. False: nothing, or some does not. */
+bool fact_gpus(const struct fact_units *units, size_t n, const struct config_pool *pool,
+               struct rational *ret);
 /* What it takes of a pool, as the scheduler counts; false: nothing, or no number of devices. */
 bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
                       struct rational *ret_gpu_eq, struct str *ret_resources);

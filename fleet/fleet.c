@@ -145,7 +145,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
 {
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
-    cJSON *tree;
+    cJSON *tree = NULL;
     struct err err;
 
     err_init(&err, NULL);
@@ -161,8 +161,8 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
               &err);
     if (now && writes(f) && !json_parse(a, now->bytes, &tree, NULL))
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
+    grants_pod(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
-    grants_changed(f->grants);
     fleet_page_changed(f->page);
 }
 
@@ -175,7 +175,7 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
 {
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
-    cJSON *tree;
+    cJSON *tree = NULL;
     struct err err;
 
     err_init(&err, NULL);
@@ -187,8 +187,8 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
         check(f, observer_node_gone(f->observer, before->name, now_us(f), &err), &err);
     else if (!json_parse(a, now->bytes, &tree, NULL))
         check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
+    grants_node(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
-    grants_changed(f->grants);
     fleet_page_changed(f->page);
     if (observer_wants_pods(f->observer) && f->pods)
         reflector_each(f->pods, each_pod, f);

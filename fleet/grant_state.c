@@ -6,8 +6,6 @@
  * counts as what it lets through. */
 #include "grant_state.h"
 
-#include "facts.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,15 +149,33 @@ static int64_t parts_of(const struct config_pool *config)
     return parts;
 }
 
+/* `"key":"value"` of each label that its nodes have. */
+static struct str_list selector_of(struct grant_state *s, const struct config_pool *config)
+{
+    size_t most = json_count(config->node_selector), n = 0;
+    struct str *members = arena_alloc(s->a, (most + 1) * sizeof(*members));
+
+    json_each(one, config->node_selector)
+    {
+        struct str key = json_text(s->a, json_new_string(s->a, json_key(one)));
+
+        members[n++] = arena_printf(s->a, "%.*s:%.*s", STR_F(key), STR_F(json_text(s->a, one)));
+    }
+    return (struct str_list){members, n};
+}
+
 static void add_config(struct grant_state *s, const struct config_pool *config,
                        struct rational declared)
 {
     size_t i = s->n_configs, n = i, n_sums = i, cap = s->cap_configs, cap_sums = cap;
+    size_t n_selectors = i, cap_selectors = cap;
 
     ADD(s, s->configs, s->n_configs, s->cap_configs);
     ADD(s, s->shares, n, cap);
     ADD(s, s->sums, n_sums, cap_sums);
+    ADD(s, s->selectors, n_selectors, cap_selectors);
     s->configs[i] = *config;
+    s->selectors[i] = selector_of(s, config);
     s->shares[i] = (struct share_pool){
         .healthy = RATIONAL_ZERO, .parts = parts_of(config), .dedicated = config->dedicated};
     s->sums[i] = (struct grant_sums){.nodes = RATIONAL_ZERO,
@@ -268,56 +284,69 @@ void grant_state_demand(struct grant_state *s, const cJSON *config_map)
 
 /* --- nodes and pods --- */
 
-void grant_state_node(struct grant_state *s, const cJSON *node)
+/* Has an object of strings this member? Both are compact JSON, where a quotation mark within a
+ * string follows a backslash, and one that begins a key a '{' or a ','. */
+static bool has_member(struct str object, struct str member)
 {
-    struct fact_node fact;
-    struct placed *n;
-
-    fact_node(node, s->configs, s->n_configs, &fact);
-    if (!fact.pool || map_get(&s->nodes, fact.name))
-        return;
-    n = arena_alloc(s->a, sizeof(*n));
-    *n = (struct placed){
-        .name = fact.name, .pool = (size_t)(fact.pool - s->configs), .down = fact.down};
-    map_put(&s->nodes, &n->by_name, n->name);
-    add(&s->sums[n->pool].nodes, fact.total);
-    if (fact.down)
-        add(&s->sums[n->pool].down, fact.total);
-    else
-        add(&s->shares[n->pool].healthy, grant_without(fact.total, fact.unhealthy));
+    for (const char *from = object.p, *end = object.p + object.n, *at;
+         (at = memmem(from, (size_t)(end - from), member.p, member.n)); from = at + 1)
+        if (at > object.p && (at[-1] == '{' || at[-1] == ','))
+            return true;
+    return false;
 }
 
-static const struct placed *node_of_pod(const struct grant_state *s, const cJSON *pod)
+static size_t pool_that_selects(const struct grant_state *s, struct str labels)
 {
-    struct map_entry *e = map_get(&s->nodes, json_str_at(pod, "spec.nodeName"));
+    for (size_t i = 0; i < s->n_configs; i++) {
+        const struct str_list *members = &s->selectors[i];
+        bool all = labels.n > 0;
+
+        for (size_t k = 0; k < members->n && all; k++)
+            all = has_member(labels, members->items[k]);
+        if (all)
+            return i;
+    }
+    return SHARE_NO_POOL;
+}
+
+void grant_state_node(struct grant_state *s, const struct grant_node *node)
+{
+    size_t pool = pool_that_selects(s, node->labels);
+    struct rational total = RATIONAL_ZERO, usable = RATIONAL_ZERO;
+    struct placed *n;
+
+    if (pool == SHARE_NO_POOL || map_get(&s->nodes, node->name))
+        return;
+    (void)fact_gpus(node->capacity, node->n_capacity, &s->configs[pool], &total);
+    (void)fact_gpus(node->allocatable, node->n_allocatable, &s->configs[pool], &usable);
+    n = arena_alloc(s->a, sizeof(*n));
+    *n = (struct placed){.name = node->name, .pool = pool, .down = node->down};
+    map_put(&s->nodes, &n->by_name, n->name);
+    add(&s->sums[pool].nodes, total);
+    if (node->down)
+        add(&s->sums[pool].down, total);
+    else
+        add(&s->shares[pool].healthy, rational_cmp(usable, total) < 0 ? usable : total);
+}
+
+static const struct placed *node_of_pod(const struct grant_state *s, const struct grant_pod *pod)
+{
+    struct map_entry *e = map_get(&s->nodes, pod->node);
 
     return e ? CONTAINER(e, struct placed, by_name) : NULL;
 }
 
-static size_t pool_of_pod(const struct grant_state *s, const cJSON *pod, const struct placed *node)
+void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
 {
-    const cJSON *selector = json_path(pod, "spec.nodeSelector");
-
-    if (node)
-        return node->pool;
-    for (size_t i = 0; i < s->n_configs && selector; i++)
-        if (labels_cover(s->configs[i].node_selector, selector))
-            return i;
-    return SHARE_NO_POOL;
-}
-
-void grant_state_pod(struct grant_state *s, const cJSON *pod)
-{
-    struct grant_tenant *t = tenant_of(s, meta_ns(pod));
+    struct grant_tenant *t = tenant_of(s, pod->ns);
     const struct placed *node = node_of_pod(s, pod);
-    size_t pool = pod_is_finished(pod) ? SHARE_NO_POOL : pool_of_pod(s, pod, node);
+    size_t pool = node ? node->pool : pool_that_selects(s, pod->selector);
     struct rational gpus;
-    struct str names;
 
-    if (pool == SHARE_NO_POOL || !fact_pod_devices(s->a, pod, &s->configs[pool], &gpus, &names))
+    if (pool == SHARE_NO_POOL || !fact_gpus(pod->units, pod->n_units, &s->configs[pool], &gpus))
         return;
     /* Evicted from a node that cannot confirm it: its successor is what holds. */
-    if (node && node->down && json_str_at(pod, "metadata.deletionTimestamp").n)
+    if (node && node->down && pod->deleting)
         return;
     if (t) {
         add(node ? &t->placed[pool] : &t->waiting[pool], gpus);

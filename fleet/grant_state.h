@@ -2,8 +2,8 @@
  * room: fleet (private)
  *
  * What the host shows of pools, bindings, quotas, nodes and pods at one moment, and the writes that
- * follow from it. Pure: trees in, requests out; nothing is remembered from one moment to the next,
- * so that a process that starts anew goes on where another was ended. */
+ * follow from it. Pure: trees and facts in, requests out; nothing is remembered from
+ * one moment to the next, so that a process that starts anew goes on where another was ended. */
 #pragma once
 
 #include <sublet/config_bound.h>
@@ -11,6 +11,7 @@
 #include <sublet/hash.h>
 #include <sublet/json.h>
 
+#include "grant_facts.h"
 #include "share.h"
 
 #define GRANT_QUOTA      "sublet-gpu"
@@ -59,6 +60,7 @@ struct grant_state {
     struct config_pool *configs;
     struct share_pool *shares;
     struct grant_sums *sums;
+    struct str_list *selectors; /* of nodes, as members of compact JSON */
     size_t n_configs, cap_configs;
     struct grant_row *rows;
     size_t n_rows, cap_rows;
@@ -66,7 +68,7 @@ struct grant_state {
     struct map tenants, nodes;
 };
 /* grant_state_begin(), all pools, all bindings, all quotas and demands, all nodes, all pods,
- * grant_state_settle(), writes, grant_state_end(). Trees live until the end. */
+ * grant_state_settle(), writes, grant_state_end(). Trees and facts live until the end. */
 struct grant_times {
     int64_t now_s;
     int64_t grace_s; /* between a notice and the end of pods */
@@ -77,8 +79,8 @@ void grant_state_pool(struct grant_state *s, const cJSON *pool);
 void grant_state_binding(struct grant_state *s, const cJSON *binding);
 void grant_state_quota(struct grant_state *s, const cJSON *quota);
 void grant_state_demand(struct grant_state *s, const cJSON *config_map);
-void grant_state_node(struct grant_state *s, const cJSON *node);
-void grant_state_pod(struct grant_state *s, const cJSON *pod);
+void grant_state_node(struct grant_state *s, const struct grant_node *node);
+void grant_state_pod(struct grant_state *s, const struct grant_pod *pod);
 void grant_state_settle(struct grant_state *s);
 void grant_state_end(struct grant_state *s);
 

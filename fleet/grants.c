@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grants while the host changes. Every turn reads what the reflectors have, computes all of it anew
- * and sends what follows; nothing else is remembered but writes whose outcome is not known. Turns
- * are apart by ten times what the last one took, and there is none while nothing changes.
+/* Grants while the host changes. Every turn reads what reflectors and facts have, computes all of
+ * it anew and sends what follows; nothing else is remembered but writes whose outcome is not known.
+ * The facts of nodes and pods follow these as they change: to parse them all is most of a turn.
+ * Between two turns is four times what the first one took, but at most 5 s, so that a machine which
+ * stood still goes on; there is none while nothing changes.
  *
  *   a change --> timer --> turn --> writes --> answers --> reflectors learn --> a change
  *
@@ -23,6 +25,8 @@
 #define GRANTS_MAGIC   0x6772616eu
 #define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
 #define SOON_MS        20
+#define SPACING        4    /* times what the last turn took, until the next */
+#define MOST_SPACING   5000 /* ms */
 #define RETRY_MS       1000
 #define MOST_RETRY_MS  60000
 #define MOST_SERIES    10000
@@ -44,6 +48,7 @@ struct grants {
     unsigned magic;
     struct grants_options o;
     struct reflector *sources[N_SOURCES];
+    struct grant_facts *facts;
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
@@ -79,6 +84,18 @@ void grants_changed(struct grants *g)
 {
     if (g)
         turn_in(g, SOON_MS);
+}
+
+void grants_node(struct grants *g, struct str name, const cJSON *tree)
+{
+    if (g && grant_facts_node(g->facts, name, tree))
+        grants_changed(g);
+}
+
+void grants_pod(struct grants *g, struct str name, const cJSON *tree)
+{
+    if (g && grant_facts_pod(g->facts, name, tree))
+        grants_changed(g);
 }
 
 /* --- writes --- */
@@ -299,6 +316,16 @@ static void read_all(struct grant_state *s, struct reflector *from,
     reflector_each(from, take, &r);
 }
 
+static void take_node(void *ctx, const struct grant_node *node)
+{
+    grant_state_node(ctx, node);
+}
+
+static void take_pod(void *ctx, const struct grant_pod *pod)
+{
+    grant_state_pod(ctx, pod);
+}
+
 static bool is_current(const struct grants *g)
 {
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
@@ -386,6 +413,7 @@ static int64_t turn(struct grants *g)
                                 .grace_s = g->o.grace_ms / 1000,
                                 .pause_s = g->o.pause_ms / 1000};
     struct grant_state s;
+    const struct grant_facts_visit visit = {.node = take_node, .pod = take_pod, .ctx = &s};
     int64_t next_s;
     struct grant_write w;
     size_t at = 0;
@@ -397,8 +425,7 @@ static int64_t turn(struct grants *g)
     read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
     read_all(&s, g->sources[SOURCE_QUOTAS], grant_state_quota);
     read_all(&s, g->sources[SOURCE_DEMANDS], grant_state_demand);
-    read_all(&s, g->o.nodes, grant_state_node);
-    read_all(&s, g->o.pods, grant_state_pod);
+    grant_facts_each(g->facts, &visit);
     grant_state_settle(&s);
     while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
         send_write(g, a, &w);
@@ -415,15 +442,16 @@ static int64_t turn(struct grants *g)
 static void on_timer(uv_timer_t *timer)
 {
     struct grants *g = timer->data;
-    int64_t began = clock_mono_ms(g->o.clock), took, next_s;
+    int64_t began = clock_mono_ms(g->o.clock), ended, spacing, next_s;
 
     assert(g->magic == GRANTS_MAGIC);
     g->due = false;
     if (g->stopped || !is_current(g))
         return; /* current() follows */
     next_s = turn(g);
-    took = clock_mono_ms(g->o.clock) - began;
-    g->next_ms = began + took * 11;
+    ended = clock_mono_ms(g->o.clock);
+    spacing = (ended - began) * SPACING;
+    g->next_ms = ended + (spacing < MOST_SPACING ? spacing : MOST_SPACING);
     if (next_s)
         turn_in(g, next_s * 1000);
 }
@@ -464,6 +492,31 @@ static void on_went_back(void *ctx)
         reflector_restart(g->sources[i]);
 }
 
+struct keeping {
+    struct grant_facts *facts;
+    bool (*keep)(struct grant_facts *f, struct str name, const cJSON *tree);
+};
+
+static void keep_object(void *ctx, const struct host_object *o)
+{
+    const struct keeping *k = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree;
+
+    if (!json_parse(a, o->bytes, &tree, NULL))
+        k->keep(k->facts, o->name, tree);
+    arena_free(a);
+}
+
+/* What the owner's reflectors have by now. */
+static void keep_facts(struct grants *g)
+{
+    struct keeping nodes = {g->facts, grant_facts_node}, pods = {g->facts, grant_facts_pod};
+
+    reflector_each(g->o.nodes, keep_object, &nodes);
+    reflector_each(g->o.pods, keep_object, &pods);
+}
+
 struct grants *grants_open(const struct grants_options *options)
 {
     static const struct {
@@ -477,7 +530,8 @@ struct grants *grants_open(const struct grants_options *options)
     };
     struct grants *g = NEW(struct grants);
 
-    *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options};
+    *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options, .facts = grant_facts_new()};
+    keep_facts(g);
     uv_timer_init(options->loop, &g->timer);
     g->timer.data = g;
     for (size_t i = 0; i < N_SOURCES; i++) {
@@ -563,6 +617,7 @@ static void on_closed(uv_handle_t *handle)
     void *ctx = g->closed_ctx;
 
     arena_free(g->a);
+    grant_facts_free(g->facts);
     g->magic = 0;
     mem_free(g);
     closed(ctx);

@@ -16,13 +16,16 @@ struct grants_options {
     const struct clock *clock;
     struct host *host;
     int64_t grace_ms, pause_ms;
-    struct reflector *nodes, *pods; /* of the owner, who reports their changes; they outlive it */
+    struct reflector *nodes, *pods; /* of the owner, who reports each change; they outlive it */
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
     void (*computed)(void *ctx);                       /* rows may differ; may be NULL */
     void *ctx;
 };
 struct grants *grants_open(const struct grants_options *options);
-void grants_changed(struct grants *g); /* takes NULL */
+void grants_changed(struct grants *g); /* of what is current; takes NULL, as the next two do */
+/* Each change of an object of theirs, under its name there. tree NULL: it is gone. */
+void grants_node(struct grants *g, struct str name, const cJSON *tree);
+void grants_pod(struct grants *g, struct str name, const cJSON *tree);
 /* A binding, as it was last computed. */
 struct grants_row {
     struct str tenant, pool; /* tenant: its namespace */

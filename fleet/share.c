@@ -33,6 +33,7 @@ struct shares {
     struct rational *lendable; /* of what can be used, by pool: less than nothing is nothing */
     struct rational *portion;  /* by pool */
     struct exact *dominant;    /* by tenant */
+    size_t *rows;              /* n of them, of fill() */
 };
 
 static struct rational plus(struct share_pool *p, struct rational a, struct rational b)
@@ -323,32 +324,48 @@ static struct exact share_of(struct shares *s, const struct share_binding *b)
     return share;
 }
 
-static struct share_binding *poorest(struct shares *s, const struct rational *upto)
+/* Bindings that are given more, in their order. One that has enough, or whose pool has nothing
+ * left, stays so: it leaves. */
+struct fillable {
+    const struct rational *upto;
+    size_t *rows, n;
+};
+
+static struct share_binding *poorest(struct shares *s, struct fillable *f)
 {
     struct share_binding *best = NULL;
+    size_t n = 0;
 
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t k = 0; k < f->n; k++) {
+        size_t i = f->rows[k];
         struct share_binding *b = &s->b[i];
 
-        if (b->state != SHARE_READY || s->pools[b->pool].overflow || s->spare[b->pool].num <= 0 ||
-            s->lendable[b->pool].num <= 0 || rational_cmp(b->target, upto[i]) >= 0)
+        if (s->pools[b->pool].overflow || s->spare[b->pool].num <= 0 ||
+            s->lendable[b->pool].num <= 0 || rational_cmp(b->target, f->upto[i]) >= 0)
             continue;
+        f->rows[n++] = i;
         if (!best || exact_cmp(s->dominant[b->tenant], s->dominant[best->tenant]) < 0)
             best = b;
     }
+    f->n = n;
     return best;
 }
 
 /* Until each has what `upto` says of it, or nothing is left. */
 static void fill(struct shares *s, const struct rational *upto)
 {
+    struct fillable f = {.upto = upto, .rows = s->rows};
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->b[i].state == SHARE_READY)
+            f.rows[f.n++] = i;
     for (size_t p = 0; p < s->n_pools; p++) {
         struct rational left = least(s->spare[p], s->lendable[p]);
         int64_t whole = left.num / left.den / PORTIONS;
 
         s->portion[p] = (struct rational){whole > 1 ? whole : 1, 1};
     }
-    for (struct share_binding *b; (b = poorest(s, upto));) {
+    for (struct share_binding *b; (b = poorest(s, &f));) {
         struct share_pool *p = &s->pools[b->pool];
         struct rational more = minus(p, upto[b - s->b], b->target);
         struct exact share;
@@ -382,6 +399,7 @@ void share_targets(struct share_binding *b, size_t n, struct share_pool *pools, 
     s.lendable = arena_alloc(a, (n_pools + 1) * sizeof(*s.lendable));
     s.portion = arena_alloc(a, (n_pools + 1) * sizeof(*s.portion));
     s.dominant = arena_alloc(a, (n + 1) * sizeof(*s.dominant));
+    s.rows = arena_alloc(a, (n + 1) * sizeof(*s.rows));
     for (size_t i = 0; i < n; i++)
         s.dominant[i] = EXACT_ZERO;
     admit_all(&s);

@@ -101,6 +101,22 @@ static cJSON *pod_of(struct host_of *h, int tenant)
     return pod;
 }
 
+static void look_at_node(struct host_of *h, struct grant_state *s, const cJSON *tree)
+{
+    struct grant_node *node = ARENA_NEW(h->a, struct grant_node);
+
+    grant_node_of(h->a, tree, node);
+    grant_state_node(s, node);
+}
+
+static void look_at_pod(struct host_of *h, struct grant_state *s, const cJSON *tree)
+{
+    struct grant_pod *pod = ARENA_NEW(h->a, struct grant_pod);
+
+    if (grant_pod_of(h->a, tree, pod))
+        grant_state_pod(s, pod);
+}
+
 static void look(struct host_of *h, struct grant_state *s)
 {
     struct grant_times times = {.now_s = h->now_s, .grace_s = 60, .pause_s = 300};
@@ -120,9 +136,9 @@ static void look(struct host_of *h, struct grant_state *s)
     }
     for (int i = 0; i < 2; i++)
         if (h->nodes[i])
-            grant_state_node(s, h->nodes[i]);
+            look_at_node(h, s, h->nodes[i]);
     for (int i = 0; i < TENANTS; i++)
-        grant_state_pod(s, pod_of(h, i));
+        look_at_pod(h, s, pod_of(h, i));
     grant_state_settle(s);
     assert_true(!s->n_configs || !s->shares[0].overflow);
 }
@@ -687,9 +703,9 @@ static void pods_of_other_namespaces_are_granted_to_none(void **state)
     grant_state_begin(&s, h.a, &times);
     grant_state_pool(&s, h.pool);
     grant_state_binding(&s, h.bindings[0]);
-    grant_state_node(&s, h.nodes[0]);
-    grant_state_node(&s, h.nodes[1]);
-    grant_state_pod(&s, pod);
+    look_at_node(&h, &s, h.nodes[0]);
+    look_at_node(&h, &s, h.nodes[1]);
+    look_at_pod(&h, &s, pod);
     grant_state_settle(&s);
     assert_int_equal(s.bindings[0].target.num, 11);
     assert_int_equal(s.shares[0].healthy.num, 16);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: fleet (private)
+ *
+ * What grants read of nodes and pods, kept as these change, so that a turn parses none of them. It
+ * follows from each object alone, never from pools: those may change without any of it. Pure. */
+#pragma once
+
+#include "facts.h"
+
+/* Strings are the caller's, or grant_facts'. `labels` and `selector` are compact JSON. */
+struct grant_node {
+    struct str name, labels;
+    const struct fact_units *capacity, *allocatable;
+    size_t n_capacity, n_allocatable;
+    bool down; /* not Ready */
+};
+struct grant_pod {
+    struct str ns, node, selector; /* node, selector: may be empty */
+    const struct fact_units *units;
+    size_t n_units;
+    bool deleting;
+};
+/* Of a tree. False: nothing of it counts, as of a pod without devices, or one that has finished. */
+void grant_node_of(struct arena *a, const cJSON *tree, struct grant_node *ret);
+bool grant_pod_of(struct arena *a, const cJSON *tree, struct grant_pod *ret);
+
+struct grant_facts;
+struct grant_facts *grant_facts_new(void);
+struct grant_facts *grant_facts_free(struct grant_facts *f); /* takes NULL, returns NULL */
+/* An object as it is now, under a name of its own. NULL: it is gone. False: no fact was or is kept
+ * of it. */
+bool grant_facts_node(struct grant_facts *f, struct str name, const cJSON *tree);
+bool grant_facts_pod(struct grant_facts *f, struct str name, const cJSON *tree);
+/* All that is kept, the nodes first. */
+struct grant_facts_visit {
+    void (*node)(void *ctx, const struct grant_node *node);
+    void (*pod)(void *ctx, const struct grant_pod *pod);
+    void *ctx;
+};
+void grant_facts_each(struct grant_facts *f, const struct grant_facts_visit *visit);
