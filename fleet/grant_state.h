@@ -101,6 +101,8 @@ struct grant_write {
     struct str pool;          /* what it raises, where it raises */
     struct rational value;
     cJSON *body;
+    const char *kind; /* of a status, whose change is worth Events; else NULL */
+    const cJSON *before;
 };
 /* The next write after the given one, in a stable order; starts at *at 0. False: there is none. */
 bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret);

@@ -55,7 +55,9 @@ static bool put_status(struct grant_state *s, const cJSON *tree, const char *kin
                                 .path = path,
                                 .version = json_str_at(tree, "metadata.resourceVersion"),
                                 .value = RATIONAL_ZERO,
-                                .body = body};
+                                .body = body,
+                                .kind = kind,
+                                .before = tree};
     return true;
 }
 

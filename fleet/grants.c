@@ -17,9 +17,11 @@
 
 #include <uv.h>
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
 
+#include "event_writer.h"
 #include "grant_state.h"
 
 #define GRANTS_MAGIC   0x6772616eu
@@ -43,12 +45,18 @@ struct attempt {
     struct rational value;
     struct reflector *learns;
     struct host_call *call;
+    struct arena *a; /* of what follows; NULL: there are no Events of it */
+    const char *kind;
+    cJSON *object;
+    struct fleet_event events[FLEET_EVENTS_MOST];
+    size_t n_events;
 };
 struct grants {
     unsigned magic;
     struct grants_options o;
     struct reflector *sources[N_SOURCES];
     struct grant_facts *facts;
+    struct event_writer *events;
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
@@ -109,7 +117,31 @@ static void attempt_free(struct grants *g, struct attempt *t)
     mem_free(t->version.p);
     mem_free(t->pool.p);
     mem_free(t->body.p);
+    arena_free(t->a);
     mem_free(t);
+}
+
+/* What is to be said once the host has it: the object may be another by then. */
+static void prepare_events(struct attempt *t, const struct grant_write *w)
+{
+    struct arena *a = arena_new(0);
+
+    t->a = arena_free(t->a);
+    t->n_events = w->kind ? fleet_events_of(a, w->kind, w->before, w->body, t->events) : 0;
+    if (!t->n_events) {
+        arena_free(a);
+        return;
+    }
+    t->a = a;
+    t->kind = w->kind;
+    t->object = json_object(a, JSON("metadata", json_copy(a, json_get(w->body, "metadata"))));
+}
+
+static void say_events(struct grants *g, struct attempt *t)
+{
+    for (size_t i = 0; t->a && i < t->n_events; i++)
+        fleet_event_write(g->events, t->kind, t->object, &t->events[i]);
+    t->a = arena_free(t->a);
 }
 
 /* Does the host say that the write did not happen? */
@@ -158,8 +190,10 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
         wait_longer(g, t);
         return;
     }
-    if (!err)
+    if (!err) {
+        say_events(g, t);
         reflector_learn(t->learns, answer->body);
+    }
     if (!err || was_refused(err) || !t->pool.n)
         attempt_free(g, t);
     if (host_err_is_permanent(err))
@@ -224,6 +258,7 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
         mem_free(t->body.p);
         t->body = mem_str(q.body);
     }
+    prepare_events(t, w);
     g->in_flight++;
     t->call = host_send(g->o.host, &q, on_written, t);
 }
@@ -531,6 +566,7 @@ struct grants *grants_open(const struct grants_options *options)
     struct grants *g = NEW(struct grants);
 
     *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options, .facts = grant_facts_new()};
+    g->events = fleet_event_writer_new(options->host, options->clock);
     keep_facts(g);
     uv_timer_init(options->loop, &g->timer);
     g->timer.data = g;
@@ -596,6 +632,8 @@ void grants_metrics(const struct grants *g, struct buf *out)
     }
     if (g)
         metrics_single_u64(out, METRIC_FLEET_GRANT_FAILURES, g->n_failed);
+    if (g)
+        fleet_event_writer_metrics(g->events, out);
 }
 
 /* --- life --- */
@@ -608,6 +646,7 @@ void grants_stop(struct grants *g)
     uv_timer_stop(&g->timer);
     while (!LIST_EMPTY(&g->attempts))
         attempt_free(g, LIST_FIRST(&g->attempts));
+    fleet_event_writer_stop(g->events);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -618,6 +657,7 @@ static void on_closed(uv_handle_t *handle)
 
     arena_free(g->a);
     grant_facts_free(g->facts);
+    fleet_event_writer_free(g->events);
     g->magic = 0;
     mem_free(g);
     closed(ctx);

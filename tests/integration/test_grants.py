@@ -375,6 +375,68 @@ def test_refusals_are_conditions(host, grants, namespace):
         host.delete_namespace(other)
 
 
+def described(host, namespace, kind, name):
+    """(type, reason, message) of each Event that `kubectl describe` shows."""
+    shown = host.kubectl.within(namespace)("describe", kind, name)
+    lines = shown.partition("\nEvents:")[2].splitlines()
+    rows = [re.match(r"\s+(Normal|Warning)\s+(\w+)\s+\S.*?\ssublet-fleet\s+(.*)", line) for line in lines]
+    return [row.groups() for row in rows if row]
+
+
+def test_changes_are_events(host, grants, namespace):
+    """`kubectl describe` of a binding and of a pool shows what was granted, refused, and is taken back."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+
+    def said(name, kind, reason, *words):
+        def found():
+            return next((m for t, r, m in described(host, name, kind, "a100") if r == reason and all(w in m for w in words)), None)
+        return eventually(found, 60, f"an Event {reason} of the {kind} of {name}")
+    try:
+        grants.bind(namespace, guarantee="4", burst=12)
+        grants.fleet.start()
+        grants.until(namespace, grant="16")
+        said(namespace, "gpubinding", "Granted")
+        said(namespace, "gpubinding", "GrantChanged", "16 GPUs", "before 0")
+        said("default", "gpupool", "Served")
+        grants.pod(namespace, "one", 8)
+        grants.pod(namespace, "two", 8)
+        grants.bind(other, guarantee="17")
+        assert namespace not in said(other, "gpubinding", "Refused", "Overcommitted", "does not fit").replace(other, "")
+        said("default", "gpupool", "Overcommitted", f"{other}/a100")
+        grants.host.api.patch(f"{bindings_of(other)}/a100", {"spec": {"guarantee": "8"}})
+        said(namespace, "gpubinding", "Reclaiming", "8 GPUs are to be given back", "pods are ended from")
+        said(namespace, "gpubinding", "GrantChanged", "8 GPUs", "before 16")
+        said("default", "gpupool", "WithinCapacity")
+        grants.end(namespace, "one")
+        said(namespace, "gpubinding", "Reclaimed")
+        grants.until(other, grant="8")
+        events = host.api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+        assert all(e["source"] == {"component": "sublet-fleet"} and other not in e["message"] for e in events
+                   if e["involvedObject"]["kind"] == "GPUBinding"), events
+        counts = {e["reason"]: e["count"] for e in events if e["involvedObject"]["kind"] == "GPUBinding"}
+        assert counts["GrantChanged"] >= 2, counts
+        grants.end(namespace, "two")
+    finally:
+        host.delete_namespace(other)
+
+
+def test_a_host_that_takes_no_events_is_granted(host, grants, namespace):
+    """A chart older than the process: one line in the log, and grants as ever."""
+    role = next(p for p in grants.made if "/clusterroles/" in p)
+    rules = host.api.get(role)
+    rules["rules"] = [r for r in rules["rules"] if r.get("resources") != ["events"]]
+    host.api.put(role, rules)
+    grants.bind(namespace, guarantee="4")
+    grants.fleet.start()
+    grants.until(namespace, grant="4")
+    eventually(lambda: "no Events are written" in grants.fleet.process.tail(), 60, "the warning")
+    assert grants.fleet.metrics()["sublet_fleet_events_dropped_total"][frozenset()] >= 1
+    host.api.patch(f"{bindings_of(namespace)}/a100", {"spec": {"guarantee": "5"}})
+    grants.until(namespace, grant="5")
+    assert grants.fleet.process.tail().count("no Events are written") == 1
+
+
 def test_idle_it_writes_nothing(host, grants, namespace):
     """At rest there are no writes: the versions of what it wrote stay."""
     grants.bind(namespace, guarantee="1/2", burst="1/3")

@@ -115,5 +115,7 @@ METRIC(FLEET_LENT, GAUGE, "sublet_fleet_lent_gpus", "pool,tenant",
        "GPUs of the guarantee that are not granted: lent, unhealthy, or not free yet.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
+METRIC(FLEET_EVENTS_DROPPED, COUNTER, "sublet_fleet_events_dropped_total", "",
+       "Events that were not written: too many, refused, or not answered.")
 METRIC(FLEET_NOT_SHOWN, GAUGE, "sublet_fleet_series_not_shown", "",
        "Tenants and pools beyond the limit of series that have none.")
