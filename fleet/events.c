@@ -43,6 +43,7 @@ static const struct rule {
     {"GPUPool", "Fenced", "True", NULL, NULL, NULL},
     {"GPUPool", "NodesHealthy", "True", "NodesUnhealthy", "NodesRecovered", "all are healthy"},
     {"GPUPool", "Untainted", "False", "Untainted", "Tainted", "all nodes have a taint"},
+    {"GPUPool", "Misused", "False", NULL, NULL, NULL},
 };
 
 struct list {
@@ -220,7 +221,7 @@ static struct said_of *object_of(struct event_book *b, struct str uid)
     return o;
 }
 
-/* The place of a reason: its own, a new one, or that of the oldest. */
+/* The place of a reason: its own, an unused one, or that of the oldest. */
 static struct said *place_of(struct said_of *o, const char *reason)
 {
     struct said *oldest = &o->said[0];

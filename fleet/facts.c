@@ -5,6 +5,8 @@
  * tenant. */
 #include "facts.h"
 
+#include <string.h>
+
 #include <sublet/clock.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
@@ -330,6 +332,42 @@ bool fact_gpus(const struct fact_units *units, size_t n, const struct config_poo
     return fits && sum.num > 0;
 }
 
+/* --- nodeSelectors --- */
+
+struct str_list fact_selector(struct arena *a, const cJSON *node_selector)
+{
+    struct str *members = arena_alloc(a, (json_count(node_selector) + 1) * sizeof(*members));
+    size_t n = 0;
+
+    json_each(one, node_selector)
+    {
+        struct str key = json_text(a, json_new_string(a, json_key(one)));
+
+        members[n++] = arena_printf(a, "%.*s:%.*s", STR_F(key), STR_F(json_text(a, one)));
+    }
+    return (struct str_list){members, n};
+}
+
+/* Has an object of strings this member? Both are compact JSON, where a quotation mark within a
+ * string follows a backslash, and one that begins a key a '{' or a ','. */
+static bool has_member(struct str object, struct str member)
+{
+    for (const char *from = object.p, *end = object.p + object.n, *at;
+         (at = memmem(from, (size_t)(end - from), member.p, member.n)); from = at + 1)
+        if (at > object.p && (at[-1] == '{' || at[-1] == ','))
+            return true;
+    return false;
+}
+
+bool fact_selected(struct str_list selector, struct str labels)
+{
+    bool all = labels.n > 0;
+
+    for (size_t i = 0; i < selector.n && all; i++)
+        all = has_member(labels, selector.items[i]);
+    return all;
+}
+
 /* --- what reflectors keep --- */
 
 static void keep(cJSON *object, const char *const *keys, size_t n)
@@ -360,7 +398,8 @@ void fact_reduce_node(struct arena *a, cJSON *node)
 {
     (void)a;
     keep_metadata(node);
-    KEEP(node, "metadata", "status");
+    KEEP(node, "metadata", "spec", "status");
+    KEEP(json_get(node, "spec"), "taints", "unschedulable");
     KEEP(json_get(node, "status"), "capacity", "allocatable", "conditions");
 }
 
@@ -382,17 +421,82 @@ static void keep_containers(cJSON *containers)
     json_each(c, containers) KEEP(c, "resources", "restartPolicy");
 }
 
+/* --- requests of pods without devices --- */
+
+#define ASKED_CPU    "cpuMilli" /* in place of its containers */
+#define ASKED_MEMORY "memory"
+
+static int64_t requested(const cJSON *containers, const char *resource,
+                         int64_t (*in)(struct quantity q))
+{
+    int64_t sum = 0, more;
+    struct quantity q;
+
+    json_each(c, containers)
+    {
+        const cJSON *value = json_get(json_path(c, "resources.requests"), resource);
+
+        if (!quantity_parse(json_str(value), &q) || q.nano <= 0)
+            continue;
+        more = in(q);
+        if (__builtin_add_overflow(sum, more, &sum))
+            return INT64_MAX;
+    }
+    return sum;
+}
+
+/* It was put there by its own: a DaemonSet's runs on each node, a static one is its kubelet's. */
+static bool is_of_node(const cJSON *metadata)
+{
+    json_each(owner, json_get(metadata, "ownerReferences"))
+    {
+        struct str kind = json_str_at(owner, "kind");
+
+        if (str_eqc(kind, "DaemonSet") || str_eqc(kind, "Node"))
+            return true;
+    }
+    return false;
+}
+
+/* The spec as fact_asked() reads it; NULL: no node has to run it now. */
+static cJSON *asked_of(struct arena *a, const cJSON *pod)
+{
+    const cJSON *spec = json_get(pod, "spec"), *containers = json_get(spec, "containers");
+    struct str node = json_str_at(spec, "nodeName");
+    cJSON *asked;
+
+    if (!node.n || pod_is_finished(pod) || is_of_node(json_get(pod, "metadata")))
+        return NULL;
+    asked = json_new_object(a);
+    json_set_str(a, asked, "nodeName", node);
+    json_set_i64(a, asked, ASKED_CPU, requested(containers, "cpu", quantity_milli));
+    json_set_i64(a, asked, ASKED_MEMORY, requested(containers, "memory", quantity_units));
+    return asked;
+}
+
+bool fact_asked(const cJSON *pod, struct fact_asked *ret)
+{
+    const cJSON *spec = json_get(pod, "spec");
+
+    *ret = (struct fact_asked){.node = json_str_at(spec, "nodeName")};
+    return ret->node.n && json_i64(json_get(spec, ASKED_CPU), &ret->cpu_milli) &&
+           json_i64(json_get(spec, ASKED_MEMORY), &ret->memory);
+}
+
 void fact_reduce_pod(struct arena *a, cJSON *pod)
 {
     cJSON *spec = json_get(pod, "spec"), *status = json_get(pod, "status"), *metadata;
 
-    (void)a;
     keep_metadata(pod);
     metadata = json_get(pod, "metadata");
     if (!has_devices(json_get(spec, "containers")) &&
         !has_devices(json_get(spec, "initContainers"))) {
+        cJSON *asked = asked_of(a, pod);
+
         KEEP(pod, "metadata");
         KEEP(metadata, "name", "namespace", "uid", "resourceVersion");
+        if (asked)
+            json_set(a, pod, "spec", asked);
         return;
     }
     KEEP(json_get(metadata, "labels"), LABEL_CLUSTER);

@@ -46,7 +46,18 @@ bool fact_gpus(const struct fact_units *units, size_t n, const struct config_poo
 bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
                       struct rational *ret_gpu_eq, struct str *ret_resources);
 
-/* For reflectors: remove what the functions above do not read. Of a pod without devices only its
- * metadata stays. */
+/* Labels that nodes of a pool have, each as a member of compact JSON, and whether an object of
+ * labels, as compact JSON, has all of them; an empty one has none. */
+struct str_list fact_selector(struct arena *a, const cJSON *node_selector);
+bool fact_selected(struct str_list selector, struct str labels);
+
+/* For reflectors: remove what these functions do not read. Of a pod without devices its metadata
+ * stay and, while it runs on a node that no DaemonSet chose for it, the sum of its requests. */
 void fact_reduce_node(struct arena *a, cJSON *node);
 void fact_reduce_pod(struct arena *a, cJSON *pod);
+/* That, of a pod that was reduced; false: it is no such. */
+struct fact_asked {
+    struct str node;
+    int64_t cpu_milli, memory;
+};
+bool fact_asked(const cJSON *pod, struct fact_asked *ret);

@@ -33,6 +33,7 @@
 #include "observe.h"
 #include "overview.h"
 #include "page.h"
+#include "watch.h"
 
 #define FLEET_MAGIC 0x666c6565u
 #define BEAT_MS     5000
@@ -46,6 +47,7 @@ struct fleet {
     struct fleet_options o;
     struct ledger *ledger;
     struct observer *observer;
+    struct fleet_watch *watch;
     struct host *host;
     struct fleet_lease *lease;
     struct fleet_endpoint *endpoint; /* NULL: none */
@@ -141,11 +143,18 @@ static void on_refused(void *ctx, const struct err *err)
     fail(ctx, err);
 }
 
+static cJSON *tree_of(struct arena *a, const struct host_object *o)
+{
+    cJSON *tree;
+
+    return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
+}
+
 static void on_pod(void *ctx, const struct host_object *now, const struct host_object *before)
 {
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
-    cJSON *tree = NULL;
+    cJSON *tree = tree_of(a, now);
     struct err err;
 
     err_init(&err, NULL);
@@ -153,13 +162,15 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
         arena_free(a);
         return;
     }
+    if (fleet_watch_pod(f->watch, tree_of(a, before), tree))
+        grants_changed(f->grants);
     /* Another uid under its name: the pod before is gone, whose deletion no event reported. */
     if (before && (!now || !str_eq(now->uid, before->uid)))
         check(f,
               observer_pod_gone(f->observer, before->uid, !now && is_current(f->pods), now_us(f),
                                 &err),
               &err);
-    if (now && writes(f) && !json_parse(a, now->bytes, &tree, NULL))
+    if (tree && writes(f))
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
     grants_pod(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
@@ -168,14 +179,22 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
 
 static void each_pod(void *ctx, const struct host_object *o)
 {
-    on_pod(ctx, o, NULL);
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree = tree_of(a, o);
+    struct err err;
+
+    err_init(&err, NULL);
+    if (tree && writes(f))
+        check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
+    arena_free(a);
 }
 
 static void on_node(void *ctx, const struct host_object *now, const struct host_object *before)
 {
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
-    cJSON *tree = NULL;
+    cJSON *tree = tree_of(a, now);
     struct err err;
 
     err_init(&err, NULL);
@@ -183,9 +202,10 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
         arena_free(a);
         return;
     }
+    fleet_watch_node(f->watch, (now ? now : before)->name, tree);
     if (!now)
         check(f, observer_node_gone(f->observer, before->name, now_us(f), &err), &err);
-    else if (!json_parse(a, now->bytes, &tree, NULL))
+    else if (tree)
         check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
     grants_node(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
@@ -218,6 +238,7 @@ static void open_grants(struct fleet *f)
                                      .pause_ms = f->o.config->grants_pause_ms,
                                      .nodes = f->nodes,
                                      .pods = f->pods,
+                                     .watch = f->watch,
                                      .refused = on_refused,
                                      .computed = on_shown_changed,
                                      .ctx = f};
@@ -343,6 +364,29 @@ static struct fleet_now now_of(struct fleet *f, struct arena *a, struct fleet_re
     return now;
 }
 
+/* GPUPools first: a node is in the one that grants it. */
+static void look(struct fleet *f, struct arena *a, struct fleet_watch_view *ret)
+{
+    const struct config *c = f->o.config;
+    struct grants_view grants = grants_view(f->grants);
+    struct fleet_watch_pool *pools =
+        arena_alloc(a, (grants.n_pools + c->n_pools + 1) * sizeof(*pools));
+    size_t n = 0;
+
+    for (; n < grants.n_pools; n++)
+        pools[n] = (struct fleet_watch_pool){grants.pools[n].name, grants.pools[n].selector};
+    for (size_t i = 0; i < c->n_pools; i++) {
+        bool granted = false;
+
+        for (size_t k = 0; k < grants.n_pools && !granted; k++)
+            granted = str_eq(grants.pools[k].name, c->pools[i].name);
+        if (!granted)
+            pools[n++] = (struct fleet_watch_pool){c->pools[i].name,
+                                                   fact_selector(a, c->pools[i].node_selector)};
+    }
+    fleet_watch_look(f->watch, a, pools, n, ret);
+}
+
 /* What overflowed lives in the arena, which ends here. */
 static int sum_failed(struct err *err)
 {
@@ -356,8 +400,13 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
     struct fleet_records held;
     struct fleet_now now = now_of(f, a, &held);
     int result = fleet_metrics(a, out, &now, NULL) ? sum_failed(err) : 0;
+    struct fleet_watch_view watched;
 
     grants_metrics(f->grants, out);
+    if (now.held) {
+        look(f, a, &watched);
+        fleet_watch_metrics(out, &watched);
+    }
     arena_free(a);
     return result;
 }
@@ -368,12 +417,16 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
     struct arena *a = arena_new(0);
     struct fleet_records held;
     struct fleet_now now = now_of(f, a, &held);
+    struct fleet_watch_view watched;
     const struct overview o = {.now = &now,
+                               .watched = &watched,
                                .grants = grants_view(f->grants),
                                .month = fleet_month_usage(f->month),
                                .month_trouble = fleet_month_trouble(f->month)};
-    int result = fleet_overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
+    int result;
 
+    look(f, a, &watched);
+    result = fleet_overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
     if (writes(f))
         fleet_month_ask(f->month);
     arena_free(a);
@@ -454,6 +507,7 @@ static int open_ledger(struct fleet *f, struct err *err)
 static void release_all(struct fleet *f)
 {
     f->observer = observer_free(f->observer);
+    f->watch = fleet_watch_free(f->watch);
     f->ledger = ledger_close(f->ledger);
     f->magic = 0;
     mem_free(f);
@@ -470,7 +524,7 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
                                 .qps = c->host_qps,
                                 .burst = c->host_burst};
 
-    *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options};
+    *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options, .watch = fleet_watch_new()};
     if (open_ledger(f, err) || host_open(&host, &f->host, err)) {
         release_all(f);
         return -1;

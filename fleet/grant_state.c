@@ -149,21 +149,6 @@ static int64_t parts_of(const struct config_pool *config)
     return parts;
 }
 
-/* `"key":"value"` of each label that its nodes have. */
-static struct str_list selector_of(struct grant_state *s, const struct config_pool *config)
-{
-    size_t most = json_count(config->node_selector), n = 0;
-    struct str *members = arena_alloc(s->a, (most + 1) * sizeof(*members));
-
-    json_each(one, config->node_selector)
-    {
-        struct str key = json_text(s->a, json_new_string(s->a, json_key(one)));
-
-        members[n++] = arena_printf(s->a, "%.*s:%.*s", STR_F(key), STR_F(json_text(s->a, one)));
-    }
-    return (struct str_list){members, n};
-}
-
 static void add_config(struct grant_state *s, const struct config_pool *config,
                        struct rational declared)
 {
@@ -175,7 +160,7 @@ static void add_config(struct grant_state *s, const struct config_pool *config,
     ADD(s, s->sums, n_sums, cap_sums);
     ADD(s, s->selectors, n_selectors, cap_selectors);
     s->configs[i] = *config;
-    s->selectors[i] = selector_of(s, config);
+    s->selectors[i] = fact_selector(s->a, config->node_selector);
     s->shares[i] = (struct share_pool){
         .healthy = RATIONAL_ZERO, .parts = parts_of(config), .dedicated = config->dedicated};
     s->sums[i] = (struct grant_sums){.nodes = RATIONAL_ZERO,
@@ -284,28 +269,11 @@ void grant_state_demand(struct grant_state *s, const cJSON *config_map)
 
 /* --- nodes and pods --- */
 
-/* Has an object of strings this member? Both are compact JSON, where a quotation mark within a
- * string follows a backslash, and one that begins a key a '{' or a ','. */
-static bool has_member(struct str object, struct str member)
-{
-    for (const char *from = object.p, *end = object.p + object.n, *at;
-         (at = memmem(from, (size_t)(end - from), member.p, member.n)); from = at + 1)
-        if (at > object.p && (at[-1] == '{' || at[-1] == ','))
-            return true;
-    return false;
-}
-
 static size_t pool_that_selects(const struct grant_state *s, struct str labels)
 {
-    for (size_t i = 0; i < s->n_configs; i++) {
-        const struct str_list *members = &s->selectors[i];
-        bool all = labels.n > 0;
-
-        for (size_t k = 0; k < members->n && all; k++)
-            all = has_member(labels, members->items[k]);
-        if (all)
+    for (size_t i = 0; i < s->n_configs; i++)
+        if (fact_selected(s->selectors[i], labels))
             return i;
-    }
     return SHARE_NO_POOL;
 }
 

@@ -13,6 +13,7 @@
 
 #include "grant_facts.h"
 #include "share.h"
+#include "watch.h"
 
 #define GRANT_QUOTA      "sublet-gpu"
 #define GRANT_DEMAND     CONFIG_GPU_DEMAND
@@ -60,7 +61,8 @@ struct grant_state {
     struct config_pool *configs;
     struct share_pool *shares;
     struct grant_sums *sums;
-    struct str_list *selectors; /* of nodes, as members of compact JSON */
+    struct str_list *selectors;             /* of fact_selector() */
+    const struct fleet_watch_sums *watched; /* of the configs, before writes; NULL: not known */
     size_t n_configs, cap_configs;
     struct grant_row *rows;
     size_t n_rows, cap_rows;

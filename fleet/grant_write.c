@@ -6,6 +6,7 @@
  * name a tenant in what another can read. */
 #include "grant_state.h"
 
+#include <sublet/buf.h>
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 #include <sublet/object.h>
@@ -257,6 +258,43 @@ static void pool_conditions(struct grant_state *s, const struct grant_pool *p, c
                       : STR("healthy GPUs are fewer than the guarantees"));
 }
 
+/* "2 of 5 nodes WHAT: a, b" after what the buffer has. */
+static void add_nodes(struct buf *b, const struct fleet_watch_sums *sums,
+                      enum fleet_watch_state state, const char *what)
+{
+    size_t n = sums->states[state];
+
+    if (n)
+        buf_printf(b, "%s%zu of %zu nodes %s: %.*s", b->n ? "; " : "", n, sums->nodes, what,
+                   STR_F(str_clip(sums->first[state], 400)));
+}
+
+/* Of nodes as they are, not of what is granted: one that is cordoned is meant to be. */
+static void node_conditions(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    const struct fleet_watch_sums *sums =
+        p->index == SHARE_NO_POOL || !s->watched ? NULL : &s->watched[p->index];
+    struct buf faults = BUF_INIT(0), open = BUF_INIT(0);
+
+    if (!sums)
+        return;
+    add_nodes(&faults, sums, FLEET_WATCH_DOWN, "are not Ready");
+    add_nodes(&faults, sums, FLEET_WATCH_UNHEALTHY, "are unhealthy");
+    add_nodes(&open, sums, FLEET_WATCH_UNTAINTED, "have no taint, so that any pod can land there");
+    set_condition(s, object, "NodesHealthy", !faults.n,
+                  !faults.n                        ? "AllHealthy"
+                  : sums->states[FLEET_WATCH_DOWN] ? "NodesDown"
+                                                   : "Unhealthy",
+                  arena_str(s->a, buf_str(&faults)));
+    set_condition(s, object, "Untainted", open.n > 0, open.n ? "NoTaint" : "Tainted",
+                  arena_str(s->a, buf_str(&open)));
+    set_condition(s, object, "Misused", sums->misused > 0,
+                  sums->misused ? "PodsWithoutGPUs" : "NoneFound",
+                  sums->misused ? STR("pods that hold no GPUs run on nodes of the pool") : STR(""));
+    buf_fini(&faults);
+    buf_fini(&open);
+}
+
 static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct grant_write *ret)
 {
     struct rational zero = RATIONAL_ZERO, granted = RATIONAL_ZERO, left = RATIONAL_ZERO;
@@ -269,6 +307,7 @@ static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct
     }
     pool_conditions(s, p, object);
     fence_condition(s, p, object);
+    node_conditions(s, p, object);
     status =
         json_object(s->a, JSON("capacity", text_of(s, pool ? pool->healthy : zero)),
                     JSON("guaranteed", text_of(s, pool ? pool->guaranteed : zero)),

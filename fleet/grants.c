@@ -361,6 +361,17 @@ static void take_pod(void *ctx, const struct grant_pod *pod)
     grant_state_pod(ctx, pod);
 }
 
+static void look_at_nodes(struct grants *g, struct grant_state *s)
+{
+    struct fleet_watch_pool *pools = arena_alloc(s->a, (s->n_configs + 1) * sizeof(*pools));
+    struct fleet_watch_view view;
+
+    for (size_t p = 0; p < s->n_configs; p++)
+        pools[p] = (struct fleet_watch_pool){s->configs[p].name, s->selectors[p]};
+    fleet_watch_look(g->o.watch, s->a, pools, s->n_configs, &view);
+    s->watched = view.sums;
+}
+
 static bool is_current(const struct grants *g)
 {
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
@@ -396,6 +407,15 @@ static void add(struct rational *sum, struct rational more)
     (void)rational_add(*sum, more, sum);
 }
 
+static struct str_list copy_list(struct arena *a, struct str_list list)
+{
+    struct str *items = arena_alloc(a, (list.n + 1) * sizeof(*items));
+
+    for (size_t i = 0; i < list.n; i++)
+        items[i] = arena_str(a, list.items[i]);
+    return (struct str_list){items, list.n};
+}
+
 /* What nodes that are not Ready hold is unhealthy, not held, as in the ledger. */
 static void remember_pools(struct grants *g, const struct grant_state *s)
 {
@@ -404,6 +424,7 @@ static void remember_pools(struct grants *g, const struct grant_state *s)
     for (size_t p = 0; p < s->n_configs; p++)
         g->pools[p] = (struct grants_pool){
             .name = arena_str(g->a, s->configs[p].name),
+            .selector = copy_list(g->a, s->selectors[p]),
             .nodes = s->sums[p].nodes,
             .healthy = s->shares[p].healthy,
             .absent = grant_without(s->shares[p].total, s->sums[p].nodes),
@@ -462,6 +483,7 @@ static int64_t turn(struct grants *g)
     read_all(&s, g->sources[SOURCE_DEMANDS], grant_state_demand);
     grant_facts_each(g->facts, &visit);
     grant_state_settle(&s);
+    look_at_nodes(g, &s);
     while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
         send_write(g, a, &w);
     forget_vain(g);

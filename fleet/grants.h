@@ -10,6 +10,8 @@
 #include <sublet/rational.h>
 #include <sublet/reflector.h>
 
+#include "watch.h"
+
 struct grants;
 struct grants_options {
     struct uv_loop_s *loop;
@@ -17,6 +19,7 @@ struct grants_options {
     struct host *host;
     int64_t grace_ms, pause_ms;
     struct reflector *nodes, *pods; /* of the owner, who reports each change; they outlive it */
+    struct fleet_watch *watch;      /* the same */
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
     void (*computed)(void *ctx);                       /* rows may differ; may be NULL */
     void *ctx;
@@ -42,6 +45,7 @@ struct grants_pool {
     struct rational held;                   /* on nodes that are Ready, also without a binding */
     struct rational guaranteed;             /* to bindings that count */
     struct rational borrowed;               /* placed by bindings beyond their guarantees */
+    struct str_list selector;               /* of fact_selector() */
 };
 struct grants_view {
     const struct grants_row *rows; /* at most as many as metrics have */

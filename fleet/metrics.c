@@ -93,3 +93,46 @@ int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
     write_tenants(a, out, &u);
     return 0;
 }
+
+/* --- nodes --- */
+
+static void write_nodes(struct buf *out, const struct fleet_watch_view *v)
+{
+    metrics_family(out, METRIC_FLEET_NODES);
+    for (size_t p = 0; p <= v->n_pools; p++)
+        for (size_t i = 0; i <= N_FLEET_WATCH_STATES; i++) {
+            struct buf labels = BUF_INIT(0);
+            bool all = i == N_FLEET_WATCH_STATES;
+
+            metrics_label(&labels, "pool", p < v->n_pools ? v->pools[p].name : STR(""));
+            metrics_label(&labels, "state", all ? STR("any") : str_c(FLEET_WATCH_STATES[i]));
+            metrics_sample_u64(out, METRIC_FLEET_NODES, buf_str(&labels),
+                               all ? v->sums[p].nodes : v->sums[p].states[i]);
+            buf_fini(&labels);
+        }
+}
+
+static void write_misuse(struct buf *out, enum metric metric, const struct fleet_watch_view *v)
+{
+    metrics_family(out, metric);
+    for (size_t i = 0; i < v->n_misuse; i++) {
+        const struct fleet_watch_misuse *m = &v->misuse[i];
+        struct buf labels = BUF_INIT(0);
+
+        metrics_label(&labels, "pool", m->pool);
+        metrics_label(&labels, "tenant", m->tenant);
+        metrics_sample(out, metric, buf_str(&labels),
+                       metric == METRIC_FLEET_MISUSE_PODS  ? (double)m->pods
+                       : metric == METRIC_FLEET_MISUSE_CPU ? (double)m->cpu_milli / 1000
+                                                           : (double)m->memory);
+        buf_fini(&labels);
+    }
+}
+
+void fleet_watch_metrics(struct buf *out, const struct fleet_watch_view *view)
+{
+    write_nodes(out, view);
+    write_misuse(out, METRIC_FLEET_MISUSE_PODS, view);
+    write_misuse(out, METRIC_FLEET_MISUSE_CPU, view);
+    write_misuse(out, METRIC_FLEET_MISUSE_MEMORY, view);
+}

@@ -7,6 +7,8 @@
 #include <sublet/buf.h>
 #include <sublet/fleet_usage.h>
 
+#include "watch.h"
+
 struct fleet_now {
     bool leader;
     int64_t now_us, seen_us, unobserved_us;
@@ -14,3 +16,4 @@ struct fleet_now {
 };
 int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
                   struct err *err) MUST_CHECK;
+void fleet_watch_metrics(struct buf *out, const struct fleet_watch_view *view);

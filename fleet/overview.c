@@ -146,6 +146,41 @@ static cJSON *faults_of(struct arena *a, const struct fleet_records *now, size_t
     return list;
 }
 
+static cJSON *states_of(struct arena *a, const struct fleet_watch_node *n)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < N_FLEET_WATCH_STATES; i++)
+        if (n->states & 1u << i)
+            json_append(list, json_new_string(a, str_c(FLEET_WATCH_STATES[i])));
+    return list;
+}
+
+static cJSON *nodes_of(struct arena *a, const struct fleet_watch_view *v)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; v && i < v->n_nodes; i++)
+        json_append(list, json_object(a, JSON("node", v->nodes[i].node),
+                                      JSON_NONEMPTY("pool", v->nodes[i].pool),
+                                      JSON("states", states_of(a, &v->nodes[i])),
+                                      JSON_NONEMPTY("conditions", v->nodes[i].conditions)));
+    return list;
+}
+
+static cJSON *misuse_of(struct arena *a, const struct fleet_watch_view *v)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; v && i < v->n_misuse; i++)
+        json_append(list, json_object(a, JSON("tenant", v->misuse[i].tenant),
+                                      JSON("pool", v->misuse[i].pool),
+                                      JSON_I64("pods", (int64_t)v->misuse[i].pods),
+                                      JSON_I64("cpuMilli", v->misuse[i].cpu_milli),
+                                      JSON_I64("memoryMiB", v->misuse[i].memory >> 20)));
+    return list;
+}
+
 static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
 {
     cJSON *list;
@@ -187,7 +222,9 @@ int fleet_overview_write(struct arena *a, struct buf *out, const struct overview
         JSON_BOOL("grantsCurrent", o->grants.current), JSON("pools", pools_of(a, &u, &o->grants)),
         JSON("holders", holders_of(a, &u, &more)), JSON("bindings", bindings_of(a, o, &more)),
         JSON("faults", held ? faults_of(a, held, &more) : json_new_array(a)),
+        JSON("nodes", nodes_of(a, o->watched)), JSON("misuse", misuse_of(a, o->watched)),
         JSON("month", month_of(a, o, &more)));
+    more += o->watched ? o->watched->n_not_shown : 0;
     json_set_i64(a, state, "notShown", (int64_t)more);
     json_print(out, state);
     return 0;

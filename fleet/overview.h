@@ -13,8 +13,9 @@
 struct overview {
     const struct fleet_now *now;
     struct grants_view grants;
-    const struct usage *month; /* by tenant and pool; NULL: not known yet */
-    struct str month_trouble;  /* why not; may be empty */
+    const struct fleet_watch_view *watched; /* NULL: nothing */
+    const struct usage *month;              /* by tenant and pool; NULL: not known yet */
+    struct str month_trouble;               /* why not; may be empty */
 };
 int fleet_overview_write(struct arena *a, struct buf *out, const struct overview *o,
                          struct err *err) MUST_CHECK;

@@ -89,13 +89,24 @@ function showTenants(s) {
     show("tenants", rows, "No tenant holds GPUs, and there are no bindings.");
 }
 
+const STATES = {"not-ready": "node not Ready", unhealthy: "unhealthy", cordoned: "cordoned",
+    untainted: "no taint: any pod can land there", unmatched: "GPUs in no pool"};
+
 function showFaults(s) {
     const rows = s.faults.map(f => [f.node, f.pool, number(f.unhealthy), number(f.total),
         f.ready ? "GPUs not allocatable" : "node not Ready"]);
+    for (const n of s.nodes)
+        rows.push([n.node, n.pool || "", "", "", n.states.map(state => STATES[state] || state).join("; ") +
+            (n.conditions ? `: ${n.conditions}` : "")]);
     for (const p of s.pools)
         if (!p.metered && +p.unhealthy > 0)
-            rows.push(["", p.name, number(p.unhealthy), "", "nodes of a pool that is not metered are not listed"]);
+            rows.push(["", p.name, number(p.unhealthy), "", "GPUs of a pool that is not metered"]);
     show("faults", rows, "All GPUs are healthy.");
+}
+
+function showMisuse(s) {
+    show("misuse", s.misuse.map(m => [m.tenant, m.pool, {n: String(m.pods)}, {n: round(m.cpuMilli / 1000)},
+        {n: round(m.memoryMiB / 1024)}]), "No pods without GPUs run on nodes of a pool.");
 }
 
 function showMonth(s) {
@@ -114,6 +125,7 @@ function showState(s) {
     showPools(s);
     showTenants(s);
     showFaults(s);
+    showMisuse(s);
     showMonth(s);
     byId("more").textContent = s.notShown ? `${s.notShown} more rows are not shown.` : "";
 }

@@ -397,7 +397,7 @@ def test_changes_are_events(host, grants, namespace):
         grants.fleet.start()
         grants.until(namespace, grant="16")
         said(namespace, "gpubinding", "Granted")
-        said(namespace, "gpubinding", "GrantChanged", "16 GPUs", "before 0")
+        said(namespace, "gpubinding", "GrantChanged", "16 GPUs")
         said("default", "gpupool", "Served")
         grants.pod(namespace, "one", 8)
         grants.pod(namespace, "two", 8)
@@ -453,10 +453,52 @@ def test_idle_it_writes_nothing(host, grants, namespace):
     def rests():
         before, seen[0] = seen[0], versions()
         return before == seen[0]
+    def run(name):
+        grants.pod(namespace, name, 0)
+        eventually(lambda: host.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")["status"]["phase"] == "Running", 60, "a pod")
+    run("cpu-only")  # on a node of the pool, which a condition says once
+    eventually(lambda: condition(host.api.get(f"{GROUP}/gpupools/a100"), "Misused")["status"] == "True", 60, "the condition")
     eventually(rests, 60, "rest")
-    grants.pod(namespace, "cpu-only", 0)
-    eventually(lambda: host.api.get(f"/api/v1/namespaces/{namespace}/pods/cpu-only")["status"]["phase"] == "Running", 60, "a pod")
+    run("another")
     assert versions() == seen[0]
+
+
+def test_faults_of_nodes_are_shown(host, grants, namespace):
+    """A node without a taint, with an XID error, or cordoned, and pods without GPUs: in conditions, Events and metrics."""
+    pools = f"{GROUP}/gpupools/a100"
+    grants.bind(namespace, guarantee="4")
+    grants.fleet.start()
+    grants.until(namespace, grant="4")
+    eventually(lambda: condition(host.api.get(pools), "NodesHealthy")["status"] == "True", 60, "healthy nodes")
+    nodes = host.api.get("/api/v1/nodes", labelSelector="sublet.dev/pool=a100")["items"]
+    path = f"/api/v1/nodes/{nodes[0]['metadata']['name']}"
+    before = host.api.get(path)["spec"].get("taints", [])
+    try:
+        host.api.patch(path, {"spec": {"taints": None, "unschedulable": True}})
+        sick = host.api.get(path)
+        sick["status"]["conditions"].append({"type": "XIDError", "status": "True", "reason": "Xid79"})
+        host.api.put(f"{path}/status", sick)
+        grants.pod(namespace, "cpu-only", 0)
+        name = nodes[0]["metadata"]["name"]
+
+        def seen():
+            found = {c["type"]: c for c in host.api.get(pools)["status"]["conditions"]}
+            return (found["NodesHealthy"]["reason"] == "Unhealthy" and name in found["NodesHealthy"]["message"]
+                    and found["Untainted"]["status"] == "True" and name in found["Untainted"]["message"]
+                    and found["Misused"]["status"] == "True")
+        eventually(seen, 60, "the conditions")
+        shown = {r for _, r, _ in described(host, "default", "gpupool", "a100")}
+        assert {"NodesUnhealthy", "Untainted", "PodsWithoutGPUs"} <= shown, shown
+        metrics = grants.fleet.metrics()
+        of = {dict(k)["state"]: v for k, v in metrics["sublet_fleet_nodes"].items() if dict(k)["pool"] == "a100"}
+        assert of["any"] == len(nodes) and of["unhealthy"] >= 1 and of["untainted"] >= 1 and of["cordoned"] >= 1, of
+        assert metrics["sublet_fleet_misuse_pods"][frozenset({("pool", "a100"), ("tenant", namespace)})] == 1
+    finally:
+        well = host.api.get(path)
+        well["status"]["conditions"] = [c for c in well["status"]["conditions"] if c["type"] != "XIDError"]
+        host.api.put(f"{path}/status", well)
+        host.api.patch(path, {"spec": {"taints": before, "unschedulable": None}})
+    eventually(lambda: condition(host.api.get(pools), "NodesHealthy")["status"] == "True", 60, "healthy nodes again")
 
 
 def status_writes(host):

@@ -115,6 +115,15 @@ METRIC(FLEET_LENT, GAUGE, "sublet_fleet_lent_gpus", "pool,tenant",
        "GPUs of the guarantee that are not granted: lent, unhealthy, or not free yet.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
+METRIC(FLEET_NODES, GAUGE, "sublet_fleet_nodes", "pool,state",
+       "GPU nodes of a pool, or of none (\"\"), that are not-ready, unhealthy, cordoned, untainted, "
+       "unmatched, or any.")
+METRIC(FLEET_MISUSE_PODS, GAUGE, "sublet_fleet_misuse_pods", "pool,tenant",
+       "Pods without GPUs on nodes of a pool, but those of DaemonSets.")
+METRIC(FLEET_MISUSE_CPU, GAUGE, "sublet_fleet_misuse_cpu_cores", "pool,tenant",
+       "CPU that these pods request.")
+METRIC(FLEET_MISUSE_MEMORY, GAUGE, "sublet_fleet_misuse_memory_bytes", "pool,tenant",
+       "Memory that these pods request.")
 METRIC(FLEET_EVENTS_DROPPED, COUNTER, "sublet_fleet_events_dropped_total", "",
        "Events that were not written: too many, refused, or not answered.")
 METRIC(FLEET_NOT_SHOWN, GAUGE, "sublet_fleet_series_not_shown", "",

@@ -84,6 +84,33 @@ static void pools_holders_and_faults(void **state)
     assert_int_equal(json_count(json_get(s, "month")), 0); /* not known yet */
 }
 
+static void nodes_and_misuse(void **state)
+{
+    struct world *w = *state;
+    const struct fleet_watch_node nodes[] = {
+        {.node = STR("n<1>"),
+         .pool = STR("a100"),
+         .states = 1u << FLEET_WATCH_UNHEALTHY | 1u << FLEET_WATCH_UNTAINTED,
+         .conditions = STR("XIDError")},
+        {.node = STR("n2"), .states = 1u << FLEET_WATCH_UNMATCHED},
+    };
+    const struct fleet_watch_misuse misuse[] = {
+        {STR("a100"), STR("team-a"), 3, 2250, INT64_C(3) << 20}};
+    const struct fleet_watch_view view = {
+        .nodes = nodes, .misuse = misuse, .n_nodes = 2, .n_misuse = 1, .n_not_shown = 7};
+    cJSON *s = state_of(w, (struct overview){.watched = &view}, NULL);
+
+    says(s, "nodes", 0, "node", "n<1>");
+    says(s, "nodes", 0, "conditions", "XIDError");
+    assert_str(json_text(w->a, json_get(json_at(json_get(s, "nodes"), 0), "states")),
+               "[\"unhealthy\",\"untainted\"]");
+    assert_null(json_get(json_at(json_get(s, "nodes"), 1), "pool"));
+    assert_str(json_text(w->a, json_get(s, "misuse")),
+               "[{\"tenant\":\"team-a\",\"pool\":\"a100\",\"pods\":3,\"cpuMilli\":2250,"
+               "\"memoryMiB\":3}]");
+    assert_int_equal(json_i64_at(s, "notShown", -1), 7);
+}
+
 static void bindings_and_pools_that_are_granted_only(void **state)
 {
     struct world *w = *state;
@@ -246,6 +273,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(pools_holders_and_faults),
+        TEST(nodes_and_misuse),
         TEST(bindings_and_pools_that_are_granted_only),
         TEST(rows_are_bounded),
         TEST(the_month_is_read_once_a_minute),
