@@ -71,6 +71,16 @@ static int resolve(struct syncer *s, struct arena *a, struct str ns, const cJSON
                    "the GPUBindings of the host cluster were not read yet; try again later");
 }
 
+/* Of a template nothing was to be created, and of a stored pod nothing lacks a pool. */
+static void note_unserved(struct syncer *s, struct str ns, const cJSON *pod)
+{
+    struct refused_owner owner = sync_refused_owner(pod);
+
+    owner.ns = ns;
+    if (!json_str_at(pod, "metadata.resourceVersion").n)
+        sync_ledger_unserved(s->ledger, &owner);
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                      const struct vapi_template *of, bool dry_run,
                      void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
@@ -81,9 +91,14 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
     struct str text;
     cJSON *host = NULL;
 
-    if (claims_of(s, a, ns, pod, &claims, err) ||
-        resolve(s, a, ns, pod, claims.binding ? &claims : NULL, &choice, err) ||
-        translate_check_pod(a, &s->tenant, ns, pod, err) ||
+    if (claims_of(s, a, ns, pod, &claims, err))
+        return -1;
+    if (resolve(s, a, ns, pod, claims.binding ? &claims : NULL, &choice, err)) {
+        if (!of && !dry_run)
+            note_unserved(s, ns, pod);
+        return -1;
+    }
+    if (translate_check_pod(a, &s->tenant, ns, pod, err) ||
         translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);

@@ -40,7 +40,8 @@ struct ledger {
     struct ledger_options o;
     TAILQ_HEAD(, waiter) line; /* by creation */
     SLIST_HEAD(, charged_pool) pools;
-    struct refusals refused; /* owners of what was refused */
+    struct refusals refused;  /* owners of what was refused until there is room */
+    struct refusals unserved; /* and until pools or bindings change */
     struct rates rates;
 };
 
@@ -358,6 +359,8 @@ static void note_refused(struct ledger *l, const struct pool_choice *choice,
     const struct config_binding *b = choice->binding;
     struct rational sum;
 
+    if (rational_cmp(choice->gpu_eq, b->most) > 0)
+        sync_ledger_unserved(l, owner);
     if (owner->kind) {
         sync_refused_add(&l->refused, choice, owner);
         l->o.changed(l->o.ctx);
@@ -384,6 +387,7 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
     if (dry_run)
         return 0;
     sync_refused_drop(&l->refused, owner.uid);
+    sync_refused_drop(&l->unserved, owner.uid);
     sync_rate_count(&l->rates, b);
     if (b && !*ret_queued)
         put_row(l, choice, json_str_at(object, "metadata.uid"));
@@ -503,6 +507,17 @@ void sync_ledger_limits_changed(struct ledger *l)
         retry(l, &l->o.config->bindings[i]);
 }
 
+void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner)
+{
+    if (l->o.config->fleet_bindings)
+        sync_refused_add_unserved(&l->unserved, owner);
+}
+
+void sync_ledger_pools_changed(struct ledger *l)
+{
+    sync_refused_wake_all(&l->unserved, l->o.retry, l->o.ctx);
+}
+
 /* --- life --- */
 
 struct ledger *sync_ledger_new(const struct ledger_options *options)
@@ -511,6 +526,7 @@ struct ledger *sync_ledger_new(const struct ledger_options *options)
 
     l->o = *options;
     TAILQ_INIT(&l->refused);
+    TAILQ_INIT(&l->unserved);
     TAILQ_INIT(&l->line);
     SLIST_INIT(&l->pools);
     store_record_each(l->o.store, RECORD_LEDGER, STR(ROWS), on_any_row, l);
@@ -535,6 +551,7 @@ struct ledger *sync_ledger_free(struct ledger *l)
         mem_free(p);
     }
     sync_refused_fini(&l->refused);
+    sync_refused_fini(&l->unserved);
     mem_free(l);
     return NULL;
 }

@@ -41,8 +41,12 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
                        struct err *err) MUST_CHECK;
 /* Removes the pod's charge or its place in the queue, and wakes the pods that wait. */
 void sync_ledger_release(struct ledger *l, struct str uid);
-/* The bindings were replaced: those that wait or were refused, and fit now, are woken. */
+/* Limits were changed: those that wait or were refused, and fit now, are woken. */
 void sync_ledger_limits_changed(struct ledger *l);
+/* A pod or claim was refused that no pool serves now: its controller is reported by retry() when
+ * sync_ledger_pools_changed() is called. Where they cannot change nothing is kept. */
+void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner);
+void sync_ledger_pools_changed(struct ledger *l); /* pools or bindings, beyond limits */
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
 /* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what
  * refused owners lack; at most the binding's `most`, but for what is charged. */

@@ -2,8 +2,8 @@
 /* Owners that wait for GPUs of a pool outside the ledger's line: a binding that rejects refuses the
  * pod, and its controller tries again after a delay that doubles each time. Why: GPUs must not idle
  * so long while a workload needs them. Must never wake more owners than fit, nor one for ever that
- * does not answer: a refused attempt costs a request. Must never keep one that no release can
- * wake. */
+ * does not answer: a refused attempt costs a request. Owners that no release can help are in a list
+ * of their own, where each is woken once by a change of pools or bindings. */
 
 #include "gpu/refused.h"
 
@@ -156,6 +156,28 @@ void sync_refused_add(struct refusals *list, const struct pool_choice *choice,
     r->gpu_eq = choice->gpu_eq;
     r->woken = false;
     renew(list, r);
+}
+
+void sync_refused_add_unserved(struct refusals *list, const struct refused_owner *owner)
+{
+    struct refusal *r = find(list, owner->uid);
+
+    if (owner->kind)
+        renew(list, r ? r : add(list, owner));
+}
+
+/* What is refused again meanwhile is added to the emptied list. */
+void sync_refused_wake_all(struct refusals *list,
+                           bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx)
+{
+    struct refusals all = TAILQ_HEAD_INITIALIZER(all);
+    struct refusal *r;
+
+    TAILQ_CONCAT(&all, list, place);
+    while ((r = TAILQ_FIRST(&all))) {
+        (void)retry(ctx, &r->owner);
+        forget(&all, r);
+    }
 }
 
 void sync_refused_drop(struct refusals *list, struct str uid)

@@ -37,6 +37,12 @@ TAILQ_HEAD(refusals, refusal);
  */
 void sync_refused_add(struct refusals *list, const struct pool_choice *choice,
                       const struct refused_owner *owner);
+/* The owner of what no pool serves now, whatever comes free: after those that are in the list. Only
+ * sync_refused_wake_all() wakes it. A full list loses the one that was refused longest ago. */
+void sync_refused_add_unserved(struct refusals *list, const struct refused_owner *owner);
+/* Calls retry() for all of them, and empties the list. */
+void sync_refused_wake_all(struct refusals *list,
+                           bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx);
 /* Something of this owner was created: it goes behind the others if it is refused again. */
 void sync_refused_drop(struct refusals *list, struct str uid);
 /* Calls retry() for those of the pool that fit one after the other beside what is used. False: the

@@ -517,6 +517,8 @@ static void take_effect(struct grants *g, bool reshaped)
         s->parts->rescan(s);
     }
     sync_ledger_limits_changed(s->ledger);
+    if (reshaped)
+        sync_ledger_pools_changed(s->ledger);
     sync_demand_look(s->demand);
     sync_reclaims_look(s->reclaims, true);
     syncer_rescan(s, SYNC_NODES);
@@ -547,6 +549,7 @@ static void know_pools(struct grants *g)
     s->pools_known = true;
     compare(s, SYNC_PODS);
     syncer_rescan(s, SYNC_PODS);
+    sync_ledger_pools_changed(s->ledger);
 }
 
 /* From the loop itself: nothing that reads the set is under way. */

@@ -61,6 +61,13 @@ static bool is_unchanged(const cJSON *object, const cJSON *old)
                       json_path(old, "metadata.annotations"));
 }
 
+static void note_unserved(struct syncer *s, const cJSON *claim)
+{
+    struct refused_owner owner = sync_refused_owner(claim);
+
+    sync_ledger_unserved(s->ledger, &owner);
+}
+
 int sync_device_claim_check(struct syncer *s, struct arena *a, const struct resource *r,
                             const cJSON *object, const cJSON *old, struct err *err)
 {
@@ -70,7 +77,11 @@ int sync_device_claim_check(struct syncer *s, struct arena *a, const struct reso
     if (!is_enabled(s) || (!is_template && !is_of(r, "resourceclaims")) ||
         is_unchanged(object, old))
         return 0;
-    return choose(s, a, object, is_template, &choice, err);
+    if (!choose(s, a, object, is_template, &choice, err))
+        return 0;
+    if (!is_template && !old)
+        note_unserved(s, object);
+    return -1;
 }
 
 /* What this host has of claims is not known before its first list, where records may lack some. */

@@ -149,6 +149,53 @@ static void test_a_raised_grant_wakes_what_was_refused(void **state)
     sim_free(s);
 }
 
+#define TEMPLATE(name, gpus)                                                                       \
+    "'template':{'metadata':{'labels':{'app':'" name "'}},'spec':{'automountServiceAccountToken'"  \
+    ":false,'containers':[{'name':'c','image':'i'" GPU(gpus) "}]"
+#define SET(name, gpus)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{'replicas':1,'selector':{'matchLabels':{'app':'" name \
+    "'}}," TEMPLATE(name, gpus) "}}}}"
+#define JOB(name, gpus)                                                                            \
+    "{'metadata':{'name':'" name "'},'spec':{" TEMPLATE(name, gpus) ",'restartPolicy':'Never'}}}}"
+
+/* Its next attempts by itself are a minute away. */
+static void after_90_s(struct sim *s, const char *binding, int64_t expected)
+{
+    sim_run_ms(s, 90 * 1000);
+    fake_host_put(s->host, "gpubindings", binding);
+    sim_run_ms(s, 5000);
+    assert_int_equal(used(s), expected);
+}
+
+/* It was refused while no pool was bound. */
+static void test_a_new_binding_wakes_what_was_refused(void **state)
+{
+    struct sim *s = sim_new_ready(65, FOLLOW);
+
+    (void)state;
+    sim_create(s, "replicasets.apps", "default", SET("set", 1));
+    sim_create(s, "statefulsets.apps", "default", SET("stateful", 1));
+    sim_create(s, "jobs.batch", "default", JOB("job", 1));
+    after_90_s(s, B("", "8"), 3);
+    sim_free(s);
+}
+
+/* What a workload requests exceeded all that its binding could grant then, or a cap of the pool. */
+static void test_a_changed_binding_wakes_what_was_refused(void **state)
+{
+    struct sim *s = with_grant(66, FOLLOW, B("", "8"), "8");
+
+    (void)state;
+    sim_create(s, "replicasets.apps", "default", SET("large", 9));
+    after_90_s(s,
+               BINDING("b",
+                       "\"spec\":{\"pool\":\"p\",\"guarantee\":\"4\",\"burst\":\"8\",\"default\":"
+                       "true}",
+                       STATUS("12")),
+               9);
+    sim_free(s);
+}
+
 static void put_node(struct sim *s)
 {
     fake_host_put(s->host, "nodes",
@@ -661,6 +708,8 @@ int main(void)
         cmocka_unit_test(test_a_raised_grant_lets_more_run),
         cmocka_unit_test(test_a_raised_grant_ends_the_wait),
         cmocka_unit_test(test_a_raised_grant_wakes_what_was_refused),
+        cmocka_unit_test(test_a_new_binding_wakes_what_was_refused),
+        cmocka_unit_test(test_a_changed_binding_wakes_what_was_refused),
         cmocka_unit_test(test_nodes_follow_the_grant),
         cmocka_unit_test(test_a_lowered_grant_refuses_what_is_new),
         cmocka_unit_test(test_what_runs_outlives_its_binding),

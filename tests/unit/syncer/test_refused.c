@@ -17,7 +17,7 @@ struct fixture {
     struct config_binding binding;
     int64_t now_ms;
     struct clock clock;
-    char woken[2048];    /* "a b " */
+    char woken[4096];    /* "a b " */
     const char *content; /* the name of an owner that needs nothing any more */
     int64_t revision;    /* of all owners; 0: each look reads them */
     size_t n_read;
@@ -275,6 +275,59 @@ static void one_that_can_never_fit_is_not_kept(void **state)
     assert_true(TAILQ_EMPTY(&f->list));
 }
 
+static struct refused_owner job(struct fixture *f, const char *kind, const char *uid)
+{
+    cJSON *tree = NULL;
+    struct str pod = arena_printf(
+        f->arena,
+        "{\"metadata\":{\"namespace\":\"n\",\"ownerReferences\":[{\"controller\":true,"
+        "\"kind\":\"%s\",\"apiVersion\":\"batch/v1\",\"name\":\"x\",\"uid\":\"%s\"}]}}",
+        kind, uid);
+
+    assert_int_equal(json_parse(f->arena, pod, &tree, NULL), 0);
+    return sync_refused_owner(tree);
+}
+
+static void unserved(struct fixture *f, const char *kind, const char *uid)
+{
+    struct refused_owner owner = job(f, kind, uid);
+
+    sync_refused_add_unserved(&f->list, &owner);
+}
+
+static size_t wake_all(struct fixture *f)
+{
+    size_t n = 0;
+
+    f->woken[0] = 0;
+    sync_refused_wake_all(&f->list, on_retry, f);
+    for (const char *p = f->woken; *p; p++)
+        n += *p == ' ';
+    return n;
+}
+
+/* What no pool serves waits for other pools, not for room, and is tried once when they change. */
+static void what_no_pool_serves_is_woken_once(void **state)
+{
+    struct fixture *f = *state;
+    char uid[16];
+
+    unserved(f, "RayCluster", "u-ray");
+    assert_true(TAILQ_EMPTY(&f->list));
+    unserved(f, "Job", "u-x");
+    unserved(f, "Job", "u-x");
+    unserved(f, "Job", "u-y");
+    assert_string_equal(wake(f, 0), "");
+    assert_int_equal(lack(f), 0);
+    assert_int_equal(wake_all(f), 2);
+    assert_int_equal(wake_all(f), 0);
+    for (unsigned i = 0; i < 1100; i++) {
+        snprintf(uid, sizeof(uid), "u-%u", i);
+        unserved(f, "Job", uid);
+    }
+    assert_int_equal(wake_all(f), 1024);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_list_loses_the_one_refused_longest_ago, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(one_that_can_never_fit_is_not_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_no_pool_serves_is_woken_once, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
