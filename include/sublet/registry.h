@@ -29,8 +29,8 @@ bool registry_has_group(const struct registry *g, struct str group, struct str v
 typedef bool (*registry_cb)(void *ctx, const struct resource *r);
 /* In discovery order: groups by priority, versions by preference, resources by name. */
 void registry_each(const struct registry *g, registry_cb each, void *ctx);
-/* For CRDs; on success the registry takes r (mem_alloc'ed, everything it points to owned by
- * r->crd). */
+/* For CRDs, and kinds described like one; on success the registry takes r (mem_alloc'ed, everything
+ * it points to owned by r->crd). */
 int registry_add(struct registry *g, struct resource *r, struct err *err) MUST_CHECK;
 void registry_remove(struct registry *g, struct resource *r, void (*freed)(void *ctx), void *ctx);
 /* Increases with every change; for ETags and caches. At most 8 listeners. */

@@ -78,6 +78,10 @@ struct vapi_hooks {
     void (*openapi)(void *ctx, struct str path, int64_t timeout_ms,
                     void (*done)(void *done_ctx, struct str body, const struct err *err),
                     void *done_ctx);
+    /* GPUs of the tenant itself now: an array of GPUUsages of a namespace (empty: of all that hold
+     * or wait for some), or of ClusterGPUUsages, without apiVersion and kind, by namespace and name
+     * (vapi/control_plane/gpu_usage.c has their members). NULL: those kinds are empty. */
+    cJSON *(*gpu_usage)(void *ctx, struct arena *a, bool cluster, struct str ns);
     /* Usage of nodes and pods. done() exactly once, not before returning. NULL: none is known. */
     void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
                     void *done_ctx);

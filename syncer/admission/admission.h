@@ -16,5 +16,11 @@ void sync_verdict_request(struct syncer *s, struct arena *a, const struct resour
 /* The pod, or the pod of a workload's template, under its name; NULL: it has none. */
 cJSON *sync_verdict_pod(struct arena *a, const struct resource *r, const cJSON *object);
 
+/* --- usage.c --- */
+/* See gpu_usage of struct vapi_hooks. */
+cJSON *sync_usage_list(struct syncer *s, struct arena *a, bool cluster, struct str ns);
+/* For vapi_add_metrics(). */
+void sync_usage_metrics(void *syncer, struct buf *out);
+
 /* --- hooks.c --- */
 void sync_hooks_register(struct syncer *s);

@@ -337,6 +337,11 @@ static void measure(void *ctx, const struct vapi_measure *what, vapi_measured_cb
     sync_metrics_fetch(ctx, what, done, done_ctx);
 }
 
+static cJSON *gpu_usage(void *ctx, struct arena *a, bool cluster, struct str ns)
+{
+    return sync_usage_list(ctx, a, cluster, ns);
+}
+
 void sync_hooks_register(struct syncer *s)
 {
     struct vapi_hooks hooks = {.ctx = s,
@@ -353,8 +358,10 @@ void sync_hooks_register(struct syncer *s)
                                .connect = connect_host,
                                .openapi = fetch_openapi};
 
+    hooks.gpu_usage = gpu_usage;
     hooks.kubelets = s->config->kubelets;
     if (s->config->metrics_from_host)
         hooks.measure = measure;
     vapi_set_hooks(s->api, &hooks);
+    vapi_add_metrics(s->api, sync_usage_metrics, s);
 }

@@ -34,7 +34,13 @@ struct waiter {
 struct charged_pool {
     SLIST_ENTRY(charged_pool) next;
     struct str name; /* heap */
+    struct {
+        uint64_t counts[LEDGER_TIME_BOUNDS + 1], sum_us;
+    } times[LEDGER_TIMES];
 };
+
+const double SYNC_LEDGER_TIME_BOUND[LEDGER_TIME_BOUNDS] = {1,   5,    15,    60,   300,
+                                                           900, 3600, 14400, 86400};
 
 struct ledger {
     struct ledger_options o;
@@ -100,6 +106,53 @@ struct rational sync_ledger_wants(struct ledger *l, const struct config_binding 
     return rational_cmp(sum, used) < 0 ? used : sum;
 }
 
+struct charges {
+    struct str prefix;
+    void (*each)(void *ctx, struct str uid, struct rational quantity);
+    void *ctx;
+};
+
+static bool on_charge(void *ctx, struct str key, struct str value)
+{
+    struct charges *c = ctx;
+    struct rational quantity;
+
+    if (rational_parse(value, &quantity))
+        c->each(c->ctx, str_from(key, c->prefix.n), quantity);
+    return true;
+}
+
+void sync_ledger_each_charge(struct ledger *l, struct str pool,
+                             void (*each)(void *ctx, struct str uid, struct rational quantity),
+                             void *ctx)
+{
+    struct arena *a = arena_new(0);
+    struct charges c = {row_key(a, pool, STR("")), each, ctx};
+
+    store_record_each(l->o.store, RECORD_LEDGER, c.prefix, on_charge, &c);
+    arena_free(a);
+}
+
+void sync_ledger_each_waiting(struct ledger *l, struct str pool,
+                              void (*each)(void *ctx, const struct ledger_waiting *w), void *ctx)
+{
+    struct ledger_waiting one = {.ahead = RATIONAL_ZERO};
+    const struct waiter *w;
+
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (!str_eq(w->pool, pool))
+            continue;
+        one.key = w->key;
+        one.created = w->created;
+        one.gpu_eq = w->gpu_eq;
+        one.position++;
+        each(ctx, &one);
+        if (!rational_add(one.ahead, w->gpu_eq, &one.ahead))
+            return;
+    }
+}
+
 static bool on_first_row(void *ctx, struct str key, struct str value)
 {
     (void)key;
@@ -129,15 +182,24 @@ static bool fits(struct ledger *l, const struct pool_choice *choice)
 
 /* --- rows --- */
 
-static void know_pool(struct ledger *l, struct str name)
+static struct charged_pool *find_pool(const struct ledger *l, struct str name)
 {
     struct charged_pool *p;
 
     SLIST_FOREACH(p, &l->pools, next)
     {
         if (str_eq(p->name, name))
-            return;
+            return p;
     }
+    return NULL;
+}
+
+static void know_pool(struct ledger *l, struct str name)
+{
+    struct charged_pool *p;
+
+    if (find_pool(l, name))
+        return;
     p = NEW(struct charged_pool);
     p->name = mem_str(name);
     SLIST_INSERT_HEAD(&l->pools, p, next);
@@ -207,7 +269,8 @@ static bool is_before(const struct waiter *w, struct str created, struct str uid
     return order < 0 || (order == 0 && str_cmp(w->uid, uid) <= 0);
 }
 
-static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
+/* False: it was there already. */
+static bool wait_in_line(struct ledger *l, const struct pool_choice *choice,
                          const struct ledger_pod *pod)
 {
     struct waiter *w, *behind;
@@ -215,7 +278,7 @@ static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
     TAILQ_FOREACH(w, &l->line, place)
     {
         if (str_eq(w->uid, pod->uid))
-            return;
+            return false;
     }
     TAILQ_FOREACH(behind, &l->line, place)
     {
@@ -235,6 +298,7 @@ static void wait_in_line(struct ledger *l, const struct pool_choice *choice,
     else
         TAILQ_INSERT_TAIL(&l->line, w, place);
     l->o.changed(l->o.ctx);
+    return true;
 }
 
 static bool leave_line(struct ledger *l, struct str uid)
@@ -252,6 +316,55 @@ static bool leave_line(struct ledger *l, struct str uid)
     waiter_free(w);
     l->o.changed(l->o.ctx);
     return true;
+}
+
+/* A clock that was set back counts as no time. */
+static void note_time(struct ledger *l, struct str pool, enum ledger_time which, int64_t since_us)
+{
+    struct charged_pool *p = find_pool(l, pool);
+    int64_t us = clock_wall_us(l->o.clock) - since_us;
+    size_t i = 0;
+
+    if (!p)
+        return;
+    us = us < 0 ? 0 : us;
+    while (i < LEDGER_TIME_BOUNDS && (double)us / 1e6 > SYNC_LEDGER_TIME_BOUND[i])
+        i++;
+    p->times[which].counts[i]++;
+    p->times[which].sum_us += (uint64_t)us;
+}
+
+/* One in the line was charged. */
+static void note_wait(struct ledger *l, struct str uid)
+{
+    const struct waiter *w;
+
+    TAILQ_FOREACH(w, &l->line, place)
+    {
+        if (str_eq(w->uid, uid))
+            break;
+    }
+    if (w)
+        note_time(l, w->pool, LEDGER_WAIT, w->created_us);
+}
+
+void sync_ledger_scheduled(struct ledger *l, struct str uid, struct str created)
+{
+    struct str pool = sync_ledger_charged(l, uid);
+    int64_t created_us;
+
+    if (pool.n && time_parse(created, &created_us))
+        note_time(l, pool, LEDGER_SCHEDULE, created_us);
+}
+
+bool sync_ledger_times(const struct ledger *l, struct str pool, enum ledger_time which,
+                       struct metrics_histogram *ret)
+{
+    struct charged_pool *p = find_pool(l, pool);
+
+    if (p)
+        *ret = (struct metrics_histogram){p->times[which].counts, p->times[which].sum_us};
+    return p != NULL;
 }
 
 /* Wakes those of the pool that fit into what is free. */
@@ -453,7 +566,7 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
                        const struct ledger_pod *pod, struct ledger_wait *ret)
 {
     bool charged = choice->binding && sync_ledger_charged(l, pod->uid).n;
-    bool over = sync_ledger_is_over(l, choice, pod->uid), fit;
+    bool over = sync_ledger_is_over(l, choice, pod->uid), fit, first;
 
     *ret = (struct ledger_wait){STR(""), 0};
     if (!choice->binding || choice->by_claims)
@@ -462,10 +575,12 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
         sync_ledger_step_out(l, pod->uid);
         return true;
     }
-    wait_in_line(l, choice, pod);
+    first = wait_in_line(l, choice, pod);
     fit = fits(l, choice);
     if (fit && !is_held(l, choice, pod->uid, &ret->again_ms)) {
         put_row(l, choice, pod->uid);
+        if (!first)
+            note_wait(l, pod->uid);
         sync_ledger_step_out(l, pod->uid);
         return true;
     }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sublet/clock.h>
+#include <sublet/metrics.h>
 #include <sublet/pool.h>
 #include <sublet/store.h>
 
@@ -51,6 +52,30 @@ struct rational sync_ledger_used(struct ledger *l, const struct config_pool *poo
 /* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what
  * refused owners lack; at most the binding's `most`, but for what is charged. */
 struct rational sync_ledger_wants(struct ledger *l, const struct config_binding *binding);
+/* What is charged in the pool. */
+void sync_ledger_each_charge(struct ledger *l, struct str pool,
+                             void (*each)(void *ctx, struct str uid, struct rational quantity),
+                             void *ctx);
+/* A pod that waits for the pool; in order. Its strings are the ledger's. */
+struct ledger_waiting {
+    struct str key, created;
+    struct rational gpu_eq, ahead; /* ahead: of those that wait before it */
+    size_t position;               /* from 1 */
+};
+void sync_ledger_each_waiting(struct ledger *l, struct str pool,
+                              void (*each)(void *ctx, const struct ledger_waiting *w), void *ctx);
+/* How long pods took, by pool and since the process started; false: the pool was never charged. */
+enum ledger_time {
+    LEDGER_WAIT,     /* those that had to wait for GPUs: from their creation to the charge */
+    LEDGER_SCHEDULE, /* charged ones: from their creation until the host had a node for them */
+    LEDGER_TIMES
+};
+enum { LEDGER_TIME_BOUNDS = 9 };
+extern const double SYNC_LEDGER_TIME_BOUND[LEDGER_TIME_BOUNDS]; /* seconds */
+bool sync_ledger_times(const struct ledger *l, struct str pool, enum ledger_time which,
+                       struct metrics_histogram *ret);
+/* The host has a node for this pod, which was created at that time. */
+void sync_ledger_scheduled(struct ledger *l, struct str uid, struct str created);
 /* Is anything charged to the pool, if only 0? */
 bool sync_ledger_has(struct ledger *l, struct str pool);
 /* Is it charged, in a pool whose sum exceeds the limit? */

@@ -3,6 +3,7 @@
  * write them: Binding, status update, delete request. Must never write a spec, nor the status of
  * another pod of the same name than the one it read. */
 #include "pods/pods.h"
+#include "gpu/ledger.h"
 #include "nodes/nodes.h"
 
 #include <sublet/json_build.h>
@@ -64,6 +65,16 @@ void sync_pod_unbind(struct sync_run *run)
 
 /* --- the node --- */
 
+static void on_bound(void *ctx, const struct err *err, const struct store_object *object)
+{
+    struct up *up = ctx;
+
+    if (!err)
+        sync_ledger_scheduled(up->run.syncer->ledger, up->run.uid,
+                              json_str_at(up->run.virtual_, "metadata.creationTimestamp"));
+    on_answer(ctx, err, object);
+}
+
 static void bind(struct sync_run *run, struct str node)
 {
     struct arena *a = run->arena;
@@ -74,7 +85,7 @@ static void bind(struct sync_run *run, struct str node)
         JSON("target", json_object(a, JSON("kind", "Node"), JSON("name", node))));
 
     vapi_create_sub(run->syncer->api, pods(run), STR("binding"), run->ns, run->name, binding,
-                    on_answer, up_begin(run));
+                    on_bound, up_begin(run));
 }
 
 /* It runs where it ran: sync.nodes has another value than before the restart. */

@@ -9,6 +9,11 @@
 /* handlers.c */
 extern const struct call_handlers API_HANDLERS;
 
+/* gpu_usage.c */
+/* Serves GPUUsage and ClusterGPUUsage, where pools are or may be bound. */
+void vapi_gpu_usage_serve(struct vapi *api);
+void vapi_gpu_usage_free(struct vapi *api); /* after registry_free() */
+
 /* bootstrap.c */
 /* Creates the objects every cluster has; calls done() once they are durable. */
 void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx);

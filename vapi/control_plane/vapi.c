@@ -66,6 +66,8 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     api->registry = registry_new(options->store);
     if (options->config->metrics_from_host)
         registry_add_kinds(api->registry, METRICS_KINDS);
+    if (options->config->n_bindings || options->config->fleet_bindings)
+        vapi_gpu_usage_serve(api);
     registry_set_clock(api->registry, &api->sequence);
     registry_on_change(api->registry, watch_registry_changed, api);
     api->auth = auth_new(api, options->store, options->pki);
@@ -197,6 +199,7 @@ static void free_api(struct vapi *api)
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);
     api->registry = registry_free(api->registry);
+    vapi_gpu_usage_free(api);
     for (size_t i = 0; i < api->n_checks; i++)
         mem_free(api->checks[i].name);
     mem_free(api->version);

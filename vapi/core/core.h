@@ -63,6 +63,7 @@ struct vapi {
     size_t call_arena;                    /* the limit of one call's arena */
     char *version;
     struct registry *registry;
+    struct crd_version *gpu_usage[2]; /* NULL: not served */
     struct auth *auth;
     struct crds *crds;
     struct controllers *controllers;

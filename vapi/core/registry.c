@@ -419,7 +419,7 @@ static bool is_builtin(const struct registry *g, struct str group, struct str pl
 {
     const struct resource *r = registry_find_group_resource(g, group, plural);
 
-    return r && !r->crd;
+    return r && (!r->crd || r->flags & RES_REVIEW);
 }
 
 int registry_add(struct registry *g, struct resource *r, struct err *err)
@@ -433,6 +433,11 @@ int registry_add(struct registry *g, struct resource *r, struct err *err)
     if (is_builtin(g, r->group, r->plural) || registry_find(g, r->group, r->version, r->plural))
         return err_set(err, &ERR_ALREADY_EXISTS, "\"%.*s\" is already in use", STR_F(r->plural));
 
+    if (r->flags & RES_REVIEW) {
+        place(g, r);
+        changed(g);
+        return 0;
+    }
     r->storage = store_resource(g->store, r->group_resource);
     if (!r->storage)
         return err_set(err, &ERR_TOO_MANY_REQUESTS, "the store has no id left for \"%.*s\"",

@@ -422,6 +422,10 @@ BOOTSTRAP_ROLE("ClusterRole", "", "system:volume-scheduler", "", "",
                "get,list,patch,update,watch|-|persistentvolumeclaims||\n")
 BOOTSTRAP_ROLE("ClusterRole", "", "view", "rbac.authorization.k8s.io/aggregate-to-edit=true",
                "rbac.authorization.k8s.io/aggregate-to-view=true", "")
+/* Sublet's own: upstream's view role, and with it edit and admin, reads the usage of GPUs. */
+BOOTSTRAP_ROLE("ClusterRole", "", "sublet:aggregate-gpu-usage-to-view",
+               "rbac.authorization.k8s.io/aggregate-to-view=true", "",
+               "get,list|sublet.dev|clustergpuusages,gpuusages||\n")
 BOOTSTRAP_ROLE("Role", "kube-public", "system:controller:bootstrap-signer", "", "",
                "get,list,watch|-|configmaps||\n"
                "update|-|configmaps|cluster-info|\n"

@@ -72,6 +72,21 @@ METRIC(WORKQUEUE_RETRIES, COUNTER, "workqueue_retries_total", "name",
        "Total number of retries handled by workqueue")
 METRIC(WORKQUEUE_WORKING, GAUGE, "sublet_workqueue_working", "name",
        "Keys of a workqueue that are being processed")
+METRIC(GPU_LIMIT, GAUGE, "sublet_gpu_quota_limit", "pool",
+       "GPUs of a pool that this virtual cluster may hold now.")
+METRIC(GPU_GUARANTEE, GAUGE, "sublet_gpu_quota_guarantee", "pool",
+       "GPUs of a pool that are guaranteed to this virtual cluster.")
+METRIC(GPU_USED, GAUGE, "sublet_gpu_quota_used", "pool",
+       "GPUs of a pool that are charged to pods and claims.")
+METRIC(GPU_BORROWED, GAUGE, "sublet_gpu_quota_borrowed", "pool",
+       "GPUs that are charged beyond the guarantee.")
+METRIC(GPU_QUEUE_PODS, GAUGE, "sublet_gpu_queue_depth", "pool",
+       "Pods that wait for GPUs of a pool to come free.")
+METRIC(GPU_QUEUE_GPUS, GAUGE, "sublet_gpu_queue_gpus", "pool", "GPUs that those pods wait for.")
+METRIC(GPU_QUEUE_WAIT, HISTOGRAM, "sublet_gpu_queue_wait_seconds", "pool",
+       "From the creation of a pod that had to wait for GPUs until it was charged for them.")
+METRIC(GPU_SCHEDULING, HISTOGRAM, "sublet_gpu_pod_scheduling_seconds", "pool",
+       "From the creation of a pod with GPUs until the host had a node for it.")
 METRIC(DNS_QUESTIONS, COUNTER, "sublet_dns_questions_total", "outcome", "DNS questions by outcome.")
 METRIC(DNS_CACHE_BYTES, GAUGE, "sublet_dns_cache_bytes", "",
        "Memory of cached answers of other resolvers.")

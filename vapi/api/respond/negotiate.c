@@ -110,7 +110,7 @@ static bool is_protobuf(const struct clause *c)
 
 bool respond_forms(const struct call *c)
 {
-    if (!c->resource || (c->resource->flags & RES_REVIEW))
+    if (!c->resource || (c->resource->flags & RES_REVIEW && !c->resource->crd))
         return false;
     return !c->sub || c->sub->kind == SUB_STATUS || c->sub->kind == SUB_SCALE;
 }

@@ -81,6 +81,10 @@ void call_measured(struct call *c)
     struct vapi_measure what = {.nodes = is_nodes(c), .ns = c->ns, .name = c->name};
     struct err err;
 
+    if (c->resource->crd) { /* the only kinds of that form that are not stored */
+        call_gpu_usage(c);
+        return;
+    }
     err_init(&err, c->arena);
     if (c->verb == CALL_LIST && index_select(c, &err)) {
         call_error(c, &err);

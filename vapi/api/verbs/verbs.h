@@ -12,7 +12,8 @@ struct list;
 
 /* read.c, write.c, delete.c, collection.c */
 void call_get(struct call *c);
-void call_measured(struct call *c); /* of a kind that is measured, not stored */
+void call_gpu_usage(struct call *c); /* GET and LIST of the tenant's own GPUs */
+void call_measured(struct call *c);  /* of a kind that is measured, not stored */
 void call_list(struct call *c);
 void call_create(struct call *c);
 void call_update(struct call *c); /* also /status and /scale, by c->sub */

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUUsage and ClusterGPUUsage: what a tenant reads of its own GPUs, on a real host."""
+import re
+
+import pytest
+
+from testenv import eventually
+from testenv.api import ApiError
+from testenv.nodes import pool_config
+
+from test_tenant import pod, running
+
+ROOT = "/apis/sublet.dev/v1"
+
+
+@pytest.fixture
+def vc(tenant):
+    return tenant("usage", config={
+        "pools": [pool_config("shared", "l4", kind="shared")],
+        "bindings": [{"pool": "shared", "guarantee": "1", "burst": "2", "overQuota": "queue", "default": True}]})
+
+
+def series(vc):
+    """{what: value} of the pool, without the buckets."""
+    found = re.findall(r'^sublet_gpu_(\w+)\{pool="shared"\} (\S+)$', vc.api.raw("GET", "/metrics")[2].decode(), re.M)
+    return {name: value for name, value in found if not name.endswith("_sum")}
+
+
+def cells(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_usage_follows_pods_and_the_line(vc):
+    k = vc.kubectl
+    assert cells(k("get", "gpuusages")) == [["NAME", "USED", "LIMIT", "GUARANTEE", "PODS", "WAITING", "WAITING-PODS"],
+                                            ["shared", "0", "3", "1", "0", "0", "0"]]
+    k("create", "namespace", "other")
+    k.apply(pod("a", 2))
+    running(k, "a")
+    k.apply(pod("b", 2))
+    k.within("other").apply(pod("c", 3))
+    eventually(lambda: k.json("get", "clustergpuusage", "shared")["status"]["waitingPods"] == 2, 60, "the line")
+    assert cells(k("get", "clustergpuusages"))[1] == ["shared", "2", "3", "1", "1", "1", "5", "2"]
+    mine, other = (k.json("get", "gpuusage", "shared", "-n", ns) for ns in ("default", "other"))
+    assert (mine["apiVersion"], mine["kind"], mine["metadata"]) == (
+        "sublet.dev/v1", "GPUUsage", {"name": "shared", "namespace": "default"})
+    status = mine["status"]
+    assert {m: status[m] for m in ("used", "pods", "waiting", "waitingPods")} == {
+        "used": "2", "pods": 1, "waiting": "2", "waitingPods": 1}
+    assert [(p["name"], p["gpus"], p["position"], p["ahead"]) for p in status["queue"]] == [("b", "2", 1, "0")]
+    assert other["status"]["used"] == "0"
+    assert [(p["namespace"], p["name"], p["position"], p["ahead"]) for p in other["status"]["queue"]] == [
+        ("other", "c", 2, "2")]
+    assert [(i["metadata"]["namespace"], i["metadata"]["name"]) for i in k.items("gpuusages", "-A")] == [
+        ("default", "shared"), ("other", "shared")]
+    assert k.names("gpuusages", "--field-selector", "metadata.name=none") == []
+    assert series(vc) == {"quota_limit": "3", "quota_guarantee": "1", "quota_used": "2", "quota_borrowed": "1",
+                          "queue_depth": "2", "queue_gpus": "5", "queue_wait_seconds_count": "0",
+                          "pod_scheduling_seconds_count": "1"}
+    k("delete", "pod", "a", "--now")
+    running(k, "b")
+    assert series(vc)["queue_wait_seconds_count"] == "1" and series(vc)["pod_scheduling_seconds_count"] == "2"
+    eventually(lambda: k.json("get", "gpuusage", "shared")["status"]["waiting"] == "0", 60, "the end of the wait")
+
+
+def test_usage_is_read_only_and_described(vc):
+    k = vc.kubectl
+    assert {r["name"]: r["verbs"] for r in vc.api.get(ROOT)["resources"]} == {
+        "gpuusages": ["get", "list"], "clustergpuusages": ["get", "list"]}
+    assert "GPUs of one pool, named like the pool" in " ".join(k("explain", "gpuusage").split())
+    assert "position" in k("explain", "clustergpuusage.status.queue")
+    assert 'gpuusages.sublet.dev "none" not found' in k.fails("get", "gpuusage", "none")
+    assert "the server does not allow this method on the requested resource" in k.fails(
+        "delete", "gpuusage", "shared")
+    path = f"{ROOT}/namespaces/default/gpuusages"
+    for method, params in (("POST", {}), ("DELETE", {})):
+        status, _, body = vc.api.raw(method, path, {"metadata": {"name": "x"}} if method == "POST" else None)
+        assert status == 405, (method, body)
+    with pytest.raises(ApiError) as e:
+        vc.api.get(path, watch="true")
+    assert e.value.code == 405
+    assert vc.api.get(f"{ROOT}/namespaces/none/gpuusages")["items"] == []
+
+
+def test_viewers_read_their_namespace_alone(vc):
+    k = vc.kubectl
+    k("create", "namespace", "other")
+    viewer = vc.kubectl_as(vc.service_account_kubeconfig("default", "viewer"))
+    k("create", "rolebinding", "view", "--clusterrole", "view", "--serviceaccount", "default:viewer")
+    eventually(lambda: cells(viewer("get", "gpuusages"))[1][0] == "shared", 60, "the permission", also=(AssertionError,))
+    for refused in (("gpuusages", "-n", "other"), ("gpuusages", "-A"), ("clustergpuusages",)):
+        assert "cannot list resource" in viewer.fails("get", *refused)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_definition_of_the_same_name_is_not_served(vc, version):
+    k = vc.kubectl
+    names = {"kind": "GPUUsage", "plural": "gpuusages", "singular": "gpuusage", "listKind": "GPUUsageList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    k.apply({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+             "metadata": {"name": "gpuusages.sublet.dev"},
+             "spec": {"group": "sublet.dev", "scope": "Namespaced", "names": names,
+                      "versions": [{"name": version, "served": True, "storage": True, "schema": schema}]}})
+    eventually(lambda: "False" in k("get", "crd", "gpuusages.sublet.dev", "-o",
+                                    "jsonpath={.status.conditions[*].status}"), 30, "the refusal")
+    vc.restart()
+    assert cells(k("get", "gpuusages"))[1][0] == "shared"
+    assert [v["version"] for v in vc.api.get("/apis/sublet.dev")["versions"]] == ["v1"]
+    assert {r["name"]: r["verbs"] for r in vc.api.get(ROOT)["resources"]}["gpuusages"] == ["get", "list"]
+    k("delete", "crd", "gpuusages.sublet.dev")
+    assert cells(k("get", "gpuusages"))[1][0] == "shared"
+
+
+def test_a_tenant_without_pools_has_none(tenant):
+    assert tenant("plain").api.raw("GET", ROOT)[0] == 404
