@@ -260,6 +260,10 @@ static int check_allow(struct str_list list, const char *path, struct err *err)
             return bad_value(err, path, key, why);
         if (str_has_prefix(key, STR("sublet.dev/")))
             return bad_value(err, path, key, "keys of sublet.dev are never a tenant's");
+        if (config_key_steers(key))
+            return bad_value(err, path, key,
+                             "queueing systems and GPU schedulers take orders by it: it is never a "
+                             "tenant's, and scheduler of a pool sets it");
     }
     return 0;
 }

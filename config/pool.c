@@ -349,10 +349,10 @@ static int read_scheduler_kind(const struct place *at, const cJSON *value, void 
 {
     int word;
 
-    (void)into;
     if (place_word(at, value, "none|kueue|kai|volcano|hami", &word))
         return -1;
-    if (word)
+    ((struct draft *)into)->pool.scheduler_kind = (enum pool_scheduler)word;
+    if (word > SCHEDULER_KUEUE)
         return place_error(at, "scheduler kind \"%.*s\" is not supported yet by this version",
                            STR_F(json_str(value)));
     return 0;
@@ -360,12 +360,7 @@ static int read_scheduler_kind(const struct place *at, const cJSON *value, void 
 
 static int read_queue_template(const struct place *at, const cJSON *value, void *into)
 {
-    struct str text;
-
-    (void)into;
-    if (place_string(at, value, &text))
-        return -1;
-    return text.n ? place_error(at, "needs a scheduler kind with queues") : 0;
+    return place_string(at, value, &((struct draft *)into)->pool.queue);
 }
 
 static const struct place_key SCHEDULER_KEYS[] = {
@@ -555,6 +550,37 @@ static int settle_default_tier(const struct place *at, struct config_pool *p)
     return 0;
 }
 
+/* The queue of this virtual cluster: the template with its name. */
+static struct str queue_of(struct arena *a, struct str template, struct str tenant)
+{
+    struct str word = STR("{tenant}"), ret = STR("");
+
+    while (template.n) {
+        bool here = str_has_prefix(template, word);
+        struct str next = here ? tenant : str_sub(template, 0, 1);
+
+        ret = arena_printf(a, "%.*s%.*s", STR_F(ret), STR_F(next));
+        template = str_from(template, here ? word.n : 1);
+    }
+    return ret;
+}
+
+static int settle_queue(const struct place *at, const struct config *config, struct config_pool *p)
+{
+    struct place scheduler = place_member(at, "scheduler");
+    struct place inner = place_member(&scheduler, "queueTemplate");
+    const char *why;
+
+    if (p->scheduler_kind == SCHEDULER_NONE)
+        return p->queue.n ? place_error(&inner, "needs a scheduler kind with queues") : 0;
+    if (!p->queue.n)
+        return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
+    p->queue = queue_of(at->arena, p->queue, config->name);
+    why = name_check_dns1123_subdomain(p->queue);
+    why = why ? why : name_check_label_value(p->queue);
+    return why ? place_error(&inner, "queue \"%.*s\": %s", STR_F(p->queue), why) : 0;
+}
+
 static int check_pool(const struct place *at, const struct draft *d)
 {
     const struct config_pool *p = &d->pool;
@@ -637,7 +663,8 @@ int config_read_pool(const struct place *at, const cJSON *value, const struct co
     const char *key;
 
     if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d) ||
-        check_fence(at, &d.pool) || settle_default_tier(at, &d.pool))
+        check_fence(at, &d.pool) || settle_default_tier(at, &d.pool) ||
+        settle_queue(at, config, &d.pool))
         return -1;
     key = d.pool.fence_key;
     if (str_eq(config_cpu_node_value(config, str_c(key)),

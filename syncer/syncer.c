@@ -141,6 +141,7 @@ static void on_up(void *ctx)
         reflector_kick(s->watches[id].reflector);
     sync_mirrors_kick(s->mirrors);
     sync_grants_kick(s->grants);
+    sync_queued_kick(s->queued);
     syncer_rescan_all(s);
 }
 
@@ -194,6 +195,7 @@ static void on_another_host(struct syncer *s)
 {
     sync_mirrors_restart(s->mirrors);
     sync_grants_restart(s->grants);
+    sync_queued_restart(s->queued);
     sync_reclaims_host_changed(s->reclaims);
     renew_published(s);
 }
@@ -293,6 +295,7 @@ static void make_parts(struct syncer *s)
                                                          .turned_away = on_turned_away,
                                                          .ctx = s});
     s->reclaims = sync_reclaims_new(s);
+    s->queued = sync_queued_new(s);
     s->nodes = sync_nodes_new(s);
     s->dry_runs = sync_dry_runs_new(s);
     s->failed = sync_failed_new(s);
@@ -419,6 +422,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->refs = sync_refs_free(s->refs);
     s->ledger = sync_ledger_free(s->ledger);
     s->reclaims = sync_reclaims_free(s->reclaims);
+    s->queued = sync_queued_free(s->queued);
     s->grants = sync_grants_free(s->grants);
     s->demand = sync_demand_free(s->demand);
     s->nodes = sync_nodes_free(s->nodes);
@@ -489,6 +493,7 @@ static void on_lease_released(void *ctx)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     sync_streams_stop(s->streams);
     sync_grants_stop(s->grants);
+    sync_queued_stop(s->queued);
     host_stop(s->host);
     s->open_parts++;
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);

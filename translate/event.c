@@ -110,6 +110,13 @@ static void reporter_up(struct arena *a, const struct translate_tenant *t, const
                 str_eqc(reporting, "kubelet") ? kubelet_up(t, instance) : reporting);
 }
 
+static struct str component_of(const cJSON *event)
+{
+    struct str legacy = json_str_at(event, "source.component");
+
+    return legacy.n ? legacy : json_str(json_get(event, "reportingComponent"));
+}
+
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
                           const cJSON *host_event, struct str ns, struct str name, struct str uid)
 {
@@ -126,8 +133,10 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
         return NULL;
 
     event = event_name(a, json_str_at(host_event, "metadata.name"), name);
-    message =
-        translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name);
+    if (!translate_queue_event_up(component_of(host_event), json_str_at(host_event, "reason"),
+                                  &message))
+        message =
+            translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name);
     ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Event"),
                       JSON("metadata", json_object(a, JSON("name", event), JSON("namespace", ns))),
                       JSON("involvedObject", involved_up(a, involved, ns, name, uid)),

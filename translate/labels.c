@@ -25,7 +25,7 @@ static bool key_matches(struct str key, struct str entry)
 /* A trailing slash in the list stands for all keys below it. */
 bool translate_labels_key_listed(struct str key, struct str_list allow)
 {
-    if (str_has_prefix(key, STR("sublet.dev/")))
+    if (str_has_prefix(key, STR("sublet.dev/")) || config_key_steers(key))
         return false;
     for (size_t i = 0; i < allow.n; i++) {
         if (key_matches(key, allow.items[i]))

@@ -204,13 +204,17 @@ static cJSON *conditions_up(struct up *u, const cJSON *host)
 
     json_each(condition, host)
     {
+        struct str text;
         cJSON *copy;
 
         if (!json_is_object(condition) || is_gate(u, json_str(json_get(condition, "type"))))
             continue;
         copy = json_append(ret, json_copy(u->arena, condition));
         observed_up(u, copy, old);
-        message_member_up(u, copy);
+        if (translate_queue_condition_up(json_str(json_get(condition, "type")), &text))
+            json_set_str(u->arena, copy, "message", text);
+        else
+            message_member_up(u, copy);
     }
     json_each(condition, old)
     {

@@ -94,3 +94,16 @@ int pool_guard_pool(const struct resolve *r);
 int pool_guard_pod(const struct resolve *r);
 /* Devices where no scheduler counts them. */
 int pool_guard_side_doors(const struct resolve *r);
+
+/* ---- queue_up.c ---- */
+/* What a queueing system's own words become; false: they are not a queueing system's. */
+bool translate_queue_event_up(struct str component, struct str reason, struct str *ret);
+bool translate_queue_condition_up(struct str type, struct str *ret);
+
+/* ---- pool_queue.c ---- */
+enum { POOL_WARNINGS_MAX = 8 };
+/* A group of pods, in the keys of the pool's queueing system. */
+int pool_guard_queue(const struct resolve *r);
+/* Keys of queueing systems that have no effect. */
+void pool_queue_warnings(const struct resolve *r, void (*warn)(void *ctx, struct str text),
+                         void *ctx);

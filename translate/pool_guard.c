@@ -316,7 +316,7 @@ int pool_guard_pool(const struct resolve *r)
                 return -1;
         }
     }
-    return check_resource_caps(r) ? -1 : check_pod_cap(r);
+    return check_resource_caps(r) || check_pod_cap(r) ? -1 : pool_guard_queue(r);
 }
 
 int pool_guard_pod(const struct resolve *r)

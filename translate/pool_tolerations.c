@@ -203,4 +203,5 @@ void pool_warnings(struct arena *a, const struct config *config, const struct po
                                    STR_F(tolerated_text(&r))));
         i++;
     }
+    pool_queue_warnings(&r, warn, ctx);
 }

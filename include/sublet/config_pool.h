@@ -23,6 +23,15 @@ enum pool_mode {
     POOL_DRA
 };
 
+/* Which queueing system admits the pool's pods; NONE: the scheduler alone. */
+enum pool_scheduler {
+    SCHEDULER_NONE,
+    SCHEDULER_KUEUE,
+    SCHEDULER_KAI,
+    SCHEDULER_VOLCANO,
+    SCHEDULER_HAMI
+};
+
 struct pool_resource {
     struct str name;        /* as tenants write it: "nvidia.com/gpu" */
     struct str host_name;   /* after `rename`; same as name otherwise */
@@ -57,8 +66,10 @@ struct config_pool {
     int64_t max_lifetime_s;         /* 0: none */
     int64_t node_loss_s; /* release.onNodeLossAfter; 0: a lost pod is charged until it is gone */
     struct str scheduler, runtime_class; /* empty: leave default */
-    const cJSON *priority_tiers;         /* tenant tier -> host PriorityClass */
-    struct str default_tier;             /* of pods without a class; empty without tiers */
+    enum pool_scheduler scheduler_kind;
+    struct str queue;            /* of this virtual cluster, in the words of the scheduler's kind */
+    const cJSON *priority_tiers; /* tenant tier -> host PriorityClass */
+    struct str default_tier;     /* of pods without a class; empty without tiers */
     struct str price, currency;
     int64_t pods_per_minute;  /* caps.gpuPodsPerMinute; 0: no cap */
     struct str borrow_factor; /* of the price, for what exceeds the guarantee; empty: 1 */
@@ -95,5 +106,8 @@ struct str config_product_base(struct str product);
 bool config_pools_tolerate(const struct config *config, struct str key);
 bool config_pool_has_product(const struct config_pool *pool, struct str product);
 bool config_has_tiers(const struct config *config); /* of a bound pool */
+/* A label or annotation by which a queueing system or a GPU scheduler takes orders: never a
+ * tenant's, whatever policy.labels and policy.annotations list. */
+bool config_key_steers(struct str key);
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

@@ -38,7 +38,6 @@ struct sync_watch {
 
 struct ledger;
 struct grants;
-struct reclaims;
 struct refs;
 struct nodes;
 struct dry_runs;
@@ -70,6 +69,7 @@ struct syncer {
     struct ledger *ledger;
     struct grants *grants; /* NULL: only what the configuration file binds */
     struct reclaims *reclaims;
+    struct queued *queued;
     struct nodes *nodes;
     struct dry_runs *dry_runs;
     struct failed_pods *failed;

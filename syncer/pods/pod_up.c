@@ -154,6 +154,7 @@ bool sync_pod_update_up(struct sync_run *run)
         return true;
     }
     sync_nodes_count(run->syncer);
+    sync_pod_explain_queue(run);
     status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_,
                                      is_applied(run));
     if (!status)

@@ -53,6 +53,16 @@ bool sync_pod_reclaim(struct sync_run *run);
 /* The host was restored, or another one answers: what it says of a reclaim may be out of date. */
 void sync_reclaims_host_changed(struct reclaims *r); /* takes NULL */
 
+/* --- queued.c: pods that wait in a queue of the host --- */
+struct queued;
+struct queued *sync_queued_new(struct syncer *s);
+struct queued *sync_queued_free(struct queued *q);
+void sync_queued_stop(struct queued *q);
+void sync_queued_kick(struct queued *q);
+void sync_queued_restart(struct queued *q); /* the host was restored, or another one answers */
+/* A host pod that waits in its queue: its condition in run->host says why. */
+void sync_pod_explain_queue(struct sync_run *run);
+
 /* --- last_status.c: of pods that were deleted on the host --- */
 struct last_statuses *sync_last_statuses_new(void);
 struct last_statuses *sync_last_statuses_free(struct last_statuses *l);

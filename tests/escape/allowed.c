@@ -84,6 +84,7 @@ static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
     json_set(a, ret, "resources", names);
     json_set_str(a, ret, "runtimeClass", pool->runtime_class);
     json_set_str(a, ret, "scheduler", pool->scheduler);
+    json_set_str(a, ret, "queue", pool->queue);
     json_each(tier, pool->priority_tiers)
     {
         json_append(tiers, json_copy(a, tier));

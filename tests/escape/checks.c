@@ -73,6 +73,32 @@ static const char *our_name(struct walk *w, const struct node *n)
     return NULL;
 }
 
+/* By these, queueing systems and GPU schedulers take orders. */
+static bool is_order(struct str key)
+{
+    static const char *const domains[] = {"kueue.x-k8s.io",
+                                          "kai.scheduler",
+                                          "run.ai",
+                                          "volcano.sh",
+                                          "hami.io",
+                                          "kai-resource-isolator.io",
+                                          NULL};
+    static const char *const keys[] = {"gpu-fraction",
+                                       "gpu-memory",
+                                       "runai-gpu-group",
+                                       "pod-group-name",
+                                       "runai/queue",
+                                       "scheduling.k8s.io/group-name",
+                                       NULL};
+    struct str domain = str_sub(key, 0, str_find(key, '/'));
+
+    for (size_t i = 0; domains[i]; i++) {
+        if (domain.n < key.n && str_has_suffix(domain, str_c(domains[i])))
+            return true;
+    }
+    return in(key, keys);
+}
+
 /* Does a list of the admin's let the key through, by itself or by a prefix that ends in a slash? */
 static bool listed(const struct node *list, struct str key)
 {
@@ -82,7 +108,7 @@ static bool listed(const struct node *list, struct str key)
         bool prefix = str_has_suffix(entry, STR("/"));
 
         if (prefix ? str_has_prefix(key, entry) && key.n > entry.n : str_eq(key, entry))
-            return !str_has_prefix(key, STR("sublet.dev/"));
+            return !str_has_prefix(key, STR("sublet.dev/")) && !is_order(key);
     }
     return false;
 }
@@ -138,6 +164,32 @@ static const char *pool_name(struct walk *w, const struct node *n)
 static const char *pool_mode(struct walk *w, const struct node *n)
 {
     return str_eq(n->text, node_text(node_get(w->pool, "mode"))) ? NULL : "not the pool's mode";
+}
+
+static bool is_queued(const struct walk *w)
+{
+    return node_text(node_get(w->pool, "queue")).n > 0;
+}
+
+static const char *pool_queue(struct walk *w, const struct node *n)
+{
+    return is_queued(w) && str_eq(n->text, node_text(node_get(w->pool, "queue")))
+               ? NULL
+               : "not the queue of the pool";
+}
+
+static const char *pool_queued(struct walk *w, const struct node *n)
+{
+    (void)n;
+    return is_queued(w) ? NULL : "a group in a pool without a queue";
+}
+
+static const char *group_total(struct walk *w, const struct node *n)
+{
+    int64_t total;
+
+    (void)w;
+    return str_to_i64(n->text, &total) && total >= 1 && total <= 10000 ? NULL : "no number of pods";
 }
 
 static const char *tier(struct walk *w, const struct node *n)
@@ -766,6 +818,7 @@ static const struct {
     {"escalation", escalation},
     {"expression-key", expression_key},
     {"fence", fence},
+    {"group-total", group_total},
     {"label-key", label_key},
     {"lifetime", lifetime},
     {"mount-path", mount_path},
@@ -775,6 +828,8 @@ static const struct {
     {"our-name", our_name},
     {"pool-mode", pool_mode},
     {"pool-name", pool_name},
+    {"pool-queue", pool_queue},
+    {"pool-queued", pool_queued},
     {"pool-selector", pool_selector},
     {"profile", profile},
     {"resource", resource},

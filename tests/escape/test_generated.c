@@ -46,10 +46,13 @@ static const char *const CONFIGS[] = {
         "ts",
         "mode: time-slicing, kind: shared, products: [L4], resources: "
         "{nvidia.com/gpu: {gpuEq: '1/4'}}") ", " POOL("h100",
-                                                      "products: [H100]") "], bindings: [{pool: "
-                                                                          "ts, burst: 10, default: "
-                                                                          "true}, {pool: "
-                                                                          "h100, guarantee: 10}]}",
+                                                      "products: [H100], scheduler: {kind: kueue, "
+                                                      "queueTemplate: gpu}") "], bindings: [{pool: "
+                                                                             "ts, burst: 10, "
+                                                                             "default: "
+                                                                             "true}, {pool: "
+                                                                             "h100, guarantee: "
+                                                                             "10}]}",
 };
 enum { N_CONFIGS = COUNT(CONFIGS) };
 

@@ -30,7 +30,7 @@ VALUES = {
                   "pools": [pool_config("granted", "l4")]},
     "config": {"fleet": {"bindings": True},
                "pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
-                                     scheduler={"name": "gpu-scheduler"}),
+                                     scheduler={"name": "gpu-scheduler", "kind": "kueue", "queueTemplate": "t-{tenant}"}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
                          {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
                              {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}],
@@ -204,6 +204,13 @@ def change(body, path, value):
     return body
 
 
+def marked(what, key, value):
+    """A pod with devices, and a label or an annotation."""
+    body = gpu_pod()
+    body["metadata"][what] = {**body["metadata"].get(what, {}), key: value}
+    return body
+
+
 # --- creates ---------------------------------------------------------------------------------------------------
 
 def container(key, value):
@@ -278,7 +285,13 @@ POD = {
                         "spec.resourceClaims: names a claim that is not this virtual cluster's"),
     "a claim of a template": (change(gpu_pod(), "spec.resourceClaims", [{"name": "r", "resourceClaimTemplateName": f"t-{HASH}"}]),
                               "spec.resourceClaims: names a claim that is not this virtual cluster's"),
-    "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "pod: only "),
+    "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "spec.schedulingGates: a gate"),
+    "another's queue": (marked("labels", "kueue.x-k8s.io/queue-name", "theirs"), "metadata.labels: not the queue"),
+    "another's group": (marked("labels", "kueue.x-k8s.io/pod-group-name", "theirs"), "metadata.labels: not the queue"),
+    "a priority of a queue": (marked("labels", "kueue.x-k8s.io/priority-class", "high"),
+                              "metadata.labels: a key that is neither"),
+    "a parent that suspends": (marked("annotations", "kueue.x-k8s.io/pod-suspending-parent", "x"),
+                               "metadata.annotations: a key that is neither"),
     "a sysctl": (change(pod(), "spec.securityContext", {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
                  "spec.securityContext.sysctls: is not allowed"),
     "a pull secret": (change(pod(), "spec.imagePullSecrets", [{"name": "registry"}]), "pod: names an object that is not"),
@@ -424,6 +437,13 @@ def test_what_bound_pools_have_passes(sides):
     body["spec"].update({"schedulerName": "gpu-scheduler", "runtimeClassName": "fence-bound",
                          "priorityClassName": "fence-bound"})
     body["spec"]["initContainers"] = [{"name": "i", "image": "busybox:1", "env": VOID}]
+    assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
+    # what Kueue's webhook adds to it before it is judged
+    body["metadata"]["labels"].update({"kueue.x-k8s.io/queue-name": "t-research", "kueue.x-k8s.io/managed": "true",
+                                       "kueue.x-k8s.io/pod-group-name": f"train-{HASH}"})
+    body["metadata"]["annotations"].update({"kueue.x-k8s.io/pod-group-total-count": "2", "kueue.x-k8s.io/role-hash": "0a"})
+    body["metadata"]["finalizers"] = ["kueue.x-k8s.io/managed"]
+    body["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
     # of config.sync.toHost.priorityClasses and of pods
     for mapped in ("fence-named", "fence-ranged", "fence-all"):

@@ -57,6 +57,17 @@ def operator():
     return host_program(_names("--operator")[0])
 
 
+def kueue():
+    """Kueue, which is built on request."""
+    name = _names("--kueue")[0]
+    subprocess.run([os.path.join(HERE, "build-host.sh"), name], check=True)
+    return host_program(name)
+
+
+def kueue_version():
+    return _names("--kueue")[0].partition("-")[2]
+
+
 def sublet():
     """The program under test: SUBLET_BIN, else the one in SUBLET_BUILD or build/dev."""
     build = os.environ.get("SUBLET_BUILD") or os.path.join(TREE, "build", "dev")

@@ -14,6 +14,7 @@
 #   build-host.sh --bench        print the names of what only tests/bench compares with
 #   build-host.sh --minors       print those versions
 #   build-host.sh --clients      print the names of what the suite of clients runs beside that
+#   build-host.sh --kueue        print the name of the queueing system, built on request: eight minutes of one processor
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -34,6 +35,7 @@ H2SPEC=2.2.1 # the newest the module proxy has
 CONTAINERD=2.4.2
 RUNC=1.4.0
 COREDNS=1.15.0
+KUEUE=0.17.0
 GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
 GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
@@ -76,6 +78,7 @@ recipe_of()
     helm) echo "module helm.sh/helm/v4 v$HELM helm.sh/helm/v4/cmd/helm" ;;
     helm3-*) echo "module helm.sh/helm/v3 v$HELM3 helm.sh/helm/v3/cmd/helm" ;;
     h2spec-*) echo "h2spec v$H2SPEC+incompatible" ;;
+    kueue-*) echo "module sigs.k8s.io/kueue v$KUEUE sigs.k8s.io/kueue/cmd/kueue" ;;
     operator-*) echo "operator" ;;
     stages.yaml) echo "stages" ;;
     *) die "unknown program: $1" ;;
@@ -264,6 +267,10 @@ main()
     case ${1:-} in
     --dir)
         echo "$BIN"
+        return
+        ;;
+    --kueue)
+        echo "kueue-$KUEUE"
         return
         ;;
     --operator)

@@ -59,7 +59,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* What the bound pools, and those of the fleet, add, as JSON: devices, their variables, schedulers, runtimeClasses, priorityClasses, tolerations,
+{{/* What the bound pools, and those of the fleet, add, as JSON: devices, their variables, schedulers, queues, runtimeClasses, priorityClasses, tolerations,
 nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- define "sublet.fence.pools" -}}
 {{- $allow := .Values.hostFence.allow -}}
@@ -102,6 +102,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
+{{- $queues := list -}}
 {{- $classes := dict -}}
 {{- range .Values.hostFence.pools -}}
 {{- $bound = append $bound .name -}}
@@ -127,6 +128,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if kindIs "map" .deviceClasses -}}
 {{- $_ := set $classes .name .deviceClasses -}}
 {{- end -}}
+{{- if eq ((.scheduler).kind | default "none") "kueue" -}}
+{{- $queues = append $queues (.scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $)) -}}
+{{- end -}}
 {{- with (.scheduler).name -}}
 {{- $schedulers = append $schedulers . -}}
 {{- end -}}
@@ -141,7 +145,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "queues" ($queues | uniq | sortAlpha) "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

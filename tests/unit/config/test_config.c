@@ -158,6 +158,15 @@ static void file_mistakes(void **state)
          "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
         {"network: {apiAddress: api.example}",
          "config: network.apiAddress: \"api.example\": want an IP address"},
+        {"policy: {labels: {allow: [kueue.x-k8s.io/queue-name]}}",
+         "config: policy.labels.allow: \"kueue.x-k8s.io/queue-name\": queueing systems and GPU "
+         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+        {"policy: {labels: {allow: [scheduling.volcano.sh/]}}",
+         "config: policy.labels.allow: \"scheduling.volcano.sh/\": queueing systems and GPU "
+         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+        {"policy: {annotations: {allow: [gpu-fraction]}}",
+         "config: policy.annotations.allow: \"gpu-fraction\": queueing systems and GPU "
+         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
         {"policy: {labels: {allow: [sublet.dev/]}}",
          "config: policy.labels.allow: \"sublet.dev/\": keys of sublet.dev are never a tenant's"},
         {"pools: {}", "config: pools: want a list, got object"},

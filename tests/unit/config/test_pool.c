@@ -94,6 +94,27 @@ static void mig_profiles_are_resources(void **state)
     assert_str(p->resources[1].name, "nvidia.com/mig-1g.10gb.me");
 }
 
+static void a_queue_is_named_after_the_virtual_cluster(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load_config(
+        f, "name: research\n"
+           "pools:\n"
+           "- {name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: gpu}}\n"
+           "- {name: b, nodeSelector: {p: b}, scheduler: {kind: kueue, queueTemplate: "
+           "'t-{tenant}-{tenant}.b'}}\n"
+           "- {name: c, nodeSelector: {p: c}}\n"));
+    p = f->config.pools;
+    assert_int_equal(p[0].scheduler_kind, SCHEDULER_KUEUE);
+    assert_str(p[0].queue, "gpu");
+    assert_str(p[0].scheduler, "");
+    assert_str(p[1].queue, "t-research-research.b");
+    assert_int_equal(p[2].scheduler_kind, SCHEDULER_NONE);
+    assert_str(p[2].queue, "");
+}
+
 static void resources_have_a_weight_or_a_cap(void **state)
 {
     struct config_fixture *f = *state;
@@ -170,6 +191,36 @@ static void grants_of_device_classes(void **state)
     assert_null(config_pool_device_class(p, STR("other")));
 }
 
+static void mistakes_about_queues(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"pools: [{name: a, scheduler: {kind: hami}}]",
+         "config: pools[0].scheduler.kind: scheduler kind \"hami\" is not supported yet by this "
+         "version"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue}}]",
+         "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
+         "t-{tenant}"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {queueTemplate: gpu}}]",
+         "config: pools[0].scheduler.queueTemplate: needs a scheduler kind with queues"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: A_b}}]",
+         "config: pools[0].scheduler.queueTemplate: queue \"A_b\": a lowercase RFC 1123 subdomain "
+         "must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
+         "with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+         "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: "
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}]",
+         "config: pools[0].scheduler.queueTemplate: queue "
+         "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": must be no more "
+         "than 63 bytes"},
+    };
+    struct config_fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_error(load_config(f, cases[i].yaml), cases[i].message);
+}
+
 static void mistakes(void **state)
 {
     static const struct {
@@ -188,9 +239,6 @@ static void mistakes(void **state)
          "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
         {"pools: [{name: a, mode: volcano-vgpu}]",
          "config: pools[0].mode: mode \"volcano-vgpu\" is not supported yet by this version"},
-        {"pools: [{name: a, scheduler: {kind: kueue}}]",
-         "config: pools[0].scheduler.kind: scheduler kind \"kueue\" is not supported yet by this "
-         "version"},
         {"pools: [{name: a, trust: adversarial, mode: mps, resources: {nvidia.com/gpu: {gpuEq: "
          "'1/4'}}}]",
          "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
@@ -333,6 +381,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_example_of_the_model, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(defaults_of_a_pool, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mig_profiles_are_resources, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(a_queue_is_named_after_the_virtual_cluster, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_about_queues, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(resources_have_a_weight_or_a_cap, config_setup,
                                         config_teardown),
         cmocka_unit_test_setup_teardown(grants_of_device_classes, config_setup, config_teardown),

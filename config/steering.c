@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of labels and annotations by which queueing systems and GPU schedulers take orders: whose
+ * quota a pod uses, with whom it is admitted, whom it preempts, which devices it was given. Why a
+ * list beside the allow-lists of the admin: one entry there too many, and a tenant runs in the
+ * queue of another. Must never hold a key that only describes. */
+
+#include <string.h>
+
+#include "impl.h"
+
+/* Domains of keys, with those below them. */
+static const char *const DOMAINS[] = {
+    "hami.io",    "kai-resource-isolator.io", "kai.scheduler", "kueue.x-k8s.io", "run.ai", "runai",
+    "volcano.sh",
+};
+
+/* Of domains that have other keys as well, or of none. */
+static const char *const KEYS[] = {
+    "gpu-fraction",
+    "gpu-fraction-container-name",
+    "gpu-fraction-num-devices",
+    "gpu-memory",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/nouse-gpuuuid",
+    "nvidia.com/numa-bind",
+    "nvidia.com/use-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/vgpu-mode",
+    "pod-group-name",
+    "runai-gpu-group",
+    "scheduling.k8s.io/group-name",
+};
+
+static bool in_domain(struct str domain, struct str of)
+{
+    if (!str_has_suffix(domain, of))
+        return false;
+    return domain.n == of.n || domain.p[domain.n - of.n - 1] == '.';
+}
+
+bool config_key_steers(struct str key)
+{
+    size_t slash = str_find(key, '/');
+    struct str domain = slash < key.n ? str_sub(key, 0, slash) : STR("");
+
+    for (size_t i = 0; i < COUNT(DOMAINS); i++) {
+        if (in_domain(domain, str_c(DOMAINS[i])))
+            return true;
+    }
+    for (size_t i = 0; i < COUNT(KEYS); i++) {
+        if (str_eqc(key, KEYS[i]))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools that a queueing system admits: the pool's queue, groups under names of their own, and no
+ * key of the tenant's. */
+
+#include "allowed.h"
+#include "test.h"
+
+static const char CONFIG[] =
+    "name: research\n"
+    "policy: {labels: {allow: [team.example/]}}\n"
+    "pools:\n"
+    "- {name: a100, nodeSelector: {sublet.dev/pool: a100}, tolerations: [{key: sublet.dev/pool, "
+    "value: a100}], scheduler: {kind: kueue, queueTemplate: 't-{tenant}'}}\n"
+    "- {name: l4, nodeSelector: {sublet.dev/pool: l4}, resources: {nvidia.com/l4: {gpuEq: 1}}}\n"
+    "bindings: [{pool: a100, guarantee: 8}, {pool: l4, guarantee: 8}]\n";
+
+static int setup(void **state)
+{
+    *state = fixture_new(CONFIG);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+/* meta: members of metadata; resource: what it requests one of, or NULL. */
+static cJSON *pod(struct fixture *f, const char *ns, const char *meta, const char *resource)
+{
+    return doc(f, arena_printf(f->a,
+                               "{metadata: {name: p, namespace: %s, uid: u, %s}, spec: "
+                               "{containers: [{name: c, image: i, resources: {limits: {%s: "
+                               "1}}}]}}",
+                               ns, meta, resource ? resource : "cpu")
+                      .p);
+}
+
+static cJSON *down(struct fixture *f, const cJSON *vpod)
+{
+    struct pool_choice choice;
+    cJSON *ret = NULL;
+
+    assert_ok(pool_resolve(f->a, &f->config, STR("ml"), vpod, NULL, &choice, &f->err));
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, vpod, NULL, &ret, &f->err));
+    assert_allowed(allowed_pod(f->a, &f->tenant, ret));
+    return ret;
+}
+
+static struct str label(const cJSON *host, const char *key)
+{
+    return json_str(json_get(json_path(host, "metadata.labels"), key));
+}
+
+static struct str note(const cJSON *host, const char *key)
+{
+    return json_str(json_get(json_path(host, "metadata.annotations"), key));
+}
+
+#define QUEUE "kueue.x-k8s.io/queue-name"
+#define GROUP "kueue.x-k8s.io/pod-group-name"
+#define TOTAL "kueue.x-k8s.io/pod-group-total-count"
+#define GROUPED                                                                                    \
+    "labels: {" GROUP ": train, " QUEUE ": theirs, kueue.x-k8s.io/priority-class: high}, "         \
+    "annotations: {" TOTAL ": '4', kueue.x-k8s.io/retriable-in-group: 'true', "                    \
+    "kueue.x-k8s.io/role-hash: x, kueue.x-k8s.io/pod-group-fast-admission: 'true'}"
+
+static void the_queue_is_that_of_the_pool(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", "nvidia.com/gpu")), QUEUE),
+               "t-research");
+    assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", "nvidia.com/l4")), QUEUE),
+               "");
+    assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", NULL)), QUEUE), "");
+}
+
+static void a_group_has_a_name_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *one = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
+    cJSON *other = down(f, pod(f, "web", GROUPED, "nvidia.com/gpu"));
+
+    assert_true(str_has_prefix(label(one, GROUP), STR("train-")));
+    assert_int_equal(label(one, GROUP).n, 6 + 16);
+    assert_false(str_eq(label(one, GROUP), label(other, GROUP)));
+    assert_str(note(one, TOTAL), "4");
+    assert_str(note(one, "kueue.x-k8s.io/retriable-in-group"), "false");
+    assert_str(note(one, "kueue.x-k8s.io/role-hash"), "");
+    assert_str(note(one, "kueue.x-k8s.io/pod-group-fast-admission"), "");
+    assert_str(label(one, "kueue.x-k8s.io/priority-class"), "");
+    f->tenant.cluster_uid = STR("99999999-2222-3333-4444-555555555555");
+    other = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
+    assert_false(str_eq(label(one, GROUP), label(other, GROUP)));
+}
+
+static void groups_are_of_queues_only(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host = down(f, pod(f, "ml", GROUPED, "nvidia.com/l4"));
+
+    assert_str(label(host, GROUP), "");
+    assert_str(note(host, TOTAL), "");
+}
+
+static void a_group_has_a_size(void **state)
+{
+    static const struct {
+        const char *meta, *message;
+    } cases[] = {
+        {"labels: {" GROUP ": g}", "label " GROUP " needs annotation " TOTAL ", a number from 1"},
+        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": '0'}", "a number from 1 to 10000"},
+        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": '10001'}", "a number from 1 to 10000"},
+        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": all}", "a number from 1 to 10000"},
+        {"annotations: {" TOTAL ": '2'}", "annotation " TOTAL " needs label " GROUP},
+    };
+    struct fixture *f = *state;
+    struct pool_choice choice;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(pool_resolve(f->a, &f->config, STR("ml"),
+                                      pod(f, "ml", cases[i].meta, "nvidia.com/gpu"), NULL, &choice,
+                                      &f->err),
+                         -1);
+        assert_has(f->err.message, cases[i].message);
+        assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
+        assert_ok(pool_resolve(f->a, &f->config, STR("ml"), pod(f, "ml", cases[i].meta, NULL), NULL,
+                               &choice, &f->err));
+    }
+}
+
+static void on_warning(void *ctx, struct str text)
+{
+    struct fixture *f = ctx;
+
+    f->warnings = arena_printf(f->a, "%.*s%.*s\n", STR_F(f->warnings), STR_F(text));
+}
+
+static struct str warned(struct fixture *f, const char *meta, const char *resource)
+{
+    struct pool_choice choice;
+    cJSON *vpod = pod(f, "ml", meta, resource);
+
+    f->warnings = STR("");
+    assert_ok(pool_resolve(f->a, &f->config, STR("ml"), vpod, NULL, &choice, &f->err));
+    pool_warnings(f->a, &f->config, &choice, vpod, on_warning, f);
+    return f->warnings;
+}
+
+static void keys_without_effect_are_a_warning(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_str(warned(f, "labels: {app: x, " GROUP ": g}, annotations: {" TOTAL ": '2'}",
+                      "nvidia.com/gpu"),
+               "");
+    assert_str(warned(f, "labels: {" QUEUE ": q}", "nvidia.com/gpu"),
+               "metadata.labels[" QUEUE "] has no effect: the pool decides queues, groups and "
+               "shares of GPUs\n");
+    assert_has(warned(f, "annotations: {gpu-fraction: '0.5'}", NULL),
+               "metadata.annotations[gpu-fraction] has no effect");
+    assert_has(warned(f, "labels: {" GROUP ": g}", NULL),
+               "metadata.labels[" GROUP "] has no effect");
+}
+
+/* The queueing system's own keys, and the queue of a pod that is there, stay as they are. */
+static void a_queue_never_changes(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *wanted = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
+    cJSON *now = json_copy(f->a, wanted), *meta = json_get(now, "metadata");
+
+    json_set_str(f->a, json_get(meta, "labels"), QUEUE, STR("moved"));
+    json_set_str(f->a, json_get(meta, "labels"), "kueue.x-k8s.io/managed", STR("true"));
+    json_remove(json_get(meta, "annotations"), TOTAL);
+    json_set_str(f->a, json_get(meta, "annotations"), "kueue.x-k8s.io/role-hash", STR("h"));
+    assert_null(translate_pod_update(f->a, now, wanted, false));
+    assert_true(translate_pod_is_applied(f->a, now, wanted, false));
+    json_set_str(f->a, json_get(json_get(wanted, "metadata"), "labels"), "team.example/x",
+                 STR("z"));
+    assert_json(translate_pod_update(f->a, now, wanted, false),
+                "{metadata: {labels: {team.example/x: z}}}");
+}
+
+#define RESERVED(status, text)                                                                     \
+    "{status: {conditions: [{type: QuotaReserved, status: '" status "', message: \"" text "\"}]}}"
+
+static struct str waiting(struct fixture *f, const char *workload)
+{
+    cJSON *host = down(f, pod(f, "ml", "labels: {}", "nvidia.com/gpu"));
+
+    return translate_queue_up(f->a, &f->tenant, host, workload ? doc(f, workload) : NULL);
+}
+
+/* What Kueue 0.17 says, and what a tenant reads of it. */
+static void why_a_pod_waits(void **state)
+{
+    static const struct {
+        const char *workload, *text;
+    } cases[] = {
+        {NULL, "its turn has not come"},
+        {RESERVED("False",
+                  "couldn't assign flavors to pod set main: insufficient unused quota for "
+                  "nvidia.com/gpu in flavor secret-a100, 2 more needed, insufficient unused quota "
+                  "for cpu in flavor secret-a100, 500m more needed"),
+         "insufficient unused quota for nvidia.com/gpu, 2 more needed, insufficient unused quota "
+         "for cpu, 500m more needed"},
+        {RESERVED("False", "couldn't assign flavors to pod set main: insufficient unused quota for "
+                           "example.com/hidden in flavor secret-a100, 2 more needed"),
+         "its turn has not come"},
+        {RESERVED(
+             "False",
+             "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu "
+             "in flavor x, previously considered podsets requests (0) + current podset request "
+             "(9) > maximum capacity (8)"),
+         "it requests more than the queue ever has"},
+        {RESERVED("False", "Preempted to accommodate a workload (UID: 3a9d, JobUID: 77) due to "
+                           "prioritization in the ClusterQueue; preemptor path: /bank/fraud"),
+         "its turn has not come"},
+        {RESERVED("False", "LocalQueue t-research doesn't exist"), "the queue does not exist"},
+        {RESERVED("False", "ClusterQueue secret is inactive"), "the queue is not active"},
+        {RESERVED("False", "ClusterQueue secret is stopped"), "the queue is stopped"},
+        {RESERVED("True", "Quota reserved in ClusterQueue secret"),
+         "its quota is reserved, other checks are not done"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str(waiting(f, cases[i].workload),
+                   arena_printf(f->a, "waiting in queue \"t-research\": %s", cases[i].text).p);
+    assert_null(waiting(f, "{status: {conditions: [{type: QuotaReserved, status: 'True'}, {type: "
+                           "Admitted, status: 'True'}]}}")
+                    .p);
+    assert_null(translate_queue_up(f->a, &f->tenant,
+                                   down(f, pod(f, "ml", "labels: {}", "nvidia.com/l4")), NULL)
+                    .p);
+}
+
+/* Another tenant's workload and queue stand in both. */
+#define PREEMPTED                                                                                  \
+    "Preempted to accommodate a workload (UID: 3a9d, JobUID: 77) due to reclamation; preemptor "   \
+    "path: /bank/fraud"
+
+static void what_a_queue_ends(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *vpod = pod(f, "ml", "labels: {}", "nvidia.com/gpu"), *host = down(f, vpod), *up;
+
+    json_set(f->a, host, "status",
+             doc(f, "{phase: Running, conditions: [{type: TerminationTarget, status: 'True', "
+                    "reason: StoppedByKueue, message: '" PREEMPTED "'}]}"));
+    up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+    assert_str(json_str(json_get(json_at(json_get(up, "conditions"), 0), "message")),
+               "Its queue has ended it");
+    up = doc(f, "{metadata: {name: e.1}, involvedObject: {kind: Pod, namespace: team-research}, "
+                "reason: Stopped, message: '" PREEMPTED "', source: {component: "
+                "pod-kueue-controller}}");
+    json_set_str(f->a, json_get(up, "involvedObject"), "name", json_str_at(host, "metadata.name"));
+    up = translate_event_up(f->a, &f->tenant, up, STR("ml"), STR("p"), STR("u"));
+    assert_str(json_str_at(up, "message"), "Its queue has ended it");
+    assert_str(json_str_at(up, "reason"), "Stopped");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_queue_is_that_of_the_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_group_has_a_name_of_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(groups_are_of_queues_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_group_has_a_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_without_effect_are_a_warning, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_queue_never_changes, setup, teardown),
+        cmocka_unit_test_setup_teardown(why_a_pod_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_queue_ends, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
