@@ -57,8 +57,8 @@ int pool_guard_queue(const struct resolve *r)
 
 /* ---- down ---- */
 
-/* Its Workload on the host has this name, too. Kueue keeps the pods of a retriable group until others
- * replace them or the Workload is deleted, which a tenant cannot do: such a group would never go. */
+/* Its Workload on the host has this name, too. Kueue keeps the pods of a retriable group until
+ * others replace them or the Workload is deleted, which a tenant cannot do: it would never go. */
 static void add_group(struct down *d, cJSON *labels, cJSON *notes)
 {
     struct str group = label_of(d->object, GROUP);
