@@ -14,6 +14,8 @@ from test_tenant import GPU, host_pod, pod, running
 GATE = "kueue.x-k8s.io/admission"
 MANAGED = "kueue.x-k8s.io/managed"
 QUEUE = "kueue.x-k8s.io/queue-name"
+GROUP = "kueue.x-k8s.io/pod-group-name"
+TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 MORE = 'waiting in queue "t-research": insufficient unused quota for nvidia.com/gpu, {} more needed'
 
 
@@ -89,6 +91,49 @@ def test_pods_that_wait_are_deleted_cleanly(vc):
                "the host's pods gone")
     k.apply(pod("waits", 1))  # of the same name again
     eventually(lambda: gated(k, "waits") == MORE.format(1), 60, "the second one to wait")
+
+
+def grouped(name, total, **labels):
+    body = pod(name, 1, {GROUP: "train", **labels})
+    body["metadata"]["annotations"] = {TOTAL: str(total)}
+    return body
+
+
+def end_as_kubelets_do(vc):
+    """Of a deleted pod a kubelet reports the end of its containers; Kueue waits for that with pods of a group."""
+    for p in vc.host_pods():
+        if p["metadata"].get("deletionTimestamp"):
+            vc.host.api.raw("PATCH", f"/api/v1/namespaces/{vc.namespace}/pods/{p['metadata']['name']}/status",
+                            {"status": {"phase": "Failed"}}, content_type="application/merge-patch+json")
+    return not vc.host_pods()
+
+
+def test_a_group_is_admitted_as_a_whole(vc, kueue):
+    k = vc.kubectl
+    k.apply(grouped("one", 2))
+    eventually(lambda: gated(k, "one") == 'waiting in queue "t-research": its turn has not come', 60, "the first to wait")
+    k.apply(grouped("two", 2))
+    for name in ("one", "two"):
+        running(k, name)
+    one, two = host_pod(vc, "one"), host_pod(vc, "two")
+    group = one["metadata"]["labels"][GROUP]
+    assert group == two["metadata"]["labels"][GROUP] and re.fullmatch(r"train-[a-z2-7]{16}", group)
+    workload = kueue.host.api.get(f"{API}/namespaces/{vc.namespace}/workloads/{group}")
+    assert {o["uid"] for o in workload["metadata"]["ownerReferences"]} == {one["metadata"]["uid"], two["metadata"]["uid"]}
+
+    k("create", "namespace", "other")
+    code, _, err = k.run("apply", "-n", "other", "-f", "-", stdin=json.dumps(grouped("one", 2, **{QUEUE: "theirs"})))
+    assert code == 0 and f"metadata.labels[{QUEUE}] has no effect" in err, err
+    other = eventually(lambda: [p for p in vc.host_pods() if p["metadata"]["annotations"]["sublet.dev/namespace"] == "other"],
+                       30, "the pod of another namespace")[0]
+    assert other["metadata"]["labels"][GROUP] != group and other["metadata"]["labels"][QUEUE] == "t-research"
+    body = pod("alone", 1, {GROUP: "train"})
+    code, _, err = k.run("create", "-f", "-", stdin=json.dumps(body))
+    assert code and f"label {GROUP} needs annotation {TOTAL}, a number from 1 to 10000" in err, err
+    k("delete", "pod", "one", "-n", "other", "--wait=false")
+    k("delete", "pod", "one", "two", "--wait=false")
+    eventually(lambda: end_as_kubelets_do(vc), 60, "the group to be gone")
+    eventually(lambda: not k.names("pods"), 60, "its pods to be gone")
 
 
 def test_what_kueue_ends_is_replaced_and_waits(vc, kueue):
