@@ -407,9 +407,11 @@ static bool has_devices(const cJSON *containers)
 {
     json_each(c, containers)
     {
-        json_each(resource, json_path(c, "resources.limits"))
+        const cJSON *limits = json_path(c, "resources.limits");
+
+        json_each(resource, limits)
         {
-            if (is_extended(json_key(resource)))
+            if (is_extended(json_key(resource)) && units_of(limits, json_key(resource)) > 0)
                 return true;
         }
     }
