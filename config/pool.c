@@ -576,6 +576,8 @@ static int settle_queue(const struct place *at, const struct config *config, str
     if (!p->queue.n)
         return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
     p->queue = queue_of(at->arena, p->queue, config->name);
+    if (str_eqc(p->queue, "default"))
+        return place_error(&inner, "Kueue puts every pod of a namespace into a queue of this name");
     why = name_check_dns1123_subdomain(p->queue);
     why = why ? why : name_check_label_value(p->queue);
     return why ? place_error(&inner, "queue \"%.*s\": %s", STR_F(p->queue), why) : 0;

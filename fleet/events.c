@@ -19,8 +19,8 @@
 #define MOST_OBJECTS 2000
 #define MOST_REASONS 16
 #define REPEAT_US    INT64_C(600000000)
-#define OBJECT_BURST 20
-#define OBJECT_US    INT64_C(60000000) /* for one more */
+#define REASON_BURST 20
+#define REASON_US    INT64_C(60000000) /* for one more */
 #define ALL_BURST    1000
 #define ALL_US       INT64_C(100000)
 #define MESSAGE_MOST 1000
@@ -35,11 +35,14 @@ static const struct rule {
     const char *kind, *condition, *good; /* good: the status of a healthy object */
     const char *when_bad;                /* the reason; NULL: that of the condition */
     const char *when_good, *text;        /* NULL: no Event */
+    const char *hidden; /* a reason whose message names a tenant, or NULL; and what is said */
+    const char *instead;
 } RULES[] = {
     {"GPUBinding", "Ready", "True", "Refused", "Granted", "its guarantee counts"},
     {"GPUBinding", "Reclaiming", "False", NULL, "Reclaimed", "nothing is left to be given back"},
     {"GPUPool", "Ready", "True", NULL, "Served", "nodes of it have GPUs"},
-    {"GPUPool", "Overcommitted", "False", "Overcommitted", "WithinCapacity", "guarantees fit"},
+    {"GPUPool", "Overcommitted", "False", "Overcommitted", "WithinCapacity", "guarantees fit",
+     "Refused", "a guarantee does not fit beside older ones: the GPUPool's status says whose"},
     {"GPUPool", "Fenced", "True", NULL, NULL, NULL},
     {"GPUPool", "NodesHealthy", "True", "NodesUnhealthy", "NodesRecovered", "all are healthy"},
     {"GPUPool", "Untainted", "False", "Untainted", "Tainted", "all nodes have a taint"},
@@ -78,6 +81,8 @@ static void condition_event(struct list *l, const struct rule *r, const cJSON *b
     if (same && str_eq(json_str_at(was, "reason"), reason) &&
         str_eq(json_str_at(was, "message"), message))
         return;
+    if (r->hidden && str_eqc(reason, r->hidden))
+        message = str_c(r->instead);
     if (r->when_bad)
         message =
             arena_printf(l->a, "%.*s%s%.*s", STR_F(reason), message.n ? ": " : "", STR_F(message));
@@ -160,12 +165,12 @@ struct said {
     char reason[64];
     struct str path; /* of the Event; heap */
     int64_t first_us, last_us, count;
+    struct bucket bucket; /* of its own: what a tenant can provoke uses up no other's */
 };
 struct said_of {
     TAILQ_ENTRY(said_of) all; /* the one that was used last is the last */
     struct map_entry by_uid;
     struct str uid;
-    struct bucket bucket;
     struct said said[MOST_REASONS];
     size_t n;
 };
@@ -285,20 +290,25 @@ static void create(struct event_book *b, struct arena *a, struct said *s, const 
                                         .body = json_text(a, body)};
 }
 
+static bool drop(struct event_book *b)
+{
+    b->dropped++;
+    return false;
+}
+
 bool fleet_event_request(struct event_book *b, struct arena *a, const char *kind,
                          const cJSON *object, const struct fleet_event *event, int64_t now_us,
                          struct fleet_event_request *ret)
 {
-    struct said_of *o = object_of(b, meta_uid(object));
-    struct said *s;
+    struct said *s = place_of(object_of(b, meta_uid(object)), event->reason);
 
     assert(b->magic == BOOK_MAGIC);
-    if (!take_token(&o->bucket, now_us, OBJECT_BURST, OBJECT_US) ||
-        !take_token(&b->bucket, now_us, ALL_BURST, ALL_US)) {
-        b->dropped++;
-        return false;
+    if (!take_token(&s->bucket, now_us, REASON_BURST, REASON_US))
+        return drop(b);
+    if (!take_token(&b->bucket, now_us, ALL_BURST, ALL_US)) {
+        s->bucket.tokens++;
+        return drop(b);
     }
-    s = place_of(o, event->reason);
     if (s->path.n && now_us - s->last_us < REPEAT_US) {
         s->count++;
         s->last_us = now_us;

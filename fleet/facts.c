@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include <sublet/hash.h>
 #include <sublet/clock.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
@@ -35,9 +36,8 @@ static const cJSON *condition(const cJSON *object, const char *type)
     return NULL;
 }
 
-static int64_t units_of(const cJSON *map, struct str resource)
+static int64_t units_in(const cJSON *value)
 {
-    const cJSON *value = json_get_str(map, resource);
     struct quantity q;
     int64_t units;
 
@@ -46,6 +46,11 @@ static int64_t units_of(const cJSON *map, struct str resource)
     if (!quantity_parse(json_str(value), &q) || q.nano < 0)
         return 0;
     return quantity_units(q);
+}
+
+static int64_t units_of(const cJSON *map, struct str resource)
+{
+    return units_in(json_get_str(map, resource));
 }
 
 /* --- nodes --- */
@@ -268,36 +273,99 @@ static void add_units(struct arena *a, struct units_list *list, struct str resou
     list->items[list->n++] = (struct fact_units){resource, units};
 }
 
-/* Those that the list does not have yet. */
-static void add_of_pod(struct arena *a, struct units_list *list, const cJSON *pod, const cJSON *map)
+/* As units_of_pod() counts, of all resources in one pass: a pod of the host may name thousands. */
+struct counted {
+    struct map_entry by_name;
+    struct str name;
+    int64_t here, sidecars, peak, sum; /* here: of the container that is read */
+    bool overflow;
+};
+struct counting {
+    struct arena *a;
+    struct map by_name;
+    struct units_list list;
+};
+
+static struct counted *counted_of(struct counting *c, struct str name)
+{
+    struct map_entry *e = map_get(&c->by_name, name);
+    struct counted *n;
+
+    if (e)
+        return CONTAINER(e, struct counted, by_name);
+    n = arena_alloc(c->a, sizeof(*n));
+    *n = (struct counted){.name = name};
+    map_put(&c->by_name, &n->by_name, n->name);
+    return n;
+}
+
+static void read_quantities(struct counting *c, const cJSON *map)
 {
     json_each(one, map)
     {
-        struct str resource = json_key(one);
-        int64_t units;
-        bool known = !is_extended(resource);
+        int64_t units = is_extended(json_key(one)) ? units_in(one) : 0;
+        struct counted *n = units ? counted_of(c, json_key(one)) : NULL;
 
-        for (size_t i = 0; i < list->n && !known; i++)
-            known = str_eq(list->items[i].resource, resource);
-        if (!known)
-            add_units(a, list, resource,
-                      units_of_pod(pod, resource, &units) ? units : FACT_NO_NUMBER);
+        if (n && units > n->here)
+            n->here = units;
     }
+}
+
+/* What both maps have is added once. */
+static void add_quantities(struct counting *c, const cJSON *map, bool init, bool sidecar)
+{
+    json_each(one, map)
+    {
+        struct map_entry *e = map_get(&c->by_name, json_key(one));
+        struct counted *n = e ? CONTAINER(e, struct counted, by_name) : NULL;
+        int64_t sum;
+
+        if (!n || !n->here)
+            continue;
+        n->overflow |= __builtin_add_overflow(init ? n->sidecars : n->sum, n->here, &sum);
+        n->here = 0;
+        if (init)
+            n->peak = sum > n->peak ? sum : n->peak;
+        if (sidecar)
+            n->sidecars = sum;
+        if (sidecar || !init)
+            n->sum = sum;
+    }
+}
+
+static void count_container(struct counting *c, const cJSON *container, bool init)
+{
+    const cJSON *const maps[] = {json_path(container, "resources.limits"),
+                                 json_path(container, "resources.requests")};
+    bool sidecar = init && container_is_sidecar(container);
+
+    for (size_t i = 0; i < COUNT(maps); i++)
+        read_quantities(c, maps[i]);
+    for (size_t i = 0; i < COUNT(maps); i++)
+        add_quantities(c, maps[i], init, sidecar);
+}
+
+static void list_counted(void *ctx, struct map_entry *e)
+{
+    struct counting *c = ctx;
+    const struct counted *n = CONTAINER(e, struct counted, by_name);
+
+    add_units(c->a, &c->list, n->name,
+              n->overflow        ? FACT_NO_NUMBER
+              : n->sum > n->peak ? n->sum
+                                 : n->peak);
 }
 
 size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret)
 {
-    static const char *const lists[] = {"spec.initContainers", "spec.containers"};
-    struct units_list list = {0};
+    struct counting c = {.a = a};
 
-    for (size_t i = 0; i < COUNT(lists); i++)
-        json_each(c, json_path(pod, lists[i]))
-        {
-            add_of_pod(a, &list, pod, json_path(c, "resources.limits"));
-            add_of_pod(a, &list, pod, json_path(c, "resources.requests"));
-        }
-    *ret = list.items;
-    return list.n;
+    json_each(one, json_path(pod, "spec.initContainers")) count_container(&c, one, true);
+    json_each(one, json_path(pod, "spec.containers")) count_container(&c, one, false);
+    map_each(&c.by_name, list_counted, &c);
+    map_clear(&c.by_name);
+    *ret = c.list.items;
+    return c.list.n;
 }
 
 size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret)
@@ -307,7 +375,7 @@ size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **re
     json_each(one, map)
     {
         if (is_extended(json_key(one)))
-            add_units(a, &list, json_key(one), units_of(map, json_key(one)));
+            add_units(a, &list, json_key(one), units_in(one));
     }
     *ret = list.items;
     return list.n;
@@ -407,11 +475,9 @@ static bool has_devices(const cJSON *containers)
 {
     json_each(c, containers)
     {
-        const cJSON *limits = json_path(c, "resources.limits");
-
-        json_each(resource, limits)
+        json_each(resource, json_path(c, "resources.limits"))
         {
-            if (is_extended(json_key(resource)) && units_of(limits, json_key(resource)) > 0)
+            if (is_extended(json_key(resource)) && units_in(resource) > 0)
                 return true;
         }
     }

@@ -26,7 +26,7 @@ struct user {
     LIST_ENTRY(user) all;
     struct str ns;
     size_t pods;
-    int64_t cpu_milli, memory;
+    __int128 cpu_milli, memory; /* exact: what was added is taken away again */
 };
 struct node {
     struct map_entry by_name;
@@ -76,18 +76,29 @@ static bool has_word(struct str text, const char *word)
     return false;
 }
 
+static bool ends_with_one_of(struct str type, const char *const *suffixes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_has_suffix(type, str_c(suffixes[i])))
+            return true;
+    return false;
+}
+
 /* Of the kubelet, or of what watches GPUs, such as node-problem-detector. A type that ends with
- * Healthy or Ready is a fault when it is False, another one when it is True. */
+ * Healthy or Ready is a fault when it is False, another one, as NotReady, when it is True. */
 static bool is_fault(struct str type, struct str status)
 {
     static const char *const words[] = {"gpu",      "xid",      "nvlink",
                                         "nvswitch", "Pressure", "NetworkUnavailable"};
-    bool known = false, good;
+    static const char *const good[] = {"Healthy", "Ready"};
+    static const char *const bad[] = {"NotHealthy", "NotReady",  "UnHealthy",
+                                      "UnReady",    "Unhealthy", "Unready"};
+    bool known = false, is_good;
 
     for (size_t i = 0; i < COUNT(words) && !known; i++)
         known = has_word(type, words[i]);
-    good = str_has_suffix(type, STR("Healthy")) || str_has_suffix(type, STR("Ready"));
-    return known && str_eqc(status, good ? "False" : "True");
+    is_good = ends_with_one_of(type, good, COUNT(good)) && !ends_with_one_of(type, bad, COUNT(bad));
+    return known && str_eqc(status, is_good ? "False" : "True");
 }
 
 static struct str faults_of(const cJSON *tree)
@@ -175,9 +186,9 @@ void fleet_watch_node(struct fleet_watch *w, struct str name, const cJSON *tree)
 
 /* --- pods --- */
 
-static int64_t plus(int64_t a, int64_t b)
+static int64_t plus(int64_t a, __int128 b)
 {
-    return a > INT64_MAX - b ? INT64_MAX : a + b;
+    return b > INT64_MAX - a ? INT64_MAX : (int64_t)(a + b);
 }
 
 static struct user *user_of(struct node *n, struct str ns)
@@ -195,12 +206,13 @@ static struct user *user_of(struct node *n, struct str ns)
     return u;
 }
 
-/* True: the first, or the last one of its namespace on the node. */
+/* True: the first, or the last one of its namespace on a node with GPUs. */
 static bool count(struct fleet_watch *w, const cJSON *pod, bool comes)
 {
     struct fact_asked asked;
     struct node *n;
     struct user *u;
+    bool has_gpus;
 
     if (!fact_asked(pod, &asked))
         return false;
@@ -208,21 +220,22 @@ static bool count(struct fleet_watch *w, const cJSON *pod, bool comes)
     u = user_of(n, meta_ns(pod));
     if (comes) {
         u->pods++;
-        u->cpu_milli = plus(u->cpu_milli, asked.cpu_milli);
-        u->memory = plus(u->memory, asked.memory);
-        return u->pods == 1;
+        u->cpu_milli += asked.cpu_milli;
+        u->memory += asked.memory;
+        return u->pods == 1 && n->gpus;
     }
     assert(u->pods);
     u->pods--;
-    u->cpu_milli -= asked.cpu_milli < u->cpu_milli ? asked.cpu_milli : u->cpu_milli;
-    u->memory -= asked.memory < u->memory ? asked.memory : u->memory;
+    u->cpu_milli -= asked.cpu_milli;
+    u->memory -= asked.memory;
     if (u->pods)
         return false;
     LIST_REMOVE(u, all);
     mem_free(u->ns.p);
     mem_free(u);
+    has_gpus = n->gpus;
     drop_unused(w, n);
-    return true;
+    return has_gpus;
 }
 
 bool fleet_watch_pod(struct fleet_watch *w, const cJSON *before, const cJSON *now)
@@ -314,8 +327,9 @@ static void look_at(void *ctx, struct map_entry *e)
         return;
     add_sums(l, &l->sums[pool], n, states);
     if (pooled) {
-        l->sums[pool].misused += !LIST_EMPTY(&n->users);
-        add_misuse(l, pool, n);
+        l->sums[pool].misused += n->gpus && !LIST_EMPTY(&n->users);
+        if (n->gpus)
+            add_misuse(l, pool, n);
     }
     if (!states)
         return;

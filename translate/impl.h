@@ -53,10 +53,6 @@ int translate_priority_check(const struct config *config, const cJSON *pod,
 void translate_denied_name(const struct translate_tenant *t, struct str ns, struct str name,
                            char out[64]);
 
-/* The host's name of a group of pods; no other tenant or namespace ever has it. */
-void translate_group_name(const struct translate_tenant *t, struct str ns, struct str group,
-                          char out[64]);
-
 /* ---- labels.c: whose pods a selector may see ---- */
 
 size_t translate_namespaces_count(const struct translate_tenant *t); /* of those that are known */

@@ -68,14 +68,6 @@ void translate_token_secret_name(const struct translate_tenant *t, struct str ns
     with_hash(pod_name, 4, parts, out);
 }
 
-void translate_group_name(const struct translate_tenant *t, struct str ns, struct str group,
-                          char out[64])
-{
-    struct str parts[] = {t->cluster_uid, ns, group, STR("pod-group")};
-
-    with_hash(group, 4, parts, out);
-}
-
 void translate_denied_name(const struct translate_tenant *t, struct str ns, struct str name,
                            char out[64])
 {

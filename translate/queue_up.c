@@ -10,7 +10,7 @@
 
 #define TURN "its turn has not come"
 
-enum { REASONS_MAX = 4, AMOUNT_MAX = 32 };
+enum { REASONS_MAX = 4 };
 
 /* ---- what is lacking ---- */
 
@@ -22,17 +22,6 @@ static struct str resource_up(const struct config_pool *pool, struct str host_na
             return pool->resources[i].name;
     }
     return name_has_domain(host_name) ? STR_NULL : host_name;
-}
-
-static bool is_amount(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        bool digit = s.p[i] >= '0' && s.p[i] <= '9';
-
-        if (!digit && s.p[i] != '.' && !strchr("mkKMGTPEi", s.p[i]))
-            return false;
-    }
-    return s.n > 0 && s.n <= AMOUNT_MAX;
 }
 
 static size_t find(struct str text, struct str part)
@@ -56,22 +45,21 @@ static bool take_until(struct str *text, struct str stop, struct str *ret)
     return true;
 }
 
-/* "insufficient unused quota for nvidia.com/gpu in flavor a100, 2 more needed" */
+/* "insufficient unused quota for nvidia.com/gpu in flavor a100, 2 more needed": without the number,
+ * which would tell what others leave of a shared queue. */
 static struct str lacking(struct arena *a, const struct config_pool *pool, struct str text)
 {
-    struct str ret = STR(""), skipped, resource, amount, one;
+    struct str ret = STR(""), skipped, resource, one;
 
     for (size_t n = 0; n < REASONS_MAX; n++) {
         if (!take_until(&text, STR("insufficient unused quota for "), &skipped) ||
             !take_until(&text, STR(" in flavor "), &resource) ||
-            !take_until(&text, STR(", "), &skipped) ||
-            !take_until(&text, STR(" more needed"), &amount))
+            !take_until(&text, STR(" more needed"), &skipped))
             break;
         resource = resource_up(pool, resource);
-        if (!resource.p || !is_amount(amount))
+        if (!resource.p)
             continue;
-        one = arena_printf(a, "insufficient unused quota for %.*s, %.*s more needed",
-                           STR_F(resource), STR_F(amount));
+        one = arena_printf(a, "insufficient unused quota for %.*s", STR_F(resource));
         if (find(ret, one) == ret.n)
             ret = arena_printf(a, "%.*s%s%.*s", STR_F(ret), ret.n ? ", " : "", STR_F(one));
     }
@@ -115,8 +103,10 @@ static bool holds(const cJSON *conditions, const char *type)
 struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
                               const cJSON *host_pod, const cJSON *workload)
 {
-    struct str label = json_str(json_get(json_path(host_pod, "metadata.labels"), LABEL_POOL));
-    const struct config_binding *binding = config_binding_of(t->config, label);
+    const cJSON *labels = json_path(host_pod, "metadata.labels");
+    const struct config_binding *binding =
+        config_binding_of(t->config, json_str(json_get(labels, LABEL_POOL)));
+    struct str queue = json_str(json_get(labels, "kueue.x-k8s.io/queue-name"));
     const cJSON *conditions = json_path(workload, "status.conditions");
     const cJSON *reserved = condition_find(conditions, STR("QuotaReserved"));
     struct str why;
@@ -124,11 +114,12 @@ struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
     if (!binding || binding->pool->scheduler_kind != SCHEDULER_KUEUE ||
         holds(conditions, "Admitted"))
         return STR_NULL;
+    if (!workload)
+        return arena_printf(a, "waiting in queue \"%.*s\"", STR_F(queue));
     why = holds(conditions, "QuotaReserved")
               ? STR("its quota is reserved, other checks are not done")
               : reason_of(a, binding->pool, json_str(json_get(reserved, "message")));
-    return arena_printf(a, "waiting in queue \"%.*s\": %.*s", STR_F(binding->pool->queue),
-                        STR_F(why));
+    return arena_printf(a, "waiting in queue \"%.*s\": %.*s", STR_F(queue), STR_F(why));
 }
 
 /* ---- Events and the end of a pod ---- */
@@ -143,8 +134,7 @@ static const struct {
     {"Started", "Its queue has admitted it"},
     {"Stopped", "Its queue has ended it"},
     {"Deleted", "Its queue has ended it"},
-    {"ExcessPodDeleted", "Its group has more pods than it said"},
-    {"ErrWorkloadCompose", "Its queue cannot take it: the pods of its group contradict each other"},
+    {"ErrWorkloadCompose", "Its queue cannot take it"},
 };
 
 bool translate_queue_event_up(struct str component, struct str reason, struct str *ret)

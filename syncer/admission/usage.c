@@ -38,7 +38,7 @@ struct usage_list {
     const struct config_binding *binding; /* the one that is being summed up */
     struct map of_pool;
     struct usage *all;
-    size_t n;
+    size_t n, n_queued; /* of the pool */
 };
 
 /* --- who holds what --- */
@@ -139,7 +139,8 @@ static void on_waiting(void *ctx, const struct ledger_waiting *w)
     if (!u)
         return;
     add(&u->waiting, w->gpu_eq);
-    if (u->waiting_pods++ >= QUEUE_MAX)
+    u->waiting_pods++;
+    if (l->n_queued++ >= QUEUE_MAX)
         return;
     json_append(u->queue, json_object(a, JSON("namespace", arena_str(a, ns)),
                                       JSON("name", arena_str(a, name)),
@@ -160,6 +161,7 @@ static void sum_up(struct usage_list *l, const struct config_binding *b)
     struct ledger *ledger = l->syncer->ledger;
 
     l->binding = b;
+    l->n_queued = 0;
     if (!b->ended && (l->cluster || (l->ns.n && has_namespace(l->syncer, l->ns))))
         usage_of(l, l->ns);
     sync_ledger_each_charge(ledger, b->pool->name, on_charge, l);

@@ -624,7 +624,10 @@ void sync_ledger_limits_changed(struct ledger *l)
 
 void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner)
 {
-    if (l->o.config->fleet_bindings)
+    struct refused_count count = {.revision = -1};
+
+    /* A pod may name any owner: only one that is there, and lacks pods, takes a place. */
+    if (l->o.config->fleet_bindings && owner->kind && l->o.lacks(l->o.ctx, owner, &count))
         sync_refused_add_unserved(&l->unserved, owner);
 }
 

@@ -178,20 +178,6 @@ static const char *pool_queue(struct walk *w, const struct node *n)
                : "not the queue of the pool";
 }
 
-static const char *pool_queued(struct walk *w, const struct node *n)
-{
-    (void)n;
-    return is_queued(w) ? NULL : "a group in a pool without a queue";
-}
-
-static const char *group_total(struct walk *w, const struct node *n)
-{
-    int64_t total;
-
-    (void)w;
-    return str_to_i64(n->text, &total) && total >= 1 && total <= 10000 ? NULL : "no number of pods";
-}
-
 static const char *tier(struct walk *w, const struct node *n)
 {
     node_each(one, node_get(w->pool, "tiers"))
@@ -818,7 +804,6 @@ static const struct {
     {"escalation", escalation},
     {"expression-key", expression_key},
     {"fence", fence},
-    {"group-total", group_total},
     {"label-key", label_key},
     {"lifetime", lifetime},
     {"mount-path", mount_path},
@@ -829,7 +814,6 @@ static const struct {
     {"pool-mode", pool_mode},
     {"pool-name", pool_name},
     {"pool-queue", pool_queue},
-    {"pool-queued", pool_queued},
     {"pool-selector", pool_selector},
     {"profile", profile},
     {"resource", resource},

@@ -16,6 +16,7 @@ from testenv.pki import derive_kubeconfig
 from testenv.virtual import merge
 
 GPU = "nvidia.com/gpu"
+QUEUE = "kueue.x-k8s.io/queue-name"
 CORE = "/api/v1"
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = f"{CORE}/persistentvolumes"
@@ -161,6 +162,7 @@ def gpu_pod():
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}])
     body["spec"]["nodeSelector"] = {"sublet.dev/pool": "a100"}
     body["spec"]["containers"] = [{"name": "c", "image": "busybox:1", "resources": {"limits": {GPU: "2"}}}]
+    body["metadata"]["labels"] = {**body["metadata"]["labels"], QUEUE: "t-research"}
     return body
 
 
@@ -287,7 +289,10 @@ POD = {
                               "spec.resourceClaims: names a claim that is not this virtual cluster's"),
     "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "spec.schedulingGates: a gate"),
     "another's queue": (marked("labels", "kueue.x-k8s.io/queue-name", "theirs"), "metadata.labels: not the queue"),
-    "another's group": (marked("labels", "kueue.x-k8s.io/pod-group-name", "theirs"), "metadata.labels: not the queue"),
+    "a group of a queue": (marked("labels", "kueue.x-k8s.io/pod-group-name", "theirs"),
+                           "metadata.labels: a key that is neither"),
+    "the hash of a role": (marked("annotations", "kueue.x-k8s.io/role-hash", "0a"),
+                           "metadata.annotations: a key that is neither"),
     "a priority of a queue": (marked("labels", "kueue.x-k8s.io/priority-class", "high"),
                               "metadata.labels: a key that is neither"),
     "a parent that suspends": (marked("annotations", "kueue.x-k8s.io/pod-suspending-parent", "x"),
@@ -439,9 +444,7 @@ def test_what_bound_pools_have_passes(sides):
     body["spec"]["initContainers"] = [{"name": "i", "image": "busybox:1", "env": VOID}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
     # what Kueue's webhook adds to it before it is judged
-    body["metadata"]["labels"].update({"kueue.x-k8s.io/queue-name": "t-research", "kueue.x-k8s.io/managed": "true",
-                                       "kueue.x-k8s.io/pod-group-name": f"train-{HASH}"})
-    body["metadata"]["annotations"].update({"kueue.x-k8s.io/pod-group-total-count": "2", "kueue.x-k8s.io/role-hash": "0a"})
+    body["metadata"]["labels"]["kueue.x-k8s.io/managed"] = "true"
     body["metadata"]["finalizers"] = ["kueue.x-k8s.io/managed"]
     body["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     assert fenced.api.post(fenced.path("pods"), body, dryRun="All")
@@ -467,6 +470,25 @@ def test_what_bound_pools_have_passes(sides):
     verdict = change(pod(), "metadata.name", "verdict-abcdefghij")
     assert fenced.api.post(fenced.path("pods"), verdict, dryRun="All")
     refused(fenced, "metadata.name: is not the name", lambda s: s.api.post(s.path("pods"), verdict))
+
+
+def test_a_pod_is_and_stays_in_its_queue(sides):
+    """What a stolen token may not: a pod of the pool that passes by its queue, moves to another one, or opens its own gate."""
+    fenced, _ = sides
+    body = gpu_pod()
+    del body["metadata"]["labels"][QUEUE]
+    refused(fenced, "metadata.labels: a pod of the pool that is not in its queue",
+            lambda s: s.api.post(s.path("pods"), body, dryRun="All"))
+    body = change(gpu_pod(), "spec.schedulingGates", [{"name": "kueue.x-k8s.io/admission"}])
+    body["metadata"]["labels"]["kueue.x-k8s.io/managed"] = "true"
+    path = fenced.path("pods", fenced.make("pods", change(body, "metadata.name", f"queued-{HASH}")))
+    for label in ({QUEUE: "theirs"}, {QUEUE: None}, {"kueue.x-k8s.io/managed": None}):
+        refused(fenced, "metadata.labels: a pod stays in its queue",
+                lambda s, x=label: s.api.patch(path, {"metadata": {"labels": x}}, dryRun="All"))
+    refused(fenced, "spec.schedulingGates: its queue opens them",
+            lambda s: s.api.patch(path, {"spec": {"schedulingGates": []}}, dryRun="All"))
+    refused(fenced, "metadata.labels: a queue takes pods alone", lambda s: s.api.post(
+        s.path("configmaps"), change(config_map(), "metadata.labels", {**config_map()["metadata"]["labels"], QUEUE: "t-research"}), dryRun="All"))
 
 
 def test_services_under_mapped_names(sides):

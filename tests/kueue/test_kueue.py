@@ -15,8 +15,7 @@ GATE = "kueue.x-k8s.io/admission"
 MANAGED = "kueue.x-k8s.io/managed"
 QUEUE = "kueue.x-k8s.io/queue-name"
 GROUP = "kueue.x-k8s.io/pod-group-name"
-TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-MORE = 'waiting in queue "t-research": insufficient unused quota for nvidia.com/gpu, {} more needed'
+LACKING = 'waiting in queue "t-research": insufficient unused quota for nvidia.com/gpu'
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_a_job_waits_says_why_and_runs(vc):
 
     k.apply(job("train", 1))
     name = eventually(lambda: k.names("pods", "-l", "job-name=train"), 30, "the Job's pod")[0]
-    eventually(lambda: gated(k, name) == MORE.format(1), 60, "the reason, and not " + str(gated(k, name)))
+    eventually(lambda: gated(k, name) == LACKING, 60, "the reason, and not " + str(gated(k, name)))
     assert re.search(rf"{name}\s+0/1\s+SchedulingGated", k("get", "pod", name))
     waiting = host_pod(vc, name)
     assert {"name": GATE} in waiting["spec"]["schedulingGates"] and "nodeName" not in waiting["spec"]
@@ -82,58 +81,25 @@ def test_pods_that_wait_are_deleted_cleanly(vc):
     k.apply(pod("holds", 2))
     running(k, "holds")
     k.apply([pod("waits", 1), pod("forced", 2)])
-    for name, more in (("waits", 1), ("forced", 2)):
-        eventually(lambda n=name, m=more: gated(k, n) == MORE.format(m), 60, f"{name} to wait")
+    for name in ("waits", "forced"):
+        eventually(lambda n=name: gated(k, n) == LACKING, 60, f"{name} to wait")
         assert MANAGED in host_pod(vc, name)["metadata"]["finalizers"]
     k("delete", "pod", "waits", "--timeout=60s")
     k("delete", "pod", "forced", "--force", "--grace-period=0", "--timeout=60s")
     eventually(lambda: [p["metadata"]["annotations"]["sublet.dev/name"] for p in vc.host_pods()] == ["holds"], 60,
                "the host's pods gone")
     k.apply(pod("waits", 1))  # of the same name again
-    eventually(lambda: gated(k, "waits") == MORE.format(1), 60, "the second one to wait")
+    eventually(lambda: gated(k, "waits") == LACKING, 60, "the second one to wait")
 
 
-def grouped(name, total, **labels):
-    body = pod(name, 1, {GROUP: "train", **labels})
-    body["metadata"]["annotations"] = {TOTAL: str(total)}
-    return body
-
-
-def end_as_kubelets_do(vc):
-    """Of a deleted pod a kubelet reports the end of its containers; Kueue waits for that with pods of a group."""
-    for p in vc.host_pods():
-        if p["metadata"].get("deletionTimestamp"):
-            vc.host.api.raw("PATCH", f"/api/v1/namespaces/{vc.namespace}/pods/{p['metadata']['name']}/status",
-                            {"status": {"phase": "Failed"}}, content_type="application/merge-patch+json")
-    return not vc.host_pods()
-
-
-def test_a_group_is_admitted_as_a_whole(vc, kueue):
+def test_the_queue_is_the_pools_and_groups_are_refused(vc):
     k = vc.kubectl
-    k.apply(grouped("one", 2))
-    eventually(lambda: gated(k, "one") == 'waiting in queue "t-research": its turn has not come', 60, "the first to wait")
-    k.apply(grouped("two", 2))
-    for name in ("one", "two"):
-        running(k, name)
-    one, two = host_pod(vc, "one"), host_pod(vc, "two")
-    group = one["metadata"]["labels"][GROUP]
-    assert group == two["metadata"]["labels"][GROUP] and re.fullmatch(r"train-[a-z2-7]{16}", group)
-    workload = kueue.host.api.get(f"{API}/namespaces/{vc.namespace}/workloads/{group}")
-    assert {o["uid"] for o in workload["metadata"]["ownerReferences"]} == {one["metadata"]["uid"], two["metadata"]["uid"]}
-
-    k("create", "namespace", "other")
-    code, _, err = k.run("apply", "-n", "other", "-f", "-", stdin=json.dumps(grouped("one", 2, **{QUEUE: "theirs"})))
+    code, _, err = k.run("create", "-f", "-", stdin=json.dumps(pod("mine", 1, {QUEUE: "theirs"})))
     assert code == 0 and f"metadata.labels[{QUEUE}] has no effect" in err, err
-    other = eventually(lambda: [p for p in vc.host_pods() if p["metadata"]["annotations"]["sublet.dev/namespace"] == "other"],
-                       30, "the pod of another namespace")[0]
-    assert other["metadata"]["labels"][GROUP] != group and other["metadata"]["labels"][QUEUE] == "t-research"
-    body = pod("alone", 1, {GROUP: "train"})
-    code, _, err = k.run("create", "-f", "-", stdin=json.dumps(body))
-    assert code and f"label {GROUP} needs annotation {TOTAL}, a number from 1 to 10000" in err, err
-    k("delete", "pod", "one", "-n", "other", "--wait=false")
-    k("delete", "pod", "one", "two", "--wait=false")
-    eventually(lambda: end_as_kubelets_do(vc), 60, "the group to be gone")
-    eventually(lambda: not k.names("pods"), 60, "its pods to be gone")
+    running(k, "mine")
+    assert host_pod(vc, "mine")["metadata"]["labels"][QUEUE] == "t-research"
+    code, _, err = k.run("create", "-f", "-", stdin=json.dumps(pod("grouped", 1, {GROUP: "train"})))
+    assert code and f"{GROUP} asks for a group, and pods of this pool are admitted one by one" in err, err
 
 
 def test_what_kueue_ends_is_replaced_and_waits(vc, kueue):
@@ -158,10 +124,10 @@ def test_a_dry_run_and_a_restart(vc):
     k.apply(pod("holds", 2))
     running(k, "holds")
     k.apply(pod("waits", 1))
-    eventually(lambda: gated(k, "waits") == MORE.format(1), 60, "it to wait")
+    eventually(lambda: gated(k, "waits") == LACKING, 60, "it to wait")
     before = host_pod(vc, "waits")["metadata"]
     vc.restart()
-    eventually(lambda: gated(k, "waits") == MORE.format(1), 60, "the reason after the restart", also=UNSET)
+    eventually(lambda: gated(k, "waits") == LACKING, 60, "the reason after the restart", also=UNSET)
     after = host_pod(vc, "waits")["metadata"]
     assert (after["uid"], after["resourceVersion"]) == (before["uid"], before["resourceVersion"]), "it was written again"
     k("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(pod("tried", 1)))

@@ -103,6 +103,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
 {{- $queues := list -}}
+{{- $queued := list -}}
 {{- $classes := dict -}}
 {{- range .Values.hostFence.pools -}}
 {{- $bound = append $bound .name -}}
@@ -129,7 +130,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $_ := set $classes .name .deviceClasses -}}
 {{- end -}}
 {{- if eq ((.scheduler).kind | default "none") "kueue" -}}
-{{- $queues = append $queues (.scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $)) -}}
+{{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) -}}
+{{- $queues = append $queues $queue -}}
+{{- $queued = append $queued (dict "queue" $queue "selector" .nodeSelector) -}}
 {{- end -}}
 {{- with (.scheduler).name -}}
 {{- $schedulers = append $schedulers . -}}
@@ -145,7 +148,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "queues" ($queues | uniq | sortAlpha) "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "queues" ($queues | uniq | sortAlpha) "queued" $queued "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

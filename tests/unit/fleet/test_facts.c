@@ -136,9 +136,34 @@ static void a_pod_without_devices_is_not_kept(void **state)
     world_close(&w);
 }
 
+/* A pod of the host may name any number of resources, in any container. */
+static void units_of_many_names(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf text = BUF_INIT(0);
+    struct fact_units *units;
+    cJSON *pod;
+
+    (void)state;
+    buf_printf(&text, "{\"spec\":{\"initContainers\":[{\"restartPolicy\":\"Always\",\"resources\":"
+                      "{\"limits\":{\"a/0\":\"2\"}}},{\"resources\":{\"limits\":{\"a/1\":\"9\"}}}],"
+                      "\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\"");
+    for (int i = 0; i < 50000; i++)
+        buf_printf(&text, ",\"a/%d\":\"1\"", i);
+    buf_printf(&text, "},\"limits\":{\"a/0\":\"3\",\"a/2\":\"0\"}}}]}}");
+    assert_int_equal(json_parse(a, buf_str(&text), &pod, NULL), 0);
+    assert_int_equal(fact_pod_units(a, pod, &units), 50000);
+    assert_int_equal(units[0].units, 2 + 3);
+    assert_int_equal(units[1].units, 9);
+    assert_int_equal(units[2].units, 1);
+    buf_fini(&text);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_of_many_names),
         cmocka_unit_test(counts_devices_as_the_scheduler),
         cmocka_unit_test(names_are_bounded_and_on_one_line),
         cmocka_unit_test(a_pod_of_no_tenant_has_its_own_names),

@@ -153,7 +153,9 @@ static void pods_without_gpus(void **state)
     assert_true(fleet_watch_pod(t.w, NULL, two));
     assert_false(fleet_watch_pod(t.w, NULL, pod(&t, "team-a", "n1", "", "{}")));
     assert_true(fleet_watch_pod(t.w, NULL, pod(&t, "team-b", "n4", "", "{}"))); /* in no pool */
-    assert_true(fleet_watch_pod(t.w, NULL, pod(&t, "team-b", "gone", "", "{}")));
+    assert_false(fleet_watch_pod(t.w, NULL, pod(&t, "team-b", "gone", "", "{}")));
+    fleet_watch_node(t.w, STR("cpu"), parse(t.a, "{'metadata':{'name':'cpu'},'spec':{}}"));
+    assert_false(fleet_watch_pod(t.w, NULL, pod(&t, "team-b", "cpu", "", "{}")));
     (void)fleet_watch_pod(
         t.w, NULL,
         pod(&t, "gpu-operator", "n1", ",'ownerReferences':[{'kind':'DaemonSet'}]", "{}"));
@@ -169,6 +171,10 @@ static void pods_without_gpus(void **state)
     (void)fleet_watch_pod(t.w, NULL, pod(&t, "team-a", "n1", "", "{'memory':'1'}"));
     look(&t);
     assert_true(t.view.misuse[0].memory > 0 && t.view.misuse[0].cpu_milli == 0);
+    (void)fleet_watch_pod(t.w, pod(&t, "team-a", "n1", "", "{'memory':'9223372036854775807'}"),
+                          NULL);
+    look(&t);
+    assert_int_equal(t.view.misuse[0].memory, 1);
     t.w = fleet_watch_free(t.w);
     arena_free(t.a);
 }

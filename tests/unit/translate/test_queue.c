@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools that a queueing system admits: the pool's queue, groups under names of their own, and no
- * key of the tenant's. */
+/* Pools that a queueing system admits: the pool's queue, no group, and no key of the tenant's. */
 
 #include "allowed.h"
 #include "test.h"
@@ -77,57 +76,26 @@ static void the_queue_is_that_of_the_pool(void **state)
     assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", NULL)), QUEUE), "");
 }
 
-static void a_group_has_a_name_of_its_own(void **state)
+static void groups_are_refused(void **state)
 {
-    struct fixture *f = *state;
-    cJSON *one = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
-    cJSON *other = down(f, pod(f, "web", GROUPED, "nvidia.com/gpu"));
-
-    assert_true(str_has_prefix(label(one, GROUP), STR("train-")));
-    assert_int_equal(label(one, GROUP).n, 6 + 16);
-    assert_false(str_eq(label(one, GROUP), label(other, GROUP)));
-    assert_str(note(one, TOTAL), "4");
-    assert_str(note(one, "kueue.x-k8s.io/retriable-in-group"), "false");
-    assert_str(note(one, "kueue.x-k8s.io/role-hash"), "");
-    assert_str(note(one, "kueue.x-k8s.io/pod-group-fast-admission"), "");
-    assert_str(label(one, "kueue.x-k8s.io/priority-class"), "");
-    f->tenant.cluster_uid = STR("99999999-2222-3333-4444-555555555555");
-    other = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
-    assert_false(str_eq(label(one, GROUP), label(other, GROUP)));
-}
-
-static void groups_are_of_queues_only(void **state)
-{
-    struct fixture *f = *state;
-    cJSON *host = down(f, pod(f, "ml", GROUPED, "nvidia.com/l4"));
-
-    assert_str(label(host, GROUP), "");
-    assert_str(note(host, TOTAL), "");
-}
-
-static void a_group_has_a_size(void **state)
-{
-    static const struct {
-        const char *meta, *message;
-    } cases[] = {
-        {"labels: {" GROUP ": g}", "label " GROUP " needs annotation " TOTAL ", a number from 1"},
-        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": '0'}", "a number from 1 to 10000"},
-        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": '10001'}", "a number from 1 to 10000"},
-        {"labels: {" GROUP ": g}, annotations: {" TOTAL ": all}", "a number from 1 to 10000"},
-        {"annotations: {" TOTAL ": '2'}", "annotation " TOTAL " needs label " GROUP},
-    };
+    static const char *const metas[] = {"labels: {" GROUP ": g}", GROUPED,
+                                        "annotations: {" TOTAL ": '2'}"};
     struct fixture *f = *state;
     struct pool_choice choice;
+    cJSON *host;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT(metas); i++) {
         assert_int_equal(pool_resolve(f->a, &f->config, STR("ml"),
-                                      pod(f, "ml", cases[i].meta, "nvidia.com/gpu"), NULL, &choice,
+                                      pod(f, "ml", metas[i], "nvidia.com/gpu"), NULL, &choice,
                                       &f->err),
                          -1);
-        assert_has(f->err.message, cases[i].message);
+        assert_has(f->err.message,
+                   "asks for a group, and pods of this pool are admitted one by one");
         assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
-        assert_ok(pool_resolve(f->a, &f->config, STR("ml"), pod(f, "ml", cases[i].meta, NULL), NULL,
-                               &choice, &f->err));
+        host = down(f, pod(f, "ml", metas[i], "nvidia.com/l4"));
+        assert_str(label(host, GROUP), "");
+        assert_str(note(host, TOTAL), "");
+        assert_str(note(host, "kueue.x-k8s.io/retriable-in-group"), "");
     }
 }
 
@@ -153,9 +121,7 @@ static void keys_without_effect_are_a_warning(void **state)
 {
     struct fixture *f = *state;
 
-    assert_str(warned(f, "labels: {app: x, " GROUP ": g}, annotations: {" TOTAL ": '2'}",
-                      "nvidia.com/gpu"),
-               "");
+    assert_str(warned(f, "labels: {app: x}", "nvidia.com/gpu"), "");
     assert_str(warned(f, "labels: {" QUEUE ": q}", "nvidia.com/gpu"),
                "metadata.labels[" QUEUE "] has no effect: the pool decides queues, groups and "
                "shares of GPUs\n");
@@ -169,12 +135,12 @@ static void keys_without_effect_are_a_warning(void **state)
 static void a_queue_never_changes(void **state)
 {
     struct fixture *f = *state;
-    cJSON *wanted = down(f, pod(f, "ml", GROUPED, "nvidia.com/gpu"));
+    cJSON *wanted =
+        down(f, pod(f, "ml", "labels: {kueue.x-k8s.io/priority-class: high}", "nvidia.com/gpu"));
     cJSON *now = json_copy(f->a, wanted), *meta = json_get(now, "metadata");
 
     json_set_str(f->a, json_get(meta, "labels"), QUEUE, STR("moved"));
     json_set_str(f->a, json_get(meta, "labels"), "kueue.x-k8s.io/managed", STR("true"));
-    json_remove(json_get(meta, "annotations"), TOTAL);
     json_set_str(f->a, json_get(meta, "annotations"), "kueue.x-k8s.io/role-hash", STR("h"));
     assert_null(translate_pod_update(f->a, now, wanted, false));
     assert_true(translate_pod_is_applied(f->a, now, wanted, false));
@@ -191,7 +157,7 @@ static struct str waiting(struct fixture *f, const char *workload)
 {
     cJSON *host = down(f, pod(f, "ml", "labels: {}", "nvidia.com/gpu"));
 
-    return translate_queue_up(f->a, &f->tenant, host, workload ? doc(f, workload) : NULL);
+    return translate_queue_up(f->a, &f->tenant, host, doc(f, workload));
 }
 
 /* What Kueue 0.17 says, and what a tenant reads of it. */
@@ -200,13 +166,12 @@ static void why_a_pod_waits(void **state)
     static const struct {
         const char *workload, *text;
     } cases[] = {
-        {NULL, "its turn has not come"},
         {RESERVED("False",
                   "couldn't assign flavors to pod set main: insufficient unused quota for "
                   "nvidia.com/gpu in flavor secret-a100, 2 more needed, insufficient unused quota "
                   "for cpu in flavor secret-a100, 500m more needed"),
-         "insufficient unused quota for nvidia.com/gpu, 2 more needed, insufficient unused quota "
-         "for cpu, 500m more needed"},
+         "insufficient unused quota for nvidia.com/gpu, insufficient unused quota "
+         "for cpu"},
         {RESERVED("False", "couldn't assign flavors to pod set main: insufficient unused quota for "
                            "example.com/hidden in flavor secret-a100, 2 more needed"),
          "its turn has not come"},
@@ -227,6 +192,9 @@ static void why_a_pod_waits(void **state)
     };
     struct fixture *f = *state;
 
+    assert_str(translate_queue_up(f->a, &f->tenant,
+                                  down(f, pod(f, "ml", "labels: {}", "nvidia.com/gpu")), NULL),
+               "waiting in queue \"t-research\"");
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_str(waiting(f, cases[i].workload),
                    arena_printf(f->a, "waiting in queue \"t-research\": %s", cases[i].text).p);
@@ -267,9 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_queue_is_that_of_the_pool, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_group_has_a_name_of_its_own, setup, teardown),
-        cmocka_unit_test_setup_teardown(groups_are_of_queues_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_group_has_a_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(groups_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_without_effect_are_a_warning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_queue_never_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(why_a_pod_waits, setup, teardown),
