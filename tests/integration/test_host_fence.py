@@ -477,7 +477,7 @@ def test_a_pod_is_and_stays_in_its_queue(sides):
     fenced, _ = sides
     body = gpu_pod()
     del body["metadata"]["labels"][QUEUE]
-    refused(fenced, "metadata.labels: a pod of the pool that is not in its queue",
+    refused(fenced, "metadata.labels: not the queue of its pool",
             lambda s: s.api.post(s.path("pods"), body, dryRun="All"))
     body = change(gpu_pod(), "spec.schedulingGates", [{"name": "kueue.x-k8s.io/admission"}])
     body["metadata"]["labels"]["kueue.x-k8s.io/managed"] = "true"
