@@ -101,6 +101,8 @@ def test_a_first_start_whose_log_is_lost(tenant, embedded_host):
     vc = tenant("young", on=embedded_host)
     with open(vc.kubeconfig, encoding="utf-8") as f:
         ca = f.read().split("certificate-authority-data: ")[1].split()[0]
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{vc.namespace}/leases"
+    eventually(lambda: embedded_host.api.get(leases)["items"], 60, "the Lease to be taken")
     vc.kill()
     os.unlink(os.path.join(vc.store, "state.db-wal"))
     uid = stored_uid(vc)
