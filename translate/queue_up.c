@@ -46,7 +46,7 @@ static bool take_until(struct str *text, struct str stop, struct str *ret)
 }
 
 /* "insufficient unused quota for nvidia.com/gpu in flavor a100, 2 more needed": without the number,
- * which would tell what others leave of a shared queue. */
+ * from which a tenant could compute the free quota of a shared queue. */
 static struct str lacking(struct arena *a, const struct config_pool *pool, struct str text)
 {
     struct str ret = STR(""), skipped, resource, one;

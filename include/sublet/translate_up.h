@@ -32,9 +32,9 @@ struct str translate_resized_by_host(struct arena *a, const cJSON *before, const
  * merge patch of the host pod's status with the gate conditions that the virtual pod has and that
  * differ; NULL when none does. Conditions of Kubernetes' own are never in it. */
 cJSON *translate_pod_gates_down(struct arena *a, const cJSON *host_pod, const cJSON *vpod);
-/* Why a host pod waits, by the Workload that Kueue made of it (NULL: none yet): `waiting in queue
- * "t-a": insufficient unused quota for nvidia.com/gpu, 2 more needed`. STR_NULL: it is admitted, or
- * its pool has no queue. */
+/* Why a host pod waits, by the Workload that Kueue made of it (NULL: none yet, and no reason):
+ * `waiting in queue "t-a": insufficient unused quota for nvidia.com/gpu`. STR_NULL: it is admitted,
+ * or its pool has no queue. */
 struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
                               const cJSON *host_pod, const cJSON *workload);
 cJSON *translate_service_status_up(struct arena *a, const cJSON *host, const cJSON *v);
