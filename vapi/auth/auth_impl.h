@@ -4,6 +4,8 @@
 
 #include <sublet/vapi.h>
 
+#include "last_modes.h"
+
 #define AUTH_MAGIC    0x61757468u
 #define CREDENTIAL_ID "authentication.kubernetes.io/credential-id"
 
@@ -20,11 +22,7 @@ struct auth {
     struct token_cache *tokens;
     struct oidc *oidc;         /* NULL: no other issuers */
     int64_t refusal_logged_ms; /* when a refused token was last logged */
-    /* The mode each impersonating user used last, by hash of the name. */
-    struct {
-        uint64_t user;
-        size_t mode; /* from 1 on */
-    } modes[64];
+    struct last_modes modes;
 };
 
 struct rbac *auth_rbac(struct auth *auth);

@@ -378,20 +378,6 @@ static void become(struct arena *a, const struct wanted *w, const struct mode *m
     auth_set_groups(a, user, groups, n);
 }
 
-/* The user's last successful mode is tried first, and its refusal is the one reported: users of the
- * legacy mode receive the legacy message. */
-static size_t *last_mode(struct auth *auth, const struct user *user)
-{
-    uint64_t hash = str_hash(user->name, hash_seed());
-    size_t at = hash % COUNT(auth->modes);
-
-    if (auth->modes[at].user != hash) {
-        auth->modes[at].user = hash;
-        auth->modes[at].mode = 0;
-    }
-    return &auth->modes[at].mode;
-}
-
 /* True when the mode applied. */
 static bool act(struct attempt *q, size_t mode, struct user *user, struct err *err)
 {
@@ -401,7 +387,7 @@ static bool act(struct attempt *q, size_t mode, struct user *user, struct err *e
         return false;
     if (!try_mode(q, &MODES[mode])) {
         err_clear(err);
-        *last_mode(q->auth, user) = mode + 1;
+        last_modes_put(&q->auth->modes, str_hash(user->name, hash_seed()), mode + 1);
         become(q->arena, q->wanted, &MODES[mode], user);
         return true;
     }
@@ -423,7 +409,9 @@ int auth_impersonate(struct auth *auth, struct arena *a, const struct net_reques
         return -1;
     if (!w.name.n)
         return 0;
-    last = *last_mode(auth, user);
+    /* The mode that served the user last comes first, and its refusal is the one reported: users of
+     * the legacy mode receive the legacy message. */
+    last = last_modes_get(&auth->modes, str_hash(user->name, hash_seed()));
     if (last && act(&q, last - 1, user, err))
         return 0;
     for (size_t i = 0; i < COUNT(MODES); i++) {

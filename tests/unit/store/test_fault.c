@@ -446,8 +446,9 @@ static void test_reads_that_fail_by_chance_are_no_damage(void **state)
     assert_int_equal(store_count(f->store, f->pods), MANY);
 }
 
-/* Where the disk cannot read a page, a start refuses and names the way out: copy the directory, with
- * zeros in place of that page. The store opens then, and reports the objects that were on it. */
+/* Where the disk cannot read a page, a start refuses and names the way out: copy the directory,
+ * with zeros in place of that page. The store opens then, and reports the objects that were on it.
+ */
 static void copy_without(struct fixture *f, struct fixture *to, int page)
 {
     static const char *const names[] = {"state.db", "state.db-wal"};
