@@ -108,7 +108,7 @@ struct resource {
     const struct selectable_field *fields; /* ended by name == NULL; may be NULL */
     const struct subresource *subresources;
     size_t n_subresources;
-    struct crd_version *crd;   /* defaults, prunes, validates; NULL for built-ins */
+    struct crd_version *crd;   /* defaults, prunes, validates; NULL: the schema is built in */
     struct str group_resource; /* "deployments.apps", "pods": in the store and in messages */
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */
@@ -119,6 +119,7 @@ struct resource {
 bool resource_namespaced(const struct resource *r);
 bool resource_is_pod(const struct resource *r);       /* the built-in one, of any version */
 bool resource_is_namespace(const struct resource *r); /* likewise */
+bool resource_of_crd(const struct resource *r);       /* a CRD defines it; else the server's own */
 const struct subresource *resource_sub(const struct resource *r, struct str name);
 /* The priorities kube-apiserver's aggregator gives its group and its version; higher comes
  * first. */

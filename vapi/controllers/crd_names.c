@@ -73,7 +73,7 @@ static bool on_builtin(void *ctx, const struct resource *r)
     struct taken *t = ctx;
     struct name_set *set = &t->resources.builtin;
 
-    if ((r->crd && !(r->flags & RES_REVIEW)) || !str_eq(r->group, t->group))
+    if (resource_of_crd(r) || !str_eq(r->group, t->group))
         return true;
     set_add(t->arena, &t->kinds.builtin, r->kind);
     set_add(t->arena, &t->kinds.builtin, r->list_kind);
@@ -251,7 +251,7 @@ struct names_verdict names_judge(struct vapi *api, struct arena *a, const cJSON 
     if (categories)
         json_set(a, verdict.accepted, "categories", json_copy(a, categories));
     builtin = registry_find_group_resource(t.registry, t.group, json_str_at(t.requested, "plural"));
-    verdict.shadows = builtin && (!builtin->crd || builtin->flags & RES_REVIEW);
+    verdict.shadows = builtin && !resource_of_crd(builtin);
     return verdict;
 }
 

@@ -211,8 +211,8 @@ static void terminate(struct crds *x, struct reconcile *r, const struct resource
     p.resource = registry_find_group_resource(vapi_registry(x->api), json_str_at(crd, "spec.group"),
                                               json_str_at(json_path(crd, "spec.names"), "plural"));
     err_init(&err, a);
-    if (p.resource && (!p.resource->crd || p.resource->flags & RES_REVIEW))
-        p.resource = NULL; /* the server's own */
+    if (p.resource && !resource_of_crd(p.resource))
+        p.resource = NULL;
     if (p.resource && store_scan(vapi_store(x->api), p.resource->storage, STR_NULL, STR_NULL,
                                  STR_NULL, 0, on_instance, &p, &err))
         reconcile_fail(r, &err);

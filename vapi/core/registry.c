@@ -93,6 +93,11 @@ bool resource_is_namespace(const struct resource *r)
     return has_type(r, "io.k8s.api.core.v1.Namespace");
 }
 
+bool resource_of_crd(const struct resource *r)
+{
+    return r->crd && !(r->flags & RES_REVIEW);
+}
+
 bool resource_namespaced(const struct resource *r)
 {
     return (r->flags & RES_NAMESPACED) != 0;
@@ -419,7 +424,7 @@ static bool is_builtin(const struct registry *g, struct str group, struct str pl
 {
     const struct resource *r = registry_find_group_resource(g, group, plural);
 
-    return r && (!r->crd || r->flags & RES_REVIEW);
+    return r && !resource_of_crd(r);
 }
 
 int registry_add(struct registry *g, struct resource *r, struct err *err)
