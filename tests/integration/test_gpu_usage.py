@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPUUsage and ClusterGPUUsage: what a tenant reads of its own GPUs, on a real host."""
 import re
+import time
+
 
 import pytest
 
@@ -38,6 +40,8 @@ def test_usage_follows_pods_and_the_line(vc):
     k.apply(pod("a", 2))
     running(k, "a")
     k.apply(pod("b", 2))
+    made = k.json("get", "pod", "b")["metadata"]["creationTimestamp"]
+    eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made, 5, "the next second: pods of one have no order")
     k.within("other").apply(pod("c", 3))
     eventually(lambda: k.json("get", "clustergpuusage", "shared")["status"]["waitingPods"] == 2, 60, "the line")
     assert cells(k("get", "clustergpuusages"))[1] == ["shared", "2", "3", "1", "1", "1", "5", "2"]
