@@ -352,7 +352,7 @@ static int read_scheduler_kind(const struct place *at, const cJSON *value, void 
     if (place_word(at, value, "none|kueue|kai|volcano|hami", &word))
         return -1;
     ((struct draft *)into)->pool.scheduler_kind = (enum pool_scheduler)word;
-    if (word > SCHEDULER_KUEUE)
+    if (word != SCHEDULER_NONE && !config_queue_system((enum pool_scheduler)word))
         return place_error(at, "scheduler kind \"%.*s\" is not supported yet by this version",
                            STR_F(json_str(value)));
     return 0;
@@ -569,14 +569,17 @@ static int settle_queue(const struct place *at, const struct config *config, str
 {
     struct place scheduler = place_member(at, "scheduler");
     struct place inner = place_member(&scheduler, "queueTemplate");
+    const struct queue_system *system = config_queue_system(p->scheduler_kind);
     const char *why;
 
-    if (p->scheduler_kind == SCHEDULER_NONE)
+    if (!system)
         return p->queue.n ? place_error(&inner, "needs a scheduler kind with queues") : 0;
     if (!p->queue.n)
         return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
     p->queue = queue_of(at->arena, p->queue, config->name);
-    if (str_eqc(p->queue, "default"))
+    if (!p->scheduler.n && system->scheduler)
+        p->scheduler = str_c(system->scheduler);
+    if (p->scheduler_kind == SCHEDULER_KUEUE && str_eqc(p->queue, "default"))
         return place_error(&inner, "Kueue puts every pod of a namespace into a queue of this name");
     why = name_check_dns1123_subdomain(p->queue);
     why = why ? why : name_check_label_value(p->queue);

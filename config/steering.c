@@ -31,6 +31,20 @@ static const char *const KEYS[] = {
     "scheduling.k8s.io/group-name",
 };
 
+/* A kind without a key is not supported yet. */
+static const struct queue_system SYSTEMS[] = {
+    [SCHEDULER_KUEUE] = {.key = "kueue.x-k8s.io/queue-name"},
+    [SCHEDULER_KAI] = {.key = "kai.scheduler/queue", .scheduler = "kai-scheduler"},
+    [SCHEDULER_VOLCANO] = {.key = "scheduling.volcano.sh/queue-name",
+                           .by_annotation = true,
+                           .scheduler = "volcano"},
+};
+
+const struct queue_system *config_queue_system(enum pool_scheduler kind)
+{
+    return (size_t)kind < COUNT(SYSTEMS) && SYSTEMS[kind].key ? &SYSTEMS[kind] : NULL;
+}
+
 static bool in_domain(struct str domain, struct str of)
 {
     if (!str_has_suffix(domain, of))

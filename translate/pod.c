@@ -269,7 +269,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
         add_str(a, labels, LABEL_POOL, d.pool->name);
         add_str(a, labels, LABEL_MODE, config_mode_name(d.pool->mode));
         add_owner(a, json_get(metadata, "annotations"), vpod);
-        translate_pod_queue_down(&d, labels);
+        translate_pod_queue_down(&d, labels, json_get(metadata, "annotations"));
     }
     d.notes = json_get(metadata, "annotations");
     spec = spec_down(&d);

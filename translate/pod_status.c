@@ -211,7 +211,7 @@ static cJSON *conditions_up(struct up *u, const cJSON *host)
             continue;
         copy = json_append(ret, json_copy(u->arena, condition));
         observed_up(u, copy, old);
-        if (translate_queue_condition_up(json_str(json_get(condition, "type")), &text))
+        if (translate_queue_condition_up(u->arena, u->pool, condition, &text))
             json_set_str(u->arena, copy, "message", text);
         else
             message_member_up(u, copy);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods of pools that a queueing system admits. Why: Kueue reads queue and group from labels of the
- * pod, so the pool alone sets the queue. What the queueing system adds to a host pod (gates,
- * finalizers, labels, node selector, tolerations) is its own. Must never send a key of it that a
- * tenant wrote.
+/* Pods of pools that a queueing system admits. Why: it reads queue and group from labels and
+ * annotations of the pod, so the pool alone sets the queue. What the queueing system adds to a host
+ * pod (gates, finalizers, labels, node selector, tolerations) is its own. Must never send a key of
+ * it that a tenant wrote.
  *
- * A group of pods is refused: Kueue keeps pods of one that ended while others of it run, and its
- * Workload of a group that failed for pods that replace them; a tenant can delete neither. */
+ * Kueue admits no groups of pods: it keeps pods of a group that ended while others of it run, and
+ * its Workload of a group that failed for pods that replace them; a tenant can delete neither. */
 
 #include <string.h>
 
 #include "shape.h"
 
-static const char QUEUE[] = "kueue.x-k8s.io/queue-name";
 static const char GROUP[] = "kueue.x-k8s.io/pod-group-name";
 static const char TOTAL[] = "kueue.x-k8s.io/pod-group-total-count";
+
 /* ---- what a tenant may say ---- */
 
 static struct str label_of(const cJSON *pod, const char *key)
@@ -38,10 +38,13 @@ int pool_guard_queue(const struct resolve *r)
 
 /* ---- down ---- */
 
-void translate_pod_queue_down(struct down *d, cJSON *labels)
+void translate_pod_queue_down(struct down *d, cJSON *labels, cJSON *annotations)
 {
-    if (d->pool->scheduler_kind == SCHEDULER_KUEUE)
-        add_str(d->arena, labels, QUEUE, d->pool->queue);
+    const struct queue_system *system = config_queue_system(d->pool->scheduler_kind);
+
+    if (system)
+        add_str(d->arena, system->by_annotation ? annotations : labels, system->key,
+                d->pool->queue);
 }
 
 /* ---- later ---- */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a pod waits in its queue, in words of its tenant. Kueue says it in condition QuotaReserved of
- * the Workload it makes of a pod (pkg/scheduler/flavorassigner, pkg/controller/core), and there it
- * also names flavors, cluster queues, and the workloads of others that preempt this one. Must never
- * let a text through that was not understood: an unknown one is a fixed sentence. */
+ * the Workload it makes of a pod (pkg/scheduler/flavorassigner, pkg/controller/core), KAI
+ * (pkg/scheduler/api/unschedule_info.go) and Volcano (pkg/scheduler/api) in condition PodScheduled.
+ * There they also name flavors, queues and what those use, nodes, and the workloads of others that
+ * preempt this one. Must never let a text through that was not understood: an unknown one is a
+ * fixed sentence. */
 
 #include <string.h>
 
@@ -68,9 +70,11 @@ static struct str lacking(struct arena *a, const struct config_pool *pool, struc
 
 /* ---- other reasons, by words that each has ---- */
 
-static const struct {
+struct words {
     const char *part, *text;
-} REASONS[] = {
+};
+
+static const struct words OF_KUEUE[] = {
     {"> maximum capacity", "it requests more than the queue ever has"},
     {"is not available", "it requests a resource that the queue does not offer"},
     {"unavailable in ClusterQueue", "it requests a resource that the queue does not offer"},
@@ -84,15 +88,33 @@ static const struct {
     {"is inactive", "the queue is not active"},
 };
 
-static struct str reason_of(struct arena *a, const struct config_pool *pool, struct str text)
-{
-    struct str ret = lacking(a, pool, text);
+/* Of KAI and Volcano, which are schedulers: limits of the queue before nodes. */
+static const struct words OF_SCHEDULERS[] = {
+    {"quota has reached the allowable limit", "the queue has reached its limit"},
+    {"workload is over quota", "the queue has reached its limit"},
+    {"resource quota insufficient", "the queue has reached its limit"},
+    {"queue is overused", "the queue has reached its share"},
+    {"have enough", "no node has enough free resources"},
+    {"with enough resources", "no node has enough free resources"},
+    {"Insufficient ", "no node has enough free resources"},
+    {"affinity", "no nodes of the queue match its node selector and affinity"},
+    {"taint", "no nodes of the queue match its tolerations"},
+};
 
-    for (size_t i = 0; !ret.n && i < COUNT(REASONS); i++) {
-        if (find(text, str_c(REASONS[i].part)) < text.n)
-            ret = str_c(REASONS[i].text);
+/* p NULL: none of them. */
+static struct str in_words(const struct words *words, size_t n, struct str text)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (find(text, str_c(words[i].part)) < text.n)
+            return str_c(words[i].text);
     }
-    return ret.n ? ret : STR(TURN);
+    return STR_NULL;
+}
+
+static struct str waits(struct arena *a, struct str queue, struct str why)
+{
+    return arena_printf(a, "waiting in queue \"%.*s\": %.*s", STR_F(queue),
+                        STR_F(why.n ? why : STR(TURN)));
 }
 
 static bool holds(const cJSON *conditions, const char *type)
@@ -116,13 +138,17 @@ struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
         return STR_NULL;
     if (!workload)
         return arena_printf(a, "waiting in queue \"%.*s\"", STR_F(queue));
-    why = holds(conditions, "QuotaReserved")
-              ? STR("its quota is reserved, other checks are not done")
-              : reason_of(a, binding->pool, json_str(json_get(reserved, "message")));
-    return arena_printf(a, "waiting in queue \"%.*s\": %.*s", STR_F(queue), STR_F(why));
+    if (holds(conditions, "QuotaReserved"))
+        return waits(a, queue, STR("its quota is reserved, other checks are not done"));
+    why = lacking(a, binding->pool, json_str(json_get(reserved, "message")));
+    if (!why.n)
+        why = in_words(OF_KUEUE, COUNT(OF_KUEUE), json_str(json_get(reserved, "message")));
+    return waits(a, queue, why);
 }
 
 /* ---- Events and the end of a pod ---- */
+
+static const char *const REPORTERS[] = {"kueue", "kai-", "podgrouper", "binder", "volcano"};
 
 static const struct {
     const char *reason, *text;
@@ -135,11 +161,23 @@ static const struct {
     {"Stopped", "Its queue has ended it"},
     {"Deleted", "Its queue has ended it"},
     {"ErrWorkloadCompose", "Its queue cannot take it"},
+    {"PodGrouperWarning", "Its queue cannot take it"},
+    {"Scheduled", "Its queue has found a node for it"},
+    {"Bound", "It is bound to its node"},
+    {"Pipelined", "Its queue has found a node for it, where others end first"},
+    {"Unschedulable", "Its queue cannot run it yet"},
+    {"FailedScheduling", "Its queue cannot run it yet"},
+    {"FailedBinding", "It could not be bound to its node"},
+    {"Evict", "Its queue has ended it"},
 };
 
 bool translate_queue_event_up(struct str component, struct str reason, struct str *ret)
 {
-    if (!str_contains(component, STR("kueue")))
+    bool reports = false;
+
+    for (size_t i = 0; i < COUNT(REPORTERS); i++)
+        reports |= str_contains(component, str_c(REPORTERS[i]));
+    if (!reports)
         return false;
     *ret = STR("Its queue has changed it");
     for (size_t i = 0; i < COUNT(EVENTS); i++) {
@@ -149,10 +187,28 @@ bool translate_queue_event_up(struct str component, struct str reason, struct st
     return true;
 }
 
-bool translate_queue_condition_up(struct str type, struct str *ret)
+static bool is_end(const struct queue_system *system, struct str type, struct str reason)
 {
-    if (!str_eqc(type, "TerminationTarget"))
+    if (str_eqc(type, "TerminationTarget")) /* Kueue's */
+        return true;
+    return system && system->scheduler &&
+           (str_eqc(reason, "Evict") || str_eqc(reason, "PreemptionByScheduler"));
+}
+
+bool translate_queue_condition_up(struct arena *a, const struct config_pool *pool,
+                                  const cJSON *condition, struct str *ret)
+{
+    const struct queue_system *system = pool ? config_queue_system(pool->scheduler_kind) : NULL;
+    struct str type = json_str(json_get(condition, "type"));
+    struct str message = json_str(json_get(condition, "message"));
+
+    if (is_end(system, type, json_str(json_get(condition, "reason")))) {
+        *ret = STR("Its queue has ended it");
+        return true;
+    }
+    if (!system || !system->scheduler || !message.n || !str_eqc(type, "PodScheduled") ||
+        str_eqc(json_str(json_get(condition, "status")), "True"))
         return false;
-    *ret = STR("Its queue has ended it");
+    *ret = waits(a, pool->queue, in_words(OF_SCHEDULERS, COUNT(OF_SCHEDULERS), message));
     return true;
 }

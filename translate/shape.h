@@ -105,7 +105,7 @@ bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJS
 
 /* ---- pool_queue.c ---- */
 /* Queue and group, by the pool. */
-void translate_pod_queue_down(struct down *d, cJSON *labels);
+void translate_pod_queue_down(struct down *d, cJSON *labels, cJSON *annotations);
 /* The metadata without those: whose queue a pod is in never changes after it was created. */
 const cJSON *translate_pod_without_queue(struct arena *a, const cJSON *host_wanted);
 

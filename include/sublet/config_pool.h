@@ -32,6 +32,13 @@ enum pool_scheduler {
     SCHEDULER_HAMI
 };
 
+/* How a queueing system is told the queue of a pod. */
+struct queue_system {
+    const char *key; /* of the pod's label, or annotation */
+    bool by_annotation;
+    const char *scheduler; /* NULL: it is none itself; else its usual name */
+};
+
 struct pool_resource {
     struct str name;        /* as tenants write it: "nvidia.com/gpu" */
     struct str host_name;   /* after `rename`; same as name otherwise */
@@ -92,6 +99,8 @@ struct config_binding {
     struct rational lend; /* of an idle guarantee, at most */
 };
 
+/* NULL: pods of the pool are in no queue. */
+const struct queue_system *config_queue_system(enum pool_scheduler kind);
 struct str config_mode_name(enum pool_mode mode); /* as configured: "time-slicing" */
 /* The resource of this name, as tenants write it; NULL when the pool does not offer it. */
 const struct pool_resource *config_pool_resource(const struct config_pool *pool, struct str name);

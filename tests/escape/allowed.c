@@ -68,6 +68,20 @@ static void add_resource(struct arena *a, cJSON *to, const struct pool_resource 
     add_list(a, one, "variables", resource->variables);
 }
 
+static const char *queue_key(enum pool_scheduler kind)
+{
+    switch (kind) {
+    case SCHEDULER_KUEUE:
+        return "kueue.x-k8s.io/queue-name";
+    case SCHEDULER_KAI:
+        return "kai.scheduler/queue";
+    case SCHEDULER_VOLCANO:
+        return "scheduling.volcano.sh/queue-name";
+    default:
+        return "";
+    }
+}
+
 static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
 {
     cJSON *ret = json_new_object(a), *names = json_new_array(a), *tiers = json_new_array(a);
@@ -85,6 +99,7 @@ static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
     json_set_str(a, ret, "runtimeClass", pool->runtime_class);
     json_set_str(a, ret, "scheduler", pool->scheduler);
     json_set_str(a, ret, "queue", pool->queue);
+    json_set_str(a, ret, "queueKey", str_c(queue_key(pool->scheduler_kind)));
     json_each(tier, pool->priority_tiers)
     {
         json_append(tiers, json_copy(a, tier));

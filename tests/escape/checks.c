@@ -166,14 +166,10 @@ static const char *pool_mode(struct walk *w, const struct node *n)
     return str_eq(n->text, node_text(node_get(w->pool, "mode"))) ? NULL : "not the pool's mode";
 }
 
-static bool is_queued(const struct walk *w)
-{
-    return node_text(node_get(w->pool, "queue")).n > 0;
-}
-
 static const char *pool_queue(struct walk *w, const struct node *n)
 {
-    return is_queued(w) && str_eq(n->text, node_text(node_get(w->pool, "queue")))
+    return n->key.n && str_eq(n->key, node_text(node_get(w->pool, "queueKey"))) &&
+                   str_eq(n->text, node_text(node_get(w->pool, "queue")))
                ? NULL
                : "not the queue of the pool";
 }

@@ -53,6 +53,13 @@ static const char *const CONFIGS[] = {
                                                                              "true}, {pool: "
                                                                              "h100, guarantee: "
                                                                              "10}]}",
+    "{pools: [" POOL("kai", "products: [L4], scheduler: {kind: kai, queueTemplate: gpu}") ", " POOL(
+        "h100",
+        "products: [H100], scheduler: {kind: volcano, queueTemplate: gpu}") "], bindings: "
+                                                                            "[{pool: kai, burst: "
+                                                                            "10, default: true}, "
+                                                                            "{pool: h100, "
+                                                                            "guarantee: 10}]}",
 };
 enum { N_CONFIGS = COUNT(CONFIGS) };
 

@@ -33,11 +33,13 @@ VALUES = {
                "pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
                                      scheduler={"name": "gpu-scheduler", "kind": "kueue", "queueTemplate": "t-{tenant}"}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
+                         pool_config("kai", "l4", scheduler={"kind": "kai", "queueTemplate": "t-{tenant}"}),
+                         pool_config("vol", "l4", scheduler={"kind": "volcano", "queueTemplate": "v-{tenant}", "name": "vs"}),
                          {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
                              {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}],
                           "deviceClasses": {"gpu.example": {"gpuEq": "1", "config": [
                               {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
-               "bindings": [{"pool": "a100", "guarantee": 8}, {"pool": "dev", "guarantee": 4}],
+               "bindings": [{"pool": p, "guarantee": 4} for p in ("a100", "dev", "kai", "vol")],
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"], "patches": [
                                        {"path": "metadata.annotations[patched.example/note]", "value": "x"},
@@ -489,6 +491,37 @@ def test_a_pod_is_and_stays_in_its_queue(sides):
             lambda s: s.api.patch(path, {"spec": {"schedulingGates": []}}, dryRun="All"))
     refused(fenced, "metadata.labels: a queue takes pods alone", lambda s: s.api.post(
         s.path("configmaps"), change(config_map(), "metadata.labels", {**config_map()["metadata"]["labels"], QUEUE: "t-research"}), dryRun="All"))
+
+
+SCHEDULERS = {"kai": ("labels", "kai.scheduler/queue", "t-research", "kai-scheduler"),
+              "vol": ("annotations", "scheduling.volcano.sh/queue-name", "v-research", "vs")}
+
+
+@pytest.mark.parametrize("pool", SCHEDULERS)
+def test_a_pod_is_in_the_queue_of_its_scheduler(sides, pool):
+    """By its pool's key and scheduler, neither of which it may leave; another scheduler would pass by the queue."""
+    fenced, _ = sides
+    what, key, queue, scheduler = SCHEDULERS[pool]
+
+    def body(value=queue, name=scheduler):
+        made = change(gpu_pod(), "spec.nodeSelector", {"sublet.dev/pool": pool})
+        made["spec"]["tolerations"][0]["value"] = pool
+        made["spec"]["schedulerName"] = name
+        del made["metadata"]["labels"][QUEUE]
+        if value:
+            made["metadata"][what] = {**made["metadata"].get(what, {}), key: value}
+        return made
+
+    def post(made):
+        return lambda s: s.api.post(s.path("pods"), made, dryRun="All")
+
+    post(body())(fenced)
+    refused(fenced, f"metadata.{what}: not the queue of a bound pool", post(body("theirs")))
+    refused(fenced, f"metadata.{what}: not the queue of its pool", post(body(None)))
+    refused(fenced, "spec.schedulerName: not the scheduler of its pool", post(body(name="default-scheduler")))
+    path = fenced.path("pods", fenced.make("pods", change(body(), "metadata.name", f"{pool}-{HASH}")))
+    refused(fenced, f"metadata.{what}: a pod stays in its queue",
+            lambda s: s.api.patch(path, {"metadata": {what: {key: None}}}, dryRun="All"))
 
 
 def test_services_under_mapped_names(sides):

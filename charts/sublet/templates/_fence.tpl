@@ -59,7 +59,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* What the bound pools, and those of the fleet, add, as JSON: devices, their variables, schedulers, queues, runtimeClasses, priorityClasses, tolerations,
+{{/* What the bound pools, and those of the fleet, add, as JSON: devices, their variables, schedulers, systems of queues, runtimeClasses, priorityClasses, tolerations,
 nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- define "sublet.fence.pools" -}}
 {{- $allow := .Values.hostFence.allow -}}
@@ -102,7 +102,12 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
-{{- $queues := list -}}
+{{- /* The kinds of scheduler.kind: the key by which each is told a pod's queue, and what its webhook adds beside it. */ -}}
+{{- $systems := dict
+  "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/queue-name" "added" (list "kueue.x-k8s.io/managed") "queues" list)
+  "kai" (dict "map" "labels" "key" "kai.scheduler/queue" "added" list "queues" list "scheduler" "kai-scheduler")
+  "volcano" (dict "map" "annotations" "key" "scheduling.volcano.sh/queue-name" "added" list "queues" list "scheduler" "volcano")
+-}}
 {{- $queued := list -}}
 {{- $classes := dict -}}
 {{- range .Values.hostFence.pools -}}
@@ -129,12 +134,13 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if kindIs "map" .deviceClasses -}}
 {{- $_ := set $classes .name .deviceClasses -}}
 {{- end -}}
-{{- if eq ((.scheduler).kind | default "none") "kueue" -}}
+{{- $system := get $systems ((.scheduler).kind | default "none") -}}
+{{- if $system -}}
 {{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) -}}
-{{- $queues = append $queues $queue -}}
-{{- $queued = append $queued (dict "queue" $queue "selector" .nodeSelector) -}}
+{{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
+{{- $queued = append $queued (dict "map" $system.map "key" $system.key "queue" $queue "selector" .nodeSelector "scheduler" ($system.scheduler | empty | ternary "" (.scheduler.name | default $system.scheduler))) -}}
 {{- end -}}
-{{- with (.scheduler).name -}}
+{{- with (.scheduler).name | default ($system | default dict).scheduler -}}
 {{- $schedulers = append $schedulers . -}}
 {{- end -}}
 {{- with .runtimeClass -}}
@@ -148,7 +154,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "queues" ($queues | uniq | sortAlpha) "queued" $queued "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

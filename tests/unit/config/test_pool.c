@@ -100,13 +100,21 @@ static void a_queue_is_named_after_the_virtual_cluster(void **state)
     const struct config_pool *p;
 
     assert_ok(load_config(
-        f, "name: research\n"
-           "pools:\n"
-           "- {name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: gpu}}\n"
-           "- {name: b, nodeSelector: {p: b}, scheduler: {kind: kueue, queueTemplate: "
-           "'t-{tenant}-{tenant}.b'}}\n"
-           "- {name: c, nodeSelector: {p: c}}\n"));
+        f,
+        "name: research\n"
+        "pools:\n"
+        "- {name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: gpu}}\n"
+        "- {name: b, nodeSelector: {p: b}, scheduler: {kind: kueue, queueTemplate: "
+        "'t-{tenant}-{tenant}.b'}}\n"
+        "- {name: c, nodeSelector: {p: c}}\n"
+        "- {name: d, nodeSelector: {p: d}, scheduler: {kind: kai, queueTemplate: default}}\n"
+        "- {name: e, nodeSelector: {p: e}, scheduler: {kind: volcano, queueTemplate: '{tenant}', "
+        "name: ours}}\n"));
     p = f->config.pools;
+    assert_str(p[3].scheduler, "kai-scheduler");
+    assert_str(p[3].queue, "default");
+    assert_str(p[4].scheduler, "ours");
+    assert_str(p[4].queue, "research");
     assert_int_equal(p[0].scheduler_kind, SCHEDULER_KUEUE);
     assert_str(p[0].queue, "gpu");
     assert_str(p[0].scheduler, "");
@@ -200,6 +208,9 @@ static void mistakes_about_queues(void **state)
          "config: pools[0].scheduler.kind: scheduler kind \"hami\" is not supported yet by this "
          "version"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue}}]",
+         "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
+         "t-{tenant}"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: volcano}}]",
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {queueTemplate: gpu}}]",

@@ -11,7 +11,12 @@ static const char CONFIG[] =
     "- {name: a100, nodeSelector: {sublet.dev/pool: a100}, tolerations: [{key: sublet.dev/pool, "
     "value: a100}], scheduler: {kind: kueue, queueTemplate: 't-{tenant}'}}\n"
     "- {name: l4, nodeSelector: {sublet.dev/pool: l4}, resources: {nvidia.com/l4: {gpuEq: 1}}}\n"
-    "bindings: [{pool: a100, guarantee: 8}, {pool: l4, guarantee: 8}]\n";
+    "- {name: kai, nodeSelector: {sublet.dev/pool: kai}, resources: {nvidia.com/h100: {gpuEq: 1}}, "
+    "scheduler: {kind: kai, queueTemplate: 't-{tenant}'}}\n"
+    "- {name: vol, nodeSelector: {sublet.dev/pool: vol}, resources: {nvidia.com/h200: {gpuEq: 1}}, "
+    "scheduler: {kind: volcano, queueTemplate: 't-{tenant}'}}\n"
+    "bindings: [{pool: a100, guarantee: 8}, {pool: l4, guarantee: 8}, {pool: kai, guarantee: 8}, "
+    "{pool: vol, guarantee: 8}]\n";
 
 static int setup(void **state)
 {
@@ -74,6 +79,28 @@ static void the_queue_is_that_of_the_pool(void **state)
     assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", "nvidia.com/l4")), QUEUE),
                "");
     assert_str(label(down(f, pod(f, "ml", "labels: {" QUEUE ": theirs}", NULL)), QUEUE), "");
+}
+
+/* Schedulers with queues of their own: KAI reads a label, Volcano an annotation. */
+static void the_queue_of_a_scheduler(void **state)
+{
+    static const char theirs[] = "labels: {kai.scheduler/queue: theirs, project: theirs, " QUEUE
+                                 ": theirs}, annotations: {scheduling.volcano.sh/queue-name: "
+                                 "theirs, scheduling.k8s.io/group-name: g}";
+    struct fixture *f = *state;
+    cJSON *host = down(f, pod(f, "ml", theirs, "nvidia.com/h100"));
+
+    assert_str(label(host, "kai.scheduler/queue"), "t-research");
+    assert_str(label(host, QUEUE), "");
+    assert_str(label(host, "project"), "");
+    assert_str(note(host, "scheduling.volcano.sh/queue-name"), "");
+    assert_str(json_str_at(host, "spec.schedulerName"), "kai-scheduler");
+
+    host = down(f, pod(f, "ml", theirs, "nvidia.com/h200"));
+    assert_str(note(host, "scheduling.volcano.sh/queue-name"), "t-research");
+    assert_str(note(host, "scheduling.k8s.io/group-name"), "");
+    assert_str(label(host, "kai.scheduler/queue"), "");
+    assert_str(json_str_at(host, "spec.schedulerName"), "volcano");
 }
 
 static void groups_are_refused(void **state)
@@ -206,6 +233,76 @@ static void why_a_pod_waits(void **state)
                     .p);
 }
 
+/* What KAI 0.12 and Volcano 1.10 say of a pod, and what a tenant reads of it. */
+static void why_a_scheduler_keeps_a_pod_waiting(void **state)
+{
+    static const struct {
+        const char *resource, *message, *text;
+    } cases[] = {
+        {"nvidia.com/h100",
+         "Non-preemptible workload is over quota. Workload requested 2 GPUs, but bank quota is 4 "
+         "GPUs, while 4 GPUs are already allocated for non-preemptible pods.",
+         "the queue has reached its limit"},
+        {"nvidia.com/h100",
+         "bank quota has reached the allowable limit of GPUs. Limit is 2 GPUs, currently 2 GPUs "
+         "allocated and workload requested 1 GPUs",
+         "the queue has reached its limit"},
+        {"nvidia.com/h100",
+         "node(s) didn't have enough resources: GPUs. Workload wasn't chosen: bank uses <4> with a "
+         "quota of <2>",
+         "no node has enough free resources"},
+        {"nvidia.com/h100", "node-7.bank.internal: something new", "its turn has not come"},
+        {"nvidia.com/h200", "queue resource quota insufficient: insufficient nvidia.com/gpu",
+         "the queue has reached its limit"},
+        {"nvidia.com/h200",
+         "0/6 nodes are unavailable: 1 Insufficient nvidia.com/gpu, 5 node(s) didn't match Pod's "
+         "node affinity/selector.",
+         "no node has enough free resources"},
+        {"nvidia.com/h200",
+         "0/6 nodes are unavailable: 6 node(s) didn't match Pod's node affinity/selector.",
+         "no nodes of the queue match its node selector and affinity"},
+        {"nvidia.com/h200", "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1",
+         "its turn has not come"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *vpod = pod(f, "ml", "labels: {}", cases[i].resource), *host = down(f, vpod), *up;
+        cJSON *condition = doc(f, "{type: PodScheduled, status: 'False', reason: Unschedulable}");
+
+        json_set_str(f->a, condition, "message", str_c(cases[i].message));
+        up = json_set(f->a, host, "status", doc(f, "{phase: Pending, conditions: []}"));
+        json_append(json_get(up, "conditions"), condition);
+        up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+        condition = json_at(json_get(up, "conditions"), 0);
+        assert_str(json_str(json_get(condition, "message")),
+                   arena_printf(f->a, "waiting in queue \"t-research\": %s", cases[i].text).p);
+        assert_str(json_str(json_get(condition, "reason")), "Unschedulable");
+    }
+}
+
+static void what_a_scheduler_ends(void **state)
+{
+    static const struct {
+        const char *resource, *condition;
+    } cases[] = {
+        {"nvidia.com/h100", "{type: DisruptionTarget, status: 'True', reason: "
+                            "PreemptionByScheduler, message: for bank/fraud}"},
+        {"nvidia.com/h200", "{type: Ready, status: 'False', reason: Evict, message: for bank}"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *vpod = pod(f, "ml", "labels: {}", cases[i].resource), *host = down(f, vpod), *up;
+
+        up = json_set(f->a, host, "status", doc(f, "{phase: Running, conditions: []}"));
+        json_append(json_get(up, "conditions"), doc(f, cases[i].condition));
+        up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+        assert_str(json_str(json_get(json_at(json_get(up, "conditions"), 0), "message")),
+                   "Its queue has ended it");
+    }
+}
+
 /* Another tenant's workload and queue stand in both. */
 #define PREEMPTED                                                                                  \
     "Preempted to accommodate a workload (UID: 3a9d, JobUID: 77) due to reclamation; preemptor "   \
@@ -235,6 +332,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_queue_is_that_of_the_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_queue_of_a_scheduler, setup, teardown),
+        cmocka_unit_test_setup_teardown(why_a_scheduler_keeps_a_pod_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_scheduler_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(groups_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_without_effect_are_a_warning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_queue_never_changes, setup, teardown),
