@@ -57,13 +57,10 @@ def operator():
     return host_program(_names("--operator")[0])
 
 
-def kueue():
-    """Kueue, which only its own suite builds."""
-    return host_program(_names("--kueue")[0])
-
-
-def kueue_version():
-    return _names("--kueue")[0].partition("-")[2]
+def queue_program(name):
+    """Of Kueue, KAI or Volcano, which only a suite of their own builds: (path, version)."""
+    found = next(n for n in _names("--queues") if n.startswith(name + "-"))
+    return host_program(found), found[len(name) + 1:]
 
 
 def sublet():

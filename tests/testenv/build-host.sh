@@ -14,7 +14,7 @@
 #   build-host.sh --bench        print the names of what only tests/bench compares with
 #   build-host.sh --minors       print those versions
 #   build-host.sh --clients      print the names of what the suite of clients runs beside that
-#   build-host.sh --kueue        print the name of the queueing system, built on request: eight minutes of one processor
+#   build-host.sh --queues       print the names of queueing systems, built on request: half an hour of one processor
 #   build-host.sh --operator     print the name of the operator of the tests, which is of this tree and keyed by its sources
 #
 # The directory is keyed by versions and recipe, so a changed version never meets an old binary, and two
@@ -36,6 +36,8 @@ CONTAINERD=2.4.2
 RUNC=1.4.0
 COREDNS=1.15.0
 KUEUE=0.17.0
+KAI=0.12.0      # KAI and Volcano: the newest that the module proxy has
+VOLCANO=1.10.0
 GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
 GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
@@ -54,6 +56,7 @@ DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok
 NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
 BENCH=("coredns-bind-$COREDNS")
 CLIENTS=("helm3-$HELM3")
+QUEUES=("kueue-$KUEUE" {kai-scheduler,kai-podgrouper,kai-binder}-$KAI {volcano-scheduler,volcano-controller-manager}-$VOLCANO)
 MINORS=(1.34.4 1.35.4 1.37.2) # the newest of each that the module proxy has
 for_minors()
 {
@@ -79,6 +82,8 @@ recipe_of()
     helm3-*) echo "module helm.sh/helm/v3 v$HELM3 helm.sh/helm/v3/cmd/helm" ;;
     h2spec-*) echo "h2spec v$H2SPEC+incompatible" ;;
     kueue-*) echo "module sigs.k8s.io/kueue v$KUEUE sigs.k8s.io/kueue/cmd/kueue" ;;
+    kai-*) echo "main_module github.com/NVIDIA/KAI-scheduler v$KAI ${1:4:-${#KAI}-1}" ;;
+    volcano-*) echo "main_module volcano.sh/volcano v$VOLCANO ${1:8:-${#VOLCANO}-1}" ;;
     operator-*) echo "operator" ;;
     stages.yaml) echo "stages" ;;
     *) die "unknown program: $1" ;;
@@ -185,6 +190,19 @@ module()
     "${WRAP[@]}" "$GO" build -ldflags="-s -w" -o "$1" "$4"
 }
 
+# A program of a module that replaces others, which counts only where it is the main one: built in a copy of it.
+main_module()
+{
+    local dir
+    new_module "$2" "$3"
+    dir=$("$GO" mod download -json "$2@$3" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+    [ -n "$dir" ] || die "$2 $3 could not be downloaded"
+    cp -r "$dir" module
+    chmod -R u+w module
+    (cd module && GOFLAGS="-mod=readonly -trimpath -buildvcs=false" "${WRAP[@]}" "$GO" build -ldflags="-s -w" \
+        -o "$1" "./cmd/$4")
+}
+
 # It has no go.mod, so what it is built with is pinned here.
 h2spec()
 {
@@ -269,8 +287,8 @@ main()
         echo "$BIN"
         return
         ;;
-    --kueue)
-        echo "kueue-$KUEUE"
+    --queues)
+        printf '%s\n' "${QUEUES[@]}"
         return
         ;;
     --operator)

@@ -39,7 +39,7 @@ class Kueue:
         os.makedirs(os.path.join(self.dir, "certs"), exist_ok=True)
         self.port, self.health = Port(), Port()
         self.objects = [self._at_our_port(o) for o in self._rendered() if o["kind"] in KEPT]
-        self.process = Process("kueue", [binaries.kueue(), "--config=" + self._config(), "--zap-log-level=2",
+        self.process = Process("kueue", [binaries.queue_program("kueue")[0], "--config=" + self._config(), "--zap-log-level=2",
                                          "--feature-gates=VisibilityOnDemand=false"], self.dir,
                                env={"KUBECONFIG": host.kubeconfig, "NO_PROXY": "*", "no_proxy": "*"})
 
@@ -99,7 +99,7 @@ class Kueue:
     # --- parts ----------------------------------------------------------------------------------
 
     def _rendered(self):
-        module = subprocess.run([os.path.join(binaries.HERE, "gomod.sh"), f"sigs.k8s.io/kueue@v{binaries.kueue_version()}"],
+        module = subprocess.run([os.path.join(binaries.HERE, "gomod.sh"), f"sigs.k8s.io/kueue@v{binaries.queue_program('kueue')[1]}"],
                                 stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         text = subprocess.run([binaries.host_program("kubectl"), "kustomize", os.path.join(module, "config", "default")],
                               stdout=subprocess.PIPE, text=True, check=True).stdout

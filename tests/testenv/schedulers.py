@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real KAI and the real Volcano on a host cluster: their definitions from their modules, their programs as processes.
+
+Neither has its webhooks here: they add defaults to pods that name no queue, which Sublet's always do.
+"""
+import os
+import subprocess
+
+import yaml
+
+from . import binaries
+from .process import Port, Process
+from .wait import AWAY, eventually
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+class _Scheduler:
+    """start(), stop(). queue(name, gpus) makes a queue, drop_queue(name) removes it."""
+    module = api = None
+    crds = ()       # glob of their files in the module
+    programs = ()
+    groups = None   # path of its PodGroups below a namespace
+
+    def __init__(self, host, directory):
+        self.host, self.dir = host, str(directory)
+        self.version = binaries.queue_program(self.programs[0])[1]
+        self.source = subprocess.run([os.path.join(binaries.HERE, "gomod.sh"), f"{self.module}@v{self.version}"],
+                                     stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        self.definitions = [self._read(f) for f in self.crds]
+        self.ports, self.queues = [], []
+        env = {"KUBECONFIG": host.kubeconfig, "NO_PROXY": "*", "no_proxy": "*"}
+        self.processes = [Process(p, [binaries.queue_program(p)[0], *self.options(p)], self.dir, env=env) for p in self.programs]
+
+    def options(self, program):
+        raise NotImplementedError
+
+    def start(self):
+        api = self.host.api
+        for o in self.definitions:
+            api.post(DEFINITIONS, o)
+        for o in self.definitions:
+            eventually(lambda p=f"{DEFINITIONS}/{o['metadata']['name']}": any(
+                c["type"] == "Established" and c["status"] == "True" for c in api.get(p).get("status", {}).get("conditions", [])),
+                60, "the definitions of " + self.module)
+        self.prepare()
+        try:
+            for p in self.processes:
+                p.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def prepare(self):
+        """What the programs need beside their definitions."""
+
+    def stop(self):
+        for name in list(self.queues):
+            self.drop_queue(name)
+        for p in self.processes:
+            p.kill()
+        for o in self.definitions:
+            self.host.api.raw("DELETE", f"{DEFINITIONS}/{o['metadata']['name']}")
+        for p in self.ports:
+            p.close()
+
+    def port(self):
+        self.ports.append(Port())
+        return self.ports[-1].number
+
+    def queue(self, name, gpus):
+        """It is made again while the API does not serve its kind yet."""
+        eventually(lambda: self.host.api.post(f"{self.api}/queues", {"metadata": {"name": name}, "spec": self.spec(gpus)}),
+                   60, "queue " + name, also=(404, *AWAY))
+        self.queues.append(name)
+
+    def spec(self, gpus):
+        raise NotImplementedError
+
+    def drop_queue(self, name):
+        self.queues.remove(name)
+        self.host.api.raw("DELETE", f"{self.api}/queues/{name}")
+        self.host.api.raw("PATCH", f"{self.api}/queues/{name}", {"metadata": {"finalizers": None}},
+                          content_type="application/merge-patch+json")
+
+    def pod_groups(self, namespace):
+        return self.host.api.get(self.groups.format(namespace))["items"]
+
+    def _read(self, path):
+        with open(os.path.join(self.source, path), encoding="utf-8") as f:
+            return yaml.safe_load(f)
+
+
+class Kai(_Scheduler):
+    module = "github.com/NVIDIA/KAI-scheduler"
+    api = "/apis/scheduling.run.ai/v2"
+    groups = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
+    crds = tuple(f"deployments/kai-scheduler/crds/{n}.yaml" for n in (
+        "scheduling.run.ai_queues", "scheduling.run.ai_podgroups", "scheduling.run.ai_bindrequests", "kai.scheduler_topologies"))
+    programs = ("kai-scheduler", "kai-podgrouper", "kai-binder")
+    CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+
+    def options(self, program):
+        if program == "kai-scheduler":
+            return [f"--listen-address=127.0.0.1:{self.port()}", f"--plugin-server-port={self.port()}", "--schedule-period=500ms",
+                    "--update-pod-eviction-condition=true"]
+        return ["--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{self.port()}"]
+
+    def prepare(self):
+        for name, value in self.CLASSES.items():
+            self.host.api.post(PRIORITIES, {"metadata": {"name": name}, "value": value})
+        self.host.create_namespace("kai-resource-reservation")
+
+    def stop(self):
+        super().stop()
+        for name in self.CLASSES:
+            self.host.api.raw("DELETE", f"{PRIORITIES}/{name}")
+        self.host.delete_namespace("kai-resource-reservation")
+
+    def spec(self, gpus):
+        free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+        return {"resources": {"cpu": free, "memory": free, "gpu": {"quota": gpus, "limit": gpus, "overQuotaWeight": 1}}}
+
+
+class Volcano(_Scheduler):
+    module = "volcano.sh/volcano"
+    api = "/apis/scheduling.volcano.sh/v1beta1"
+    groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
+    crds = tuple(f"config/crd/volcano/bases/{n}.yaml" for n in (
+        "scheduling.volcano.sh_queues", "scheduling.volcano.sh_podgroups", "nodeinfo.volcano.sh_numatopologies",
+        "batch.volcano.sh_jobs", "bus.volcano.sh_commands"))
+    programs = ("volcano-scheduler", "volcano-controller-manager")
+
+    def options(self, program):
+        common = [f"--kubeconfig={self.host.kubeconfig}", "--leader-elect=false"]
+        if program == "volcano-scheduler":
+            return common + [f"--scheduler-conf={os.path.join(self.source, 'installer/helm/chart/volcano/config/volcano-scheduler.conf')}",
+                             "--schedule-period=500ms", "--cache-dumper=false", f"--listen-address=127.0.0.1:{self.port()}"]
+        return common + ["--controllers=pg-controller,queue-controller"]
+
+    def spec(self, gpus):
+        return {"weight": 1, "reclaimable": True, "capability": {"nvidia.com/gpu": str(gpus), "cpu": "100", "memory": "100Gi"}}
