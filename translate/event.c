@@ -133,8 +133,8 @@ cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
         return NULL;
 
     event = event_name(a, json_str_at(host_event, "metadata.name"), name);
-    if (!translate_queue_event_up(component_of(host_event), json_str_at(host_event, "reason"),
-                                  &message))
+    if (!translate_queue_event_up(t->config, component_of(host_event),
+                                  json_str_at(host_event, "reason"), &message))
         message =
             translate_text_up(a, t, json_str(json_get(host_event, "message")), host_name, ns, name);
     ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Event"),

@@ -98,7 +98,8 @@ int pool_guard_side_doors(const struct resolve *r);
 /* ---- queue_up.c ---- */
 /* What a queueing system's own words become; false: they are not a queueing system's. pool: the
  * pod's; may be NULL. */
-bool translate_queue_event_up(struct str component, struct str reason, struct str *ret);
+bool translate_queue_event_up(const struct config *config, struct str component, struct str reason,
+                              struct str *ret);
 bool translate_queue_condition_up(struct arena *a, const struct config_pool *pool,
                                   const cJSON *condition, struct str *ret);
 

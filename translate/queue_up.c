@@ -148,7 +148,26 @@ struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
 
 /* ---- Events and the end of a pod ---- */
 
-static const char *const REPORTERS[] = {"kueue", "kai-", "podgrouper", "binder", "volcano"};
+/* Of KAI and Volcano, beside the scheduler itself. */
+static const char *const REPORTERS[] = {"binder", "pod-grouper", "vc-controller-manager"};
+
+static bool reports(const struct config *config, struct str component)
+{
+    if (str_contains(component, STR("kueue")))
+        return true;
+    for (size_t i = 0; i < config->n_pools; i++) {
+        const struct config_pool *pool = &config->pools[i];
+        const struct queue_system *system = config_queue_system(pool->scheduler_kind);
+
+        if (system && system->scheduler && str_has_prefix(component, pool->scheduler))
+            return true;
+    }
+    for (size_t i = 0; i < COUNT(REPORTERS); i++) {
+        if (str_eqc(component, REPORTERS[i]))
+            return true;
+    }
+    return false;
+}
 
 static const struct {
     const char *reason, *text;
@@ -171,13 +190,10 @@ static const struct {
     {"Evict", "Its queue has ended it"},
 };
 
-bool translate_queue_event_up(struct str component, struct str reason, struct str *ret)
+bool translate_queue_event_up(const struct config *config, struct str component, struct str reason,
+                              struct str *ret)
 {
-    bool reports = false;
-
-    for (size_t i = 0; i < COUNT(REPORTERS); i++)
-        reports |= str_contains(component, str_c(REPORTERS[i]));
-    if (!reports)
+    if (!reports(config, component))
         return false;
     *ret = STR("Its queue has changed it");
     for (size_t i = 0; i < COUNT(EVENTS); i++) {

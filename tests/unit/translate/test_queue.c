@@ -328,6 +328,34 @@ static void what_a_queue_ends(void **state)
     assert_str(json_str_at(up, "reason"), "Stopped");
 }
 
+static struct str event_of(struct fixture *f, const char *component, const char *reason)
+{
+    cJSON *host = down(f, pod(f, "ml", "labels: {}", "nvidia.com/h100")), *event;
+
+    event = doc(f, "{metadata: {name: e.1}, involvedObject: {kind: Pod, namespace: team-research}, "
+                   "message: 'bank quota has reached the allowable limit of GPUs', source: {}}");
+    json_set_str(f->a, json_get(event, "involvedObject"), "name",
+                 json_str_at(host, "metadata.name"));
+    json_set_str(f->a, event, "reason", str_c(reason));
+    json_set_str(f->a, json_get(event, "source"), "component", str_c(component));
+    event = translate_event_up(f->a, &f->tenant, event, STR("ml"), STR("p"), STR("u"));
+    return json_str_at(event, "message");
+}
+
+/* Their Events on a pod name queues as well; those of others stay as they are. */
+static void what_schedulers_report(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_str(event_of(f, "kai-scheduler", "Unschedulable"), "Its queue cannot run it yet");
+    assert_str(event_of(f, "kai-scheduler-pool", "Scheduled"), "Its queue has found a node for it");
+    assert_str(event_of(f, "volcano", "FailedScheduling"), "Its queue cannot run it yet");
+    assert_str(event_of(f, "pod-grouper", "New"), "Its queue has changed it");
+    assert_str(event_of(f, "binder", "Bound"), "It is bound to its node");
+    assert_str(event_of(f, "kubelet", "Started"),
+               "bank quota has reached the allowable limit of GPUs");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_queue_of_a_scheduler, setup, teardown),
         cmocka_unit_test_setup_teardown(why_a_scheduler_keeps_a_pod_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_scheduler_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_schedulers_report, setup, teardown),
         cmocka_unit_test_setup_teardown(groups_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_without_effect_are_a_warning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_queue_never_changes, setup, teardown),
