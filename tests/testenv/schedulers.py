@@ -42,7 +42,7 @@ class _Scheduler:
             api.post(DEFINITIONS, o)
         for o in self.definitions:
             eventually(lambda p=f"{DEFINITIONS}/{o['metadata']['name']}": any(
-                c["type"] == "Established" and c["status"] == "True" for c in api.get(p).get("status", {}).get("conditions", [])),
+                c["type"] == "Established" and c["status"] == "True" for c in api.get(p).get("status", {}).get("conditions") or []),
                 60, "the definitions of " + self.module)
         self.prepare()
         try:
@@ -71,9 +71,12 @@ class _Scheduler:
         return self.ports[-1].number
 
     def queue(self, name, gpus):
-        """It is made again while the API does not serve its kind yet."""
-        eventually(lambda: self.host.api.post(f"{self.api}/queues", {"metadata": {"name": name}, "spec": self.spec(gpus)}),
-                   60, "queue " + name, also=(404, *AWAY))
+        self.make_queue(name, self.spec(gpus))
+
+    def make_queue(self, name, spec):
+        """Asked again while the API does not serve its kind yet."""
+        made = {"apiVersion": self.api[len("/apis/"):], "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+        eventually(lambda: self.host.api.post(f"{self.api}/queues", made), 60, "queue " + name, also=(404, *AWAY))
         self.queues.append(name)
 
     def spec(self, gpus):
@@ -100,6 +103,7 @@ class Kai(_Scheduler):
     crds = tuple(f"deployments/kai-scheduler/crds/{n}.yaml" for n in (
         "scheduling.run.ai_queues", "scheduling.run.ai_podgroups", "scheduling.run.ai_bindrequests", "kai.scheduler_topologies"))
     programs = ("kai-scheduler", "kai-podgrouper", "kai-binder")
+    PARENT = "all"
     CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 
     def options(self, program):
@@ -118,6 +122,12 @@ class Kai(_Scheduler):
         for name in self.CLASSES:
             self.host.api.raw("DELETE", f"{PRIORITIES}/{name}")
         self.host.delete_namespace("kai-resource-reservation")
+
+    def queue(self, name, gpus):
+        """Pods run in queues that have a parent alone."""
+        if self.PARENT not in self.queues:
+            self.make_queue(self.PARENT, self.spec(-1))
+        self.make_queue(name, {**self.spec(gpus), "parentQueue": self.PARENT})
 
     def spec(self, gpus):
         free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
