@@ -94,6 +94,7 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
     const cJSON *host = json_get(answer, "host");
     struct str refusal = json_str(json_get(answer, "refusal"));
     struct str verdict = json_str(json_get(answer, "verdict"));
+    struct str without = json_str(json_get(answer, "without"));
 
     printf("%s%.*s %.*s/%.*s", e->printed++ ? "\n" : "", STR_F(json_str(json_get(object, "kind"))),
            STR_F(json_str_at(object, "metadata.namespace")),
@@ -113,8 +114,11 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
     if (!host && !refusal.n)
         printf("it has no object on the host\n");
     else if (host)
-        printf("%s%.*s\n", verdict.n ? "the host refuses it: " : "the host admits it",
-               STR_F(verdict));
+        printf("%s%.*s\n",
+               verdict.n   ? "the host refuses it: "
+               : without.n ? "the host admits it without "
+                           : "the host admits it",
+               STR_F(verdict.n ? verdict : without));
 }
 
 static void print_host(struct explain *e, const cJSON *answer)

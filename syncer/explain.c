@@ -7,7 +7,7 @@
  *        '-- not admitted: as stored, or as written              '-- no host object --^ */
 #include "engine.h"
 
-#include "admission/compare.h"
+#include "core/compare.h"
 #include "core/dry_run.h"
 
 #include <assert.h>
@@ -54,13 +54,13 @@ static void on_deferred(void *ctx)
 
 /* --- the host's verdict --- */
 
-static void on_verdict(void *ctx, struct str host_name, struct str body, const struct err *err)
+static void on_verdict(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct explain *e = ctx;
 
-    (void)host_name;
-    (void)body;
     assert(e->magic == EXPLAIN_MAGIC);
+    if (result->dropped.n)
+        json_set_str(e->arena, e->answer, "without", result->dropped);
     if (err && sync_dry_run_refused(err))
         json_set_str(e->arena, e->answer, "verdict", err->message);
     else if (err)

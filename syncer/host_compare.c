@@ -9,6 +9,8 @@
  */
 #include "engine.h"
 
+#include "core/kept.h"
+
 #include <assert.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -210,6 +212,32 @@ static void judge_drift(struct compare *c, const struct pair *p)
         add_key(c, p);
 }
 
+/* What the pod was sent with and runs without. Only what the tenant's own pod has, too: the pool
+ * may add today what it did not then. Of other kinds it is a difference, and written back. */
+static void judge_dropped(struct compare *c, const struct pair *p)
+{
+    struct pool_choice choice;
+    struct dropped sent, own;
+    struct err err;
+    cJSON *wanted;
+
+    err_init(&err, c->kind);
+    if (c->id != SYNC_PODS || object_is_terminating(p->host) ||
+        sync_pod_choose(c->syncer, c->kind, p->virtual_, &choice, &err) ||
+        sync_pod_translate(c->syncer, c->kind, p->virtual_, &choice, false, &wanted, &err))
+        return;
+    sync_dropped(c->kind, wanted, p->host, &sent);
+    if (!sent.n)
+        return;
+    sync_dropped(c->kind, p->virtual_, p->host, &own);
+    sync_dropped_both(&sent, &own);
+    if (sent.n)
+        report(c, "dropped", p,
+               arena_printf(c->arena, "the host runs it without %.*s: " DROPPED_WHY,
+                            STR_F(sync_dropped_text(c->arena, &sent))),
+               STR("enable them on the host, then delete the pod in the virtual cluster"));
+}
+
 /* --- objects of the virtual cluster --- */
 
 static void judge_both(struct compare *c, const struct pair *p)
@@ -222,6 +250,7 @@ static void judge_both(struct compare *c, const struct pair *p)
                    by_hand(c, p));
     } else if (str_eq(uid, sync_uid(p->virtual_))) {
         judge_drift(c, p);
+        judge_dropped(c, p);
     } else if (sync_quarantine_has(c->syncer, c->id, p->host_name)) {
         report(c, "quarantined", p,
                STR("the host's was made for another object of this name, and no record proves it"),

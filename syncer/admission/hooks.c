@@ -3,7 +3,7 @@
  * transaction of the write, host-first Services and verdicts in between. Must never write a record
  * in a dry run, nor wait: what takes time goes through admit(). */
 #include "admission/admission.h"
-#include "admission/compare.h"
+#include "core/compare.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/device_claims.h"

@@ -7,6 +7,7 @@
 
 #include "admission/admission.h"
 #include "core/dry_run.h"
+#include "core/kept.h"
 #include "pods/pods.h"
 #include <assert.h>
 
@@ -179,17 +180,39 @@ static void judge(struct verdict *v, struct str host_name, const struct err *err
     finish(v, &refusal);
 }
 
-static void on_answer(void *ctx, struct str host_name, struct str body, const struct err *err)
+/* The host admits it, and would not keep all of it: where its verdict binds, a pod that would be
+ * another one is refused. */
+static void judge_dropped(struct verdict *v, const struct dry_result *result)
+{
+    struct str text = arena_printf(v->arena, "the host cluster would run it without %.*s: %s",
+                                   STR_F(result->dropped), DROPPED_WHY);
+    struct err err;
+
+    err_init(&err, v->arena);
+    if (result->changes_pod && !v->is_template && v->syncer->config->verdict == VERDICT_ENFORCE) {
+        (void)err_forbidden(&err, STR(""), STR("pods"), v->name, "%.*s", STR_F(text));
+        finish(v, &err);
+        return;
+    }
+    if (result->dropped.n)
+        vapi_admit_warn(v->done_ctx, text);
+    finish(v, NULL);
+}
+
+static void on_answer(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct verdict *v = ctx;
 
-    (void)body;
     assert(v->magic == VERDICT_MAGIC);
-    if (err && sync_dry_run_refused(err)) {
-        judge(v, host_name, err);
+    if (!err) {
+        judge_dropped(v, result);
         return;
     }
-    if (err && v->dry_run)
+    if (sync_dry_run_refused(err)) {
+        judge(v, result->host_name, err);
+        return;
+    }
+    if (v->dry_run)
         vapi_admit_warn(v->done_ctx,
                         STR("the host cluster has not judged it: it gave no answer in time"));
     finish(v, NULL);

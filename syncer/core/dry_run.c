@@ -8,6 +8,7 @@
  *                                                '- no answer -------> dropped at once */
 #include "core/dry_run.h"
 
+#include "core/kept.h"
 #include "core/run.h"
 
 #include <assert.h>
@@ -35,7 +36,8 @@ struct waiter {
 
 struct dry_answer {
     const struct err_kind *kind; /* NULL: admitted */
-    struct str message, body;
+    struct str message, body, dropped;
+    bool changes_pod;
     char host_name[64]; /* metadata.name of the dry run */
 };
 
@@ -47,6 +49,7 @@ struct entry {
     enum dry_run_patience patience; /* of the caller that sent it */
     SLIST_HEAD(, waiter) waiters;
     int64_t until_ms;
+    struct str sent;          /* while it is pending; heap */
     struct dry_answer answer; /* heap */
     char digest[DIGEST];
 };
@@ -72,6 +75,8 @@ static void drop(struct entry *e)
     e->all->n--;
     mem_free(e->answer.message.p);
     mem_free(e->answer.body.p);
+    mem_free(e->answer.dropped.p);
+    mem_free(e->sent.p);
     e->magic = 0;
     mem_free(e);
 }
@@ -155,7 +160,10 @@ static void deliver(const struct dry_answer *answer, dry_run_cb done, void *ctx)
     err_init(&err, a);
     if (answer->kind)
         err_set(&err, answer->kind, "%.*s", STR_F(answer->message));
-    done(ctx, str_c(answer->host_name), answer->body, answer->kind ? &err : NULL);
+    done(ctx,
+         &(struct dry_result){str_c(answer->host_name), answer->body, answer->dropped,
+                              answer->changes_pod},
+         answer->kind ? &err : NULL);
     arena_free(a);
 }
 
@@ -164,6 +172,21 @@ static bool is_decided(const struct err *err)
 {
     return err->kind == &ERR_FORBIDDEN || err->kind == &ERR_INVALID ||
            err->kind == &ERR_BAD_REQUEST;
+}
+
+/* Beside what was sent itself: random names in it are not those of a later object that is told. */
+static void note_dropped(struct entry *e, struct str body)
+{
+    struct arena *a = arena_new(0);
+    cJSON *sent = NULL, *got = NULL;
+    struct dropped d;
+
+    if (!json_parse(a, e->sent, &sent, NULL) && !json_parse(a, body, &got, NULL)) {
+        sync_dropped(a, sent, got, &d);
+        e->answer.dropped = mem_str(sync_dropped_text(a, &d));
+        e->answer.changes_pod = sync_dropped_changes_pod(&d);
+    }
+    arena_free(a);
 }
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -177,6 +200,10 @@ static void on_answer(void *ctx, const struct host_answer *answer, const struct 
         e->answer.message = mem_str(str_sub(err->message, 0, MESSAGE_MAX));
     else if (answer->body.n <= BODY_MAX)
         e->answer.body = mem_str(answer->body);
+    if (!err)
+        note_dropped(e, answer->body);
+    mem_free(e->sent.p);
+    e->sent = STR_NULL;
     while ((w = SLIST_FIRST(&e->waiters))) { /* a callback may add more */
         SLIST_REMOVE_HEAD(&e->waiters, place);
         deliver(&e->answer, w->done, w->ctx);
@@ -210,6 +237,7 @@ static void answer_later(struct syncer *s, struct arena *a, const struct dry_ans
     *l = (struct later){*answer, done, ctx};
     l->answer.message = arena_str(a, answer->message);
     l->answer.body = arena_str(a, answer->body);
+    l->answer.dropped = arena_str(a, answer->dropped);
     syncer_defer(s, on_later, l);
 }
 
@@ -267,6 +295,7 @@ static void send(struct entry *e, struct arena *a, const struct dry_run *q)
         request.path = sync_path(a, s, q->id, STR(""), "?dryRun=All");
     }
     request.body = json_text(a, object);
+    e->sent = mem_str(request.body);
     host_send(s->host, &request, on_answer, e);
 }
 

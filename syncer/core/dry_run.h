@@ -23,10 +23,15 @@ struct dry_run {
     enum dry_run_patience patience;
     int64_t timeout_ms;
 };
-/* host_name: metadata.name in the dry run. err NULL: admitted; body is the answer, empty where it
- * was too long. TOO_MANY_REQUESTS: not sent, for lack of rate. Refused: see sync_dry_run_refused().
- * Other errors: no answer. */
-typedef void (*dry_run_cb)(void *ctx, struct str host_name, struct str body, const struct err *err);
+struct dry_result {
+    struct str host_name; /* metadata.name in the dry run */
+    struct str body;      /* the answer, empty where it was too long */
+    struct str dropped;   /* what the answer lacks (core/kept.h), as text; empty: nothing */
+    bool changes_pod;     /* sync_dropped_changes_pod() */
+};
+/* err NULL: admitted. TOO_MANY_REQUESTS: not sent, for lack of rate. Refused: see
+ * sync_dry_run_refused(). Other errors: no answer. */
+typedef void (*dry_run_cb)(void *ctx, const struct dry_result *result, const struct err *err);
 /* Calls done() exactly once, from the loop. */
 void sync_dry_run_send(struct syncer *s, struct arena *a, const struct dry_run *q, dry_run_cb done,
                        void *ctx);

@@ -5,12 +5,15 @@
  * known to be deleted, and never overwrite an object that is not ours. */
 
 #include "core/dry_run.h"
+#include "core/kept.h"
 #include "core/life.h"
 #include "core/run.h"
 #include "gpu/ledger.h"
 #include <sublet/store_quarantine.h>
 
 #include <assert.h>
+
+#include <sublet/log.h>
 
 /* --- the run --- */
 
@@ -182,6 +185,7 @@ struct exchange {
     sync_then then;
     int64_t current_ms; /* of what is charged: when the cache of its kind became current last */
     struct host_request request; /* that creates, while its record is not committed */
+    const cJSON *sent;           /* what it creates */
 };
 
 static void on_answer(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -241,6 +245,22 @@ void sync_fought(struct sync_run *run)
     reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError",
                     "the host cluster changes what this virtual cluster writes to it");
     reconcile_again_after(run->reconcile, SYNC_FOUGHT_MS);
+}
+
+/* --- what the answer lacks --- */
+
+static void check_kept(struct sync_run *run, const cJSON *sent, const cJSON *answer)
+{
+    struct dropped d;
+
+    sync_dropped(run->arena, sent, answer, &d);
+    if (!d.n || !run->virtual_)
+        return;
+    log_warn("syncer: the host dropped fields of what was sent kind=%s host-name=%s fields=%zu",
+             run->syncer->kinds[run->id].plural, run->host_name, d.n);
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "HostDroppedFields",
+                    "the host cluster accepted it without %.*s: " DROPPED_WHY,
+                    STR_F(sync_dropped_text(run->arena, &d)));
 }
 
 /* --- create --- */
@@ -315,6 +335,7 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     cJSON *object = NULL;
 
     if (!err && !json_parse(run->arena, answer->body, &object, NULL)) {
+        check_kept(run, CONTAINER(run, struct exchange, run)->sent, object);
         adopt(run, object);
         learn(run, answer);
         run_again(run);
@@ -440,6 +461,7 @@ void sync_create(struct sync_run *run, const cJSON *object)
     x->request.method = "POST";
     x->request.path = sync_path(run->arena, run->syncer, run->id, STR(""), "");
     x->request.body = json_text(run->arena, object);
+    x->sent = object;
     x->request.is_outdated = create_is_outdated;
     if (!run->mapping.tried) {
         attempt(x, on_created);
@@ -453,7 +475,12 @@ void sync_create(struct sync_run *run, const cJSON *object)
 
 void sync_patched(struct sync_run *run, const struct host_answer *answer, const struct err *err)
 {
+    const struct sync_change *change = run->change;
+    cJSON *now = NULL;
+
     if (!err) {
+        if (change && !change->lacks && !json_parse(run->arena, answer->body, &now, NULL))
+            check_kept(run, change->patch, now);
         learn(run, answer);
         run_again(run);
     } else if (err->kind == &ERR_NOT_FOUND || err->kind == &ERR_CONFLICT) {
@@ -476,6 +503,7 @@ static void on_checked(struct sync_run *run, const struct host_answer *answer,
         return;
     }
     run->host = now;
+    check_kept(run, change->patch, now);
     if (change->lacks(run, change->wanted)) {
         learn(run, answer);
         sync_fought_note(run, change);

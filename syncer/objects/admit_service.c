@@ -279,16 +279,16 @@ static void on_posted(void *ctx, const struct host_answer *a, const struct err *
     fail(w, err);
 }
 
-static void on_judged(void *ctx, struct str host_name, struct str body, const struct err *err)
+static void on_judged(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct admit *w = ctx;
 
     assert(w->magic == ADMIT_MAGIC);
     if (err) {
-        snprintf(w->host_name, sizeof(w->host_name), "%.*s", STR_F(host_name));
+        snprintf(w->host_name, sizeof(w->host_name), "%.*s", STR_F(result->host_name));
         fail(w, err);
-    } else if (body.n) {
-        take_answer(w, body);
+    } else if (result->body.n) {
+        take_answer(w, result->body);
     } else {
         answer(w); /* admitted; the answer was too long to be cached, so no address is shown */
     }

@@ -3,7 +3,7 @@
  * reason, which of them an author is warned of, and that a large object ends in time. */
 #include "test.h"
 
-#include "admission/compare.h"
+#include "core/kept.h"
 #include <sublet/yaml.h>
 
 struct seen {
@@ -114,6 +114,137 @@ static void test_warnings(void **state)
     arena_free(seen.arena);
 }
 
+static void ignore_change(void *ctx, const struct compare_change *change)
+{
+    (void)ctx;
+    (void)change;
+}
+
+/* What was sent beside the answer of a host that lacks some of it. */
+static void test_dropped(void **state)
+{
+    static const struct {
+        const char *sent, *answer, *want;
+    } cases[] = {
+        /* a gate that is off: an image volume is an emptyDir then */
+        {"{spec: {hostUsers: false, volumes: [{name: m, image: {reference: x}}, {name: n}]}}",
+         "{spec: {volumes: [{name: k, emptyDir: {}}, {name: m, emptyDir: {}}, {name: n}]}}",
+         "spec.hostUsers, spec.volumes[m].image"},
+        {"{spec: {containers: [{name: c, securityContext: {procMount: Default, runAsUser: 1}, "
+         "resources: {limits: {cpu: 1, memory: 1Gi}}}]}}",
+         "{spec: {containers: [{name: c, securityContext: {runAsUser: 2}, resources: {limits: "
+         "{memory: 2Gi}}}]}}",
+         "spec.containers[c].securityContext.procMount, spec.containers[c].resources.limits.cpu"},
+        /* items that are gone, in another order, or with a key that has a default */
+        {"{spec: {containers: [{name: b}, {name: a, ports: [{containerPort: 1, name: p}]}, {name: "
+         "x}]}}",
+         "{spec: {containers: [{name: a, ports: [{containerPort: 1, protocol: TCP}]}, {name: b}]}}",
+         "spec.containers[a].ports[0].name, spec.containers[x]"},
+        /* changed, defaulted, injected; zero values; what is not the object's content */
+        {"{metadata: {labels: {a: b}}, status: {phase: X}, spec: {hostNetwork: false, hostname: "
+         "'', "
+         "nodeSelector: {}, affinity: null, tolerations: [{key: a}], containers: [{name: c, image: "
+         "x, command: [a, b]}]}}",
+         "{metadata: {}, spec: {hostNetwork: true, tolerations: [{key: z}, {key: a}], containers: "
+         "[{name: sidecar}, {name: c, image: registry/x, command: [z]}]}}",
+         ""},
+        /* directives and removals of a patch */
+        {"{spec: {$retainKeys: [a], activeDeadlineSeconds: null, priority: 3}}", "{spec: {x: 1}}",
+         "spec.priority"},
+        {"{spec: {imagePullSecrets: [{name: s-x}]}}", "{spec: {imagePullSecrets: [{name: y}]}}",
+         "spec.imagePullSecrets[0]"},
+        {"{spec: 3}", "{spec: []}", ""},
+        {"{spec: {containers: 7, volumes: [3, null]}}", "{spec: {containers: [], volumes: 1}}", ""},
+        /* of another kind: no rows, no schema */
+        {"{apiVersion: example.com/v1, kind: Thing, spec: {a: {b: false}, list: [{x: 1}, {w: 2}]}}",
+         "{apiVersion: example.com/v1, kind: Thing, spec: {a: {}, list: [{x: 1}, {z: 2}]}}",
+         "spec.a, spec.list[1].w"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct arena *a = arena_new(0);
+        cJSON *sent = doc(a, cases[i].sent), *answer = doc(a, cases[i].answer);
+        struct dropped d;
+
+        if (!json_get(answer, "kind")) {
+            json_set_str(a, answer, "apiVersion", STR("v1"));
+            json_set_str(a, answer, "kind", STR("Pod"));
+        }
+        sync_dropped(a, sent, answer, &d);
+        assert_str(sync_dropped_text(a, &d), cases[i].want);
+        arena_free(a);
+    }
+}
+
+static void test_dropped_meaning(void **state)
+{
+    static const struct {
+        const char *path;
+        bool changes;
+    } cases[] = {{"spec.hostUsers", true},
+                 {"spec.volumes[v].image", true},
+                 {"spec.initContainers[a].securityContext.procMount", true},
+                 {"spec.securityContext", true},
+                 {"spec.containers[a].resources.limits.cpu", false},
+                 {"spec.containers[a].env[.securityContext].value", false},
+                 {"spec.containers[", false},
+                 {"spec.hostname", false}};
+    struct dropped d = {.n = 1}, other = {.n = 2, .paths = {STR("spec.b"), STR("spec.a")}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        d.paths[0] = str_c(cases[i].path);
+        assert_int_equal(sync_dropped_changes_pod(&d), cases[i].changes);
+    }
+    d = (struct dropped){.n = 2, .paths = {STR("spec.a"), STR("spec.c")}};
+    sync_dropped_both(&d, &other);
+    assert_int_equal(d.n, 1);
+    assert_str(d.paths[0], "spec.a");
+}
+
+/* Many fields, deep ones, and lists that pair only by search. */
+static void test_dropped_bounds(void **state)
+{
+    struct arena *a = arena_new(0);
+    cJSON *sent = doc(a, "{apiVersion: v1, kind: Pod, spec: {}}"), *answer = json_copy(a, sent);
+    cJSON *deep_sent = json_get(sent, "spec"), *deep = json_get(answer, "spec");
+    cJSON *volumes[2] = {json_new_array(a), json_new_array(a)};
+    struct dropped d;
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        json_set_str(a, json_get(sent, "spec"), arena_cstr(a, arena_printf(a, "f%d", i)), STR("x"));
+    json_set_str(a, deep, "one", STR("x"));
+    sync_dropped(a, sent, answer, &d);
+    assert_int_equal(d.n, 40);
+    assert_true(str_has_prefix(sync_dropped_text(a, &d), STR("spec.f0, spec.f1, ")));
+    assert_non_null(strstr(arena_cstr(a, sync_dropped_text(a, &d)), "spec.f7 and 32 more"));
+    assert_true(sync_dropped_changes_pod(&d)); /* one that is not shown may */
+
+    for (int i = 0; i < 1000; i++) {
+        deep_sent = json_ensure_object(a, deep_sent, "d");
+        deep = json_ensure_object(a, deep, "d");
+    }
+    json_set_str(a, deep_sent, "x", STR("x"));
+    json_set_str(a, deep, "y", STR("x"));
+    assert_false(sync_compare_kept(a, sent, answer, ignore_change, NULL));
+
+    for (int i = 0; i < 20000; i++) {
+        cJSON *one = json_append(volumes[0], json_new_object(a));
+
+        json_set_str(a, one, "name", arena_printf(a, "v%d", i));
+        one = json_append(volumes[1], json_new_object(a));
+        json_set_str(a, one, "name", arena_printf(a, "w%d", i));
+    }
+    sent = doc(a, "{apiVersion: v1, kind: Pod, spec: {}}");
+    answer = json_copy(a, sent);
+    json_set(a, json_get(sent, "spec"), "volumes", volumes[0]);
+    json_set(a, json_get(answer, "spec"), "volumes", volumes[1]);
+    assert_false(sync_compare_kept(a, sent, answer, ignore_change, NULL));
+    arena_free(a);
+}
+
 static void count_lines(void *ctx, struct str text)
 {
     (void)text;
@@ -147,9 +278,10 @@ static void test_bounds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_changes),
-                                       cmocka_unit_test(test_warnings),
-                                       cmocka_unit_test(test_bounds)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changes),         cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_bounds),          cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_dropped_meaning), cmocka_unit_test(test_dropped_bounds)};
 
-    return cmocka_run_group_tests_name("syncer/admission/compare", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("syncer/core/compare", tests, NULL, NULL);
 }

@@ -22,6 +22,12 @@ typedef void (*compare_cb)(void *ctx, const struct compare_change *change);
  * steps, not by what a tenant wrote: false when it ended early. */
 bool sync_compare(struct arena *a, struct str kind, const cJSON *virtual_, const cJSON *host,
                   compare_cb each, void *ctx);
+/* What of `sent` is absent in the host's answer to it: each() gets COMPARE_DROPPED, the path and
+ * `from`. Values may differ, what the host added does not count, nor do metadata and status. A path
+ * names items by keys that are the same in both worlds, others by their number. Of any kind; the
+ * same bound, and false likewise. */
+bool sync_compare_kept(struct arena *a, const cJSON *sent, const cJSON *answer, compare_cb each,
+                       void *ctx);
 /* One word: "changed", "added", "dropped". */
 const char *sync_compare_word(enum compare_op op);
 

@@ -4,13 +4,14 @@
  * tbl/fields.h, items of lists are paired by the keys of the built-in types. Must never translate,
  * nor take longer for a hostile object than STEPS_MAX allows. */
 
-#include "admission/compare.h"
+#include "core/compare.h"
 
 #include <string.h>
 
+#include <sublet/api_version.h>
 #include <sublet/schema.h>
 
-enum { STEPS_MAX = 200000, WARNINGS_MAX = 16 };
+enum { STEPS_MAX = 200000, WARNINGS_MAX = 16, DEPTH_MAX = 64 };
 
 struct compare {
     struct arena *arena;
@@ -18,6 +19,7 @@ struct compare {
     compare_cb each;
     void *ctx;
     size_t steps;
+    bool kept; /* what was sent beside the answer: only what is absent there */
 };
 
 /* A place in both objects, and what the tables say of it. */
@@ -51,7 +53,6 @@ static void report(struct compare *c, struct str path, const struct translate_fi
 
 static void compare_objects(struct compare *c, const struct place *at, const cJSON *v,
                             const cJSON *h);
-
 /* --- lists --- */
 
 struct lists {
@@ -71,12 +72,15 @@ static const char *keys_of(struct compare *c, const char *section, uint32_t list
     return row && row->treatment == TREAT_PASS ? keys : NULL;
 }
 
-static bool same_keys(const char *keys, const cJSON *a, const cJSON *b)
+/* defaulted: a key that a lacks may have any value in b. */
+static bool same_keys(const char *keys, bool defaulted, const cJSON *a, const cJSON *b)
 {
     for (; *keys; keys += strlen(keys) + 1) {
         const cJSON *x = json_get(a, keys), *y = json_get(b, keys);
 
-        if ((x || y) && (!x || !y || !json_equal(x, y)))
+        if (!x && (!y || defaulted))
+            continue;
+        if (!x || !y || !json_equal(x, y))
             return false;
     }
     return true;
@@ -86,7 +90,7 @@ static bool same_keys(const char *keys, const cJSON *a, const cJSON *b)
 static const cJSON *partner(struct compare *c, const struct lists *l, const cJSON *item)
 {
     for (const cJSON *one = l->cursor; one && may_step(c); one = one->next) {
-        if (!l->keys || same_keys(l->keys, item, one))
+        if (!l->keys || same_keys(l->keys, c->kept, item, one))
             return one;
     }
     return NULL;
@@ -149,14 +153,19 @@ static void compare_lists(struct compare *c, const struct place *at, const cJSON
 
 /* --- objects --- */
 
+static struct str member_path(struct compare *c, const struct place *in, struct str key)
+{
+    if (!in->path.n)
+        return key;
+    return arena_printf(c->arena, "%.*s.%.*s", STR_F(in->path), STR_F(key));
+}
+
 static void compare_member(struct compare *c, const struct place *in, struct str key,
                            const cJSON *v, const cJSON *h)
 {
     const struct translate_field *row = translate_field(in->section, key);
-    struct place at = {.path = key};
+    struct place at = {.path = member_path(c, in, key)};
 
-    if (in->path.n)
-        at.path = arena_printf(c->arena, "%.*s.%.*s", STR_F(in->path), STR_F(key));
     if (row && row->treatment == TREAT_INSIDE) {
         at.section = row->text;
         at.node = schema_child(c->schema, in->node, key);
@@ -191,10 +200,150 @@ static void compare_objects(struct compare *c, const struct place *at, const cJS
     }
 }
 
+/* --- what was sent beside the answer --- */
+
+/* Go prints no zero value of such a field, sent or not. */
+static bool is_unprinted(struct compare *c, const struct place *in, const cJSON *value)
+{
+    const struct schema_field *f = schema_field(c->schema, in->node, json_key(value));
+    bool zero = json_is_string(value)   ? !json_str(value).n
+                : json_is_number(value) ? value->valuedouble == 0
+                                        : json_is_bool(value) && !json_true(value);
+
+    return is_empty(value) ||
+           (zero && f && (f->flags & FIELD_OMITEMPTY) && !(f->flags & FIELD_POINTER));
+}
+
+static void kept_value(struct compare *c, const struct place *at, const cJSON *sent,
+                       const cJSON *got, unsigned depth);
+
+static const cJSON *find_key(struct compare *c, const cJSON *from, const cJSON *end,
+                             const cJSON *member)
+{
+    for (const cJSON *one = from; one && one != end && may_step(c); one = one->next) {
+        if (!strcmp(one->string, member->string))
+            return one;
+    }
+    return NULL;
+}
+
+/* A map of a tenant's size has the same order on both sides: the next is nearly always after. */
+static const cJSON *find_member(struct compare *c, const cJSON *got, const cJSON **after,
+                                const cJSON *member)
+{
+    const cJSON *ret = find_key(c, *after, NULL, member);
+
+    ret = ret ? ret : find_key(c, json_first(got), *after, member);
+    if (ret)
+        *after = ret->next;
+    return ret;
+}
+
+static const cJSON *find_item(struct compare *c, struct lists *l, const cJSON *got,
+                              const cJSON *item)
+{
+    const cJSON *ret = partner(c, l, item);
+
+    if (!ret && l->cursor != json_first(got)) {
+        l->cursor = json_first(got);
+        ret = partner(c, l, item);
+    }
+    if (ret)
+        l->cursor = ret->next;
+    return ret;
+}
+
+/* Of a list without keys, whose length the host changed, nothing can be said. */
+static void kept_items(struct compare *c, const struct place *in, const cJSON *sent,
+                       const cJSON *got, unsigned depth)
+{
+    const struct schema_node *n = schema_node(c->schema, in->node);
+    struct lists l = {.at = {in->section, n->elem, in->path}, .cursor = json_first(got)};
+    const char *shown = in->section ? keys_of(c, in->section, in->node) : NULL;
+    size_t i = 0;
+
+    if (n->list_type == LIST_MAP && n->keys)
+        l.keys = schema_text(c->schema, n->keys);
+    if (!l.keys && json_count(sent) != json_count(got))
+        return;
+    json_each(item, sent)
+    {
+        const cJSON *other = find_item(c, &l, got, item);
+        struct lists named = {.at = l.at, .keys = shown};
+        struct place at = l.at;
+
+        if (c->steps == STEPS_MAX)
+            return;
+        at.path = item_path(c, &named, item, i++);
+        if (other)
+            kept_value(c, &at, item, other, depth);
+        else
+            report(c, at.path, NULL, item, NULL);
+    }
+}
+
+static void kept_members(struct compare *c, const struct place *in, const cJSON *sent,
+                         const cJSON *got, unsigned depth)
+{
+    const cJSON *after = json_first(got);
+
+    json_each(member, sent)
+    {
+        struct str key = json_key(member);
+        const struct translate_field *row = in->section ? translate_field(in->section, key) : NULL;
+        struct place at = {.path = key};
+        const cJSON *other;
+
+        if (is_unprinted(c, in, member) || str_has_prefix(key, STR("$")) || is_of_root(in, key) ||
+            (!in->path.n && str_eqc(key, "metadata")))
+            continue;
+        other = find_member(c, got, &after, member);
+        if (c->steps == STEPS_MAX)
+            return;
+        if (json_is_scalar(member) && other)
+            continue;
+        at.path = member_path(c, in, key);
+        at.node = schema_child(c->schema, in->node, key);
+        at.section = row && row->treatment == TREAT_INSIDE ? row->text : NULL;
+        if (is_empty(other))
+            report(c, at.path, row, member, NULL);
+        else
+            kept_value(c, &at, member, other, depth);
+    }
+}
+
+static void kept_value(struct compare *c, const struct place *at, const cJSON *sent,
+                       const cJSON *got, unsigned depth)
+{
+    if (depth == DEPTH_MAX)
+        c->steps = STEPS_MAX;
+    else if (json_is_object(sent) && json_is_object(got))
+        kept_members(c, at, sent, got, depth + 1);
+    else if (json_is_array(sent) && json_is_array(got))
+        kept_items(c, at, sent, got, depth + 1);
+}
+
+bool sync_compare_kept(struct arena *a, const cJSON *sent, const cJSON *answer, compare_cb each,
+                       void *ctx)
+{
+    struct compare c = {a, &SCHEMA_BUILTIN, each, ctx, 0, true};
+    const cJSON *typed = json_get(answer, "kind") ? answer : sent; /* an item of a list has none */
+    struct str kind = json_str(json_get(typed, "kind"));
+    struct api_version v = api_version_read(json_str(json_get(typed, "apiVersion")));
+    struct place root = {arena_cstr(a, kind), schema_builtin_root(v.group, v.version, kind),
+                         STR("")};
+
+    if (json_is_object(sent) && json_is_object(answer))
+        kept_members(&c, &root, sent, answer, 0);
+    return c.steps < STEPS_MAX;
+}
+
+/* --- a virtual object beside its host object --- */
+
 bool sync_compare(struct arena *a, struct str kind, const cJSON *virtual_, const cJSON *host,
                   compare_cb each, void *ctx)
 {
-    struct compare c = {a, &SCHEMA_BUILTIN, each, ctx, 0};
+    struct compare c = {a, &SCHEMA_BUILTIN, each, ctx, 0, false};
     struct place root = {arena_cstr(a, kind), schema_builtin_root(STR(""), STR("v1"), kind),
                          STR("")};
 
