@@ -89,6 +89,19 @@ static void print_pool(const cJSON *pool)
     putchar('\n');
 }
 
+static void print_queue(const cJSON *queue)
+{
+    const cJSON *gated = json_get(queue, "gated");
+
+    if (!queue)
+        return;
+    printf("queue %.*s: label kueue.x-k8s.io/queue-name; %s\n",
+           STR_F(json_str(json_get(queue, "name"))),
+           !gated             ? "the host has not said whether Kueue holds the pod"
+           : json_true(gated) ? "Kueue holds the pod by its gate until it admits it"
+                              : "the host's Kueue does not hold it: no gate was added");
+}
+
 static void print_answer(struct explain *e, const cJSON *object, const cJSON *answer)
 {
     const cJSON *host = json_get(answer, "host");
@@ -109,6 +122,7 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
         print_change(e, change);
     }
     print_pool(json_get(answer, "pool"));
+    print_queue(json_get(answer, "queue"));
     if (refusal.n)
         printf("the virtual cluster refuses it: %.*s\n", STR_F(refusal));
     if (!host && !refusal.n)

@@ -54,11 +54,26 @@ static void on_deferred(void *ctx)
 
 /* --- the host's verdict --- */
 
+/* Does the host's Kueue hold pods of this queue by its gate? Its webhook answers dry runs too. */
+static void show_gate(struct explain *e, struct str body)
+{
+    cJSON *queue = json_get(e->answer, "queue"), *pod = NULL;
+    bool gated = false;
+
+    if (!queue || !body.n || json_parse(e->arena, body, &pod, NULL))
+        return;
+    json_each(gate, json_path(pod, "spec.schedulingGates")) gated |=
+        str_has_prefix(json_str(json_get(gate, "name")), STR("kueue.x-k8s.io/"));
+    json_set_bool(e->arena, queue, "gated", gated);
+}
+
 static void on_verdict(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct explain *e = ctx;
 
     assert(e->magic == EXPLAIN_MAGIC);
+    if (!err)
+        show_gate(e, result->body);
     if (result->dropped.n)
         json_set_str(e->arena, e->answer, "without", result->dropped);
     if (err && sync_dry_run_refused(err))
@@ -119,6 +134,8 @@ static void show_pool(struct explain *e, const struct pool_choice *choice)
                     JSON("used", rational_format(a, sync_ledger_used(e->syncer->ledger, b->pool))),
                     JSON("limit", rational_format(a, b->limit)),
                     JSON("most", rational_format(a, b->most))));
+    if (b->pool->scheduler_kind == SCHEDULER_KUEUE)
+        json_set_str(a, json_ensure_object(a, e->answer, "queue"), "name", b->pool->queue);
 }
 
 static int translate_pod_down(struct explain *e, struct err *err)

@@ -21,9 +21,11 @@
 #include <sublet/host.h>
 #include <sublet/host_trouble.h>
 #include <sublet/pool.h>
+#include <sublet/selector.h>
 #include <sublet/translate_alias.h>
 
 #define TIMEOUT_MS 10000
+#define KUEUE_API  "/apis/kueue.x-k8s.io/v1beta2"
 
 struct right {
     bool cluster, required;
@@ -55,6 +57,8 @@ struct check {
     host_finding_cb found;
     void *ctx;
     int missing;
+    const cJSON *namespace;     /* NULL: not readable */
+    cJSON *cluster_queues;      /* of our LocalQueues: its name: that of the LocalQueue */
     struct str trouble;         /* why the host cannot be used at all */
     const struct right *rights; /* RIGHTS, and those of configured kinds */
     size_t n_rights, right, look;
@@ -289,6 +293,7 @@ static void judge_namespace(struct check *c, const cJSON *namespace)
     struct str level = json_str(
         json_get(json_path(namespace, "metadata.labels"), "pod-security.kubernetes.io/enforce"));
 
+    c->namespace = namespace;
     report(c, HOST_FINDING_OK, "namespace", STR("exists"));
     if (!level.n || str_eqc(level, "privileged"))
         report(c, HOST_FINDING_WARNING, "pod security",
@@ -556,6 +561,129 @@ static void judge_aliases(struct check *c, const cJSON *list)
     json_each(source, named_aliases(c)) judge_alias(c, list, json_key(source), json_str(source));
 }
 
+/* --- queues of Kueue --- */
+
+static bool is_queued(const struct config_pool *pool)
+{
+    return pool->scheduler_kind == SCHEDULER_KUEUE;
+}
+
+/* `queue`: the pool. */
+static cJSON *named_queues(struct check *c)
+{
+    cJSON *ret = json_new_object(c->arena);
+
+    for (size_t i = 0; i < c->config->n_pools; i++)
+        if (is_queued(&c->config->pools[i]))
+            name_class(c, ret, c->config->pools[i].queue, c->config->pools[i].name);
+    return ret;
+}
+
+static const cJSON *item_named(const cJSON *list, struct str name)
+{
+    json_each(item, json_get(list, "items"))
+    {
+        if (str_eq(json_str_at(item, "metadata.name"), name))
+            return item;
+    }
+    return NULL;
+}
+
+/* "False: reason: message" of Kueue's condition; empty where it is True, or not said yet. */
+static struct str why_inactive(struct check *c, const cJSON *object)
+{
+    const cJSON *active = condition_get(json_path(object, "status.conditions"), "Active");
+
+    if (!str_eqc(json_str(json_get(active, "status")), "False"))
+        return STR("");
+    return arena_printf(c->arena, "%.*s: %.*s", STR_F(json_str(json_get(active, "reason"))),
+                        STR_F(str_clip(json_str(json_get(active, "message")), 256)));
+}
+
+static void judge_queue(struct check *c, const cJSON *list, struct str name, struct str pool)
+{
+    const char *what = arena_printf(c->arena, "queue %.*s", STR_F(name)).p;
+    const cJSON *queue = item_named(list, name);
+    struct str cluster_queue = json_str_at(queue, "spec.clusterQueue");
+    struct str policy = json_str_at(queue, "spec.stopPolicy"), why = why_inactive(c, queue);
+
+    if (!queue)
+        report(c, HOST_FINDING_MISSING, what,
+               arena_printf(c->arena,
+                            "no LocalQueue of this name in the namespace: pods of pool %.*s are "
+                            "never admitted",
+                            STR_F(pool)));
+    else if (why.n)
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "admits no pod of pool %.*s: %.*s", STR_F(pool), STR_F(why)));
+    else if (policy.n && !str_eqc(policy, "None"))
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "admits no pod of pool %.*s: its stopPolicy is %.*s",
+                            STR_F(pool), STR_F(policy)));
+    else
+        report(c, HOST_FINDING_OK, what,
+               arena_printf(c->arena,
+                            "of ClusterQueue %.*s, for pool %.*s; `sublet explain` shows "
+                            "whether Kueue holds its pods",
+                            STR_F(cluster_queue), STR_F(pool)));
+    if (cluster_queue.n)
+        json_set_str(c->arena, c->cluster_queues, arena_cstr(c->arena, cluster_queue), name);
+}
+
+static void judge_queues(struct check *c, const cJSON *list)
+{
+    c->cluster_queues = json_new_object(c->arena);
+    json_each(pool, named_queues(c)) judge_queue(c, list, json_key(pool), json_str(pool));
+}
+
+/* Those that our LocalQueues name. */
+static cJSON *named_cluster_queues(struct check *c)
+{
+    return c->cluster_queues;
+}
+
+static bool selects_namespace(struct check *c, const cJSON *queue)
+{
+    const cJSON *labels = json_path(c->namespace, "metadata.labels");
+    struct selector selector;
+    struct err err;
+
+    err_init(&err, c->arena);
+    return selector_from_json(c->arena, json_path(queue, "spec.namespaceSelector"), &selector,
+                              &err) ||
+           selector_match(&selector, labels_flatten(c->arena, labels));
+}
+
+static void judge_cluster_queue(struct check *c, const cJSON *list, struct str name,
+                                struct str queue)
+{
+    const char *what = arena_printf(c->arena, "cluster queue %.*s", STR_F(name)).p;
+    const cJSON *found = item_named(list, name);
+    struct str why = why_inactive(c, found);
+
+    if (!found)
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "does not exist; named by LocalQueue %.*s", STR_F(queue)));
+    else if (why.n)
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "is not active: %.*s", STR_F(why)));
+    else if (c->namespace && !selects_namespace(c, found))
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena,
+                            "its namespaceSelector leaves %.*s out: no pod there is admitted",
+                            STR_F(c->config->host_namespace)));
+    else
+        report(c, HOST_FINDING_OK, what,
+               c->namespace ? STR("active, and selects the namespace")
+                            : STR("active; the namespace's labels may not be read"));
+}
+
+static void judge_cluster_queues(struct check *c, const cJSON *list)
+{
+    json_each(queue, c->cluster_queues)
+        judge_cluster_queue(c, list, json_key(queue), json_str(queue));
+}
+
 static const struct look {
     const char *what, *root, *path; /* root, then namespaces/NAME where path begins with a slash */
     bool in_namespace;
@@ -574,6 +702,9 @@ static const struct look {
     {"runtime classes", "/apis/node.k8s.io/v1", "/runtimeclasses", false, judge_runtimes,
      named_runtimes},
     {"services", "/api/v1", "/services", true, judge_aliases, named_aliases},
+    {"queues", KUEUE_API, "/localqueues", true, judge_queues, named_queues},
+    {"cluster queues", KUEUE_API, "/clusterqueues", false, judge_cluster_queues,
+     named_cluster_queues},
 };
 #define N_LOOKS COUNT(LOOKS)
 
@@ -590,6 +721,8 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
             c, HOST_FINDING_MISSING, look->what,
             look->judge == judge_bindings
                 ? STR("not served: install the definitions with charts/sublet-fleet")
+            : look->judge == judge_queues
+                ? STR("not served: the host has no Kueue, or one before v1beta2")
                 : arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
     else if (err && err->kind == &ERR_FORBIDDEN)
         report(c, HOST_FINDING_WARNING, look->what,

@@ -8,6 +8,7 @@ import os
 import yaml
 
 from testenv import binaries, eventually
+from testenv.nodes import pool_config
 
 
 def explain(vc, objects, *args):
@@ -155,3 +156,13 @@ def test_a_client_that_leaves_breaks_nothing(tenant):
             client.sendall(text)
     code, out, err = eventually(lambda: (lambda r: r[0] == 0 and r)(explain(vc, pod())), 60, "room for a client")
     assert "the host admits it" in out, err
+
+
+def test_the_queue_of_a_pod_and_no_gate(tenant):
+    """On a host without Kueue; with it: tests/kueue."""
+    vc = tenant("research", {"pools": [pool_config("shared", "l4", kind="shared", scheduler={
+        "kind": "kueue", "queueTemplate": "t-{tenant}"})], "bindings": [{"pool": "shared", "guarantee": "8"}]})
+    code, out, _ = explain(vc, gpu_pod())
+    lines = out.splitlines()
+    assert code == 0 and any('"kueue.x-k8s.io/queue-name"' in line or "kueue.x-k8s.io/queue-name" in line for line in lines)
+    assert lines[-2] == "queue t-research: label kueue.x-k8s.io/queue-name; the host's Kueue does not hold it: no gate was added"

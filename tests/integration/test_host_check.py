@@ -12,6 +12,7 @@ import yaml
 from testenv import binaries, eventually
 from testenv.binaries import TREE
 from testenv.helm import CHART, Helm
+from testenv.nodes import pool_config
 from testenv.pki import Pki, derive_kubeconfig
 from testenv.process import Port
 
@@ -243,6 +244,79 @@ def test_check_finds_a_name_of_a_service_that_is_taken(host, team, tmp_path):
     marks = {"labels": {"sublet.dev/cluster": "x"}, "annotations": {"sublet.dev/alias": "shop"}}
     host.api.patch(f"/api/v1/namespaces/{namespace}/services/shop", {"metadata": marks})
     assert check_host(tmp_path, namespace, kubeconfig, sync=mapped)[1]["service shop"] == ("ok", "exists for default/web")
+
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+
+
+@pytest.fixture
+def queues(host, request):
+    """Kueue's own definitions of its queues, without Kueue."""
+    files = subprocess.run([os.path.join(TREE, "tests/testenv/crds.sh"), "kueue"], capture_output=True, text=True, check=True)
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for path in files.stdout.split():
+        if path.endswith(("_localqueues.yaml", "_clusterqueues.yaml")):
+            with open(path, encoding="utf-8") as f:
+                crd = host.api.post(crds, yaml.safe_load(f))
+            request.addfinalizer(lambda name=crd["metadata"]["name"]: host.api.delete(f"{crds}/{name}"))
+    for plural in ("localqueues", "clusterqueues"):
+        eventually(lambda p=plural: host.api.raw("GET", f"{KUEUE}/{p}")[0] == 200, 60, f"{plural} to be served")
+
+
+def set_active(host, path, status, reason="Ready", message="x"):
+    host.api.patch(f"{path}/status", {"status": {"conditions": [{
+        "type": "Active", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2024-01-01T00:00:00Z"}]}})
+
+
+def test_check_finds_queues_that_admit_nothing(host, team, tmp_path, queues):
+    namespace, _ = team
+    pool = pool_config("shared", "l4", kind="shared", scheduler={"kind": "kueue", "queueTemplate": "t-{tenant}"})
+
+    def found(kubeconfig=host.kubeconfig):
+        out = check_host(tmp_path, namespace, kubeconfig, pools=[pool], bindings=[{"pool": "shared", "guarantee": "8"}])[1]
+        return {what: row for what, row in out.items() if "queue" in what}
+
+    assert found() == {"queue t-research": (
+        "missing", "no LocalQueue of this name in the namespace: pods of pool shared are never admitted")}
+    local, everywhere = f"{KUEUE}/namespaces/{namespace}/localqueues", f"{KUEUE}/clusterqueues"
+    of_all = "q-" + namespace[-6:]
+    host.api.post(local, {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "t-research"},
+                          "spec": {"clusterQueue": of_all}})
+    set_active(host, f"{local}/t-research", "False", "ClusterQueueDoesNotExist", "Can't submit new workloads to clusterQueue")
+    assert found() == {
+        "queue t-research": ("warning", "admits no pod of pool shared: ClusterQueueDoesNotExist: Can't submit new workloads to "
+                             "clusterQueue"),
+        "cluster queue " + of_all: ("warning", "does not exist; named by LocalQueue t-research")}
+
+    host.api.post(everywhere, {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": of_all},
+                               "spec": {"namespaceSelector": {"matchLabels": {"team": "other"}}}})
+    try:
+        set_active(host, f"{everywhere}/{of_all}", "False", "FlavorNotFound", "references missing ResourceFlavor(s): l4")
+        set_active(host, f"{local}/t-research", "True")
+        assert found()["cluster queue " + of_all] == (
+            "warning", "is not active: FlavorNotFound: references missing ResourceFlavor(s): l4")
+        set_active(host, f"{everywhere}/{of_all}", "True")
+        assert found()["cluster queue " + of_all] == (
+            "warning", f"its namespaceSelector leaves {namespace} out: no pod there is admitted")
+        host.api.patch(f"{everywhere}/{of_all}", {"spec": {"namespaceSelector": {"matchLabels": {
+            "team": None, "kubernetes.io/metadata.name": namespace}}}})
+        rows = found()
+        assert {row[0] for row in rows.values()} == {"ok"} and len(rows) == 2, rows
+        host.api.patch(f"{local}/t-research", {"spec": {"stopPolicy": "Hold"}})
+        assert found()["queue t-research"] == ("warning", "admits no pod of pool shared: its stopPolicy is Hold")
+    finally:
+        host.api.delete(f"{everywhere}/{of_all}")
+
+
+def test_check_without_kueue_or_rights_to_its_queues(host, team, tmp_path):
+    namespace, kubeconfig = team
+    pool = pool_config("shared", "l4", kind="shared", scheduler={"kind": "kueue", "queueTemplate": "t-{tenant}"})
+    more = {"pools": [pool], "bindings": [{"pool": "shared", "guarantee": "8"}]}
+    assert check_host(tmp_path, namespace, host.kubeconfig, **more)[1]["queues"] == (
+        "missing", "not served: the host has no Kueue, or one before v1beta2")
+    assert check_host(tmp_path, namespace, kubeconfig, **more)[1]["queues"] == (
+        "warning", "may not be read with these credentials: not checked")
 
 
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):

@@ -9,6 +9,7 @@ from testenv import UNSET, eventually
 from testenv.kueue import API, Kueue
 from testenv.nodes import pool_config
 
+from test_explain import explain
 from test_tenant import GPU, host_pod, pod, running
 
 GATE = "kueue.x-k8s.io/admission"
@@ -131,3 +132,9 @@ def test_a_dry_run_and_a_restart(vc):
     after = host_pod(vc, "waits")["metadata"]
     assert (after["uid"], after["resourceVersion"]) == (before["uid"], before["resourceVersion"]), "it was written again"
     k("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(pod("tried", 1)))
+
+
+def test_explain_shows_the_queue_and_the_gate(vc):
+    code, out, err = explain(vc, pod("shown", 1))
+    assert (code, err) == (0, "")
+    assert "queue t-research: label kueue.x-k8s.io/queue-name; Kueue holds the pod by its gate until it admits it" in out
