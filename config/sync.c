@@ -97,7 +97,7 @@ static int check_never(const struct place *at, struct str_list ranges)
 
 /* What the keys of a kind say; a kind has those of its table. */
 struct kind_draft {
-    bool enabled;
+    bool enabled, wildcards;
     struct str_list cidrs, classes, hosts;
     struct config_host_patches patches;
 };
@@ -154,6 +154,11 @@ static int kind_hosts(const struct place *at, const cJSON *value, void *into)
     return config_read_hosts(at, value, &((struct kind_draft *)into)->hosts);
 }
 
+static int kind_wildcards(const struct place *at, const cJSON *value, void *into)
+{
+    return place_bool(at, value, &((struct kind_draft *)into)->wildcards);
+}
+
 static int kind_patches(const struct place *at, const cJSON *value, void *into)
 {
     return config_read_host_patches(at, value, &((struct kind_draft *)into)->patches);
@@ -178,6 +183,11 @@ static const struct place_key CLASS_KEYS[] = {
     {0},
 };
 
+static const struct place_key GATEWAY_KEYS[] = {
+    {"enabled", kind_enabled}, {"classes", kind_classes},     {"hosts", kind_hosts},
+    {"patches", kind_patches}, {"wildcards", kind_wildcards}, {0},
+};
+
 static const struct place_key ROUTE_KEYS[] = {
     {"enabled", kind_enabled},
     {"patches", kind_patches},
@@ -196,12 +206,11 @@ static int read_network_policies(const struct place *at, const cJSON *value, voi
     return 0;
 }
 
-/* Gateways are made of the same keys as Ingresses: they say which addresses of the host they
- * serve. */
-static int read_classed(const struct place *at, const cJSON *value, const char *kind,
-                        struct kind_draft *ret)
+/* Both Ingresses and Gateways say which addresses of the host they serve. */
+static int read_classed(const struct place *at, const cJSON *value, const struct place_key *keys,
+                        const char *kind, struct kind_draft *ret)
 {
-    if (place_object(at, value, CLASS_KEYS, ret))
+    if (place_object(at, value, keys, ret))
         return -1;
     if (ret->enabled && (!ret->classes.n || !ret->hosts.n))
         return place_error(at, "classes and hosts are needed: without them no %s could go down",
@@ -214,7 +223,7 @@ static int read_ingresses(const struct place *at, const cJSON *value, void *into
     struct config_to_host *to = into;
     struct kind_draft d = {0};
 
-    if (read_classed(at, value, "Ingress", &d))
+    if (read_classed(at, value, CLASS_KEYS, "Ingress", &d))
         return -1;
     to->enabled[DOWN_INGRESSES] = d.enabled;
     to->patches[DOWN_INGRESSES] = d.patches;
@@ -226,14 +235,15 @@ static int read_ingresses(const struct place *at, const cJSON *value, void *into
 static int read_gateways(const struct place *at, const cJSON *value, void *into)
 {
     struct config_to_host *to = into;
-    struct kind_draft d = {0};
+    struct kind_draft d = {.wildcards = true};
 
-    if (read_classed(at, value, "Gateway", &d))
+    if (read_classed(at, value, GATEWAY_KEYS, "Gateway", &d))
         return -1;
     to->enabled[DOWN_GATEWAYS] = d.enabled;
     to->patches[DOWN_GATEWAYS] = d.patches;
     to->gateway_classes = d.classes;
     to->gateway_hosts = d.hosts;
+    to->gateway_wildcards = d.wildcards;
     return 0;
 }
 

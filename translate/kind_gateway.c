@@ -29,6 +29,11 @@ static int host_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
     if (!config_host_listed(options(c)->gateway_hosts, host))
         return translate_kind_refuse(
             c, "host name \"%.*s\" is not one of sync.toHost.gateways.hosts", STR_F(host));
+    if (!options(c)->gateway_wildcards && str_has_prefix(host, STR("*")))
+        return translate_kind_refuse(c,
+                                     "host name \"%.*s\" takes names of any depth: "
+                                     "sync.toHost.gateways.wildcards is off",
+                                     STR_F(host));
     *ret = json_new_string(c->arena, host);
     return 0;
 }

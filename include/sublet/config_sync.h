@@ -98,6 +98,7 @@ struct config_to_host {
     struct str_list ingress_hosts;   /* "a.team.example", "*.team.example" */
     struct str_list gateway_classes;
     struct str_list gateway_hosts; /* of listeners */
+    bool gateway_wildcards;        /* a listener may have a pattern of these as it is */
     bool priorities;               /* priorityClasses.enabled */
     const cJSON *priority_names;   /* a tenant's class: that of the host; may be NULL */
     const struct config_priority_range *ranges; /* ascending */

@@ -78,6 +78,7 @@ static void all_of_it(void **state)
     assert_false(to->enabled[DOWN_HTTP_ROUTES] || to->enabled[DOWN_TLS_ROUTES]);
     assert_str(to->gateway_classes.items[0], "shared");
     assert_int_equal(to->gateway_hosts.n, 1);
+    assert_true(to->gateway_wildcards);
     assert_true(to->enabled[DOWN_SERVICE_ACCOUNTS] && to->enabled[DOWN_STORAGE_CLASSES]);
     assert_int_equal(to->n_provisioners, 2);
     assert_int_equal(config_provisioner_of(to, STR("csi.example"))->parameters.n, 1);
@@ -305,6 +306,10 @@ static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {ingresses: {hosts: ['example']}}}",
      TO ".ingresses.hosts[0]: \"example\": want a name such as a.team.example or "
         "*.team.example"},
+    {"sync: {toHost: {gateways: {wildcards: all}}}",
+     TO ".gateways.wildcards: want true or false, got string"},
+    {"sync: {toHost: {ingresses: {wildcards: true}}}",
+     TO ".ingresses.wildcards: unknown key: known here are enabled, classes, hosts, patches"},
     {"sync: {toHost: {gateways: {enabled: true, hosts: [a.example]}}}",
      TO ".gateways: classes and hosts are needed: without them no Gateway could go down"},
     {"sync: {toHost: {gateways: {enabled: true, classes: [a b], hosts: [a.example]}}}",

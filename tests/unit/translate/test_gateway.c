@@ -214,6 +214,30 @@ static void gateways_refused(void **state)
         assert_refused(f, "Gateway", cases[i][0], cases[i][1]);
 }
 
+/* Domains are shared: a listener for a pattern takes those of any depth. */
+static void listeners_for_patterns_can_be_off(void **state)
+{
+    static const char key[] = "    gateways: {enabled: true, classes: ";
+    struct fixture *f = *state;
+    const char *at = strstr(CONFIG, key);
+    const char *both =
+        "listeners: [{name: a, hostname: a.example, port: 80, protocol: HTTP}, {name: "
+        "b, hostname: '*.team.example', port: 80, protocol: HTTP}]";
+
+    assert_non_null(at);
+    spec_of(f, "Gateway", arena_printf(f->a, "gatewayClassName: shared, %s", both).p);
+    use_config(f,
+               arena_printf(f->a, "%.*s    gateways: {enabled: true, wildcards: false, classes: %s",
+                            (int)(at - CONFIG), CONFIG, at + strlen(key))
+                   .p);
+    assert_refused(f, "Gateway", both,
+                   "spec.listeners[1].hostname: host name \"*.team.example\" takes names of any "
+                   "depth: sync.toHost.gateways.wildcards is off");
+    spec_of(f, "Gateway",
+            "gatewayClassName: shared, listeners: [{name: b, hostname: b.team.example, port: 80, "
+            "protocol: HTTP}]");
+}
+
 #define CERTIFICATE                                                                                \
     "listeners: [{" LISTENER ", tls: {certificateRefs: [{name: cert, namespace: other}]}}]"
 #define GRANT(from, to)                                                                            \
@@ -742,6 +766,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(gateways_go_down_by_list),
         TEST(gateways_refused),
+        TEST(listeners_for_patterns_can_be_off),
         TEST(shown_gateways_are_the_hosts),
         TEST(routes_to_shown_gateways_need_listed_hosts),
         TEST(wildcards_need_their_own_setting),
