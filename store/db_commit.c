@@ -335,14 +335,39 @@ bool db_is_damaged(const struct db *db)
     return db->damaged;
 }
 
-static void fold_log(struct db *db, int mode)
+/* Zeros in place of the tail that a file has lost: SQLite folds no log into one much shorter
+ * than it must be. The log knows how long that is, by a checksum. */
+static int extend(struct db *db)
+{
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    int64_t pages = 0;
+
+    if (sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_FILE_POINTER, &file) ||
+        db_number(db, "PRAGMA page_count", &pages, NULL) ||
+        file->pMethods->xFileSize(file, &size) || size >= pages * DB_PAGE)
+        return -1;
+    return file->pMethods->xTruncate(file, pages * DB_PAGE) ? -1 : 0;
+}
+
+static int checkpoint(struct db *db, int mode)
 {
     errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
 
+    if ((rc & 0xff) != SQLITE_CORRUPT || extend(db))
+        return rc;
+    errno = 0;
+    return sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+}
+
+static void fold_log(struct db *db, int mode)
+{
+    int rc = checkpoint(db, mode);
+
     if (rc && db_disk_blame(db) == STORE_DISK_FULL) {
         if (db_reserve_give_up(db))
-            rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+            rc = checkpoint(db, mode);
         if (!db->disk)
             db->disk = STORE_DISK_FULL;
     }
@@ -410,8 +435,8 @@ bool db_fold(struct db *db)
 
 int db_fold_all(struct db *db, const char *what, struct err *err)
 {
-    errno = 0;
-    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    int rc = checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE);
+
     return rc ? db_error(db, what, err) : 0;
 }
 

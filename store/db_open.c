@@ -186,22 +186,40 @@ static int settle_file(struct db *db, int format, struct err *err)
     return 0;
 }
 
+/* *ret_damaged: it is known that the file must be made again, because of a tail it has lost. What
+ * is not our file is refused as it is. */
+static int connect_file(struct db *db, int *ret_format, bool *ret_damaged, struct err *err)
+{
+    *ret_damaged = false;
+    if (!db_connect(db, db->file, SQLITE_OPEN_READWRITE, NULL, err) &&
+        !db_check_owner(db, ret_format, err))
+        return 0;
+    if ((sqlite3_errcode(db->sql) & 0xff) != SQLITE_CORRUPT)
+        return -1;
+    if (err)
+        err_clear(err);
+    if (db_salvage_due(db, ret_damaged, err))
+        return -1;
+    if (*ret_damaged)
+        db_salvage_accept(db);
+    return db_sql(db, SETTINGS_EARLY, err) || db_check_owner(db, ret_format, err) ? -1 : 0;
+}
+
 /* A file that was made again is opened again: once, because what is new is not damaged. */
 static int open_file(struct db *db, struct err *err)
 {
-    bool salvaged = false;
+    bool salvaged = false, damaged;
     int format;
 
     if (db_log_inspect(db, err))
         return -1;
     for (;;) {
-        if (db_connect(db, db->file, SQLITE_OPEN_READWRITE, NULL, err) ||
-            db_check_owner(db, &format, err) || settle_file(db, format, err) ||
+        if (connect_file(db, &format, &damaged, err) || settle_file(db, format, err) ||
             (format && format < DB_FORMAT && db_format_migrate(db, format, err)))
             return -1;
         if (salvaged)
             break;
-        if (db_salvage(db, &salvaged, err))
+        if (db_salvage(db, damaged, &salvaged, err))
             return -1;
         if (!salvaged)
             break;

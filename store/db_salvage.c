@@ -69,7 +69,7 @@ static int step_source(struct db *from, sqlite3_stmt *q, bool *ret_row, bool *re
     return *ret_broken && !is_corrupt(rc) ? db_error(from, "salvage", err) : 0;
 }
 
-enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6 };
+enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6, RECORD_WALK = 8 };
 
 /* A row that the new file does not take (a NULL where none can be) is not worth keeping. */
 static int copy_row(sqlite3_stmt *from, sqlite3_stmt *to)
@@ -179,6 +179,19 @@ static int note_untraced(struct db *to, bool broken, struct err *err)
     return broken || (versions && trails) ? db_meta_put(to, "untraced", 1, err) : 0;
 }
 
+/* How many records there were is not known either: one at least is missing, and the absence of none
+ * is proof. */
+static int note_records(struct db *to, struct err *err)
+{
+    int64_t known, records;
+
+    if (db_number(to, "SELECT count(*) FROM meta WHERE key = 'records' AND sum = " META_SUM, &known,
+                  err) ||
+        db_number(to, "SELECT count(*) FROM record", &records, err))
+        return -1;
+    return known ? 0 : db_meta_put(to, "records", records + 1, err);
+}
+
 static int copy_rows(struct db *from, struct db *to, const void *ctx, struct err *err)
 {
     (void)ctx;
@@ -188,7 +201,7 @@ static int copy_rows(struct db *from, struct db *to, const void *ctx, struct err
         if (walk(from, to, &WALKS[i], &broken[i], err))
             return -1;
     }
-    if (probe(from, to, err))
+    if (probe(from, to, err) || (broken[RECORD_WALK] && note_records(to, err)))
         return -1;
     return note_untraced(to, broken[TRAIL_WALK] && broken[VERSION_WALK], err);
 }
@@ -330,10 +343,19 @@ int db_salvage_due(struct db *db, bool *ret_due, struct err *err)
     return *ret_due ? find_damage(db, ret_due, err) : 0;
 }
 
+/* SQLite reads nothing of a file that is shorter than its first page says, unless it may write the
+ * schema. */
+void db_salvage_accept(struct db *db)
+{
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
+}
+
 int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err)
 {
     struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum, .dir = db->dir};
 
+    db_salvage_accept(db);
     new.file = db_path_join(db->dir, DB_FILE ".salvage");
     unlink(new.file);
     int result = write_new(db, &new, fill, ctx, err);
@@ -346,12 +368,10 @@ int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err 
     return result;
 }
 
-int db_salvage(struct db *db, bool *ret_salvaged, struct err *err)
+int db_salvage(struct db *db, bool due, bool *ret_salvaged, struct err *err)
 {
-    bool due;
-
     *ret_salvaged = false;
-    if (db_salvage_due(db, &due, err))
+    if (!due && db_salvage_due(db, &due, err))
         return -1;
     if (!due)
         return 0;

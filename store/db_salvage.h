@@ -4,8 +4,11 @@
 
 #include "db_impl.h"
 
-/* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it. */
-int db_salvage(struct db *db, bool *ret_salvaged, struct err *err) MUST_CHECK;
+/* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it; `due`: it
+ * is known to be. */
+int db_salvage(struct db *db, bool due, bool *ret_salvaged, struct err *err) MUST_CHECK;
+/* What there is of a file without its tail is read from here on. Only what salvages it may. */
+void db_salvage_accept(struct db *db);
 /* Its parts. *ret_due: SQLite finds the structure damaged, and the disk is not to blame. -1: that
  * could not be found out. */
 int db_salvage_due(struct db *db, bool *ret_due, struct err *err) MUST_CHECK;

@@ -320,59 +320,147 @@ static void check_written(struct fixture *f)
     }
 }
 
-/* A page is lost while the store serves. Once a write meets it the file is made again of what is in
- * memory: no object is lost, none that was deleted comes back, records are there. */
+/* A page, or the file from there on, is lost while the store serves. Once a write meets it the file
+ * is made again of what is in memory: no object is lost, none that was deleted comes back, records
+ * are there. False: no write met it. */
+static bool rebuild_without(void (*lose)(struct fixture *f, int page), int page, int *ret_pages)
+{
+    struct fixture f;
+    int rebuilt = 0;
+    struct str value;
+
+    fixture_init(&f);
+    fixture_in_memory(&f);
+    fill_pages(&f);
+    fixture_open(&f);
+    store_on_rebuilt(f.store, on_rebuilt, &rebuilt);
+    store_record_put(f.store, RECORD_MAPPING, STR("key"), STR("value"));
+    assert_true(fixture_sync(&f));
+    struct store_watch *w = open_watch(&f, f.pods, store_revision(f.store), NULL);
+    fixture_quiet(&f); /* no page of the file is in memory */
+    *ret_pages = (int)(file_size(&f, "state.db") / 4096);
+    lose(&f, page);
+    if (!write_all(&f, &rebuilt)) {
+        store_watch_close(w);
+        fixture_fini(&f);
+        return false;
+    }
+    bool expired = false;
+    while (next_event(&f, w, &expired))
+        ;
+    store_watch_close(w);
+    struct store_damage d;
+    store_damage(f.store, &d);
+    assert_true(d.salvaged && d.history && !d.objects && !d.nameless && !d.unattributed);
+    assert_true(file_size(&f, "state.db.damaged") > 0);
+    for (int i = 0; i < 2; i++) {
+        check_written(&f);
+        assert_true(store_record_get(f.store, RECORD_MAPPING, STR("key"), &value));
+        assert_true(str_eqc(value, "value"));
+        fixture_reopen(&f);
+    }
+    store_damage(f.store, &d);
+    assert_false(d.salvaged || d.own_account || d.records || d.objects || d.unattributed);
+    fixture_close(&f);
+    assert_int_equal(query(&f, "SELECT count(*) FROM pragma_integrity_check"
+                               " WHERE integrity_check = 'ok'"),
+                     1);
+    fixture_fini(&f);
+    return true;
+}
+
 static void test_rebuild(void **state)
 {
     int rebuilds = 0;
 
     (void)state;
-    for (int page = 1, pages = 2; page <= pages; page++) {
-        struct fixture f;
-        int rebuilt = 0;
-        struct str value;
-
-        fixture_init(&f);
-        fixture_in_memory(&f);
-        fill_pages(&f);
-        fixture_open(&f);
-        store_on_rebuilt(f.store, on_rebuilt, &rebuilt);
-        store_record_put(f.store, RECORD_MAPPING, STR("key"), STR("value"));
-        assert_true(fixture_sync(&f));
-        struct store_watch *w = open_watch(&f, f.pods, store_revision(f.store), NULL);
-        fixture_quiet(&f); /* no page of the file is in memory */
-        pages = (int)(file_size(&f, "state.db") / 4096);
-        spoil(&f, page);
-        if (!write_all(&f, &rebuilt)) {
-            store_watch_close(w);
-            fixture_fini(&f);
-            continue;
-        }
-        rebuilds++;
-        bool expired = false;
-        while (next_event(&f, w, &expired))
-            ;
-        store_watch_close(w);
-        struct store_damage d;
-        store_damage(f.store, &d);
-        assert_true(d.salvaged && d.history && !d.objects && !d.nameless && !d.unattributed);
-        assert_true(file_size(&f, "state.db.damaged") > 0);
-        for (int i = 0; i < 2; i++) {
-            check_written(&f);
-            assert_true(store_record_get(f.store, RECORD_MAPPING, STR("key"), &value));
-            assert_true(str_eqc(value, "value"));
-            fixture_reopen(&f);
-        }
-        store_damage(f.store, &d);
-        assert_false(d.salvaged || d.own_account || d.records || d.objects || d.unattributed);
-        fixture_close(&f);
-        assert_int_equal(query(&f, "SELECT count(*) FROM pragma_integrity_check"
-                                   " WHERE integrity_check = 'ok'"),
-                         1);
-        fixture_fini(&f);
-    }
+    for (int page = 1, pages = 2; page <= pages; page++)
+        rebuilds += rebuild_without(spoil, page, &pages);
     print_message("%d files rebuilt while they served\n", rebuilds);
     assert_true(rebuilds >= 3);
+}
+
+/* The file ends before this page. */
+static void cut(struct fixture *f, int page)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    assert_int_equal(truncate(path, (page - 1) * (off_t)4096), 0);
+}
+
+static void test_rebuild_without_the_tail(void **state)
+{
+    int rebuilds = 0;
+
+    (void)state;
+    for (int page = 2, pages = 3; page <= pages; page += 3)
+        rebuilds += rebuild_without(cut, page, &pages);
+    print_message("%d files without a tail rebuilt while they served\n", rebuilds);
+    assert_true(rebuilds >= 3);
+}
+
+/* Once more, with what a kill leaves: a log that has the newest answered write. */
+static void crash(struct fixture *f, struct fixture *ret)
+{
+    fixture_init(ret);
+    fill_pages(f);
+    fixture_open(f);
+    put(f, "a", "logged", 7);
+    assert_true(fixture_sync(f));
+    copy_store(f->dir, ret->dir);
+    fixture_close(f);
+    assert_true(file_size(ret, "state.db-wal") > 0);
+}
+
+/* A file that is shorter than it says of itself, with a log and without: what is there is served,
+ * what is not is hidden and reported, and the file is whole again. */
+static void test_lost_tail(void **state)
+{
+    int hidden = 0, cuts = 0;
+
+    (void)state;
+    for (int i = 0, pages = 3; i < 2 * (pages - 1); i++) {
+        int page = 2 + i / 2;
+        struct fixture f, crashed, *g = &f;
+        struct store_damage d;
+
+        fixture_init(&f);
+        if (i % 2) {
+            crash(&f, &crashed);
+            g = &crashed;
+        } else {
+            fill_pages(&f);
+        }
+        pages = (int)(file_size(g, "state.db") / 4096);
+        cut(g, page);
+        fixture_open(g);
+        int lost = check_pages(g);
+        hidden += lost;
+        cuts++;
+        if (i % 2)
+            assert_true(committed(g, "a", "logged") == 7 || lost);
+        store_damage(g->store, &d);
+        /* The log may have all that was lost. */
+        assert_true(d.salvaged || (i % 2 && !lost));
+        assert_int_equal(file_size(g, "state.db.damaged") > 0, d.salvaged);
+        put(g, "a", "new", 1);
+        assert_true(fixture_sync(g));
+        fixture_reopen(g);
+        assert_int_equal(check_pages(g), lost);
+        assert_int_equal(committed(g, "a", "new"), 1);
+        store_damage(g->store, &d);
+        assert_false(d.salvaged);
+        fixture_close(g);
+        assert_int_equal(query(g, "SELECT count(*) FROM pragma_integrity_check"
+                                  " WHERE integrity_check = 'ok'"),
+                         1);
+        if (g == &crashed)
+            fixture_fini(&crashed);
+        fixture_fini(&f);
+    }
+    print_message("%d files cut, %d of %d objects hidden by each\n", cuts, hidden / cuts, PAD_KEYS);
+    assert_true(cuts > 40 && hidden);
 }
 
 /* A version and its trail at once: then nothing proves that an object was deleted, for good. */
@@ -396,8 +484,9 @@ static void test_both_accounts(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {TEST(rows), TEST(pages), TEST(every_damaged_file_stays),
-                                       TEST(rebuild), TEST(both_accounts)};
+    const struct CMUnitTest tests[] = {
+        TEST(rows),          TEST(pages),     TEST(every_damaged_file_stays), TEST(rebuild),
+        TEST(both_accounts), TEST(lost_tail), TEST(rebuild_without_the_tail)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
