@@ -71,11 +71,14 @@ static int step_source(struct db *from, sqlite3_stmt *q, bool *ret_row, bool *re
 
 enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6, RECORD_WALK = 8 };
 
-/* A row that the new file does not take (a NULL where none can be) is not worth keeping. */
+/* A row that the new file does not take (a NULL where none can be) is not worth keeping. A value
+ * that there was no memory for would be such a NULL: it ends the salvage. */
 static int copy_row(sqlite3_stmt *from, sqlite3_stmt *to)
 {
-    for (int i = 0; i < sqlite3_column_count(from); i++)
-        sqlite3_bind_value(to, i + 1, sqlite3_column_value(from, i));
+    for (int i = 0; i < sqlite3_column_count(from); i++) {
+        if (sqlite3_bind_value(to, i + 1, sqlite3_column_value(from, i)))
+            return -1;
+    }
     int rc = sqlite3_step(to);
     sqlite3_reset(to);
     return rc == SQLITE_DONE || (rc & 0xff) == SQLITE_CONSTRAINT ? 0 : -1;

@@ -6,6 +6,7 @@
 #include <sublet/store_admin.h>
 #include <sublet/store_quarantine.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -481,12 +482,101 @@ static void test_both_accounts(void **state)
     check_pages(f);
 }
 
+/* ---- memory ---- */
+
+#define LARGE  20000
+#define PIECES 12
+
+static sqlite3_mem_methods memory; /* SQLite's own */
+static atomic_int large;           /* pieces that were asked for */
+static atomic_int missing[2] = {ATOMIC_VAR_INIT(-1), ATOMIC_VAR_INIT(-1)}; /* not to be had */
+
+static void *limited_malloc(int n)
+{
+    if (n < LARGE || n > 2 * LARGE)
+        return memory.xMalloc(n);
+    int piece = atomic_fetch_add(&large, 1);
+    return piece == missing[0] || piece == missing[1] ? NULL : memory.xMalloc(n);
+}
+
+/* Before SQLite is used. */
+static void limit_memory(void)
+{
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), SQLITE_OK);
+    sqlite3_mem_methods limited = memory;
+    limited.xMalloc = limited_malloc;
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &limited), SQLITE_OK);
+}
+
+static void make_large(struct fixture *f)
+{
+    static char text[LARGE];
+    struct store_write w = {.op = STORE_CREATE, .ns = STR("a"), .name = STR("large")};
+
+    fill_pages(f);
+    fixture_open(f);
+    memset(text, 'x', sizeof(text));
+    w.resource = f->pods;
+    w.uid = STR("u-1");
+    w.bytes = (struct str){text, sizeof(text)};
+    assert_int_equal(store_write(f->store, &w, &f->err), 0);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    spoil(f, 9);
+}
+
+/* False: the start was refused. */
+static bool open_without(int first, int second)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    fixture_in_memory(&f);
+    make_large(&f);
+    large = 0;
+    missing[0] = first;
+    missing[1] = second;
+    bool opened = !store_open(&f.loop, &f.options, &f.store, &f.err);
+    if (!opened)
+        f.store = NULL;
+    fixture_close(&f);
+    missing[0] = missing[1] = -1;
+    err_clear(&f.err);
+    fixture_open(&f);
+    if (!store_get(f.store, f.pods, STR("a"), STR("large")))
+        fail_msg("without pieces %d and %d: the row was left out", first, second);
+    fixture_fini(&f);
+    return opened;
+}
+
+/* Memory for a large row is not to be had while a file is made again, on either way that it is
+ * reached: then the file is made again by the next start, and the row is not left out. */
+static void test_salvage_without_memory(void **state)
+{
+    int refused = 0;
+
+    (void)state;
+    assert_true(open_without(-1, -1));
+    for (int first = 0; first < PIECES; first++) {
+        for (int second = first + 1; second < PIECES; second++)
+            refused += !open_without(first, second);
+    }
+    print_message("%d starts without memory refused\n", refused);
+    assert_true(refused > PIECES);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(rows),          TEST(pages),     TEST(every_damaged_file_stays), TEST(rebuild),
-        TEST(both_accounts), TEST(lost_tail), TEST(rebuild_without_the_tail)};
+    const struct CMUnitTest tests[] = {TEST(rows),
+                                       TEST(pages),
+                                       TEST(every_damaged_file_stays),
+                                       TEST(rebuild),
+                                       TEST(both_accounts),
+                                       TEST(lost_tail),
+                                       TEST(rebuild_without_the_tail),
+                                       TEST(salvage_without_memory)};
 
+    limit_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
