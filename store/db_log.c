@@ -274,8 +274,11 @@ int db_log_inspect(struct db *db, struct err *err)
     int rc = 0, result = 0;
     struct stat st;
 
+    /* Only what is known not to be there is not. */
     *state = !stat(lost, &st);
-    if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
+    if (!*state && errno != ENOENT)
+        result = err_set(err, &ERR_STORAGE, "%s: %s", lost, strerrordesc_np(errno));
+    else if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
     mem_free(lost);
     return result;

@@ -482,6 +482,24 @@ static void test_both_accounts(void **state)
     check_pages(f);
 }
 
+/* A lost log that cannot be looked at is not one that is absent. */
+static void test_lost_log_that_cannot_be_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+
+    fill(f);
+    snprintf(path, sizeof(path), "%s/state.db-wal.lost", f->dir);
+    assert_int_equal(symlink("state.db-wal.lost", path), 0);
+    assert_int_equal(store_open(&f->loop, &f->options, &f->store, &f->err), -1);
+    f->store = NULL;
+    assert_true(str_contains(f->err.message, STR("state.db-wal.lost")));
+    assert_int_equal(unlink(path), 0);
+    err_clear(&f->err);
+    fixture_open(f);
+    assert_int_equal(committed(f, "a", "x"), 2);
+}
+
 /* ---- memory ---- */
 
 #define LARGE  20000
@@ -573,6 +591,7 @@ int main(void)
                                        TEST(every_damaged_file_stays),
                                        TEST(rebuild),
                                        TEST(both_accounts),
+                                       TEST(lost_log_that_cannot_be_looked_at),
                                        TEST(lost_tail),
                                        TEST(rebuild_without_the_tail),
                                        TEST(salvage_without_memory)};
