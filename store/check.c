@@ -123,9 +123,16 @@ static int copy_store(const char *path, bool is_dir, const char *dir, struct err
 static void remove_copy(const char *path)
 {
     DIR *dir = opendir(path);
+    bool removed = dir != NULL;
 
-    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-        (void)unlinkat(dirfd(dir), e->d_name, 0);
+    /* What readdir() gives of a directory that changes is not said: from the start, until nothing
+     * more goes. */
+    while (removed) {
+        removed = false;
+        rewinddir(dir);
+        for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+            removed |= !unlinkat(dirfd(dir), e->d_name, 0);
+    }
     if (dir)
         closedir(dir);
     rmdir(path);
