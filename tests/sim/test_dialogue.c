@@ -309,12 +309,11 @@ struct judged {
     unsigned refused, admitted, no_turn, no_answer, n;
 };
 
-static void on_judged(void *ctx, struct str host_name, struct str body, const struct err *err)
+static void on_judged(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct judged *j = ctx;
 
-    (void)body;
-    assert_true(str_has_prefix(host_name, STR("verdict-")) || err);
+    assert_true(err || str_has_prefix(result->host_name, STR("verdict-")));
     j->n++;
     j->admitted += !err;
     j->refused += err && sync_dry_run_refused(err);
