@@ -15,6 +15,7 @@ from test_tenant import host_pod, pod, running
 SCHEDULERS = {"kai": Kai, "volcano": Volcano}
 KEYS = {"kai": ("labels", "kai.scheduler/queue", "kai-scheduler"),
         "volcano": ("annotations", "scheduling.volcano.sh/queue-name", "volcano")}
+WAITS = {"kai": "the queue has reached its limit", "volcano": "its turn has not come"}
 QUEUE = "t-research"
 
 
@@ -65,7 +66,7 @@ def test_a_job_waits_says_why_and_runs(vc, scheduler):
 
     k.apply(job("train", 1))
     one = eventually(lambda: k.names("pods", "-l", "job-name=train"), 30, "the Job's pod")[0]
-    assert waits(k, one) in ("the queue has reached its limit", "its turn has not come", "no node has enough free resources")
+    eventually(lambda: waits(k, one) == WAITS[scheduler.kind], 60, "the reason, and not " + waits(k, one))
     assert "nodeName" not in host_pod(vc, one)["spec"]
     shown = json.dumps(k.json("get", "pods"))
     assert key not in shown and "pod-group" not in shown and "podgroup" not in shown, shown
