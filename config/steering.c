@@ -10,8 +10,8 @@
 
 /* Domains of keys, with those below them. */
 static const char *const DOMAINS[] = {
-    "hami.io",    "kai-resource-isolator.io", "kai.scheduler", "kueue.x-k8s.io", "run.ai", "runai",
-    "volcano.sh",
+    "hami.io", "kai-resource-isolator.io", "kai.scheduler", "kueue.x-k8s.io", "run.ai",
+    "runai",   "runai-gpu-group",          "volcano.sh",
 };
 
 /* Of domains that have other keys as well, or of none. */
@@ -20,6 +20,7 @@ static const char *const KEYS[] = {
     "gpu-fraction-container-name",
     "gpu-fraction-num-devices",
     "gpu-memory",
+    "mps",
     "nvidia.com/nouse-gputype",
     "nvidia.com/nouse-gpuuuid",
     "nvidia.com/numa-bind",
@@ -27,6 +28,8 @@ static const char *const KEYS[] = {
     "nvidia.com/use-gpuuuid",
     "nvidia.com/vgpu-mode",
     "pod-group-name",
+    "priorityClassName",
+    "received-resource-type",
     "runai-gpu-group",
     "scheduling.k8s.io/group-name",
 };

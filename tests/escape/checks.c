@@ -86,6 +86,8 @@ static bool is_order(struct str key)
     static const char *const keys[] = {"gpu-fraction",
                                        "gpu-memory",
                                        "runai-gpu-group",
+                                       "mps",
+                                       "priorityClassName",
                                        "pod-group-name",
                                        "runai/queue",
                                        "scheduling.k8s.io/group-name",

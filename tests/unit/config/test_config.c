@@ -164,6 +164,9 @@ static void file_mistakes(void **state)
         {"policy: {labels: {allow: [scheduling.volcano.sh/]}}",
          "config: policy.labels.allow: \"scheduling.volcano.sh/\": queueing systems and GPU "
          "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+        {"policy: {labels: {allow: [priorityClassName]}}",
+         "config: policy.labels.allow: \"priorityClassName\": queueing systems and GPU "
+         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
         {"policy: {annotations: {allow: [gpu-fraction]}}",
          "config: policy.annotations.allow: \"gpu-fraction\": queueing systems and GPU "
          "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
