@@ -29,7 +29,8 @@ static const char HELP[] =
     "  --tenant T      the lines of one tenant, a chain of its own\n"
     "  --key F         private key; without it an issued statement is printed again\n"
     "\n"
-    "  verify: checks signatures, sums and that each FILE follows the one before it\n"
+    "  verify: checks signatures, sums and that each FILE follows the one before it;\n"
+    "  exit code 2: they are right, and the first is not number 1\n"
     "  --public-key F  one or more, in PEM\n"
     "\n"
     "  key: prints the public key of a private one\n"
@@ -164,11 +165,15 @@ static int verify_file(struct arena *a, const char *path, struct str public_pem,
     return result;
 }
 
+/* Exit code: what is there is right, and the chain does not begin with its first statement. */
+enum { WITHOUT_HEAD = 2 };
+
 static int run_verify(struct arena *a, int argc, char **argv, struct err *err)
 {
     const char *key = arguments_take(&argc, argv, "--public-key");
     struct statement s, before = {0};
     struct str public_pem;
+    int ret = 0;
 
     if (!key || !argc)
         return err_set(err, &ERR_BAD_REQUEST, "--public-key and the files are needed");
@@ -181,17 +186,19 @@ static int run_verify(struct arena *a, int argc, char **argv, struct err *err)
         printf("%s: statement %lld, %.*s to %.*s, is signed and adds up\n", argv[i],
                (long long)s.number, STR_F(time_format_s(a, s.from_us / 1000000)),
                STR_F(time_format_s(a, s.until_us / 1000000)));
-        if (!i && s.number > 1)
+        if (!i && s.number > 1) {
             printf("the chain before it, numbers 1 to %lld, is not among the files\n",
                    (long long)s.number - 1);
+            ret = WITHOUT_HEAD;
+        }
         before = s;
     }
-    return 0;
+    return ret;
 }
 
 static const struct {
     const char *name;
-    int (*run)(struct arena *a, int argc, char **argv, struct err *err);
+    int (*run)(struct arena *a, int argc, char **argv, struct err *err); /* exit code; -1: 1 */
 } COMMANDS[] = {{"statement", run_statement}, {"verify", run_verify}, {"key", run_key}};
 
 bool cli_is_statement(const char *word)
@@ -218,8 +225,8 @@ int cli_statement(int argc, char **argv)
         if (!strcmp(argv[0], COMMANDS[i].name))
             result = COMMANDS[i].run(a, argc - 1, argv + 1, &err);
     fflush(stdout);
-    if (result)
+    if (result < 0)
         fprintf(stderr, "sublet: report: %.*s\n", STR_F(err.message));
     arena_free(a);
-    return result ? 1 : 0;
+    return result < 0 ? 1 : result;
 }
