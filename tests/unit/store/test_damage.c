@@ -505,9 +505,9 @@ static void test_lost_log_that_cannot_be_looked_at(void **state)
 #define LARGE  20000
 #define PIECES 12
 
-static sqlite3_mem_methods memory; /* SQLite's own */
-static atomic_int large;           /* pieces that were asked for */
-static atomic_int missing[2] = {ATOMIC_VAR_INIT(-1), ATOMIC_VAR_INIT(-1)}; /* not to be had */
+static sqlite3_mem_methods memory;       /* SQLite's own */
+static atomic_int large;                 /* pieces that were asked for */
+static atomic_int missing[2] = {-1, -1}; /* not to be had */
 
 static void *limited_malloc(int n)
 {
