@@ -277,13 +277,17 @@ def test_files_are_put_aside(tenant, tmp_path):
     vc, log = audited(tenant, tmp_path, policy=everything, maxSize="64Ki", maxBackups=2)
 
     def written():
-        s = os.stat(log)
+        """None while the file is put aside, and before there is the next one."""
+        try:
+            s = os.stat(log)
+        except FileNotFoundError:
+            return None
         return s.st_ino, s.st_size
 
     for _ in range(60):  # one after the other: a file is rotated once in a millisecond, or goes on growing
-        before = written()
+        before = eventually(written, 60, "the file", interval=0.001)
         vc.api.get("/api/v1/namespaces")
-        eventually(lambda b=before: written() != b, 60, "the event", interval=0.001)
+        eventually(lambda b=before: written() not in (None, b), 60, "the event", interval=0.001)
     vc.stop()
     names = sorted(os.listdir(tmp_path))
     assert len(names) == 3 and "audit.log" in names, names
