@@ -565,6 +565,24 @@ static struct str queue_of(struct arena *a, struct str template, struct str tena
     return ret;
 }
 
+/* Does the scheduler, which has queues, count what pods of the pool have? Volcano knows no claims;
+ * KAI counts these resources alone (pkg/scheduler/api/resource_info). */
+static bool counts_all(const struct config_pool *p)
+{
+    static const char *const counted[] = {"nvidia.com/gpu", "amd.com/gpu"};
+
+    if (p->mode == POOL_DRA)
+        return false;
+    for (size_t i = 0; p->scheduler_kind == SCHEDULER_KAI && i < p->n_resources; i++) {
+        struct str name = p->resources[i].host_name;
+
+        if (!str_eqc(name, counted[0]) && !str_eqc(name, counted[1]) &&
+            !str_has_prefix(name, STR("nvidia.com/mig-")))
+            return false;
+    }
+    return true;
+}
+
 static int settle_queue(const struct place *at, const struct config *config, struct config_pool *p)
 {
     struct place scheduler = place_member(at, "scheduler");
@@ -572,8 +590,18 @@ static int settle_queue(const struct place *at, const struct config *config, str
     const struct queue_system *system = config_queue_system(p->scheduler_kind);
     const char *why;
 
+    for (int kind = SCHEDULER_NONE; kind <= SCHEDULER_HAMI; kind++) {
+        const struct queue_system *other = config_queue_system((enum pool_scheduler)kind);
+
+        if (other && other != system && other->scheduler && str_eqc(p->scheduler, other->scheduler))
+            return place_error(&scheduler, "\"%s\" has queues of its own: kind is needed",
+                               other->scheduler);
+    }
     if (!system)
         return p->queue.n ? place_error(&inner, "needs a scheduler kind with queues") : 0;
+    if (system->scheduler && !counts_all(p))
+        return place_error(at, "mode, resources: the queues of scheduler \"%s\" do not count them",
+                           system->scheduler);
     if (!p->queue.n)
         return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
     p->queue = queue_of(at->arena, p->queue, config->name);

@@ -55,6 +55,18 @@ static bool in_domain(struct str domain, struct str of)
     return domain.n == of.n || domain.p[domain.n - of.n - 1] == '.';
 }
 
+/* KAI counts nothing of a pod with one of these, wherever it is: its devices are free to it. */
+static const char *const UTILITY_APPS[] = {"kai-resource-reservation", "scaling-pod"};
+
+bool config_label_steers(struct str key, struct str value)
+{
+    for (size_t i = 0; i < COUNT(UTILITY_APPS); i++) {
+        if (str_eqc(key, "app") && str_eqc(value, UTILITY_APPS[i]))
+            return true;
+    }
+    return config_key_steers(key);
+}
+
 bool config_key_steers(struct str key)
 {
     size_t slash = str_find(key, '/');

@@ -49,14 +49,19 @@ void translate_labels_drop_written_by_both(cJSON *labels)
         json_remove(labels, WRITTEN_BY_BOTH[i]);
 }
 
-struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key)
+static struct str hashed(struct arena *a, struct str key)
 {
     char hash[HASH_CHARS + 1];
 
-    if (translate_labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
-        return key;
     translate_hash(1, &key, hash);
     return arena_printf(a, LABEL_HASHED "%s", hash);
+}
+
+struct str translate_label_key(struct arena *a, const struct translate_tenant *t, struct str key)
+{
+    if (translate_labels_key_listed(key, t->config->labels_allow) || written_by_both(key))
+        return key;
+    return hashed(a, key);
 }
 
 static void add_labels(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
@@ -64,9 +69,13 @@ static void add_labels(struct arena *a, const struct translate_tenant *t, const 
 {
     json_each(label, labels)
     {
+        struct str key = json_key(label), value = json_str(label);
+
         if (json_is_string(label) && json_is_object(labels))
-            object_add(a, to, translate_label_key(a, t, json_key(label)),
-                       json_new_string(a, json_str(label)));
+            object_add(a, to,
+                       config_label_steers(key, value) ? hashed(a, key)
+                                                       : translate_label_key(a, t, key),
+                       json_new_string(a, value));
     }
 }
 

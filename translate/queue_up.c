@@ -91,7 +91,8 @@ static const struct words OF_KUEUE[] = {
 /* Of KAI and Volcano, which are schedulers: limits of the queue before nodes. */
 static const struct words OF_SCHEDULERS[] = {
     {"quota has reached the allowable limit", "the queue has reached its limit"},
-    {"workload is over quota", "the queue has reached its limit"},
+    {"Non-preemptible workload is over quota",
+     "a pod of its priority may not exceed the quota of the queue"},
     {"resource quota insufficient", "the queue has reached its limit"},
     {"queue is overused", "the queue has reached its share"},
     {"have enough", "no node has enough free resources"},
@@ -117,9 +118,14 @@ static struct str waits(struct arena *a, struct str queue, struct str why)
                         STR_F(why.n ? why : STR(TURN)));
 }
 
+static bool holds_true(const cJSON *condition)
+{
+    return str_eqc(json_str(json_get(condition, "status")), "True");
+}
+
 static bool holds(const cJSON *conditions, const char *type)
 {
-    return str_eqc(json_str(json_get(condition_find(conditions, str_c(type)), "status")), "True");
+    return holds_true(condition_find(conditions, str_c(type)));
 }
 
 struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
@@ -148,12 +154,13 @@ struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
 
 /* ---- Events and the end of a pod ---- */
 
-/* Of KAI and Volcano, beside the scheduler itself. */
+/* Of KAI and Volcano, beside the schedulers themselves, under their usual names and their pools'. */
 static const char *const REPORTERS[] = {"binder", "pod-grouper", "vc-controller-manager"};
 
 static bool reports(const struct config *config, struct str component)
 {
-    if (str_contains(component, STR("kueue")))
+    if (str_contains(component, STR("kueue")) || str_has_prefix(component, STR("kai-scheduler")) ||
+        str_has_prefix(component, STR("volcano")))
         return true;
     for (size_t i = 0; i < config->n_pools; i++) {
         const struct config_pool *pool = &config->pools[i];
@@ -187,6 +194,7 @@ static const struct {
     {"Unschedulable", "Its queue cannot run it yet"},
     {"FailedScheduling", "Its queue cannot run it yet"},
     {"FailedBinding", "It could not be bound to its node"},
+    {"BindingError", "It could not be bound to its node"},
     {"Evict", "Its queue has ended it"},
 };
 
@@ -205,10 +213,9 @@ bool translate_queue_event_up(const struct config *config, struct str component,
 
 static bool is_end(const struct queue_system *system, struct str type, struct str reason)
 {
-    if (str_eqc(type, "TerminationTarget")) /* Kueue's */
+    if (str_eqc(type, "TerminationTarget") || str_eqc(reason, "Evict")) /* Kueue's, Volcano's */
         return true;
-    return system && system->scheduler &&
-           (str_eqc(reason, "Evict") || str_eqc(reason, "PreemptionByScheduler"));
+    return system && system->scheduler && str_eqc(reason, "PreemptionByScheduler");
 }
 
 bool translate_queue_condition_up(struct arena *a, const struct config_pool *pool,
@@ -222,8 +229,13 @@ bool translate_queue_condition_up(struct arena *a, const struct config_pool *poo
         *ret = STR("Its queue has ended it");
         return true;
     }
+    if (str_eqc(type, "PodBound")) { /* KAI's */
+        *ret = holds_true(condition) ? STR("It is bound to its node")
+                                     : STR("It could not be bound to its node");
+        return true;
+    }
     if (!system || !system->scheduler || !message.n || !str_eqc(type, "PodScheduled") ||
-        str_eqc(json_str(json_get(condition, "status")), "True"))
+        holds_true(condition))
         return false;
     *ret = waits(a, pool->queue, in_words(OF_SCHEDULERS, COUNT(OF_SCHEDULERS), message));
     return true;

@@ -118,5 +118,6 @@ bool config_has_tiers(const struct config *config); /* of a bound pool */
 /* A label or annotation by which a queueing system or a GPU scheduler takes orders: never a
  * tenant's, whatever policy.labels and policy.annotations list. */
 bool config_key_steers(struct str key);
+bool config_label_steers(struct str key, struct str value); /* or by its value */
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

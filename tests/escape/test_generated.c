@@ -30,7 +30,7 @@ static const char *const CONFIGS[] = {
     "{policy: {podSecurity: privileged}}",
     "{pools: [" POOL("h100", "products: [H100], trust: adversarial, caps: {maxLifetime: 1h}, "
                              "runtimeClass: nvidia, priorityTiers: {high: gpu-high}, scheduler: "
-                             "{name: kai-scheduler}") "], bindings: [{pool: h100, guarantee: 80}]}",
+                             "{name: gpu-scheduler}") "], bindings: [{pool: h100, guarantee: 80}]}",
     "{pools: [" POOL(
         "mig",
         "mode: mig, products: [A100], profiles: {1g.10gb: {gpuEq: '1/7'}}") "], bindings: [{pool: "

@@ -21,6 +21,7 @@ CORE = "/api/v1"
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = f"{CORE}/persistentvolumes"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 HASH = "abcdefghijklmnop"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
@@ -291,6 +292,7 @@ POD = {
                               "spec.resourceClaims: names a claim that is not this virtual cluster's"),
     "a scheduling gate": (change(pod(), "spec.schedulingGates", [{"name": "a.example/b"}]), "spec.schedulingGates: a gate"),
     "another's queue": (marked("labels", "kueue.x-k8s.io/queue-name", "theirs"), "metadata.labels: not the queue"),
+    "a pod that KAI does not count": (marked("labels", "app", "kai-resource-reservation"), "metadata.labels: app is the value"),
     "a group of a queue": (marked("labels", "kueue.x-k8s.io/pod-group-name", "theirs"),
                            "metadata.labels: a key that is neither"),
     "the hash of a role": (marked("annotations", "kueue.x-k8s.io/role-hash", "0a"),
@@ -498,7 +500,7 @@ SCHEDULERS = {"kai": ("labels", "kai.scheduler/queue", "t-research", "kai-schedu
 
 
 @pytest.mark.parametrize("pool", SCHEDULERS)
-def test_a_pod_is_in_the_queue_of_its_scheduler(sides, pool):
+def test_a_pod_is_in_the_queue_of_its_scheduler(sides, real_host, pool):
     """By its pool's key and scheduler, neither of which it may leave; another scheduler would pass by the queue."""
     fenced, _ = sides
     what, key, queue, scheduler = SCHEDULERS[pool]
@@ -516,12 +518,24 @@ def test_a_pod_is_in_the_queue_of_its_scheduler(sides, pool):
         return lambda s: s.api.post(s.path("pods"), made, dryRun="All")
 
     post(body())(fenced)
-    refused(fenced, f"metadata.{what}: not the queue of a bound pool", post(body("theirs")))
-    refused(fenced, f"metadata.{what}: not the queue of its pool", post(body(None)))
+    refused(fenced, f"metadata.{what}: ", post(body("theirs")))  # by two policies, of which either may answer
+    refused(fenced, f"metadata.{what}: a scheduler with queues, and none of a bound pool", post(body(None)))
+    refused(fenced, f"metadata.{what}: not the queue of its pool", post(body(None, "default-scheduler")))
+    refused(fenced, f"metadata.{what}: a scheduler with queues, and none of a bound pool",
+            post(change(pod(), "spec.schedulerName", scheduler)))  # without devices
     refused(fenced, "spec.schedulerName: not the scheduler of its pool", post(body(name="default-scheduler")))
     path = fenced.path("pods", fenced.make("pods", change(body(), "metadata.name", f"{pool}-{HASH}")))
     refused(fenced, f"metadata.{what}: a pod stays in its queue",
             lambda s: s.api.patch(path, {"metadata": {what: {key: None}}}, dryRun="All"))
+    # what the scheduler adds stays when the program writes again, and is never the program's to add
+    other = {"metadata": {"annotations": {"pod-group-name": "g"}}}
+    refused(fenced, "metadata.annotations: a key that is neither", lambda s: s.api.patch(path, other, dryRun="All"))
+    real_host.api.patch(path, other)
+    fenced.api.patch(path, {"metadata": {"annotations": {"sublet.dev/name": "x"}}}, dryRun="All")
+    if pool == "kai":  # what its webhook sets in a pod without a class
+        real_host.api.post(RUNTIMES, {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
+        post(change(body(), "spec.runtimeClassName", "nvidia"))(fenced)
+        real_host.api.delete(f"{RUNTIMES}/nvidia")
 
 
 def test_services_under_mapped_names(sides):

@@ -138,6 +138,12 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if $system -}}
 {{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) -}}
 {{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
+{{- if $system.scheduler -}}
+{{- $_ := set $system "names" (append ($system.names | default list) (.scheduler.name | default $system.scheduler) | uniq | sortAlpha) -}}
+{{- end -}}
+{{- if eq .scheduler.kind "kai" -}}
+{{- $runtimes = append $runtimes "nvidia" -}}{{/* by KAI's webhook, where the pod has no class */}}
+{{- end -}}
 {{- $queued = append $queued (dict "map" $system.map "key" $system.key "queue" $queue "selector" .nodeSelector "scheduler" ($system.scheduler | empty | ternary "" (.scheduler.name | default $system.scheduler))) -}}
 {{- end -}}
 {{- with (.scheduler).name | default ($system | default dict).scheduler -}}

@@ -210,6 +210,19 @@ static void mistakes_about_queues(void **state)
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue}}]",
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {name: kai-scheduler}}]",
+         "config: pools[0].scheduler: \"kai-scheduler\" has queues of its own: kind is needed"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, name: volcano, "
+         "queueTemplate: a}}]",
+         "config: pools[0].scheduler: \"volcano\" has queues of its own: kind is needed"},
+        {"pools: [{name: a, nodeSelector: {p: a}, mode: dra, deviceClasses: {c: {gpuEq: 1}}, "
+         "scheduler: {kind: volcano, queueTemplate: a}}]",
+         "config: pools[0]: mode, resources: the queues of scheduler \"volcano\" do not count "
+         "them"},
+        {"pools: [{name: a, nodeSelector: {p: a}, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
+         "scheduler: {kind: kai, queueTemplate: a}}]",
+         "config: pools[0]: mode, resources: the queues of scheduler \"kai-scheduler\" do not "
+         "count them"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: volcano}}]",
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},

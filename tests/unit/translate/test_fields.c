@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 16, ROWS_MAX = 1024 };
 
 static const char POOL[] =
     "pools: [{name: h100, nodeSelector: {sublet.dev/pool: h100}, scheduler: {name: "
-    "kai-scheduler},\n"
+    "gpu-scheduler},\n"
     "  tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}],\n"
     "  runtimeClass: nvidia, priorityTiers: {high: gpu-high}}]\n"
     "bindings: [{pool: h100, guarantee: 8}]\n"

@@ -11,7 +11,7 @@ static const char CONFIG[] =
     "- {name: a100, nodeSelector: {sublet.dev/pool: a100}, tolerations: [{key: sublet.dev/pool, "
     "value: a100}], scheduler: {kind: kueue, queueTemplate: 't-{tenant}'}}\n"
     "- {name: l4, nodeSelector: {sublet.dev/pool: l4}, resources: {nvidia.com/l4: {gpuEq: 1}}}\n"
-    "- {name: kai, nodeSelector: {sublet.dev/pool: kai}, resources: {nvidia.com/h100: {gpuEq: 1}}, "
+    "- {name: kai, nodeSelector: {sublet.dev/pool: kai}, resources: {amd.com/gpu: {gpuEq: 1}}, "
     "scheduler: {kind: kai, queueTemplate: 't-{tenant}'}}\n"
     "- {name: vol, nodeSelector: {sublet.dev/pool: vol}, resources: {nvidia.com/h200: {gpuEq: 1}}, "
     "scheduler: {kind: volcano, queueTemplate: 't-{tenant}'}}\n"
@@ -88,7 +88,7 @@ static void the_queue_of_a_scheduler(void **state)
                                  ": theirs}, annotations: {scheduling.volcano.sh/queue-name: "
                                  "theirs, scheduling.k8s.io/group-name: g}";
     struct fixture *f = *state;
-    cJSON *host = down(f, pod(f, "ml", theirs, "nvidia.com/h100"));
+    cJSON *host = down(f, pod(f, "ml", theirs, "amd.com/gpu"));
 
     assert_str(label(host, "kai.scheduler/queue"), "t-research");
     assert_str(label(host, QUEUE), "");
@@ -239,19 +239,19 @@ static void why_a_scheduler_keeps_a_pod_waiting(void **state)
     static const struct {
         const char *resource, *message, *text;
     } cases[] = {
-        {"nvidia.com/h100",
+        {"amd.com/gpu",
          "Non-preemptible workload is over quota. Workload requested 2 GPUs, but bank quota is 4 "
          "GPUs, while 4 GPUs are already allocated for non-preemptible pods.",
-         "the queue has reached its limit"},
-        {"nvidia.com/h100",
+         "a pod of its priority may not exceed the quota of the queue"},
+        {"amd.com/gpu",
          "bank quota has reached the allowable limit of GPUs. Limit is 2 GPUs, currently 2 GPUs "
          "allocated and workload requested 1 GPUs",
          "the queue has reached its limit"},
-        {"nvidia.com/h100",
+        {"amd.com/gpu",
          "node(s) didn't have enough resources: GPUs. Workload wasn't chosen: bank uses <4> with a "
          "quota of <2>",
          "no node has enough free resources"},
-        {"nvidia.com/h100", "node-7.bank.internal: something new", "its turn has not come"},
+        {"amd.com/gpu", "node-7.bank.internal: something new", "its turn has not come"},
         {"nvidia.com/h200", "queue resource quota insufficient: insufficient nvidia.com/gpu",
          "the queue has reached its limit"},
         {"nvidia.com/h200",
@@ -286,9 +286,10 @@ static void what_a_scheduler_ends(void **state)
     static const struct {
         const char *resource, *condition;
     } cases[] = {
-        {"nvidia.com/h100", "{type: DisruptionTarget, status: 'True', reason: "
-                            "PreemptionByScheduler, message: for bank/fraud}"},
+        {"amd.com/gpu", "{type: DisruptionTarget, status: 'True', reason: "
+                        "PreemptionByScheduler, message: for bank/fraud}"},
         {"nvidia.com/h200", "{type: Ready, status: 'False', reason: Evict, message: for bank}"},
+        {"nvidia.com/l4", "{type: Ready, status: 'False', reason: Evict, message: for bank}"},
     };
     struct fixture *f = *state;
 
@@ -330,7 +331,7 @@ static void what_a_queue_ends(void **state)
 
 static struct str event_of(struct fixture *f, const char *component, const char *reason)
 {
-    cJSON *host = down(f, pod(f, "ml", "labels: {}", "nvidia.com/h100")), *event;
+    cJSON *host = down(f, pod(f, "ml", "labels: {}", "amd.com/gpu")), *event;
 
     event = doc(f, "{metadata: {name: e.1}, involvedObject: {kind: Pod, namespace: team-research}, "
                    "message: 'bank quota has reached the allowable limit of GPUs', source: {}}");
@@ -340,6 +341,39 @@ static struct str event_of(struct fixture *f, const char *component, const char 
     json_set_str(f->a, json_get(event, "source"), "component", str_c(component));
     event = translate_event_up(f->a, &f->tenant, event, STR("ml"), STR("p"), STR("u"));
     return json_str_at(event, "message");
+}
+
+/* KAI's condition names the node, and an error as it came. */
+static void what_binds(void **state)
+{
+    static const char *const cases[][2] = {{"True", "It is bound to its node"},
+                                           {"False", "It could not be bound to its node"}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *vpod = pod(f, "ml", "labels: {}", "amd.com/gpu"), *host = down(f, vpod), *up;
+        cJSON *condition = doc(f, "{type: PodBound, reason: x, message: to node bank-7}");
+
+        json_set_str(f->a, condition, "status", str_c(cases[i][0]));
+        up = json_set(f->a, host, "status", doc(f, "{phase: Pending, conditions: []}"));
+        json_append(json_get(up, "conditions"), condition);
+        up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+        assert_str(json_str(json_get(json_at(json_get(up, "conditions"), 0), "message")),
+                   cases[i][1]);
+    }
+}
+
+/* KAI counts nothing of a pod with this label: it never keeps its name with this value. */
+static void no_pod_is_uncounted(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host;
+
+    f->config.labels_allow = (struct str_list){(struct str[]){STR("app")}, 1};
+    host = down(f, pod(f, "ml", "labels: {app: kai-resource-reservation}", NULL));
+    assert_str(label(host, "app"), "");
+    host = down(f, pod(f, "ml", "labels: {app: web}", NULL));
+    assert_str(label(host, "app"), "web");
 }
 
 /* Their Events on a pod name queues as well; those of others stay as they are. */
@@ -364,6 +398,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(why_a_scheduler_keeps_a_pod_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_scheduler_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(what_schedulers_report, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_binds, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_pod_is_uncounted, setup, teardown),
         cmocka_unit_test_setup_teardown(groups_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_without_effect_are_a_warning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_queue_never_changes, setup, teardown),
