@@ -154,7 +154,7 @@ struct str translate_queue_up(struct arena *a, const struct translate_tenant *t,
 
 /* ---- Events and the end of a pod ---- */
 
-/* Of KAI and Volcano, beside the schedulers themselves, under their usual names and their pools'. */
+/* Of KAI and Volcano, beside the schedulers, which have their usual names or those of pools. */
 static const char *const REPORTERS[] = {"binder", "pod-grouper", "vc-controller-manager"};
 
 static bool reports(const struct config *config, struct str component)
