@@ -58,13 +58,13 @@ static bool in_domain(struct str domain, struct str of)
 /* KAI counts nothing of a pod with one of these, wherever it is: its devices are free to it. */
 static const char *const UTILITY_APPS[] = {"kai-resource-reservation", "scaling-pod"};
 
-bool config_label_steers(struct str key, struct str value)
+bool config_value_steers(struct str key, struct str value)
 {
-    for (size_t i = 0; i < COUNT(UTILITY_APPS); i++) {
-        if (str_eqc(key, "app") && str_eqc(value, UTILITY_APPS[i]))
+    for (size_t i = 0; str_eqc(key, "app") && i < COUNT(UTILITY_APPS); i++) {
+        if (str_eqc(value, UTILITY_APPS[i]))
             return true;
     }
-    return config_key_steers(key);
+    return false;
 }
 
 bool config_key_steers(struct str key)

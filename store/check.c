@@ -125,8 +125,8 @@ static void remove_copy(const char *path)
     DIR *dir = opendir(path);
     bool removed = dir != NULL;
 
-    /* What readdir() gives of a directory that changes is not said: from the start, until nothing
-     * more goes. */
+    /* What readdir() returns of a directory that changes is unspecified: from the start again,
+     * until nothing more can be removed. */
     while (removed) {
         removed = false;
         rewinddir(dir);

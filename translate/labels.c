@@ -73,7 +73,7 @@ static void add_labels(struct arena *a, const struct translate_tenant *t, const 
 
         if (json_is_string(label) && json_is_object(labels))
             object_add(a, to,
-                       config_label_steers(key, value) ? hashed(a, key)
+                       config_value_steers(key, value) ? hashed(a, key)
                                                        : translate_label_key(a, t, key),
                        json_new_string(a, value));
     }

@@ -159,9 +159,14 @@ static const char *const REPORTERS[] = {"binder", "pod-grouper", "vc-controller-
 
 static bool reports(const struct config *config, struct str component)
 {
-    if (str_contains(component, STR("kueue")) || str_has_prefix(component, STR("kai-scheduler")) ||
-        str_has_prefix(component, STR("volcano")))
+    if (str_contains(component, STR("kueue")))
         return true;
+    for (int kind = SCHEDULER_NONE; kind <= SCHEDULER_HAMI; kind++) {
+        const struct queue_system *system = config_queue_system((enum pool_scheduler)kind);
+
+        if (system && system->scheduler && str_has_prefix(component, str_c(system->scheduler)))
+            return true;
+    }
     for (size_t i = 0; i < config->n_pools; i++) {
         const struct config_pool *pool = &config->pools[i];
         const struct queue_system *system = config_queue_system(pool->scheduler_kind);

@@ -32,7 +32,7 @@ enum pool_scheduler {
     SCHEDULER_HAMI
 };
 
-/* How a queueing system is told the queue of a pod. */
+/* The key by which a queueing system reads the queue of a pod. */
 struct queue_system {
     const char *key; /* of the pod's label, or annotation */
     bool by_annotation;
@@ -118,6 +118,7 @@ bool config_has_tiers(const struct config *config); /* of a bound pool */
 /* A label or annotation by which a queueing system or a GPU scheduler takes orders: never a
  * tenant's, whatever policy.labels and policy.annotations list. */
 bool config_key_steers(struct str key);
-bool config_label_steers(struct str key, struct str value); /* or by its value */
+/* Is it a label by whose value, not by its key alone, such a scheduler takes orders? */
+bool config_value_steers(struct str key, struct str value);
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

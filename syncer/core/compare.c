@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A virtual object beside the host object made of it: what was changed, added and dropped. Why: the
+/* A virtual object beside the host object made of it: what was changed, added and dropped; and what
+ * was sent beside the host's answer: what is absent there. Why: the
  * translation says what it does by doing it, so nothing here repeats it; the reasons are those of
  * tbl/fields.h, items of lists are paired by the keys of the built-in types. Must never translate,
  * nor take longer for a hostile object than STEPS_MAX allows. */
@@ -53,6 +54,7 @@ static void report(struct compare *c, struct str path, const struct translate_fi
 
 static void compare_objects(struct compare *c, const struct place *at, const cJSON *v,
                             const cJSON *h);
+
 /* --- lists --- */
 
 struct lists {

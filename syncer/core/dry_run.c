@@ -174,7 +174,8 @@ static bool is_decided(const struct err *err)
            err->kind == &ERR_BAD_REQUEST;
 }
 
-/* Beside what was sent itself: random names in it are not those of a later object that is told. */
+/* Compared with what this dry run sent: a later object that shares the answer has other random
+ * names. */
 static void note_dropped(struct entry *e, struct str body)
 {
     struct arena *a = arena_new(0);

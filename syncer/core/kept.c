@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Did the host keep what was sent? A host of another minor, or with a feature gate off, answers 201
  * and drops what it does not know. Why: a pod without its volume or its user namespace is another
- * pod, and nobody would see it. Must never take a value that the host changed or added for a loss,
- * nor show a value: it may be a Secret's. */
+ * pod, and the loss would go unnoticed. Must never take a value that the host changed or added for
+ * a loss, nor show a value: it may be a Secret's. */
 
 #include "core/kept.h"
 

@@ -14,18 +14,15 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 from urllib.parse import quote
 
 import yaml
 
-from testenv import eventually
+from testenv import binaries, eventually
 
 from .compare import Answer, differences, plain, said_more
 from .suite import NAMESPACE, Difference, Server
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-GOMOD = os.path.join(os.path.dirname(HERE), "testenv", "gomod.sh")
 MODULES = """
     k8s.io/api@v0.36.3 k8s.io/kubernetes@v1.36.3 sigs.k8s.io/gateway-api@v1.6.3 sigs.k8s.io/kueue@v0.15.0
     sigs.k8s.io/cluster-api@v1.14.2 github.com/cert-manager/cert-manager@v1.21.2 github.com/argoproj/argo-cd/v3@v3.5.7
@@ -93,7 +90,7 @@ def load(modules=None, per_kind=PER_KIND):
     definitions, drawn evenly over the modules by the hash of the object."""
     found = collections.defaultdict(dict)
     for module in modules or MODULES:
-        where = subprocess.run([GOMOD, module], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+        where = binaries.module_source(module)
         for obj in documents(where):
             obj["metadata"].pop("namespace", None)
             obj["metadata"].setdefault("name", obj["metadata"].pop("generateName", "") + "x")  # none is drawn

@@ -5,7 +5,6 @@ kube-apiserver. The pods are read from the Go module k8s.io/pod-security-admissi
 import glob
 import os
 import re
-import subprocess
 
 import pytest
 import yaml
@@ -13,6 +12,7 @@ import yaml
 import testenv
 from alike import alike, both, namespace as alike_namespace
 from differential.servers import prepare, start_pair
+from testenv import binaries
 
 MODULE = "k8s.io/pod-security-admission@v0.36.3"
 LEVELS = ("baseline", "restricted")
@@ -26,8 +26,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 @pytest.fixture(scope="module")
 def fixtures():
     """{(level, version): [(name, passes, pod)]}"""
-    script = os.path.join(os.path.dirname(testenv.__file__), "gomod.sh")
-    folder = subprocess.run([script, MODULE], check=True, capture_output=True, text=True).stdout.strip()
+    folder = binaries.module_source(MODULE)
     out, texts = {}, {}
     for path in sorted(glob.glob(f"{folder}/test/testdata/*/v1.*/*/*.yaml")):
         level, version, verdict, file = path.split("/")[-4:]

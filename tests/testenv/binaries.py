@@ -63,6 +63,11 @@ def queue_program(name):
     return host_program(found), found[len(name) + 1:]
 
 
+def module_source(module):
+    """The directory of the sources of a module, as "k8s.io/api@v0.36.3"."""
+    return subprocess.run([os.path.join(HERE, "gomod.sh"), module], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
 def sublet():
     """The program under test: SUBLET_BIN, else the one in SUBLET_BUILD or build/dev."""
     build = os.environ.get("SUBLET_BUILD") or os.path.join(TREE, "build", "dev")

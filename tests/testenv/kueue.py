@@ -99,8 +99,7 @@ class Kueue:
     # --- parts ----------------------------------------------------------------------------------
 
     def _rendered(self):
-        module = subprocess.run([os.path.join(binaries.HERE, "gomod.sh"), f"sigs.k8s.io/kueue@v{binaries.queue_program('kueue')[1]}"],
-                                stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        module = binaries.module_source("sigs.k8s.io/kueue@v" + binaries.queue_program("kueue")[1])
         text = subprocess.run([binaries.host_program("kubectl"), "kustomize", os.path.join(module, "config", "default")],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
         return [o for o in yaml.load_all(text, yaml.CSafeLoader) if o]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real KAI and the real Volcano on a host cluster: their definitions from their modules, their programs as processes.
 
-Neither has its webhooks here: they add defaults to pods that name no queue, which Sublet's always do.
+Neither has its webhooks here. KAI's also sets a RuntimeClass in pods without one: tests/integration/test_host_fence.py.
 """
 import os
-import subprocess
 
 import yaml
 
@@ -19,15 +18,13 @@ PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 class _Scheduler:
     """start(), stop(). queue(name, gpus) makes a queue, drop_queue(name) removes it."""
     module = api = None
-    crds = ()       # glob of their files in the module
+    crds = ()       # paths of their files in the module
     programs = ()
     groups = None   # path of its PodGroups below a namespace
 
     def __init__(self, host, directory):
         self.host, self.dir = host, str(directory)
-        self.version = binaries.queue_program(self.programs[0])[1]
-        self.source = subprocess.run([os.path.join(binaries.HERE, "gomod.sh"), f"{self.module}@v{self.version}"],
-                                     stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        self.source = binaries.module_source(f"{self.module}@v{binaries.queue_program(self.programs[0])[1]}")
         self.definitions = [self._read(f) for f in self.crds]
         self.ports, self.queues = [], []
         env = {"KUBECONFIG": host.kubeconfig, "NO_PROXY": "*", "no_proxy": "*"}

@@ -102,7 +102,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $tolerations := list -}}
 {{- $variables := list -}}
 {{- $selectors := list -}}
-{{- /* The kinds of scheduler.kind: the key by which each is told a pod's queue, and what its webhook adds beside it. */ -}}
+{{- /* The kinds of scheduler.kind: the key by which each reads a pod's queue, and what its webhook adds beside it. */ -}}
 {{- $systems := dict
   "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/queue-name" "added" (list "kueue.x-k8s.io/managed") "queues" list)
   "kai" (dict "map" "labels" "key" "kai.scheduler/queue" "added" list "queues" list "scheduler" "kai-scheduler")
@@ -135,18 +135,19 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $_ := set $classes .name .deviceClasses -}}
 {{- end -}}
 {{- $system := get $systems ((.scheduler).kind | default "none") -}}
+{{- $named := (.scheduler).name | default ($system | default dict).scheduler -}}
 {{- if $system -}}
 {{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) -}}
 {{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
 {{- if $system.scheduler -}}
-{{- $_ := set $system "names" (append ($system.names | default list) (.scheduler.name | default $system.scheduler) | uniq | sortAlpha) -}}
+{{- $_ := set $system "names" (append ($system.names | default list) $named | uniq | sortAlpha) -}}
 {{- end -}}
 {{- if eq .scheduler.kind "kai" -}}
 {{- $runtimes = append $runtimes "nvidia" -}}{{/* by KAI's webhook, where the pod has no class */}}
 {{- end -}}
-{{- $queued = append $queued (dict "map" $system.map "key" $system.key "queue" $queue "selector" .nodeSelector "scheduler" ($system.scheduler | empty | ternary "" (.scheduler.name | default $system.scheduler))) -}}
+{{- $queued = append $queued (dict "map" $system.map "key" $system.key "queue" $queue "selector" .nodeSelector "scheduler" ($system.scheduler | empty | ternary "" $named)) -}}
 {{- end -}}
-{{- with (.scheduler).name | default ($system | default dict).scheduler -}}
+{{- with $named -}}
 {{- $schedulers = append $schedulers . -}}
 {{- end -}}
 {{- with .runtimeClass -}}
