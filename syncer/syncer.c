@@ -23,6 +23,7 @@
 
 #define READY_ANYWAY_MS 3000
 #define RESCAN_MS       5000 /* after a failed transaction; the next one may fail as well */
+#define WAVE_APART_MS   1000 /* steps in which refused workloads are tried again */
 
 static void maybe_closed(struct syncer *s);
 
@@ -277,6 +278,19 @@ static void on_turned_away(void *ctx, const struct config_binding *binding, stru
     sync_demand_turned_away(((struct syncer *)ctx)->demand, binding, sum);
 }
 
+static void on_wave(void *syncer)
+{
+    struct syncer *s = syncer;
+
+    if (!syncer_is_closing(s))
+        sync_ledger_wave(s->ledger);
+}
+
+static void on_ledger_later(void *ctx)
+{
+    syncer_defer_for(ctx, on_wave, ctx, WAVE_APART_MS);
+}
+
 static void make_parts(struct syncer *s)
 {
     s->controllers = arena_alloc(s->arena, s->n_kinds * sizeof(struct controller *));
@@ -291,6 +305,7 @@ static void make_parts(struct syncer *s)
                                                          .retry = sync_retry_owner,
                                                          .released = on_released,
                                                          .lacks = sync_owner_lacks,
+                                                         .later = on_ledger_later,
                                                          .changed = on_demand_changed,
                                                          .turned_away = on_turned_away,
                                                          .ctx = s});

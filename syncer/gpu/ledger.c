@@ -21,7 +21,7 @@
 
 #include <sublet/store.h>
 
-enum { WAKE_MAX = 32 };
+enum { WAKE_MAX = 32, PRUNE_APART_MS = 1000 };
 
 struct waiter {
     TAILQ_ENTRY(waiter) place;
@@ -48,6 +48,8 @@ struct ledger {
     SLIST_HEAD(, charged_pool) pools;
     struct refusals refused;  /* owners of what was refused until there is room */
     struct refusals unserved; /* and until pools or bindings change */
+    uint64_t wave;            /* grows with each such change */
+    int64_t pruned_ms;        /* monotonic */
     struct rates rates;
 };
 
@@ -465,6 +467,18 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
     return 0;
 }
 
+/* In a full list an owner that is gone must not have the place of one that waits. Not for each that
+ * is refused: a tenant refuses as fast as it requests. */
+static void make_room(struct ledger *l, struct refusals *list)
+{
+    int64_t now = clock_mono_ms(l->o.clock);
+
+    if (!sync_refused_is_full(list) || now - l->pruned_ms < PRUNE_APART_MS)
+        return;
+    l->pruned_ms = now;
+    sync_refused_prune(list, l->o.lacks, l->o.ctx);
+}
+
 /* There was no room for it. */
 static void note_refused(struct ledger *l, const struct pool_choice *choice,
                          const struct refused_owner *owner)
@@ -475,6 +489,7 @@ static void note_refused(struct ledger *l, const struct pool_choice *choice,
     if (rational_cmp(choice->gpu_eq, b->most) > 0)
         sync_ledger_unserved(l, owner);
     if (owner->kind) {
+        make_room(l, &l->refused);
         sync_refused_add(&l->refused, choice, owner);
         l->o.changed(l->o.ctx);
     } else if (rational_cmp(choice->gpu_eq, b->most) <= 0 &&
@@ -627,13 +642,22 @@ void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner)
     struct refused_count count = {.revision = -1};
 
     /* A pod may name any owner: only one that is there, and lacks pods, takes a place. */
-    if (l->o.config->fleet_bindings && owner->kind && l->o.lacks(l->o.ctx, owner, &count))
-        sync_refused_add_unserved(&l->unserved, owner);
+    if (!l->o.config->fleet_bindings || !owner->kind || !l->o.lacks(l->o.ctx, owner, &count))
+        return;
+    make_room(l, &l->unserved);
+    sync_refused_add_unserved(&l->unserved, owner, l->wave);
+}
+
+void sync_ledger_wave(struct ledger *l)
+{
+    if (sync_refused_wake_wave(&l->unserved, l->wave, l->o.config, l->o.retry, l->o.ctx))
+        l->o.later(l->o.ctx);
 }
 
 void sync_ledger_pools_changed(struct ledger *l)
 {
-    sync_refused_wake_all(&l->unserved, l->o.retry, l->o.ctx);
+    l->wave++;
+    sync_ledger_wave(l);
 }
 
 /* --- life --- */
@@ -643,6 +667,7 @@ struct ledger *sync_ledger_new(const struct ledger_options *options)
     struct ledger *l = NEW(struct ledger);
 
     l->o = *options;
+    l->pruned_ms = -PRUNE_APART_MS;
     TAILQ_INIT(&l->refused);
     TAILQ_INIT(&l->unserved);
     TAILQ_INIT(&l->line);

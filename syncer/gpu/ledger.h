@@ -22,6 +22,7 @@ struct ledger_options {
     bool (*retry)(void *ctx, const struct refused_owner *owner);
     void (*released)(void *ctx); /* something that was charged to a pool whose binding has ended */
     refused_lacks lacks;         /* pods or claims it still needs */
+    void (*later)(void *ctx);    /* sync_ledger_wave() is to be called a moment later */
     void (*changed)(void *ctx);  /* sync_ledger_wants() may have, of any pool */
     /* What has no controller that would try again was refused; with it the sum would be this. */
     void (*turned_away)(void *ctx, const struct config_binding *binding, struct rational sum);
@@ -45,9 +46,11 @@ void sync_ledger_release(struct ledger *l, struct str uid);
 /* Limits were changed: those that wait or were refused, and fit now, are woken. */
 void sync_ledger_limits_changed(struct ledger *l);
 /* A pod or claim was refused that no pool serves now: its controller is reported by retry() when
- * sync_ledger_pools_changed() is called. Where they cannot change nothing is kept. */
+ * sync_ledger_pools_changed() is called, or a moment later where they are many. Where pools cannot
+ * change nothing is kept. */
 void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner);
 void sync_ledger_pools_changed(struct ledger *l); /* pools or bindings, beyond limits */
+void sync_ledger_wave(struct ledger *l);
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
 /* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what
  * refused owners lack; at most the binding's `most`, but for what is charged. */

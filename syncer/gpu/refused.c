@@ -3,7 +3,8 @@
  * pod, and its controller tries again after a delay that doubles each time. Why: GPUs must not idle
  * so long while a workload needs them. Must never wake more owners than fit, nor one for ever that
  * does not answer: a refused attempt costs a request. Owners that no release can help are in a list
- * of their own, where each is woken once by a change of pools or bindings. */
+ * of their own, where a change of pools or bindings wakes each once: those that the bindings there
+ * are then may serve, WAKE_MAX at a time, since all their controllers' requests come at once. */
 
 #include "gpu/refused.h"
 
@@ -30,9 +31,10 @@ static const struct refused_kind KINDS[] = {
 struct refusal {
     TAILQ_ENTRY(refusal) place;
     struct rational gpu_eq;
-    struct str pool;            /* heap */
+    struct str pool;            /* heap; none in the list of those that no pool serves */
     struct refused_owner owner; /* its strings: heap */
     struct refused_count count;
+    uint64_t wave; /* of those that no pool serves: up to this one it was refused, or passed over */
     uint64_t refused; /* grows with each refusal in the list */
     bool woken;       /* since it was refused last, at woken_ms */
     int64_t woken_ms; /* monotonic */
@@ -42,17 +44,19 @@ struct refusal {
 static bool is_sane(const struct refused_owner *owner)
 {
     return owner->name.n > 0 && owner->name.n <= NAME_MAX && owner->uid.n > 0 &&
-           owner->uid.n <= UID_MAX;
+           owner->uid.n <= UID_MAX && owner->pool.n <= NAME_MAX;
 }
 
 struct refused_owner sync_refused_owner(const cJSON *object)
 {
     const cJSON *ref = owner_controller(object);
     struct str group = api_version_read(json_str(json_get(ref, "apiVersion"))).group;
-    struct refused_owner ret = {.ns = json_str_at(object, "metadata.namespace"),
-                                .name = json_str(json_get(ref, "name")),
-                                .uid = json_str(json_get(ref, "uid")),
-                                .priority = json_i64_at(object, "spec.priority", 0)};
+    struct refused_owner ret = {
+        .ns = json_str_at(object, "metadata.namespace"),
+        .name = json_str(json_get(ref, "name")),
+        .uid = json_str(json_get(ref, "uid")),
+        .pool = json_str(json_get(json_path(object, "metadata.labels"), "sublet.dev/gpu-pool")),
+        .priority = json_i64_at(object, "spec.priority", 0)};
 
     for (size_t i = 0; i < COUNT(KINDS) && is_sane(&ret); i++) {
         if (str_eqc(json_str(json_get(ref, "kind")), KINDS[i].kind) &&
@@ -69,6 +73,7 @@ static void forget(struct refusals *list, struct refusal *r)
     mem_free(r->owner.ns.p);
     mem_free(r->owner.name.p);
     mem_free(r->owner.uid.p);
+    mem_free(r->owner.pool.p);
     mem_free(r);
 }
 
@@ -127,6 +132,7 @@ static struct refusal *add(struct refusals *list, const struct refused_owner *ow
                                       .ns = mem_str(owner->ns),
                                       .name = mem_str(owner->name),
                                       .uid = mem_str(owner->uid),
+                                      .pool = mem_str(owner->pool),
                                       .priority = owner->priority};
     insert(list, r);
     return r;
@@ -158,25 +164,70 @@ void sync_refused_add(struct refusals *list, const struct pool_choice *choice,
     renew(list, r);
 }
 
-void sync_refused_add_unserved(struct refusals *list, const struct refused_owner *owner)
+void sync_refused_add_unserved(struct refusals *list, const struct refused_owner *owner,
+                               uint64_t wave)
 {
     struct refusal *r = find(list, owner->uid);
 
-    if (owner->kind)
-        renew(list, r ? r : add(list, owner));
+    if (!owner->kind)
+        return;
+    r = r ? r : add(list, owner);
+    if (!str_eq(r->owner.pool, owner->pool)) {
+        mem_free(r->owner.pool.p);
+        r->owner.pool = mem_str(owner->pool);
+    }
+    r->wave = wave;
+    renew(list, r);
 }
 
-/* What is refused again meanwhile is added to the emptied list. */
-void sync_refused_wake_all(struct refusals *list,
-                           bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx)
+static bool may_serve(const struct config *config, const struct refused_owner *owner)
 {
-    struct refusals all = TAILQ_HEAD_INITIALIZER(all);
-    struct refusal *r;
+    const struct config_binding *b = config_binding_of(config, owner->pool);
 
-    TAILQ_CONCAT(&all, list, place);
-    while ((r = TAILQ_FIRST(&all))) {
-        (void)retry(ctx, &r->owner);
-        forget(&all, r);
+    return !owner->pool.n || (b && !b->ended);
+}
+
+/* What is refused again meanwhile is of this wave. */
+bool sync_refused_wake_wave(struct refusals *list, uint64_t wave, const struct config *config,
+                            bool (*retry)(void *ctx, const struct refused_owner *owner), void *ctx)
+{
+    struct refusal *next;
+    size_t n = 0;
+
+    for (struct refusal *r = TAILQ_FIRST(list); r; r = next) {
+        next = TAILQ_NEXT(r, place);
+        if (r->wave >= wave)
+            continue;
+        if (!may_serve(config, &r->owner)) {
+            r->wave = wave;
+            continue;
+        }
+        if (n == WAKE_MAX)
+            return true;
+        n += retry(ctx, &r->owner);
+        forget(list, r);
+    }
+    return false;
+}
+
+bool sync_refused_is_full(const struct refusals *list)
+{
+    const struct refusal *r;
+    size_t n = 0;
+
+    TAILQ_FOREACH(r, list, place) n++;
+    return n >= REFUSED_MAX;
+}
+
+void sync_refused_prune(struct refusals *list, refused_lacks lacks, void *ctx)
+{
+    struct refusal *next;
+
+    for (struct refusal *r = TAILQ_FIRST(list); r; r = next) {
+        next = TAILQ_NEXT(r, place);
+        (void)lacks(ctx, &r->owner, &r->count);
+        if (r->count.gone)
+            forget(list, r);
     }
 }
 

@@ -74,6 +74,7 @@ size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner, struct ref
     const cJSON *tree;
     int64_t n;
 
+    known->gone = !o;
     if (!o)
         return 0;
     if (known->revision == o->revision)
@@ -82,8 +83,8 @@ size_t sync_owner_lacks(void *ctx, const struct refused_owner *owner, struct ref
     tree = read_lacking(a, owner->kind, o);
     n = tree ? count_lacking(owner->kind, tree) : 0;
     arena_free(a);
-    *known =
-        (struct refused_count){o->revision, n > REFUSED_PODS_MAX ? REFUSED_PODS_MAX : (size_t)n};
+    *known = (struct refused_count){.revision = o->revision,
+                                    .n = n > REFUSED_PODS_MAX ? REFUSED_PODS_MAX : (size_t)n};
     return known->n;
 }
 

@@ -180,6 +180,33 @@ static void test_a_new_binding_wakes_what_was_refused(void **state)
     sim_free(s);
 }
 
+/* More than are tried at once: all within seconds, but those of a pool that is not bound. */
+static void test_a_new_binding_wakes_many_in_steps(void **state)
+{
+    struct sim *s = sim_new_ready(77, FOLLOW);
+    char name[16];
+
+    (void)state;
+    for (unsigned i = 0; i < 80; i++) {
+        snprintf(name, sizeof(name), "set-%u", i);
+        sim_create(s, "replicasets.apps", "default",
+                   arena_printf(s->arena,
+                                "{'metadata':{'name':'%s'},'spec':{'replicas':1,'selector':"
+                                "{'matchLabels':{'app':'a'}},'template':{'metadata':{'labels':{"
+                                "'app':'a'%s}},'spec':{'automountServiceAccountToken':false,"
+                                "'containers':[{'name':'c','image':'i'" GPU(1) "}]}}}}",
+                                name, i % 8 == 7 ? ",'sublet.dev/gpu-pool':'other'" : "")
+                       .p);
+    }
+    after_90_s(s,
+               BINDING("b",
+                       "\"spec\":{\"pool\":\"p\",\"guarantee\":\"4\",\"burst\":\"96\","
+                       "\"default\":true}",
+                       STATUS("100")),
+               70);
+    sim_free(s);
+}
+
 /* What a workload requests exceeded all that its binding could grant then, or a cap of the pool. */
 static void test_a_changed_binding_wakes_what_was_refused(void **state)
 {
@@ -709,6 +736,7 @@ int main(void)
         cmocka_unit_test(test_a_raised_grant_ends_the_wait),
         cmocka_unit_test(test_a_raised_grant_wakes_what_was_refused),
         cmocka_unit_test(test_a_new_binding_wakes_what_was_refused),
+        cmocka_unit_test(test_a_new_binding_wakes_many_in_steps),
         cmocka_unit_test(test_a_changed_binding_wakes_what_was_refused),
         cmocka_unit_test(test_nodes_follow_the_grant),
         cmocka_unit_test(test_a_lowered_grant_refuses_what_is_new),

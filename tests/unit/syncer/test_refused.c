@@ -15,10 +15,13 @@ struct fixture {
     struct refusals list;
     struct config_pool pool;
     struct config_binding binding;
+    struct config config;
+    uint64_t wave;
     int64_t now_ms;
     struct clock clock;
     char woken[4096];    /* "a b " */
     const char *content; /* the name of an owner that needs nothing any more */
+    const char *gone;    /* the name of one that was deleted */
     int64_t revision;    /* of all owners; 0: each look reads them */
     size_t n_read;
 };
@@ -36,6 +39,7 @@ static int setup(void **state)
     TAILQ_INIT(&f->list);
     f->pool.name = STR("p");
     f->binding = (struct config_binding){.pool = &f->pool, .most = {8, 1}, .limit = {8, 1}};
+    f->config = (struct config){.bindings = &f->binding, .n_bindings = 1};
     f->clock = (struct clock){.mono_ms = mono_ms, .ctx = f};
     *state = f;
     return 0;
@@ -165,7 +169,8 @@ static size_t on_lacks(void *ctx, const struct refused_owner *owner, struct refu
 
     if (known->revision && known->revision == f->revision)
         return known->n;
-    *known = (struct refused_count){f->revision, 2};
+    *known = (struct refused_count){
+        .revision = f->revision, .n = 2, .gone = f->gone && str_eqc(owner->name, f->gone)};
     f->n_read++;
     if (f->content && str_eqc(owner->name, f->content))
         return 0;
@@ -275,32 +280,59 @@ static void one_that_can_never_fit_is_not_kept(void **state)
     assert_true(TAILQ_EMPTY(&f->list));
 }
 
-static struct refused_owner job(struct fixture *f, const char *kind, const char *uid)
+/* An owner that is gone leaves a list; one that lacks nothing at the moment may lack some later. */
+static void those_that_are_gone_are_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    char name[16];
+
+    f->revision = 1;
+    refuse(f, "waits", 1, 0);
+    refuse(f, "content", 1, 0);
+    refuse(f, "deleted", 1, 0);
+    for (unsigned i = 0; i < 1020; i++) {
+        snprintf(name, sizeof(name), "j%u", i);
+        refuse(f, name, 8, 0);
+    }
+    assert_false(sync_refused_is_full(&f->list));
+    refuse(f, "last", 8, 0);
+    assert_true(sync_refused_is_full(&f->list));
+    f->gone = "deleted";
+    f->content = "content";
+    sync_refused_prune(&f->list, on_lacks, f);
+    f->content = NULL;
+    assert_false(sync_refused_is_full(&f->list));
+    refuse(f, "added", 1, 0);
+    assert_string_equal(wake(f, 5), "waits content added ");
+}
+
+static void unserved(struct fixture *f, const char *kind, const char *name, const char *pool)
 {
     cJSON *tree = NULL;
+    struct refused_owner owner;
     struct str pod = arena_printf(
         f->arena,
-        "{\"metadata\":{\"namespace\":\"n\",\"ownerReferences\":[{\"controller\":true,"
-        "\"kind\":\"%s\",\"apiVersion\":\"batch/v1\",\"name\":\"x\",\"uid\":\"%s\"}]}}",
-        kind, uid);
+        "{\"metadata\":{\"namespace\":\"n\",\"labels\":{\"sublet.dev/gpu-pool\":\"%s\"},"
+        "\"ownerReferences\":[{\"controller\":true,\"kind\":\"%s\",\"apiVersion\":\"batch/v1\","
+        "\"name\":\"%s\",\"uid\":\"u-%s\"}]}}",
+        pool, kind, name, name);
 
     assert_int_equal(json_parse(f->arena, pod, &tree, NULL), 0);
-    return sync_refused_owner(tree);
+    owner = sync_refused_owner(tree);
+    sync_refused_add_unserved(&f->list, &owner, f->wave);
 }
 
-static void unserved(struct fixture *f, const char *kind, const char *uid)
+/* True: there is another step of this wave. */
+static bool wake_wave(struct fixture *f)
 {
-    struct refused_owner owner = job(f, kind, uid);
-
-    sync_refused_add_unserved(&f->list, &owner);
+    f->woken[0] = 0;
+    return sync_refused_wake_wave(&f->list, f->wave, &f->config, on_retry, f);
 }
 
-static size_t wake_all(struct fixture *f)
+static size_t n_woken(const struct fixture *f)
 {
     size_t n = 0;
 
-    f->woken[0] = 0;
-    sync_refused_wake_all(&f->list, on_retry, f);
     for (const char *p = f->woken; *p; p++)
         n += *p == ' ';
     return n;
@@ -310,22 +342,91 @@ static size_t wake_all(struct fixture *f)
 static void what_no_pool_serves_is_woken_once(void **state)
 {
     struct fixture *f = *state;
-    char uid[16];
 
-    unserved(f, "RayCluster", "u-ray");
+    unserved(f, "RayCluster", "ray", "");
     assert_true(TAILQ_EMPTY(&f->list));
-    unserved(f, "Job", "u-x");
-    unserved(f, "Job", "u-x");
-    unserved(f, "Job", "u-y");
+    unserved(f, "Job", "x", "");
+    unserved(f, "Job", "x", "");
+    unserved(f, "Job", "y", "");
     assert_string_equal(wake(f, 0), "");
     assert_int_equal(lack(f), 0);
-    assert_int_equal(wake_all(f), 2);
-    assert_int_equal(wake_all(f), 0);
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "");
+    f->wave++;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "x y ");
+    unserved(f, "Job", "x", "");
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "");
+    f->wave++;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "x ");
+    assert_true(TAILQ_EMPTY(&f->list));
+}
+
+/* In steps, in the order in which they came, each once whatever is refused meanwhile. */
+static void a_wave_comes_in_bounded_steps(void **state)
+{
+    struct fixture *f = *state;
+    size_t steps = 1, sum = 0;
+    char name[16];
+    bool more;
+
     for (unsigned i = 0; i < 1100; i++) {
-        snprintf(uid, sizeof(uid), "u-%u", i);
-        unserved(f, "Job", uid);
+        snprintf(name, sizeof(name), "j%u", i);
+        unserved(f, "Job", name, "");
     }
-    assert_int_equal(wake_all(f), 1024);
+    f->wave++;
+    assert_true(wake_wave(f));
+    assert_int_equal(n_woken(f), 32);
+    assert_true(strncmp(f->woken, "j76 j77 ", 8) == 0);
+    for (sum = n_woken(f), more = true; more; steps++) {
+        unserved(f, "Job", "j76", "");
+        more = wake_wave(f);
+        assert_true(n_woken(f) <= 32);
+        sum += n_woken(f);
+    }
+    assert_int_equal(sum, 1024);
+    assert_int_equal(steps, 32);
+    f->wave++;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "j76 ");
+}
+
+/* A pod that names a pool is served by no other, nor by a binding that has ended. */
+static void a_wave_passes_over_those_of_other_pools(void **state)
+{
+    struct fixture *f = *state;
+
+    unserved(f, "Job", "any", "");
+    unserved(f, "Job", "here", "p");
+    unserved(f, "Job", "there", "q");
+    f->wave++;
+    f->binding.ended = true;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "any ");
+    f->wave++;
+    f->binding.ended = false;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "here ");
+    f->pool.name = STR("q");
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "");
+    f->wave++;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "there ");
+}
+
+/* What it would be woken for later is what it requested last. */
+static void the_pool_is_that_of_the_last_attempt(void **state)
+{
+    struct fixture *f = *state;
+
+    unserved(f, "Job", "a", "q");
+    unserved(f, "Job", "a", "p");
+    f->wave++;
+    assert_false(wake_wave(f));
+    assert_string_equal(f->woken, "a ");
 }
 
 int main(void)
@@ -343,7 +444,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_list_loses_the_one_refused_longest_ago, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(one_that_can_never_fit_is_not_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_that_are_gone_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(what_no_pool_serves_is_woken_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wave_comes_in_bounded_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wave_passes_over_those_of_other_pools, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_pool_is_that_of_the_last_attempt, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
