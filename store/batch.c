@@ -218,6 +218,7 @@ struct batch *batch_undo(struct store *s, struct batch *flying)
     struct batch *later = s->open;
 
     s->open = NULL;
+    s->n_undone++;
     if (later)
         undo(s, later);
     undo(s, flying);

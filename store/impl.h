@@ -46,6 +46,7 @@ struct store {
 
     struct batch *open, *flying;           /* collecting; with the writer */
     size_t waiting_bytes;                  /* of both */
+    uint64_t n_undone;                     /* failed transactions */
     STAILQ_HEAD(, backup_request) backups; /* the first is under way, or next */
     void (*on_failure)(void *ctx);         /* store_failure.h */
     void *on_failure_ctx;

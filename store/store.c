@@ -147,6 +147,12 @@ void store_on_failure(struct store *s, void (*failed)(void *ctx), void *ctx)
     s->on_failure_ctx = ctx;
 }
 
+uint64_t store_undone(const struct store *s)
+{
+    assert(s->magic == STORE_MAGIC);
+    return s->n_undone;
+}
+
 int64_t store_revision(const struct store *s)
 {
     assert(s->magic == STORE_MAGIC);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU ledger: one row per pod, "gpu/pool/uid" -> quantity, written in the transaction that
- * stores the pod and removed when its host pod is finished or gone. Sums are read from the rows
- * each time, so a failed transaction rolls its charges back. Must never let the sum of a pool
- * exceed its limit, and never release what a host pod may still hold.
+ * stores the pod and removed when its host pod is finished or gone. The sum of a pool is kept
+ * beside the rows, and read from them again after a failed transaction, which rolled charges back.
+ * Must never let the sum of a pool exceed its limit, and never release what a host pod may still
+ * hold.
  *
  * Pools and bindings may be replaced at any time between two calls, and a pool may be bound no
  * longer while pods of it run: so what is kept here has the name of a pool, and the limit is that
@@ -20,6 +21,7 @@
 #include <sys/queue.h>
 
 #include <sublet/store.h>
+#include <sublet/store_failure.h>
 
 enum { WAKE_MAX = 32, PRUNE_APART_MS = 1000 };
 
@@ -34,6 +36,11 @@ struct waiter {
 struct charged_pool {
     SLIST_ENTRY(charged_pool) next;
     struct str name; /* heap */
+    /* Of its rows, exactly, while is_current(): they change only here, and by a failed
+     * transaction. */
+    struct rational used;
+    bool summed;
+    uint64_t undone; /* store_undone() then */
     struct {
         uint64_t counts[LEDGER_TIME_BOUNDS + 1], sum_us;
     } times[LEDGER_TIMES];
@@ -64,6 +71,7 @@ static struct str row_key(struct arena *a, struct str pool, struct str uid)
 
 struct sum {
     struct rational total;
+    bool exact;
 };
 
 static bool on_row(void *ctx, struct str key, struct str value)
@@ -72,19 +80,73 @@ static bool on_row(void *ctx, struct str key, struct str value)
     struct rational quantity;
 
     (void)key;
-    if (!rational_parse(value, &quantity) || !rational_add(sum->total, quantity, &sum->total))
-        sum->total = (struct rational){INT64_MAX, 1}; /* unknown: take the pool for full */
-    return true;
+    sum->exact =
+        rational_parse(value, &quantity) && rational_add(sum->total, quantity, &sum->total);
+    return sum->exact;
+}
+
+/* False: the rows cannot be summed up. The pool is taken for full. */
+static bool sum_up(struct ledger *l, struct str pool, struct rational *ret)
+{
+    struct sum sum = {RATIONAL_ZERO, true};
+    struct arena *a = arena_new(0);
+
+    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool, STR("")), on_row, &sum);
+    arena_free(a);
+    *ret = sum.exact ? sum.total : (struct rational){INT64_MAX, 1};
+    return sum.exact;
+}
+
+static struct charged_pool *find_pool(const struct ledger *l, struct str name)
+{
+    struct charged_pool *p;
+
+    SLIST_FOREACH(p, &l->pools, next)
+    {
+        if (str_eq(p->name, name))
+            return p;
+    }
+    return NULL;
+}
+
+static bool is_current(const struct ledger *l, const struct charged_pool *p)
+{
+    return p->summed && p->undone == store_undone(l->o.store);
 }
 
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool)
 {
-    struct sum sum = {RATIONAL_ZERO};
-    struct arena *a = arena_new(0);
+    struct charged_pool *p = find_pool(l, pool->name);
 
-    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool->name, STR("")), on_row, &sum);
-    arena_free(a);
-    return sum.total;
+    if (!p)
+        return RATIONAL_ZERO;
+    if (!is_current(l, p)) {
+        p->summed = sum_up(l, p->name, &p->used);
+        p->undone = store_undone(l->o.store);
+    }
+    return p->used;
+}
+
+/* A row of it was written (+) or deleted (-). */
+static void add_to_sum(struct ledger *l, struct charged_pool *p, struct rational quantity,
+                       bool deleted)
+{
+    if (is_current(l, p))
+        p->summed = (deleted ? rational_sub : rational_add)(p->used, quantity, &p->used) &&
+                    p->used.num >= 0;
+}
+
+bool sync_ledger_adds_up(struct ledger *l)
+{
+    const struct charged_pool *p;
+    struct rational sum;
+
+    SLIST_FOREACH(p, &l->pools, next)
+    {
+        if (is_current(l, p) && (!sum_up(l, p->name, &sum) || rational_cmp(sum, p->used) != 0))
+            return false;
+    }
+    return true;
 }
 
 struct rational sync_ledger_wants(struct ledger *l, const struct config_binding *b)
@@ -184,27 +246,16 @@ static bool fits(struct ledger *l, const struct pool_choice *choice)
 
 /* --- rows --- */
 
-static struct charged_pool *find_pool(const struct ledger *l, struct str name)
+static struct charged_pool *know_pool(struct ledger *l, struct str name)
 {
-    struct charged_pool *p;
+    struct charged_pool *p = find_pool(l, name);
 
-    SLIST_FOREACH(p, &l->pools, next)
-    {
-        if (str_eq(p->name, name))
-            return p;
-    }
-    return NULL;
-}
-
-static void know_pool(struct ledger *l, struct str name)
-{
-    struct charged_pool *p;
-
-    if (find_pool(l, name))
-        return;
+    if (p)
+        return p;
     p = NEW(struct charged_pool);
     p->name = mem_str(name);
     SLIST_INSERT_HEAD(&l->pools, p, next);
+    return p;
 }
 
 static bool on_any_row(void *ctx, struct str key, struct str value)
@@ -242,13 +293,31 @@ bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, st
     return found;
 }
 
+/* It has none there, as a rule. */
 static void put_row(struct ledger *l, const struct pool_choice *choice, struct str uid)
 {
     struct arena *a = arena_new(0);
+    struct charged_pool *p = know_pool(l, choice->binding->pool->name);
+    struct str key = row_key(a, p->name, uid), unused;
 
-    know_pool(l, choice->binding->pool->name);
-    store_record_put(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool->name, uid),
-                     rational_format(a, choice->gpu_eq));
+    if (store_record_get(l->o.store, RECORD_LEDGER, key, &unused))
+        p->summed = false;
+    store_record_put(l->o.store, RECORD_LEDGER, key, rational_format(a, choice->gpu_eq));
+    add_to_sum(l, p, choice->gpu_eq, false);
+    arena_free(a);
+    l->o.changed(l->o.ctx);
+}
+
+static void delete_row(struct ledger *l, struct charged_pool *p, struct str uid)
+{
+    struct arena *a = arena_new(0);
+    struct rational quantity;
+
+    if (!sync_ledger_charge_of(l, p->name, uid, &quantity))
+        p->summed = false;
+    else
+        add_to_sum(l, p, quantity, true);
+    store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, p->name, uid));
     arena_free(a);
     l->o.changed(l->o.ctx);
 }
@@ -612,14 +681,12 @@ static void retry(struct ledger *l, const struct config_binding *b)
 
 void sync_ledger_release(struct ledger *l, struct str uid)
 {
-    struct arena *a = arena_new(0);
     const struct config_binding *b;
     struct str pool;
 
     sync_ledger_step_out(l, uid);
     while ((pool = sync_ledger_charged(l, uid)).n) {
-        store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, pool, uid));
-        l->o.changed(l->o.ctx);
+        delete_row(l, find_pool(l, pool), uid);
         wake(l);
         b = config_binding_of(l->o.config, pool);
         if (b)
@@ -627,7 +694,6 @@ void sync_ledger_release(struct ledger *l, struct str uid)
         if (b && b->ended)
             l->o.released(l->o.ctx);
     }
-    arena_free(a);
 }
 
 void sync_ledger_limits_changed(struct ledger *l)

@@ -197,6 +197,8 @@ void judge_ledger(struct life *l)
         if (!strcmp(o->plural, "pods"))
             judge_pod(l, a, host_parse(a, o->bytes));
     arena_free(a);
+    if (!sync_ledger_adds_up(l->syncer->ledger))
+        world_fail("process %u keeps a sum that is not that of its rows", l->number);
 }
 
 /* --- at the end --- */

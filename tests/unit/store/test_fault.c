@@ -39,6 +39,7 @@ static void test_nothing_is_left(void **state)
     store_record_put(f->store, RECORD_META, STR("old"), STR("1"));
     store_record_put(f->store, RECORD_META, STR("gone"), STR("1"));
     assert_true(fixture_sync(f));
+    assert_int_equal(store_undone(f->store), 0);
 
     fault_arm(FAULT_SYNC, FAULT_LOG, FAULT_IO, 0, -1);
     unsigned fresh = store_resource(f->store, STR("fresh"));
@@ -63,6 +64,7 @@ static void test_nothing_is_left(void **state)
     fixture_settle(f);
     assert_int_equal(fails, 2);
     assert_int_equal(undone, 1);
+    assert_int_equal(store_undone(f->store), 1);
     assert_true(fault_disarm() > 0);
 
     for (int i = 0; i < 2; i++) {

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sums that the GPU ledger keeps beside its rows: after every history of charges, releases and
+ * failed transactions they are those of the rows, and the rows those of a model. */
+#include "gpu/ledger.h"
+
+#include "harness.h"
+
+#include "fault_vfs.h"
+
+#include <sublet/store_failure.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POOLS = 3, PODS = 40 };
+
+struct world {
+    struct fixture *f;
+    struct config_pool pools[POOLS];
+    struct config_binding bindings[POOLS];
+    struct config config;
+    struct clock clock;
+    struct ledger *ledger;
+    struct rational model[POOLS][PODS], durable[POOLS][PODS]; /* zero: not charged */
+    uint64_t seed;
+};
+
+static int64_t now(void *ctx)
+{
+    (void)ctx;
+    return 1000;
+}
+
+static void on_wake(void *ctx, struct str key)
+{
+    (void)ctx;
+    (void)key;
+}
+
+static void on_event(void *ctx)
+{
+    (void)ctx;
+}
+
+static struct str pool_name(size_t i)
+{
+    static const char *const names[POOLS] = {"p", "pq", "q"};
+
+    return str_c(names[i]);
+}
+
+static void open_ledger(struct world *w)
+{
+    w->ledger = sync_ledger_new(&(struct ledger_options){.store = w->f->store,
+                                                         .config = &w->config,
+                                                         .clock = &w->clock,
+                                                         .wake = on_wake,
+                                                         .changed = on_event,
+                                                         .released = on_event,
+                                                         .ctx = w});
+}
+
+static void world_init(struct world *w, struct fixture *f, uint64_t seed)
+{
+    *w = (struct world){.f = f, .seed = seed};
+    for (size_t i = 0; i < POOLS; i++) {
+        w->pools[i].name = pool_name(i);
+        w->bindings[i] = (struct config_binding){
+            .pool = &w->pools[i], .most = {1000, 1}, .limit = {1000, 1}, .hold_s = 60};
+        for (size_t k = 0; k < PODS; k++)
+            w->model[i][k] = w->durable[i][k] = RATIONAL_ZERO;
+    }
+    w->config.bindings = w->bindings;
+    w->config.n_bindings = POOLS;
+    w->clock = (struct clock){.mono_ms = now, .wall_us = now};
+    open_ledger(w);
+}
+
+static uint64_t random_below(struct world *w, uint64_t n)
+{
+    w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+    return (w->seed >> 33) % n;
+}
+
+static void force(struct world *w, size_t pool, size_t pod, struct rational gpus)
+{
+    struct pool_choice choice = {.binding = &w->bindings[pool], .gpu_eq = gpus};
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "u-%zu", pod);
+    for (size_t i = 0; i < POOLS; i++)
+        if (w->model[i][pod].num)
+            return;
+    sync_ledger_force(w->ledger, &choice, str_c(uid));
+    w->model[pool][pod] = gpus;
+}
+
+static void release(struct world *w, size_t pod)
+{
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "u-%zu", pod);
+    sync_ledger_release(w->ledger, str_c(uid));
+    for (size_t i = 0; i < POOLS; i++)
+        w->model[i][pod] = RATIONAL_ZERO;
+}
+
+static void check(struct world *w, uint64_t seed)
+{
+    struct rational sum;
+
+    for (size_t i = 0; i < POOLS; i++) {
+        sum = RATIONAL_ZERO;
+        for (size_t k = 0; k < PODS; k++)
+            assert_true(rational_add(sum, w->model[i][k], &sum));
+        if (rational_cmp(sync_ledger_used(w->ledger, &w->pools[i]), sum) != 0)
+            fail_msg("seed %llu: a sum of pool %zu that is not the model's",
+                     (unsigned long long)seed, i);
+    }
+    assert_true(sync_ledger_adds_up(w->ledger));
+}
+
+/* Either all since the last one is durable, or none of it. */
+static void commit(struct world *w, bool fails)
+{
+    if (fails)
+        fault_arm(FAULT_SYNC | FAULT_WRITE, FAULT_LOG, FAULT_IO, 0, -1);
+    if (fixture_sync(w->f))
+        memcpy(w->durable, w->model, sizeof(w->model));
+    else
+        memcpy(w->model, w->durable, sizeof(w->model));
+    if (fails) {
+        fault_disarm();
+        fixture_settle(w->f);
+    }
+}
+
+static void step(struct world *w)
+{
+    static const struct rational shares[] = {{1, 1}, {1, 2}, {1, 7}, {3, 10}, {8, 1}, {5, 3}};
+    uint64_t what = random_below(w, 20);
+
+    if (what < 10)
+        force(w, random_below(w, POOLS), random_below(w, PODS),
+              shares[random_below(w, COUNT(shares))]);
+    else if (what < 17)
+        release(w, random_below(w, PODS));
+    else
+        commit(w, what == 17);
+}
+
+static void a_sum_is_that_of_its_rows_in_every_history(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world_init(&w, *state, seed);
+        for (unsigned i = 0; i < 100; i++) {
+            step(&w);
+            check(&w, seed);
+        }
+        commit(&w, false);
+        sync_ledger_free(w.ledger);
+        open_ledger(&w); /* a process that starts */
+        check(&w, seed);
+        for (size_t i = 0; i < PODS; i++)
+            release(&w, i);
+        check(&w, seed);
+        commit(&w, false);
+        sync_ledger_free(w.ledger);
+    }
+    assert_true(store_undone(w.f->store) > 20);
+}
+
+/* The check above can fail: a row that the ledger did not write. */
+static void a_row_behind_its_back_is_seen(void **state)
+{
+    struct fixture *f = *state;
+    struct world w;
+
+    fixture_open(f);
+    world_init(&w, f, 1);
+    force(&w, 0, 1, (struct rational){2, 1});
+    check(&w, 1);
+    store_record_put(f->store, RECORD_LEDGER, STR("gpu/p/u-2"), STR("1"));
+    assert_false(sync_ledger_adds_up(w.ledger));
+    store_record_delete(f->store, RECORD_LEDGER, STR("gpu/p/u-2"));
+    assert_true(sync_ledger_adds_up(w.ledger));
+    sync_ledger_free(w.ledger);
+}
+
+/* A row that says nothing, a sum that no number can be: the pool is full until they are gone. */
+static void what_cannot_be_summed_up_fills_the_pool(void **state)
+{
+    struct fixture *f = *state;
+    struct world w;
+
+    fixture_open(f);
+    store_record_put(f->store, RECORD_LEDGER, STR("gpu/p/u-1"), STR("damaged"));
+    world_init(&w, f, 1);
+    assert_true(sync_ledger_used(w.ledger, &w.pools[0]).num == INT64_MAX);
+    force(&w, 0, 2, (struct rational){2, 1});
+    assert_true(sync_ledger_used(w.ledger, &w.pools[0]).num == INT64_MAX);
+    sync_ledger_release(w.ledger, STR("u-1"));
+    assert_int_equal(sync_ledger_used(w.ledger, &w.pools[0]).num, 2);
+    force(&w, 0, 3, (struct rational){INT64_MAX, 1});
+    assert_true(sync_ledger_used(w.ledger, &w.pools[0]).num == INT64_MAX);
+    release(&w, 3);
+    assert_int_equal(sync_ledger_used(w.ledger, &w.pools[0]).num, 2);
+    sync_ledger_free(w.ledger);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sum_is_that_of_its_rows_in_every_history, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(a_row_behind_its_back_is_seen, fault_setup, fault_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_summed_up_fills_the_pool, fault_setup,
+                                        fault_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
