@@ -87,7 +87,8 @@ void fleet_event_write(struct event_writer *w, const char *kind, const cJSON *ob
         q = (struct host_request){.method = request.method,
                                   .path = request.path,
                                   .content_type = request.content_type,
-                                  .body = request.body};
+                                  .body = request.body,
+                                  .aside = true};
         t->call = host_send(w->host, &q, on_written, t);
     }
     arena_free(a);

@@ -22,7 +22,7 @@ struct host_options {
     int64_t qps, burst;     /* 0: no limit */
     int64_t dry_qps;        /* of dry runs, which have this rate to themselves; 0: no limit */
     unsigned max_in_flight; /* default 64; watches do not count */
-    size_t max_queued;      /* default 20,000; more fail with TOO_MANY_REQUESTS */
+    size_t max_queued;      /* of each kind; default 20,000; more fail: TOO_MANY_REQUESTS */
     int64_t timeout_ms;     /* of a request, waiting in our queue included; default 30,000 */
     int64_t backoff_ms, backoff_max_ms; /* of probes and reflectors; default 200 and 5,000 */
     unsigned max_pipes;                 /* default 256 */
@@ -47,6 +47,7 @@ struct host_request {
     int64_t timeout_ms; /* 0: the host's */
     bool urgent;        /* a request of a tenant waits for it: goes before what is queued */
     bool dry_run;       /* a dry run: limited by the rate of dry runs */
+    bool aside;         /* nothing waits for it: a few at once, beside all others and their rate */
     bool passes_gate;   /* changes the host, but not on behalf of the tenant: the Lease itself */
     /* Called with host_send()'s ctx before a request leaves that had to wait in the queue. True: it
      * fails with CONFLICT, without an answer, and was never sent. NULL: never. */

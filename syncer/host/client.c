@@ -29,6 +29,10 @@
 #define DRY_BURST     4 /* seconds of their rate */
 #define DRY_IN_FLIGHT 16
 
+/* Of what nothing waits for: a part of the rate, beside it. */
+#define ASIDE_PART      4
+#define ASIDE_IN_FLIGHT 4
+
 enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_SLEEPING, CALL_FINISHED };
 
 TAILQ_HEAD(call_list, host_call);
@@ -43,13 +47,16 @@ const struct host_trouble_text HOST_TROUBLES[N_HOST_TROUBLES] = {
 
 #define ERRORS_IN_A_ROW 3 /* of 5xx, before it is reported */
 
-/* Requests that share one rate. Dry runs have a lane of their own, so that they never delay writes.
- */
+/* Requests that share one rate and one bound. Dry runs, and what nothing waits for, have lanes of
+ * their own, so that they never delay writes, however slow the host answers them. */
+enum lane_id { LANE_WORK, LANE_DRY, LANE_ASIDE, LANES };
+
 struct lane {
     struct call_list urgent, queued;
     int64_t qps, burst, reserve; /* qps 0: no limit; reserve: tokens for urgent ones only */
     double tokens;
     unsigned in_flight, max_in_flight;
+    size_t n_queued;
 };
 
 struct host_call {
@@ -84,9 +91,8 @@ struct host {
     struct kubeconfig kubeconfig;
     struct transport *transport;
     uv_timer_t timer, probe_timer;
-    struct lane work, dry;
+    struct lane lanes[LANES];
     struct call_list running, sleeping, finished;
-    size_t n_queued;
     unsigned n_pipes;
     int64_t tokens_ms;
     bool stopped, up, reached, delivering;
@@ -122,11 +128,9 @@ static int64_t now_ms(const struct host *h)
 
 static void move(struct host_call *c, enum call_state state, struct call_list *list)
 {
-    struct host *h = c->host;
-
     if (c->in) {
         if (c->state == CALL_QUEUED)
-            h->n_queued--;
+            c->lane->n_queued--;
         if (c->state == CALL_RUNNING && !c->stream)
             c->lane->in_flight--;
         TAILQ_REMOVE(c->in, c, place);
@@ -136,7 +140,7 @@ static void move(struct host_call *c, enum call_state state, struct call_list *l
     if (!list)
         return;
     if (state == CALL_QUEUED)
-        h->n_queued++;
+        c->lane->n_queued++;
     if (state == CALL_RUNNING && !c->stream)
         c->lane->in_flight++;
     TAILQ_INSERT_TAIL(list, c, place);
@@ -439,8 +443,8 @@ static void refill(struct host *h)
     int64_t now = now_ms(h), passed = now - h->tokens_ms;
 
     h->tokens_ms = now;
-    refill_lane(&h->work, passed);
-    refill_lane(&h->dry, passed);
+    for (size_t i = 0; i < LANES; i++)
+        refill_lane(&h->lanes[i], passed);
 }
 
 static void call_start(struct host_call *c)
@@ -520,10 +524,10 @@ static void start_from(struct lane *lane, struct call_list *list)
 
 static void start_all(struct host *h)
 {
-    start_from(&h->work, &h->work.urgent);
-    start_from(&h->work, &h->work.queued);
-    start_from(&h->dry, &h->dry.urgent);
-    start_from(&h->dry, &h->dry.queued);
+    for (size_t i = 0; i < LANES; i++) {
+        start_from(&h->lanes[i], &h->lanes[i].urgent);
+        start_from(&h->lanes[i], &h->lanes[i].queued);
+    }
 }
 
 static void expire(struct call_list *list, int64_t now)
@@ -533,8 +537,9 @@ static void expire(struct call_list *list, int64_t now)
     for (struct host_call *c = TAILQ_FIRST(list); c; c = next) {
         next = TAILQ_NEXT(c, place);
         if (!c->stream && c->deadline_ms <= now)
-            finish_later(c, c->lane == &c->host->dry ? &ERR_TOO_MANY_REQUESTS : &ERR_TIMEOUT,
-                         "no turn within the deadline");
+            finish_later(
+                c, c->lane == &c->host->lanes[LANE_DRY] ? &ERR_TOO_MANY_REQUESTS : &ERR_TIMEOUT,
+                "no turn within the deadline");
         else if (c->state == CALL_SLEEPING && c->wake_ms <= now)
             move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
     }
@@ -611,7 +616,8 @@ static void arm(struct host *h)
 
     if (!TAILQ_EMPTY(&h->finished))
         at = now;
-    at = lane_earliest(&h->work, now, lane_earliest(&h->dry, now, at));
+    for (size_t i = 0; i < LANES; i++)
+        at = lane_earliest(&h->lanes[i], now, at);
     at = earliest(&h->sleeping, at);
     at = earliest(&h->running, at);
     if (at == INT64_MAX) {
@@ -643,10 +649,10 @@ static void tick(struct host *h)
         return;
     refill(h);
     expire(&h->sleeping, now);
-    expire(&h->work.urgent, now);
-    expire(&h->work.queued, now);
-    expire(&h->dry.urgent, now);
-    expire(&h->dry.queued, now);
+    for (size_t i = 0; i < LANES; i++) {
+        expire(&h->lanes[i].urgent, now);
+        expire(&h->lanes[i].queued, now);
+    }
     start_all(h);
     h->delivering = true;
     deliver(h);
@@ -659,6 +665,11 @@ static bool changes(const char *method)
     return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
 }
 
+static enum lane_id lane_of(const struct host_request *q)
+{
+    return q->dry_run ? LANE_DRY : q->aside ? LANE_ASIDE : LANE_WORK;
+}
+
 static struct host_call *call_new(struct host *h, const struct host_request *q, host_done_cb done,
                                   void *ctx)
 {
@@ -668,7 +679,7 @@ static struct host_call *call_new(struct host *h, const struct host_request *q, 
     assert(h->magic == HOST_MAGIC && strlen(q->method) < sizeof(c->method));
     *c = (struct host_call){.magic = CALL_MAGIC,
                             .host = h,
-                            .lane = q->dry_run ? &h->dry : &h->work,
+                            .lane = &h->lanes[lane_of(q)],
                             .content_type = q->content_type ? q->content_type : "application/json",
                             .accept = q->accept ? q->accept : "application/json",
                             .path = mem_strdup(q->path),
@@ -691,7 +702,7 @@ static void enqueue(struct host *h, struct host_call *c)
 {
     if (h->stopped) {
         finish_later(c, &ERR_UNAVAILABLE, "closing");
-    } else if (h->n_queued >= h->o.max_queued) {
+    } else if (c->lane->n_queued >= h->o.max_queued) {
         finish_later(c, &ERR_TOO_MANY_REQUESTS, "too many requests wait for it");
     } else {
         move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
@@ -747,13 +758,15 @@ const struct host_options *host_get_options(const struct host *h)
 
 struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
 {
+    struct lane *work = &h->lanes[LANE_WORK];
+
     assert(h->magic == HOST_MAGIC);
     refill(h);
     if (h->stopped || !h->transport->ops->raw)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
     else if (!reads && gate_of(h) == HOST_GATE_CLOSED)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: " BARRED);
-    else if (h->n_pipes >= h->o.max_pipes || (h->work.qps && h->work.tokens < 1))
+    else if (h->n_pipes >= h->o.max_pipes || (work->qps && work->tokens < 1))
         err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
                 h->n_pipes >= h->o.max_pipes ? "streams are open" : "requests at once");
     if (err->kind) {
@@ -761,7 +774,7 @@ struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
         return NULL;
     }
     h->n_pipes++;
-    h->work.tokens -= h->work.qps ? 1 : 0;
+    work->tokens -= work->qps ? 1 : 0;
     return h->transport;
 }
 
@@ -773,10 +786,12 @@ void host_pipe_left(struct host *h)
 
 bool host_has_dry_turn(struct host *h)
 {
+    const struct lane *dry = &h->lanes[LANE_DRY];
+
     assert(h->magic == HOST_MAGIC);
     refill(h);
-    return (!h->dry.qps || h->dry.tokens >= 1) && h->dry.in_flight < h->dry.max_in_flight &&
-           TAILQ_EMPTY(&h->dry.urgent);
+    return (!dry->qps || dry->tokens >= 1) && dry->in_flight < dry->max_in_flight &&
+           TAILQ_EMPTY(&dry->urgent);
 }
 
 void host_pipe_failed(struct host *h)
@@ -863,18 +878,24 @@ static void set_defaults(struct host_options *o)
 
 static void open_lanes(struct host *h)
 {
-    struct call_list *const lists[] = {&h->work.urgent, &h->work.queued, &h->dry.urgent,
-                                       &h->dry.queued,  &h->running,     &h->sleeping,
-                                       &h->finished};
-    int64_t burst = h->o.dry_qps * DRY_BURST;
+    struct call_list *const lists[] = {&h->running, &h->sleeping, &h->finished};
+    int64_t dry_burst = h->o.dry_qps * DRY_BURST;
+    int64_t aside_qps = h->o.qps ? (h->o.qps + ASIDE_PART - 1) / ASIDE_PART : 0;
 
-    h->work =
+    h->lanes[LANE_WORK] =
         (struct lane){.qps = h->o.qps, .burst = h->o.burst, .max_in_flight = h->o.max_in_flight};
-    h->dry = (struct lane){
-        .qps = h->o.dry_qps, .burst = burst, .reserve = burst / 2, .max_in_flight = DRY_IN_FLIGHT};
-    h->work.tokens = (double)h->work.burst;
-    h->dry.tokens = (double)h->dry.burst;
+    h->lanes[LANE_DRY] = (struct lane){.qps = h->o.dry_qps,
+                                       .burst = dry_burst,
+                                       .reserve = dry_burst / 2,
+                                       .max_in_flight = DRY_IN_FLIGHT};
+    h->lanes[LANE_ASIDE] =
+        (struct lane){.qps = aside_qps, .burst = ASIDE_IN_FLIGHT, .max_in_flight = ASIDE_IN_FLIGHT};
     h->tokens_ms = now_ms(h);
+    for (size_t i = 0; i < LANES; i++) {
+        h->lanes[i].tokens = (double)h->lanes[i].burst;
+        TAILQ_INIT(&h->lanes[i].urgent);
+        TAILQ_INIT(&h->lanes[i].queued);
+    }
     for (size_t i = 0; i < COUNT(lists); i++)
         TAILQ_INIT(lists[i]);
 }
@@ -918,10 +939,10 @@ void host_stop(struct host *h)
     assert(h->magic == HOST_MAGIC);
     h->stopped = true;
     uv_timer_stop(&h->probe_timer);
-    fail_all(&h->work.urgent);
-    fail_all(&h->work.queued);
-    fail_all(&h->dry.urgent);
-    fail_all(&h->dry.queued);
+    for (size_t i = 0; i < LANES; i++) {
+        fail_all(&h->lanes[i].urgent);
+        fail_all(&h->lanes[i].queued);
+    }
     fail_all(&h->running);
     fail_all(&h->sleeping);
     if (!h->delivering)

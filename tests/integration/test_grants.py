@@ -14,6 +14,7 @@ from testenv import eventually
 from testenv.api import ApiError
 from testenv.binaries import TREE
 from testenv.fleet import Fleet, chart_crds, chart_objects
+from testenv.held import HeldHost
 
 from test_host_compare import check
 from test_pools import workload
@@ -435,6 +436,36 @@ def test_a_host_that_takes_no_events_is_granted(host, grants, namespace):
     host.api.patch(f"{bindings_of(namespace)}/a100", {"spec": {"guarantee": "5"}})
     grants.until(namespace, grant="5")
     assert grants.fleet.process.tail().count("no Events are written") == 1
+
+
+def test_a_host_that_is_slow_with_events_is_granted(host, grants, namespace, tmp_path):
+    """Not one Event is answered: grants go on as ever, and the Events are written when the host takes them."""
+    held = HeldHost(host, grants.fleet.config["host"]["kubeconfig"], str(tmp_path),
+                    lambda method, path: method != "GET" and "/events" in path)
+    grants.fleet.config["host"]["kubeconfig"] = held.kubeconfig
+    grants.fleet.write_config()
+    others = [f"{namespace}-{i}" for i in range(8)]
+    try:
+        for name in others:
+            host.create_namespace(name)
+            grants.bind(name, guarantee="2")
+        grants.fleet.start()
+        for name in others:
+            grants.until(name, grant="2")
+        eventually(lambda: held.n_held, 60, "an Event that is held back")
+        for name in others:
+            host.api.patch(f"{bindings_of(name)}/a100", {"spec": {"guarantee": "1"}})
+        for name in others:
+            grants.until(name, grant="1")
+        assert not described(host, others[0], "gpubinding", "a100")
+        held.release()
+        eventually(lambda: any(described(host, name, "gpubinding", "a100") for name in others), 60, "an Event")
+    finally:
+        held.release()
+        for name in others:
+            host.delete_namespace(name)
+        grants.fleet.stop()
+        held.close()
 
 
 def test_idle_it_writes_nothing(host, grants, namespace):

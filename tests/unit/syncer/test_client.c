@@ -384,6 +384,36 @@ static void test_queue_is_bounded(void **state)
     fake_close(&s);
 }
 
+static void answer_but_slow(struct fake_server *s, struct net_exchange *x,
+                            const struct net_request *r)
+{
+    if (!str_eqc(r->path, "/slow"))
+        answer_plain(s, x, r);
+}
+
+/* Requests that nothing waits for neither fill the queue of the others nor hold their turns. */
+static void test_what_goes_aside_delays_nothing(void **state)
+{
+    struct host_options o = {.max_in_flight = 1, .max_queued = 8, .qps = 1, .burst = 30};
+    struct host_request q = {.method = "POST", .path = STR("/slow"), .aside = true};
+    struct outcome slow[16], done;
+    struct fake_server s;
+
+    (void)state;
+    fake_open(&s, answer_but_slow, &o);
+    memset(slow, 0, sizeof(slow));
+    ask(&s, (struct host_request){.method = "GET"}, &done); /* it is HTTP/1.1, curl knows now */
+    for (size_t i = 0; i < COUNT(slow); i++)
+        host_send(s.host, &q, on_done, &slow[i]);
+    for (size_t i = 0; i < 20; i++) {
+        ask(&s, (struct host_request){.method = "GET"}, &done);
+        assert_int_equal(done.status, 200);
+    }
+    for (size_t i = 0; i < COUNT(slow); i++)
+        assert_true(i < 12 ? !slow[i].done : slow[i].kind == &ERR_TOO_MANY_REQUESTS);
+    fake_close(&s);
+}
+
 static enum host_gate gate_of(void *ctx)
 {
     return *(enum host_gate *)ctx;
@@ -636,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_down_is_probed_and_up_is_told),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_queue_is_bounded),
+        cmocka_unit_test(test_what_goes_aside_delays_nothing),
         cmocka_unit_test(test_gate_stops_what_changes_the_host),
         cmocka_unit_test(test_gate_stops_what_waits),
         cmocka_unit_test(test_gate_lets_changes_wait),
