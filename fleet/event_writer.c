@@ -94,6 +94,11 @@ void fleet_event_write(struct event_writer *w, const char *kind, const cJSON *ob
     arena_free(a);
 }
 
+void fleet_event_lost(struct event_writer *w, size_t n)
+{
+    w->n_failed += n;
+}
+
 void fleet_event_writer_metrics(const struct event_writer *w, struct buf *out)
 {
     metrics_single_u64(out, METRIC_FLEET_EVENTS_DROPPED,

@@ -20,9 +20,11 @@
 #include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
+#include <sublet/object.h>
 
 #include "event_writer.h"
 #include "grant_state.h"
+#include "unsaid.h"
 
 #define GRANTS_MAGIC   0x6772616eu
 #define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
@@ -45,11 +47,7 @@ struct attempt {
     struct rational value;
     struct reflector *learns;
     struct host_call *call;
-    struct arena *a; /* of what follows; NULL: there are no Events of it */
-    const char *kind;
-    cJSON *object;
-    struct fleet_event events[FLEET_EVENTS_MOST];
-    size_t n_events;
+    struct unsaid_events events; /* without an arena: there are none */
 };
 struct grants {
     unsigned magic;
@@ -57,6 +55,7 @@ struct grants {
     struct reflector *sources[N_SOURCES];
     struct grant_facts *facts;
     struct event_writer *events;
+    struct unsaid *unsaid; /* of writes whose outcome is not known */
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
@@ -117,31 +116,49 @@ static void attempt_free(struct grants *g, struct attempt *t)
     mem_free(t->version.p);
     mem_free(t->pool.p);
     mem_free(t->body.p);
-    arena_free(t->a);
+    arena_free(t->events.a);
     mem_free(t);
 }
 
 /* What is to be said once the host has it: the object may be another by then. */
 static void prepare_events(struct attempt *t, const struct grant_write *w)
 {
-    struct arena *a = arena_new(0);
+    struct unsaid_events e = {.a = arena_new(0), .kind = w->kind};
 
-    t->a = arena_free(t->a);
-    t->n_events = w->kind ? fleet_events_of(a, w->kind, w->before, w->body, t->events) : 0;
-    if (!t->n_events) {
-        arena_free(a);
+    t->events.a = arena_free(t->events.a);
+    e.n = w->kind ? fleet_events_of(e.a, w->kind, w->before, w->body, e.list) : 0;
+    if (!e.n) {
+        arena_free(e.a);
         return;
     }
-    t->a = a;
-    t->kind = w->kind;
-    t->object = json_object(a, JSON("metadata", json_copy(a, json_get(w->body, "metadata"))));
+    e.object = json_object(e.a, JSON("metadata", json_copy(e.a, json_get(w->body, "metadata"))),
+                           JSON("status", json_copy(e.a, json_get(w->body, "status"))));
+    t->events = e;
+}
+
+static void say(void *ctx, const struct unsaid_events *e)
+{
+    struct grants *g = ctx;
+
+    for (size_t i = 0; i < e->n; i++)
+        fleet_event_write(g->events, e->kind, e->object, &e->list[i]);
 }
 
 static void say_events(struct grants *g, struct attempt *t)
 {
-    for (size_t i = 0; t->a && i < t->n_events; i++)
-        fleet_event_write(g->events, t->kind, t->object, &t->events[i]);
-    t->a = arena_free(t->a);
+    if (!t->events.a)
+        return;
+    fleet_unsaid_drop(g->unsaid, t->events.object);
+    say(g, &t->events);
+    t->events.a = arena_free(t->events.a);
+}
+
+/* Until the object shows whether it happened. */
+static void keep_events(struct grants *g, struct attempt *t)
+{
+    if (t->events.a && !fleet_unsaid_keep(g->unsaid, &t->events))
+        fleet_event_lost(g->events, t->events.n);
+    t->events.a = NULL;
 }
 
 /* Does the host say that the write did not happen? */
@@ -194,6 +211,8 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
         say_events(g, t);
         reflector_learn(t->learns, answer->body);
     }
+    if (err && !was_refused(err))
+        keep_events(g, t);
     if (!err || was_refused(err) || !t->pool.n)
         attempt_free(g, t);
     if (host_err_is_permanent(err))
@@ -372,6 +391,19 @@ static void look_at_nodes(struct grants *g, struct grant_state *s)
     s->watched = view.sums;
 }
 
+static const cJSON *see(void *ctx, struct arena *a, const char *kind, const cJSON *object)
+{
+    struct grants *g = ctx;
+    struct str ns = meta_ns(object), name = meta_name(object);
+    bool is_pool = str_eqc(str_c(kind), "GPUPool");
+    const struct host_object *o =
+        reflector_get(g->sources[is_pool ? SOURCE_POOLS : SOURCE_BINDINGS],
+                      is_pool ? name : arena_printf(a, "%.*s/%.*s", STR_F(ns), STR_F(name)));
+    cJSON *tree = NULL;
+
+    return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
+}
+
 static bool is_current(const struct grants *g)
 {
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
@@ -469,11 +501,13 @@ static int64_t turn(struct grants *g)
                                 .grace_s = g->o.grace_ms / 1000,
                                 .pause_s = g->o.pause_ms / 1000};
     struct grant_state s;
+    const struct unsaid_look look = {see, say, g};
     const struct grant_facts_visit visit = {.node = take_node, .pod = take_pod, .ctx = &s};
     int64_t next_s;
     struct grant_write w;
     size_t at = 0;
 
+    fleet_unsaid_settle(g->unsaid, &look);
     grant_state_begin(&s, a, &times);
     s.pending = pending;
     s.ctx = g;
@@ -589,6 +623,7 @@ struct grants *grants_open(const struct grants_options *options)
 
     *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options, .facts = grant_facts_new()};
     g->events = fleet_event_writer_new(options->host, options->clock);
+    g->unsaid = fleet_unsaid_new();
     keep_facts(g);
     uv_timer_init(options->loop, &g->timer);
     g->timer.data = g;
@@ -680,6 +715,7 @@ static void on_closed(uv_handle_t *handle)
     arena_free(g->a);
     grant_facts_free(g->facts);
     fleet_event_writer_free(g->events);
+    fleet_unsaid_free(g->unsaid);
     g->magic = 0;
     mem_free(g);
     closed(ctx);

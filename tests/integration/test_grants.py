@@ -441,7 +441,7 @@ def test_a_host_that_takes_no_events_is_granted(host, grants, namespace):
 def test_a_host_that_is_slow_with_events_is_granted(host, grants, namespace, tmp_path):
     """Not one Event is answered: grants go on as ever, and the Events are written when the host takes them."""
     held = HeldHost(host, grants.fleet.config["host"]["kubeconfig"], str(tmp_path),
-                    lambda method, path: method != "GET" and "/events" in path)
+                    held=lambda method, path: method != "GET" and "/events" in path)
     grants.fleet.config["host"]["kubeconfig"] = held.kubeconfig
     grants.fleet.write_config()
     others = [f"{namespace}-{i}" for i in range(8)]
@@ -464,6 +464,41 @@ def test_a_host_that_is_slow_with_events_is_granted(host, grants, namespace, tmp
         held.release()
         for name in others:
             host.delete_namespace(name)
+        grants.fleet.stop()
+        held.close()
+
+
+def test_a_write_whose_answer_is_lost_is_said_once(host, grants, namespace, tmp_path):
+    """The host has executed it: its Events follow from the object, once."""
+    losing = []
+
+    def lost(method, path):
+        return bool(losing) and method == "PUT" and f"/{namespace}/gpubindings/" in path
+    held = HeldHost(host, grants.fleet.config["host"]["kubeconfig"], str(tmp_path), lost=lost)
+    grants.fleet.config["host"]["kubeconfig"] = held.kubeconfig
+    grants.fleet.write_config()
+
+    def said_of(gpus):
+        """How often a change was said until now, the last time of so many GPUs."""
+        events = host.api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+        event = next((e for e in events if e["reason"] == "GrantChanged"), None)
+        return event["count"] if event and event["message"].startswith(f"{gpus} GPUs") else None
+
+    def change(gpus):
+        host.api.patch(f"{bindings_of(namespace)}/a100", {"spec": {"guarantee": str(gpus)}})
+        grants.until(namespace, grant=str(gpus))
+        return eventually(lambda: said_of(gpus), 60, f"the Event of {gpus} GPUs")
+    try:
+        grants.bind(namespace, guarantee="4")
+        grants.fleet.start()
+        grants.until(namespace, grant="4")
+        before = change(5)
+        losing.append(True)
+        assert change(6) == before + 1
+        assert 200 in held.lost_codes
+        losing.clear()
+        assert change(7) == before + 2
+    finally:
         grants.fleet.stop()
         held.close()
 

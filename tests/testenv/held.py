@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy before a host's API that holds some requests back: what a slow endpoint of the host does to its clients."""
+"""A proxy before a host's API that holds some requests back, or loses their answers."""
 import contextlib
 import http.client
 import http.server
@@ -14,11 +14,12 @@ from .api import Api
 
 class HeldHost:
     """From its creation until close(); clients use .kubeconfig. held(method, path): such a request waits until release() and
-    is then forwarded. `n_held` counts them."""
+    is then forwarded; `n_held` counts them. lost(method, path): such a request is executed, and the connection breaks in its
+    answer; `lost_codes` are those that the host gave."""
 
-    def __init__(self, host, kubeconfig, directory, held):
-        outer, self._target, self._held = self, Api(kubeconfig), held
-        self._released, self.n_held = threading.Event(), 0
+    def __init__(self, host, kubeconfig, directory, *, held=lambda *_: False, lost=lambda *_: False):
+        outer, self._target, self._held, self._lost = self, Api(kubeconfig), held, lost
+        self._released, self.n_held, self.lost_codes = threading.Event(), 0, []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -65,7 +66,13 @@ class HeldHost:
         try:
             headers = {k: v for k, v in handler.headers.items() if k.lower() not in ("host", "connection")}
             up.request(handler.command, handler.path, body or None, headers)
-            self._answer(handler, up.getresponse())
+            answer = up.getresponse()
+            if self._lost(handler.command, handler.path):
+                self.lost_codes.append(answer.status)
+                handler.close_connection = True
+                handler.wfile.write(b"HTTP/1.1 ")  # a client that got nothing at all might send it again by itself
+                return
+            self._answer(handler, answer)
         finally:
             up.close()
 
