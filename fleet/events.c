@@ -14,6 +14,7 @@
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 #include <sublet/object.h>
+#include <sublet/token_bucket.h>
 
 #define BOOK_MAGIC   0x65766274u
 #define MOST_OBJECTS 2000
@@ -158,14 +159,14 @@ size_t fleet_events_of(struct arena *a, const char *kind, const cJSON *before, c
 
 /* --- how often --- */
 
-struct bucket {
-    int64_t tokens, since_us; /* since_us 0: it is full */
-};
+static const struct token_rate OF_REASON = {.burst = REASON_BURST, .n = 1, .period = REASON_US};
+static const struct token_rate OF_ALL = {.burst = ALL_BURST, .n = 1, .period = ALL_US};
+
 struct said {
     char reason[64];
     struct str path; /* of the Event; heap */
     int64_t first_us, last_us, count;
-    struct bucket bucket; /* of its own: what a tenant can provoke uses up no other's */
+    struct token_bucket bucket; /* of its own: what a tenant can provoke uses up no other's */
 };
 struct said_of {
     TAILQ_ENTRY(said_of) all; /* the one that was used last is the last */
@@ -178,25 +179,9 @@ struct event_book {
     unsigned magic;
     TAILQ_HEAD(said_list, said_of) objects;
     struct map by_uid;
-    struct bucket bucket;
+    struct token_bucket bucket;
     uint64_t dropped, number;
 };
-
-static bool take_token(struct bucket *b, int64_t now_us, int64_t burst, int64_t each_us)
-{
-    int64_t more = b->since_us ? (now_us - b->since_us) / each_us : burst;
-
-    if (more > 0) {
-        b->tokens = more > burst - b->tokens ? burst : b->tokens + more;
-        b->since_us = b->tokens == burst ? now_us : b->since_us + more * each_us;
-    } else if (now_us < b->since_us) {
-        b->since_us = now_us; /* the clock was set back */
-    }
-    if (!b->tokens)
-        return false;
-    b->tokens--;
-    return true;
-}
 
 static void forget(struct event_book *b, struct said_of *o)
 {
@@ -303,12 +288,10 @@ bool fleet_event_request(struct event_book *b, struct arena *a, const char *kind
     struct said *s = place_of(object_of(b, meta_uid(object)), event->reason);
 
     assert(b->magic == BOOK_MAGIC);
-    if (!take_token(&s->bucket, now_us, REASON_BURST, REASON_US))
+    if (!token_bucket_has(&b->bucket, &OF_ALL, now_us, 1) ||
+        !token_bucket_take(&s->bucket, &OF_REASON, now_us) ||
+        !token_bucket_take(&b->bucket, &OF_ALL, now_us))
         return drop(b);
-    if (!take_token(&b->bucket, now_us, ALL_BURST, ALL_US)) {
-        s->bucket.tokens++;
-        return drop(b);
-    }
     if (s->path.n && now_us - s->last_us < REPEAT_US) {
         s->count++;
         s->last_us = now_us;

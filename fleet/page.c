@@ -20,6 +20,7 @@
 #include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/net.h>
+#include <sublet/token_bucket.h>
 
 #include "page_files.h"
 #include "reviews.h"
@@ -65,9 +66,9 @@ struct page {
     unsigned n_viewers, n_streams;
     struct state *state; /* NULL: none was written for the present viewers */
     bool stale, closing;
-    bool failed;               /* the last state could not be written */
-    int64_t next_ms;           /* no other state before */
-    int64_t asked_ms, may_ask; /* thousandths of reviews, at asked_ms */
+    bool failed;     /* the last state could not be written */
+    int64_t next_ms; /* no other state before */
+    struct token_bucket reviews_left;
     uv_timer_t push, beat;
     uv_fs_event_t files[2]; /* the directories of the certificate and its key */
     unsigned open_handles;
@@ -412,15 +413,10 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
 /* Whoever reaches the port may send tokens: the reviews that follow are bounded. */
 static bool may_ask(struct page *p)
 {
-    int64_t now = clock_mono_ms(p->o.clock), full = REVIEWS_BURST * 1000;
-    int64_t more = now - p->asked_ms < full ? (now - p->asked_ms) * REVIEWS_RATE : full;
+    static const struct token_rate rate = {
+        .burst = REVIEWS_BURST, .n = REVIEWS_RATE, .period = 1000};
 
-    p->asked_ms = now;
-    p->may_ask = p->may_ask + more < full ? p->may_ask + more : full;
-    if (p->may_ask < 1000)
-        return false;
-    p->may_ask -= 1000;
-    return true;
+    return token_bucket_take(&p->reviews_left, &rate, clock_mono_ms(p->o.clock));
 }
 
 static void begin(struct page *p, struct net_exchange *x, struct str token, bool events)
@@ -572,8 +568,7 @@ int fleet_page_open(const struct page_options *options, struct page **ret, struc
                        "listen on %.*s: a certificate is needed, except on a loopback address",
                        STR_F(options->address));
     p = NEW(struct page);
-    *p = (struct page){.magic = PAGE_MAGIC, .o = *options, .may_ask = REVIEWS_BURST * 1000};
-    p->asked_ms = clock_mono_ms(options->clock);
+    *p = (struct page){.magic = PAGE_MAGIC, .o = *options};
     p->o.certificate = mem_str(options->certificate);
     p->o.key = mem_str(options->key);
     if (listen_on(p, options->address, err)) {

@@ -6,6 +6,8 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include <sublet/token_bucket.h>
+
 enum { BUCKETS = 256, BURST_SECONDS = 2 };
 
 bool dns_client_is_known(const struct dns_view *view, const struct dns_ip *ip)
@@ -18,21 +20,18 @@ bool dns_client_is_known(const struct dns_view *view, const struct dns_ip *ip)
 
 /* --- rates --- */
 
-struct bucket {
-    int64_t full_us; /* when it will be full again */
-};
-
 struct dns_rates {
-    int64_t per_second;
+    struct token_rate rate;
     uint64_t seed;
-    struct bucket buckets[BUCKETS];
+    struct token_bucket buckets[BUCKETS];
 };
 
 struct dns_rates *dns_rates_new(int64_t per_second, uint64_t seed)
 {
     struct dns_rates *r = NEW(struct dns_rates);
 
-    r->per_second = per_second;
+    r->rate =
+        (struct token_rate){.burst = per_second * BURST_SECONDS, .n = per_second, .period = 1000};
     r->seed = seed;
     return r;
 }
@@ -42,18 +41,11 @@ struct dns_rates *dns_rates_free(struct dns_rates *r)
     return mem_free(r);
 }
 
-/* In microseconds: at high rates a token takes less than a millisecond. */
 bool dns_rates_take(struct dns_rates *r, const struct dns_ip *ip, int64_t now_ms)
 {
     uint64_t hash = str_hash((struct str){(const char *)ip->b, sizeof(ip->b)}, r->seed);
-    struct bucket *b = &r->buckets[hash % BUCKETS];
-    int64_t now = now_ms * 1000, token = 1000000 / r->per_second;
-    int64_t full = b->full_us > now ? b->full_us : now;
 
-    if (full + token > now + (int64_t)BURST_SECONDS * 1000000)
-        return false;
-    b->full_us = full + token;
-    return true;
+    return token_bucket_take(&r->buckets[hash % BUCKETS], &r->rate, now_ms);
 }
 
 /* --- held queries --- */

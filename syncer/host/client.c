@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include <sublet/call.h>
+#include <sublet/token_bucket.h>
 
 #include "host_impl.h"
 #include "kubeconfig.h"
@@ -53,8 +54,9 @@ enum lane_id { LANE_WORK, LANE_DRY, LANE_ASIDE, LANES };
 
 struct lane {
     struct call_list urgent, queued;
-    int64_t qps, burst, reserve; /* qps 0: no limit; reserve: tokens for urgent ones only */
-    double tokens;
+    struct token_rate rate; /* n 0: no limit */
+    int64_t reserve;        /* tokens for urgent ones only */
+    struct token_bucket tokens;
     unsigned in_flight, max_in_flight;
     size_t n_queued;
 };
@@ -94,7 +96,6 @@ struct host {
     struct lane lanes[LANES];
     struct call_list running, sleeping, finished;
     unsigned n_pipes;
-    int64_t tokens_ms;
     bool stopped, up, reached, delivering;
     unsigned probes;
     struct host_call *probe, *current; /* current: the stream whose line() is being called */
@@ -431,20 +432,16 @@ static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wi
 
 /* --- sending --- */
 
-static void refill_lane(struct lane *lane, int64_t passed_ms)
+static bool has_tokens(struct lane *lane, int64_t now, int64_t n)
 {
-    lane->tokens += (double)passed_ms * (double)lane->qps / 1000.0;
-    if (lane->tokens > (double)lane->burst)
-        lane->tokens = (double)lane->burst;
+    return !lane->rate.n || token_bucket_has(&lane->tokens, &lane->rate, now, n);
 }
 
-static void refill(struct host *h)
+/* There is one. */
+static void take_token(struct lane *lane, int64_t now)
 {
-    int64_t now = now_ms(h), passed = now - h->tokens_ms;
-
-    h->tokens_ms = now;
-    for (size_t i = 0; i < LANES; i++)
-        refill_lane(&h->lanes[i], passed);
+    if (lane->rate.n)
+        (void)token_bucket_take(&lane->tokens, &lane->rate, now);
 }
 
 static void call_start(struct host_call *c)
@@ -459,8 +456,7 @@ static void call_start(struct host_call *c)
                              .accept = c->accept,
                              .timeout_ms = c->stream ? 0 : left};
 
-    if (c->lane->qps)
-        c->lane->tokens -= 1;
+    take_token(c->lane, now_ms(h));
     move(c, CALL_RUNNING, &h->running);
     c->wire = h->transport->ops->start(h->transport, &q, &handler);
 }
@@ -473,14 +469,14 @@ static void drop_wire(struct host_call *c)
 }
 
 /* The tokens that must be there before a request of the lane starts. */
-static double price(const struct lane *lane, bool urgent)
+static int64_t price(const struct lane *lane, bool urgent)
 {
-    return urgent ? 1 : 1 + (double)lane->reserve;
+    return urgent ? 1 : 1 + lane->reserve;
 }
 
-static bool may_start(const struct lane *lane, const struct host_call *c)
+static bool may_start(struct lane *lane, const struct host_call *c)
 {
-    if (lane->qps && lane->tokens < price(lane, c->in == &lane->urgent))
+    if (!has_tokens(lane, now_ms(c->host), price(lane, c->in == &lane->urgent)))
         return false;
     return c->stream || lane->in_flight < lane->max_in_flight;
 }
@@ -590,19 +586,18 @@ static void on_timer(uv_timer_t *timer)
     tick(h);
 }
 
-static int64_t next_token(const struct lane *lane, const struct call_list *list, int64_t now,
+static int64_t next_token(struct lane *lane, const struct call_list *list, int64_t now,
                           int64_t soonest)
 {
-    double missing = price(lane, list == &lane->urgent) - lane->tokens;
     int64_t at;
 
-    if (TAILQ_EMPTY(list) || !lane->qps || missing <= 0)
+    if (TAILQ_EMPTY(list) || !lane->rate.n)
         return soonest;
-    at = now + 1 + (int64_t)(missing * 1000.0 / (double)lane->qps);
-    return at < soonest ? at : soonest;
+    at = token_bucket_when(&lane->tokens, &lane->rate, now, price(lane, list == &lane->urgent));
+    return at > now && at < soonest ? at : soonest;
 }
 
-static int64_t lane_earliest(const struct lane *lane, int64_t now, int64_t soonest)
+static int64_t lane_earliest(struct lane *lane, int64_t now, int64_t soonest)
 {
     soonest = next_token(lane, &lane->urgent, now, soonest);
     soonest = next_token(lane, &lane->queued, now, soonest);
@@ -647,7 +642,6 @@ static void tick(struct host *h)
 
     if (h->delivering)
         return;
-    refill(h);
     expire(&h->sleeping, now);
     for (size_t i = 0; i < LANES; i++) {
         expire(&h->lanes[i].urgent, now);
@@ -706,7 +700,6 @@ static void enqueue(struct host *h, struct host_call *c)
         finish_later(c, &ERR_TOO_MANY_REQUESTS, "too many requests wait for it");
     } else {
         move(c, CALL_QUEUED, c->urgent ? &c->lane->urgent : &c->lane->queued);
-        refill(h);
         start_all(h);
         c->waited = true; /* in the queue, now or after a 429 */
     }
@@ -761,12 +754,11 @@ struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
     struct lane *work = &h->lanes[LANE_WORK];
 
     assert(h->magic == HOST_MAGIC);
-    refill(h);
     if (h->stopped || !h->transport->ops->raw)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: no connection is to be had");
     else if (!reads && gate_of(h) == HOST_GATE_CLOSED)
         err_set(err, &ERR_UNAVAILABLE, "the host cluster: " BARRED);
-    else if (h->n_pipes >= h->o.max_pipes || (work->qps && work->tokens < 1))
+    else if (h->n_pipes >= h->o.max_pipes || !has_tokens(work, now_ms(h), 1))
         err_set(err, &ERR_TOO_MANY_REQUESTS, "the host cluster: too many %s",
                 h->n_pipes >= h->o.max_pipes ? "streams are open" : "requests at once");
     if (err->kind) {
@@ -774,7 +766,7 @@ struct transport *host_pipe_enter(struct host *h, bool reads, struct err *err)
         return NULL;
     }
     h->n_pipes++;
-    work->tokens -= work->qps ? 1 : 0;
+    take_token(work, now_ms(h));
     return h->transport;
 }
 
@@ -786,11 +778,10 @@ void host_pipe_left(struct host *h)
 
 bool host_has_dry_turn(struct host *h)
 {
-    const struct lane *dry = &h->lanes[LANE_DRY];
+    struct lane *dry = &h->lanes[LANE_DRY];
 
     assert(h->magic == HOST_MAGIC);
-    refill(h);
-    return (!dry->qps || dry->tokens >= 1) && dry->in_flight < dry->max_in_flight &&
+    return has_tokens(dry, now_ms(h), 1) && dry->in_flight < dry->max_in_flight &&
            TAILQ_EMPTY(&dry->urgent);
 }
 
@@ -876,23 +867,23 @@ static void set_defaults(struct host_options *o)
         o->burst = 1;
 }
 
+static struct lane lane_new(int64_t qps, int64_t burst, unsigned max_in_flight)
+{
+    return (struct lane){.rate = {.burst = burst, .n = qps, .period = 1000},
+                         .max_in_flight = max_in_flight};
+}
+
 static void open_lanes(struct host *h)
 {
     struct call_list *const lists[] = {&h->running, &h->sleeping, &h->finished};
     int64_t dry_burst = h->o.dry_qps * DRY_BURST;
-    int64_t aside_qps = h->o.qps ? (h->o.qps + ASIDE_PART - 1) / ASIDE_PART : 0;
 
-    h->lanes[LANE_WORK] =
-        (struct lane){.qps = h->o.qps, .burst = h->o.burst, .max_in_flight = h->o.max_in_flight};
-    h->lanes[LANE_DRY] = (struct lane){.qps = h->o.dry_qps,
-                                       .burst = dry_burst,
-                                       .reserve = dry_burst / 2,
-                                       .max_in_flight = DRY_IN_FLIGHT};
-    h->lanes[LANE_ASIDE] =
-        (struct lane){.qps = aside_qps, .burst = ASIDE_IN_FLIGHT, .max_in_flight = ASIDE_IN_FLIGHT};
-    h->tokens_ms = now_ms(h);
+    h->lanes[LANE_WORK] = lane_new(h->o.qps, h->o.burst, h->o.max_in_flight);
+    h->lanes[LANE_DRY] = lane_new(h->o.dry_qps, dry_burst, DRY_IN_FLIGHT);
+    h->lanes[LANE_DRY].reserve = dry_burst / 2;
+    h->lanes[LANE_ASIDE] = lane_new(h->o.qps ? (h->o.qps + ASIDE_PART - 1) / ASIDE_PART : 0,
+                                    ASIDE_IN_FLIGHT, ASIDE_IN_FLIGHT);
     for (size_t i = 0; i < LANES; i++) {
-        h->lanes[i].tokens = (double)h->lanes[i].burst;
         TAILQ_INIT(&h->lanes[i].urgent);
         TAILQ_INIT(&h->lanes[i].queued);
     }

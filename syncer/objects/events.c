@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <sublet/token_bucket.h>
+
 #define PER_SECOND   20
 #define AT_ONCE      200
 #define HELD_MAX     128
@@ -32,8 +34,7 @@ struct kept_list {
 
 struct events_up {
     struct syncer *syncer;
-    double tokens;
-    int64_t tokens_ms;
+    struct token_bucket tokens;
     struct kept_list held;     /* Events ahead of their objects: JSON */
     struct kept_list departed; /* deleted objects: namespace/name/uid for the tenant */
     bool armed;                /* on_forget() is deferred */
@@ -44,19 +45,11 @@ struct owner {
     struct str ns, name, uid;
 };
 
-/* Token bucket. */
 static bool take_token(struct events_up *e)
 {
-    int64_t now = clock_mono_ms(vapi_clock(e->syncer->api));
+    static const struct token_rate rate = {.burst = AT_ONCE, .n = PER_SECOND, .period = 1000};
 
-    e->tokens += (double)(now - e->tokens_ms) * PER_SECOND / 1000.0;
-    e->tokens_ms = now;
-    if (e->tokens > AT_ONCE)
-        e->tokens = AT_ONCE;
-    if (e->tokens < 1)
-        return false;
-    e->tokens -= 1;
-    return true;
+    return token_bucket_take(&e->tokens, &rate, clock_mono_ms(vapi_clock(e->syncer->api)));
 }
 
 /* --- the involved object --- */
@@ -324,8 +317,6 @@ struct events_up *sync_events_up_new(struct syncer *s)
     TAILQ_INIT(&e->departed.items);
     e->held.max = HELD_MAX;
     e->departed.max = DEPARTED_MAX;
-    e->tokens = AT_ONCE;
-    e->tokens_ms = clock_mono_ms(vapi_clock(s->api));
     return e;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <sublet/json_build.h>
+#include <sublet/token_bucket.h>
 
 #define SLOTS       256u
 #define BURST       25
@@ -27,7 +28,7 @@ struct seen {
 
 struct bucket {
     uint64_t key;
-    int64_t tokens, filled_ms;
+    struct token_bucket tokens;
 };
 
 struct events {
@@ -77,20 +78,12 @@ static uint64_t object_key(const struct events *e, const cJSON *reference, const
 
 static bool take_token(struct events *e, uint64_t key, int64_t now)
 {
+    static const struct token_rate rate = {.burst = BURST, .n = 1, .period = REFILL_MS};
     struct bucket *b = &e->buckets[key % SLOTS];
-    int64_t earned;
 
     if (b->key != key)
-        *b = (struct bucket){key, BURST, now};
-    earned = (now - b->filled_ms) / REFILL_MS;
-    if (earned > 0) {
-        b->tokens = b->tokens + earned > BURST ? BURST : b->tokens + earned;
-        b->filled_ms += earned * REFILL_MS;
-    }
-    if (b->tokens == 0)
-        return false;
-    b->tokens--;
-    return true;
+        *b = (struct bucket){.key = key};
+    return token_bucket_take(&b->tokens, &rate, now);
 }
 
 /* ---- the object ---- */

@@ -440,7 +440,7 @@ void http2_open(struct net_conn *c)
         abort();
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
-    guard_init(&h->guard, conn_now(c));
+    guard_init(&h->guard);
     c->http2 = h;
     c->proto = &HTTP2;
     submit_settings(c);

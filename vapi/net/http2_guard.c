@@ -23,20 +23,17 @@ struct frame {
     int32_t stream;
 };
 
-void guard_init(struct guard *g, int64_t now)
+void guard_init(struct guard *g)
 {
-    *g = (struct guard){.tokens = CHEAP_BURST * 1000, .refilled_at = now, .newest = -1};
+    *g = (struct guard){.newest = -1};
     g->skip = HTTP2_PREFACE.n;
 }
 
 bool guard_charge(struct guard *g, int64_t now)
 {
-    g->tokens += (now - g->refilled_at) * CHEAP_RATE;
-    g->refilled_at = now;
-    if (g->tokens > CHEAP_BURST * 1000)
-        g->tokens = CHEAP_BURST * 1000;
-    g->tokens -= 1000;
-    return g->tokens >= 0;
+    static const struct token_rate rate = {.burst = CHEAP_BURST, .n = CHEAP_RATE, .period = 1000};
+
+    return token_bucket_take(&g->cheap, &rate, now);
 }
 
 static bool costs(const struct frame *f)

@@ -49,7 +49,7 @@ static void play(const struct step *steps, size_t n)
     struct guard g;
     size_t good;
 
-    guard_init(&g, 0);
+    guard_init(&g);
     buf_add(&b, HTTP2_PREFACE);
     assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_NO_ERROR);
     for (size_t i = 0; i < n; i++) {
@@ -114,14 +114,14 @@ static void test_too_many(void **state)
     size_t good;
 
     (void)state;
-    guard_init(&g, 0);
+    guard_init(&g);
     buf_add(&b, HTTP2_PREFACE);
     for (unsigned i = 0; i < 2001; i++)
         put_frame(&b, NGHTTP2_PING, 0, 0, STR("12345678"));
     assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_ENHANCE_YOUR_CALM);
     assert_int_equal(good, HTTP2_PREFACE.n + 2000 * 17);
 
-    guard_init(&g, 0);
+    guard_init(&g);
     b.n -= 17;
     assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_NO_ERROR);
     buf_clear(&b);
@@ -142,7 +142,7 @@ static void test_hollow(void **state)
         struct guard g;
         size_t good;
 
-        guard_init(&g, 0);
+        guard_init(&g);
         buf_add(&b, HTTP2_PREFACE);
         put_frame(&b, NGHTTP2_HEADERS, 0, 1, STR("x"));
         for (unsigned k = 0; k < 2001; k++)
@@ -150,7 +150,7 @@ static void test_hollow(void **state)
         assert_int_equal(scan(&g, &b, 0, &good), NGHTTP2_ENHANCE_YOUR_CALM);
 
         /* What carries something is free. */
-        guard_init(&g, 0);
+        guard_init(&g);
         buf_clear(&b);
         buf_add(&b, HTTP2_PREFACE);
         put_frame(&b, NGHTTP2_HEADERS, 0, 1, STR("x"));
@@ -166,7 +166,7 @@ static uint32_t scan_in_pieces(struct str bytes, size_t size)
     struct guard g;
     uint32_t error = 0;
 
-    guard_init(&g, 0);
+    guard_init(&g);
     while (bytes.n && !error) {
         struct str piece = str_sub(bytes, 0, size);
 
