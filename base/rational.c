@@ -120,6 +120,21 @@ bool rational_mul(struct rational a, struct rational b, struct rational *ret)
     return reduce((__int128)a.num * b.num, (__int128)a.den * b.den, ret);
 }
 
+void rational_add_most(struct rational *sum, struct rational more)
+{
+    bool full = sum->num == INT64_MAX && sum->den == 1;
+
+    if (full || !rational_add(*sum, more, sum))
+        *sum = RATIONAL_MOST;
+}
+
+int64_t i64_add_most(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 int rational_cmp(struct rational a, struct rational b)
 {
     __int128 left = (__int128)a.num * b.den, right = (__int128)b.num * a.den;

@@ -497,18 +497,15 @@ static void keep_containers(cJSON *containers)
 static int64_t requested(const cJSON *containers, const char *resource,
                          int64_t (*in)(struct quantity q))
 {
-    int64_t sum = 0, more;
     struct quantity q;
+    int64_t sum = 0;
 
     json_each(c, containers)
     {
         const cJSON *value = json_get(json_path(c, "resources.requests"), resource);
 
-        if (!quantity_parse(json_str(value), &q) || q.nano <= 0)
-            continue;
-        more = in(q);
-        if (__builtin_add_overflow(sum, more, &sum))
-            return INT64_MAX;
+        if (quantity_parse(json_str(value), &q) && q.nano > 0)
+            sum = i64_add_most(sum, in(q));
     }
     return sum;
 }

@@ -433,12 +433,6 @@ static struct grants_row row_of(struct arena *a, const struct grant_state *s, si
     };
 }
 
-/* What a sum does not hold is not shown. */
-static void add(struct rational *sum, struct rational more)
-{
-    (void)rational_add(*sum, more, sum);
-}
-
 static struct str_list copy_list(struct arena *a, struct str_list list)
 {
     struct str *items = arena_alloc(a, (list.n + 1) * sizeof(*items));
@@ -470,10 +464,10 @@ static void remember_pools(struct grants *g, const struct grant_state *s)
 
         if (!p)
             continue;
-        add(&p->held, b->placed);
-        add(&p->borrowed, grant_without(b->placed, b->guarantee));
+        rational_add_most(&p->held, b->placed);
+        rational_add_most(&p->borrowed, grant_without(b->placed, b->guarantee));
         if (b->state == SHARE_READY)
-            add(&p->guaranteed, b->guarantee);
+            rational_add_most(&p->guaranteed, b->guarantee);
     }
     for (size_t p = 0; p < s->n_configs; p++)
         g->pools[p].held = grant_without(g->pools[p].held, s->sums[p].stranded);

@@ -176,8 +176,7 @@ static int check_pod_cap(const struct resolve *r)
 
         if (!resource || resource->gpu_eq.num == 0)
             continue;
-        if (__builtin_add_overflow(sum, count->units, &sum))
-            sum = INT64_MAX;
+        sum = i64_add_most(sum, count->units);
         text = pool_joined(
             r->arena, text,
             arena_printf(r->arena, "%.*s=%lld", STR_F(count->name), (long long)count->units));

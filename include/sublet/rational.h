@@ -18,4 +18,9 @@ struct str rational_format(struct arena *a, struct rational r);
 bool rational_add(struct rational a, struct rational b, struct rational *ret);
 bool rational_sub(struct rational a, struct rational b, struct rational *ret);
 bool rational_mul(struct rational a, struct rational b, struct rational *ret);
+/* Sums that bound or show something, of what is not negative: one that does not fit is the most
+ * there is, and stays that, so it is never less than its parts. */
+#define RATIONAL_MOST ((struct rational){INT64_MAX, 1})
+void rational_add_most(struct rational *sum, struct rational more);
+int64_t i64_add_most(int64_t a, int64_t b);
 int rational_cmp(struct rational a, struct rational b);

@@ -100,12 +100,6 @@ static struct usage *usage_of(struct usage_list *l, struct str ns)
     return u;
 }
 
-static void add(struct rational *sum, struct rational more)
-{
-    if (!rational_add(*sum, more, sum))
-        *sum = (struct rational){INT64_MAX, 1};
-}
-
 /* NULL: it is not of the namespace. */
 static struct usage *usage_for(struct usage_list *l, struct str ns)
 {
@@ -125,7 +119,7 @@ static void on_charge(void *ctx, struct str uid, struct rational quantity)
     u = usage_for(l, e ? CONTAINER(e, struct holder, entry)->ns : STR(""));
     if (!u)
         return;
-    add(&u->used, quantity);
+    rational_add_most(&u->used, quantity);
     u->pods++;
 }
 
@@ -138,7 +132,7 @@ static void on_waiting(void *ctx, const struct ledger_waiting *w)
 
     if (!u)
         return;
-    add(&u->waiting, w->gpu_eq);
+    rational_add_most(&u->waiting, w->gpu_eq);
     u->waiting_pods++;
     if (l->n_queued++ >= QUEUE_MAX)
         return;
@@ -252,7 +246,7 @@ static void on_in_line(void *ctx, const struct ledger_waiting *w)
 {
     struct line *line = ctx;
 
-    add(&line->gpus, w->gpu_eq);
+    rational_add_most(&line->gpus, w->gpu_eq);
     line->pods++;
 }
 

@@ -93,7 +93,7 @@ static bool sum_up(struct ledger *l, struct str pool, struct rational *ret)
 
     store_record_each(l->o.store, RECORD_LEDGER, row_key(a, pool, STR("")), on_row, &sum);
     arena_free(a);
-    *ret = sum.exact ? sum.total : (struct rational){INT64_MAX, 1};
+    *ret = sum.exact ? sum.total : RATIONAL_MOST;
     return sum.exact;
 }
 
@@ -212,8 +212,7 @@ void sync_ledger_each_waiting(struct ledger *l, struct str pool,
         one.gpu_eq = w->gpu_eq;
         one.position++;
         each(ctx, &one);
-        if (!rational_add(one.ahead, w->gpu_eq, &one.ahead))
-            return;
+        rational_add_most(&one.ahead, w->gpu_eq);
     }
 }
 
@@ -613,8 +612,7 @@ static size_t place_of(const struct ledger *l, const struct config_pool *pool, s
         if (!str_eq(w->pool, pool->name))
             continue;
         place++;
-        if (!rational_add(*ret_ahead, w->gpu_eq, ret_ahead))
-            break;
+        rational_add_most(ret_ahead, w->gpu_eq);
     }
     return place;
 }

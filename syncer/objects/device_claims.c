@@ -236,8 +236,7 @@ static int add_claim(struct syncer *s, struct arena *a, const cJSON *pod, const 
                              "runs in one",
                              STR_F(sum->binding->pool->name), STR_F(choice.binding->pool->name));
     sum->binding = choice.binding;
-    if (__builtin_add_overflow(sum->devices, choice.devices, &sum->devices))
-        sum->devices = INT64_MAX;
+    sum->devices = i64_add_most(sum->devices, choice.devices);
     return 0;
 }
 

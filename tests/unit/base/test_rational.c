@@ -114,6 +114,29 @@ static void refuses_overflow(void **state)
     assert_true(r.num == 1 && r.den == 1);
 }
 
+static void a_sum_that_does_not_fit_is_the_most(void **state)
+{
+    struct rational big = of("9223372036854775807"), odd = of("1/9223372036854775807"), sum;
+
+    (void)state;
+    sum = of("1/3");
+    rational_add_most(&sum, of("1/6"));
+    assert_int_equal(rational_cmp(sum, of("1/2")), 0);
+    rational_add_most(&sum, odd); /* no fraction holds it */
+    assert_int_equal(rational_cmp(sum, RATIONAL_MOST), 0);
+    sum = of("1");
+    rational_add_most(&sum, big);
+    rational_add_most(&sum, of("2"));
+    rational_add_most(&sum, of("1/2"));
+    assert_int_equal(rational_cmp(sum, RATIONAL_MOST), 0);
+    sum = of("9223372036854775807/7");
+    rational_add_most(&sum, RATIONAL_ZERO);
+    assert_int_equal(rational_cmp(sum, of("9223372036854775807/7")), 0);
+    assert_true(i64_add_most(INT64_MAX - 1, 1) == INT64_MAX);
+    assert_true(i64_add_most(i64_add_most(INT64_MAX, INT64_MAX), 5) == INT64_MAX);
+    assert_true(i64_add_most(3, 4) == 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +144,7 @@ int main(void)
         cmocka_unit_test(sums_are_exact),
         cmocka_unit_test(orders),
         cmocka_unit_test(refuses_overflow),
+        cmocka_unit_test(a_sum_that_does_not_fit_is_the_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

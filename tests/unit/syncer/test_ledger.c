@@ -212,12 +212,59 @@ static void what_cannot_be_summed_up_fills_the_pool(void **state)
     sync_ledger_free(w.ledger);
 }
 
+struct line {
+    size_t n, last;
+    struct rational ahead;
+};
+
+static void on_waiting(void *ctx, const struct ledger_waiting *w)
+{
+    struct line *line = ctx;
+
+    line->n++;
+    line->last = w->position;
+    line->ahead = w->ahead;
+}
+
+/* What no number holds waits ahead: the places behind it are counted all the same. */
+static void a_line_is_counted_whatever_it_requests(void **state)
+{
+    struct fixture *f = *state;
+    struct line line = {0};
+    struct ledger_wait wait = {0};
+    struct arena *a = arena_new(0);
+    struct world w;
+    char uid[16];
+
+    fixture_open(f);
+    world_init(&w, f, 1);
+    for (size_t i = 0; i < 4; i++) {
+        struct pool_choice choice = {
+            .binding = &w.bindings[0], .gpu_eq = RATIONAL_MOST, .limit = {1000, 1}};
+        struct ledger_pod pod = {.created = STR("2026-01-01T00:00:00Z"), .key = STR("n/a")};
+
+        snprintf(uid, sizeof(uid), "u-%zu", i);
+        pod.uid = str_c(uid);
+        w.bindings[0].most = RATIONAL_MOST;
+        assert_false(sync_ledger_admit(w.ledger, a, &choice, &pod, &wait));
+    }
+    assert_true(str_contains(wait.message, STR("position 4, ahead 9223372036854775807 GPU")));
+    sync_ledger_each_waiting(w.ledger, STR("p"), on_waiting, &line);
+    assert_int_equal(line.n, 4);
+    assert_int_equal(line.last, 4);
+    assert_int_equal(rational_cmp(line.ahead, RATIONAL_MOST), 0);
+    arena_free(a);
+    sync_ledger_free(w.ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_sum_is_that_of_its_rows_in_every_history, fault_setup,
                                         fault_teardown),
         cmocka_unit_test_setup_teardown(a_row_behind_its_back_is_seen, fault_setup, fault_teardown),
+        cmocka_unit_test_setup_teardown(a_line_is_counted_whatever_it_requests, fault_setup,
+                                        fault_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_summed_up_fills_the_pool, fault_setup,
                                         fault_teardown),
     };
