@@ -31,6 +31,8 @@ static const char FLEET_HELP[] =
     "  --host-kubeconfig F  credentials of the host; otherwise those of its pod\n"
     "  --listen A           address and port of /metrics (default: none)\n"
     "  --token-file F       bearer token of scrapes; needed but on a loopback address\n"
+    "  --listen-cert F      certificate and key of that port, PEM (default: unencrypted)\n"
+    "  --listen-key F\n"
     "  --page A             address and port of the page (default: none), for tokens of the\n"
     "                       host whose users may get the path /fleet/state\n"
     "  --page-cert F        its certificate and key, PEM; needed but on a loopback address\n"
@@ -104,9 +106,8 @@ static void on_failed(void *ctx, const struct err *err)
 }
 
 struct listen {
-    const char *address; /* NULL: no metrics */
-    struct str token;
-    struct fleet_page page; /* address empty: none */
+    struct fleet_scrapes scrapes; /* address empty: no metrics */
+    struct fleet_page page;       /* likewise */
 };
 
 static int ended(struct run *r)
@@ -130,8 +131,8 @@ static int start(struct run *r, const struct fleet_options *options, const struc
         on_fleet_closed(r);
         return -1;
     }
-    if (listen->address) {
-        if (fleet_listen(r->fleet, str_c(listen->address), listen->token, &port, err))
+    if (listen->scrapes.address.n) {
+        if (fleet_listen(r->fleet, &listen->scrapes, &port, err))
             return ended(r);
         say_port("metrics", port);
     }
@@ -178,17 +179,22 @@ static int read_listen(struct arena *a, int *argc, char **argv, struct listen *r
     const char *file = arguments_take(argc, argv, "--token-file");
     const char *audience = arguments_take(argc, argv, "--page-audience");
 
-    *ret = (struct listen){.address = arguments_take(argc, argv, "--listen"),
-                           .page = {.address = str_c(arguments_take(argc, argv, "--page")),
-                                    .certificate = str_c(arguments_take(argc, argv, "--page-cert")),
-                                    .key = str_c(arguments_take(argc, argv, "--page-key")),
-                                    .audience = str_c(audience ? audience : "sublet-fleet")}};
+    *ret = (struct listen){
+        .scrapes = {.address = str_c(arguments_take(argc, argv, "--listen")),
+                    .certificate = str_c(arguments_take(argc, argv, "--listen-cert")),
+                    .key = str_c(arguments_take(argc, argv, "--listen-key"))},
+        .page = {.address = str_c(arguments_take(argc, argv, "--page")),
+                 .certificate = str_c(arguments_take(argc, argv, "--page-cert")),
+                 .key = str_c(arguments_take(argc, argv, "--page-key")),
+                 .audience = str_c(audience ? audience : "sublet-fleet")}};
+    if (!ret->scrapes.certificate.n != !ret->scrapes.key.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--listen-cert and --listen-key belong together");
     if (!ret->page.certificate.n != !ret->page.key.n)
         return err_set(err, &ERR_BAD_REQUEST, "--page-cert and --page-key belong together");
-    if (file && file_read(a, str_c(file), 4096, &ret->token, err))
+    if (file && file_read(a, str_c(file), 4096, &ret->scrapes.token, err))
         return -1;
-    ret->token = str_trim(ret->token);
-    if (file && !ret->token.n)
+    ret->scrapes.token = str_trim(ret->scrapes.token);
+    if (file && !ret->scrapes.token.n)
         return err_set(err, &ERR_BAD_REQUEST, "%s: no token is in it", file);
     return 0;
 }

@@ -10,6 +10,8 @@
 
 #include <sublet/net.h>
 
+#include "tls_files.h"
+
 #define ENDPOINT_MAGIC  0x656e6470u
 #define MOST_METRICS    ((size_t)64 << 20)
 #define MOST_CONNECTION 64
@@ -20,6 +22,7 @@ struct fleet_endpoint {
     struct fleet_endpoint_options o;
     struct str token; /* on the heap */
     struct net_server *server;
+    struct tls_files *files; /* NULL: unencrypted */
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -92,6 +95,10 @@ int fleet_endpoint_open(const struct fleet_endpoint_options *options, struct fle
                               .max_connections = MOST_CONNECTION,
                               .max_streams = 8,
                               .max_requests = MOST_CONNECTION};
+    const struct tls_files_options files = {.loop = options->loop,
+                                            .certificate = options->certificate,
+                                            .key = options->key,
+                                            .what = "the port of the metrics"};
 
     if (!options->token.n && !net_is_loopback(options->address))
         return err_set(err, &ERR_BAD_REQUEST,
@@ -101,7 +108,7 @@ int fleet_endpoint_open(const struct fleet_endpoint_options *options, struct fle
     *e = (struct fleet_endpoint){
         .magic = ENDPOINT_MAGIC, .o = *options, .token = mem_str(options->token)};
     net.handler = (struct net_handler){on_request, e};
-    if (net_listen(options->loop, &net, &e->server, err)) {
+    if (fleet_tls_listen(&files, &net, &e->server, &e->files, err)) {
         release(e);
         return -1;
     }
@@ -114,7 +121,7 @@ unsigned fleet_endpoint_port(const struct fleet_endpoint *e)
     return net_port(e->server);
 }
 
-static void on_closed(void *ctx)
+static void on_files_closed(void *ctx)
 {
     struct fleet_endpoint *e = ctx;
     void (*closed)(void *ctx) = e->closed;
@@ -124,10 +131,18 @@ static void on_closed(void *ctx)
     closed(closed_ctx);
 }
 
+static void on_closed(void *ctx)
+{
+    struct fleet_endpoint *e = ctx;
+
+    fleet_tls_close(e->files, on_files_closed, e);
+}
+
 void fleet_endpoint_close(struct fleet_endpoint *e, void (*closed)(void *ctx), void *ctx)
 {
     assert(e->magic == ENDPOINT_MAGIC);
     e->closed = closed;
     e->closed_ctx = ctx;
+    fleet_tls_stop(e->files);
     net_close(e->server, GRACE_MS, on_closed, e);
 }

@@ -13,6 +13,7 @@ struct fleet_endpoint_options {
     struct uv_loop_s *loop;
     struct str address; /* "127.0.0.1:0" */
     struct str token;   /* of the Authorization header; empty: none, on a loopback address only */
+    struct str certificate, key; /* file names, PEM; both empty: unencrypted */
     int (*write)(void *ctx, struct buf *out, struct err *err); /* for every scrape */
     void *ctx;
 };

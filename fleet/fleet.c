@@ -468,11 +468,16 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
     return 0;
 }
 
-int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
+int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned *ret_port,
                  struct err *err)
 {
-    const struct fleet_endpoint_options o = {
-        .loop = f->o.loop, .address = address, .token = token, .write = write_metrics, .ctx = f};
+    const struct fleet_endpoint_options o = {.loop = f->o.loop,
+                                             .address = scrapes->address,
+                                             .token = scrapes->token,
+                                             .certificate = scrapes->certificate,
+                                             .key = scrapes->key,
+                                             .write = write_metrics,
+                                             .ctx = f};
 
     assert(f->magic == FLEET_MAGIC && !f->endpoint);
     if (fleet_endpoint_open(&o, &f->endpoint, err))

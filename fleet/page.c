@@ -16,7 +16,6 @@
 
 #include <openssl/crypto.h>
 
-#include <sublet/file.h>
 #include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/net.h>
@@ -24,6 +23,7 @@
 
 #include "page_files.h"
 #include "reviews.h"
+#include "tls_files.h"
 
 #define PAGE_MAGIC      0x70616765u
 #define STATE_PATH      "/fleet/state"
@@ -31,7 +31,6 @@
 #define MOST_CONNECTION 128
 #define MOST_VIEWERS    64
 #define MOST_STATE      ((size_t)8 << 20)
-#define MOST_PEM        ((size_t)1 << 20)
 #define GRACE_MS        1000
 #define STALLED_MS      10000
 #define PUSH_MS         1000   /* between two states */
@@ -70,8 +69,8 @@ struct page {
     int64_t next_ms; /* no other state before */
     struct token_bucket reviews_left;
     uv_timer_t push, beat;
-    uv_fs_event_t files[2]; /* the directories of the certificate and its key */
-    unsigned open_handles;
+    struct tls_files *files; /* NULL: unencrypted */
+    unsigned open_parts;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -479,80 +478,30 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
         begin(p, x, token_of(r), events);
 }
 
-/* --- certificates --- */
-
-static int read_tls(struct arena *a, const struct page *p, struct net_tls *ret, struct err *err)
-{
-    *ret = (struct net_tls){0};
-    return file_read(a, p->o.certificate, MOST_PEM, &ret->certificate, err) ||
-                   file_read(a, p->o.key, MOST_PEM, &ret->key, err)
-               ? -1
-               : 0;
-}
-
-static void on_files(uv_fs_event_t *handle, const char *name, int events, int status)
-{
-    struct page *p = handle->data;
-    struct arena *a = arena_new(0);
-    struct net_tls tls;
-    struct err err;
-
-    (void)name;
-    (void)events;
-    (void)status;
-    assert(p->magic == PAGE_MAGIC);
-    err_init(&err, a);
-    /* Between the two files of a rotation they do not match: the next event follows. */
-    if (!p->closing && (read_tls(a, p, &tls, &err) || net_set_tls(p->server, &tls, &err)))
-        log_warn("fleet: the page keeps its certificate error=\"%.*s\"", STR_F(err.message));
-    arena_free(a);
-}
-
-/* The directory: a Secret's files are replaced by renaming a link in it. */
-static void watch_directory(uv_fs_event_t *handle, struct str file)
-{
-    struct arena *a = arena_new(0);
-    size_t slash = str_rfind(file, '/');
-    struct str directory = slash < file.n ? str_sub(file, 0, slash + 1) : STR(".");
-
-    if (uv_fs_event_start(handle, on_files, arena_cstr(a, directory), 0))
-        log_warn("fleet: changes of the page's certificate are not seen directory=\"%.*s\"",
-                 STR_F(directory));
-    arena_free(a);
-}
-
 /* --- life --- */
 
 static void release(struct page *p)
 {
     p->reviews = fleet_reviews_free(p->reviews);
     p->state = state_unref(p->state);
-    mem_free(p->o.certificate.p);
-    mem_free(p->o.key.p);
     p->magic = 0;
     mem_free(p);
 }
 
 static int listen_on(struct page *p, struct str address, struct err *err)
 {
-    struct arena *a = arena_new(0);
-    struct net_tls tls;
-    struct net_options net = {.address = address,
-                              .handler = {on_request, p},
-                              .max_body = 1024,
-                              .max_header_bytes = 32768,
-                              .max_connections = MOST_CONNECTION,
-                              .max_streams = 16,
-                              .max_requests = MOST_CONNECTION,
-                              .stalled_ms = STALLED_MS};
-    bool with_tls = p->o.certificate.n > 0;
-    int result = with_tls ? read_tls(a, p, &tls, err) : 0;
+    const struct tls_files_options files = {
+        .loop = p->o.loop, .certificate = p->o.certificate, .key = p->o.key, .what = "the page"};
+    const struct net_options net = {.address = address,
+                                    .handler = {on_request, p},
+                                    .max_body = 1024,
+                                    .max_header_bytes = 32768,
+                                    .max_connections = MOST_CONNECTION,
+                                    .max_streams = 16,
+                                    .max_requests = MOST_CONNECTION,
+                                    .stalled_ms = STALLED_MS};
 
-    net.tls = with_tls ? &tls : NULL;
-    if (!result)
-        result = net_listen(p->o.loop, &net, &p->server, err);
-    arena_free(a);
-    return result;
+    return fleet_tls_listen(&files, &net, &p->server, &p->files, err);
 }
 
 int fleet_page_open(const struct page_options *options, struct page **ret, struct err *err)
@@ -569,8 +518,6 @@ int fleet_page_open(const struct page_options *options, struct page **ret, struc
                        STR_F(options->address));
     p = NEW(struct page);
     *p = (struct page){.magic = PAGE_MAGIC, .o = *options};
-    p->o.certificate = mem_str(options->certificate);
-    p->o.key = mem_str(options->key);
     if (listen_on(p, options->address, err)) {
         release(p);
         return -1;
@@ -579,12 +526,6 @@ int fleet_page_open(const struct page_options *options, struct page **ret, struc
     uv_timer_init(p->o.loop, &p->push);
     uv_timer_init(p->o.loop, &p->beat);
     p->push.data = p->beat.data = p;
-    for (size_t i = 0; i < COUNT(p->files); i++) {
-        uv_fs_event_init(p->o.loop, &p->files[i]);
-        p->files[i].data = p;
-        if (p->o.certificate.n)
-            watch_directory(&p->files[i], i ? p->o.key : p->o.certificate);
-    }
     *ret = p;
     return 0;
 }
@@ -594,16 +535,21 @@ unsigned fleet_page_port(const struct page *p)
     return net_port(p->server);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_part_closed(void *ctx)
 {
-    struct page *p = handle->data;
+    struct page *p = ctx;
     void (*closed)(void *ctx) = p->closed;
-    void *ctx = p->closed_ctx;
+    void *closed_ctx = p->closed_ctx;
 
-    if (--p->open_handles)
+    if (--p->open_parts)
         return;
     release(p);
-    closed(ctx);
+    closed(closed_ctx);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
 }
 
 static void on_net_closed(void *ctx)
@@ -611,17 +557,17 @@ static void on_net_closed(void *ctx)
     struct page *p = ctx;
 
     assert(LIST_EMPTY(&p->viewers));
-    p->open_handles = 2 + COUNT(p->files);
+    p->open_parts = 3;
     uv_close((uv_handle_t *)&p->push, on_handle_closed);
     uv_close((uv_handle_t *)&p->beat, on_handle_closed);
-    for (size_t i = 0; i < COUNT(p->files); i++)
-        uv_close((uv_handle_t *)&p->files[i], on_handle_closed);
+    fleet_tls_close(p->files, on_part_closed, p);
 }
 
 void fleet_page_close(struct page *p, void (*closed)(void *ctx), void *ctx)
 {
     assert(p->magic == PAGE_MAGIC && !p->closing);
     p->closing = true;
+    fleet_tls_stop(p->files);
     p->closed = closed;
     p->closed_ctx = ctx;
     net_close(p->server, GRACE_MS, on_net_closed, p);

@@ -25,8 +25,12 @@ struct fleet_options {
 /* Opens the ledger and reads credentials. Errors name the file. */
 int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err) MUST_CHECK;
 /* Serves /metrics on an address, at most once. token: what a scrape sends as its bearer token; may
- * be empty on a loopback address only. */
-int fleet_listen(struct fleet *f, struct str address, struct str token, unsigned *ret_port,
+ * be empty on a loopback address only. Certificate and key are files, PEM, read again when they
+ * change; both empty: unencrypted. */
+struct fleet_scrapes {
+    struct str address, token, certificate, key;
+};
+int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned *ret_port,
                  struct err *err) MUST_CHECK;
 /* Serves the page, at most once: to tokens that the host permits to `get` /fleet/state. Certificate
  * and key are files, PEM, read again when they change; both may be empty on a loopback address. */

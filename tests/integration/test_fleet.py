@@ -526,12 +526,25 @@ def test_the_chart(helm, priced):
     assert [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "token"] == ["scrape"]
     assert objects["Service"]["spec"]["selector"] == objects["Deployment"]["spec"]["selector"]["matchLabels"]
     assert objects["ServiceMonitor"]["spec"]["endpoints"][0]["authorization"]["credentials"]["name"] == "scrape"
+    assert not any("--listen-cert" in a for a in args) and "scheme" not in objects["ServiceMonitor"]["spec"]["endpoints"][0]
     rules = json.dumps(objects["PrometheusRule"]["spec"])
     with open(os.path.join(TREE, "include", "sublet", "tbl", "metrics.h"), encoding="utf-8") as f:
         assert set(re.findall(r"sublet_fleet_\w+", rules)) <= set(re.findall(r"sublet_fleet_\w+", f.read()))
     assert "tokenSecret is needed" in helm.fails("template", "fleet", CHART, values={
         **values, "metrics": {"enabled": True}})
     assert "pool" in helm.fails("template", "fleet", CHART, values={"pool": []})
+
+    values["metrics"]["tlsSecret"] = "serving"
+    helm("lint", "--strict", CHART, values=values)
+    objects = {o["kind"]: o for o in render(helm, "sublet-system", values)}
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
+    assert {f"--listen-cert={mounts['metrics']}/tls.crt", f"--listen-key={mounts['metrics']}/tls.key"} <= set(pod["containers"][0]["args"])
+    assert [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "metrics"] == ["serving"]
+    endpoint = objects["ServiceMonitor"]["spec"]["endpoints"][0]
+    assert endpoint["scheme"] == "https" and endpoint["tlsConfig"]["ca"]["secret"] == {"name": "serving", "key": "ca.crt"}
+    service = objects["Service"]["metadata"]
+    assert endpoint["tlsConfig"]["serverName"] == f"{service['name']}.{service['namespace']}.svc"
 
 
 def test_a_shared_device_is_a_fraction(host, tenant, make_fleet):

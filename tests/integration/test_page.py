@@ -112,36 +112,77 @@ def certificate(directory, name):
     return crt, key
 
 
+class Mounted:
+    """A mounted Secret with one of two certificates; replace() is what a kubelet does: it renames a link to a directory."""
+
+    def __init__(self, directory):
+        self.dir, self.mount = directory, directory / "mount"
+        for name in ("first", "second"):
+            crt, key = certificate(directory, name)
+            os.mkdir(directory / f"..{name}")
+            os.rename(crt, self.certificate(name))
+            os.rename(key, directory / f"..{name}" / "tls.key")
+        os.mkdir(self.mount)
+        os.symlink(directory / "..first", self.mount / "..data")
+        for file in ("tls.crt", "tls.key"):
+            os.symlink(os.path.join("..data", file), self.mount / file)
+        self.files = [str(self.mount / "tls.crt"), str(self.mount / "tls.key")]
+
+    def certificate(self, name):
+        return str(self.dir / f"..{name}" / "tls.crt")
+
+    def replace(self):
+        os.symlink(self.dir / "..second", self.mount / "..next")
+        os.rename(self.mount / "..next", self.mount / "..data")
+
+
 def test_a_certificate_is_replaced(page, tmp_path):
-    """As a Secret's files are: by renaming a link to a directory."""
-    for name in ("first", "second"):
-        crt, key = certificate(tmp_path, name)
-        os.mkdir(tmp_path / f"..{name}")
-        os.rename(crt, tmp_path / f"..{name}" / "tls.crt")
-        os.rename(key, tmp_path / f"..{name}" / "tls.key")
-    mount = tmp_path / "mount"
-    os.mkdir(mount)
-    os.symlink(tmp_path / "..first", mount / "..data")
-    for file in ("tls.crt", "tls.key"):
-        os.symlink(os.path.join("..data", file), mount / file)
+    secret = Mounted(tmp_path)
 
     def trusts(name):
-        context = ssl.create_default_context(cafile=str(tmp_path / f"..{name}" / "tls.crt"))
+        context = ssl.create_default_context(cafile=secret.certificate(name))
         try:
             return page.ask("/", tls=context)[0] == 200
         except ssl.SSLCertVerificationError:
             return False
-    page.fleet.process.argv[-2:] = ["--page", "127.0.0.1:0", "--page-cert", str(mount / "tls.crt"), "--page-key", str(mount / "tls.key")]
+    page.fleet.process.argv[-2:] = ["--page", "127.0.0.1:0", "--page-cert", secret.files[0], "--page-key", secret.files[1]]
     page.fleet.start()
     assert trusts("first") and not trusts("second")
-    os.symlink(tmp_path / "..second", mount / "..next")
-    os.rename(mount / "..next", mount / "..data")
+    secret.replace()
     eventually(lambda: trusts("second"), 30, "the new certificate")
     assert not trusts("first")
 
 
+def test_metrics_are_encrypted(page, tmp_path):
+    """As the page is: curl that trusts one certificate reads them, with the token, until another one is mounted."""
+    secret, token = Mounted(tmp_path), tmp_path / "token"
+    token.write_text("scrape-token\n")
+
+    def curl(name, *args, scheme="https"):
+        r = subprocess.run(["curl", "--silent", "--show-error", "--noproxy", "*", "--cacert", secret.certificate(name),
+                            "--write-out", "%{http_code}", *args, f"{scheme}://127.0.0.1:{page.fleet.port('metrics')}/metrics"],
+                           text=True, capture_output=True, timeout=60, check=False)
+        return r.returncode, r.stdout
+
+    def reads(name):
+        code, out = curl(name, "--header", "Authorization: Bearer scrape-token")
+        assert code in (0, 60), (code, out)  # 60: it does not trust the certificate
+        return code == 0 and out.endswith("200") and "sublet_fleet_leader 1" in out
+    page.fleet.process.argv[-2:] = ["--listen", "127.0.0.1:0", "--token-file", str(token), "--listen-cert", secret.files[0],
+                                    "--listen-key", secret.files[1]]
+    page.fleet.start()
+    assert reads("first") and not reads("second")
+    assert curl("first") == (0, "a bearer token is needed\n401")
+    assert curl("first", scheme="http")[0] != 0, "nothing is served in plain text"
+    secret.replace()
+    eventually(lambda: reads("second"), 30, "the new certificate")
+    assert not reads("first")
+
+
 @pytest.mark.parametrize("args, message", [
     (("--page", "0.0.0.0:0"), "a certificate is needed, except on a loopback address"),
+    (("--listen", "127.0.0.1:0", "--listen-cert", "/nowhere"), "--listen-cert and --listen-key belong together"),
+    (("--listen", "127.0.0.1:0", "--listen-cert", "/nowhere", "--listen-key", "/nowhere"), "cannot open /nowhere"),
     (("--page", "127.0.0.1:0", "--page-cert", "/nowhere"), "--page-cert and --page-key belong together"),
     (("--page", "127.0.0.1:0", "--page-cert", "/nowhere", "--page-key", "/nowhere"), "cannot open /nowhere"),
 ])
