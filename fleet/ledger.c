@@ -56,7 +56,11 @@ static const char *const INSERTS[N_ROWS] = {
     [ROW_CAPACITY] = "INSERT INTO capacity(node, pool, product, from_us, total_num, total_den,"
                      " unhealthy_num, unhealthy_den, down, estimated)"
                      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-    [ROW_PRICE] = "INSERT INTO price(pool, from_us, num, den, currency) SELECT ?1,?2,?3,?4,?5"
+    /* Not before the one on record, nor in what was seen: a clock may be set back. */
+    [ROW_PRICE] = "INSERT INTO price(pool, from_us, num, den, currency) SELECT ?1,"
+                  " max(?2, coalesce((SELECT max(from_us) FROM price WHERE pool = ?1), ?2),"
+                  " CASE WHEN EXISTS (SELECT 1 FROM price WHERE pool = ?1)"
+                  " THEN (SELECT value FROM meta WHERE key = 'seen') ELSE ?2 END), ?3,?4,?5"
                   " WHERE NOT EXISTS (SELECT 1 FROM price WHERE num = ?3 AND den = ?4 AND"
                   " currency = ?5 AND id = (SELECT max(id) FROM price WHERE pool = ?1))",
     [ROW_GAP] = "INSERT INTO gap(from_us, until_us) VALUES(?1,?2)",

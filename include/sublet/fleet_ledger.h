@@ -28,7 +28,8 @@ int ledger_end_hold(struct ledger *l, struct str pod_uid, int64_t end_us, struct
                     bool estimated, struct err *err) MUST_CHECK;
 int ledger_add_capacity(struct ledger *l, const struct fleet_capacity *c,
                         struct err *err) MUST_CHECK;
-/* Nothing when the pool's last one on record is the same. */
+/* Nothing when the pool's last one on record is the same. Another one is valid from the later of
+ * its from_us, the last one's, and what was seen: it never changes what the past cost. */
 int ledger_add_price(struct ledger *l, const struct fleet_price *price, struct err *err) MUST_CHECK;
 int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *err) MUST_CHECK;
 int ledger_set_seen(struct ledger *l, int64_t now_us, struct err *err) MUST_CHECK; /* only grows */
