@@ -183,6 +183,10 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
         JSON("guarantee", rational_format(a, b->guarantee)),
         JSON("borrowed",
              l->cluster ? json_new_string(a, rational_format(a, borrowed(u, b))) : NULL),
+        JSON("gpuHours",
+             l->cluster ? json_new_string(
+                              a, rational_format(a, sync_ledger_hours(l->syncer->ledger, u->pool)))
+                        : NULL),
         JSON("waiting", rational_format(a, u->waiting)), JSON_I64("waitingPods", u->waiting_pods),
         JSON("queue", listed ? u->queue : NULL));
 

@@ -15,6 +15,7 @@
  * the other for ever. */
 
 #include "gpu/ledger.h"
+#include "gpu/hours.h"
 #include "gpu/rate.h"
 
 #include <string.h>
@@ -57,6 +58,7 @@ struct ledger {
     struct refusals unserved; /* and until pools or bindings change */
     uint64_t wave;            /* grows with each such change */
     int64_t pruned_ms;        /* monotonic */
+    int64_t start_us;         /* of this process */
     struct rates rates;
 };
 
@@ -114,17 +116,48 @@ static bool is_current(const struct ledger *l, const struct charged_pool *p)
     return p->summed && p->undone == store_undone(l->o.store);
 }
 
-struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool)
+static struct rational used_of(struct ledger *l, struct charged_pool *p)
 {
-    struct charged_pool *p = find_pool(l, pool->name);
-
-    if (!p)
-        return RATIONAL_ZERO;
     if (!is_current(l, p)) {
         p->summed = sum_up(l, p->name, &p->used);
         p->undone = store_undone(l->o.store);
     }
     return p->used;
+}
+
+struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool)
+{
+    struct charged_pool *p = find_pool(l, pool->name);
+
+    return p ? used_of(l, p) : RATIONAL_ZERO;
+}
+
+static struct hours_of hours_of(struct ledger *l, struct charged_pool *p)
+{
+    return (struct hours_of){.store = l->o.store,
+                             .pool = p->name,
+                             .used = used_of(l, p),
+                             .now_us = clock_wall_us(l->o.clock),
+                             .start_us = l->start_us};
+}
+
+struct rational sync_ledger_hours(struct ledger *l, struct str pool)
+{
+    struct charged_pool *p = find_pool(l, pool);
+    struct hours_of h;
+
+    if (!p)
+        return RATIONAL_ZERO;
+    h = hours_of(l, p);
+    return sync_hours_rounded(sync_hours_read(&h));
+}
+
+/* Its sum changes now. */
+static void note_hours(struct ledger *l, struct charged_pool *p)
+{
+    struct hours_of h = hours_of(l, p);
+
+    sync_hours_note(&h);
 }
 
 /* A row of it was written (+) or deleted (-). */
@@ -299,6 +332,7 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
     struct charged_pool *p = know_pool(l, choice->binding->pool->name);
     struct str key = row_key(a, p->name, uid), unused;
 
+    note_hours(l, p);
     if (store_record_get(l->o.store, RECORD_LEDGER, key, &unused))
         p->summed = false;
     store_record_put(l->o.store, RECORD_LEDGER, key, rational_format(a, choice->gpu_eq));
@@ -312,6 +346,7 @@ static void delete_row(struct ledger *l, struct charged_pool *p, struct str uid)
     struct arena *a = arena_new(0);
     struct rational quantity;
 
+    note_hours(l, p);
     if (!sync_ledger_charge_of(l, p->name, uid, &quantity))
         p->summed = false;
     else
@@ -732,6 +767,7 @@ struct ledger *sync_ledger_new(const struct ledger_options *options)
 
     l->o = *options;
     l->pruned_ms = -PRUNE_APART_MS;
+    l->start_us = clock_wall_us(options->clock);
     TAILQ_INIT(&l->refused);
     TAILQ_INIT(&l->unserved);
     TAILQ_INIT(&l->line);

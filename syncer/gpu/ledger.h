@@ -52,6 +52,8 @@ void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner);
 void sync_ledger_pools_changed(struct ledger *l); /* pools or bindings, beyond limits */
 void sync_ledger_wave(struct ledger *l);
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
+/* GPU hours that were charged in this month of UTC, in thousandths (hours.h). */
+struct rational sync_ledger_hours(struct ledger *l, struct str pool);
 /* Do the sums that are kept agree with the rows? For tests: reads them all. */
 bool sync_ledger_adds_up(struct ledger *l);
 /* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what

@@ -61,6 +61,8 @@ def test_usage_follows_pods_and_the_line(vc):
     assert series(vc) == {"quota_limit": "3", "quota_guarantee": "1", "quota_used": "2", "quota_borrowed": "1",
                           "queue_depth": "2", "queue_gpus": "5", "queue_wait_seconds_count": "0",
                           "pod_scheduling_seconds_count": "1"}
+    eventually(lambda: float(k.json("get", "clustergpuusage", "shared")["status"]["gpuHours"]) > 0, 60, "a thousandth of a GPU hour")
+    assert "gpuHours" not in status
     k("delete", "pod", "a", "--now")
     running(k, "b")
     assert series(vc)["queue_wait_seconds_count"] == "1" and series(vc)["pod_scheduling_seconds_count"] == "2"

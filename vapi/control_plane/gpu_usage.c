@@ -35,6 +35,10 @@ static const struct member {
     {"limit", "string", "What the whole virtual cluster may hold now.", "Limit", false},
     {"guarantee", "string", "What is guaranteed to the whole virtual cluster.", "Guarantee", false},
     {"borrowed", "string", "What is used beyond the guarantee.", "Borrowed", true},
+    {"gpuHours", "string",
+     "GPU hours that were charged since the month began, in UTC. It is no bill, which counts from "
+     "the moment a pod has a node.",
+     NULL, true},
     {"pods", "integer", "Pods and claims that are charged.", "Pods", false},
     {"waiting", "string", "GPUs that pods wait for.", "Waiting", false},
     {"waitingPods", "integer", "Pods that wait.", "Waiting-Pods", false},

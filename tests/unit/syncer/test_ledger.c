@@ -15,12 +15,17 @@
 
 enum { POOLS = 3, PODS = 40 };
 
+#define MINUTE   INT64_C(60000000)
+#define HOUR     (60 * MINUTE)
+#define NOVEMBER INT64_C(1793491200000000) /* 2026-11-01T00:00:00Z */
+
 struct world {
     struct fixture *f;
     struct config_pool pools[POOLS];
     struct config_binding bindings[POOLS];
     struct config config;
     struct clock clock;
+    int64_t now_us;
     struct ledger *ledger;
     struct rational model[POOLS][PODS], durable[POOLS][PODS]; /* zero: not charged */
     uint64_t seed;
@@ -28,8 +33,7 @@ struct world {
 
 static int64_t now(void *ctx)
 {
-    (void)ctx;
-    return 1000;
+    return ((struct world *)ctx)->now_us;
 }
 
 static void on_wake(void *ctx, struct str key)
@@ -73,7 +77,8 @@ static void world_init(struct world *w, struct fixture *f, uint64_t seed)
     }
     w->config.bindings = w->bindings;
     w->config.n_bindings = POOLS;
-    w->clock = (struct clock){.mono_ms = now, .wall_us = now};
+    w->now_us = NOVEMBER;
+    w->clock = (struct clock){.mono_ms = now, .wall_us = now, .ctx = w};
     open_ledger(w);
 }
 
@@ -257,6 +262,105 @@ static void a_line_is_counted_whatever_it_requests(void **state)
     sync_ledger_free(w.ledger);
 }
 
+static int64_t milli_hours(struct world *w)
+{
+    struct rational milli;
+
+    assert_true(
+        rational_mul(sync_ledger_hours(w->ledger, STR("p")), (struct rational){1000, 1}, &milli));
+    assert_int_equal(milli.den, 1);
+    return milli.num;
+}
+
+static void hours_are_those_of_all_charges(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    world_init(&w, *state, 1);
+    assert_int_equal(milli_hours(&w), 0);
+    force(&w, 0, 1, (struct rational){2, 1});
+    w.now_us += HOUR;
+    assert_int_equal(milli_hours(&w), 2000);
+    force(&w, 0, 2, (struct rational){1, 7});
+    force(&w, 1, 3, (struct rational){8, 1});
+    w.now_us += 7 * HOUR;
+    assert_int_equal(milli_hours(&w), 2000 + 14000 + 1000);
+    release(&w, 1);
+    w.now_us += 7 * MINUTE;
+    assert_int_equal(milli_hours(&w), 17000 + 16); /* 16.66 */
+    commit(&w, false);
+    sync_ledger_free(w.ledger); /* no process runs, pods do */
+    w.now_us += 7 * HOUR - 7 * MINUTE;
+    open_ledger(&w);
+    assert_int_equal(milli_hours(&w), 18000);
+    release(&w, 2);
+    w.now_us += HOUR;
+    assert_int_equal(milli_hours(&w), 18000);
+    sync_ledger_free(w.ledger);
+}
+
+static void hours_begin_with_the_month(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    world_init(&w, *state, 1);
+    w.now_us = NOVEMBER - HOUR;
+    sync_ledger_free(w.ledger);
+    open_ledger(&w);
+    force(&w, 0, 1, (struct rational){4, 1});
+    w.now_us = NOVEMBER - 1;
+    assert_int_equal(milli_hours(&w), 3999);
+    w.now_us = NOVEMBER;
+    assert_int_equal(milli_hours(&w), 0);
+    w.now_us = NOVEMBER + HOUR;
+    assert_int_equal(milli_hours(&w), 4000);
+    force(&w, 0, 2, (struct rational){1, 1});
+    w.now_us = NOVEMBER + 2 * HOUR;
+    assert_int_equal(milli_hours(&w), 9000);
+    sync_ledger_free(w.ledger);
+}
+
+static void hours_count_no_time_twice(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    world_init(&w, *state, 1);
+    force(&w, 0, 1, (struct rational){1, 1});
+    w.now_us += 3 * HOUR;
+    force(&w, 0, 2, (struct rational){1, 1});
+    w.now_us -= 2 * HOUR;
+    assert_int_equal(milli_hours(&w), 3000);
+    release(&w, 2);
+    w.now_us += 2 * HOUR;
+    assert_int_equal(milli_hours(&w), 3000);
+    w.now_us += HOUR;
+    assert_int_equal(milli_hours(&w), 4000);
+    sync_ledger_free(w.ledger);
+}
+
+/* What a failed transaction charged was never charged. */
+static void hours_go_back_with_their_charges(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    world_init(&w, *state, 1);
+    force(&w, 0, 1, (struct rational){1, 1});
+    commit(&w, false);
+    force(&w, 0, 2, (struct rational){99, 1});
+    w.now_us += HOUR;
+    release(&w, 2);
+    commit(&w, true);
+    assert_int_equal(milli_hours(&w), 1000);
+    w.now_us += HOUR;
+    release(&w, 1);
+    assert_int_equal(milli_hours(&w), 2000);
+    sync_ledger_free(w.ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +368,12 @@ int main(void)
                                         fault_teardown),
         cmocka_unit_test_setup_teardown(a_row_behind_its_back_is_seen, fault_setup, fault_teardown),
         cmocka_unit_test_setup_teardown(a_line_is_counted_whatever_it_requests, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_are_those_of_all_charges, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_begin_with_the_month, fault_setup, fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_count_no_time_twice, fault_setup, fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_go_back_with_their_charges, fault_setup,
                                         fault_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_summed_up_fills_the_pool, fault_setup,
                                         fault_teardown),
