@@ -44,5 +44,5 @@ int db_keep_damaged(struct db *db, struct err *err) MUST_CHECK;
 int db_keep_version(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
 /* Bytes at an offset, as pread(2) gives them. */
 typedef ssize_t (*db_keep_read)(void *ctx, void *bytes, size_t n, int64_t at);
-/* A copy that appears under its name when it is complete and synced. */
+/* A copy that appears under its name when it is complete and synced. -1: errno says why. */
 int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err) MUST_CHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies of the file that are kept beside it: before a migration, and when damage is found. A copy
  * appears under its name only when it is complete and synced. */
+#include "db_disk.h"
 #include "db_file.h"
 #include "db_impl.h"
 
@@ -63,20 +64,23 @@ int db_keep_bytes(db_keep_read read, void *ctx, const char *to, struct err *err)
 {
     size_t n = strlen(to) + sizeof(".partial");
     char *partial = mem_alloc(n);
-    int result = -1;
+    int result = -1, why;
 
     snprintf(partial, n, "%s.partial", to);
     unlink(partial);
     int out = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out < 0 || pump(read, ctx, out) || rename(partial, to)) {
         system_error(partial, err);
+        why = errno;
         unlink(partial);
     } else {
         result = store_sync_dir_of(to, err);
+        why = errno;
     }
     if (out >= 0)
         close(out);
     mem_free(partial);
+    errno = why;
     return result;
 }
 
@@ -119,9 +123,15 @@ static int open_raw(struct db *db, struct err *err)
     return db->raw < 0 ? system_error(db->file, err) : 0;
 }
 
+/* Without room for a copy the file can still be read. */
 static int keep_as(struct db *db, const char *to, struct err *err)
 {
-    return open_raw(db, err) ? -1 : db_keep_bytes(read_descriptor, &db->raw, to, err);
+    if (open_raw(db, err))
+        return -1;
+    int result = db_keep_bytes(read_descriptor, &db->raw, to, err);
+    if (result)
+        db_disk_met(db, errno);
+    return result;
 }
 
 int db_keep(struct db *db, const char *suffix, struct err *err)

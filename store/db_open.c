@@ -121,6 +121,16 @@ int db_connect(struct db *db, const char *name, int flags, const char *vfs, stru
     return db_sql(db, SETTINGS_EARLY, err);
 }
 
+/* A full disk that a start copes with is a state, and no cause of what fails after it. */
+static int go_on_full(struct db *db, struct err *err)
+{
+    db->disk = STORE_DISK_FULL;
+    db_disk_met(db, 0);
+    if (err)
+        err_clear(err);
+    return 0;
+}
+
 /* The hook above counts commits of this process; what a crash left in the log counts as well. A
  * file that has no room to grow keeps its log: it is read all the same, and deletes are added. */
 static int fold_old_log(struct db *db, bool fresh, struct err *err)
@@ -129,22 +139,22 @@ static int fold_old_log(struct db *db, bool fresh, struct err *err)
         return 0;
     if (fresh || db->met != STORE_DISK_FULL)
         return -1;
-    db->disk = STORE_DISK_FULL;
     if (db_reserve_give_up(db) && !db_fold_all(db, "recover", err))
-        return 0;
+        return go_on_full(db, err);
     db->log_pages = DB_LOG_PAGES;
-    if (err)
-        err_clear(err);
-    return 0;
+    return go_on_full(db, err);
 }
 
 /* A store that cannot even have its reserve is not begun. */
 static int make_reserve(struct db *db, bool fresh, struct err *err)
 {
-    if (db_reserve_fill(db, false))
+    if (db_reserve_fill(db, false)) {
+        db_disk_met(db, 0);
         return 0;
-    db->disk = STORE_DISK_FULL;
-    return fresh ? err_set(err, &ERR_STORAGE, "%s/reserve: %s", db->dir, db->why) : 0;
+    }
+    if (fresh)
+        return err_set(err, &ERR_STORAGE, "%s/reserve: %s", db->dir, db->why);
+    return go_on_full(db, err);
 }
 
 int db_check_owner(struct db *db, int *ret_format, struct err *err)

@@ -7,6 +7,7 @@
  * other account of it knows. Rows are copied with their checksums: damage of one is found
  * by loading. Copying must never make a row look better than it is, and must never take a page that
  * the disk did not give for one that is damaged: the next start may read it. */
+#include "db_disk.h"
 #include "db_file.h"
 #include "db_impl.h"
 #include "db_salvage.h"
@@ -270,8 +271,10 @@ static int put_in_place(struct db *db, const char *new, struct err *err)
     /* A log that comes back would be applied to the new file. */
     if (store_sync_dir_of(db->file, err))
         return -1;
-    if (rename(new, db->file))
+    if (rename(new, db->file)) {
+        db_disk_met(db, errno);
         return err_set(err, &ERR_STORAGE, "%s: cannot be put in place", new);
+    }
     return store_sync_dir_of(db->file, err);
 }
 
@@ -354,6 +357,15 @@ void db_salvage_accept(struct db *db)
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
 }
 
+/* It is the same disk. */
+static void take_over_met(struct db *db, const struct db *new)
+{
+    if (!new->met)
+        return;
+    db->met = new->met;
+    memcpy(db->why, new->why, sizeof(db->why));
+}
+
 int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err *err)
 {
     struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum, .dir = db->dir};
@@ -363,7 +375,9 @@ int db_salvage_replace(struct db *db, db_fill fill, const void *ctx, struct err 
     unlink(new.file);
     int result = write_new(db, &new, fill, ctx, err);
     db_disconnect(&new);
-    if (!result)
+    if (result)
+        take_over_met(db, &new);
+    else
         result = put_in_place(db, new.file, err);
     if (result)
         unlink(new.file);

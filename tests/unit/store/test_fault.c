@@ -401,6 +401,29 @@ static void store_in_many_pages(struct fixture *f, int objects)
     fixture_close(f);
 }
 
+/* A full disk that was met before says nothing of a page that cannot be read. */
+static void test_unreadable_after_full(void **state)
+{
+    struct fixture *f = *state, crashed;
+
+    store_in_many_pages(f, 300);
+    fixture_open(f);
+    put(f, "a", "logged", 7);
+    assert_true(fixture_sync(f));
+    fixture_init(&crashed);
+    copy_store(f->dir, crashed.dir);
+    fault_arm(FAULT_WRITE, FAULT_MAIN, FAULT_FULL, 0, -1);
+    fault_arm_page(2); /* a check reads it, loading does not */
+    err_clear(&crashed.err);
+    assert_int_equal(store_open(&crashed.loop, &crashed.options, &crashed.store, &crashed.err), -1);
+    crashed.store = NULL;
+    assert_true(str_contains(crashed.err.message, STR("disk I/O error")));
+    assert_true(fault_disarm() > 0);
+    fixture_open(&crashed);
+    assert_int_equal(committed(&crashed, "a", "logged"), 7);
+    fixture_fini(&crashed);
+}
+
 /* False: the start was refused, by an error that names the file and the disk. */
 static bool opens(struct fixture *f)
 {
@@ -660,6 +683,7 @@ int main(void)
         TEST(every_operation_of_open),
         TEST(every_operation_of_creation),
         TEST(salvage_keeps_a_log_that_is_not_folded),
+        TEST(unreadable_after_full),
         TEST(reads_that_fail_by_chance_are_no_damage),
         TEST(page_that_cannot_be_read),
         TEST(the_first_with_the_reserve),
