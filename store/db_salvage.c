@@ -50,12 +50,34 @@ static const struct walk WALKS[] = {
      "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3, ?4)"},
 };
 
-/* Of a call that errno was cleared before: it has what the system said of a read that failed, where
- * SQLite may report damage instead. */
+/* Of a call that errno was cleared before: what the system said of a read that failed, or for want
+ * of memory, where SQLite may report damage instead. A read that was interrupted was repeated. */
+static int system_said(void)
+{
+    return errno == EINTR ? 0 : errno;
+}
+
 static bool is_corrupt(int rc)
 {
     rc &= 0xff;
-    return !errno && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR);
+    return !system_said() && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR);
+}
+
+static bool is_no_memory(int rc)
+{
+    return (rc & 0xff) == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
+}
+
+static int no_memory(struct db *db, const char *what, struct err *err)
+{
+    return err_set(err, &ERR_STORAGE, "%s: %s: out of memory", db->file, what);
+}
+
+/* Of what is read, and is not damaged. */
+static int source_error(struct db *from, struct err *err)
+{
+    return system_said() == ENOMEM ? no_memory(from, "salvage", err)
+                                   : db_error(from, "salvage", err);
 }
 
 /* *ret_row: there is one; *ret_broken: the table is damaged there. -1: the disk did not give it. */
@@ -67,7 +89,7 @@ static int step_source(struct db *from, sqlite3_stmt *q, bool *ret_row, bool *re
 
     *ret_row = rc == SQLITE_ROW;
     *ret_broken = rc != SQLITE_ROW && rc != SQLITE_DONE;
-    return *ret_broken && !is_corrupt(rc) ? db_error(from, "salvage", err) : 0;
+    return *ret_broken && !is_corrupt(rc) ? source_error(from, err) : 0;
 }
 
 enum { RESOURCE_WALKS = 2, TRAIL_WALK = 4, VERSION_WALK = 6, RECORD_WALK = 8 };
@@ -93,7 +115,7 @@ static int prepare(struct db *from, sqlite3_stmt **ret_source, struct db *to,
         return db_error(to, "salvage", err);
     errno = 0;
     int rc = sqlite3_prepare_v2(from->sql, w->select, -1, ret_source, NULL);
-    return rc && !is_corrupt(rc) ? db_error(from, "salvage", err) : 0;
+    return rc && !is_corrupt(rc) ? source_error(from, err) : 0;
 }
 
 /* A page that is damaged ends a walk. What cannot be read or written for another reason ends all:
@@ -287,6 +309,29 @@ static int unreadable(struct db *db, const char *why, struct err *err)
                    db->file, why);
 }
 
+/* A page that a check did not get is one of its findings, with the reason. */
+static int reason_of(const char *finding)
+{
+    const char *code = finding ? strstr(finding, "error code=") : NULL;
+    int rc = SQLITE_OK;
+
+    return code && sscanf(code, "error code=%d", &rc) == 1 ? rc : SQLITE_OK;
+}
+
+/* What a check came to that did not find the file good: by its result, the reason it gives, and the
+ * system. */
+static int judge(struct db *db, int rc, int reason, int system, bool *ret, struct err *err)
+{
+    if (is_no_memory(rc) || is_no_memory(reason) || system == ENOMEM)
+        return no_memory(db, "check", err);
+    if (system || (reason & 0xff) == SQLITE_IOERR)
+        return unreadable(db, system ? strerrordesc_np(system) : sqlite3_errstr(reason), err);
+    if (rc && !is_corrupt(rc))
+        return db_error(db, "check", err);
+    *ret = true;
+    return 0;
+}
+
 /* *ret: damaged. -1: the check did not get that far, or a page could not be read. */
 static int look(struct db *db, bool *ret, struct err *err)
 {
@@ -294,22 +339,20 @@ static int look(struct db *db, bool *ret, struct err *err)
 
     errno = 0;
     int rc = sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &q, NULL);
-    bool damaged = false;
+    int result = 0, reason = SQLITE_OK;
+    bool good = false;
 
     if (!rc && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(q, 0);
-        rc = SQLITE_OK;
-        damaged = !text || strcmp(text, "ok") != 0;
+        rc = text ? SQLITE_OK : SQLITE_NOMEM;
+        reason = reason_of(text);
+        good = text && !strcmp(text, "ok");
     }
-    damaged |= is_corrupt(rc);
-    int result = 0;
-    if (errno && (rc || damaged))
-        result = unreadable(db, strerrordesc_np(errno), err);
-    else if (rc && !damaged)
-        result = db_error(db, "check", err);
+    if (good)
+        *ret = false;
+    else
+        result = judge(db, rc, reason, system_said(), ret, err);
     sqlite3_finalize(q);
-    if (!result)
-        *ret = damaged;
     return result;
 }
 

@@ -27,6 +27,9 @@ static atomic_int armed_kind, after_left, times_left, failures;
 static atomic_uint read_chance, read_seed;
 static atomic_int bad_page; /* from 1 */
 static atomic_bool shadowing;
+static sqlite3_mem_methods memory;
+static atomic_bool memory_armed;
+static atomic_int memory_after, memory_times;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, int times)
@@ -53,8 +56,17 @@ void fault_arm_page(int page)
     bad_page = page;
 }
 
+void fault_arm_memory(int after, int times)
+{
+    failures = 0;
+    memory_after = after;
+    memory_times = times;
+    memory_armed = true;
+}
+
 int fault_disarm(void)
 {
+    memory_armed = false;
     armed_ops = 0;
     read_chance = 0;
     bad_page = 0;
@@ -78,8 +90,13 @@ void fault_shadow(void)
 
 /* What the system says when it fails so: SQLite reads it after the operation. */
 static const int SYSTEM[] = {
-    [FAULT_IO] = EIO,       [FAULT_FULL] = ENOSPC,     [FAULT_LATE] = EIO,
-    [FAULT_QUOTA] = EDQUOT, [FAULT_READ_ONLY] = EROFS, [FAULT_DENIED] = EACCES,
+    [FAULT_IO] = EIO,
+    [FAULT_FULL] = ENOSPC,
+    [FAULT_LATE] = EIO,
+    [FAULT_QUOTA] = EDQUOT,
+    [FAULT_READ_ONLY] = EROFS,
+    [FAULT_DENIED] = EACCES,
+    [FAULT_INTERRUPTED] = EINTR,
 };
 
 static bool fails(unsigned op, unsigned file)
@@ -132,9 +149,13 @@ static int fault_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     struct fault_handle *h = handle_of(file);
 
-    if (read_fails(h->file, n, at))
+    bool failing = read_fails(h->file, n, at);
+    if (failing && armed_kind != FAULT_INTERRUPTED)
         return SQLITE_IOERR_READ;
-    return h->real->pMethods->xRead(h->real, out, n, at);
+    int rc = h->real->pMethods->xRead(h->real, out, n, at);
+    if (failing)
+        errno = EINTR;
+    return rc;
 }
 
 static int fault_write(sqlite3_file *file, const void *data, int n, sqlite3_int64 at)
@@ -294,10 +315,51 @@ static int fault_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *fi
     return rc;
 }
 
+/* ---- memory ---- */
+
+static bool no_memory(void)
+{
+    if (!memory_armed || atomic_fetch_sub(&memory_after, 1) > 0)
+        return false;
+    int left = memory_times;
+    if (!left)
+        return false;
+    if (left > 0)
+        memory_times = left - 1;
+    failures++;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *fault_malloc(int n)
+{
+    return no_memory() ? NULL : memory.xMalloc(n);
+}
+
+static void *fault_realloc(void *p, int n)
+{
+    return no_memory() ? NULL : memory.xRealloc(p, n);
+}
+
+static void install_memory(void)
+{
+    sqlite3_mem_methods methods;
+    int rc = sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory);
+
+    methods = memory;
+    methods.xMalloc = fault_malloc;
+    methods.xRealloc = fault_realloc;
+    if (!rc)
+        rc = sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+    assert(rc == SQLITE_OK);
+    (void)rc;
+}
+
 void fault_install(void)
 {
     if (system_vfs)
         return;
+    install_memory();
     sqlite3_initialize();
     system_vfs = sqlite3_vfs_find(NULL);
     vfs = *system_vfs;

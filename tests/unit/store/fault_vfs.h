@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A SQLite VFS over the system's that fails on demand. Once installed it is the default one. */
+ * A SQLite VFS over the system's that fails on demand, and SQLite's memory likewise. Once installed
+ * it is the default one. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +25,8 @@ enum fault_kind {
     FAULT_LATE, /* an I/O error reported for something that was done */
     FAULT_QUOTA,
     FAULT_READ_ONLY,
-    FAULT_DENIED /* as the system says it; nothing done */
+    FAULT_DENIED,     /* as the system says it; nothing done */
+    FAULT_INTERRUPTED /* a read that was interrupted and repeated: no failure */
 };
 
 void fault_install(void);
@@ -35,6 +37,8 @@ void fault_arm(unsigned ops, unsigned files, enum fault_kind kind, int after, in
 void fault_arm_reads(unsigned of_thousand, unsigned seed);
 /* One page of the file cannot be read, until fault_disarm(). */
 void fault_arm_page(int page);
+/* SQLite gets memory `after` times, then `times` times none (-1: until fault_disarm). */
+void fault_arm_memory(int after, int times);
 /* How often it has failed since it was armed. */
 int fault_disarm(void);
 /* While held, syncs of the log wait. */
