@@ -37,8 +37,10 @@ int db_reopen(struct db *db) MUST_CHECK;
 
 /* db_keep.c */
 /* For what is damaged and about to be replaced: <file>.damaged, or while there is one .damaged.2 to
- * .damaged.9. The last of them is replaced. */
-char *db_keep_name(const char *file);
+ * .damaged.9. The last of them is replaced. *ret is for mem_free(). */
+int db_keep_name(const char *file, char **ret, struct err *err) MUST_CHECK;
+/* *ret: there is something of this name. Of one that cannot be looked at that is not known: -1. */
+int db_is_there(const char *path, bool *ret, struct err *err) MUST_CHECK;
 int db_keep_damaged(struct db *db, struct err *err) MUST_CHECK;
 /* The same with another suffix, unless one of these copies has the bytes of the file. */
 int db_keep_version(struct db *db, const char *suffix, struct err *err) MUST_CHECK;

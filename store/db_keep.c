@@ -97,22 +97,30 @@ static char *numbered(const char *file, const char *suffix, int i)
     return name;
 }
 
-static bool exists(const char *name)
+int db_is_there(const char *path, bool *ret, struct err *err)
 {
     struct stat st;
 
-    return !lstat(name, &st);
+    *ret = !lstat(path, &st);
+    return *ret || errno == ENOENT ? 0 : system_error(path, err);
 }
 
-char *db_keep_name(const char *file)
+int db_keep_name(const char *file, char **ret, struct err *err)
 {
     char *name = numbered(file, "damaged", 1);
+    bool taken;
+    int result = db_is_there(name, &taken, err);
 
-    for (int i = 2; i <= DB_KEPT && exists(name); i++) {
+    for (int i = 2; i <= DB_KEPT && !result && taken; i++) {
         mem_free(name);
         name = numbered(file, "damaged", i);
+        result = db_is_there(name, &taken, err);
     }
-    return name;
+    if (result)
+        mem_free(name);
+    else
+        *ret = name;
+    return result;
 }
 
 /* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
@@ -137,15 +145,21 @@ static int keep_as(struct db *db, const char *to, struct err *err)
 int db_keep(struct db *db, const char *suffix, struct err *err)
 {
     char *to = numbered(db->file, suffix, 1);
-    int result = exists(to) ? 0 : keep_as(db, to, err);
+    bool there;
+    int result = db_is_there(to, &there, err);
 
+    if (!result && !there)
+        result = keep_as(db, to, err);
     mem_free(to);
     return result;
 }
 
 int db_keep_damaged(struct db *db, struct err *err)
 {
-    char *to = db_keep_name(db->file);
+    char *to;
+
+    if (db_keep_name(db->file, &to, err))
+        return -1;
     int result = keep_as(db, to, err);
 
     mem_free(to);
@@ -185,13 +199,16 @@ int db_keep_version(struct db *db, const char *suffix, struct err *err)
     if (open_raw(db, err))
         return -1;
     char *to = numbered(db->file, suffix, 1);
-    bool kept = is_kept(db, to);
-    for (int i = 2; i <= DB_KEPT && !kept && exists(to); i++) {
+    bool kept = is_kept(db, to), there;
+    int result = db_is_there(to, &there, err);
+    for (int i = 2; i <= DB_KEPT && !result && !kept && there; i++) {
         mem_free(to);
         to = numbered(db->file, suffix, i);
         kept = is_kept(db, to);
+        result = db_is_there(to, &there, err);
     }
-    int result = kept ? 0 : keep_as(db, to, err);
+    if (!result && !kept)
+        result = keep_as(db, to, err);
 
     mem_free(to);
     return result;

@@ -289,12 +289,12 @@ int db_log_settled(struct db *db, struct err *err)
     if (!db->state.log_lost)
         return 0;
     char *lost = db_path_join(db->dir, LOST), *log = db_path_join(db->dir, DB_LOG_FILE);
-    char *kept = db_keep_name(log);
-    int result = 0;
+    char *kept = NULL;
+    int result = db_keep_name(log, &kept, err);
 
-    if (rename(lost, kept))
+    if (!result && rename(lost, kept))
         result = err_set(err, &ERR_STORAGE, "%s: cannot be renamed", lost);
-    else
+    if (!result)
         result = store_sync_dir_of(kept, err);
     mem_free(lost);
     mem_free(log);

@@ -32,19 +32,26 @@ static int verify(struct db *db, struct err *err)
     return faults ? err_set(err, &ERR_STORAGE, "%s: the file is damaged", db->file) : 0;
 }
 
-static int64_t size_of(const char *path)
+/* *ret: there is such a file, and not an empty one. */
+static int has_bytes(const char *path, bool *ret, struct err *err)
 {
-    struct stat st;
+    struct stat st = {0};
 
-    return stat(path, &st) ? -1 : (int64_t)st.st_size;
+    if (stat(path, &st) && errno != ENOENT)
+        return err_set(err, &ERR_STORAGE, "%s: %s", path, strerrordesc_np(errno));
+    *ret = st.st_size > 0;
+    return 0;
 }
 
 /* A log beside the file belongs to it: reading the file alone would lose what is in there. */
 static int check_complete(const char *from, struct arena *a, struct err *err)
 {
     const char *log = arena_printf(a, "%s" DB_LOG_SUFFIX, from).p;
+    bool there;
 
-    if (size_of(log) > 0)
+    if (has_bytes(log, &there, err))
+        return -1;
+    if (there)
         return err_set(err, &ERR_STORAGE,
                        "%s: not a backup but the file of a store in use: %s exists", from, log);
     return 0;
@@ -83,9 +90,11 @@ static int copy(struct db *source, const char *to, struct err *err)
  * the last writes. */
 static int put_log_aside(const char *log, struct err *err)
 {
-    char *kept = db_keep_name(log);
-    int result = 0;
+    char *kept;
 
+    if (db_keep_name(log, &kept, err))
+        return -1;
+    int result = 0;
     if (!rename(log, kept))
         result = store_sync_dir_of(log, err);
     else if (errno != ENOENT)
@@ -138,7 +147,10 @@ static int restore(struct restore *r, struct err *err)
     r->made_dir = !mkdir(r->dir, 0700);
     if (db_lock(r->dir, &r->lock, err))
         return -1;
-    if (size_of(r->to) > 0)
+    bool there;
+    if (has_bytes(r->to, &there, err))
+        return -1;
+    if (there)
         return err_set(err, &ERR_STORAGE, "%s exists already", r->to);
     if (mark(r->incoming, err))
         return -1;
@@ -185,8 +197,9 @@ int db_restore_check(const char *dir, struct err *err)
 
     for (size_t i = 0; i < COUNT(REMAINS) && !result; i++) {
         char *path = db_path_join(dir, REMAINS[i]);
-        struct stat st;
-        if (!lstat(path, &st))
+        bool there;
+        result = db_is_there(path, &there, err);
+        if (!result && there)
             result = err_set(err, &ERR_STORAGE,
                              "%s: a restore into this directory did not finish: run `sublet "
                              "restore` again, or remove this file to begin an empty cluster",
