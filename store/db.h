@@ -44,7 +44,8 @@ struct db_state {
     bool meta_damaged; /* so a new life was begun */
 };
 void db_state(const struct db *db, struct db_state *ret);
-/* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one. */
+/* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one, or the file is open for
+ * reading alone. */
 int db_keep(struct db *db, const char *suffix, struct err *err) MUST_CHECK;
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;

@@ -12,6 +12,11 @@ int db_lock(const char *dir, int *ret_lock, struct err *err) MUST_CHECK;
 /* *ret_format: 0 when the file is empty, or a crash left it without a schema. Else it must be ours,
  * and of a format this program knows. */
 int db_check_owner(struct db *db, int *ret_format, struct err *err) MUST_CHECK;
+/* The same after db_connect(), whose result `connected` is. *ret_damaged: it is known that the file
+ * must be made again, because of a tail it has lost: then there is no more of it than can be read.
+ * What is not our file is refused as it is. */
+int db_check_connected(struct db *db, int connected, int *ret_format, bool *ret_damaged,
+                       struct err *err) MUST_CHECK;
 char *db_path_join(const char *dir, const char *name); /* for mem_free() */
 int db_prepare(struct db *db, struct err *err) MUST_CHECK;
 void db_disconnect(struct db *db); /* closes the file, not the lock */
@@ -30,7 +35,8 @@ int db_log_check_file(struct db *db, struct err *err) MUST_CHECK;
 int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
 int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
 
-/* db_read_only.c: the file as it is, with its log, on a disk that takes nothing. */
+/* db_read_only.c: the file as it is, with its log, on a disk that takes nothing; a damaged one as
+ * what can be read of it, in memory. */
 int db_read_only(struct db *db, struct err *err) MUST_CHECK;
 /* For writing again; 0 if that worked. */
 int db_reopen(struct db *db) MUST_CHECK;

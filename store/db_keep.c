@@ -144,6 +144,8 @@ static int keep_as(struct db *db, const char *to, struct err *err)
 
 int db_keep(struct db *db, const char *suffix, struct err *err)
 {
+    if (db->read_only)
+        return 0;
     char *to = numbered(db->file, suffix, 1);
     bool there;
     int result = db_is_there(to, &there, err);

@@ -25,7 +25,7 @@ static int tidy_resources(struct db *db, struct err *err)
 
     if (db_number(db, "SELECT count(*) FROM resource", &n, err))
         return -1;
-    if (n <= MANY_RESOURCES)
+    if (n <= MANY_RESOURCES || db->read_only)
         return 0;
     return db_sql(db, "DELETE FROM resource WHERE id NOT IN (SELECT resource FROM version)", err);
 }

@@ -196,13 +196,11 @@ static int settle_file(struct db *db, int format, struct err *err)
     return 0;
 }
 
-/* *ret_damaged: it is known that the file must be made again, because of a tail it has lost. What
- * is not our file is refused as it is. */
-static int connect_file(struct db *db, int *ret_format, bool *ret_damaged, struct err *err)
+int db_check_connected(struct db *db, int connected, int *ret_format, bool *ret_damaged,
+                       struct err *err)
 {
     *ret_damaged = false;
-    if (!db_connect(db, db->file, SQLITE_OPEN_READWRITE, NULL, err) &&
-        !db_check_owner(db, ret_format, err))
+    if (!connected && !db_check_owner(db, ret_format, err))
         return 0;
     if ((sqlite3_errcode(db->sql) & 0xff) != SQLITE_CORRUPT)
         return -1;
@@ -213,6 +211,13 @@ static int connect_file(struct db *db, int *ret_format, bool *ret_damaged, struc
     if (*ret_damaged)
         db_salvage_accept(db);
     return db_sql(db, SETTINGS_EARLY, err) || db_check_owner(db, ret_format, err) ? -1 : 0;
+}
+
+static int connect_file(struct db *db, int *ret_format, bool *ret_damaged, struct err *err)
+{
+    int connected = db_connect(db, db->file, SQLITE_OPEN_READWRITE, NULL, err);
+
+    return db_check_connected(db, connected, ret_format, ret_damaged, err);
 }
 
 /* A file that was made again is opened again: once, because what is new is not damaged. */

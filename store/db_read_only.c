@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A store on a disk that takes nothing is opened for reading: the file together with its log, which
- * holds the newest answered writes, and without making or changing any file. Once the disk takes
+ * holds the newest answered writes, and without making or changing any file. What of a damaged file
+ * can be read is salvaged into memory, as a start would into a new file. Once the disk takes
  * writes again it is opened anew, and must then be the store that was read. */
 #include "db_file.h"
 #include "db_impl.h"
+#include "db_salvage.h"
 
 #include <sublet/encode.h>
 
@@ -47,12 +49,8 @@ static int connect(struct db *db, struct err *err)
     return result;
 }
 
-static int check_format(struct db *db, struct err *err)
+static int check_format(struct db *db, int format, struct err *err)
 {
-    int format;
-
-    if (db_check_owner(db, &format, err))
-        return -1;
     if (format == DB_FORMAT) {
         db->format = format;
         return 0;
@@ -60,6 +58,23 @@ static int check_format(struct db *db, struct err *err)
     return err_set(err, &ERR_STORAGE, "%s: %s", db->file,
                    format ? "a file of an earlier format must be written before it can be read"
                           : "there is no store yet");
+}
+
+/* A file that cannot be checked is not replaced: what of it cannot be read shows up in loading. */
+static int open_file(struct db *db)
+{
+    bool damaged;
+    int format;
+
+    if (db_check_connected(db, connect(db, NULL), &format, &damaged, NULL) ||
+        check_format(db, format, NULL))
+        return -1;
+    if (!damaged && db_salvage_due(db, &damaged, NULL))
+        damaged = false;
+    if (damaged && db_salvage_in_memory(db, NULL))
+        return -1;
+    db->state.salvaged = damaged;
+    return 0;
 }
 
 /* What opening it for writing failed with says more than that this failed, too. */
@@ -72,8 +87,8 @@ int db_read_only(struct db *db, struct err *err)
     db_disconnect(db);
     db->read_only = true;
     db->options.after = (struct store_predecessor){0}; /* nor when it can be written again */
-    if (connect(db, NULL) || check_format(db, NULL) || db_meta_settle(db, NULL) ||
-        db_number(db, NEWEST, &db->newest, NULL) || db_prepare(db, NULL))
+    if (open_file(db) || db_meta_settle(db, NULL) || db_number(db, NEWEST, &db->newest, NULL) ||
+        db_prepare(db, NULL))
         return -1;
     db->disk = disk;
     memcpy(db->why, why, sizeof(why));

@@ -14,6 +14,7 @@
 
 #include <sublet/store_admin.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -437,5 +438,25 @@ int db_salvage(struct db *db, bool due, bool *ret_salvaged, struct err *err)
         return 0;
     int result = db_salvage_replace(db, copy_rows, NULL, err);
     *ret_salvaged = !result;
+    return result;
+}
+
+int db_salvage_in_memory(struct db *db, struct err *err)
+{
+    struct db new = {.magic = DB_MAGIC, .lock = -1, .raw = -1, .sum = db->sum};
+
+    db_salvage_accept(db);
+    new.file = mem_strdup(STR(":memory:"));
+    int result = write_new(db, &new, copy_rows, NULL, err);
+    if (!result)
+        result = db_sql(&new, "PRAGMA query_only=ON", err);
+    if (!result) {
+        int rc = sqlite3_close(db->sql);
+        assert(rc == SQLITE_OK);
+        db->sql = new.sql;
+        new.sql = NULL;
+    }
+    db_disconnect(&new);
+    mem_free(new.file);
     return result;
 }

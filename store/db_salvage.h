@@ -7,6 +7,9 @@
 /* db_salvage.c: makes a file whose structure is damaged again, of what can be read of it; `due`: it
  * is known to be. */
 int db_salvage(struct db *db, bool due, bool *ret_salvaged, struct err *err) MUST_CHECK;
+/* The same on a disk that takes nothing: db is a database in memory from here on, which takes
+ * nothing either. */
+int db_salvage_in_memory(struct db *db, struct err *err) MUST_CHECK;
 /* What there is of a file without its tail is read from here on. Only what salvages it may. */
 void db_salvage_accept(struct db *db);
 /* Its parts. *ret_due: SQLite finds the structure damaged, and the disk is not to blame. -1: that

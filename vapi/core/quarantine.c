@@ -102,7 +102,7 @@ static void report_store(struct vapi *api)
                   "events were damaged: the history restarts and watchers list again");
     report_damage(api, d.salvaged, "store file", "StoreSalvaged",
                   "the file of the store was damaged and was rebuilt from its readable parts; "
-                  "the damaged file is kept as state.db.damaged");
+                  "the damaged file is kept as state.db.damaged, once the disk takes writes");
     report_damage(
         api, d.log, "store log", "StoreLogLost",
         "the log of the store was damaged and the newest writes are lost: it continues as a "

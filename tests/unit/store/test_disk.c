@@ -651,6 +651,105 @@ static void test_nothing_on_a_full_disk(void **state)
     fill_store(f);
 }
 
+/* ---- damage on a disk that takes nothing ---- */
+
+#define PAGE    4096
+#define OBJECTS 300
+
+/* A damaged page, or no tail: some of a killed store's file is lost, of its log nothing. */
+static void damage_store(struct fixture *f, bool tail)
+{
+    static const char noise[PAGE] = {1, 2, 3};
+    char keep[128], path[128], name[16];
+
+    fixture_open(f);
+    for (int i = 0; i < OBJECTS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        put(f, "a", name, i);
+    }
+    assert_true(fixture_sync(f));
+    fixture_reopen(f);
+    put(f, "a", "kept", 1);
+    store_record_put(f->store, RECORD_MAPPING, STR("kept"), STR("1"));
+    assert_true(fixture_sync(f));
+    kill_store(f, keep, sizeof(keep));
+    fixture_close(f);
+    copy_store(keep, f->dir);
+    remove_dir(keep);
+    assert_true(file_size(f, "state.db-wal") > 0);
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    if (tail) {
+        assert_int_equal(truncate(path, file_size(f, "state.db") - 3 * PAGE), 0);
+        return;
+    }
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, noise, PAGE, 9 * PAGE), PAGE);
+    close(fd);
+}
+
+/* How many objects cannot be read; no other value is served, and no absence is claimed. */
+static int count_hidden(struct fixture *f)
+{
+    char name[16];
+    int hidden = 0;
+
+    for (int i = 0; i < OBJECTS; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        int value = committed(f, "a", name);
+        assert_true(value == i || value < 0);
+        assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+        hidden += value < 0;
+    }
+    return hidden;
+}
+
+static void check_damaged(struct fixture *f, bool tail, bool full)
+{
+    struct store_damage d;
+
+    damage_store(f, tail);
+    if (full) { /* and no reserve, whose room it would be made again in */
+        char path[128];
+        snprintf(path, sizeof(path), "%s/reserve", f->dir);
+        assert_int_equal(unlink(path), 0);
+        fill_disk(f);
+    } else {
+        set_writable(f->dir, false);
+    }
+    fixture_open(f);
+    assert_int_equal(store_disk(f->store), full ? STORE_DISK_USED_UP : STORE_DISK_READ_ONLY);
+    check_shut(f);
+    store_damage(f->store, &d);
+    assert_true(d.salvaged);
+    int hidden = count_hidden(f);
+    assert_true(hidden > 0 && hidden < OBJECTS / 2);
+    assert_int_equal(file_size(f, "state.db.damaged"), -1);
+
+    if (full)
+        free_disk(f);
+    else
+        set_writable(f->dir, true);
+    fixture_await(f, STORE_DISK_WRITABLE);
+    assert_true(file_size(f, "state.db.damaged") > 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(count_hidden(f), hidden);
+        check_reads(f);
+        assert_int_equal(update(f, "kept", 1), 0);
+        fixture_reopen(f);
+    }
+}
+
+static void test_damaged(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        struct fixture *f = *state;
+        check_damaged(f, i % 2, i / 2);
+        fixture_close(f);
+        assert_int_equal(umount2(f->dir, MNT_DETACH), 0);
+        mount_disk(f->dir);
+    }
+}
+
 int main(void)
 {
 #define TEST(name)    cmocka_unit_test_setup_teardown(test_##name, fault_setup, fault_teardown)
@@ -669,6 +768,7 @@ int main(void)
         ON_DISK(another_store),
         ON_DISK(no_store_any_more),
         ON_DISK(nothing_on_a_full_disk),
+        ON_DISK(damaged),
     };
 
     if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
