@@ -29,20 +29,32 @@ static const char TABLES[] =
     " max(v.revision) AS revision, v.type, v.bytes FROM version v JOIN resource r"
     " ON r.id = v.resource GROUP BY v.resource, v.ns, v.name) WHERE type <> 2;";
 
-int db_format_tables(struct db *db, struct err *err)
+/* Of a file that is salvaged before it is migrated. */
+static const char TABLES_1[] =
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE resource (id INTEGER PRIMARY KEY, name TEXT NOT NULL);"
+    "CREATE TABLE version (revision INTEGER PRIMARY KEY, at INTEGER NOT NULL,"
+    " type INTEGER NOT NULL, resource INTEGER NOT NULL, skip INTEGER NOT NULL, ns TEXT NOT NULL,"
+    " name TEXT NOT NULL, uid TEXT NOT NULL, labels BLOB NOT NULL, fields BLOB NOT NULL,"
+    " bytes TEXT NOT NULL);"
+    "CREATE TABLE record (kind INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
+    " PRIMARY KEY (kind, key)) WITHOUT ROWID;";
+
+int db_format_tables(struct db *db, int format, struct err *err)
 {
     char text[128];
 
-    snprintf(text, sizeof(text), "PRAGMA application_id=%u;PRAGMA user_version=%u;", DB_APPLICATION,
-             (unsigned)DB_FORMAT);
-    return db_sql(db, TABLES, err) || db_sql(db, text, err) ? -1 : 0;
+    snprintf(text, sizeof(text), "PRAGMA application_id=%u;PRAGMA user_version=%d;", DB_APPLICATION,
+             format);
+    return db_sql(db, format == 1 ? TABLES_1 : TABLES, err) || db_sql(db, text, err) ? -1 : 0;
 }
 
 int db_format_create(struct db *db, struct err *err)
 {
     if (db_sql(db, "BEGIN IMMEDIATE", err))
         return -1;
-    return db_commit_sql(db, db_format_tables(db, err) || db_meta_create(db, err) ? -1 : 0, err);
+    return db_commit_sql(
+        db, db_format_tables(db, DB_FORMAT, err) || db_meta_create(db, err) ? -1 : 0, err);
 }
 
 /* Rows of a resource that is not known get a key that no object has. */

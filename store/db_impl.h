@@ -39,7 +39,7 @@ struct db {
     char *dir, *file;
     int lock;   /* file descriptor of <dir>/lock */
     int raw;    /* of the file itself, once a copy was made of it; else -1 */
-    int format; /* DB_FORMAT, but for the source of a restore */
+    int format; /* DB_FORMAT, but for the source of a restore and a file to be migrated */
     struct sum *sum;
     struct db_options options;
     struct db_state state;       /* as it was opened */
@@ -82,8 +82,8 @@ int db_commit_sql(struct db *db, int result, struct err *err) MUST_CHECK;
 /* db_format.c */
 int db_format_create(struct db *db, struct err *err) MUST_CHECK;
 int db_format_migrate(struct db *db, int format, struct err *err) MUST_CHECK;
-/* The tables of the present format, without rows. */
-int db_format_tables(struct db *db, struct err *err) MUST_CHECK;
+/* The tables of a format, without rows. */
+int db_format_tables(struct db *db, int format, struct err *err) MUST_CHECK;
 
 /* db_meta.c: reads db->state, and begins a new life where that is due. */
 int db_meta_settle(struct db *db, struct err *err) MUST_CHECK;

@@ -220,7 +220,8 @@ static int connect_file(struct db *db, int *ret_format, bool *ret_damaged, struc
     return db_check_connected(db, connected, ret_format, ret_damaged, err);
 }
 
-/* A file that was made again is opened again: once, because what is new is not damaged. */
+/* A file that was made again is opened again: once, because what is new is not damaged. One of an
+ * earlier format is made again in that format, and migrated then: a migration reads every row. */
 static int open_file(struct db *db, struct err *err)
 {
     bool salvaged = false, damaged;
@@ -228,17 +229,17 @@ static int open_file(struct db *db, struct err *err)
 
     if (db_log_inspect(db, err))
         return -1;
-    for (;;) {
-        if (connect_file(db, &format, &damaged, err) || settle_file(db, format, err) ||
-            (format && format < DB_FORMAT && db_format_migrate(db, format, err)))
+    for (bool whole = false; !whole;) {
+        if (connect_file(db, &format, &damaged, err) || settle_file(db, format, err))
             return -1;
-        if (salvaged)
-            break;
-        if (db_salvage(db, damaged, &salvaged, err))
+        db->format = format ? format : DB_FORMAT;
+        whole = salvaged;
+        if (!whole && db_salvage(db, damaged, &salvaged, err))
             return -1;
-        if (!salvaged)
-            break;
+        whole |= !salvaged;
     }
+    if (db->format < DB_FORMAT && db_format_migrate(db, db->format, err))
+        return -1;
     db->state.salvaged = salvaged;
     db->format = DB_FORMAT;
     return db_meta_settle(db, err) || db_log_settled(db, err) ? -1 : 0;

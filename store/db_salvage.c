@@ -233,6 +233,58 @@ static int copy_rows(struct db *from, struct db *to, const void *ctx, struct err
     return note_untraced(to, broken[TRAIL_WALK] && broken[VERSION_WALK], err);
 }
 
+/* Format 1 has no checksums and no second account. */
+#define VERSION_1 "revision, at, type, resource, skip, ns, name, uid, labels, fields, bytes"
+
+static const struct walk WALKS_1[] = {
+    {"SELECT key, value FROM main.meta ORDER BY key", "INSERT OR IGNORE INTO meta VALUES (?1, ?2)"},
+    {"SELECT key, value FROM main.meta ORDER BY key DESC",
+     "INSERT OR IGNORE INTO meta VALUES (?1, ?2)"},
+    {"SELECT id, name FROM main.resource ORDER BY id",
+     "INSERT OR IGNORE INTO resource VALUES (?1, ?2)"},
+    {"SELECT id, name FROM main.resource ORDER BY id DESC",
+     "INSERT OR IGNORE INTO resource VALUES (?1, ?2)"},
+    {"SELECT " VERSION_1 " FROM main.version ORDER BY revision",
+     "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"},
+    {"SELECT " VERSION_1 " FROM main.version ORDER BY revision DESC",
+     "INSERT OR IGNORE INTO version VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"},
+    {"SELECT kind, key, value FROM main.record ORDER BY kind, key",
+     "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3)"},
+    {"SELECT kind, key, value FROM main.record ORDER BY kind DESC, key DESC",
+     "INSERT OR IGNORE INTO record VALUES (?1, ?2, ?3)"},
+};
+
+/* What is lost of it nothing knows: no absence is proof any more, of an object or of a record. The
+ * migration takes over both rows as they are; a record of kind 0 is a damaged one. */
+static const char UNPROVEN_1[] = "INSERT OR REPLACE INTO meta VALUES ('untraced', 1);"
+                                 "INSERT OR REPLACE INTO record VALUES (0, x'', x'');";
+
+/* A file that cannot say which revisions are used up goes on like a copy. */
+static int note_account_1(struct db *to, bool broken, struct err *err)
+{
+    int64_t known;
+
+    if (db_number(to,
+                  "SELECT count(*) FROM meta WHERE key IN ('copy', 'floor', 'heals', 'revision')",
+                  &known, err))
+        return -1;
+    if (!broken && known == 4)
+        return 0;
+    return db_sql(to, "INSERT OR REPLACE INTO meta VALUES ('copy', 1)", err);
+}
+
+static int copy_rows_1(struct db *from, struct db *to, const void *ctx, struct err *err)
+{
+    (void)ctx;
+    bool broken[COUNT(WALKS_1)];
+
+    for (size_t i = 0; i < COUNT(WALKS_1); i++) {
+        if (walk(from, to, &WALKS_1[i], &broken[i], err))
+            return -1;
+    }
+    return note_account_1(to, broken[0], err) || db_sql(to, UNPROVEN_1, err) ? -1 : 0;
+}
+
 int db_salvage_resources(struct db *from, struct db *to, struct err *err)
 {
     bool broken;
@@ -278,7 +330,8 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
                "BEGIN IMMEDIATE",
                err))
         return -1;
-    return db_commit_sql(new, db_format_tables(new, err) || fill(db, new, ctx, err) ? -1 : 0, err);
+    return db_commit_sql(
+        new, db_format_tables(new, db->format, err) || fill(db, new, ctx, err) ? -1 : 0, err);
 }
 
 /* The log is removed before the new file is in place, and has answered writes until all of it is in
@@ -436,7 +489,7 @@ int db_salvage(struct db *db, bool due, bool *ret_salvaged, struct err *err)
         return -1;
     if (!due)
         return 0;
-    int result = db_salvage_replace(db, copy_rows, NULL, err);
+    int result = db_salvage_replace(db, db->format == 1 ? copy_rows_1 : copy_rows, NULL, err);
     *ret_salvaged = !result;
     return result;
 }

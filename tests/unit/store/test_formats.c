@@ -7,6 +7,7 @@
 
 #include <sublet/store_admin.h>
 #include <sublet/store_identity.h>
+#include <sublet/store_quarantine.h>
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -402,6 +403,110 @@ static void test_restore_of_every_format(void **state)
     }
 }
 
+/* ---- a damaged file of format 1 ---- */
+
+#define PAGE 4096
+#define MANY 300
+
+/* Many pages of versions and of records. */
+static void make_large_format_1(struct fixture *f)
+{
+    char text[1024];
+
+    make_database(f, 1);
+    snprintf(text, sizeof(text),
+             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+             " INSERT INTO version SELECT 13 + i, 1790000000, 0, 1, 1, 'a', 'k' || i, 'u-1',"
+             " X'6170700077656200', X'7374617475732E70686173650052756E6E696E6700',"
+             " '{\"v\":' || i || ',\"rv\":' || (13 + i) || '}' FROM n",
+             MANY - 1);
+    query(f, text);
+    snprintf(text, sizeof(text),
+             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+             " INSERT INTO record SELECT 4, CAST('r' || i AS BLOB), zeroblob(100) FROM n",
+             MANY - 1);
+    query(f, text);
+}
+
+static void spoil(struct fixture *f, int page)
+{
+    static const char noise[PAGE] = {1, 2, 3};
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/state.db", f->dir);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, (page - 1) * PAGE, SEEK_SET);
+    assert_int_equal(fwrite(noise, 1, PAGE, file), PAGE);
+    fclose(file);
+}
+
+/* What is there is right, and no absence is proof. Returns how many are hidden. */
+static int check_salvaged(struct fixture *f)
+{
+    char name[16];
+    int hidden = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        struct str value;
+        snprintf(name, sizeof(name), "k%d", i);
+        int got = committed(f, "a", name);
+        assert_true(got == i || got < 0);
+        assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+        hidden += got < 0;
+        snprintf(name, sizeof(name), "r%d", i);
+        if (store_record_get(f->store, RECORD_LEDGER, str_c(name), &value))
+            continue;
+        assert_true(store_record_damaged(f->store, RECORD_LEDGER, str_c(name)));
+        hidden++;
+    }
+    return hidden;
+}
+
+static void test_damaged_format_1(void **state)
+{
+    struct fixture *f = *state;
+    int pages = 2, refused = 0, hidden = 0, lives = 0;
+
+    for (int page = 1; page <= pages + 1; page++) {
+        struct store_identity identity;
+        struct store_damage d;
+        char path[128];
+
+        make_large_format_1(f);
+        pages = (int)(file_size(f, "state.db") / PAGE);
+        snprintf(path, sizeof(path), "%s/state.db", f->dir);
+        if (page <= pages)
+            spoil(f, page);
+        else /* a file without its tail */
+            assert_int_equal(truncate(path, (pages - 3) * PAGE), 0);
+        err_clear(&f->err);
+        if (store_open(&f->loop, &f->options, &f->store, &f->err)) {
+            f->store = NULL;
+            refused++;
+            continue;
+        }
+        f->pods = store_resource(f->store, STR("pods"));
+        store_damage(f->store, &d);
+        assert_true(d.salvaged && store_is_damaged(f->store));
+        store_identity(f->store, &identity);
+        lives += identity.restored;
+        assert_true(!identity.restored || store_revision(f->store) > 1000000);
+        int lost = check_salvaged(f);
+        hidden += lost;
+        put(f, "a", "new", 1);
+        assert_true(fixture_sync(f));
+        fixture_reopen(f);
+        assert_int_equal(check_salvaged(f), lost);
+        assert_true(store_is_damaged(f->store));
+        fixture_close(f);
+        snprintf(path, sizeof(path), "%s/state.db.damaged", f->dir);
+        assert_int_equal(unlink(path), 0);
+    }
+    print_message("%d pages, %d refused, %d hidden, %d new lives\n", pages, refused, hidden, lives);
+    assert_true(pages > 20 && refused <= 1 && hidden > 0 && hidden < 100 * pages && lives == 1);
+}
+
 static void open_identity(struct fixture *f, struct store_identity *ret)
 {
     fixture_open(f);
@@ -470,10 +575,10 @@ static int make(const char *dir)
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(every_format),      TEST(migration_that_fails),
-                                       TEST(copy_is_kept),      TEST(each_copy_is_kept),
-                                       TEST(copy_has_the_log),  TEST(restore_of_every_format),
-                                       TEST(epoch_of_format_1), TEST(present_content)};
+    const struct CMUnitTest tests[] = {
+        TEST(every_format),      TEST(migration_that_fails), TEST(copy_is_kept),
+        TEST(each_copy_is_kept), TEST(copy_has_the_log),     TEST(restore_of_every_format),
+        TEST(epoch_of_format_1), TEST(damaged_format_1),     TEST(present_content)};
 
     if (argc == 3 && !strcmp(argv[1], "make"))
         return make(argv[2]);
