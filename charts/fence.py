@@ -257,6 +257,7 @@ def tables():
         "name": f"^[a-z0-9]([-a-z0-9]{{0,{cut - 2}}}[a-z0-9])?-[a-z2-7]{{{hashed}}}$",
         "hash": f"[a-z2-7]{{{hashed}}}",
         "labels": metadata("LABEL", "labels.c", "sublet.dev/cluster"),
+        "topologyKeys": words(r"\bWRITTEN_BY_BOTH\[\] = \{(.*?)\};", "WRITTEN_BY_BOTH"),
         "annotations": metadata("ANNOTATION", "metadata.c", "sublet.dev/name"),
         "pod": rules_of(spec, "object.spec", "pod"),
         "container": rules_of(containers, "c", "container"),

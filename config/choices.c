@@ -65,6 +65,22 @@ int config_read_choices(const struct place *at, const cJSON *value, struct confi
     return 0;
 }
 
+int config_read_topology_keys(const struct place *at, const cJSON *value, struct str_list *ret)
+{
+    if (place_words(at, value, ret))
+        return -1;
+    for (size_t i = 0; i < ret->n; i++) {
+        struct place inner = place_item(at, i);
+
+        if (str_find(ret->items[i], '/') == ret->items[i].n)
+            return place_error(&inner, "want a label of nodes with a domain, such as "
+                                       "topology.example.com/zone");
+        if (check_key(&inner, ret->items[i]))
+            return -1;
+    }
+    return 0;
+}
+
 const struct config_choice *config_choice_of(struct config_choices choices, struct str key)
 {
     for (size_t i = 0; i < choices.n; i++)

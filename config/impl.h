@@ -114,6 +114,8 @@ int config_read_volumes(const struct place *at, const cJSON *value, void *into);
 int config_read_choices(const struct place *at, const cJSON *value, struct config_choices *ret);
 /* The values of one key. */
 int config_read_values(const struct place *at, const cJSON *value, struct str_list *ret);
+/* Labels of nodes by which storage names places. */
+int config_read_topology_keys(const struct place *at, const cJSON *value, struct str_list *ret);
 /* At most 64 strings. place.c */
 int place_words(const struct place *at, const cJSON *value, struct str_list *ret);
 /* `sync.toHost:` of the tree. */

@@ -188,6 +188,14 @@ static const struct place_key GATEWAY_KEYS[] = {
     {"patches", kind_patches}, {"wildcards", kind_wildcards}, {0},
 };
 
+static const struct place_key GATEWAY_API_KEYS[] = {
+    {"enabled", kind_enabled},
+    {"classes", kind_classes},
+    {"hosts", kind_hosts},
+    {"wildcards", kind_wildcards},
+    {0},
+};
+
 static const struct place_key ROUTE_KEYS[] = {
     {"enabled", kind_enabled},
     {"patches", kind_patches},
@@ -232,18 +240,61 @@ static int read_ingresses(const struct place *at, const cJSON *value, void *into
     return 0;
 }
 
+static void store_gateways(struct config_to_host *to, const struct kind_draft *d)
+{
+    to->enabled[DOWN_GATEWAYS] = d->enabled;
+    to->patches[DOWN_GATEWAYS] = d->patches;
+    to->gateway_classes = d->classes;
+    to->gateway_hosts = d->hosts;
+    to->gateway_wildcards = d->wildcards;
+}
+
 static int read_gateways(const struct place *at, const cJSON *value, void *into)
 {
-    struct config_to_host *to = into;
     struct kind_draft d = {.wildcards = true};
 
     if (read_classed(at, value, GATEWAY_KEYS, "Gateway", &d))
         return -1;
-    to->enabled[DOWN_GATEWAYS] = d.enabled;
-    to->patches[DOWN_GATEWAYS] = d.patches;
-    to->gateway_classes = d.classes;
-    to->gateway_hosts = d.hosts;
-    to->gateway_wildcards = d.wildcards;
+    store_gateways(into, &d);
+    return 0;
+}
+
+/* read_gateway_api() reads it, once the keys that it stands for are known. */
+static int skip(const struct place *at, const cJSON *value, void *into)
+{
+    (void)at;
+    (void)value;
+    (void)into;
+    return 0;
+}
+
+/* One key for several kinds; what has a key of its own goes by that one. */
+static int read_gateway_api(const struct place *to_host, const cJSON *tree,
+                            struct config_to_host *to)
+{
+    static const struct {
+        const char *key;
+        enum sync_down kind;
+    } routes[] = {{"httpRoutes", DOWN_HTTP_ROUTES}, {"grpcRoutes", DOWN_GRPC_ROUTES}};
+    const cJSON *value = json_get(tree, "gatewayApi");
+    struct place at = place_member(to_host, "gatewayApi");
+    struct kind_draft d = {.wildcards = true};
+
+    if (!value || json_is_null(value))
+        return 0;
+    if (json_is_object(json_get(tree, "gateways")))
+        return place_error(&at, "gateways has a key of its own as well: one of the two says which "
+                                "classes and hosts there are");
+    if (read_classed(&at, value, GATEWAY_API_KEYS, "Gateway", &d))
+        return -1;
+    if (!d.enabled)
+        return 0;
+    to->gateway_api = true;
+    store_gateways(to, &d);
+    for (size_t i = 0; i < COUNT(routes); i++) {
+        if (!json_is_object(json_get(tree, routes[i].key)))
+            to->enabled[routes[i].kind] = true;
+    }
     return 0;
 }
 
@@ -562,6 +613,7 @@ static const struct place_key TO_HOST_KEYS[] = {
     {"ingresses", read_ingresses},
     {"podDisruptionBudgets", read_disruption_budgets},
     {"endpointSlices", read_endpoint_slices},
+    {"gatewayApi", skip},
     {"gateways", read_gateways},
     {"httpRoutes", read_http_routes},
     {"grpcRoutes", read_grpc_routes},
@@ -601,8 +653,10 @@ int config_load_to_host(struct arena *a, const cJSON *tree, struct config *confi
     config->to_host = to;
     if (!value || json_is_null(value))
         return 0;
-    return place_object(&at, value, TO_HOST_KEYS, to) || check_keys(&at, to) ||
-                   config_check_aliases(&at, config) || config_check_tolerations(&at, config)
+    if (place_object(&at, value, TO_HOST_KEYS, to) || read_gateway_api(&at, value, to))
+        return -1;
+    return check_keys(&at, to) || config_check_aliases(&at, config) ||
+                   config_check_tolerations(&at, config)
                ? -1
                : 0;
 }

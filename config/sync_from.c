@@ -86,6 +86,11 @@ static int read_headless(const struct place *at, const cJSON *value, void *into)
     return place_bool(at, value, &((struct from_draft *)into)->row.headless);
 }
 
+static int read_topology_keys(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_topology_keys(at, value, &((struct from_draft *)into)->row.topology_keys);
+}
+
 static int read_scope(const struct place *at, const cJSON *value, void *into)
 {
     struct from_draft *d = into;
@@ -203,6 +208,12 @@ static const struct place_key FROM_CLASS_KEYS[] = {
     {"selector", read_selector},
     {0},
 };
+static const struct place_key FROM_CAPACITY_KEYS[] = {
+    {"enabled", read_enabled},
+    {"selector", read_selector},
+    {"topologyKeys", read_topology_keys},
+    {0},
+};
 static const struct place_key FROM_DATA_KEYS[] = {
     {"enabled", read_enabled},
     {"mappings", read_mappings},
@@ -269,6 +280,15 @@ static int read_classes(const struct place *at, const cJSON *value, void *into)
     struct from_draft d = draft_of(kind_at(at));
 
     if (place_object(at, value, FROM_CLASS_KEYS, &d))
+        return -1;
+    return add_row(at, into, &d);
+}
+
+static int read_capacities(const struct place *at, const cJSON *value, void *into)
+{
+    struct from_draft d = draft_of(FROM_CSI_STORAGE_CAPACITIES);
+
+    if (place_object(at, value, FROM_CAPACITY_KEYS, &d))
         return -1;
     return add_row(at, into, &d);
 }
@@ -412,7 +432,7 @@ static const struct place_key FROM_KEYS[] = {
     {"gateways", read_shared_gateways},
     {"csiDrivers", read_classes},
     {"csiNodes", read_classes},
-    {"csiStorageCapacities", read_classes},
+    {"csiStorageCapacities", read_capacities},
     {"configMaps", read_data},
     {"secrets", read_data},
     {"services", read_services},
@@ -428,6 +448,16 @@ const struct config_from *config_from_row(const struct config *config, enum conf
     return NULL;
 }
 
+/* What sync.toHost.gatewayApi lets a Gateway name is shown. */
+static int add_gateway_classes(const struct place *at, const cJSON *from, struct rows *r)
+{
+    struct from_draft d = draft_of(FROM_GATEWAY_CLASSES);
+
+    d.enabled = r->config->to_host->gateway_api && !json_is_object(json_get(from, d.row.key.p));
+    d.row.names = r->config->to_host->gateway_classes;
+    return add_row(at, r, &d);
+}
+
 int config_load_sync_from(struct arena *a, const cJSON *tree, struct config *config,
                           struct err *err)
 {
@@ -437,9 +467,9 @@ int config_load_sync_from(struct arena *a, const cJSON *tree, struct config *con
 
     config->from = r.rows;
     config->n_from = 0;
-    if (!from || json_is_null(from))
-        return 0;
-    if (place_object(&at, from, FROM_KEYS, &r))
+    if (from && !json_is_null(from) && place_object(&at, from, FROM_KEYS, &r))
+        return -1;
+    if (add_gateway_classes(&at, from, &r))
         return -1;
     if (config->to_host->priorities && config_from_row(config, FROM_PRIORITY_CLASSES))
         return place_error(&at, "priorityClasses: either the host's classes are shown, or "

@@ -34,10 +34,17 @@ static int storage_reclaim_policies(const struct place *at, const cJSON *value, 
     return 0;
 }
 
+static int storage_topology_keys(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_topology_keys(at, value,
+                                     &((struct config_provisioner *)into)->topology_keys);
+}
+
 static const struct place_key PROVISIONER_KEYS[] = {
     {"parameters", storage_parameters},
     {"mountOptions", storage_mount_options},
     {"reclaimPolicies", storage_reclaim_policies},
+    {"topologyKeys", storage_topology_keys},
     {0},
 };
 

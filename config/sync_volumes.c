@@ -27,10 +27,16 @@ static int driver_mount_options(const struct place *at, const cJSON *value, void
     return place_words(at, value, &((struct config_driver *)into)->mount_options);
 }
 
+static int driver_topology_keys(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_topology_keys(at, value, &((struct config_driver *)into)->topology_keys);
+}
+
 static const struct place_key DRIVER_KEYS[] = {
     {"volumeHandles", driver_handles},
     {"volumeAttributes", driver_attributes},
     {"mountOptions", driver_mount_options},
+    {"topologyKeys", driver_topology_keys},
     {0},
 };
 

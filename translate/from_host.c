@@ -38,15 +38,13 @@ static cJSON *make_message(struct down *d, const cJSON *value)
     return json_new_string(d->arena, STR(FROM_HOST_MESSAGE));
 }
 
-/* The zone and the region, and the name of a node that the tenant is shown. */
+/* A place, and the name of a node that the tenant is shown. */
 static bool topology_shown(struct down *d, const cJSON *label)
 {
-    static const char *const keys[] = {"topology.kubernetes.io/zone",
-                                       "topology.kubernetes.io/region"};
+    const struct config_from *row = config_from_row(d->tenant->config, FROM_CSI_STORAGE_CAPACITIES);
 
-    for (size_t i = 0; i < COUNT(keys); i++)
-        if (str_eqc(json_key(label), keys[i]))
-            return true;
+    if (translate_topology_key(json_key(label), row ? row->topology_keys : (struct str_list){0}))
+        return true;
     return str_eqc(json_key(label), "kubernetes.io/hostname") && d->tenant->node &&
            d->tenant->node(d->tenant->node_ctx, json_str(label)) == NODE_SHOWN;
 }
@@ -346,6 +344,13 @@ static bool storage_shown(struct down *d)
     return !translate_class_listed(d->tenant, d->name);
 }
 
+static bool gateway_class_shown(struct down *d)
+{
+    const struct config_from *row = config_from_row(d->tenant->config, FROM_GATEWAY_CLASSES);
+
+    return row && (!row->names.n || str_list_has(row->names, d->name));
+}
+
 static bool csi_node_shown(struct down *d)
 {
     return d->tenant->node && d->tenant->node(d->tenant->node_ctx, d->name) == NODE_SHOWN;
@@ -433,7 +438,7 @@ static const struct {
     [FROM_PRIORITY_CLASSES] = {PRIORITY_CLASS, priority_shown},
     [FROM_STORAGE_CLASSES] = {STORAGE_CLASS, storage_shown},
     [FROM_DEVICE_CLASSES] = {DEVICE_CLASS},
-    [FROM_GATEWAY_CLASSES] = {GATEWAY_CLASS},
+    [FROM_GATEWAY_CLASSES] = {GATEWAY_CLASS, gateway_class_shown},
     [FROM_GATEWAYS] = {SHARED_GATEWAY, gateway_shown},
     [FROM_CSI_DRIVERS] = {CSI_DRIVER},
     [FROM_CSI_NODES] = {CSI_NODE, csi_node_shown},

@@ -55,6 +55,10 @@ void translate_denied_name(const struct translate_tenant *t, struct str ns, stru
 
 /* ---- labels.c: whose pods a selector may see ---- */
 
+/* Is it a label of the host's nodes by which storage may name places: of the zone or the region, or
+ * one that the admin listed? */
+bool translate_topology_key(struct str key, struct str_list listed);
+
 size_t translate_namespaces_count(const struct translate_tenant *t); /* of those that are known */
 /* Virtual namespaces: `all` of the tenant, or those listed (none: nothing matches). */
 struct scope {

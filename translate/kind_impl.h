@@ -81,7 +81,9 @@ int translate_kind_check_choice(const struct kind_call *c, const cJSON *value,
 /* The same for a string that has to be in a list. */
 int translate_kind_check_listed(const struct kind_call *c, const cJSON *value,
                                 struct str_list listed, const char *unlisted);
-int translate_kind_topology_key(const struct kind_call *c, const cJSON *value, cJSON **ret);
+/* The key of a label of nodes, by which storage names places: see translate_topology_key(). */
+int translate_kind_topology_key(const struct kind_call *c, const cJSON *value,
+                                struct str_list listed, cJSON **ret);
 int translate_kind_no_annotations(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
 
 /* After a refusal of something that may be left out without permitting more: true, and the refusal

@@ -25,12 +25,13 @@ int translate_kind_check_listed(const struct kind_call *c, const cJSON *value,
 }
 
 /* Labels of nodes are the host's; the tenant is shown these alone (from_host.c). */
-int translate_kind_topology_key(const struct kind_call *c, const cJSON *value, cJSON **ret)
+int translate_kind_topology_key(const struct kind_call *c, const cJSON *value,
+                                struct str_list listed, cJSON **ret)
 {
-    if (!str_eqc(json_str(value), "topology.kubernetes.io/zone") &&
-        !str_eqc(json_str(value), "topology.kubernetes.io/region"))
+    if (!translate_topology_key(json_str(value), listed))
         return translate_kind_refuse(
-            c, "is not one of topology.kubernetes.io/zone, topology.kubernetes.io/region");
+            c, "is not one of topology.kubernetes.io/zone, topology.kubernetes.io/region, nor of "
+               "topologyKeys of its driver");
     *ret = json_copy(c->arena, value);
     return 0;
 }

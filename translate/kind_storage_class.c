@@ -45,6 +45,11 @@ static int check_option(const struct kind_call *c, const cJSON *value, cJSON **r
     return translate_kind_check_listed(c, value, may_say(c).mount_options, UNLISTED);
 }
 
+static int topology_key_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    return translate_kind_topology_key(c, value, may_say(c).topology_keys, ret);
+}
+
 /* Volumes that are retained would stay on the host when the tenant deletes its claim. */
 static int reclaim_policy_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
@@ -63,8 +68,7 @@ static const struct kind_rule DOWN[] = {
     {"reclaimPolicy", KIND_CALL, .call = reclaim_policy_down},
     {"volumeBindingMode", KIND_KEEP},
     {"allowVolumeExpansion", KIND_KEEP},
-    {"allowedTopologies[*].matchLabelExpressions[*].key", KIND_CALL,
-     .call = translate_kind_topology_key},
+    {"allowedTopologies[*].matchLabelExpressions[*].key", KIND_CALL, .call = topology_key_down},
     {"allowedTopologies[*].matchLabelExpressions[*].values", KIND_KEEP},
     {"parameters.*", KIND_CHECK, .call = check_parameter},
     {"parameters.*", KIND_KEEP},

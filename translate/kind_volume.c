@@ -97,6 +97,11 @@ static int reclaim_policy_down(const struct kind_call *c, const cJSON *value, cJ
     return 0;
 }
 
+static int topology_key_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
+{
+    return translate_kind_topology_key(c, value, may_say(c).topology_keys, ret);
+}
+
 static int claim_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     struct str ns = json_str(json_get(value, "namespace"));
@@ -132,7 +137,7 @@ static const struct kind_rule DOWN[] = {
     {"spec.persistentVolumeReclaimPolicy", KIND_CALL, .call = reclaim_policy_down},
     {"spec.mountOptions[*]", KIND_CHECK, .call = check_option},
     {"spec.mountOptions[*]", KIND_KEEP},
-    {TERM ".matchExpressions[*].key", KIND_CALL, .call = translate_kind_topology_key},
+    {TERM ".matchExpressions[*].key", KIND_CALL, .call = topology_key_down},
     {TERM ".matchExpressions[*].operator", KIND_KEEP},
     {TERM ".matchExpressions[*].values", KIND_KEEP},
     {TERM ".matchFields", KIND_REFUSE, "names nodes of the host"},

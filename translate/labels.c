@@ -49,6 +49,11 @@ void translate_labels_drop_written_by_both(cJSON *labels)
         json_remove(labels, WRITTEN_BY_BOTH[i]);
 }
 
+bool translate_topology_key(struct str key, struct str_list listed)
+{
+    return written_by_both(key) || str_list_has(listed, key);
+}
+
 static struct str hashed(struct arena *a, struct str key)
 {
     char hash[HASH_CHARS + 1];

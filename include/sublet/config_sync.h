@@ -72,6 +72,7 @@ struct config_provisioner {
     struct config_choices parameters;
     struct str_list mount_options;
     struct str_list reclaim_policies; /* empty: Delete */
+    struct str_list topology_keys;    /* beside those of zone and region */
 };
 
 /* persistentVolumes.drivers."efs.csi.aws.com" */
@@ -79,10 +80,12 @@ struct config_driver {
     struct config_choice handles; /* key: the driver; "fs-0abc::fsap-*" */
     struct config_choices attributes;
     struct str_list mount_options;
+    struct str_list topology_keys; /* as above */
 };
 
 struct config_to_host {
     bool enabled[N_SYNC_DOWN];
+    bool gateway_api; /* gatewayApi.enabled: gateway_classes are shown, unless fromHost says */
     struct config_host_patches patches[N_SYNC_DOWN];
     struct config_host_patches service_patches, claim_patches; /* of annotations */
     const struct config_service_alias *aliases;                /* of different host names */

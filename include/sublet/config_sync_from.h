@@ -32,10 +32,12 @@ struct config_from {
     bool namespaced;          /* read in the namespaces of its mappings */
     struct selector selector; /* of labels on the host */
     const struct config_from_mapping *mappings;
-    size_t n_mappings;     /* namespaced kinds have at least one */
-    struct str_list hosts; /* gateways: which host names routes to them may have */
-    bool wildcards;        /* a pattern of hosts is such a host name itself */
-    bool headless;         /* services: those without an address, too */
+    size_t n_mappings;             /* namespaced kinds have at least one */
+    struct str_list names;         /* gatewayClasses: of these alone; empty: all */
+    struct str_list hosts;         /* gateways: which host names routes to them may have */
+    bool wildcards;                /* a pattern of hosts is such a host name itself */
+    bool headless;                 /* services: those without an address, too */
+    struct str_list topology_keys; /* csiStorageCapacities: beside those of zone and region */
 };
 
 /* The row of a kind that has at most one; NULL: it is not enabled. */

@@ -23,6 +23,7 @@ VOLUMES = f"{CORE}/persistentvolumes"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 HASH = "abcdefghijklmnop"
+RACK = "topology.example.com/rack"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
 VALUES = {
@@ -55,11 +56,11 @@ VALUES = {
                                        "id.example/role": ["arn:aws:iam::1:role/team-*", "shared"]}},
                                    "storageClasses": {"enabled": True, "provisioners": {
                                        "csi.example": {"parameters": {"type": ["fast", "small-*"]}, "mountOptions": ["ro"]},
-                                       "kept.example": {"reclaimPolicies": ["Retain"]}}},
+                                       "kept.example": {"reclaimPolicies": ["Retain"], "topologyKeys": [RACK]}}},
                                    "persistentVolumes": {"enabled": True, "drivers": {
                                        "csi.example": {"volumeHandles": ["fs-*", "whole"], "mountOptions": ["ro"],
                                                        "volumeAttributes": {"tier": ["fast", "small-*"]}},
-                                       "other.example": {"volumeHandles": ["theirs"]}}},
+                                       "other.example": {"volumeHandles": ["theirs"], "topologyKeys": [RACK]}}},
                                    "services": {"mappings": {"byName": {"default/web": "shop"}}},
                                    "pods": {"runtimeClassName": "fence-all", "priorityClassName": "fence-all",
                                             "enforceTolerations": ["dedicated=fence:NoSchedule", "edge.example/site"]},
@@ -576,7 +577,11 @@ CLASSES = {
     "that keeps": ({"reclaimPolicy": "Retain"}, "a provisioner, a parameter"),
     "in a zone": ({"allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["a"]}]}]}, None),
     "on a node": ({"allowedTopologies": [{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": ["n"]}]}]},
-                  "allowedTopologies: a key"),
+                  "a provisioner, a parameter"),
+    "in a rack of its driver": ({"provisioner": "kept.example", "parameters": {}, "reclaimPolicy": "Retain",
+                                 "allowedTopologies": [{"matchLabelExpressions": [{"key": RACK, "values": ["a"]}]}]}, None),
+    "in a rack of another's": ({"allowedTopologies": [{"matchLabelExpressions": [{"key": RACK, "values": ["a"]}]}]},
+                               "a provisioner, a parameter"),
     "the default": ({"notes": {"storageclass.kubernetes.io/is-default-class": "true"}}, "metadata.annotations: "),
 }
 
@@ -628,13 +633,16 @@ def affinity(**term):
     return {"required": {"nodeSelectorTerms": [term]}}
 
 
-NOT_LISTED = "spec: a driver, a handle, an attribute or an option"
+NOT_LISTED = "spec: a driver, a handle, an attribute, an option"
 BY = {"operator": "In", "values": ["a"]}
 OTHERS_SECRET = {"namespace": "team-other", "name": f"s-{HASH}"}
 PERSISTENT_VOLUMES = {
     "a volume": ({"csi": {"volumeHandle": "whole", "fsType": "ext4", "volumeAttributes": {"tier": "small-a"}},
                   "mountOptions": ["ro"], "persistentVolumeReclaimPolicy": "Retain"}, None),
     "in a zone": ({"nodeAffinity": affinity(matchExpressions=[{"key": "topology.kubernetes.io/zone", **BY}])}, None),
+    "in a rack of its driver": ({"csi": {"driver": "other.example", "volumeHandle": "theirs"},
+                                 "nodeAffinity": affinity(matchExpressions=[{"key": RACK, **BY}])}, None),
+    "in a rack of another's": ({"nodeAffinity": affinity(matchExpressions=[{"key": RACK, **BY}])}, NOT_LISTED),
     "of another tenant": ({"ours": False}, "metadata.labels: sublet.dev/host-namespace"),
     "of another name": ({"rename": "data"}, "metadata.name: is not the name"),
     "of another driver": ({"csi": {"driver": "third.example"}}, NOT_LISTED),
@@ -656,7 +664,7 @@ PERSISTENT_VOLUMES = {
     "with another's Secret": ({"csi": {"nodeStageSecretRef": OTHERS_SECRET}}, "spec.csi: names a Secret"),
     "with a Secret of the admin's": ({"csi": {"controllerExpandSecretRef": {"namespace": "kube-system", "name": "s"}}},
                                      "spec.csi: names a Secret"),
-    "on a node": ({"nodeAffinity": affinity(matchExpressions=[{"key": "kubernetes.io/hostname", **BY}])}, "spec.nodeAffinity"),
+    "on a node": ({"nodeAffinity": affinity(matchExpressions=[{"key": "kubernetes.io/hostname", **BY}])}, NOT_LISTED),
     "on a node by name": ({"nodeAffinity": affinity(matchFields=[{"key": "metadata.name", **BY}])}, "spec.nodeAffinity"),
     "by a provisioner": ({"notes": {"pv.kubernetes.io/provisioned-by": "csi.example"}}, "metadata.annotations: "),
 }

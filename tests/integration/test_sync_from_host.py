@@ -557,8 +557,10 @@ def test_custom_resources(host, tenant):
 def test_csi_nodes_and_capacities(host, tenant):
     tag = "t" + secrets.token_hex(3)
     driver, zone = f"csi-{tag}.example.com", "topology.kubernetes.io/zone"
-    vc = tenant("csi", config={"sync": {"fromHost": {k: {"enabled": True} for k in
-                                                    ("csiNodes", "csiStorageCapacities", "storageClasses")}}})
+    place = f"topology.{driver}/place"
+    vc = tenant("csi", config={"sync": {"fromHost": {
+        "csiNodes": {"enabled": True}, "storageClasses": {"enabled": True},
+        "csiStorageCapacities": {"enabled": True, "topologyKeys": [place]}}}})
     made = []
 
     def post(path, body):
@@ -585,13 +587,14 @@ def test_csi_nodes_and_capacities(host, tenant):
         capacities = f"{STORAGE}/namespaces/kube-public/csistoragecapacities"
         post(capacities, capacity(f"zone-{tag}", {zone: "z1"}, cls))
         post(capacities, capacity(f"node-{tag}", {"kubernetes.io/hostname": "gpu-a100-1"}, cls))
+        post(capacities, capacity(f"place-{tag}", {place: "p1"}, cls))
         post(capacities, capacity(f"rack-{tag}", {"rack": "SECRET"}, cls))
         spec = shown(vc, f"{STORAGE}/csinodes/cpu-1")["spec"]
         assert spec["drivers"] == [{"name": driver, "nodeID": "cpu-1", "topologyKeys": [zone]}]
         there = f"{STORAGE}/namespaces/kube-system/csistoragecapacities"
         assert shown(vc, f"{there}/zone-{tag}")["capacity"] == "5Gi"
         names = [o["metadata"]["name"] for o in vc.api.get(there)["items"]]
-        assert names == [f"zone-{tag}"]
+        assert names == [f"place-{tag}", f"zone-{tag}"]
         assert [o["metadata"]["name"] for o in vc.api.get(f"{STORAGE}/csinodes")["items"]
                 if "gpu" in o["metadata"]["name"]] == []
         host.api.patch(f"{capacities}/zone-{tag}", {"capacity": "4Gi"})

@@ -12,8 +12,7 @@ from testenv.fixtures import install_crds
 
 GATEWAY = "/apis/gateway.networking.k8s.io/v1"
 CONFIG = {"sync": {"toHost": {
-    "gateways": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
-    "httpRoutes": {"enabled": True}, "grpcRoutes": {"enabled": True}, "tlsRoutes": {"enabled": True},
+    "gatewayApi": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]}, "tlsRoutes": {"enabled": True},
     "backendTLSPolicies": {"enabled": True}}}}
 NEEDED = ("gateways", "httproutes", "grpcroutes", "tlsroutes", "backendtlspolicies", "referencegrants")
 LISTENER = {"name": "web", "hostname": "a.team.example", "port": 443, "protocol": "HTTPS",
@@ -331,6 +330,25 @@ def test_the_status_of_a_gateway_class_follows(tenant, host, gateway_api):
     vc.start()
     eventually(lambda: is_shown("False"), 60, "the status after a restart")
     host.api.delete(f"{classes}/shown")
+
+
+def test_the_classes_of_gateway_api_are_shown(tenant, host, gateway_api):
+    """No others, and a tenant that is shown them all has them by fromHost."""
+    classes = f"{GATEWAY}/gatewayclasses"
+    for name in ("shared", "other"):
+        host.api.post(classes, {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+                                "metadata": {"name": name}, "spec": {"controllerName": "example.com/c"}})
+    try:
+        vc = tenant("research", config=CONFIG)
+        install_crds(vc.api, [c for c in gateway_api if c["spec"]["names"]["plural"] in NEEDED + ("gatewayclasses",)])
+        eventually(lambda: vc.api.get(f"{classes}/shared"), 60, "the class", also=[404])
+        assert [c["metadata"]["name"] for c in vc.api.get(classes)["items"]] == ["shared"]
+        refused(lambda: create(vc, "gateways", "gw", {"gatewayClassName": "other", "listeners": [LISTENER]}), "other")
+        create(vc, "gateways", "gw", {"gatewayClassName": "shared", "listeners": [LISTENER]})
+        arrives(vc, "gateways", "gw")
+    finally:
+        for name in ("shared", "other"):
+            host.api.delete(f"{classes}/{name}")
 
 
 @pytest.fixture

@@ -9,7 +9,11 @@ namespace -> list of {group, plural, names}, without names for all objects. */ -
 {{- $kinds := .Files.Get "files/sync_up.json" | fromJson -}}
 {{- $entries := list -}}
 {{- range $key, $kind := $kinds -}}
-{{- $entries = append $entries (merge (dict "entry" (get $from $key | default dict)) $kind) -}}
+{{- $entry := get $from $key -}}
+{{- if and (eq $key "gatewayClasses") (not (kindIs "map" $entry)) -}}
+{{- $entry = dict "enabled" (((((($.Values.config).sync).toHost).gatewayApi).enabled) | default false) -}}
+{{- end -}}
+{{- $entries = append $entries (merge (dict "entry" ($entry | default dict)) $kind) -}}
 {{- end -}}
 {{- /* Names of EndpointSlices are random: RBAC cannot bind their list to those of one Service. */ -}}
 {{- with $from.services -}}

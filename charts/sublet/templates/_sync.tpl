@@ -9,9 +9,25 @@
 {{- include "sublet.syncedOf" (dict "root" . "scope" "CLUSTER") -}}
 {{- end -}}
 
+{{- /* config.sync.toHost with the kinds that its gatewayApi stands for, as JSON: of kinds alone, no number is exact. */ -}}
+{{- define "sublet.toHost" -}}
+{{- $to := deepCopy (((.Values.config).sync).toHost | default dict) -}}
+{{- with $to.gatewayApi -}}
+{{- if .enabled -}}
+{{- $_ := set $to "gateways" . -}}
+{{- range list "httpRoutes" "grpcRoutes" -}}
+{{- if not (get $to .) -}}
+{{- $_ := set $to . (dict "enabled" true) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $to -}}
+{{- end -}}
+
 {{- define "sublet.syncedOf" -}}
 {{- $scope := .scope -}}
-{{- $to := ((.root.Values.config).sync).toHost | default dict -}}
+{{- $to := include "sublet.toHost" .root | fromJson -}}
 {{- $out := dict -}}
 {{- range $key, $kind := .root.Files.Get "files/sync.json" | fromJson -}}
 {{- if and (get $to $key | default dict).enabled (eq $kind.scope $scope) -}}

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <sublet/config_sync.h>
+#include <sublet/config_sync_from.h>
 
 static void nothing_by_default(void **state)
 {
@@ -125,17 +126,18 @@ static void all_of_it(void **state)
 #define UNFIT                                                                                      \
     "want a member below spec, such as spec.rules[*].timeouts.request, or "                        \
     "metadata.annotations[KEY]"
-#define SERVICES(it) "sync: {toHost: {services: {mappings: {byName: {" it "}}}}}"
-#define TOLERATE(it) "sync: {toHost: {pods: {enforceTolerations: [" it "]}}}"
-#define TOLERATED    TO ".pods.enforceTolerations"
-#define MAPPED       TO ".services.mappings"
-#define PATCH(n)     CUSTOM ".a.b.example.patches[0]" n
+#define SERVICES(it)    "sync: {toHost: {services: {mappings: {byName: {" it "}}}}}"
+#define TOLERATE(it)    "sync: {toHost: {pods: {enforceTolerations: [" it "]}}}"
+#define GATEWAY_API(it) "sync: {toHost: {gatewayApi: {" it "}}}"
+#define TOLERATED       TO ".pods.enforceTolerations"
+#define MAPPED          TO ".services.mappings"
+#define PATCH(n)        CUSTOM ".a.b.example.patches[0]" n
 
 static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {claims: {enabled: true}}}",
      TO ".claims: unknown key: known here are pods, configMaps, secrets, services, "
         "persistentVolumeClaims, networkPolicies, ingresses, podDisruptionBudgets, endpointSlices, "
-        "gateways, httpRoutes, grpcRoutes, "
+        "gatewayApi, gateways, httpRoutes, grpcRoutes, "
         "tlsRoutes, backendTLSPolicies, resourceClaims, serviceAccounts, storageClasses, "
         "persistentVolumes, priorityClasses, customResources"},
     {TOLERATE("'*'"),
@@ -193,7 +195,7 @@ static const char *const MISTAKES[][2] = {
         "the host have"},
     {"sync: {toHost: {persistentVolumes: {drivers: {a.b: {reclaimPolicies: [Delete]}}}}}",
      TO ".persistentVolumes.drivers.a.b.reclaimPolicies: unknown key: known here are "
-        "volumeHandles, volumeAttributes, mountOptions"},
+        "volumeHandles, volumeAttributes, mountOptions, topologyKeys"},
     {"sync: {toHost: {storageClasses: {enabled: true}}}",
      TO ".storageClasses: provisioners is needed: without it no StorageClass could go down"},
     {"sync: {toHost: {storageClasses: {max: 0}}}", TO ".storageClasses.max: want 1 to 1000"},
@@ -211,6 +213,20 @@ static const char *const MISTAKES[][2] = {
         "of Delete|Retain"},
     {"sync: {toHost: {storageClasses: {provisioners: {a.b: {parameters: {type: fast}}}}}}",
      TO ".storageClasses.provisioners.a.b.parameters.type: want a list, got string"},
+    {"sync: {toHost: {storageClasses: {provisioners: {a.b: {topologyKeys: [zone]}}}}}",
+     TO ".storageClasses.provisioners.a.b.topologyKeys[0]: want a label of nodes with a domain, "
+        "such as topology.example.com/zone"},
+    {"sync: {toHost: {persistentVolumes: {drivers: {a.b: {volumeHandles: [h], topologyKeys: "
+     "[sublet.dev/pool]}}}}}",
+     TO ".persistentVolumes.drivers.a.b.topologyKeys[0]: keys of sublet.dev are never a tenant's"},
+    {GATEWAY_API("enabled: true, classes: [a]"),
+     TO ".gatewayApi: classes and hosts are needed: without them no Gateway could go down"},
+    {GATEWAY_API("patches: []"),
+     TO ".gatewayApi.patches: unknown key: known here are enabled, classes, hosts, wildcards"},
+    {GATEWAY_API("enabled: true, classes: [a], hosts: [x.example]}, gateways: {"),
+     TO ".gatewayApi: gateways has a key of its own as well: one of the two says which classes "
+        "and hosts there are"},
+    {"sync: {toHost: {gatewayApi: true}}", TO ".gatewayApi: want an object, got bool"},
     {"sync: {toHost: {serviceAccounts: {annotations: [a]}}}",
      TO ".serviceAccounts.annotations: want an object, got array"},
     {"sync: {toHost: {serviceAccounts: {annotations: {a/b: x}}}}",
@@ -389,6 +405,37 @@ static void mistakes(void **state)
     }
 }
 
+/* One key stands for three, and each of them may still say otherwise. */
+static void gateway_api(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_to_host *to;
+    const struct config_from *classes;
+
+    assert_ok(load_config(f, GATEWAY_API("enabled: true, classes: [a, b], hosts: [x.example]")));
+    to = f->config.to_host;
+    assert_true(to->enabled[DOWN_GATEWAYS] && to->enabled[DOWN_HTTP_ROUTES] &&
+                to->enabled[DOWN_GRPC_ROUTES]);
+    assert_false(to->enabled[DOWN_TLS_ROUTES] || to->enabled[DOWN_BACKEND_TLS]);
+    assert_true(to->gateway_wildcards);
+    assert_str(to->gateway_hosts.items[0], "x.example");
+    classes = config_from_row(&f->config, FROM_GATEWAY_CLASSES);
+    assert_int_equal(classes->names.n, 2);
+    assert_str(classes->names.items[1], "b");
+    assert_ok(load_config(
+        f, "sync: {fromHost: {gatewayClasses: {enabled: false}}, toHost: {grpcRoutes: {enabled: "
+           "false}, tlsRoutes: {enabled: true}, gatewayApi: {enabled: true, wildcards: false, "
+           "classes: [a], hosts: [x.example]}}}"));
+    to = f->config.to_host;
+    assert_true(to->enabled[DOWN_GATEWAYS] && to->enabled[DOWN_HTTP_ROUTES] &&
+                to->enabled[DOWN_TLS_ROUTES]);
+    assert_false(to->enabled[DOWN_GRPC_ROUTES] || to->gateway_wildcards);
+    assert_null(config_from_row(&f->config, FROM_GATEWAY_CLASSES));
+    assert_ok(load_config(f, GATEWAY_API("enabled: false")));
+    assert_false(f->config.to_host->enabled[DOWN_HTTP_ROUTES]);
+    assert_int_equal(f->config.n_from, 0);
+}
+
 static void hosts_are_whole_labels(void **state)
 {
     static const struct {
@@ -462,6 +509,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_by_default, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(all_of_it, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(gateway_api, config_setup, config_teardown),
         cmocka_unit_test(hosts_are_whole_labels),
         cmocka_unit_test(listeners_meet_the_hosts),
     };

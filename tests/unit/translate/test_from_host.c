@@ -236,6 +236,35 @@ static void tables(void **state)
     }
 }
 
+/* A class that a Gateway could not name is not shown by sync.toHost.gatewayApi. */
+static void named_gateway_classes(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f,
+               "sync: {toHost: {gatewayApi: {enabled: true, classes: [lb], hosts: [a.example]}}}");
+    assert_non_null(up(f, FROM_GATEWAY_CLASSES, "{metadata: {name: lb}, spec: {}}", "", "lb"));
+    assert_null(up(f, FROM_GATEWAY_CLASSES, "{metadata: {name: other}, spec: {}}", "", "other"));
+}
+
+/* Places of storage are the zone, the region, a shown node, and what the admin lists. */
+static void listed_topology_keys(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, "policy: {storageClasses: [bulk]}\n"
+                  "sync: {fromHost: {csiStorageCapacities: {enabled: true, topologyKeys: "
+                  "[topology.example.com/rack]}}}");
+    assert_non_null(up(f, FROM_CSI_STORAGE_CAPACITIES,
+                       "{metadata: {name: c}, storageClassName: bulk, nodeTopology: {matchLabels: "
+                       "{topology.example.com/rack: r1, topology.kubernetes.io/zone: z}}}",
+                       "kube-system", "c"));
+    assert_null(up(f, FROM_CSI_STORAGE_CAPACITIES,
+                   "{metadata: {name: c}, storageClassName: bulk, nodeTopology: {matchLabels: "
+                   "{topology.example.com/rack: r1, rack: r1}}}",
+                   "kube-system", "c"));
+}
+
 static cJSON *slice_up(struct fixture *f, const char *host, const char *name, const char *service)
 {
     return translate_from_host_slice(f->a, &f->tenant,
@@ -388,6 +417,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tables, setup, teardown),
         cmocka_unit_test_setup_teardown(headless_services, setup, teardown),
+        cmocka_unit_test_setup_teardown(named_gateway_classes, setup, teardown),
+        cmocka_unit_test_setup_teardown(listed_topology_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_of_pods, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_of_claims, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_go_down_with_shown_classes, setup, teardown),

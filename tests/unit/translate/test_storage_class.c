@@ -17,7 +17,7 @@ static const char CONFIG[] =
     "        csi.example:\n"
     "          parameters: {type: [fast, 'small-*'], encrypted: ['true']}\n"
     "          mountOptions: [noatime]\n"
-    "        retain.example: {reclaimPolicies: [Retain]}\n";
+    "        retain.example: {reclaimPolicies: [Retain], topologyKeys: [retain.example/rack]}\n";
 
 static int setup(void **state)
 {
@@ -90,7 +90,9 @@ static void a_class_goes_down(void **state)
                       "[noatime], reclaimPolicy: Delete, volumeBindingMode: WaitForFirstConsumer, "
                       "allowVolumeExpansion: true, allowedTopologies: [{matchLabelExpressions: "
                       "[{key: topology.kubernetes.io/zone, values: [a]}]}]}");
-    assert_non_null(down(f, "kept", "provisioner: retain.example, reclaimPolicy: Retain"));
+    assert_non_null(down(f, "kept",
+                         "provisioner: retain.example, reclaimPolicy: Retain, allowedTopologies: "
+                         "[{matchLabelExpressions: [{key: retain.example/rack, values: [r]}]}]"));
 }
 
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
@@ -135,7 +137,7 @@ static void others_stay(void **state)
     ", values: [a]}]}]"
 #define KEY                                                                                        \
     "allowedTopologies[0].matchLabelExpressions[0].key: is not one of topology.kubernetes.io/zone" \
-    ", topology.kubernetes.io/region"
+    ", topology.kubernetes.io/region, nor of topologyKeys of its driver"
 
 static void refused(void **state)
 {

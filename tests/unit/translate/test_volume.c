@@ -18,7 +18,7 @@ static const char CONFIG[] =
     "          volumeHandles: ['fs-1::*', whole]\n"
     "          volumeAttributes: {tier: [fast, 'small-*']}\n"
     "          mountOptions: [noatime]\n"
-    "        bare.example: {volumeHandles: [one]}\n";
+    "        bare.example: {volumeHandles: [one], topologyKeys: [topology.bare.example/rack]}\n";
 
 static int setup(void **state)
 {
@@ -111,6 +111,19 @@ static void a_volume_goes_down(void **state)
             .p);
 }
 
+static void a_place_of_its_driver_goes_down(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *host =
+        down(f, "csi: {driver: bare.example, volumeHandle: one}, nodeAffinity: {required: "
+                "{nodeSelectorTerms: [{matchExpressions: [{key: topology.bare.example/rack, "
+                "operator: In, values: [r]}]}]}}" CLAIM);
+
+    assert_json(json_path(host, "spec.nodeAffinity"),
+                "{required: {nodeSelectorTerms: [{matchExpressions: [{key: "
+                "topology.bare.example/rack, operator: In, values: [r]}]}]}}");
+}
+
 /* Any claim of the host could bind a volume that names none. */
 static void others_stay(void **state)
 {
@@ -154,7 +167,9 @@ static void its_secrets_go_down(void **state)
 #define WITH(it) "csi: {driver: csi.example, volumeHandle: whole, " it "}" CLAIM
 #define TERM     "spec.nodeAffinity.required.nodeSelectorTerms[0]."
 #define ON(term) CSI ", nodeAffinity: {required: {nodeSelectorTerms: [{" term "}]}}"
-#define ZONES    "is not one of topology.kubernetes.io/zone, topology.kubernetes.io/region"
+#define ZONES                                                                                      \
+    "is not one of topology.kubernetes.io/zone, topology.kubernetes.io/region, "                   \
+    "nor of topologyKeys of its driver"
 
 static void refused(void **state)
 {
@@ -185,6 +200,8 @@ static void refused(void **state)
         {CSI ", volumeAttributesClassName: x",
          "spec.volumeAttributesClassName: is not supported by this version"},
         {ON("matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]"),
+         TERM "matchExpressions[0].key: " ZONES},
+        {ON("matchExpressions: [{key: topology.bare.example/rack, operator: In, values: [r]}]"),
          TERM "matchExpressions[0].key: " ZONES},
         {ON("matchFields: [{key: metadata.name, operator: In, values: [n]}]"),
          TERM "matchFields: names nodes of the host"},
@@ -309,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_volume_goes_down),
+        TEST(a_place_of_its_driver_goes_down),
         TEST(others_stay),
         TEST(its_secrets_go_down),
         TEST(refused),
