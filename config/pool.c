@@ -528,6 +528,19 @@ static int build_resources(const struct place *at, struct draft *d)
     return 0;
 }
 
+/* What a device plugin calls a device that several pods have at once, if it says so. */
+static int check_shared_names(const struct place *at, const struct config_pool *p)
+{
+    for (size_t i = 0; p->adversarial && i < p->n_resources; i++) {
+        if (str_has_suffix(p->resources[i].host_name, STR(".shared")))
+            return place_error(at,
+                               "resources: \"%.*s\" is a shared device, and trust adversarial "
+                               "allows none",
+                               STR_F(p->resources[i].host_name));
+    }
+    return 0;
+}
+
 /* The tier of pods without a class: what the admin names, a usual name, or the last one. */
 static int settle_default_tier(const struct place *at, struct config_pool *p)
 {
@@ -696,8 +709,8 @@ int config_read_pool(const struct place *at, const cJSON *value, const struct co
     const char *key;
 
     if (place_object(at, value, POOL_KEYS, &d) || check_pool(at, &d) || build_resources(at, &d) ||
-        check_fence(at, &d.pool) || settle_default_tier(at, &d.pool) ||
-        settle_queue(at, config, &d.pool))
+        check_shared_names(at, &d.pool) || check_fence(at, &d.pool) ||
+        settle_default_tier(at, &d.pool) || settle_queue(at, config, &d.pool))
         return -1;
     key = d.pool.fence_key;
     if (str_eq(config_cpu_node_value(config, str_c(key)),

@@ -10,6 +10,7 @@
 
 #include <sublet/json_build.h>
 #include <sublet/quantity.h>
+#include <sublet/translate_from_host.h>
 
 /* A trailing slash or dash stands for all that begin so. */
 static const char *const LABELS[] = {
@@ -169,6 +170,48 @@ static cJSON *array_up(struct arena *a, const cJSON *list)
     return json_is_array(list) ? json_copy(a, list) : NULL;
 }
 
+/* Agents of the host report devices, programs and other tenants' pods in messages of theirs; a
+ * reason of theirs is shown if it is one word. */
+static cJSON *condition_up(struct arena *a, const cJSON *condition)
+{
+    static const char *const kubelets[] = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure",
+                                           "NetworkUnavailable"};
+    static const char *const fields[] = {
+        "type", "status", "lastHeartbeatTime", "lastTransitionTime", "reason", "message"};
+    cJSON *ret = json_new_object(a);
+    bool own = false;
+
+    for (size_t i = 0; i < COUNT(kubelets); i++)
+        own |= str_eqc(json_str(json_get(condition, "type")), kubelets[i]);
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        const cJSON *value = json_get(condition, fields[i]);
+
+        if (json_is_string(value))
+            add_str(a, ret, fields[i], json_str(value));
+    }
+    if (own)
+        return ret;
+    if (name_check_label_value(json_str(json_get(ret, "reason"))))
+        json_remove(ret, "reason");
+    if (json_str(json_get(ret, "message")).n)
+        json_set_str(a, ret, "message", STR(FROM_HOST_MESSAGE));
+    return ret;
+}
+
+static cJSON *conditions_up(struct arena *a, const cJSON *conditions)
+{
+    cJSON *ret = json_new_array(a);
+
+    if (!json_is_array(conditions))
+        return NULL;
+    json_each(condition, conditions)
+    {
+        if (json_is_object(condition))
+            json_append(ret, condition_up(a, condition));
+    }
+    return ret;
+}
+
 static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
                         const cJSON *status)
 {
@@ -177,7 +220,7 @@ static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const
 
     return json_object(a, JSON("capacity", quantities_up(a, t, labels, capacity, false)),
                        JSON("allocatable", quantities_up(a, t, labels, allocatable, true)),
-                       JSON("conditions", array_up(a, json_get(status, "conditions"))),
+                       JSON("conditions", conditions_up(a, json_get(status, "conditions"))),
                        JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
                        JSON("nodeInfo", translate_node_info_up(a, json_get(status, "nodeInfo"))),
                        JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));

@@ -66,6 +66,22 @@ static cJSON *expression(struct arena *a, const char *key, const char *operator_
     return ret;
 }
 
+/* A device plugin that shares without another resource name says so in the product's name and in
+ * this label. */
+static void add_unshared(struct down *d, bool by_product, cJSON *to)
+{
+    static const enum pool_mode sharing[] = {POOL_TIME_SLICING, POOL_MPS};
+    bool whole = d->pool->mode == POOL_EXCLUSIVE || d->pool->mode == POOL_MIG;
+    cJSON *values;
+
+    if (!whole || (by_product && !d->pool->adversarial))
+        return;
+    values = object_add(d->arena, json_append(to, expression(d->arena, SHARING_LABEL, "NotIn")),
+                        STR("values"), json_new_array(d->arena));
+    for (size_t i = 0; i < COUNT(sharing); i++)
+        json_append(values, json_new_string(d->arena, config_mode_name(sharing[i])));
+}
+
 /* Expressions that every required term must hold as well; none when the fence is the node selector
  * alone. */
 static cJSON *fence(struct down *d)
@@ -76,6 +92,7 @@ static cJSON *fence(struct down *d)
     if (!d->pool)
         return translate_pod_fence_expressions(d->arena, d->tenant->config);
     ret = json_new_array(d->arena);
+    add_unshared(d, wanted.n || d->pool->products.n, ret);
     if (!wanted.n && !d->pool->products.n)
         return ret;
     one = json_append(ret, expression(d->arena, PRODUCT_LABEL, "In"));

@@ -269,6 +269,14 @@ static void mistakes(void **state)
         {"pools: [{name: a, trust: adversarial, mode: time-slicing, resources: {nvidia.com/gpu: "
          "{gpuEq: 1}}}]",
          "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
+        {"pools: [{name: a, trust: adversarial, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
+         "nodeSelector: {p: a}, resources: {nvidia.com/gpu: {gpuEq: 1/4}}}]",
+         "config: pools[0]: resources: \"nvidia.com/gpu.shared\" is a shared device, and trust "
+         "adversarial allows none"},
+        {"pools: [{name: a, trust: adversarial, mode: mig, nodeSelector: {p: a}, resources: "
+         "{nvidia.com/mig-1g.10gb.shared: {gpuEq: 1/14}}}]",
+         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a shared device, and "
+         "trust adversarial allows none"},
         {"pools: [{name: a, mode: mps}]",
          "config: pools[0]: resources are needed for a shared mode: gpuEq is 1/replicas"},
         {"pools: [{name: a, mode: mig}]",

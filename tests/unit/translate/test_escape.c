@@ -324,6 +324,9 @@ static void the_fence_is_in_every_term(void **state)
 #define NOWHERE                                                                                    \
     "[{matchExpressions: [{key: kubernetes.io/os, operator: Exists}, {key: kubernetes.io/os, "     \
     "operator: DoesNotExist}]}]"
+#define ONLY_H100 "{key: nvidia.com/gpu.product, operator: In, values: [H100]}"
+#define UNSHARED                                                                                   \
+    "{key: nvidia.com/gpu.sharing-strategy, operator: NotIn, values: [time-slicing, mps]}"
 #define NODE(op, name) "{key: metadata.name, operator: " op ", values: [" name "]}"
 
 /* Whoever has no pools may share the host with those who do. */
@@ -374,6 +377,42 @@ static void unfenced_nodes_are_avoided_by_name(void **state)
     use_config(f,
                "pools: [{name: a, nodeSelector: {p: a}, resources: {nvidia.com/gpu: {gpuEq: '1'}}"
                "}]\nbindings: [{pool: a, guarantee: '1'}]");
+    assert_json(
+        json_path(emit_spec(f, C ", resources: {limits: {nvidia.com/gpu: 1}}}]"), REQUIRED_NODES),
+        "[{matchExpressions: [" UNSHARED "]}]");
+}
+
+/* Whole devices are never those of a node whose device plugin gives them to several pods. */
+static void whole_devices_are_not_shared(void **state)
+{
+    static const struct {
+        const char *pool, *expressions;
+    } cases[] = {
+        {"resources: {nvidia.com/gpu: {gpuEq: 1}}", UNSHARED},
+        {"mode: mig, profiles: {1g.10gb: {gpuEq: 1/7}}", UNSHARED},
+        {"trust: adversarial, products: [H100]", UNSHARED ", " ONLY_H100},
+        {"products: [H100]", ONLY_H100},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *device = strstr(cases[i].pool, "mig") ? "mig-1g.10gb" : "gpu";
+
+        use_config(f, arena_printf(f->a,
+                                   "pools: [{name: a, nodeSelector: {p: a}, %s}]\n"
+                                   "bindings: [{pool: a, guarantee: '1'}]",
+                                   cases[i].pool)
+                          .p);
+        assert_json(
+            json_path(
+                emit_spec(
+                    f,
+                    arena_printf(f->a, C ", resources: {limits: {nvidia.com/%s: 1}}}]", device).p),
+                REQUIRED_NODES),
+            arena_printf(f->a, "[{matchExpressions: [%s]}]", cases[i].expressions).p);
+    }
+    use_config(f, "pools: [{name: a, mode: mps, nodeSelector: {p: a}, resources: {nvidia.com/gpu: "
+                  "{gpuEq: 1/4}}}]\nbindings: [{pool: a, guarantee: '1'}]");
     assert_null(
         json_path(emit_spec(f, C ", resources: {limits: {nvidia.com/gpu: 1}}}]"), REQUIRED_NODES));
 }
@@ -915,6 +954,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(node_terms_times_avoided_nodes_are_bounded, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(unfenced_nodes_are_avoided_by_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(whole_devices_are_not_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(names_of_no_host_node_go_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(daemon_sets_pick_nodes, setup, teardown),
