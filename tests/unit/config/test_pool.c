@@ -269,14 +269,6 @@ static void mistakes(void **state)
         {"pools: [{name: a, trust: adversarial, mode: time-slicing, resources: {nvidia.com/gpu: "
          "{gpuEq: 1}}}]",
          "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
-        {"pools: [{name: a, trust: adversarial, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
-         "nodeSelector: {p: a}, resources: {nvidia.com/gpu: {gpuEq: 1/4}}}]",
-         "config: pools[0]: resources: \"nvidia.com/gpu.shared\" is a shared device, and trust "
-         "adversarial allows none"},
-        {"pools: [{name: a, trust: adversarial, mode: mig, nodeSelector: {p: a}, resources: "
-         "{nvidia.com/mig-1g.10gb.shared: {gpuEq: 1/14}}}]",
-         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a shared device, and "
-         "trust adversarial allows none"},
         {"pools: [{name: a, mode: mps}]",
          "config: pools[0]: resources are needed for a shared mode: gpuEq is 1/replicas"},
         {"pools: [{name: a, mode: mig}]",
@@ -371,6 +363,14 @@ static void mistakes_of_the_fence(void **state)
          "config: pools[0].profiles.1g.5gb: perPod is needed with gpuEq 0: what no quota counts "
          "has "
          "a cap"},
+        {"pools: [{name: a, trust: adversarial, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
+         "nodeSelector: {p: a}, resources: {nvidia.com/gpu: {gpuEq: 1/4}}}]",
+         "config: pools[0]: resources: \"nvidia.com/gpu.shared\" is a shared device, and trust "
+         "adversarial allows none"},
+        {"pools: [{name: a, trust: adversarial, mode: mig, nodeSelector: {p: a}, resources: "
+         "{nvidia.com/mig-1g.10gb.shared: {gpuEq: 1/14}}}]",
+         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a shared device, and "
+         "trust adversarial allows none"},
         {"pools: [{name: a, resources: {x.example/npu: {gpuEq: 1, variables: [A B]}}}]",
          "config: pools[0].resources.x.example/npu.variables[0]: want the name of a variable such "
          "as EXAMPLE_VISIBLE_DEVICES"},
