@@ -288,6 +288,12 @@ static struct device_counts devices_of(struct down *d, const cJSON *container)
     return own;
 }
 
+void translate_pod_pull_policy_down(struct down *d, cJSON *to, const char *key)
+{
+    if (d->tenant->config->pull_always)
+        json_set_str(d->arena, to, key, STR("Always"));
+}
+
 cJSON *translate_pod_container_down(struct down *d, const cJSON *container)
 {
     cJSON *ret = shape_copy(d, HEAD_FIELDS, container);
@@ -297,5 +303,6 @@ cJSON *translate_pod_container_down(struct down *d, const cJSON *container)
     if (json_count(env))
         object_add(d->arena, ret, STR("env"), env);
     shape_into(d, TAIL_FIELDS, container, ret);
+    translate_pod_pull_policy_down(d, ret, "imagePullPolicy");
     return ret;
 }

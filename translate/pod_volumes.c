@@ -355,6 +355,8 @@ cJSON *translate_pod_volume_down(struct down *d, const cJSON *volume)
             continue;
         if (SOURCES[i].fields) {
             down = shape_copy(d, SOURCES[i].fields, value);
+            if (SOURCES[i].fields == IMAGE_FIELDS)
+                translate_pod_pull_policy_down(d, down, "pullPolicy");
         } else if (strcmp(key, "ephemeral") == 0) {
             key = "persistentVolumeClaim";
             down = ephemeral_claim(d, name);

@@ -79,6 +79,9 @@ void translate_pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsCo
 
 /* ---- pod_container.c ---- */
 cJSON *translate_pod_container_down(struct down *d, const cJSON *container);
+/* policy.imagePullPolicy, whatever was copied: an image that is on a node already is started without
+ * the secret it was pulled with. */
+void translate_pod_pull_policy_down(struct down *d, cJSON *to, const char *key);
 /* What the configuration has in place of an image, or the image. */
 cJSON *translate_pod_image_down(struct down *d, const cJSON *image);
 /* Limits and requests: what has no domain stays, devices become the pool's. */

@@ -121,6 +121,10 @@ OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", 
 OPTION(LIST, plain_resources, "policy.plainResources", NULL, "SUBLET_POLICY_PLAIN_RESOURCES", "", "",
        "extended resources that are no devices: nodes that have no others are open to pods without "
        "GPUs; \"example.com/\" stands for all of the domain")
+OPTION(BOOL, pull_always, "policy.imagePullPolicy", NULL, "SUBLET_POLICY_IMAGE_PULL_POLICY",
+       "asWritten", "asWritten|always",
+       "of containers and image volumes on the host; always: a private image that another tenant's "
+       "pod left on a node is not used without the right to pull it")
 OPTION(INT, pods_per_minute, "policy.podsPerMinute", NULL, "SUBLET_POLICY_PODS_PER_MINUTE", "0",
        "0..1000000", "pods without GPUs created in a minute; the next is a 403; 0: no limit")
 OPTION(LIST, storage_classes, "policy.storageClasses", NULL, "SUBLET_POLICY_STORAGE_CLASSES", "",

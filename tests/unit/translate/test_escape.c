@@ -382,6 +382,25 @@ static void unfenced_nodes_are_avoided_by_name(void **state)
         "[{matchExpressions: [" UNSHARED "]}]");
 }
 
+/* An image of another tenant's that is on the node already is not had without its secret. */
+static void images_are_always_pulled(void **state)
+{
+    static const char pod[] = "initContainers: [{name: i, image: i}], volumes: [{name: v, image: "
+                              "{reference: r, pullPolicy: "
+                              "IfNotPresent}}], " C ", imagePullPolicy: IfNotPresent}]";
+    static const char *const paths[] = {"initContainers", "containers"};
+    struct fixture *f = *state;
+    cJSON *spec = emit_spec(f, pod);
+
+    assert_str(json_str_at(json_at(json_get(spec, "containers"), 0), "imagePullPolicy"),
+               "IfNotPresent");
+    use_config(f, "policy: {imagePullPolicy: always}");
+    spec = emit_spec(f, pod);
+    for (size_t i = 0; i < COUNT(paths); i++)
+        assert_str(json_str_at(json_at(json_get(spec, paths[i]), 0), "imagePullPolicy"), "Always");
+    assert_str(json_str_at(json_at(json_get(spec, "volumes"), 0), "image.pullPolicy"), "Always");
+}
+
 /* Whole devices are never those of a node whose device plugin gives them to several pods. */
 static void whole_devices_are_not_shared(void **state)
 {
@@ -955,6 +974,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(unfenced_nodes_are_avoided_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(whole_devices_are_not_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(images_are_always_pulled, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(names_of_no_host_node_go_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(daemon_sets_pick_nodes, setup, teardown),
