@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * room: syncer
+ *
+ * One GET of a server that is not the host's API: an exporter on a pod's address, the fleet. Over
+ * libcurl on the loop, on a connection of its own. */
+#pragma once
+
+#include <sublet/clock.h>
+#include <sublet/err.h>
+
+struct uv_loop_s;
+struct host_get;
+struct host_get_options {
+    struct uv_loop_s *loop;
+    const struct clock *clock; /* outlives the loop's last turn */
+    struct str server;         /* "http://10.0.0.7:9400", "https://name"; no path */
+    struct str path;           /* with its query, encoded */
+    const char *accept;
+    struct str ca_file;    /* PEM; empty: what libcurl trusts */
+    struct str token_file; /* of the bearer token; empty: none */
+    size_t max_bytes;      /* of the answer; beyond them TOO_LARGE */
+    int64_t timeout_ms;    /* connecting included */
+};
+/* err NULL: status 200, the body is good until done() returns. Otherwise UNAVAILABLE, TIMEOUT,
+ * TOO_LARGE; no address is in the message. Another status is UNAVAILABLE, too, with `status` and
+ * the body. No redirect is followed, no proxy used. */
+struct host_get_answer {
+    int status; /* 0: none */
+    struct str body;
+};
+typedef void (*host_get_cb)(void *ctx, const struct host_get_answer *answer, const struct err *err);
+/* Copies the options. done() comes once, from the loop, unless it is cancelled. The loop has handles
+ * of it for a few turns longer, which close by themselves. */
+struct host_get *host_get_send(const struct host_get_options *options, host_get_cb done, void *ctx);
+void host_get_cancel(struct host_get *g); /* takes NULL; no callback after it */
