@@ -377,7 +377,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
     if (apply_environment(&config, tree, environ_, err) ||
         apply_arguments(&config, tree, argc, argv, err))
         return -1;
-    if (check_values(&config, err) || config_load_pools(a, tree, &config, err) ||
+    if (check_values(&config, err) || config_check_telemetry(&config, err) ||
+        config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
         config_load_to_host(a, tree, &config, err) ||
         config_load_sync_from(a, tree, &config, err) || check_nodes(&config, err))

@@ -81,6 +81,8 @@ int config_read_binding(const struct place *at, const cJSON *value, const struct
 /* `deviceClasses` of a pool. device_class.c */
 int config_read_device_classes(const struct place *at, const cJSON *value,
                                struct config_pool *pool) MUST_CHECK;
+/* `telemetry:`, by its options; telemetry.c */
+int config_check_telemetry(struct config *config, struct err *err) MUST_CHECK;
 /* `authentication:` of the tree. It reads options: they must be loaded. */
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;

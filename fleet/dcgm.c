@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of an exporter, line by line. Why strict: an answer that was cut in the middle, or that
- * is no answer of an exporter, must never read as a GPU that does nothing. Must stay linear in the
+/* The answer of an exporter, line by line. Why strict: an answer that was cut in the middle, or
+ * one of another server, must never read as a GPU that does nothing. Must stay linear in its
  * bytes, whatever labels it has, and keep nothing beyond the limits of dcgm.h. */
 #include "dcgm.h"
 

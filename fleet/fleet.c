@@ -13,7 +13,7 @@
  *      '------------------------+--> FAILED -------------'   nothing is written in these two
  *
  *   close: grants stopped -> seen, commit -> Lease released -> page closed -> host stopped
- *          -> watches closed -> host closed -> port closed -> freed
+ *          -> watches, telemetry, grants closed -> host closed -> port closed -> freed
  */
 #include <assert.h>
 #include <unistd.h>
@@ -33,6 +33,7 @@
 #include "observe.h"
 #include "overview.h"
 #include "page.h"
+#include "telemetry.h"
 #include "watch.h"
 
 #define FLEET_MAGIC 0x666c6565u
@@ -54,7 +55,8 @@ struct fleet {
     struct page *page;               /* NULL: none */
     struct month *month;             /* beside the page */
     struct reflector *nodes, *pods;
-    struct grants *grants; /* NULL: not before it is ready, or never */
+    struct grants *grants;       /* NULL: not before it is ready, or never */
+    struct telemetry *telemetry; /* NULL: none */
     uv_timer_t beat;
     uv_prepare_t prepare;
     unsigned open_handles;
@@ -150,6 +152,14 @@ static cJSON *tree_of(struct arena *a, const struct host_object *o)
     return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
 }
 
+static void show_telemetry(struct fleet *f, struct str name, cJSON *tree)
+{
+    struct fleet_hold hold;
+    bool holds = tree && observer_held(f->observer, json_str_at(tree, "metadata.uid"), &hold);
+
+    telemetry_pod(f->telemetry, name, tree, holds ? &hold : NULL);
+}
+
 static void on_pod(void *ctx, const struct host_object *now, const struct host_object *before)
 {
     struct fleet *f = ctx;
@@ -172,6 +182,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
               &err);
     if (tree && writes(f))
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
+    show_telemetry(f, (now ? now : before)->name, tree);
     grants_pod(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
     fleet_page_changed(f->page);
@@ -187,6 +198,7 @@ static void each_pod(void *ctx, const struct host_object *o)
     err_init(&err, NULL);
     if (tree && writes(f))
         check(f, observer_pod(f->observer, tree, now_us(f), &err), &err);
+    show_telemetry(f, o->name, tree);
     arena_free(a);
 }
 
@@ -220,6 +232,7 @@ static void on_went_back(void *ctx)
 
     reflector_restart(f->nodes);
     reflector_restart(f->pods);
+    telemetry_restart(f->telemetry);
 }
 
 static void on_shown_changed(void *ctx)
@@ -261,6 +274,7 @@ static void on_pods_current(void *ctx, bool listed)
     enter(f, FLEET_READY);
     if (f->o.config->grants)
         open_grants(f);
+    telemetry_start(f->telemetry);
     fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
 }
@@ -407,6 +421,7 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
         look(f, a, &watched);
         fleet_watch_metrics(out, &watched);
     }
+    telemetry_metrics(f->telemetry, out);
     arena_free(a);
     return result;
 }
@@ -418,8 +433,11 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
     struct fleet_records held;
     struct fleet_now now = now_of(f, a, &held);
     struct fleet_watch_view watched;
+    struct activity_view activity;
+    bool measured = telemetry_look(f->telemetry, a, &activity);
     const struct overview o = {.now = &now,
                                .watched = &watched,
+                               .activity = measured ? &activity : NULL,
                                .grants = grants_view(f->grants),
                                .month = fleet_month_usage(f->month),
                                .month_trouble = fleet_month_trouble(f->month)};
@@ -518,6 +536,18 @@ static void release_all(struct fleet *f)
     mem_free(f);
 }
 
+static void open_telemetry(struct fleet *f)
+{
+    const struct telemetry_options o = {.loop = f->o.loop,
+                                        .clock = f->o.clock,
+                                        .host = f->host,
+                                        .config = f->o.config,
+                                        .changed = on_shown_changed,
+                                        .ctx = f};
+
+    f->telemetry = telemetry_new(&o);
+}
+
 int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err)
 {
     const struct config *c = options->config;
@@ -539,6 +569,8 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
     f->beat.data = f->prepare.data = f;
     uv_prepare_start(&f->prepare, on_prepare);
     open_lease(f);
+    if (c->dcgm)
+        open_telemetry(f);
     *ret = f;
     return 0;
 }
@@ -581,10 +613,22 @@ static void on_grants_closed(void *ctx)
     host_close(f->host, on_host_closed, f);
 }
 
-static void on_page_closed(void *ctx)
+static void on_telemetry_closed(void *ctx)
 {
     struct fleet *f = ctx;
     struct grants *grants = f->grants;
+
+    f->grants = NULL; /* a scrape may still come */
+    if (grants)
+        grants_close(grants, on_grants_closed, f);
+    else
+        on_grants_closed(f);
+}
+
+static void on_page_closed(void *ctx)
+{
+    struct fleet *f = ctx;
+    struct telemetry *telemetry = f->telemetry;
 
     f->page = NULL;
     f->month = fleet_month_free(f->month);
@@ -592,11 +636,11 @@ static void on_page_closed(void *ctx)
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
     fleet_lease_close(f->lease);
-    f->grants = NULL; /* a scrape may still come */
-    if (grants)
-        grants_close(grants, on_grants_closed, f);
+    f->telemetry = NULL;
+    if (telemetry)
+        telemetry_close(telemetry, on_telemetry_closed, f);
     else
-        on_grants_closed(f);
+        on_telemetry_closed(f);
 }
 
 static void on_released(void *ctx)

@@ -393,6 +393,16 @@ static void show_node(void *ctx, struct map_entry *e)
     s->records->n_capacities++;
 }
 
+static struct fleet_hold hold_of(const struct pod *p)
+{
+    return (struct fleet_hold){.pod_uid = p->uid,
+                               .tenant = p->tenant,
+                               .node = p->node,
+                               .pool = p->pool,
+                               .gpu_eq = p->gpu_eq,
+                               .end_us = FLEET_OPEN};
+}
+
 static void show_pod(void *ctx, struct map_entry *e)
 {
     const struct snapshot *s = ctx;
@@ -400,12 +410,18 @@ static void show_pod(void *ctx, struct map_entry *e)
 
     if (p->ended || !map_get(&s->o->nodes, p->node))
         return;
-    s->records->holds[s->records->n_holds++] = (struct fleet_hold){.pod_uid = p->uid,
-                                                                   .tenant = p->tenant,
-                                                                   .node = p->node,
-                                                                   .pool = p->pool,
-                                                                   .gpu_eq = p->gpu_eq,
-                                                                   .end_us = FLEET_OPEN};
+    s->records->holds[s->records->n_holds++] = hold_of(p);
+}
+
+bool observer_held(const struct observer *o, struct str uid, struct fleet_hold *ret)
+{
+    struct map_entry *e = map_get(&o->pods, uid);
+    const struct pod *p = e ? CONTAINER(e, struct pod, by_uid) : NULL;
+
+    if (!p || p->ended)
+        return false;
+    *ret = hold_of(p);
+    return true;
 }
 
 void observer_snapshot(struct observer *o, struct arena *a, struct fleet_records *ret)

@@ -30,6 +30,8 @@ int observer_pod(struct observer *o, const cJSON *pod, int64_t now_us, struct er
 /* certain: a watch reported it; otherwise it was missing from a list. */
 int observer_pod_gone(struct observer *o, struct str uid, bool certain, int64_t now_us,
                       struct err *err) MUST_CHECK;
+/* What the ledger has open of a pod; strings are the observer's. False: it holds nothing. */
+bool observer_held(const struct observer *o, struct str uid, struct fleet_hold *ret);
 /* The list of nodes (pods) is complete: what the ledger has open and the first list of this process
  * did not show ended while no process observed it. */
 int observer_nodes_listed(struct observer *o, int64_t now_us, struct err *err) MUST_CHECK;

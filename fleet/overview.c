@@ -181,6 +181,23 @@ static cJSON *misuse_of(struct arena *a, const struct fleet_watch_view *v)
     return list;
 }
 
+static cJSON *hoarders_of(struct arena *a, const struct overview *o)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < o->activity->n_idle; i++) {
+        const struct activity_idle *x = &o->activity->idle[i];
+        int64_t since_us = o->now->now_us - x->idle_ms * 1000;
+
+        json_append(list, json_object(a, JSON("tenant", x->tenant), JSON("pod", x->name),
+                                      JSON("node", x->node), JSON("pool", x->pool),
+                                      JSON("gpus", gpus_of(a, x->gpu_eq)),
+                                      JSON("state", ACTIVITY_STATES[x->state]),
+                                      JSON("since", time_format_s(a, since_us / 1000000))));
+    }
+    return list;
+}
+
 static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
 {
     cJSON *list;
@@ -224,6 +241,10 @@ int fleet_overview_write(struct arena *a, struct buf *out, const struct overview
         JSON("faults", held ? faults_of(a, held, &more) : json_new_array(a)),
         JSON("nodes", nodes_of(a, o->watched)), JSON("misuse", misuse_of(a, o->watched)),
         JSON("month", month_of(a, o, &more)));
+    if (o->activity) {
+        json_set(a, state, "hoarders", hoarders_of(a, o));
+        more += o->activity->n_not_shown;
+    }
     more += o->watched ? o->watched->n_not_shown : 0;
     json_set_i64(a, state, "notShown", (int64_t)more);
     json_print(out, state);

@@ -7,6 +7,7 @@
 
 #include <sublet/buf.h>
 
+#include "activity.h"
 #include "grants.h"
 #include "metrics.h"
 
@@ -14,6 +15,7 @@ struct overview {
     const struct fleet_now *now;
     struct grants_view grants;
     const struct fleet_watch_view *watched; /* NULL: nothing */
+    const struct activity_view *activity;   /* NULL: no telemetry */
     const struct usage *month;              /* by tenant and pool; NULL: not known yet */
     struct str month_trouble;               /* why not; may be empty */
 };

@@ -104,6 +104,13 @@ function showFaults(s) {
     show("faults", rows, "All GPUs are healthy.");
 }
 
+// Without telemetry nothing is known of it, which is not the same as nobody.
+function showHoarders(s) {
+    byId("measured").hidden = !s.hoarders;
+    show("hoarders", (s.hoarders || []).map(h => [h.tenant, h.pod, h.pool, h.node, number(h.gpus), h.since,
+        h.state === "warm" ? "memory in use" : "unused"]), "Every pod that was measured uses its GPUs.");
+}
+
 function showMisuse(s) {
     show("misuse", s.misuse.map(m => [m.tenant, m.pool, {n: String(m.pods)}, {n: round(m.cpuMilli / 1000)},
         {n: round(m.memoryMiB / 1024)}]), "No pods without GPUs run on nodes of a pool.");
@@ -125,6 +132,7 @@ function showState(s) {
     showPools(s);
     showTenants(s);
     showFaults(s);
+    showHoarders(s);
     showMisuse(s);
     showMonth(s);
     byId("more").textContent = s.notShown ? `${s.notShown} more rows are not shown.` : "";

@@ -84,6 +84,11 @@ struct config {
     bool lease_away_read_only;
     bool grants; /* of `sublet fleet`, all three */
     int64_t grants_grace_ms, grants_pause_ms;
+    /* telemetry.dcgm of `sublet fleet` */
+    bool dcgm;
+    struct str dcgm_namespace, dcgm_selector, dcgm_path, dcgm_idle_below_text;
+    struct rational dcgm_idle_below; /* of that */
+    int64_t dcgm_port, dcgm_interval_ms, dcgm_idle_after_ms;
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */

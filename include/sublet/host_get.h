@@ -29,7 +29,7 @@ struct host_get_answer {
     struct str body;
 };
 typedef void (*host_get_cb)(void *ctx, const struct host_get_answer *answer, const struct err *err);
-/* Copies the options. done() comes once, from the loop, unless it is cancelled. The loop has handles
- * of it for a few turns longer, which close by themselves. */
+/* Copies the options. done() comes once, from the loop, unless cancelled. Handles of it stay in the
+ * loop for a few turns longer, and close by themselves. */
 struct host_get *host_get_send(const struct host_get_options *options, host_get_cb done, void *ctx);
 void host_get_cancel(struct host_get *g); /* takes NULL; no callback after it */

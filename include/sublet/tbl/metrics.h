@@ -139,6 +139,25 @@ METRIC(FLEET_MISUSE_CPU, GAUGE, "sublet_fleet_misuse_cpu_cores", "pool,tenant",
        "CPU that these pods request.")
 METRIC(FLEET_MISUSE_MEMORY, GAUGE, "sublet_fleet_misuse_memory_bytes", "pool,tenant",
        "Memory that these pods request.")
+METRIC(FLEET_IDLE_HELD, GAUGE, "sublet_fleet_idle_held_gpus", "pool,state,tenant",
+       "GPUs held by pods that have not used them for telemetry.dcgm.idleAfter: warm, with memory of "
+       "the GPU in use, or unused.")
+METRIC(FLEET_IDLE_HELD_SECONDS, COUNTER, "sublet_fleet_idle_held_gpu_seconds_total",
+       "pool,state,tenant", "Time of GPUs in this state, since the process began.")
+METRIC(FLEET_UTILISED, GAUGE, "sublet_fleet_utilised_gpus", "pool,tenant",
+       "Activity of the GPUs that pods hold, as their exporters measured it, times these GPUs.")
+METRIC(FLEET_UNMEASURED, GAUGE, "sublet_fleet_unmeasured_gpus", "pool,tenant",
+       "GPUs held by pods of which no exporter said anything lately, or not of each of their GPUs.")
+METRIC(FLEET_EXPORTERS, GAUGE, "sublet_fleet_telemetry_exporters", "state",
+       "DCGM exporters that are answering, failing, or new: not read yet.")
+METRIC(FLEET_EXPORTER_FAILURES, COUNTER, "sublet_fleet_telemetry_failures_total", "",
+       "Reads of exporters without an answer of one.")
+METRIC(FLEET_TELEMETRY_AGE, GAUGE, "sublet_fleet_telemetry_age_seconds", "",
+       "Time since the last answer of the exporter that answered longest ago.")
+METRIC(FLEET_SERIES_REFUSED, COUNTER, "sublet_fleet_telemetry_series_refused_total", "reason",
+       "Samples of exporters that count for no pod: of a pod that holds no GPUs (no-pod), or holds "
+       "them on another node (other-node), or is another one of its name (other-uid), or with a value "
+       "that cannot be (out-of-range).")
 METRIC(FLEET_EVENTS_DROPPED, COUNTER, "sublet_fleet_events_dropped_total", "",
        "Events that were not written: too many, refused, or not answered.")
 METRIC(FLEET_NOT_SHOWN, GAUGE, "sublet_fleet_series_not_shown", "",

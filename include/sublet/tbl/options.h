@@ -68,6 +68,26 @@ OPTION(DURATION, grants_grace_ms, "grants.grace", NULL, "SUBLET_GRANTS_GRACE", "
 OPTION(DURATION, grants_pause_ms, "grants.lendPause", NULL, "SUBLET_GRANTS_LEND_PAUSE", "5m",
        "0s..24h",
        "of `sublet fleet`: how long GPUs that their lender took back are not lent again")
+OPTION(BOOL, dcgm, "telemetry.dcgm.enabled", NULL, "SUBLET_TELEMETRY_DCGM_ENABLED", "false", "",
+       "of `sublet fleet`: reads the DCGM exporters of the host's GPU nodes: who uses the GPUs they "
+       "hold")
+OPTION(STRING, dcgm_namespace, "telemetry.dcgm.namespace", NULL, "SUBLET_TELEMETRY_DCGM_NAMESPACE",
+       "gpu-operator", "", "host namespace of the exporters' pods")
+OPTION(STRING, dcgm_selector, "telemetry.dcgm.selector", NULL, "SUBLET_TELEMETRY_DCGM_SELECTOR",
+       "app=nvidia-dcgm-exporter", "", "labels of the exporters' pods, as a selector of Kubernetes")
+OPTION(INT, dcgm_port, "telemetry.dcgm.port", NULL, "SUBLET_TELEMETRY_DCGM_PORT", "9400",
+       "1..65535", "port of the exporters, on the addresses of their pods; without TLS")
+OPTION(STRING, dcgm_path, "telemetry.dcgm.path", NULL, "SUBLET_TELEMETRY_DCGM_PATH", "/metrics", "",
+       "path of their metrics")
+OPTION(DURATION, dcgm_interval_ms, "telemetry.dcgm.interval", NULL,
+       "SUBLET_TELEMETRY_DCGM_INTERVAL", "60s", "1s..1h",
+       "how often each is read; what it said counts for three of these")
+OPTION(STRING, dcgm_idle_below_text, "telemetry.dcgm.idleBelow", NULL,
+       "SUBLET_TELEMETRY_DCGM_IDLE_BELOW", "0.05", "",
+       "activity of a GPU, of 1, below which it is idle")
+OPTION(DURATION, dcgm_idle_after_ms, "telemetry.dcgm.idleAfter", NULL,
+       "SUBLET_TELEMETRY_DCGM_IDLE_AFTER", "30m", "0s..168h",
+       "how long all GPUs of a pod are idle before it counts as one that does not use them")
 OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CLUSTER_DOMAIN",
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",

@@ -111,12 +111,22 @@ static void file_mistakes(void **state)
         {"nmae: x",
          "config: nmae: unknown key: known here are pools, bindings, authentication, name, host, "
          "listen, kubeconfig, "
-         "store, lease, grants, network, policy, fleet, sync, metrics, controllers, audit, limits, "
+         "store, lease, grants, telemetry, network, policy, fleet, sync, metrics, controllers, "
+         "audit, limits, "
          "log"},
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
          "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, plainResources, "
          "podsPerMinute, storageClasses"},
+        {"telemetry: {dcgm: {selector: \"a in (\"}}",
+         "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "
+         "')' or identifier"},
+        {"telemetry: {dcgm: {selector: \"\"}}",
+         "config: telemetry.dcgm.selector: \"\": it selects every pod"},
+        {"telemetry: {dcgm: {idleBelow: \"1.5\"}}",
+         "config: telemetry.dcgm.idleBelow: \"1.5\": want a number from 0 to 1"},
+        {"telemetry: {dcgm: {path: \"metrics\"}}",
+         "config: telemetry.dcgm.path: \"metrics\": want a path such as /metrics"},
         {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
         {"policy: {tolerations: ignore}",
          "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},

@@ -84,6 +84,30 @@ static void pools_holders_and_faults(void **state)
     assert_int_equal(json_count(json_get(s, "month")), 0); /* not known yet */
 }
 
+/* Who does not use what it holds; without telemetry there is no member of it. */
+static void hoarders(void **state)
+{
+    struct world *w = *state;
+    const struct activity_idle idle[] = {{.name = STR("train"),
+                                          .tenant = STR("team-a"),
+                                          .node = STR("n1"),
+                                          .pool = STR("a100"),
+                                          .gpu_eq = {2, 7},
+                                          .state = ACTIVITY_WARM,
+                                          .idle_ms = 1}};
+    const struct activity_view view = {.idle = idle, .n_idle = 1, .n_not_shown = 3};
+    cJSON *s = state_of(w, (struct overview){.activity = &view}, NULL);
+
+    says(s, "hoarders", 0, "tenant", "team-a");
+    says(s, "hoarders", 0, "pod", "train");
+    says(s, "hoarders", 0, "pool", "a100");
+    says(s, "hoarders", 0, "node", "n1");
+    says(s, "hoarders", 0, "state", "warm");
+    says(s, "hoarders", 0, "since", "1970-01-01T00:00:00Z");
+    assert_str(json_text(w->a, json_get(s, "notShown")), "3");
+    assert_null(json_get(state_of(w, (struct overview){0}, NULL), "hoarders"));
+}
+
 static void nodes_and_misuse(void **state)
 {
     struct world *w = *state;
@@ -272,11 +296,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(pools_holders_and_faults),
-        TEST(nodes_and_misuse),
-        TEST(bindings_and_pools_that_are_granted_only),
-        TEST(rows_are_bounded),
-        TEST(the_month_is_read_once_a_minute),
+        TEST(pools_holders_and_faults), TEST(hoarders),
+        TEST(nodes_and_misuse),         TEST(bindings_and_pools_that_are_granted_only),
+        TEST(rows_are_bounded),         TEST(the_month_is_read_once_a_minute),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GET of a server that is not the host: what it sends, what it takes of the answer, and its ends. */
+/* A GET of a server that is not the host: what it sends, what it takes of it, and its ends. */
 #include "fake_server.h"
 
 #include <stdlib.h>

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What DCGM exporters say of the host's GPU nodes: in the fleet's metrics and on its page, with the chart's rights alone."""
+import json
+
+import pytest
+
+from testenv import eventually
+from testenv.exporter import Exporter, exporter_pod, series
+from testenv.page import gpu_pod
+
+FAMILIES = ("idle_held_gpus", "idle_held_gpu_seconds_total", "utilised_gpus", "unmeasured_gpus", "telemetry_exporters",
+            "telemetry_failures_total", "telemetry_age_seconds", "telemetry_series_refused_total")
+
+
+@pytest.fixture
+def exporter():
+    made = Exporter()
+    yield made
+    made.close()
+
+
+class Measured:
+    """The fleet's own numbers of one tenant, the host namespace of the page."""
+
+    def __init__(self, page):
+        self.fleet, self.tenant = page.fleet, page.namespace
+
+    def get(self, family, **labels):
+        """The value of the sample with these labels, and of this tenant where they name a pool."""
+        if "pool" in labels:
+            labels["tenant"] = self.tenant
+        return self.fleet.metrics()[f"sublet_fleet_{family}"].get(frozenset(labels.items()))
+
+    def gpus(self):
+        """(utilised, warm, unused, unmeasured) of pool a100."""
+        return (self.get("utilised_gpus", pool="a100"), self.get("idle_held_gpus", pool="a100", state="warm"),
+                self.get("idle_held_gpus", pool="a100", state="unused"), self.get("unmeasured_gpus", pool="a100"))
+
+    def becomes(self, *want):
+        eventually(lambda: self.gpus() == want, 60, f"utilised, warm, unused and unmeasured GPUs to be {want}")
+
+    def refused(self, reason):
+        return self.get("telemetry_series_refused_total", reason=reason)
+
+
+def run_pod(host, page, pool, name, gpus):
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    host.api.post(path, gpu_pod(pool, name, gpus))
+
+    def running():
+        pod = host.api.get(f"{path}/{name}")
+        return pod if pod["status"]["phase"] == "Running" else None
+    return eventually(running, 60, f"pod {name} to run")
+
+
+def start(page, exporter):
+    page.fleet.process.argv += ["--listen", "127.0.0.1:0"]
+    page.fleet.write_config(telemetry={"dcgm": exporter.config(page.namespace)})
+    page.fleet.start()
+    return Measured(page)
+
+
+def test_who_uses_what_it_holds(host, page, pools, exporter):
+    measured = start(page, exporter)
+    pod = run_pod(host, page, pools["pools"][0], "train", 2)
+    eventually(lambda: measured.gpus()[3] == 2, 60, "GPUs of which no exporter says anything")
+    assert measured.gpus()[:3] == (0, 0, 0) and measured.get("telemetry_exporters", state="answering") == 0
+
+    exporter.say(series(pod, 0, 0.75, 40000), series(pod, 1, 0.5, 40000), series(None, 2, 0, 0))
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    host.api.post(path, exporter_pod(pod["spec"]["nodeName"]))
+    measured.becomes(1.25, 0, 0, 0)
+    assert measured.get("telemetry_exporters", state="answering") == 1
+    assert 0 <= measured.get("telemetry_age_seconds") < 60
+    assert measured.get("telemetry_failures_total") == 0
+
+    # Idle with memory in use, then without; the time is counted, and the page names who it is.
+    exporter.say(series(pod, 0, 0.01, 40000), series(pod, 1, 0, 40000))
+    eventually(lambda: measured.gpus()[1] == 2, 60, "two GPUs held and not used")
+    seconds = {"pool": "a100", "state": "warm"}
+    eventually(lambda: measured.get("idle_held_gpu_seconds_total", **seconds) > 2, 60, "their time")
+    seer = page.account("seer", True)
+    state = json.loads(page.ask(token=seer)[2])
+    row, = state["hoarders"]
+    assert {k: v for k, v in row.items() if k != "since"} == {
+        "tenant": page.namespace, "pod": "train", "node": pod["spec"]["nodeName"], "pool": "a100", "gpus": "2.000", "state": "warm"}
+    assert row["since"] >= pod["metadata"]["creationTimestamp"]
+    exporter.say(series(pod, 0, 0.01, 3), series(pod, 1, 0, 3))
+    eventually(lambda: measured.gpus()[1:] == (0, 2, 0), 60, "no memory in use")
+
+    # One of its two GPUs is not in the answer: whether it is used is not known.
+    exporter.say(series(pod, 0, 0, 3))
+    eventually(lambda: measured.gpus()[1:] == (0, 0, 2), 60, "an incomplete answer to be none")
+    exporter.say(series(pod, 0, 1, 3), series(pod, 1, 1, 3))
+    measured.becomes(2, 0, 0, 0)
+
+    # Neither a page of another server, nor an answer that was cut, nor silence is a zero.
+    for broken in ("<html>hello</html>", exporter.content[:-1]):
+        failures = measured.get("telemetry_failures_total")
+        exporter.broken = broken
+        eventually(lambda: measured.get("telemetry_failures_total") > failures, 60, "an answer that is none")
+        assert measured.get("telemetry_exporters", state="failing") == 1
+    eventually(lambda: measured.gpus() == (0, 0, 0, 2), 60, "the last answer to be old")
+    exporter.broken = None
+    measured.becomes(2, 0, 0, 0)
+    host.api.delete(f"{path}/train", gracePeriodSeconds=0)
+    measured.becomes(0, 0, 0, 0)
+    assert json.loads(page.ask(token=seer)[2])["hoarders"] == []
+
+
+def test_what_an_exporter_claims_is_compared(host, page, pools, exporter):
+    """Series of a pod that is not there, or is elsewhere, or was another one, count for no one."""
+    measured = start(page, exporter)
+    pod = run_pod(host, page, pools["pools"][0], "train", 1)
+    other = next(n["metadata"]["name"] for n in host.api.get("/api/v1/nodes")["items"]
+                 if n["metadata"]["name"] != pod["spec"]["nodeName"])
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    exporter.say(series(pod, 0, 1, 1))
+    host.api.post(path, exporter_pod(other))
+    eventually(lambda: (measured.refused("other-node") or 0) >= 2, 60, "series of a pod on another node")
+    assert measured.gpus() == (0, 0, 0, 1) and measured.refused("no-pod") == 0
+    host.api.delete(f"{path}/exporter", gracePeriodSeconds=0)
+    eventually(lambda: measured.get("telemetry_exporters", state="answering") == 0, 60, "its end")
+
+    host.api.post(path, exporter_pod(pod["spec"]["nodeName"], "right"))
+    measured.becomes(1, 0, 0, 0)
+    absent = {"metadata": {"namespace": page.namespace, "name": "absent"}}
+    exporter.say(series(absent, 0, 1, 1), series(pod, 0, 1, 1, labels={"pod_uid": "of-another"}))
+    eventually(lambda: (measured.refused("no-pod") or 0) >= 2 and measured.refused("other-uid") >= 2, 60,
+               "series of pods that are not there")
+    eventually(lambda: measured.gpus() == (0, 0, 0, 1), 60, "nothing to be known of the pod")
+    exporter.say(series(pod, 0, 7, -1, labels={"pod_uid": pod["metadata"]["uid"]}))
+    eventually(lambda: measured.refused("out-of-range") >= 2, 60, "values that cannot be")
+    exporter.say(series(pod, 0, None, 1, DCGM_FI_DEV_GPU_UTIL=50, labels={"pod_uid": pod["metadata"]["uid"]}))
+    measured.becomes(0.5, 0, 0, 0)
+
+
+def test_off_by_default(page, exporter):
+    page.fleet.process.argv += ["--listen", "127.0.0.1:0"]
+    page.fleet.start()
+    assert not {f"sublet_fleet_{f}" for f in FAMILIES} & page.fleet.metrics().keys()
+    assert "hoarders" not in json.loads(page.ask(token=page.account("seer", True))[2])
+    assert exporter.reads == 0
+
+
+def test_mistakes_are_named(page, exporter):
+    for key, value, want in (("selector", "a in (", "telemetry.dcgm.selector"), ("selector", "", "it selects every pod"),
+                             ("idleBelow", "2", "want a number from 0 to 1"), ("path", "metrics?x", "want a path"),
+                             ("namespace", "A", "telemetry.dcgm.namespace"), ("interval", "1ms", "telemetry.dcgm.interval")):
+        page.fleet.write_config(telemetry={"dcgm": exporter.config(page.namespace) | {key: value}})
+        page.fleet.start(wait=False)
+        assert page.fleet.process.wait(60) == 2, page.fleet.process.tail()
+        assert want in page.fleet.process.tail(), (key, value)
