@@ -130,11 +130,11 @@ static void file_mistakes(void **state)
         {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
         {"policy: {tolerations: ignore}",
          "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
-        {"host.qps: 5",
-         "config: host.qps: unknown key: known here are pools, bindings, "
-         "authentication, name, host, "
-         "listen, kubeconfig, store, lease, grants, network, policy, fleet, sync, metrics, "
-         "controllers, audit, limits, log"},
+        {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
+                        "authentication, name, host, "
+                        "listen, kubeconfig, store, lease, grants, telemetry, network, policy, "
+                        "fleet, sync, metrics, "
+                        "controllers, audit, limits, log"},
         {"policy: {verdict: yes}",
          "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
         {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},
