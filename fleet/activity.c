@@ -236,6 +236,16 @@ static struct pod *owner_of(const struct activity *a, struct str node, const str
     return *ret == N_ACTIVITY_REFUSALS ? p : NULL;
 }
 
+bool activity_is_own(const struct activity *a, struct str node, const struct dcgm_device *d)
+{
+    struct buf key = BUF_INIT(0);
+    enum activity_refusal ignored;
+    const struct pod *p = owner_of(a, node, d, &key, &ignored);
+
+    buf_fini(&key);
+    return p && p->devices;
+}
+
 static void measure(struct pod *p, const struct reading *r)
 {
     struct measured *m = &p->now;

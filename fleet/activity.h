@@ -32,6 +32,9 @@ void activity_release(struct activity *a, struct str name, int64_t now_ms);
 /* What the exporter of a node says now. */
 void activity_answer(struct activity *a, struct str node, const struct dcgm *d, int64_t now_ms);
 
+/* Does the exporter of a node name a device of a pod that shares it with none? */
+bool activity_is_own(const struct activity *a, struct str node, const struct dcgm_device *d);
+
 enum activity_refusal {
     ACTIVITY_NO_POD,     /* of a pod that holds no GPUs, */
     ACTIVITY_OTHER_NODE, /* or holds them elsewhere, */

@@ -460,6 +460,13 @@ static void write_seen(void *ctx, struct buf *out)
     arena_free(a);
 }
 
+static bool write_tenant(void *ctx, struct str ns, struct buf *out)
+{
+    struct fleet *f = ctx;
+
+    return telemetry_tenant(f->telemetry, ns, out);
+}
+
 int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_port, struct err *err)
 {
     const struct page_options o = {.loop = f->o.loop,
@@ -471,6 +478,7 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
                                    .audience = page->audience,
                                    .write_state = write_state,
                                    .write_seen = write_seen,
+                                   .write_tenant = write_tenant,
                                    .ctx = f};
     const struct month_options month = {.loop = f->o.loop,
                                         .clock = f->o.clock,

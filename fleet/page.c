@@ -30,14 +30,18 @@
 #define EVENTS_PATH     "/fleet/events"
 #define MOST_CONNECTION 128
 #define MOST_VIEWERS    64
+#define MOST_TENANTS    64 /* whose requests are under way */
+#define MOST_SERIES     ((size_t)16 << 20)
 #define MOST_STATE      ((size_t)8 << 20)
 #define GRACE_MS        1000
 #define STALLED_MS      10000
-#define PUSH_MS         1000   /* between two states */
-#define BEAT_MS         15000  /* between two signs of life */
-#define REVIEW_MS       60000  /* a stream's token is reviewed again */
-#define REVIEWS_BURST   20     /* of tokens that come in, */
-#define REVIEWS_RATE    10     /* and so many a second: the host's own work goes before */
+#define PUSH_MS         1000  /* between two states */
+#define BEAT_MS         15000 /* between two signs of life */
+#define REVIEW_MS       60000 /* a stream's token is reviewed again */
+#define REVIEWS_BURST   20    /* of tokens that come in, */
+#define REVIEWS_RATE    10    /* and so many a second: the host's own work goes before, */
+#define TENANTS_BURST   40    /* and of those of tenants */
+#define TENANTS_RATE    20
 #define SILENT_MS       300000 /* a stream outlives a host that gives no verdict */
 
 /* One state, as it is sent; streams share it. */
@@ -51,6 +55,7 @@ struct viewer {
     struct page *page;
     struct net_exchange *x;
     struct str token; /* on the heap */
+    struct str ns;    /* on the heap: of a tenant's own series; empty: the page's */
     struct review *review;
     bool events, streaming;
     int64_t allowed_ms;  /* the last verdict in its favour */
@@ -62,12 +67,13 @@ struct page {
     struct net_server *server;
     struct reviews *reviews;
     LIST_HEAD(, viewer) viewers;
-    unsigned n_viewers, n_streams;
-    struct state *state; /* NULL: none was written for the present viewers */
+    unsigned n_viewers, n_streams; /* viewers of the page */
+    unsigned n_tenants;            /* ... and those of their own series */
+    struct state *state;           /* NULL: none was written for the present viewers */
     bool stale, closing;
     bool failed;     /* the last state could not be written */
     int64_t next_ms; /* no other state before */
-    struct token_bucket reviews_left;
+    struct token_bucket viewing, fetching;
     uv_timer_t push, beat;
     struct tls_files *files; /* NULL: unencrypted */
     unsigned open_parts;
@@ -117,8 +123,12 @@ static const struct verdict {
     [REVIEW_UNKNOWN] = {&ERR_UNAVAILABLE, "the host gives no verdict on the token"},
 };
 
-static struct str verdict_text(struct arena *a, enum review_verdict verdict, struct str why)
+static struct str verdict_text(struct arena *a, enum review_verdict verdict, struct str ns,
+                               struct str why)
 {
+    if (ns.n && verdict == REVIEW_FORBIDDEN)
+        return arena_printf(a, "the user is not the process of a tenant in namespace %.*s",
+                            STR_F(ns));
     return arena_printf(a, "%s%s%.*s", VERDICTS[verdict].message, why.n ? ": " : "", STR_F(why));
 }
 
@@ -252,6 +262,12 @@ static void viewer_free(void *ctx)
     forget_token(v);
     state_unref(v->shown);
     LIST_REMOVE(v, all);
+    if (v->ns.n) {
+        p->n_tenants--;
+        mem_free(v->ns.p);
+        mem_free(v);
+        return;
+    }
     p->n_viewers--;
     p->n_streams -= v->streaming;
     mem_free(v);
@@ -301,7 +317,7 @@ static void end_stream(struct viewer *v, enum review_verdict verdict, struct str
     a = arena_new(0);
     write_event(v, "refused",
                 json_text(a, json_object(a, JSON("reason", VERDICTS[verdict].kind->reason),
-                                         JSON("message", verdict_text(a, verdict, why)))));
+                                         JSON("message", verdict_text(a, verdict, STR(""), why)))));
     arena_free(a);
     net_end(v->x);
 }
@@ -328,7 +344,8 @@ static void review_again(struct viewer *v)
     if (ago >= SILENT_MS)
         end_stream(v, REVIEW_UNKNOWN, STR(""));
     else if (ago >= REVIEW_MS && !v->review)
-        v->review = fleet_reviews_ask(v->page->reviews, v->token, true, on_reviewed_again, v);
+        v->review =
+            fleet_reviews_ask(v->page->reviews, v->token, STR(""), true, on_reviewed_again, v);
 }
 
 static void on_beat(uv_timer_t *timer)
@@ -368,10 +385,29 @@ static void begin_stream(struct viewer *v)
         push_soon(p);
 }
 
+static void show_tenant(struct viewer *v)
+{
+    struct page *p = v->page;
+    struct buf out = BUF_INIT(MOST_SERIES);
+
+    if (!p->o.write_tenant(p->o.ctx, v->ns, &out))
+        refuse(v->x, &ERR_NOT_FOUND, STR("the fleet reads no exporters"));
+    else if (out.failed)
+        refuse(v->x, &ERR_TOO_LARGE, STR("too many series"));
+    else
+        respond(v->x, 200, "text/plain; version=0.0.4; charset=utf-8",
+                arena_str(net_arena(v->x), buf_str(&out)));
+    buf_fini(&out);
+}
+
 static void admit(struct viewer *v)
 {
     struct page *p = v->page;
 
+    if (v->ns.n) {
+        show_tenant(v);
+        return;
+    }
     if (v->events) {
         begin_stream(v);
         return;
@@ -387,6 +423,7 @@ static void admit(struct viewer *v)
 static void decide(struct viewer *v, enum review_verdict verdict, struct str why)
 {
     struct net_exchange *x = v->x;
+    struct str ns;
 
     if (verdict == REVIEW_ALLOWED) {
         admit(v);
@@ -395,9 +432,10 @@ static void decide(struct viewer *v, enum review_verdict verdict, struct str why
     if (verdict == REVIEW_UNKNOWN)
         log_warn("fleet: a token of the page was not reviewed error=\"%.*s\"", STR_F(why));
     net_on(x, NULL, NULL, NULL);
+    ns = arena_str(net_arena(x), v->ns);
     viewer_free(v); /* a client that does not read its refusal keeps no place */
     refuse(x, VERDICTS[verdict].kind,
-           verdict_text(net_arena(x), verdict, verdict == REVIEW_FORBIDDEN ? why : STR("")));
+           verdict_text(net_arena(x), verdict, ns, verdict == REVIEW_FORBIDDEN ? why : STR("")));
 }
 
 static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
@@ -410,29 +448,35 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
 }
 
 /* Whoever reaches the port may send tokens: the reviews that follow are bounded. */
-static bool may_ask(struct page *p)
+static bool may_ask_for(struct page *p, struct str ns)
 {
-    static const struct token_rate rate = {
+    static const struct token_rate views = {
         .burst = REVIEWS_BURST, .n = REVIEWS_RATE, .period = 1000};
+    static const struct token_rate fetches = {
+        .burst = TENANTS_BURST, .n = TENANTS_RATE, .period = 1000};
 
-    return token_bucket_take(&p->reviews_left, &rate, clock_mono_ms(p->o.clock));
+    return ns.n ? token_bucket_take(&p->fetching, &fetches, clock_mono_ms(p->o.clock))
+                : token_bucket_take(&p->viewing, &views, clock_mono_ms(p->o.clock));
 }
 
-static void begin(struct page *p, struct net_exchange *x, struct str token, bool events)
+static void begin(struct page *p, struct net_exchange *x, struct str token, bool events,
+                  struct str ns)
 {
     struct viewer *v = NEW(struct viewer);
     enum review_verdict verdict;
 
     *v = (struct viewer){.page = p, .x = x, .token = mem_str(token), .events = events};
     LIST_INSERT_HEAD(&p->viewers, v, all);
-    p->n_viewers++;
+    if (ns.n)
+        v->ns = mem_str(ns);
+    *(ns.n ? &p->n_tenants : &p->n_viewers) += 1;
     net_on(x, viewer_free, on_drained, v);
-    if (fleet_reviews_recall(p->reviews, token, &verdict, &v->allowed_ms)) {
+    if (fleet_reviews_recall(p->reviews, token, ns, &verdict, &v->allowed_ms)) {
         decide(v, verdict, STR(""));
         return;
     }
-    if (may_ask(p))
-        v->review = fleet_reviews_ask(p->reviews, token, false, on_reviewed, v);
+    if (may_ask_for(p, ns))
+        v->review = fleet_reviews_ask(p->reviews, token, ns, false, on_reviewed, v);
     if (v->review)
         return;
     net_on(x, NULL, NULL, NULL);
@@ -457,14 +501,29 @@ static const struct fleet_page_file *file_of(struct str path)
     return NULL;
 }
 
+/* Of "/tenants/NAMESPACE/dcgm"; empty: it is another path. */
+static struct str tenant_of(struct str path)
+{
+    struct str begin = STR("/tenants/"), end = STR("/dcgm"), ns = STR("");
+
+    if (str_has_prefix(path, begin) && str_has_suffix(path, end) && path.n > begin.n + end.n)
+        ns = str_sub(path, begin.n, path.n - begin.n - end.n);
+    for (size_t i = 0; i < ns.n; i++)
+        if (!(ns.p[i] >= 'a' && ns.p[i] <= 'z') && !(ns.p[i] >= '0' && ns.p[i] <= '9') &&
+            ns.p[i] != '-')
+            return STR("");
+    return ns.n <= 63 ? ns : STR("");
+}
+
 static void on_request(void *ctx, struct net_exchange *x, const struct net_request *r)
 {
     struct page *p = ctx;
     const struct fleet_page_file *file = file_of(r->path);
     bool events = str_eqc(r->path, EVENTS_PATH);
+    struct str ns = tenant_of(r->path);
 
     assert(p->magic == PAGE_MAGIC);
-    if (!file && !events && !str_eqc(r->path, STATE_PATH))
+    if (!file && !events && !ns.n && !str_eqc(r->path, STATE_PATH))
         refuse(x, &ERR_NOT_FOUND, STR("only /, " STATE_PATH " and " EVENTS_PATH " are here"));
     else if (r->method != NET_GET && (r->method != NET_HEAD || events))
         refuse(x, &ERR_METHOD_NOT_ALLOWED, STR("only GET is served"));
@@ -472,10 +531,10 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
         respond(x, 200, file->type, (struct str){file->bytes, file->n});
     else if (!token_of(r).n)
         refuse(x, &ERR_UNAUTHORIZED, STR("a bearer token of the host is needed"));
-    else if (p->n_viewers >= MOST_VIEWERS)
+    else if (ns.n ? p->n_tenants >= MOST_TENANTS : p->n_viewers >= MOST_VIEWERS)
         refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many look already; try again"));
     else
-        begin(p, x, token_of(r), events);
+        begin(p, x, token_of(r), events, ns);
 }
 
 /* --- life --- */

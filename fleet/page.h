@@ -4,7 +4,8 @@
  * A live page for people: GET / is a page without data, GET /fleet/state one JSON object of now,
  * GET /fleet/events the same as server-sent events (`state`, a JSON line, whenever it changes, at
  * most once a second; `seen`, every 15 seconds). The last two need a bearer token that the host
- * accepts and permits to `get` the non-resource path /fleet/state. Read-only. */
+ * accepts and permits to `get` the non-resource path /fleet/state. GET /tenants/NAMESPACE/dcgm is
+ * what its tenant may see of its GPUs, for a token whose user may create pods there. Read-only. */
 #pragma once
 
 #include <sublet/buf.h>
@@ -25,6 +26,9 @@ struct page_options {
     /* A JSON object in one line. For every push, and only while a client looks. */
     int (*write_state)(void *ctx, struct buf *out, struct err *err);
     void (*write_seen)(void *ctx, struct buf *out); /* a time: until then all was observed */
+    /* What the tenant of a host namespace may see, in Prometheus' text format. False: nothing is
+     * known of any. */
+    bool (*write_tenant)(void *ctx, struct str ns, struct buf *out);
     void *ctx;
 };
 int fleet_page_open(const struct page_options *options, struct page **ret,

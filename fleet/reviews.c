@@ -35,6 +35,7 @@ struct review {
     LIST_ENTRY(review) all;
     struct reviews *reviews;
     unsigned char hash[32];
+    struct str ns; /* on the heap; empty: the path */
     struct host_call *call;
     bool again;
     review_done_cb done;
@@ -73,13 +74,22 @@ struct reviews *fleet_reviews_free(struct reviews *r)
 
 /* --- verdicts that are kept --- */
 
-bool fleet_reviews_recall(const struct reviews *r, struct str token, enum review_verdict *ret,
-                          int64_t *ret_ms)
+/* Of a token and what it is for. */
+static void hash_of(struct str token, struct str ns, unsigned char out[32])
+{
+    struct arena *a = arena_new(0);
+
+    sha256(arena_concat(a, 3, (struct str[]){ns, STR(" "), token}), out);
+    arena_free(a);
+}
+
+bool fleet_reviews_recall(const struct reviews *r, struct str token, struct str ns,
+                          enum review_verdict *ret, int64_t *ret_ms)
 {
     int64_t now = clock_mono_ms(r->o.clock);
     unsigned char hash[32];
 
-    sha256(token, hash);
+    hash_of(token, ns, hash);
     for (size_t i = 0; i < MOST_KEPT; i++) {
         const struct kept *k = &r->kept[i];
 
@@ -110,6 +120,7 @@ static void release(struct review *v)
     LIST_REMOVE(v, all);
     v->reviews->n_under_way--;
     v->reviews->n_new -= !v->again;
+    mem_free(v->ns.p);
     mem_free(v);
 }
 
@@ -168,6 +179,16 @@ static void on_access(void *ctx, const struct host_answer *answer, const struct 
     arena_free(a);
 }
 
+static struct json_member attributes_of(struct review *v, struct arena *a)
+{
+    if (!v->ns.n)
+        return JSON("nonResourceAttributes",
+                    json_object(a, JSON("path", v->reviews->o.path), JSON("verb", "get")));
+    return JSON("resourceAttributes",
+                json_object(a, JSON("namespace", v->ns), JSON("verb", "create"),
+                            JSON("version", "v1"), JSON("resource", "pods")));
+}
+
 /* What a TokenReview knows of the user, as a SubjectAccessReview has it. */
 static void ask_access(struct review *v, struct arena *a, const cJSON *user)
 {
@@ -175,9 +196,7 @@ static void ask_access(struct review *v, struct arena *a, const cJSON *user)
         json_object(a, JSON("user", json_str_at(user, "username")),
                     JSON_NONEMPTY("uid", json_str_at(user, "uid")),
                     JSON("groups", json_copy(a, json_get(user, "groups"))),
-                    JSON("extra", json_copy(a, json_get(user, "extra"))),
-                    JSON("nonResourceAttributes",
-                         json_object(a, JSON("path", v->reviews->o.path), JSON("verb", "get"))));
+                    JSON("extra", json_copy(a, json_get(user, "extra"))), attributes_of(v, a));
 
     send_review(v, a, ACCESS_PATH,
                 json_object(a, JSON("apiVersion", "authorization.k8s.io/v1"),
@@ -209,7 +228,7 @@ static void on_token(void *ctx, const struct host_answer *answer, const struct e
     arena_free(a);
 }
 
-struct review *fleet_reviews_ask(struct reviews *r, struct str token, bool again,
+struct review *fleet_reviews_ask(struct reviews *r, struct str token, struct str ns, bool again,
                                  review_done_cb done, void *ctx)
 {
     struct review *v;
@@ -220,8 +239,8 @@ struct review *fleet_reviews_ask(struct reviews *r, struct str token, bool again
     if (r->n_under_way >= MOST_UNDER_WAY || (!again && r->n_new >= MOST_NEW))
         return NULL;
     v = NEW(struct review);
-    *v = (struct review){.reviews = r, .again = again, .done = done, .ctx = ctx};
-    sha256(token, v->hash);
+    *v = (struct review){.reviews = r, .ns = mem_str(ns), .again = again, .done = done, .ctx = ctx};
+    hash_of(token, ns, v->hash);
     r->n_under_way++;
     r->n_new += !again;
     LIST_INSERT_HEAD(&r->under_way, v, all);

@@ -12,6 +12,7 @@
 
 #include "exporters.h"
 #include "facts.h"
+#include "telemetry_series.h"
 
 #define TELEMETRY_MAGIC 0x74656c65u
 #define FRESH_INTERVALS 3 /* an exporter that fails once is not silent */
@@ -20,6 +21,7 @@ struct telemetry {
     unsigned magic;
     struct telemetry_options o;
     struct activity *activity;
+    struct telemetry_series *series;
     struct exporters *exporters; /* NULL: not started */
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -84,6 +86,12 @@ void telemetry_pod(struct telemetry *t, struct str name, const cJSON *pod,
 
 /* --- answers --- */
 
+static void take(struct telemetry *t, struct str node, const struct dcgm *d)
+{
+    activity_answer(t->activity, node, d, now_ms(t));
+    telemetry_series_answer(t->series, t->activity, node, d, now_ms(t));
+}
+
 static bool on_answered(void *ctx, struct str node, struct str body)
 {
     struct telemetry *t = ctx;
@@ -96,7 +104,7 @@ static bool on_answered(void *ctx, struct str node, struct str body)
     err_init(&err, a);
     good = !dcgm_parse(a, body, &d, &err);
     if (good)
-        activity_answer(t->activity, node, &d, now_ms(t));
+        take(t, node, &d);
     else
         log_debug("fleet: the exporter's answer is none node=\"%.*s\" error=\"%.*s\"", STR_F(node),
                   STR_F(err.message));
@@ -193,6 +201,15 @@ bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *
     return true;
 }
 
+bool telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out)
+{
+    if (!t || !t->exporters)
+        return false;
+    assert(t->magic == TELEMETRY_MAGIC);
+    telemetry_series_write(t->series, tenant, now_ms(t), out);
+    return true;
+}
+
 /* --- life --- */
 
 struct telemetry *telemetry_new(const struct telemetry_options *options)
@@ -204,7 +221,10 @@ struct telemetry *telemetry_new(const struct telemetry_options *options)
                                        .idle_after_ms = c->dcgm_idle_after_ms,
                                        .fresh_ms = c->dcgm_interval_ms * FRESH_INTERVALS};
 
-    *t = (struct telemetry){.magic = TELEMETRY_MAGIC, .o = *options, .activity = activity_new(&o)};
+    *t = (struct telemetry){.magic = TELEMETRY_MAGIC,
+                            .o = *options,
+                            .activity = activity_new(&o),
+                            .series = telemetry_series_new(o.fresh_ms)};
     return t;
 }
 
@@ -240,6 +260,7 @@ static void on_exporters_closed(void *ctx)
     void *closed_ctx = t->closed_ctx;
 
     t->activity = activity_free(t->activity);
+    t->series = telemetry_series_free(t->series);
     t->magic = 0;
     mem_free(t);
     closed(closed_ctx);

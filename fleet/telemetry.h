@@ -35,5 +35,8 @@ void telemetry_close(struct telemetry *t, void (*closed)(void *ctx), void *ctx);
 void telemetry_pod(struct telemetry *t, struct str name, const cJSON *pod,
                    const struct fleet_hold *hold);
 void telemetry_metrics(struct telemetry *t, struct buf *out); /* takes t NULL */
+/* What a tenant, a host namespace, may see, in Prometheus' text format. False: there is no
+ * telemetry. */
+bool telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out);
 /* False: there is no telemetry. */
 bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *ret);

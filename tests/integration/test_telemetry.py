@@ -151,3 +151,41 @@ def test_mistakes_are_named(page, exporter):
         page.fleet.start(wait=False)
         assert page.fleet.process.wait(60) == 2, page.fleet.process.tail()
         assert want in page.fleet.process.tail(), (key, value)
+
+
+def allow_tenant(page, account):
+    """A Role as a tenant's process has it, on the namespace of the page."""
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{page.namespace}"
+    page.create(f"{rbac}/roles", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": account},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]})
+    page.create(f"{rbac}/rolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": account},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": page.namespace}]})
+
+
+def test_a_tenants_process_reads_its_own_series(host, page, pools, exporter):
+    """The host decides whose process it is; no one else's series, no UUID of a device, no name of a machine."""
+    measured = start(page, exporter)
+    pod = run_pod(host, page, pools["pools"][0], "train", 1)
+    other = {"metadata": {"namespace": "default", "name": "train"}}
+    exporter.say(series(pod, 0, 0.5, 40000), series(other, 1, 0.75, 10), series(None, 2, 0, 0))
+    host.api.post(f"/api/v1/namespaces/{page.namespace}/pods", exporter_pod(pod["spec"]["nodeName"]))
+    measured.becomes(0.5, 0, 0, 0)
+
+    path, blind, own = f"/tenants/{page.namespace}/dcgm", page.account("blind", True), page.account("own", False)
+    allow_tenant(page, "own")
+    assert [page.ask(path, token)[0] for token in (None, "nonsense", blind)] == [401, 401, 403]
+    status, _, content = page.ask("/tenants/default/dcgm", own)
+    assert status == 403 and "is not the process of a tenant" in json.loads(content)["message"]
+    assert page.ask("/fleet/state", own)[0] == 403
+    assert [page.ask(p, own)[0] for p in ("/tenants//dcgm", "/tenants/a/b/dcgm", "/tenants/dcgm", path + "/x")] == [404] * 4
+    assert page.ask(path, own, method="POST")[0] == 405
+
+    status, headers, content = page.ask(path, own)
+    assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in content.splitlines() if not line.startswith("#")]
+    assert len(lines) == 2 and all('namespace="%s",pod="train"' % page.namespace in line for line in lines), content
+    assert "# TYPE DCGM_FI_PROF_GR_ENGINE_ACTIVE gauge" in content and 'modelName="NVIDIA A100-SXM4-80GB"' in content
+    assert "aaaa" not in content and "node-of-the-host" not in content and 'UUID="GPU-' in content
