@@ -4,7 +4,10 @@
 #include "kind_impl.h"
 
 /* The status stays with the tenant's own disruption controller: evictions in the virtual cluster go
- * by it. On the host the budget is the host's to apply to drains of its nodes. */
+ * by it. On the host the budget is the host's to apply to drains of its nodes, and there pods have
+ * no controller, from whose scale the host's disruption controller could count maxUnavailable or a
+ * percentage: it expects no pods and permits no eviction, ever (getExpectedScale() in upstream's
+ * pkg/controller/disruption). Only an integer minAvailable is judged by the pods themselves. */
 static const struct kind_rule DISRUPTION_BUDGET[] = {
     {"spec.minAvailable", KIND_KEEP},
     {"spec.maxUnavailable", KIND_KEEP},
@@ -13,11 +16,40 @@ static const struct kind_rule DISRUPTION_BUDGET[] = {
     {0},
 };
 
+/* How many pods have to be healthy, as the tenant's disruption controller counted from the scales
+ * of their controllers; -1: not known for this spec. Where it expects no pods, it permits no
+ * eviction either. */
+static int64_t counted(const cJSON *v)
+{
+    int64_t desired = json_i64_at(v, "status.desiredHealthy", -1);
+
+    if (json_i64_at(v, "status.observedGeneration", -1) !=
+            json_i64_at(v, "metadata.generation", 0) ||
+        json_i64_at(v, "status.expectedPods", 0) <= 0 || desired < 0 || desired > INT32_MAX)
+        return -1;
+    return desired;
+}
+
+static void settle_budget(const struct kind_call *c, cJSON *host)
+{
+    cJSON *spec = json_get(host, "spec");
+    const cJSON *least = json_get(spec, "minAvailable");
+    int64_t desired = counted(c->object);
+
+    if ((!least && !json_get(spec, "maxUnavailable")) || json_is_number(least))
+        return;
+    json_remove(spec, "minAvailable");
+    json_remove(spec, "maxUnavailable");
+    json_set_i64(c->arena, spec, desired < 0 ? "maxUnavailable" : "minAvailable",
+                 desired < 0 ? 0 : desired);
+}
+
 const struct kind_rules TRANSLATE_RULES_DISRUPTION_BUDGET = {.api_version = "policy/v1",
                                                              .kind = "PodDisruptionBudget",
                                                              .group = "policy",
                                                              .plural = "poddisruptionbudgets",
-                                                             .down = DISRUPTION_BUDGET};
+                                                             .down = DISRUPTION_BUDGET,
+                                                             .finish = settle_budget};
 
 const struct kind_rules *translate_kind_rules(enum sync_down kind)
 {

@@ -48,8 +48,8 @@ KINDS = {
                 {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}),
     "budget": (POLICY, "poddisruptionbudgets", "PodDisruptionBudget",
                {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-               {"maxUnavailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
-               {"maxUnavailable": 7}, None),
+               {"minAvailable": 5, "selector": {"matchLabels": {"app": "web"}}},
+               {"minAvailable": 7}, None),
     "custom": (TEAM, "things", "Thing",
                {"size": 1, "deep": [{"a": {"b": [1, 2]}}], "secretName": "s", "privileged": True,
                 "selector": {"matchLabels": {"app": "web"}}},
@@ -197,6 +197,58 @@ def test_a_foreign_object_of_its_name_stays(vc, host, key):
     vc.api.delete(f"{kind.path}/x")
     eventually(lambda: host.api.get(f"{path}/{made['metadata']['name']}")["metadata"]["uid"] ==
                made["metadata"]["uid"], 10, "the foreign object, as it was")
+
+
+@pytest.mark.parametrize("spec, changed, least", [({"maxUnavailable": 1}, {"maxUnavailable": 2}, (2, 1)),
+                                                  ({"minAvailable": "30%"}, {"minAvailable": "60%"}, (1, 2))])
+def test_a_budget_lets_the_host_drain(vc, host, spec, changed, least):
+    """The host's own controller judges the copy: its pods have no controller there."""
+    budget, deployments = Kind(vc, "budget"), "/apis/apps/v1/namespaces/default/deployments"
+    label = {"app": "web"}
+    vc.api.post(deployments, {"metadata": {"name": "web"}, "spec": {
+        "replicas": 3, "selector": {"matchLabels": label}, "template": {
+            "metadata": {"labels": label}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
+    budget.create({**spec, "selector": {"matchLabels": label}})
+
+    def allowed():
+        return budget.on_host().get("status", {}).get("disruptionsAllowed")
+
+    def ready():
+        return [p for p in vc.host_pods() if any(c["type"] == "Ready" and c["status"] == "True"
+                                                 for c in p["status"].get("conditions", []))]
+
+    budget.arrives()
+    budget.is_as({"minAvailable": least[0]}, "what the tenant's controller counted")
+    eventually(lambda: len(ready()) == 3 and allowed() == 3 - least[0], 60, "evictions that the host permits")
+    # As the tenant wrote it, the host would permit nothing: it expects no pods.
+    verbatim = f"{POLICY}/namespaces/{vc.namespace}/poddisruptionbudgets"
+    host.api.post(verbatim, {"metadata": {"name": "verbatim"}, "spec": {**budget.on_host()["spec"], "minAvailable": None, **spec}})
+    status = eventually(lambda: host.api.get(f"{verbatim}/verbatim").get("status", {}).get("observedGeneration") and
+                        host.api.get(f"{verbatim}/verbatim")["status"], 60, "the host's judgement")
+    assert (status["currentHealthy"], status["expectedPods"], status["disruptionsAllowed"]) == (3, 0, 0)
+    host.api.delete(f"{verbatim}/verbatim")
+    eventually(lambda: vc.api.put(f"{budget.path}/x", {**budget.get(), "spec": {**changed, "selector": {"matchLabels": label}}}),
+               60, "the change")
+    budget.is_as({"minAvailable": least[1]}, "what it counts now")
+    eventually(lambda: len(ready()) == 3 and allowed() == 3 - least[1], 60, "the evictions of now")
+    vc.api.patch(f"{deployments}/web/scale", {"spec": {"replicas": 1}})
+    budget.is_as({"minAvailable": 0 if "maxUnavailable" in changed else 1}, "the scale")
+    vc.api.patch(f"{deployments}/web/scale", {"spec": {"replicas": 3}})
+    budget.is_as({"minAvailable": least[1]}, "the scale again")
+    eventually(lambda: len(ready()) == 3 and allowed() == 3 - least[1], 60, "the evictions again")
+
+    def evict(pod):
+        path = f"/api/v1/namespaces/{vc.namespace}/pods/{pod['metadata']['name']}/eviction"
+        host.api.post(path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}})
+
+    evict(ready()[0])
+    eventually(lambda: vc.api.put(f"{budget.path}/x", {**budget.get(), "spec": {"maxUnavailable": 0, "selector": {"matchLabels": label}}}),
+               60, "a budget that permits none")
+    budget.is_as({"minAvailable": 3}, "all of them")
+    eventually(lambda: len(ready()) == 3 and allowed() == 0, 60, "a successor, and no further eviction")
+    with pytest.raises(ApiError) as e:
+        evict(ready()[0])
+    assert e.value.code == 429
 
 
 def refused(call, *parts):

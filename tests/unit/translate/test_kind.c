@@ -340,17 +340,51 @@ static void balancer_comes_up(void **state)
 
 /* ---- budgets ---- */
 
+#define BUDGET(spec, status) "{metadata: {generation: 3}, spec: {" spec "}, status: {" status "}}"
+#define COUNTED(generation, expected, desired)                                                     \
+    "observedGeneration: " generation ", expectedPods: " expected ", desiredHealthy: " desired
+
 static void budgets(void **state)
 {
     struct fixture *f = *state;
 
-    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "minAvailable: 50%, selector: {}, more: 1"),
-                "{minAvailable: 50%, selector: " MINE "}");
+    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "minAvailable: 5, selector: {}, more: 1"),
+                "{minAvailable: 5, selector: " MINE "}");
     /* no selector matches nothing, there and here */
-    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "maxUnavailable: 1"), "{maxUnavailable: 1}");
+    assert_json(spec_of(f, DOWN_DISRUPTION_BUDGETS, "maxUnavailable: 1"), "{maxUnavailable: 0}");
     assert_null(translate_kind_status_up(
         f->a, &f->tenant, translate_kind_rules(DOWN_DISRUPTION_BUDGETS),
         doc(f, "{metadata: {name: h}, status: {currentHealthy: 3}}"), object_of(f, "{}")));
+}
+
+/* Pods of the host have no controller: what is counted from the scale of one is 0 there. */
+static void budgets_are_counted_by_the_tenant(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *budget, *want;
+    } cases[] = {
+        {BUDGET("maxUnavailable: 1", COUNTED("3", "4", "3")), "{minAvailable: 3}"},
+        {BUDGET("minAvailable: 50%", COUNTED("3", "4", "2")), "{minAvailable: 2}"},
+        {BUDGET("maxUnavailable: 100%", COUNTED("3", "4", "0")), "{minAvailable: 0}"},
+        {BUDGET("minAvailable: 7", COUNTED("3", "4", "2")), "{minAvailable: 7}"},
+        {BUDGET("unhealthyPodEvictionPolicy: AlwaysAllow", COUNTED("3", "4", "2")),
+         "{unhealthyPodEvictionPolicy: AlwaysAllow}"},
+        /* nothing is known of this spec, or no pod is expected: nothing is permitted */
+        {BUDGET("maxUnavailable: 1", COUNTED("2", "4", "3")), "{maxUnavailable: 0}"},
+        {BUDGET("maxUnavailable: 1", ""), "{maxUnavailable: 0}"},
+        {BUDGET("minAvailable: 50%", COUNTED("3", "0", "0")), "{maxUnavailable: 0}"},
+        {BUDGET("minAvailable: 50%", COUNTED("3", "4", "-1")), "{maxUnavailable: 0}"},
+        {BUDGET("minAvailable: 50%", COUNTED("3", "4", "'2'")), "{maxUnavailable: 0}"},
+        {BUDGET("minAvailable: 50%", COUNTED("3", "4", "2147483648")), "{maxUnavailable: 0}"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *host = NULL;
+
+        assert_ok(down(f, translate_kind_rules(DOWN_DISRUPTION_BUDGETS), cases[i].budget, &host));
+        assert_json(json_get(host, "spec"), cases[i].want);
+    }
 }
 
 /* ---- EndpointSlices ---- */
@@ -712,6 +746,7 @@ int main(void)
         TEST(certificates_are_referred_to),
         TEST(balancer_comes_up),
         TEST(budgets),
+        TEST(budgets_are_counted_by_the_tenant),
         TEST(slices_of_bare_services),
         TEST(slices_refused),
         TEST(custom_resources_go_down_whole),
