@@ -8,8 +8,8 @@
 
 #include <sublet/json_build.h>
 
-static const char *const KINDS[] = {"Pod", "Service", "PersistentVolumeClaim", "ConfigMap",
-                                    "Secret"};
+static const char *const KINDS[] = {"Pod",       "Service", "PersistentVolumeClaim",
+                                    "ConfigMap", "Secret",  "ServiceAccount"};
 
 /* Those of other groups are kinds that the configuration sends down: the caller knows the
  * object. */

@@ -54,13 +54,13 @@ static bool take_token(struct events_up *e)
 
 /* --- the involved object --- */
 
+/* Of the core group. Which of them are synced is the configuration's. */
 static const struct {
-    const char *kind;
-    enum sync_id id;
+    const char *kind, *record;
 } INVOLVED[] = {
-    {"Pod", SYNC_PODS},
-    {"PersistentVolumeClaim", SYNC_CLAIMS},
-    {"Service", SYNC_SERVICES},
+    {"Pod", "pods"},         {"PersistentVolumeClaim", "persistentvolumeclaims"},
+    {"Service", "services"}, {"ConfigMap", "configmaps"},
+    {"Secret", "secrets"},   {"ServiceAccount", "serviceaccounts"},
 };
 
 static const struct host_object *find_object(struct syncer *s, size_t id, const cJSON *event)
@@ -71,14 +71,29 @@ static const struct host_object *find_object(struct syncer *s, size_t id, const 
     return o && str_eq(o->uid, json_str_at(event, "involvedObject.uid")) ? o : NULL;
 }
 
-/* Of a kind that sync.toHost sends down: its host uid proves the object, whatever its kind. */
-static bool find_configured(struct syncer *s, const cJSON *event, const struct host_object **ret)
+/* Is it about a synced kind of the core group? *ret: its host object, NULL while not known. */
+static bool find_core(struct syncer *s, const cJSON *event, const struct host_object **ret)
 {
-    struct str version = json_str_at(event, "involvedObject.apiVersion");
-    struct str group = str_cut(&version, '/');
+    struct str kind = json_str_at(event, "involvedObject.kind");
+    enum sync_id id = SYNC_NONE;
+
+    for (size_t i = 0; i < COUNT(INVOLVED); i++)
+        if (str_eqc(kind, INVOLVED[i].kind))
+            id = sync_kind_of_record(s, str_c(INVOLVED[i].record));
+    if (id == SYNC_NONE)
+        return false;
+    *ret = find_object(s, (size_t)id, event);
+    return true;
+}
+
+/* Of a group that sync.toHost sends kinds of down: its host uid proves the object, whatever its
+ * kind. */
+static bool find_configured(struct syncer *s, struct str group, const cJSON *event,
+                            const struct host_object **ret)
+{
     bool synced = false;
 
-    for (size_t id = N_SYNC_FIXED; version.p && id < s->n_kinds && !*ret; id++) {
+    for (size_t id = N_SYNC_FIXED; id < s->n_kinds && !*ret; id++) {
         if (!str_eqc(group, s->kinds[id].group))
             continue;
         synced = true;
@@ -90,16 +105,12 @@ static bool find_configured(struct syncer *s, const cJSON *event, const struct h
 /* Is the Event about a synced kind? *ret: its host object, NULL while it is not known. */
 static bool find_involved(struct syncer *s, const cJSON *event, const struct host_object **ret)
 {
-    struct str kind = json_str_at(event, "involvedObject.kind");
+    struct str version = json_str_at(event, "involvedObject.apiVersion");
+    size_t slash = str_find(version, '/');
 
     *ret = NULL;
-    for (size_t i = 0; i < COUNT(INVOLVED); i++) {
-        if (!str_eqc(kind, INVOLVED[i].kind))
-            continue;
-        *ret = find_object(s, (size_t)INVOLVED[i].id, event);
-        return true;
-    }
-    return find_configured(s, event, ret);
+    return slash < version.n ? find_configured(s, str_sub(version, 0, slash), event, ret)
+                             : find_core(s, event, ret);
 }
 
 /* --- writing --- */

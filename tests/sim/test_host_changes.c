@@ -523,6 +523,103 @@ static void assert_preempted(struct sim *s, const char *virtual_uid)
     arena_free(a);
 }
 
+/* --- of every kind that goes down --- */
+
+struct told {
+    const char *resource, *kind, *body;
+    bool with_pod; /* goes down with one only */
+};
+
+/* s->note: the resource. Beside it the host has the kubeconfig's Secret. */
+static const cJSON *found_down(struct sim *s, struct arena *a)
+{
+    json_each(o, fake_host_list(s->host, a, s->note))
+    {
+        if (str_eqc(json_str(json_get(json_path(o, "metadata.annotations"), "sublet.dev/name")),
+                    "a"))
+            return o;
+    }
+    return NULL;
+}
+
+static bool is_down(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool is = found_down(s, a);
+
+    arena_free(a);
+    return is;
+}
+
+static bool has_left(struct sim *s)
+{
+    return !is_down(s);
+}
+
+static bool second_is_copied(struct sim *s)
+{
+    return events(s, "Preempted", "second") == 1;
+}
+
+static void tell(struct sim *s, const struct told *t, const char *event, const char *name,
+                 const char *uid)
+{
+    fake_host_put(s->host, "events",
+                  arena_printf(s->arena,
+                               "{\"metadata\":{\"name\":\"%s.%s\"},\"involvedObject\":{\"kind\":"
+                               "\"%s\",\"apiVersion\":\"v1\",\"namespace\":\"%.*s\",\"name\":"
+                               "\"%s\",\"uid\":\"%s\"},\"reason\":\"Preempted\",\"message\":"
+                               "\"%s\"}",
+                               name, event, t->kind, STR_F(s->config.host_namespace), name, uid,
+                               event)
+                      .p);
+}
+
+static void tell_of(const struct told *t)
+{
+    struct sim *s = sim_new_ready(16, "sync: {toHost: {serviceAccounts: {enabled: true}}}\n");
+    const cJSON *host;
+    char name[64], uid[64];
+
+    snprintf(s->note, sizeof(s->note), "%s", t->resource);
+    sim_create(s, t->resource, "default", t->body);
+    sim_writes_done(s);
+    if (t->with_pod)
+        sim_create_pod(s, "p", "", ",'serviceAccountName':'a'");
+    sim_until(s, is_down, t->resource);
+    host = found_down(s, s->arena);
+    copy_uid(host, uid);
+    snprintf(name, sizeof(name), "%.*s", STR_F(json_str_at(host, "metadata.name")));
+    tell(s, t, "foreign", name, "host-uid-of-another");
+    tell(s, t, "first", name, uid);
+    sim_until(s, first_is_copied, t->kind);
+
+    if (t->with_pod)
+        sim_delete(s, "pods", "default", "p", 0);
+    sim_delete(s, t->resource, "default", "a", 0);
+    sim_writes_done(s);
+    sim_until(s, has_left, t->resource);
+    tell(s, t, "second", name, uid);
+    sim_until(s, second_is_copied, t->kind);
+    sim_run_ms(s, QUIET_MS);
+    assert_int_equal(events(s, "Preempted", ""), 2);
+    sim_free(s);
+}
+
+static void test_events_of_data_and_accounts(void **state)
+{
+    static const struct told cases[] = {
+        {"configmaps", "ConfigMap",
+         "{'metadata':{'name':'a','annotations':{'sublet.dev/sync':'true'}}}"},
+        {"secrets", "Secret", "{'metadata':{'name':'a','annotations':{'sublet.dev/sync':'true'}}}"},
+        {"serviceaccounts", "ServiceAccount", "{'metadata':{'name':'a'}}", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        tell_of(&cases[i]);
+}
+
 /* The scheduler's Event and the end of the pod come by two watches. A pod of the same name that is
  * there by then is another one. */
 static void test_an_event_after_the_deletion_is_copied(void **state)
@@ -582,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_of_a_lost_node_is_deleted),
         cmocka_unit_test(test_a_kept_pod_does_not_run_for_ever),
         cmocka_unit_test(test_a_finished_pod_stays_with_the_tenant),
+        cmocka_unit_test(test_events_of_data_and_accounts),
         cmocka_unit_test(test_an_event_after_the_deletion_is_copied),
         cmocka_unit_test(test_a_deleted_pod_is_not_remembered_for_ever),
     };

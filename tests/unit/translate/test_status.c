@@ -298,6 +298,7 @@ static void events(void **state)
                 "message: pod web-0, reason: "
                 "Failed, type: Warning, count: 2, firstTimestamp: t, source: {component: kubelet, "
                 "host: node-1}}");
+    assert_non_null(EVENT("ServiceAccount", "team-research", pod));
     assert_null(EVENT("Node", "team-research", pod));
     assert_null(EVENT("Pod", "other", pod));
     assert_null(EVENT("Pod", "team-research", "web-0"));
