@@ -25,6 +25,15 @@
 #define UNREADABLE "unreadable"
 #define OF_POOL    "pool" /* ... and of one that stands for the nodes of a pool */
 
+/* Of this process, in Go's words: the machines of one host are mostly alike. */
+#if defined(__x86_64__)
+#define ARCHITECTURE "amd64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "arm64"
+#else
+#error "name the architecture as Kubernetes does"
+#endif
+
 struct waiting {
     struct map_entry entry; /* node name */
     char *node;
@@ -32,10 +41,19 @@ struct waiting {
     size_t n, cap;
 };
 
+/* Labels by which workloads choose machines that can run their images. */
+static const struct {
+    const char *label, *info, *otherwise;
+} MACHINE[] = {
+    {"kubernetes.io/os", "operatingSystem", "linux"},
+    {"kubernetes.io/arch", "architecture", ARCHITECTURE},
+};
+
 struct used {
     struct map_entry entry; /* node name */
     char *node;
-    size_t pods; /* host pods of ours there */
+    size_t pods;                   /* host pods of ours there */
+    char *machine[COUNT(MACHINE)]; /* as a node selector of one says; NULL: none does */
 };
 
 struct nodes {
@@ -112,7 +130,23 @@ void sync_nodes_map_event(struct controller *c, const struct store_event *e)
 
 /* --- which nodes are shown --- */
 
-static void used_add(struct nodes *n, struct str node)
+/* The host's scheduler placed the pod by its node selector, so the node has these labels. */
+static void learn_machine(struct nodes *n, struct used *u, const cJSON *pod)
+{
+    const cJSON *selector = json_path(pod, "spec.nodeSelector");
+
+    for (size_t i = 0; i < COUNT(MACHINE); i++) {
+        struct str value = json_str(json_get(selector, MACHINE[i].label));
+
+        if (!value.n || (u->machine[i] && str_eqc(value, u->machine[i])))
+            continue;
+        mem_free(u->machine[i]);
+        u->machine[i] = mem_strdup(value);
+        syncer_add(n->syncer, SYNC_NODES, STR(""), str_c(u->node));
+    }
+}
+
+static void used_add(struct nodes *n, struct str node, const cJSON *pod)
 {
     struct map_entry *e = map_get(&n->used, node);
     struct used *u = e ? CONTAINER(e, struct used, entry) : NEW(struct used);
@@ -123,11 +157,14 @@ static void used_add(struct nodes *n, struct str node)
         syncer_add(n->syncer, SYNC_NODES, STR(""), node);
     }
     u->pods++;
+    learn_machine(n, u, pod);
 }
 
 static void used_free(struct nodes *n, struct used *u)
 {
     map_remove(&n->used, &u->entry);
+    for (size_t i = 0; i < COUNT(MACHINE); i++)
+        mem_free(u->machine[i]);
     mem_free(u->node);
     mem_free(u);
 }
@@ -152,7 +189,7 @@ void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *befo
     if (str_eq(to, from) || n->per_pool)
         return;
     if (to.n)
-        used_add(n, to);
+        used_add(n, to, now);
     if (from.n)
         used_drop(n, from);
 }
@@ -389,8 +426,25 @@ void sync_nodes_recheck(struct nodes *n)
 
 /* --- the virtual node --- */
 
-/* Of a node that is not readable: pods of ours run there, so it is ready. */
-static cJSON *placeholder(struct arena *a, struct str name)
+static void add_machine(const struct syncer *s, struct arena *a, struct str name, cJSON *node)
+{
+    struct map_entry *e = map_get(&s->nodes->used, name);
+    const struct used *u = e ? CONTAINER(e, struct used, entry) : NULL;
+    cJSON *labels = json_ensure_path(a, node, "metadata.labels");
+    cJSON *info = json_ensure_path(a, node, "status.nodeInfo");
+
+    for (size_t i = 0; i < COUNT(MACHINE); i++) {
+        const char *known = u ? u->machine[i] : NULL;
+        struct str value = str_c(known ? known : MACHINE[i].otherwise);
+
+        json_set_str(a, labels, MACHINE[i].label, value);
+        json_set_str(a, info, MACHINE[i].info, value);
+    }
+}
+
+/* Of a node that is not readable: pods of ours run there, so it is ready. Its versions, addresses
+ * and sizes are unknown. */
+static cJSON *placeholder(const struct syncer *s, struct arena *a, struct str name)
 {
     cJSON *node = json_new_object(a), *metadata, *conditions, *ready;
 
@@ -407,13 +461,14 @@ static cJSON *placeholder(struct arena *a, struct str name)
     json_set_str(a, ready, "type", STR("Ready"));
     json_set_str(a, ready, "status", STR("True"));
     json_set_str(a, ready, "reason", STR("PodsRun"));
+    add_machine(s, a, name, node);
     return node;
 }
 
 static cJSON *wanted(struct sync_run *run)
 {
     struct arena *a = run->arena;
-    const cJSON *host = run->host ? run->host : placeholder(a, run->name);
+    const cJSON *host = run->host ? run->host : placeholder(run->syncer, a, run->name);
     cJSON *node = translate_node_up(a, &run->syncer->tenant, host);
 
     if (node)
@@ -531,6 +586,12 @@ static void reconcile_pool_node(struct sync_run *run)
     write(run, node);
 }
 
+static bool is_placeholder(const cJSON *node)
+{
+    return str_eqc(json_str(json_get(json_path(node, "metadata.annotations"), ANNOTATION_HOST_UID)),
+                   UNREADABLE);
+}
+
 static void reconcile_node(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
@@ -545,7 +606,7 @@ static void reconcile_node(struct reconcile *r)
         reconcile_pool_node(&run);
         return;
     }
-    if (!run.host && run.virtual_ && is_shown(s, NULL, run.name))
+    if (!run.host && run.virtual_ && !is_placeholder(run.virtual_) && is_shown(s, NULL, run.name))
         return; /* kept as last seen */
     write(&run, is_shown(s, run.host, run.name) ? wanted(&run) : NULL);
 }

@@ -709,6 +709,8 @@ def test_without_a_cluster_role_nodes_are_names(release, host):
     seen = k.json("get", "node", node)
     assert [c["status"] for c in seen["status"]["conditions"] if c["type"] == "Ready"] == ["True"]
     assert "nvidia.com/gpu.product" not in seen["metadata"]["labels"]
+    assert seen["metadata"]["labels"]["kubernetes.io/os"] == "linux" == seen["status"]["nodeInfo"]["operatingSystem"]
+    assert seen["metadata"]["labels"]["kubernetes.io/arch"] == seen["status"]["nodeInfo"]["architecture"]
     k("delete", "pod", "train", "--now")
     eventually(lambda: k.names("nodes") == [], 30, "the node to go with its last pod")
     log = r.log()

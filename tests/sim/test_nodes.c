@@ -238,6 +238,66 @@ static void test_nodes_in_use_are_shown(void **state)
     sim_free(s);
 }
 
+static void look_at_machine(const cJSON *node, const char *arch)
+{
+    const cJSON *labels = json_path(node, "metadata.labels"),
+                *info = json_path(node, "status.nodeInfo");
+
+    assert_true(str_eqc(json_str(json_get(labels, "kubernetes.io/os")), "linux"));
+    assert_true(str_eqc(json_str(json_get(info, "operatingSystem")), "linux"));
+    assert_true(str_eqc(json_str(json_get(labels, "kubernetes.io/arch")), arch));
+    assert_true(str_eqc(json_str(json_get(info, "architecture")), arch));
+    assert_false(json_str(json_get(info, "kubeletVersion")).n);
+}
+
+static bool is_of_another_machine(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    cJSON *node = sim_get(s, a, "nodes", "", "gpu-others");
+    bool is = str_eqc(json_str_at(node, "status.nodeInfo.architecture"), "s390x");
+
+    if (is)
+        look_at_machine(node, "s390x");
+    arena_free(a);
+    return is;
+}
+
+static bool daemon_runs(struct sim *s)
+{
+    return fake_host_count(s->host, "pods") == 2;
+}
+
+/* DaemonSets choose nodes by the labels of their machines. */
+static void test_nodes_that_cannot_be_read_have_a_machine(void **state)
+{
+#if defined(__x86_64__)
+    static const char own[] = "amd64";
+#else
+    static const char own[] = "arm64";
+#endif
+    struct sim *s = sim_new(10, NULL);
+
+    (void)state;
+    fake_host_deny(s->host, "list nodes", true);
+    fake_host_deny(s->host, "watch nodes", true);
+    fake_host_place(s->host, "gpu-others");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'a'},'spec':{'containers':[{'name':'c','image':'i'}]}}");
+    sim_until(s, others_are_shown, "the node that is in use");
+    look_at_machine(sim_get(s, s->arena, "nodes", "", "gpu-others"), own);
+    sim_create(s, "daemonsets.apps", "default",
+               "{'apiVersion':'apps/v1','kind':'DaemonSet','metadata':{'name':'d'},'spec':{"
+               "'selector':{'matchLabels':{'a':'d'}},'template':{'metadata':{'labels':{'a':'d'}},"
+               "'spec':{'nodeSelector':{'kubernetes.io/os':'linux'},'containers':[{'name':'c',"
+               "'image':'i'}]}}}}");
+    sim_until(s, daemon_runs, "the pod of the DaemonSet");
+    sim_create(s, "pods", "default",
+               "{'metadata':{'name':'b'},'spec':{'nodeSelector':{'kubernetes.io/arch':'s390x'},"
+               "'containers':[{'name':'c','image':'i'}]}}");
+    sim_until(s, is_of_another_machine, "what the node selector says");
+    sim_free(s);
+}
+
 /* ---- the nodes of pools ---- */
 
 static bool reported(struct sim *s, const char *reason, const char *message)
@@ -663,6 +723,7 @@ int main(void)
         cmocka_unit_test(test_binding_asks_the_hosts_scheduler),
         cmocka_unit_test(test_binding_comes_too_late),
         cmocka_unit_test(test_nodes_in_use_are_shown),
+        cmocka_unit_test(test_nodes_that_cannot_be_read_have_a_machine),
         cmocka_unit_test(test_pools_are_held_against_the_nodes),
         cmocka_unit_test(test_agents_keep_off_pools),
         cmocka_unit_test(test_pods_without_devices_avoid_nodes_that_have_some),
