@@ -233,6 +233,8 @@ def metadata(prefix, file, own):
     if "LISTED[]" in SOURCES[file]:  # else only what the admin allows
         listed = words(r"\bLISTED\[\] = \{(.*?)\};", "LISTED", file)
     keys, hashed = defined(prefix, own)
+    if prefix == "ANNOTATION":
+        listed += re.findall(r'#define AUTOSCALER_\w+\s+"([^"]+)"', SOURCES["impl.h"])
     if file == "labels.c":
         listed += words(r"\bWRITTEN_BY_BOTH\[\] = \{(.*?)\};", "WRITTEN_BY_BOTH")
     return {"keys": sorted(keys + [k for k in listed if not k.endswith("/")]),

@@ -14,6 +14,9 @@
 #define ANNOTATION_SENT_IMAGES    "sublet.dev/sent-images"    /* {"main": "nginx:1"} */
 #define ANNOTATION_SENT_RESOURCES "sublet.dev/sent-resources" /* pod_sent.c, pvc.c */
 
+/* An order to the host's cluster-autoscaler: pod_autoscaler.c. */
+#define AUTOSCALER_SAFE "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
 /* of host objects without a namespace: that of their tenant */
 #define LABEL_HOST_NAMESPACE "sublet.dev/host-namespace"
 #define LABEL_HASHED         "sublet.dev/l-" /* + hash: a label that is not allow-listed */

@@ -272,6 +272,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
         translate_pod_queue_down(&d, labels, json_get(metadata, "annotations"));
     }
     d.notes = json_get(metadata, "annotations");
+    translate_pod_autoscaler_down(&d, d.notes);
     spec = spec_down(&d);
     translate_pod_sent_note(a, d.notes, spec, d.spec);
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),

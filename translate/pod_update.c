@@ -152,6 +152,7 @@ cJSON *translate_pod_update(struct arena *a, const cJSON *host_now, const cJSON 
     if (translate_pod_resize(a, host_now, host_wanted, changed))
         host_wanted = without_pending(a, host_now, host_wanted);
     host_wanted = translate_pod_without_queue(a, host_wanted);
+    host_wanted = translate_pod_autoscaler_kept(a, host_now, host_wanted);
     ret = translate_service_update_patch(a, host_now, host_wanted, spec);
     if (!lists || !version.n)
         return ret;

@@ -106,7 +106,10 @@ bool translate_pod_pool_node_is_key(const struct down *d, struct str key);
  * for the node. Without such nodes: the term itself. */
 bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
 
-/* ---- pool_queue.c ---- */
+/* ---- pool_queue.c, pod_autoscaler.c ---- */
+void translate_pod_autoscaler_down(struct down *d, cJSON *annotations);
+const cJSON *translate_pod_autoscaler_kept(struct arena *a, const cJSON *host_now,
+                                           const cJSON *host_wanted);
 /* Queue and group, by the pool. */
 void translate_pod_queue_down(struct down *d, cJSON *labels, cJSON *annotations);
 /* The metadata without those: whose queue a pod is in never changes after it was created. */

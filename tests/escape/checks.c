@@ -155,6 +155,14 @@ static const char *annotation_key(struct walk *w, const struct node *n)
     return "an annotation the host may obey";
 }
 
+/* A tenant must not keep the host from removing a node. */
+static const char *autoscaler(struct walk *w, const struct node *n)
+{
+    return str_eqc(n->text, "true") || listed(node_get(w->facts, "annotations"), n->key)
+               ? NULL
+               : "keeps a node of the host";
+}
+
 /* ---- pools and nodes ---- */
 
 static const char *pool_name(struct walk *w, const struct node *n)
@@ -791,6 +799,7 @@ static const struct {
     check_fn check;
 } CHECKS[] = {
     {"annotation-key", annotation_key},
+    {"autoscaler", autoscaler},
     {"api-env", api_env},
     {"capability", capability},
     {"data-key", data_key},

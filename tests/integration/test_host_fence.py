@@ -23,6 +23,7 @@ VOLUMES = f"{CORE}/persistentvolumes"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 HASH = "abcdefghijklmnop"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 RACK = "topology.example.com/rack"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
@@ -154,7 +155,8 @@ def metadata(name):
 
 
 def pod(name="train"):
-    return {"metadata": metadata(name), "spec": {
+    meta = metadata(name)
+    return {"metadata": {**meta, "annotations": {**meta["annotations"], SAFE_TO_EVICT: "true"}}, "spec": {
         "serviceAccountName": "research-pods", "automountServiceAccountToken": False, "enableServiceLinks": False,
         "containers": [{"name": "c", "image": "busybox:1", "env": VOID}]}}
 
@@ -364,6 +366,8 @@ POD = {
     "the control plane's label": (with_label("sublet.dev/control-plane"), "metadata.labels: a key that is neither listed"),
     "an annotation hosts obey": (change(pod(), "metadata.annotations", {
         **metadata("train")["annotations"], "k8s.v1.cni.cncf.io/networks": "kube-system/x"}), "metadata.annotations: a key"),
+    "a node to be kept": (change(pod(), "metadata.annotations", {
+        **metadata("train")["annotations"], SAFE_TO_EVICT: "false"}), f"metadata.annotations: {SAFE_TO_EVICT} keeps a node"),
     "an owner": (change(pod(), "metadata.ownerReferences", [
         {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "x"}]), "metadata.ownerReferences: are not sent"),
     "a finalizer": (change(pod(), "metadata.finalizers", ["a.example/b"]), "metadata.finalizers: are not sent"),

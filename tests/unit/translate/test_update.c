@@ -530,6 +530,86 @@ static void the_same_pod(void **state)
                          cases[i].same);
 }
 
+/* ---- the host's cluster-autoscaler ---- */
+
+#define SAFE "cluster-autoscaler.kubernetes.io/safe-to-evict"
+#define OWNER(api, kind)                                                                           \
+    "ownerReferences: [{apiVersion: " api ", kind: " kind ", controller: true, name: o, uid: o}]"
+#define REPLICA_SET OWNER("apps/v1", "ReplicaSet")
+#define KEEP        "annotations: {" SAFE ": 'false'}"
+
+static cJSON *host_pod(struct fixture *f, const char *ns, const char *meta, const char *spec)
+{
+    static const struct pool_choice none;
+    cJSON *ret = NULL;
+
+    assert_ok(translate_pod(
+        f->a, &f->tenant, &none,
+        doc(f, arena_printf(f->a,
+                            "{metadata: {name: p, namespace: %s, uid: u%s%s}, spec: {%s%s"
+                            "containers: [{name: c, image: i}]}}",
+                            ns, *meta ? ", " : "", meta, spec, *spec ? ", " : "")
+                   .p),
+        NULL, &ret, &f->err));
+    return ret;
+}
+
+static struct str safe_of(const cJSON *host)
+{
+    return json_str(json_get(json_path(host, "metadata.annotations"), SAFE));
+}
+
+static void what_the_autoscaler_may_evict(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *ns, *meta, *spec, *want;
+    } cases[] = {
+        {"ml", REPLICA_SET, "", "true"},
+        {"ml", OWNER("apps/v1", "StatefulSet"), "", "true"},
+        {"ml", OWNER("batch/v1", "Job"), "", "true"},
+        {"ml", OWNER("v1", "ReplicationController"), "", "true"},
+        {"ml", REPLICA_SET, "volumes: [{name: v, emptyDir: {medium: Memory}}]", "true"},
+        {"ml", REPLICA_SET, "volumes: [{name: v, configMap: {name: m}}]", "true"},
+        /* a tenant's word is none */
+        {"ml", REPLICA_SET ", " KEEP, "", "true"},
+        {"ml", KEEP, "", ""},
+        {"ml", "annotations: {" SAFE ": 'true'}", "", ""},
+        /* what it would keep in a cluster of its own */
+        {"ml", "", "", ""},
+        {"ml", "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: o, uid: o}]", "",
+         ""},
+        {"ml", OWNER("apps/v1", "DaemonSet"), "", ""},
+        {"ml", OWNER("team.example/v1", "ReplicaSet"), "", ""},
+        {"ml", OWNER("kubeflow.org/v1", "PyTorchJob"), "", ""},
+        {"kube-system", REPLICA_SET, "", ""},
+        {"ml", REPLICA_SET, "volumes: [{name: v, emptyDir: {}}]", ""},
+        {"ml", OWNER("apps/v1", "StatefulSet"), "volumes: [{name: v, emptyDir: {}}]", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str(safe_of(host_pod(f, cases[i].ns, cases[i].meta, cases[i].spec)), cases[i].want);
+    use_config(f, "policy: {annotations: {allow: [" SAFE "]}}\n");
+    assert_str(safe_of(host_pod(f, "ml", REPLICA_SET ", " KEEP, "")), "false");
+    assert_str(safe_of(host_pod(f, "ml", REPLICA_SET, "")), "true");
+}
+
+static void the_autoscaler_follows_the_controller(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *kept = host_pod(f, "ml", REPLICA_SET, ""), *bare = host_pod(f, "ml", "", ""), *patch;
+
+    patch = translate_pod_update(f->a, bare, kept, true);
+    assert_str(safe_of(patch), "true");
+    assert_null(translate_pod_update(f->a, kept, kept, true));
+    /* orphaned: no controller makes it again */
+    patch = translate_pod_update(f->a, kept, bare, true);
+    assert_true(json_is_null(json_get(json_path(patch, "metadata.annotations"), SAFE)));
+    /* an admin's word on the host pod stays */
+    json_set_str(f->a, json_path(kept, "metadata.annotations"), SAFE, STR("false"));
+    assert_null(translate_pod_update(f->a, kept, host_pod(f, "ml", REPLICA_SET, ""), true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +622,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(pods_without_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(resized_quantities_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(every_pod_has_a_record, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_autoscaler_may_evict, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_autoscaler_follows_the_controller, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
         cmocka_unit_test_setup_teardown(claims_grown_by_the_host, setup, teardown),
