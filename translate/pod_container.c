@@ -288,6 +288,7 @@ static struct device_counts devices_of(struct down *d, const cJSON *container)
     return own;
 }
 
+/* An image that is on a node already is started without the secret it was pulled with. */
 void translate_pod_pull_policy_down(struct down *d, cJSON *to, const char *key)
 {
     if (d->tenant->config->pull_always)

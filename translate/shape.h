@@ -61,8 +61,7 @@ bool translate_pod_field_path_key(struct str path, const char *map, struct str *
 struct str translate_pod_token_key(struct arena *a, struct str volume, size_t source);
 /* The level that the source of a volume needs; unsupported sources are refused. */
 enum volume_class { VOLUME_PLAIN, VOLUME_PRIVILEGED, VOLUME_UNSUPPORTED };
-/* The key of the volume's source ("configMap"), or NULL when it has none: then it is an emptyDir.
- */
+/* The key of the volume's source ("configMap"), or NULL: it has none, and is an emptyDir. */
 const char *translate_pod_volume_source(const cJSON *volume, enum volume_class *ret_class);
 
 /* ---- pod_env.c ---- */
@@ -79,8 +78,7 @@ void translate_pod_dns_down(struct down *d, cJSON *spec); /* dnsPolicy and dnsCo
 
 /* ---- pod_container.c ---- */
 cJSON *translate_pod_container_down(struct down *d, const cJSON *container);
-/* policy.imagePullPolicy, whatever was copied: an image that is on a node already is started without
- * the secret it was pulled with. */
+/* Sets the key by policy.imagePullPolicy, whatever was copied. */
 void translate_pod_pull_policy_down(struct down *d, cJSON *to, const char *key);
 /* What the configuration has in place of an image, or the image. */
 cJSON *translate_pod_image_down(struct down *d, const cJSON *image);

@@ -63,7 +63,7 @@ struct config {
     struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
     bool controllers_native;
     int64_t host_qps, host_burst, host_dry_qps, max_failed_pods, max_services;
-    bool pull_always; /* policy.imagePullPolicy */
+    bool pull_always;        /* policy.imagePullPolicy */
     int64_t pods_per_minute; /* created without devices; 0: no limit */
     struct str log_level;
     bool fleet_bindings; /* GPUBindings of the host namespace are followed: config_bound.h */
