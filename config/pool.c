@@ -363,9 +363,15 @@ static int read_queue_template(const struct place *at, const cJSON *value, void 
     return place_string(at, value, &((struct draft *)into)->pool.queue);
 }
 
+static int read_gang(const struct place *at, const cJSON *value, void *into)
+{
+    return place_bool(at, value, &((struct draft *)into)->pool.gang);
+}
+
 static const struct place_key SCHEDULER_KEYS[] = {
     {"name", read_scheduler_name},
     {"kind", read_scheduler_kind},
+    {"gang", read_gang},
     {"queueTemplate", read_queue_template},
     {0},
 };
@@ -610,6 +616,9 @@ static int settle_queue(const struct place *at, const struct config *config, str
             return place_error(&scheduler, "\"%s\" has queues of its own: kind is needed",
                                other->scheduler);
     }
+    if (!system && p->gang)
+        return place_error(&scheduler, "gang: needs a scheduler kind that knows gangs: kueue, kai "
+                                       "or volcano");
     if (!system)
         return p->queue.n ? place_error(&inner, "needs a scheduler kind with queues") : 0;
     if (system->scheduler && !counts_all(p))

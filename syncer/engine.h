@@ -15,6 +15,7 @@
 #include "objects/aliases.h"
 #include "objects/mirror.h"
 #include "objects/objects.h"
+#include "pods/gangs.h"
 #include "pods/pods.h"
 #include "streams/streams.h"
 

@@ -23,6 +23,7 @@
 #include <sublet/pool.h>
 #include <sublet/selector.h>
 #include <sublet/translate_alias.h>
+#include <sublet/translate_gang.h>
 
 #define TIMEOUT_MS 10000
 #define KUEUE_API  "/apis/kueue.x-k8s.io/v1beta2"
@@ -160,9 +161,30 @@ static void add_metrics(struct right *rights, struct check *c)
         rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, group, "nodes", "list", ""};
 }
 
+/* The PodGroups of a pool whose pods are gangs; once for each kind of scheduler. */
+static void add_groups(struct right *rights, struct check *c, const struct config_pool *pool)
+{
+    struct str root = translate_gang_root(pool->scheduler_kind), group;
+
+    if (!pool->gang || !root.n)
+        return;
+    root = str_from(root, sizeof("/apis/") - 1);
+    group = str_cut(&root, '/');
+    for (size_t i = 0; i < c->n_rights; i++) {
+        if (str_eqc(group, rights[i].group))
+            return;
+    }
+    rights[c->n_rights++] = (struct right){NAMESPACE,
+                                           REQUIRED,
+                                           arena_cstr(c->arena, group),
+                                           "podgroups",
+                                           "list,watch,create,patch,delete",
+                                           ""};
+}
+
 static size_t count_shown(const struct config *config)
 {
-    size_t n = 5; /* metrics, kubelets, quotas, GPUBindings */
+    size_t n = 5 + config->n_pools; /* metrics, kubelets, quotas, GPUBindings; groups of pools */
 
     for (size_t i = 0; i < config->n_from; i++)
         n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
@@ -186,6 +208,8 @@ static void gather_shown(struct right *rights, struct check *c)
     if (c->config->fleet_bindings)
         rights[c->n_rights++] = (struct right){NAMESPACE,     REQUIRED,         CONFIG_GROUP_FLEET,
                                                "gpubindings", "get,list,watch", ""};
+    for (size_t i = 0; i < c->config->n_pools; i++)
+        add_groups(rights, c, &c->config->pools[i]);
     if (c->config->kubelets)
         rights[c->n_rights++] = (struct right){CLUSTER, REQUIRED, "", "nodes/proxy", "get", ""};
 }
@@ -684,6 +708,37 @@ static void judge_cluster_queues(struct check *c, const cJSON *list)
         judge_cluster_queue(c, list, json_key(queue), json_str(queue));
 }
 
+/* --- groups of pods --- */
+
+static cJSON *grouped_pools(struct check *c, enum pool_scheduler kind)
+{
+    cJSON *ret = json_new_object(c->arena);
+
+    for (size_t i = 0; i < c->config->n_pools; i++) {
+        const struct config_pool *pool = &c->config->pools[i];
+
+        if (pool->gang && pool->scheduler_kind == kind)
+            name_class(c, ret, pool->scheduler, pool->name);
+    }
+    return ret;
+}
+
+static cJSON *grouped_by_kai(struct check *c)
+{
+    return grouped_pools(c, SCHEDULER_KAI);
+}
+
+static cJSON *grouped_by_volcano(struct check *c)
+{
+    return grouped_pools(c, SCHEDULER_VOLCANO);
+}
+
+static void judge_groups(struct check *c, const cJSON *list)
+{
+    (void)list;
+    report(c, HOST_FINDING_OK, "pod groups", STR("served: pods of gangs start together"));
+}
+
 static const struct look {
     const char *what, *root, *path; /* root, then namespaces/NAME where path begins with a slash */
     bool in_namespace;
@@ -705,6 +760,10 @@ static const struct look {
     {"queues", KUEUE_API, "/localqueues", true, judge_queues, named_queues},
     {"cluster queues", KUEUE_API, "/clusterqueues", false, judge_cluster_queues,
      named_cluster_queues},
+    {"pod groups of KAI", "/apis/scheduling.run.ai/v2alpha2", "/podgroups", true, judge_groups,
+     grouped_by_kai},
+    {"pod groups of Volcano", "/apis/scheduling.volcano.sh/v1beta1", "/podgroups", true,
+     judge_groups, grouped_by_volcano},
 };
 #define N_LOOKS COUNT(LOOKS)
 
@@ -723,6 +782,8 @@ static void on_looked(void *ctx, const struct host_answer *answer, const struct 
                 ? STR("not served: install the definitions with charts/sublet-fleet")
             : look->judge == judge_queues
                 ? STR("not served: the host has no Kueue, or one before v1beta2")
+            : look->judge == judge_groups
+                ? STR("not served: pods of a pool with scheduler.gang are never created")
                 : arena_printf(c->arena, "%.*s does not exist", STR_F(c->config->host_namespace)));
     else if (err && err->kind == &ERR_FORBIDDEN)
         report(c, HOST_FINDING_WARNING, look->what,

@@ -34,6 +34,7 @@ void syncer_rescan_all(struct syncer *s)
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
     sync_aliases_rescan(s->aliases);
+    sync_gangs_rescan(s->gangs);
     sync_classes_look(s);
     sync_grants_look(s->grants);
 }
@@ -73,6 +74,8 @@ static void on_current(void *ctx, bool by_list)
         syncer_rescan(w->syncer, w->id);
     if (due && w->id == SYNC_SERVICES)
         sync_aliases_rescan(w->syncer->aliases);
+    if (due && w->id == SYNC_PODS)
+        sync_gangs_rescan(w->syncer->gangs);
 }
 
 static void on_refused(void *ctx, const struct err *err)
@@ -143,6 +146,7 @@ static void on_up(void *ctx)
     sync_mirrors_kick(s->mirrors);
     sync_grants_kick(s->grants);
     sync_queued_kick(s->queued);
+    sync_gangs_kick(s->gangs);
     syncer_rescan_all(s);
 }
 
@@ -165,6 +169,7 @@ static void on_rescan_due(void *ctx)
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
     sync_aliases_rescan(s->aliases);
+    sync_gangs_rescan(s->gangs);
 }
 
 static void on_store_failure(void *ctx)
@@ -197,6 +202,7 @@ static void on_another_host(struct syncer *s)
     sync_mirrors_restart(s->mirrors);
     sync_grants_restart(s->grants);
     sync_queued_restart(s->queued);
+    sync_gangs_restart(s->gangs);
     sync_reclaims_host_changed(s->reclaims);
     renew_published(s);
 }
@@ -311,6 +317,7 @@ static void make_parts(struct syncer *s)
                                                          .ctx = s});
     s->reclaims = sync_reclaims_new(s);
     s->queued = sync_queued_new(s);
+    s->gangs = sync_gangs_new(s);
     s->nodes = sync_nodes_new(s);
     s->dry_runs = sync_dry_runs_new(s);
     s->failed = sync_failed_new(s);
@@ -415,6 +422,7 @@ void syncer_start(struct syncer *s)
         syncer_watch(s, SYNC_PRIORITY_CLASSES);
     sync_mirrors_start(s->mirrors);
     sync_aliases_start(s->aliases);
+    sync_gangs_start(s->gangs);
     sync_grants_start(s->grants);
     sync_quarantine_start(s);
     if (!sync_life_is_first(s))
@@ -438,6 +446,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->ledger = sync_ledger_free(s->ledger);
     s->reclaims = sync_reclaims_free(s->reclaims);
     s->queued = sync_queued_free(s->queued);
+    s->gangs = sync_gangs_free(s->gangs);
     s->grants = sync_grants_free(s->grants);
     s->demand = sync_demand_free(s->demand);
     s->nodes = sync_nodes_free(s->nodes);
@@ -509,10 +518,12 @@ static void on_lease_released(void *ctx)
     sync_streams_stop(s->streams);
     sync_grants_stop(s->grants);
     sync_queued_stop(s->queued);
+    sync_gangs_stop(s->gangs);
     host_stop(s->host);
     s->open_parts++;
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
     s->open_parts += (unsigned)sync_aliases_close(s->aliases, on_controller_closed, s);
+    s->open_parts += (unsigned)sync_gangs_close(s->gangs, on_controller_closed, s);
     for (size_t id = 0; id < s->n_kinds; id++) {
         if (!s->controllers[id])
             continue;

@@ -27,6 +27,9 @@ enum { REFUSAL_BYTES = 1023 }; /* of a 403: what a tenant wrote is quoted in it 
 
 /* HASH_CHARS characters of base32(sha256(length-prefixed parts)), NUL-terminated. */
 void translate_hash(size_t n, const struct str *parts, char out[HASH_CHARS + 1]);
+/* The marks of an object of ours, under whatever name. */
+bool translate_marks(const struct translate_tenant *t, const cJSON *meta, struct str *ret_ns,
+                     struct str *ret_name, struct str *ret_uid);
 
 /* json_add() with a copy of the key. */
 static inline cJSON *object_add(struct arena *a, cJSON *object, struct str key, cJSON *item)

@@ -76,9 +76,8 @@ void translate_denied_name(const struct translate_tenant *t, struct str ns, stru
     with_hash(STR("not-permitted"), 4, parts, out);
 }
 
-/* The marks of an object of ours, under whatever name. */
-static bool read_marks(const struct translate_tenant *t, const cJSON *meta, struct str *ret_ns,
-                       struct str *ret_name, struct str *ret_uid)
+bool translate_marks(const struct translate_tenant *t, const cJSON *meta, struct str *ret_ns,
+                     struct str *ret_name, struct str *ret_uid)
 {
     const cJSON *labels = json_get(meta, "labels"), *notes = json_get(meta, "annotations");
 
@@ -101,7 +100,7 @@ bool translate_owner(const struct translate_tenant *t, const cJSON *host_object,
     struct str host_name = json_str(json_get(meta, "name")), ns, name, uid;
     char expect[64], token[64];
 
-    if (!read_marks(t, meta, &ns, &name, &uid))
+    if (!translate_marks(t, meta, &ns, &name, &uid))
         return false;
 
     /* A copy of one of our objects carries our marks under another name. */
@@ -124,7 +123,7 @@ bool translate_alias_owner(const struct translate_tenant *t, const cJSON *host_s
     struct str ns, name, uid;
 
     if (!alias.n || !str_eq(alias, json_str(json_get(meta, "name"))) ||
-        !read_marks(t, meta, &ns, &name, &uid))
+        !translate_marks(t, meta, &ns, &name, &uid))
         return false;
     *ret_ns = ns;
     *ret_name = name;

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include <sublet/translate_gang.h>
+
 #include "shape.h"
 
 static const char GROUP[] = "kueue.x-k8s.io/pod-group-name";
@@ -30,7 +32,10 @@ int pool_guard_queue(const struct resolve *r)
 {
     const char *key = label_of(r->pod, GROUP).n ? GROUP : note_of(r->pod, TOTAL).n ? TOTAL : NULL;
 
-    if (r->pool->scheduler_kind != SCHEDULER_KUEUE || !key)
+    if (r->pool->gang && !translate_gang_size_is_valid(r->pod))
+        return pool_refuse(r, GANG_SIZE_KEY ": \"%.*s\" is not a number of pods from 1 to %d",
+                           STR_F(str_clip(note_of(r->pod, GANG_SIZE_KEY), 64)), GANG_SIZE_MAX);
+    if (r->pool->scheduler_kind != SCHEDULER_KUEUE || r->pool->gang || !key)
         return 0;
     return pool_refuse(r, "%s asks for a group, and pods of this pool are admitted one by one",
                        key);

@@ -95,11 +95,14 @@ static const struct words OF_SCHEDULERS[] = {
      "a pod of its priority may not exceed the quota of the queue"},
     {"resource quota insufficient", "the queue has reached its limit"},
     {"queue is overused", "the queue has reached its share"},
+    {"required for gang scheduling", "not all pods of its gang fit at once"},
     {"have enough", "no node has enough free resources"},
     {"with enough resources", "no node has enough free resources"},
     {"Insufficient ", "no node has enough free resources"},
     {"affinity", "no nodes of the queue match its node selector and affinity"},
     {"taint", "no nodes of the queue match its tolerations"},
+    {", 1 minAvailable", TURN},
+    {"pod group is not ready", "not all pods of its gang fit at once"},
 };
 
 /* p NULL: none of them. */

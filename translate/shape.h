@@ -108,8 +108,10 @@ bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJS
 void translate_pod_autoscaler_down(struct down *d, cJSON *annotations);
 const cJSON *translate_pod_autoscaler_kept(struct arena *a, const cJSON *host_now,
                                            const cJSON *host_wanted);
-/* Queue and group, by the pool. */
+/* Its queue, by the pool; and its group. */
 void translate_pod_queue_down(struct down *d, cJSON *labels, cJSON *annotations);
+void translate_pod_gang_down(struct down *d, struct str gang, int64_t size, cJSON *labels,
+                             cJSON *notes);
 /* The metadata without those: whose queue a pod is in never changes after it was created. */
 const cJSON *translate_pod_without_queue(struct arena *a, const cJSON *host_wanted);
 

@@ -74,6 +74,7 @@ struct config_pool {
     int64_t node_loss_s; /* release.onNodeLossAfter; 0: a lost pod is charged until it is gone */
     struct str scheduler, runtime_class; /* empty: leave default */
     enum pool_scheduler scheduler_kind;
+    bool gang;                   /* pods of one owner start together: see translate_gang.h */
     struct str queue;            /* of this virtual cluster, in the words of the scheduler's kind */
     const cJSON *priority_tiers; /* tenant tier -> host PriorityClass */
     struct str default_tier;     /* of pods without a class; empty without tiers */

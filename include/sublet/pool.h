@@ -20,7 +20,9 @@ struct pool_choice {
     struct str requested; /* as the pod has it: "nvidia.com/mig-1g.10gb=2"; in the caller's arena */
     int64_t devices;      /* of a claim: those that have a weight */
     bool of_claim;        /* of a ResourceClaim, which is charged itself */
-    bool by_claims; /* of a pod whose devices are those of claims: nothing is charged for it */
+    bool by_claims;  /* of a pod whose devices are those of claims: nothing is charged for it */
+    struct str gang; /* its group on the host (translate_gang.h); empty: none. Set by the syncer */
+    int64_t gang_size; /* of that, when the pod was created */
 };
 /* Resolves and applies every guardrail of the pool to a virtual pod (already defaulted). FORBIDDEN
  * in the messages of the model: nodeSelector that contradicts, tolerations, product, profile, caps,

@@ -43,7 +43,6 @@ struct nodes;
 struct dry_runs;
 struct failed_pods;
 struct last_statuses;
-struct fights;
 struct events_up;
 struct publisher;
 struct admits;
@@ -70,6 +69,7 @@ struct syncer {
     struct grants *grants; /* NULL: only what the configuration file binds */
     struct reclaims *reclaims;
     struct queued *queued;
+    struct gangs *gangs; /* pods/gangs.h */
     struct nodes *nodes;
     struct dry_runs *dry_runs;
     struct failed_pods *failed;

@@ -4,6 +4,7 @@
  * whose GPUs are not charged. */
 
 #include "pods/pods.h"
+#include "pods/gangs.h"
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/device_claims.h"
@@ -33,8 +34,11 @@ int sync_pod_choose(struct syncer *s, struct arena *a, const cJSON *pod, struct 
         json_set_str(a, json_ensure_path(a, pinned, "metadata.labels"), LABEL_GPU_POOL, charged);
         pod = pinned;
     }
-    return pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
-                             claims.binding ? &claims : NULL, ret, err);
+    if (pool_resolve_with(a, s->config, ns, pod, syncer_namespace_labels(s, a, ns),
+                          claims.binding ? &claims : NULL, ret, err))
+        return -1;
+    sync_gang_choose(s, a, pod, ret);
+    return 0;
 }
 
 /* --- the translation --- */
@@ -255,6 +259,11 @@ void sync_pod_create(struct sync_run *run)
                             STR_F(wait.message));
         if (wait.again_ms)
             reconcile_again_after(run->reconcile, wait.again_ms);
+        return;
+    }
+    if (!sync_gang_ready(run, &choice, &wait.message)) {
+        if (wait.message.n)
+            sync_pod_say_waiting(run, "Unschedulable", wait.message);
         return;
     }
     if (!refs_present(run) || !has_account(run) || !sync_tokens_ensure(run) ||

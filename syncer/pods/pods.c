@@ -18,6 +18,7 @@
 #include "gpu/ledger.h"
 #include "nodes/nodes.h"
 #include "objects/objects.h"
+#include "pods/gangs.h"
 #include "pods/pods.h"
 
 /* For a pod deleted without a grace period: its kubelet confirms that it was killed before its GPUs
@@ -43,6 +44,7 @@ static void pod_gone(struct sync_run *run)
     sync_ledger_release(s->ledger, uid);
     for (size_t i = 0; i < run->mapping.n_old; i++)
         sync_ledger_release(s->ledger, run->mapping.old[i]);
+    sync_gangs_pod_gone(s->gangs, run->ns);
 }
 
 /* --- without a host pod --- */

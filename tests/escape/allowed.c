@@ -8,6 +8,7 @@
 
 #include "checker.h"
 
+#include <sublet/encode.h>
 #include <sublet/config_sync.h>
 
 static struct str read_rules(struct arena *a)
@@ -82,6 +83,30 @@ static const char *queue_key(enum pool_scheduler kind)
     }
 }
 
+static const char *gang_key(const struct config_pool *pool)
+{
+    switch (pool->gang ? pool->scheduler_kind : SCHEDULER_NONE) {
+    case SCHEDULER_KUEUE:
+        return "kueue.x-k8s.io/pod-group-name";
+    case SCHEDULER_KAI:
+        return "pod-group-name";
+    case SCHEDULER_VOLCANO:
+        return "scheduling.k8s.io/group-name";
+    default:
+        return "";
+    }
+}
+
+/* What names of groups of this host namespace begin with. */
+static struct str gang_prefix(struct arena *a, struct str namespace)
+{
+    unsigned char digest[32];
+
+    sha256(namespace, digest);
+    return arena_printf(a, "g-%02x%02x%02x%02x%02x-", digest[0], digest[1], digest[2], digest[3],
+                        digest[4]);
+}
+
 static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
 {
     cJSON *ret = json_new_object(a), *names = json_new_array(a), *tiers = json_new_array(a);
@@ -100,6 +125,7 @@ static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
     json_set_str(a, ret, "scheduler", pool->scheduler);
     json_set_str(a, ret, "queue", pool->queue);
     json_set_str(a, ret, "queueKey", str_c(queue_key(pool->scheduler_kind)));
+    json_set_str(a, ret, "gangKey", str_c(gang_key(pool)));
     json_each(tier, pool->priority_tiers)
     {
         json_append(tiers, json_copy(a, tier));
@@ -137,6 +163,7 @@ static const struct node *facts_of(struct arena *a, const struct translate_tenan
 
     json_set_str(a, facts, "cluster", t->cluster_uid);
     json_set_str(a, facts, "namespace", t->host_namespace);
+    json_set_str(a, facts, "gangs", gang_prefix(a, t->host_namespace));
     json_set_str(a, facts, "podSecurity", str_c(levels[t->config->pod_security]));
     add_list(a, facts, "labels", t->config->labels_allow);
     add_list(a, facts, "annotations", t->config->annotations_allow);

@@ -184,6 +184,39 @@ static const char *pool_queue(struct walk *w, const struct node *n)
                : "not the queue of the pool";
 }
 
+static const char *pool_gang(struct walk *w, const struct node *n)
+{
+    struct str prefix = node_text(node_get(w->facts, "gangs"));
+    struct str rest = str_from(n->text, prefix.n);
+
+    if (!n->key.n || !str_eq(n->key, node_text(node_get(w->pool, "gangKey"))) || !prefix.n ||
+        !str_has_prefix(n->text, prefix) || rest.n != 16)
+        return "not a group of this virtual cluster";
+    for (size_t i = 0; i < rest.n; i++) {
+        if (!((rest.p[i] >= 'a' && rest.p[i] <= 'z') || (rest.p[i] >= '2' && rest.p[i] <= '7')))
+            return "not a group of this virtual cluster";
+    }
+    return NULL;
+}
+
+static const char *gang_total(struct walk *w, const struct node *n)
+{
+    int64_t total;
+
+    return str_eqc(node_text(node_get(w->pool, "gangKey")), "kueue.x-k8s.io/pod-group-name") &&
+                   str_to_i64(n->text, &total) && total > 1
+               ? NULL
+               : "not the size of a group";
+}
+
+static const char *gang_skip(struct walk *w, const struct node *n)
+{
+    return str_eqc(node_text(node_get(w->pool, "gangKey")), "pod-group-name") &&
+                   str_eqc(n->text, "true")
+               ? NULL
+               : "a pod whose group is not ours";
+}
+
 static const char *tier(struct walk *w, const struct node *n)
 {
     node_each(one, node_get(w->pool, "tiers"))
@@ -811,6 +844,8 @@ static const struct {
     {"escalation", escalation},
     {"expression-key", expression_key},
     {"fence", fence},
+    {"gang-skip", gang_skip},
+    {"gang-total", gang_total},
     {"label-key", label_key},
     {"lifetime", lifetime},
     {"mount-path", mount_path},
@@ -818,6 +853,7 @@ static const struct {
     {"not-empty", not_empty},
     {"one-source", one_source},
     {"our-name", our_name},
+    {"pool-gang", pool_gang},
     {"pool-mode", pool_mode},
     {"pool-name", pool_name},
     {"pool-queue", pool_queue},

@@ -109,6 +109,13 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
   "volcano" (dict "map" "annotations" "key" "scheduling.volcano.sh/queue-name" "added" list "queues" list "scheduler" "volcano")
 -}}
 {{- $queued := list -}}
+{{- /* Those that know gangs: the key by which each reads a pod's group, others beside it with their values, and the API group of its PodGroups. */ -}}
+{{- $groups := dict
+  "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/pod-group-name" "also" (dict "kueue.x-k8s.io/pod-group-total-count" "^[1-9][0-9]{0,9}$") "group" "")
+  "kai" (dict "map" "annotations" "key" "pod-group-name" "also" (dict "kai.scheduler/skip-podgrouper" "^true$") "group" "scheduling.run.ai")
+  "volcano" (dict "map" "annotations" "key" "scheduling.k8s.io/group-name" "also" dict "group" "scheduling.volcano.sh")
+-}}
+{{- $gangs := dict -}}
 {{- $classes := dict -}}
 {{- range .Values.hostFence.pools -}}
 {{- $bound = append $bound .name -}}
@@ -139,6 +146,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if $system -}}
 {{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) -}}
 {{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
+{{- if .scheduler.gang -}}
+{{- $_ := set $gangs .scheduler.kind (get $groups .scheduler.kind) -}}
+{{- end -}}
 {{- if $system.scheduler -}}
 {{- $_ := set $system "names" (append ($system.names | default list) $named | uniq | sortAlpha) -}}
 {{- end -}}
@@ -161,7 +171,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "gangs" $gangs "classes" $classes | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

@@ -107,12 +107,15 @@ static void a_queue_is_named_after_the_virtual_cluster(void **state)
         "- {name: b, nodeSelector: {p: b}, scheduler: {kind: kueue, queueTemplate: "
         "'t-{tenant}-{tenant}.b'}}\n"
         "- {name: c, nodeSelector: {p: c}}\n"
-        "- {name: d, nodeSelector: {p: d}, scheduler: {kind: kai, queueTemplate: default}}\n"
+        "- {name: d, nodeSelector: {p: d}, scheduler: {kind: kai, queueTemplate: default, gang: "
+        "true}}\n"
         "- {name: e, nodeSelector: {p: e}, scheduler: {kind: volcano, queueTemplate: '{tenant}', "
         "name: ours}}\n"));
     p = f->config.pools;
     assert_str(p[3].scheduler, "kai-scheduler");
     assert_str(p[3].queue, "default");
+    assert_true(p[3].gang);
+    assert_false(p[4].gang);
     assert_str(p[4].scheduler, "ours");
     assert_str(p[4].queue, "research");
     assert_int_equal(p[0].scheduler_kind, SCHEDULER_KUEUE);
@@ -226,6 +229,9 @@ static void mistakes_about_queues(void **state)
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: volcano}}]",
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {gang: true}}]",
+         "config: pools[0].scheduler: gang: needs a scheduler kind that knows gangs: kueue, kai or "
+         "volcano"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {queueTemplate: gpu}}]",
          "config: pools[0].scheduler.queueTemplate: needs a scheduler kind with queues"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: A_b}}]",

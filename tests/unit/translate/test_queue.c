@@ -263,6 +263,12 @@ static void why_a_scheduler_keeps_a_pod_waiting(void **state)
          "no nodes of the queue match its node selector and affinity"},
         {"nvidia.com/h200", "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1",
          "its turn has not come"},
+        {"nvidia.com/h200", "pod group is not ready, 11 Pending, 11 minAvailable; Pending: 11",
+         "not all pods of its gang fit at once"},
+        {"amd.com/gpu",
+         "Resources were found for 2 pods while 3 are required for gang scheduling. Additional "
+         "pods cannot be scheduled due to: no nodes with enough resources were found: bank",
+         "not all pods of its gang fit at once"},
     };
     struct fixture *f = *state;
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gangs: whose pods are one, of how many, in the keys of each scheduler. */
+
+#include <sublet/translate_gang.h>
+
+#include "allowed.h"
+#include "test.h"
+
+static const char CONFIG[] =
+    "name: research\n"
+    "pools:\n"
+    "- {name: kueue, nodeSelector: {sublet.dev/pool: kueue}, resources: {nvidia.com/gpu: {gpuEq: "
+    "1}}, scheduler: {kind: kueue, queueTemplate: q, gang: true}}\n"
+    "- {name: kai, nodeSelector: {sublet.dev/pool: kai}, resources: {amd.com/gpu: {gpuEq: 1}}, "
+    "scheduler: {kind: kai, queueTemplate: q, gang: true}}\n"
+    "- {name: vol, nodeSelector: {sublet.dev/pool: vol}, resources: {nvidia.com/h200: {gpuEq: 1}}, "
+    "scheduler: {kind: volcano, queueTemplate: q, gang: true}}\n"
+    "- {name: alone, nodeSelector: {sublet.dev/pool: alone}, resources: {nvidia.com/l4: {gpuEq: "
+    "1}}, scheduler: {kind: volcano, name: other, queueTemplate: q}}\n"
+    "bindings: [{pool: kueue, guarantee: 8}, {pool: kai, guarantee: 8}, {pool: vol, guarantee: 8}, "
+    "{pool: alone, guarantee: 8}]\n";
+
+static int setup(void **state)
+{
+    *state = fixture_new(CONFIG);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static cJSON *pod(struct fixture *f, const char *meta, const char *resource)
+{
+    return doc(f, arena_printf(f->a,
+                               "{metadata: {name: p, namespace: ml, uid: u, ownerReferences: "
+                               "[{apiVersion: batch/v1, kind: Job, name: train, uid: j, "
+                               "controller: true}], %s}, spec: {containers: [{name: c, image: i, "
+                               "resources: {limits: {%s: 1}}}]}}",
+                               meta, resource)
+                      .p);
+}
+
+static const struct config_pool *pool(struct fixture *f, size_t i)
+{
+    return &f->config.pools[i];
+}
+
+static cJSON *down(struct fixture *f, const cJSON *vpod, const char *gang)
+{
+    struct pool_choice choice;
+    cJSON *ret = NULL;
+
+    assert_ok(pool_resolve(f->a, &f->config, STR("ml"), vpod, NULL, &choice, &f->err));
+    choice.gang = str_c(gang);
+    choice.gang_size = 3;
+    assert_ok(translate_pod(f->a, &f->tenant, &choice, vpod, NULL, &ret, &f->err));
+    assert_allowed(allowed_pod(f->a, &f->tenant, ret));
+    return ret;
+}
+
+static struct str note(const cJSON *host, const char *key)
+{
+    return json_str(json_get(json_path(host, "metadata.annotations"), key));
+}
+
+enum { KUEUE, KAI, VOLCANO, ALONE };
+
+static void a_name_is_the_namespaces_and_the_owners(void **state)
+{
+    struct fixture *f = *state;
+    char one[64], other[64];
+
+    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, one);
+    assert_int_equal(strlen(one), 29);
+    assert_memory_equal(one, "g-", 2);
+    translate_gang_name(&f->tenant, STR("ml"), STR("k"), 0, other);
+    assert_memory_equal(one, other, 13); /* the same virtual cluster */
+    assert_string_not_equal(one, other);
+    translate_gang_name(&f->tenant, STR("m"), STR("lj"), 0, other);
+    assert_string_not_equal(one, other);
+    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 3, other);
+    assert_string_not_equal(one, other);
+    f->tenant.host_namespace = STR("another");
+    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, other);
+    assert_memory_not_equal(one, other, 13);
+}
+
+static void a_job_is_what_still_runs_at_once(void **state)
+{
+    static const struct {
+        const char *job;
+        int64_t kai, kueue;
+    } cases[] = {
+        {"{spec: {}}", 1, 0},
+        {"{spec: {parallelism: 4}}", 4, 4},
+        {"{spec: {parallelism: 4, completions: 4}}", 4, 4},
+        {"{spec: {parallelism: 4, completions: 2}}", 2, 2},
+        {"{spec: {parallelism: 4, completions: 8}}", 4, 0},
+        {"{spec: {parallelism: 4, completions: 8}, status: {succeeded: 6}}", 2, 0},
+        {"{spec: {parallelism: 4, completions: 4}, status: {succeeded: 1}}", 3, 4},
+        {"{spec: {parallelism: 4, completions: 4}, status: {succeeded: 9}}", 1, 4},
+        {"{spec: {parallelism: 0}}", 0, 0},
+        {"{spec: {parallelism: -9223372036854775808, completions: 3}}", 0, 0},
+        {"{spec: {parallelism: 9223372036854775807}}", INT32_MAX, INT32_MAX},
+        {"{spec: {parallelism: 2, completions: -9223372036854775808}, status: {succeeded: "
+         "9223372036854775807}}",
+         1, 0},
+    };
+    struct fixture *f = *state;
+    const cJSON *vpod = pod(f, "labels: {}", "cpu");
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const cJSON *job = doc(f, cases[i].job);
+
+        assert_int_equal(translate_gang_size(pool(f, KAI), vpod, job, 0), cases[i].kai);
+        assert_int_equal(translate_gang_size(pool(f, VOLCANO), vpod, job, 0), cases[i].kai);
+        if (i != 11)
+            assert_int_equal(translate_gang_size(pool(f, KUEUE), vpod, job, 0), cases[i].kueue);
+        assert_int_equal(translate_gang_size(pool(f, ALONE), vpod, job, 0), 0);
+    }
+}
+
+static void another_owner_says_its_size(void **state)
+{
+    struct fixture *f = *state;
+    cJSON *vpod = pod(f, "annotations: {" GANG_SIZE_KEY ": '4'}", "amd.com/gpu");
+    struct pool_choice choice;
+
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 0), 4);
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 1), 3);
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 9), 1);
+    assert_int_equal(translate_gang_size(pool(f, KUEUE), vpod, NULL, 1), 4);
+    assert_int_equal(translate_gang_size(pool(f, KAI), pod(f, "labels: {}", "cpu"), NULL, 0), 0);
+    json_remove(json_get(vpod, "metadata"), "ownerReferences");
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 0), 0);
+
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const bad[] = {"many", "0", "-1", "10001", "2.5"};
+
+        vpod = pod(f, arena_printf(f->a, "annotations: {" GANG_SIZE_KEY ": '%s'}", bad[i]).p,
+                   "amd.com/gpu");
+        assert_int_equal(pool_resolve(f->a, &f->config, STR("ml"), vpod, NULL, &choice, &f->err),
+                         -1);
+        assert_has(f->err.message, "is not a number of pods from 1 to 10000");
+    }
+}
+
+static void each_scheduler_has_its_keys(void **state)
+{
+    static const char theirs[] =
+        "labels: {kueue.x-k8s.io/pod-group-name: theirs}, annotations: {pod-group-name: theirs, "
+        "scheduling.k8s.io/group-name: theirs, kueue.x-k8s.io/pod-group-total-count: '9', "
+        "kai.scheduler/skip-podgrouper: 'false'}";
+    struct fixture *f = *state;
+    char gang[64];
+    cJSON *host;
+
+    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, gang);
+    host = down(f, pod(f, theirs, "nvidia.com/gpu"), gang);
+    assert_str(
+        json_str(json_get(json_path(host, "metadata.labels"), "kueue.x-k8s.io/pod-group-name")),
+        gang);
+    assert_str(note(host, "kueue.x-k8s.io/pod-group-total-count"), "3");
+    assert_str(note(host, "pod-group-name"), "");
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_KUEUE), gang);
+
+    host = down(f, pod(f, theirs, "amd.com/gpu"), gang);
+    assert_str(note(host, "pod-group-name"), gang);
+    assert_str(note(host, "kai.scheduler/skip-podgrouper"), "true");
+    assert_str(note(host, "scheduling.k8s.io/group-name"), "");
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_KAI), gang);
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_VOLCANO), "");
+
+    host = down(f, pod(f, theirs, "nvidia.com/h200"), gang);
+    assert_str(note(host, "scheduling.k8s.io/group-name"), gang);
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_VOLCANO), gang);
+
+    host = down(f, pod(f, theirs, "amd.com/gpu"), "");
+    assert_str(note(host, "pod-group-name"), "");
+    assert_str(note(host, "kai.scheduler/skip-podgrouper"), "");
+}
+
+static void a_pod_group_has_fields_of_ours(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *vpod = pod(f, "labels: {a: b}", "amd.com/gpu");
+    struct str ns, uid;
+    char gang[64];
+    cJSON *group, *now;
+
+    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, gang);
+    group = translate_gang_group(f->a, &f->tenant, pool(f, KAI), vpod, str_c(gang), 3, STR("low"));
+    assert_json(json_get(group, "spec"), "{minMember: 3, queue: q, priorityClassName: low}");
+    assert_str(json_str(json_get(group, "apiVersion")), "scheduling.run.ai/v2alpha2");
+    assert_true(translate_gang_owner(&f->tenant, group, &ns, &uid));
+    assert_str(ns, "ml");
+    assert_str(uid, "j");
+
+    now = json_copy(f->a, group);
+    json_set_str(f->a, json_get(now, "spec"), "markUnschedulable", STR("true"));
+    assert_null(translate_gang_update(f->a, now, group));
+    json_set_i64(f->a, json_get(now, "spec"), "minMember", 4);
+    assert_json(translate_gang_update(f->a, now, group), "{spec: {minMember: 3}}");
+
+    json_set_str(f->a, json_get(now, "metadata"), "name", STR("copy"));
+    assert_false(translate_gang_owner(&f->tenant, now, &ns, &uid));
+    assert_null(translate_gang_root(SCHEDULER_KUEUE).p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_name_is_the_namespaces_and_the_owners, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_is_what_still_runs_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_owner_says_its_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_scheduler_has_its_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pod_group_has_fields_of_ours, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
