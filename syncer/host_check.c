@@ -166,6 +166,9 @@ static void add_groups(struct right *rights, struct check *c, const struct confi
 {
     struct str root = translate_gang_root(pool->scheduler_kind), group;
 
+    if (pool->gang && pool->scheduler_kind == SCHEDULER_KUEUE)
+        rights[c->n_rights++] =
+            (struct right){NAMESPACE, REQUIRED, "kueue.x-k8s.io", "workloads", "delete", ""};
     if (!pool->gang || !root.n)
         return;
     root = str_from(root, sizeof("/apis/") - 1);

@@ -2,14 +2,15 @@
 /* Gangs: which group on the host the pods of one virtual owner are in, and of how many. Why: the
  * schedulers derive groups from owners of pods or from keys, and neither of a tenant's reaches the
  * host; so both are made here, from what the owner is in the virtual cluster. Must never take a
- * name of a group from a tenant, nor ask for more pods at once than the owner still creates: those
- * that there are would wait for ever. */
+ * name of a group from a tenant, nor require more pods at once than the owner still creates:
+ * those that there are would wait for ever. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include <sublet/encode.h>
 #include <sublet/json_build.h>
+#include <sublet/object.h>
 #include <sublet/translate_gang.h>
 
 #include "shape.h"
@@ -18,10 +19,12 @@ enum { NAMESPACE_CHARS = 10 };
 
 static const char KUEUE_GROUP[] = "kueue.x-k8s.io/pod-group-name";
 static const char KUEUE_TOTAL[] = "kueue.x-k8s.io/pod-group-total-count";
+static const char KUEUE_RETRIED[] = "kueue.x-k8s.io/retriable-in-group";
+static const char KUEUE_FINALIZER[] = "kueue.x-k8s.io/managed";
 
 /* How a scheduler reads the gang of a pod, and where it keeps PodGroups. KAI's own controller
- * leaves pods with the annotation alone where they have no owner (pkg/podgrouper/pod_controller.go),
- * later versions where they say so. */
+ * leaves pods with the annotation alone that have no owner (pkg/podgrouper), later versions those
+ * that say so. */
 static const struct {
     const char *annotation, *root, *version, *skip;
 } SYSTEMS[] = {
@@ -142,6 +145,60 @@ struct str translate_gang_of_host_pod(const cJSON *host_pod, enum pool_scheduler
     else if ((size_t)kind < COUNT(SYSTEMS) && SYSTEMS[kind].annotation)
         name = json_str(json_get(json_get(meta, "annotations"), SYSTEMS[kind].annotation));
     return is_gang_name(name) ? name : STR("");
+}
+
+/* ---- the end of a group of Kueue ---- */
+
+/* Kueue keeps the pods of a group, and its quota, until all of it have succeeded, or have ended
+ * where one says that none is replaced (pkg/controller/jobs/pod, Finished). */
+
+int64_t translate_gang_total(const cJSON *host_pod)
+{
+    int64_t total;
+
+    if (!translate_gang_of_host_pod(host_pod, SCHEDULER_KUEUE).n ||
+        !str_to_i64(json_str(json_get(json_path(host_pod, "metadata.annotations"), KUEUE_TOTAL)),
+                    &total))
+        return 0;
+    return total;
+}
+
+bool translate_gang_is_held(const cJSON *host_pod)
+{
+    if (!translate_gang_of_host_pod(host_pod, SCHEDULER_KUEUE).n)
+        return false;
+    json_each(finalizer, json_path(host_pod, "metadata.finalizers"))
+    {
+        if (str_eqc(json_str(finalizer), KUEUE_FINALIZER))
+            return true;
+    }
+    return false;
+}
+
+cJSON *translate_gang_final(struct arena *a, const cJSON *host_pod)
+{
+    struct str now = json_str(json_get(json_path(host_pod, "metadata.annotations"), KUEUE_RETRIED));
+
+    cJSON *patch;
+
+    if (str_eqc(now, "false"))
+        return NULL;
+    patch = json_new_object(a);
+    json_set_str(a, json_ensure_path(a, patch, "metadata.annotations"), KUEUE_RETRIED,
+                 STR("false"));
+    return patch;
+}
+
+bool translate_gang_is_over(const cJSON *job)
+{
+    static const char *const ends[] = {"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"};
+    const cJSON *conditions = json_path(job, "status.conditions");
+
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        if (condition_is_true(conditions, ends[i]))
+            return true;
+    }
+    return object_is_terminating(job) || json_true(json_path(job, "spec.suspend"));
 }
 
 /* ---- the PodGroup ---- */

@@ -287,6 +287,13 @@ int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rati
                limit = rational_format(a, choice->limit);
     struct str pool = choice->binding->pool->name;
 
+    if (choice->gang.n && choice->gang_size > 1)
+        return err_forbidden(
+            err, STR_NULL, STR("pods"), name,
+            "exceeded quota: gpu/%.*s, requested: gpu=%.*s%.*s by each of a gang of %lld pods, "
+            "used: gpu=%.*s, limited: gpu=%.*s",
+            STR_F(pool), STR_F(requested), STR_F(pool_requested(a, choice)),
+            (long long)choice->gang_size, STR_F(rational_format(a, used)), STR_F(limit));
     return err_forbidden(err, choice->of_claim ? STR("resource.k8s.io") : STR_NULL,
                          choice->of_claim ? STR("resourceclaims") : STR("pods"), name,
                          "exceeded quota: gpu/%.*s, requested: gpu=%.*s%.*s, used: gpu=%.*s, "
@@ -306,7 +313,7 @@ struct str pool_requested(struct arena *a, const struct pool_choice *choice)
 }
 
 bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t pods,
-                      struct str *ret_text)
+                      bool together, struct str *ret_text)
 {
     struct rational total, fit;
 
@@ -316,6 +323,15 @@ bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t
         !rational_mul(choice->limit, (struct rational){choice->gpu_eq.den, choice->gpu_eq.num},
                       &fit))
         return false;
+    if (together) {
+        *ret_text = arena_printf(
+            a,
+            "%lld pods that request %.*s each exceed the limit of pool \"%.*s\", %.*s GPU, and "
+            "are a gang: none of them starts",
+            (long long)pods, STR_F(choice->requested), STR_F(choice->binding->pool->name),
+            STR_F(rational_format(a, choice->limit)));
+        return true;
+    }
     *ret_text =
         arena_printf(a,
                      "%lld pods that request %.*s each exceed the limit of pool \"%.*s\", "

@@ -60,9 +60,9 @@ int pool_exceeded(struct arena *a, const struct pool_choice *choice, struct rati
 /* " (nvidia.com/mig-1g.10gb=2)": what the pod requests, unless gpu_eq has the same number. */
 struct str pool_requested(struct arena *a, const struct pool_choice *choice);
 /* Would this many pods of the choice exceed the limit of its pool? Then *ret_text says so, and how
- * many fit. */
+ * many fit. together: they start together, or not at all. */
 bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t pods,
-                      struct str *ret_text);
+                      bool together, struct str *ret_text);
 /* Warnings for the author of a pod that is admitted: tolerations that have no effect. choice is the
  * result of pool_resolve. */
 void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,

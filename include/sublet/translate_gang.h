@@ -39,3 +39,11 @@ bool translate_gang_owner(const struct translate_tenant *t, const cJSON *host_ob
                           struct str *ret_ns, struct str *ret_uid);
 /* The group that a host pod is in; empty: none of ours. */
 struct str translate_gang_of_host_pod(const cJSON *host_pod, enum pool_scheduler kind);
+/* Of a host pod that Kueue admits: how many the group is of; 0: it is in none. */
+int64_t translate_gang_total(const cJSON *host_pod);
+/* Does Kueue hold the host pod until its group has ended? */
+bool translate_gang_is_held(const cJSON *host_pod);
+/* A merge patch by which the group ends without replacements for what failed; NULL: it is so. */
+cJSON *translate_gang_final(struct arena *a, const cJSON *host_pod);
+/* Has the owner of a gang's pods ended, as far as pods are concerned? job: as above. */
+bool translate_gang_is_over(const cJSON *job);

@@ -81,6 +81,12 @@ static void note_unserved(struct syncer *s, struct str ns, const cJSON *pod)
         sync_ledger_unserved(s->ledger, &owner);
 }
 
+/* Do the pods of this workload start together, or not at all? */
+static bool is_gang(const struct pool_choice *choice, const struct vapi_template *of)
+{
+    return choice->binding && choice->binding->pool->gang && str_eqc(of->kind, "Job");
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                      const struct vapi_template *of, bool dry_run,
                      void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
@@ -102,7 +108,7 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
         translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
         return -1;
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
-    if (of && pool_exceeded_by(a, &choice, of->copies, &text))
+    if (of && pool_exceeded_by(a, &choice, of->copies, is_gang(&choice, of), &text))
         warn(warn_ctx,
              arena_printf(a, "%.*s \"%.*s\": %.*s", STR_F(of->kind), STR_F(of->name), STR_F(text)));
     if (!dry_run)

@@ -12,7 +12,12 @@
  * Where a binding queues, a pod that does not fit is stored uncharged and waits here, oldest first.
  * A strict line is never overtaken. Else a pod that fits goes first, in every second period of the
  * age of the first in line; in the others what comes free is kept for that one. So neither blocks
- * the other for ever. */
+ * the other for ever.
+ *
+ * Of a gang (pool_choice.gang) a pod is charged only while what the gang still lacks fits as well,
+ * and then goes before all that waits. So after each charge one gang can be charged as a whole from
+ * what is free, and no two gangs ever keep each other from starting. A row then has the gang behind
+ * the quantity: "1/2 g-...". */
 
 #include "gpu/ledger.h"
 #include "gpu/hours.h"
@@ -76,14 +81,18 @@ struct sum {
     bool exact;
 };
 
+static bool read_row(struct str value, struct rational *ret)
+{
+    return rational_parse(str_cut(&value, ' '), ret);
+}
+
 static bool on_row(void *ctx, struct str key, struct str value)
 {
     struct sum *sum = ctx;
     struct rational quantity;
 
     (void)key;
-    sum->exact =
-        rational_parse(value, &quantity) && rational_add(sum->total, quantity, &sum->total);
+    sum->exact = read_row(value, &quantity) && rational_add(sum->total, quantity, &sum->total);
     return sum->exact;
 }
 
@@ -214,7 +223,7 @@ static bool on_charge(void *ctx, struct str key, struct str value)
     struct charges *c = ctx;
     struct rational quantity;
 
-    if (rational_parse(value, &quantity))
+    if (read_row(value, &quantity))
         c->each(c->ctx, str_from(key, c->prefix.n), quantity);
     return true;
 }
@@ -267,13 +276,63 @@ bool sync_ledger_has(struct ledger *l, struct str pool)
     return found;
 }
 
+struct gang_count {
+    struct str gang;
+    int64_t n;
+};
+
+static bool on_gang_row(void *ctx, struct str key, struct str value)
+{
+    struct gang_count *c = ctx;
+
+    (void)key;
+    str_cut(&value, ' ');
+    c->n += str_eq(value, c->gang);
+    return true;
+}
+
+/* Pods of the choice's gang that are charged. */
+static int64_t gang_charged(struct ledger *l, const struct pool_choice *choice)
+{
+    struct gang_count c = {choice->gang, 0};
+    struct arena *a;
+
+    if (!choice->gang.n)
+        return 0;
+    a = arena_new(0);
+    store_record_each(l->o.store, RECORD_LEDGER, row_key(a, choice->binding->pool->name, STR("")),
+                      on_gang_row, &c);
+    arena_free(a);
+    return c.n;
+}
+
+/* What has to be free for it: its own GPUs, or what its gang lacks as a whole. False: more than can
+ * be said. */
+static bool needs(struct ledger *l, const struct pool_choice *choice, struct rational *ret)
+{
+    int64_t lacks = choice->gang.n ? choice->gang_size - gang_charged(l, choice) : 1;
+
+    return rational_mul(choice->gpu_eq, (struct rational){lacks < 1 ? 1 : lacks, 1}, ret);
+}
+
 static bool fits(struct ledger *l, const struct pool_choice *choice)
 {
     struct rational after;
 
-    if (!rational_add(sync_ledger_used(l, choice->binding->pool), choice->gpu_eq, &after))
+    if (!needs(l, choice, &after) ||
+        !rational_add(sync_ledger_used(l, choice->binding->pool), after, &after))
         return false;
     return rational_cmp(after, choice->limit) <= 0;
+}
+
+/* Can the binding never hold it, whatever is granted and whatever ends? */
+static bool never_fits(const struct pool_choice *choice)
+{
+    int64_t pods = choice->gang.n && choice->gang_size > 1 ? choice->gang_size : 1;
+    struct rational all;
+
+    return !rational_mul(choice->gpu_eq, (struct rational){pods, 1}, &all) ||
+           rational_cmp(all, choice->binding->most) > 0;
 }
 
 /* --- rows --- */
@@ -319,7 +378,7 @@ bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, st
     struct arena *a = arena_new(0);
     struct str value;
     bool found = store_record_get(l->o.store, RECORD_LEDGER, row_key(a, pool, uid), &value) &&
-                 rational_parse(value, ret);
+                 read_row(value, ret);
 
     arena_free(a);
     return found;
@@ -335,7 +394,9 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
     note_hours(l, p);
     if (store_record_get(l->o.store, RECORD_LEDGER, key, &unused))
         p->summed = false;
-    store_record_put(l->o.store, RECORD_LEDGER, key, rational_format(a, choice->gpu_eq));
+    store_record_put(l->o.store, RECORD_LEDGER, key,
+                     arena_printf(a, "%.*s%s%.*s", STR_F(rational_format(a, choice->gpu_eq)),
+                                  choice->gang.n ? " " : "", STR_F(choice->gang)));
     add_to_sum(l, p, choice->gpu_eq, false);
     arena_free(a);
     l->o.changed(l->o.ctx);
@@ -534,6 +595,8 @@ static bool is_held(struct ledger *l, const struct pool_choice *choice, struct s
     bool first = true;
     int64_t kept;
 
+    if (gang_charged(l, choice))
+        return false; /* what it holds already is of use only with the others */
     TAILQ_FOREACH(w, &l->line, place)
     {
         if (uid.p && str_eq(w->uid, uid))
@@ -562,7 +625,7 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
                        struct str pod_name, bool *ret_queued, struct err *err)
 {
     const struct config_binding *b = choice->binding;
-    bool fit = fits(l, choice), never = rational_cmp(choice->gpu_eq, b->most) > 0;
+    bool fit = fits(l, choice), never = never_fits(choice);
 
     if (never || (!fit && b->over_quota == OVER_QUOTA_REJECT))
         return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
@@ -589,7 +652,7 @@ static void note_refused(struct ledger *l, const struct pool_choice *choice,
     const struct config_binding *b = choice->binding;
     struct rational sum;
 
-    if (rational_cmp(choice->gpu_eq, b->most) > 0)
+    if (never_fits(choice))
         sync_ledger_unserved(l, owner);
     if (owner->kind) {
         make_room(l, &l->refused);
@@ -666,7 +729,7 @@ static struct str waits_for(struct arena *a, const struct ledger *l,
     struct rational ahead;
     size_t place = place_of(l, choice->binding->pool, uid, &ahead);
 
-    if (rational_cmp(choice->gpu_eq, choice->binding->most) > 0)
+    if (never_fits(choice))
         return arena_printf(
             a, "requests %.*s GPU%.*s of pool %.*s, whose limit is %.*s: it cannot start",
             STR_F(wants), STR_F(units), STR_F(pool),

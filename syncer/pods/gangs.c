@@ -566,6 +566,129 @@ static void reconcile_gang(struct reconcile *r)
         keep(x, r);
 }
 
+/* --- groups of Kueue --- */
+
+/* The group that pods of an owner are in on the host, if one of it may still run or has succeeded:
+ * Kueue never changes its size. */
+struct group {
+    struct syncer *syncer;
+    struct arena *arena;
+    struct str name; /* empty: none */
+    int64_t total, n;
+};
+
+static void take_grouped(void *ctx, const cJSON *pod)
+{
+    struct group *g = ctx;
+    const cJSON *host = sync_pod_on_host(g->syncer, g->arena, pod);
+    int64_t total = host ? translate_gang_total(host) : 0;
+
+    if (!total || object_is_terminating(host) ||
+        str_eqc(json_str_at(host, "status.phase"), "Failed"))
+        return;
+    g->name = translate_gang_of_host_pod(host, SCHEDULER_KUEUE);
+    g->total = total;
+    g->n++;
+}
+
+/* What is created beyond a group's size is admitted alone: Kueue would delete it. */
+static void choose_of_kueue(struct syncer *s, struct arena *a, const cJSON *pod, struct str owner,
+                            struct pool_choice *choice)
+{
+    struct group g = {s, a, STR(""), 0, 0};
+    struct members m = {s, a, owner, take_grouped, &g};
+    struct str ns = json_str_at(pod, "metadata.namespace");
+    char name[64];
+
+    each_member(&m, ns);
+    if (!g.name.n) {
+        translate_gang_name(&s->tenant, ns, owner, choice->gang_size, name);
+        choice->gang = arena_str(a, str_c(name));
+    } else if (g.n < g.total) {
+        choice->gang = arena_str(a, g.name);
+        choice->gang_size = g.total;
+    }
+}
+
+/* All host pods of a group. */
+struct grouped {
+    struct syncer *syncer;
+    struct arena *arena;
+    struct str name;
+    size_t active, ended, terminating;
+    bool foreign;
+};
+
+static void count_grouped(void *ctx, const struct host_object *o)
+{
+    struct grouped *g = ctx;
+    struct str ns, name, uid;
+    cJSON *pod = NULL;
+
+    if (!str_contains(o->bytes, g->name) || json_parse(g->arena, o->bytes, &pod, NULL) ||
+        !str_eq(translate_gang_of_host_pod(pod, SCHEDULER_KUEUE), g->name))
+        return;
+    g->foreign |= !translate_owner(&g->syncer->tenant, pod, &ns, &name, &uid);
+    if (object_is_terminating(pod))
+        g->terminating++;
+    else if (pod_is_finished(pod))
+        g->ended++;
+    else
+        g->active++;
+}
+
+/* Conflict, not found: Kueue was first. */
+static void on_ended(struct sync_run *run, const struct host_answer *answer, const struct err *err)
+{
+    (void)answer;
+    if (err && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT)
+        reconcile_fail(run->reconcile, err);
+    else
+        reconcile_again_after(run->reconcile, 1000);
+}
+
+/* Every pod of it is to go: with its Workload, Kueue lets go of them. */
+static bool end_workload(struct sync_run *run, struct str group)
+{
+    struct host_request q = {.method = "DELETE"};
+    struct str uid = sync_queued_workload(run->syncer->queued, group);
+
+    if (!uid.n)
+        return false;
+    q.path = arena_printf(run->arena, "/apis/kueue.x-k8s.io/v1beta2/namespaces/%.*s/workloads/%.*s",
+                          STR_F(run->syncer->config->host_namespace), STR_F(group));
+    q.body = arena_printf(run->arena,
+                          "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
+                          "\"preconditions\":{\"uid\":\"%.*s\"}}",
+                          STR_F(uid));
+    sync_send(run, &q, on_ended);
+    return true;
+}
+
+bool sync_gang_end(struct sync_run *run)
+{
+    struct grouped g = {.syncer = run->syncer, .arena = run->arena};
+    const cJSON *job;
+    cJSON *patch;
+
+    if (!translate_gang_is_held(run->host) ||
+        (!object_is_terminating(run->host) && !pod_is_finished(run->host)) ||
+        !sync_life_is_current(run->syncer, SYNC_PODS))
+        return false;
+    g.name = translate_gang_of_host_pod(run->host, SCHEDULER_KUEUE);
+    reflector_each(run->syncer->watches[SYNC_PODS].reflector, count_grouped, &g);
+    if (g.active || g.foreign)
+        return false;
+    if (!g.ended)
+        return end_workload(run, g.name);
+    job = run->virtual_ ? job_of(run->syncer, run->arena, run->virtual_) : NULL;
+    if (!job || !translate_gang_is_over(job))
+        return false;
+    patch = translate_gang_final(run->arena, run->host);
+    return patch && sync_patch(run, &(struct sync_change){
+                                        .patch = patch, .type = PATCH_MERGE, .subresource = ""});
+}
+
 /* --- of a pod --- */
 
 static size_t kind_of(enum pool_scheduler kind)
@@ -591,6 +714,8 @@ void sync_gang_choose(struct syncer *s, struct arena *a, const cJSON *pod,
     host = sync_pod_on_host(s, a, pod);
     if (host) {
         choice->gang = translate_gang_of_host_pod(host, pool->scheduler_kind);
+    } else if (choice->gang_size && pool->scheduler_kind == SCHEDULER_KUEUE) {
+        choose_of_kueue(s, a, pod, owner, choice);
     } else if (choice->gang_size) {
         translate_gang_name(&s->tenant, json_str_at(pod, "metadata.namespace"), owner, 0, name);
         choice->gang = arena_str(a, str_c(name));
@@ -630,12 +755,34 @@ bool sync_gang_ready(struct sync_run *run, const struct pool_choice *choice, str
 
 /* --- events of the virtual cluster --- */
 
+static void wake_ended(void *ctx, const cJSON *pod)
+{
+    if (pod_is_finished(pod))
+        syncer_add(ctx, SYNC_PODS, json_str_at(pod, "metadata.namespace"),
+                   json_str_at(pod, "metadata.name"));
+}
+
+/* Those that Kueue holds, once their Job has ended. */
+static void wake_held(struct gangs *all, struct arena *a, const struct store_event *e)
+{
+    struct members m = {all->syncer, a, e->object->uid, wake_ended, all->syncer};
+    const struct config *config = all->syncer->config;
+    bool any = false;
+
+    for (size_t i = 0; i < config->n_pools; i++)
+        any |= config->pools[i].gang && config->pools[i].scheduler_kind == SCHEDULER_KUEUE;
+    if (any && e->type != STORE_DELETED && translate_gang_is_over(vapi_tree(a, e->object)))
+        each_member(&m, e->object->ns);
+}
+
 static void map_job(struct controller *c, const struct store_event *e)
 {
     struct gangs *all = controller_state(c);
     struct arena *a = arena_new(0);
     struct str unused;
     char name[64];
+
+    wake_held(all, a, e);
 
     translate_gang_name(&all->syncer->tenant, e->object->ns, e->object->uid, 0, name);
     if (store_record_get(all->syncer->store, RECORD_META, record_key(a, str_c(name)), &unused))

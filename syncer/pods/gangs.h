@@ -23,5 +23,8 @@ void sync_gang_choose(struct syncer *s, struct arena *a, const cJSON *pod,
 /* True: its PodGroup is on the host, or it needs none. False: the pod's key is added again when it
  * is; *ret says what it waits for, if that is the host's admin. */
 bool sync_gang_ready(struct sync_run *run, const struct pool_choice *choice, struct str *ret);
-/* A pod's record was removed: its group may be one of nobody. */
+/* A group that has ended in the virtual cluster, and whose pods Kueue holds: says that none is
+ * replaced, or deletes its Workload. True: a request is pending. */
+bool sync_gang_end(struct sync_run *run);
+/* A pod's record was removed: its group may be unowned. */
 void sync_gangs_pod_gone(struct gangs *all, struct str ns);

@@ -37,7 +37,7 @@ static void pod_gone(struct sync_run *run)
     if (!run->mapping.exists)
         return;
     struct str uid = run->mapping.uid;
-    if (!run->host && !sync_tokens_remove(run))
+    if ((!run->host && !sync_tokens_remove(run)) || sync_gang_end(run))
         return;
     if (!sync_finish_gone(run, scheduled ? FORCED_GRACE_S : 0))
         return;
@@ -195,7 +195,7 @@ static void pod_present(struct sync_run *run)
             show_predecessor(run);
         return;
     }
-    if (deletion_down(run))
+    if (deletion_down(run) || sync_gang_end(run))
         return;
     if (pod_is_finished(run->host))
         sync_ledger_release(run->syncer->ledger, run->uid);

@@ -60,6 +60,8 @@ struct queued *sync_queued_free(struct queued *q);
 void sync_queued_stop(struct queued *q);
 void sync_queued_kick(struct queued *q);
 void sync_queued_restart(struct queued *q); /* the host was restored, or another one answers */
+/* The uid of the Workload of this name; empty: there is none, or it is not known yet. */
+struct str sync_queued_workload(struct queued *q, struct str name);
 /* A host pod that waits in its queue: its condition in run->host says why. */
 void sync_pod_explain_queue(struct sync_run *run);
 

@@ -149,6 +149,15 @@ static bool has_queue(const struct syncer *s, const cJSON *host_pod)
     return binding && binding->pool->scheduler_kind == SCHEDULER_KUEUE;
 }
 
+struct str sync_queued_workload(struct queued *q, struct str name)
+{
+    const struct host_object *o;
+
+    follow(q);
+    o = reflector_get(q->reflector, name);
+    return o ? o->uid : STR("");
+}
+
 void sync_pod_explain_queue(struct sync_run *run)
 {
     struct queued *q = run->syncer->queued;

@@ -2,13 +2,14 @@
 """The second fence: whoever holds the control plane's own credentials, and more rights than the chart gives them, still
 writes only what the program would. Every attack is admitted in a namespace without the fence, so each can fail."""
 import copy
+import hashlib
 import json
 import os
 import secrets
 
 import pytest
 
-from testenv import UNSET, ApiError, eventually
+from testenv import AWAY, UNSET, ApiError, eventually
 from testenv.api import Api
 from testenv.helm import CHART, Helm
 from testenv.nodes import pool_config
@@ -34,9 +35,9 @@ VALUES = {
                   "pools": [pool_config("granted", "l4")]},
     "config": {"fleet": {"bindings": True},
                "pools": [pool_config("a100", "a100", priorityTiers={"high": "fence-bound"}, runtimeClass="fence-bound",
-                                     scheduler={"name": "gpu-scheduler", "kind": "kueue", "queueTemplate": "t-{tenant}"}),
+                                     scheduler={"name": "gpu-scheduler", "kind": "kueue", "queueTemplate": "t-{tenant}", "gang": True}),
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
-                         pool_config("kai", "l4", scheduler={"kind": "kai", "queueTemplate": "t-{tenant}"}),
+                         pool_config("kai", "l4", scheduler={"kind": "kai", "queueTemplate": "t-{tenant}", "gang": True}),
                          pool_config("vol", "l4", scheduler={"kind": "volcano", "queueTemplate": "v-{tenant}", "name": "vs"}),
                          {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
                              {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}],
@@ -297,9 +298,17 @@ POD = {
     "another's queue": (marked("labels", "kueue.x-k8s.io/queue-name", "theirs"), "metadata.labels: not the queue"),
     "a pod that KAI does not count": (marked("labels", "app", "kai-resource-reservation"), "metadata.labels: app is the value"),
     "a group of a queue": (marked("labels", "kueue.x-k8s.io/pod-group-name", "theirs"),
-                           "metadata.labels: a key that is neither"),
+                           "metadata.labels: not a group of this virtual cluster"),
+    "another's group": (marked("labels", "kueue.x-k8s.io/pod-group-name", f"g-0123456789-{HASH}"),
+                        "metadata.labels: not a group of this virtual cluster"),
     "the hash of a role": (marked("annotations", "kueue.x-k8s.io/role-hash", "0a"),
-                           "metadata.annotations: a key that is neither"),
+                           "metadata.annotations: a value that its group has not"),
+    "a group of none": (marked("annotations", "kueue.x-k8s.io/pod-group-total-count", "0"),
+                        "metadata.annotations: a value that its group has not"),
+    "a group that retries": (marked("annotations", "kueue.x-k8s.io/retriable-in-group", "true"),
+                             "metadata.annotations: only the end of a group is said"),
+    "a group that admits fast": (marked("annotations", "kueue.x-k8s.io/pod-group-fast-admission", "true"),
+                                 "metadata.annotations: a key that is neither"),
     "a priority of a queue": (marked("labels", "kueue.x-k8s.io/priority-class", "high"),
                               "metadata.labels: a key that is neither"),
     "a parent that suspends": (marked("annotations", "kueue.x-k8s.io/pod-suspending-parent", "x"),
@@ -534,13 +543,86 @@ def test_a_pod_is_in_the_queue_of_its_scheduler(sides, real_host, pool):
             lambda s: s.api.patch(path, {"metadata": {what: {key: None}}}, dryRun="All"))
     # what the scheduler adds stays when the program writes again, and is never the program's to add
     other = {"metadata": {"annotations": {"pod-group-name": "g"}}}
-    refused(fenced, "metadata.annotations: a key that is neither", lambda s: s.api.patch(path, other, dryRun="All"))
+    refused(fenced, "metadata.annotations: a pod stays in its group", lambda s: s.api.patch(path, other, dryRun="All"))
     real_host.api.patch(path, other)
     fenced.api.patch(path, {"metadata": {"annotations": {"sublet.dev/name": "x"}}}, dryRun="All")
     if pool == "kai":  # what its webhook sets in a pod without a class
         real_host.api.post(RUNTIMES, {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
         post(change(body(), "spec.runtimeClassName", "nvidia"))(fenced)
         real_host.api.delete(f"{RUNTIMES}/nvidia")
+
+
+GROUP = "pod-group-name"
+GROUPS = "/apis/scheduling.run.ai/v2alpha2"
+DEFINITION = {"metadata": {"name": "podgroups.scheduling.run.ai"}, "spec": {
+    "group": "scheduling.run.ai", "scope": "Namespaced", "names": {"plural": "podgroups", "kind": "PodGroup"},
+    "versions": [{"name": "v2alpha2", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+def group_name(namespace):
+    return f"g-{hashlib.sha256(namespace.encode()).hexdigest()[:10]}-{HASH}"
+
+
+def test_a_pod_is_in_a_group_of_its_namespace(sides):
+    """KAI looks for a group in all namespaces: a stolen token cannot join that of another virtual cluster, nor leave its own."""
+    fenced, _ = sides
+
+    def body(group, **notes):
+        made = change(gpu_pod(), "spec.nodeSelector", {"sublet.dev/pool": "kai"})
+        made["spec"]["tolerations"][0]["value"] = "kai"
+        made["spec"]["schedulerName"] = "kai-scheduler"
+        del made["metadata"]["labels"][QUEUE]
+        made["metadata"]["labels"]["kai.scheduler/queue"] = "t-research"
+        made["metadata"]["annotations"] = {**made["metadata"]["annotations"], GROUP: group, **notes}
+        return made
+
+    def post(made, resource="pods"):
+        return lambda s: s.api.post(s.path(resource), made, dryRun="All")
+
+    own, skip = group_name(fenced.namespace), {"kai.scheduler/skip-podgrouper": "true"}
+    post(body(own, **skip))(fenced)
+    for theirs in (group_name("team-other"), "train", own + "x", ""):
+        refused(fenced, "metadata.annotations: not a group of this virtual cluster", post(body(theirs)))
+    refused(fenced, "metadata.annotations: a value that its group has not", post(body(own, **{"kai.scheduler/skip-podgrouper": "no"})))
+    refused(fenced, "metadata.annotations: a key that is neither", post(body(own, **{"kai.scheduler/preemptibility": "x"})))
+    refused(fenced, "metadata.annotations: a group takes pods alone",
+            post(change(config_map(), "metadata.annotations", {**config_map()["metadata"]["annotations"], GROUP: own}), "configmaps"))
+    path = fenced.path("pods", fenced.make("pods", change(body(own), "metadata.name", f"grouped-{HASH}")))
+    for other in (group_name("team-other"), own[:-1] + "q", None):
+        refused(fenced, "metadata.annotations: a pod stays in its group",
+                lambda s, o=other: s.api.patch(path, {"metadata": {"annotations": {GROUP: o}}}, dryRun="All"))
+
+
+def test_groups_of_pods(sides, real_host):
+    """PodGroups have a name of the namespace's, the queue of a bound pool, a size, and nothing else."""
+    fenced, _ = sides
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    path = f"{GROUPS}/namespaces/{fenced.namespace}/podgroups"
+    name = group_name(fenced.namespace)
+
+    def body(rename=name, **spec):
+        meta = metadata("train")
+        meta["name"] = rename
+        return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": meta,
+                "spec": {"minMember": 3, "queue": "t-research", **spec}}
+
+    real_host.api.post(definitions, DEFINITION)
+    try:
+        eventually(lambda: fenced.admin.post(path, body(), dryRun="All"), 60, "PodGroups", also=(404, *AWAY))
+        for made, why in ((body(group_name("team-other")), "metadata.name: not a group of this virtual cluster"),
+                          (body(queue="theirs"), "spec.queue: not the queue of a bound pool"),
+                          (body(priorityClassName="fence-unbound"), "spec.priorityClassName: a class that no bound pool has"),
+                          (body(preemptibility="non-preemptible"), "spec: a field that is not sent")):
+            refused(fenced, why, lambda s, m=made: s.api.post(path, m, dryRun="All"))
+        fenced.api.post(path, body())
+        one = f"{path}/{name}"
+        real_host.api.patch(one, {"spec": {"markUnschedulable": True}})
+        fenced.api.patch(one, {"spec": {"minMember": 2}})
+        refused(fenced, "spec: a field that is not sent", lambda s: s.api.patch(one, {"spec": {"markUnschedulable": False}}))
+        fenced.api.delete(one)
+    finally:
+        real_host.api.delete(f"{definitions}/{DEFINITION['metadata']['name']}")
 
 
 def test_services_under_mapped_names(sides):
@@ -1145,7 +1227,7 @@ def test_updates_are_judged_by_what_changed(sides, real_host):
 def test_the_expressions_fit_the_types(sides, real_host):
     """kube-controller-manager checks them against the schemas of what they match."""
     fenced, open_ = sides
-    assert len(policies(real_host, fenced)) == 18 and not policies(real_host, open_)
+    assert len(policies(real_host, fenced)) == 19 and not policies(real_host, open_)
     for name in policies(real_host, fenced):
         policy = real_host.api.get(f"{POLICIES}/{name}")
         assert not policy["status"].get("typeChecking", {}).get("expressionWarnings"), policy["status"]

@@ -109,9 +109,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
   "volcano" (dict "map" "annotations" "key" "scheduling.volcano.sh/queue-name" "added" list "queues" list "scheduler" "volcano")
 -}}
 {{- $queued := list -}}
-{{- /* Those that know gangs: the key by which each reads a pod's group, others beside it with their values, and the API group of its PodGroups. */ -}}
+{{- /* Those that know gangs: the key by which each reads a pod's group, others beside it with their values (the hash by its webhook), and the API group of its PodGroups. */ -}}
 {{- $groups := dict
-  "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/pod-group-name" "also" (dict "kueue.x-k8s.io/pod-group-total-count" "^[1-9][0-9]{0,9}$") "group" "")
+  "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/pod-group-name" "also" (dict "kueue.x-k8s.io/pod-group-total-count" "^[1-9][0-9]{0,9}$" "kueue.x-k8s.io/role-hash" "^[0-9a-f]{8}$") "group" "")
   "kai" (dict "map" "annotations" "key" "pod-group-name" "also" (dict "kai.scheduler/skip-podgrouper" "^true$") "group" "scheduling.run.ai")
   "volcano" (dict "map" "annotations" "key" "scheduling.k8s.io/group-name" "also" dict "group" "scheduling.volcano.sh")
 -}}

@@ -571,16 +571,19 @@ static void several_pods(void **state)
     struct str text = STR_NULL;
 
     assert_ok(resolve(f, pod(f, "nvidia.com/gpu: 2", ""), NULL, &c));
-    assert_false(pool_exceeded_by(f->a, &c, 6, &text));
-    assert_true(pool_exceeded_by(f->a, &c, 7, &text));
+    assert_false(pool_exceeded_by(f->a, &c, 6, false, &text));
+    assert_true(pool_exceeded_by(f->a, &c, 7, false, &text));
     assert_str(text, "7 pods that request nvidia.com/gpu=2 each exceed the limit of pool \"h100\", "
                      "12 GPU: no more than 6 of them run at once");
+    assert_true(pool_exceeded_by(f->a, &c, 7, true, &text));
+    assert_str(text, "7 pods that request nvidia.com/gpu=2 each exceed the limit of pool \"h100\", "
+                     "12 GPU, and are a gang: none of them starts");
     assert_ok(resolve(f, pod(f, "nvidia.com/mig-2g.20gb: 1", ""), NULL, &c));
-    assert_true(pool_exceeded_by(f->a, &c, INT64_MAX, &text));
+    assert_true(pool_exceeded_by(f->a, &c, INT64_MAX, false, &text));
     assert_str(text, "9223372036854775807 pods that request nvidia.com/mig-2g.20gb=1 each exceed "
                      "the limit of pool \"h100-mig\", 1 GPU: no more than 3 of them run at once");
     assert_ok(resolve(f, pod(f, "cpu: 2", ""), NULL, &c));
-    assert_false(pool_exceeded_by(f->a, &c, 1000, &text));
+    assert_false(pool_exceeded_by(f->a, &c, 1000, false, &text));
 }
 
 static void host_pods(void **state)
