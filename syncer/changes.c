@@ -108,8 +108,10 @@ static void pod_changed(struct syncer *s, enum sync_id id, const struct host_obj
     const cJSON *is = tree_of(a, now), *was = tree_of(a, before);
 
     sync_nodes_pod_changed(s->nodes, is, was);
-    if (!now)
+    if (!now) {
         sync_last_status_note(s, before, was);
+        sync_gangs_host_pod_gone(s->gangs, was);
+    }
     report_resize(s, a, id, is, was);
     sync_reclaims_look(s->reclaims, false);
     add_owner_of(s, id, now ? is : was, now, before);

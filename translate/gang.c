@@ -15,7 +15,7 @@
 
 #include "shape.h"
 
-enum { NAMESPACE_CHARS = 10 };
+enum { NAMESPACE_CHARS = 10, OWNER_CHARS = 64 };
 
 static const char KUEUE_GROUP[] = "kueue.x-k8s.io/pod-group-name";
 static const char KUEUE_TOTAL[] = "kueue.x-k8s.io/pod-group-total-count";
@@ -36,17 +36,30 @@ static const struct {
 
 /* ---- whose, and how many ---- */
 
-void translate_gang_name(const struct translate_tenant *t, struct str ns, struct str owner_uid,
+bool translate_gang_is_owner(struct str uid)
+{
+    for (size_t i = 0; i < uid.n; i++) {
+        char c = uid.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '-'))
+            return false;
+    }
+    return uid.n > 0 && uid.n <= OWNER_CHARS;
+}
+
+void translate_gang_name(const struct translate_tenant *t, struct str pool,
+                         enum pool_scheduler kind, struct str ns, struct str owner_uid,
                          int64_t generation, char out[64])
 {
     static const char HEX[] = "0123456789abcdef";
-    struct str parts[] = {t->cluster_uid, ns, owner_uid, STR("gang"), {NULL, 0}};
+    struct str parts[] = {t->cluster_uid, ns, owner_uid, STR("gang"), pool, {NULL, 0}};
     unsigned char digest[32];
-    char number[24];
+    char number[48];
     size_t at = 0;
 
-    snprintf(number, sizeof number, "%lld", (long long)generation);
-    parts[4] = str_c(number);
+    snprintf(number, sizeof number, "%d %lld", (int)kind, (long long)generation);
+    parts[COUNT(parts) - 1] = str_c(number);
     sha256(t->host_namespace, digest);
     out[at++] = 'g';
     out[at++] = '-';
@@ -73,21 +86,40 @@ bool translate_gang_size_is_valid(const cJSON *pod)
     return !annotation(pod) || read_size(pod, &unused);
 }
 
+/* "0-3,5": how many indexes. */
+static int64_t count_indexes(struct str list)
+{
+    int64_t n = 0;
+
+    while (list.n) {
+        struct str range = str_cut(&list, ','), first = str_cut(&range, '-');
+        int64_t from, to;
+
+        if (!str_to_i64(first, &from) || from < 0)
+            continue;
+        to = range.n && str_to_i64(range, &to) && to >= from ? to : from;
+        if (__builtin_add_overflow(n, to - from, &n) || __builtin_add_overflow(n, 1, &n))
+            return INT64_MAX;
+    }
+    return n;
+}
+
 /* Kueue counts those that have succeeded in, and takes no others in their place: only a Job whose
  * pods all run at once is a gang there. */
 static int64_t size_of_job(const cJSON *job, bool fixed)
 {
     int64_t at_once = json_i64_at(job, "spec.parallelism", 1), left;
-    const cJSON *completions = json_path(job, "spec.completions");
+    struct str failed = json_str_at(job, "status.failedIndexes");
 
     if (at_once < 1)
         return 0;
-    if (!completions)
+    if (!json_path(job, "spec.completions"))
         return at_once;
     left = json_i64_at(job, "spec.completions", 0);
     if (fixed)
         return left <= at_once ? left : 0;
-    if (__builtin_sub_overflow(left, json_i64_at(job, "status.succeeded", 0), &left) || left < 1)
+    if (__builtin_sub_overflow(left, json_i64_at(job, "status.succeeded", 0), &left) ||
+        __builtin_sub_overflow(left, count_indexes(failed), &left) || left < 1)
         return 1;
     return left < at_once ? left : at_once;
 }
@@ -96,14 +128,15 @@ int64_t translate_gang_size(const struct config_pool *pool, const cJSON *pod, co
                             int64_t succeeded)
 {
     bool fixed = pool->scheduler_kind == SCHEDULER_KUEUE;
-    int64_t size;
+    int64_t size = job ? size_of_job(job, fixed) : 0, said;
 
-    if (!pool->gang || !owner_controller(pod))
+    if (!pool->gang || !translate_gang_is_owner(json_str(json_get(owner_controller(pod), "uid"))))
         return 0;
-    if (annotation(pod) && read_size(pod, &size))
-        size = fixed || size - succeeded < 1 ? (fixed ? size : 1) : size - succeeded;
-    else
-        size = job ? size_of_job(job, fixed) : 0;
+    if (annotation(pod) && read_size(pod, &said)) {
+        if (!job && !fixed) /* those that are done need no others beside them */
+            said = said - succeeded < 1 ? 1 : said - succeeded;
+        size = !job || said < size ? said : size;
+    }
     if (fixed && size == 1) /* alone */
         return 0;
     return size > INT32_MAX ? INT32_MAX : size;
@@ -220,11 +253,12 @@ cJSON *translate_gang_group(struct arena *a, const struct translate_tenant *t,
                                         JSON("uid", json_str(json_get(owner, "uid"))))));
     cJSON *spec =
         json_object(a, JSON("queue", pool->queue), JSON_NONEMPTY("priorityClassName", host_class));
+    cJSON *metadata = translate_metadata(a, t, stands_for, host_name);
 
+    json_set_str(a, json_get(metadata, "labels"), LABEL_POOL, pool->name);
     json_set_i64(a, spec, "minMember", size);
-    return json_object(
-        a, JSON("apiVersion", SYSTEMS[pool->scheduler_kind].version), JSON("kind", "PodGroup"),
-        JSON("metadata", translate_metadata(a, t, stands_for, host_name)), JSON("spec", spec));
+    return json_object(a, JSON("apiVersion", SYSTEMS[pool->scheduler_kind].version),
+                       JSON("kind", "PodGroup"), JSON("metadata", metadata), JSON("spec", spec));
 }
 
 cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON *wanted)
@@ -242,16 +276,16 @@ cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON
     return spec ? json_object(a, JSON("spec", spec)) : NULL;
 }
 
-bool translate_gang_owner(const struct translate_tenant *t, const cJSON *host_object,
-                          struct str *ret_ns, struct str *ret_uid)
+bool translate_gang_owner(const struct translate_tenant *t, enum pool_scheduler kind,
+                          const cJSON *host_object, struct str *ret_ns, struct str *ret_uid)
 {
     const cJSON *meta = json_get(host_object, "metadata");
-    struct str ns, name, uid;
+    struct str pool = json_str(json_get(json_get(meta, "labels"), LABEL_POOL)), ns, name, uid;
     char expect[64];
 
     if (!translate_marks(t, meta, &ns, &name, &uid))
         return false;
-    translate_gang_name(t, ns, uid, 0, expect);
+    translate_gang_name(t, pool, kind, ns, uid, 0, expect);
     if (!str_eqc(json_str(json_get(meta, "name")), expect))
         return false;
     *ret_ns = ns;

@@ -12,10 +12,13 @@
 #define GANG_SIZE_KEY "sublet.dev/gang-size"
 enum { GANG_SIZE_MAX = 10000 };
 
-/* The name of the group of an owner's pods: `g-<10 of sha256(host namespace)>-<16 of base32>`, so
- * that the host's policies know whose it is; KAI looks for it in all namespaces. generation: of
- * Kueue, whose groups never change their size; 0 otherwise. */
-void translate_gang_name(const struct translate_tenant *t, struct str ns, struct str owner_uid,
+/* Is it the uid of an owner that may have a gang? A pod may name any; 64 letters, digits, dashes. */
+bool translate_gang_is_owner(struct str uid);
+/* The name of the group of an owner's pods in one pool: `g-<10 of sha256(host namespace)>-<16 of
+ * base32>`, so that the host's policies know whose it is; KAI looks for it in all namespaces.
+ * generation: of Kueue, whose groups never change their size; 0 otherwise. */
+void translate_gang_name(const struct translate_tenant *t, struct str pool,
+                         enum pool_scheduler kind, struct str ns, struct str owner_uid,
                          int64_t generation, char out[64]);
 /* How many pods of this pod's owner run together now: by the annotation, or of a Job what still has
  * to run at once. job: the pod's owner, NULL if that is none; succeeded: pods of another owner that
@@ -34,9 +37,9 @@ cJSON *translate_gang_group(struct arena *a, const struct translate_tenant *t,
 /* A merge patch of the fields that are ours, NULL when they are as wanted: what the scheduler adds
  * stays. */
 cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON *wanted);
-/* Is it a PodGroup of ours, under its own name? Then whose pods are in it. */
-bool translate_gang_owner(const struct translate_tenant *t, const cJSON *host_object,
-                          struct str *ret_ns, struct str *ret_uid);
+/* Is it a PodGroup of ours for this kind, under its own name? Then whose pods are in it. */
+bool translate_gang_owner(const struct translate_tenant *t, enum pool_scheduler kind,
+                          const cJSON *host_object, struct str *ret_ns, struct str *ret_uid);
 /* The group that a host pod is in; empty: none of ours. */
 struct str translate_gang_of_host_pod(const cJSON *host_pod, enum pool_scheduler kind);
 /* Of a host pod that Kueue admits: how many the group is of; 0: it is in none. */

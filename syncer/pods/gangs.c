@@ -4,7 +4,7 @@
  * write to or delete one that neither its record nor its marks prove ours, nor delete one while a
  * pod of it may be on the host or in the virtual cluster.
  *
- *   record RECORD_META "gang/<host name>": "<kind>/<ns>/<owner uid> <as mapping.c has it>"
+ *   record RECORD_META "gang/<host name>": "<kind>/<pool>/<ns>/<owner uid> <as mapping.c has it>"
  *     no host uid: its creation was requested, and not answered yet
  *
  *   pod waits --record durable, POST--> no host uid --answered or seen--> host uid, pods go on
@@ -16,6 +16,7 @@
 #include "core/life.h"
 #include "pods/pods.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <sublet/store_quarantine.h>
@@ -44,15 +45,16 @@ struct gangs {
 struct gang {
     struct syncer *syncer;
     struct arena *arena;
-    struct str host_name, ns, owner; /* owner: a virtual uid */
+    struct str host_name, pool, ns, owner; /* owner: a virtual uid */
     size_t kind;
     struct mapping record;
-    const struct host_object *seen;
-    cJSON *host, *wanted;       /* wanted NULL: it stays as it is, or goes */
-    bool ours;                  /* host carries our marks, under this name */
-    const cJSON *pod;           /* one that is not finished; NULL: none */
+    cJSON *host, *wanted; /* wanted NULL: it stays as it is, or goes */
+    bool ours;            /* host carries our marks, under this name */
+    /* One that is of the group and not finished, its host pod, and whether it is of it now. */
+    const cJSON *pod, *host_pod;
+    struct pool_choice choice;
     int64_t succeeded, outside; /* outside: on the host without the group */
-    bool used;                  /* a pod of it exists, somewhere */
+    bool used;                  /* a pod of the owner exists, somewhere */
 };
 
 /* --- records --- */
@@ -60,6 +62,17 @@ struct gang {
 static struct str record_key(struct arena *a, struct str host_name)
 {
     return arena_printf(a, PREFIX "%.*s", STR_F(host_name));
+}
+
+/* A name of another is no record of ours. */
+static bool is_sane(const struct gang *x)
+{
+    char name[64];
+
+    if (x->kind == COUNT(KINDS) || !translate_gang_is_owner(x->owner))
+        return false;
+    translate_gang_name(&x->syncer->tenant, x->pool, KINDS[x->kind].kind, x->ns, x->owner, 0, name);
+    return str_eqc(x->host_name, name);
 }
 
 static bool record_get(struct gang *x)
@@ -70,21 +83,24 @@ static bool record_get(struct gang *x)
         return false;
     rest = arena_str(x->arena, rest);
     word = str_cut(&rest, '/');
+    x->pool = str_cut(&rest, '/');
     x->ns = str_cut(&rest, '/');
     x->owner = str_cut(&rest, ' ');
     x->record = sync_mapping_parse(x->arena, rest);
     for (x->kind = 0; x->kind < COUNT(KINDS); x->kind++) {
         if (str_eqc(word, KINDS[x->kind].word))
-            return true;
+            break;
     }
-    return false;
+    return is_sane(x);
 }
 
 static void record_put(const struct gang *x)
 {
+    assert(is_sane(x));
     store_record_put(x->syncer->store, RECORD_META, record_key(x->arena, x->host_name),
-                     arena_printf(x->arena, "%s/%.*s/%.*s %.*s", KINDS[x->kind].word, STR_F(x->ns),
-                                  STR_F(x->owner), STR_F(sync_mapping_text(x->arena, &x->record))));
+                     arena_printf(x->arena, "%s/%.*s/%.*s/%.*s %.*s", KINDS[x->kind].word,
+                                  STR_F(x->pool), STR_F(x->ns), STR_F(x->owner),
+                                  STR_F(sync_mapping_text(x->arena, &x->record))));
 }
 
 static void record_drop(struct gang *x)
@@ -106,37 +122,44 @@ static void again(struct gangs *all, struct str host_name)
         controller_add_name(all->controller, STR(""), host_name);
 }
 
-struct each {
-    struct gangs *gangs;
-    struct str ns; /* p NULL: of all */
-};
-
 static bool on_record(void *ctx, struct str key, struct str value)
 {
-    const struct each *each = ctx;
-
-    str_cut(&value, '/');
-    if (!each->ns.p || str_eq(str_cut(&value, '/'), each->ns))
-        again(each->gangs, str_from(key, sizeof(PREFIX) - 1));
+    (void)value;
+    again(ctx, str_from(key, sizeof(PREFIX) - 1));
     return true;
-}
-
-static void add_all(struct gangs *all, struct str ns)
-{
-    struct each each = {all, ns};
-
-    if (all)
-        store_record_each(all->syncer->store, RECORD_META, STR(PREFIX), on_record, &each);
 }
 
 void sync_gangs_rescan(struct gangs *all)
 {
-    add_all(all, STR_NULL);
+    if (all)
+        store_record_each(all->syncer->store, RECORD_META, STR(PREFIX), on_record, all);
 }
 
-void sync_gangs_pod_gone(struct gangs *all, struct str ns)
+/* The groups that this owner may have, one for each pool. */
+static void add_groups_of(struct gangs *all, struct str ns, struct str owner)
 {
-    add_all(all, ns);
+    const struct config *config = all->syncer->config;
+    struct arena *a = arena_new(0);
+    struct str unused;
+    char name[64];
+
+    for (size_t i = 0; i < config->n_pools && translate_gang_is_owner(owner); i++) {
+        translate_gang_name(&all->syncer->tenant, config->pools[i].name,
+                            config->pools[i].scheduler_kind, ns, owner, 0, name);
+        if (store_record_get(all->syncer->store, RECORD_META, record_key(a, str_c(name)), &unused))
+            again(all, str_c(name));
+    }
+    arena_free(a);
+}
+
+void sync_gangs_host_pod_gone(struct gangs *all, const cJSON *host_pod)
+{
+    for (size_t i = 0; all && i < COUNT(KINDS); i++) {
+        struct str group = translate_gang_of_host_pod(host_pod, KINDS[i].kind);
+
+        if (group.n)
+            again(all, group);
+    }
 }
 
 /* --- their watches --- */
@@ -146,20 +169,28 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
     again(((struct group_watch *)ctx)->gangs, now ? now->name : before->name);
 }
 
+static const char *duty(const struct group_watch *w)
+{
+    static const char *const duties[] = {"keep PodGroups of KAI", "keep PodGroups of Volcano"};
+
+    return duties[w - w->gangs->watches];
+}
+
 static void on_current(void *ctx, bool listed)
 {
     struct gangs *all = ((struct group_watch *)ctx)->gangs;
 
     (void)listed;
-    sync_dialogue_note(all->syncer, "keep PodGroups", NULL, STR_NULL, STR_NULL);
+    sync_dialogue_note(all->syncer, duty(ctx), NULL, STR_NULL, STR_NULL);
     sync_gangs_rescan(all);
 }
 
+/* Pods that wait say so. */
 static void on_refused(void *ctx, const struct err *err)
 {
     struct gangs *all = ((struct group_watch *)ctx)->gangs;
 
-    sync_dialogue_note(all->syncer, "keep PodGroups", "PodGroupsNotReadable",
+    sync_dialogue_note(all->syncer, duty(ctx), "PodGroupsNotReadable",
                        STR("the host cluster does not let this virtual cluster read PodGroups: "
                            "pods of gangs wait"),
                        err->message);
@@ -237,22 +268,37 @@ static void each_member(struct members *m, struct str ns)
         return;
 }
 
+/* Of the same owner, and in the same pool: those of others are in no group, or in another. */
 static void take_member(void *ctx, const cJSON *pod)
 {
     struct gang *x = ctx;
+    struct syncer *s = x->syncer;
+    struct pool_choice choice;
     const cJSON *host;
+    cJSON *host_pod;
+    struct err err;
 
     x->used = true;
+    err_init(&err, x->arena);
+    if (sync_pod_choose(s, x->arena, pod, &choice, &err) || !choice.binding ||
+        !str_eq(choice.binding->pool->name, x->pool) || !choice.gang_size)
+        return;
     if (pod_is_finished(pod)) {
         x->succeeded += str_eqc(json_str_at(pod, "status.phase"), "Succeeded");
         return;
     }
-    if (!x->pod || object_is_terminating(x->pod))
-        x->pod = pod;
-    host = sync_pod_on_host(x->syncer, x->arena, pod);
-    if (host && !object_is_terminating(host) &&
-        !str_eq(translate_gang_of_host_pod(host, KINDS[x->kind].kind), x->host_name))
-        x->outside++;
+    host = sync_pod_on_host(s, x->arena, pod);
+    if (host && !str_eq(choice.gang, x->host_name)) {
+        x->outside += !object_is_terminating(host);
+        return;
+    }
+    if (x->pod && !object_is_terminating(x->pod))
+        return;
+    if (sync_pod_translate(s, x->arena, pod, &choice, false, &host_pod, &err))
+        return; /* its own run says so */
+    x->pod = pod;
+    x->host_pod = host_pod;
+    x->choice = choice;
 }
 
 static bool on_latest(void *ctx, const struct store_object *o)
@@ -268,6 +314,21 @@ static void on_host_pod(void *ctx, const struct host_object *o)
     struct gang *x = ctx;
 
     x->used |= str_contains(o->bytes, x->host_name);
+}
+
+static void wake_member(void *ctx, const cJSON *pod)
+{
+    const struct gang *x = ctx;
+
+    if (!pod_is_finished(pod) && !sync_pod_on_host(x->syncer, x->arena, pod))
+        syncer_add(x->syncer, SYNC_PODS, x->ns, json_str_at(pod, "metadata.name"));
+}
+
+static void wake_members(struct gang *x)
+{
+    struct members m = {x->syncer, x->arena, x->owner, wake_member, x};
+
+    each_member(&m, x->ns);
 }
 
 /* --- what is known --- */
@@ -289,37 +350,28 @@ static const cJSON *job_of(struct syncer *s, struct arena *a, const cJSON *pod)
 
 static void want(struct gang *x)
 {
-    struct syncer *s = x->syncer;
-    struct pool_choice choice;
-    cJSON *host_pod = NULL;
-    struct err err;
-    int64_t size;
+    const struct config_pool *pool = x->choice.binding->pool;
+    int64_t size =
+        translate_gang_size(pool, x->pod, job_of(x->syncer, x->arena, x->pod), x->succeeded);
 
-    err_init(&err, x->arena);
-    if (sync_pod_choose(s, x->arena, x->pod, &choice, &err) || !choice.binding ||
-        choice.binding->pool->scheduler_kind != KINDS[x->kind].kind)
-        return;
-    size = translate_gang_size(choice.binding->pool, x->pod, job_of(s, x->arena, x->pod),
-                               x->succeeded);
-    if (!size || sync_pod_translate(s, x->arena, x->pod, &choice, false, &host_pod, &err))
+    if (pool->scheduler_kind != KINDS[x->kind].kind || !size)
         return;
     size = size - x->outside < 1 ? 1 : size - x->outside;
-    x->wanted =
-        translate_gang_group(x->arena, &s->tenant, choice.binding->pool, x->pod, x->host_name, size,
-                             json_str_at(host_pod, "spec.priorityClassName"));
+    x->wanted = translate_gang_group(x->arena, &x->syncer->tenant, pool, x->pod, x->host_name, size,
+                                     json_str_at(x->host_pod, "spec.priorityClassName"));
 }
 
 static bool read_host(struct gang *x, struct reflector *groups)
 {
+    const struct host_object *o = reflector_get(groups, x->host_name);
     struct str ns, uid;
 
-    x->seen = reflector_get(groups, x->host_name);
-    if (!x->seen)
+    if (!o)
         return true;
-    if (json_parse(x->arena, x->seen->bytes, &x->host, NULL))
+    if (json_parse(x->arena, o->bytes, &x->host, NULL))
         return false;
-    x->ours = translate_gang_owner(&x->syncer->tenant, x->host, &ns, &uid) && str_eq(ns, x->ns) &&
-              str_eq(uid, x->owner) && sync_life_owns(x->syncer, x->host);
+    x->ours = translate_gang_owner(&x->syncer->tenant, KINDS[x->kind].kind, x->host, &ns, &uid) &&
+              str_eq(ns, x->ns) && str_eq(uid, x->owner) && sync_life_owns(x->syncer, x->host);
     return true;
 }
 
@@ -333,6 +385,8 @@ static bool gang_read(struct gang *x, struct gangs *all, struct arena *a, struct
     if (!record_get(x))
         return false;
     groups = watch(all, x->kind);
+    if (reflector_refused(groups))
+        wake_members(x); /* they say so, and wait for current() */
     if (!reflector_synced(groups) || !read_host(x, groups))
         return false;
     m.owner = x->owner;
@@ -357,21 +411,6 @@ static void send(struct gang *x, struct reconcile *r, const struct host_request 
                              .ns = x->ns,
                              .then_ctx = x};
     sync_send(run, q, then);
-}
-
-static void wake_member(void *ctx, const cJSON *pod)
-{
-    const struct gang *x = ctx;
-
-    if (!pod_is_finished(pod) && !sync_pod_on_host(x->syncer, x->arena, pod))
-        syncer_add(x->syncer, SYNC_PODS, x->ns, json_str_at(pod, "metadata.name"));
-}
-
-static void wake_members(struct gang *x)
-{
-    struct members m = {x->syncer, x->arena, x->owner, wake_member, x};
-
-    each_member(&m, x->ns);
 }
 
 static void learn(struct gang *x, const struct host_answer *answer)
@@ -478,8 +517,8 @@ static void keep(struct gang *x, struct reconcile *r)
         sync_mapping_begin(&x->record, x->owner);
         sync_mapping_set_host(x->syncer, &x->record, meta_uid(x->host));
         record_put(x);
-        wake_members(x);
     }
+    wake_members(x);
     if (!patch)
         return;
     json_set_str(x->arena, json_ensure_object(x->arena, patch, "metadata"), "uid",
@@ -602,7 +641,8 @@ static void choose_of_kueue(struct syncer *s, struct arena *a, const cJSON *pod,
 
     each_member(&m, ns);
     if (!g.name.n) {
-        translate_gang_name(&s->tenant, ns, owner, choice->gang_size, name);
+        translate_gang_name(&s->tenant, choice->binding->pool->name, SCHEDULER_KUEUE, ns, owner,
+                            choice->gang_size, name);
         choice->gang = arena_str(a, str_c(name));
     } else if (g.n < g.total) {
         choice->gang = arena_str(a, g.name);
@@ -708,7 +748,7 @@ void sync_gang_choose(struct syncer *s, struct arena *a, const cJSON *pod,
     const cJSON *host;
     char name[64];
 
-    if (!pool || !pool->gang || !owner.n || choice->by_claims)
+    if (!pool || !pool->gang || choice->by_claims || !translate_gang_is_owner(owner))
         return;
     choice->gang_size = translate_gang_size(pool, pod, job_of(s, a, pod), 0);
     host = sync_pod_on_host(s, a, pod);
@@ -717,7 +757,8 @@ void sync_gang_choose(struct syncer *s, struct arena *a, const cJSON *pod,
     } else if (choice->gang_size && pool->scheduler_kind == SCHEDULER_KUEUE) {
         choose_of_kueue(s, a, pod, owner, choice);
     } else if (choice->gang_size) {
-        translate_gang_name(&s->tenant, json_str_at(pod, "metadata.namespace"), owner, 0, name);
+        translate_gang_name(&s->tenant, pool->name, pool->scheduler_kind,
+                            json_str_at(pod, "metadata.namespace"), owner, 0, name);
         choice->gang = arena_str(a, str_c(name));
     }
 }
@@ -731,21 +772,24 @@ bool sync_gang_ready(struct sync_run *run, const struct pool_choice *choice, str
     struct reflector *groups;
 
     *ret = STR("");
-    x.kind = kind_of(scheduler);
-    if (!choice->gang.n || x.kind == COUNT(KINDS))
+    if (!choice->gang.n || kind_of(scheduler) == COUNT(KINDS))
         return true;
-    groups = watch(all, x.kind);
     if (!record_get(&x)) {
         x.kind = kind_of(scheduler);
+        x.pool = choice->binding->pool->name;
         x.ns = run->ns;
         x.owner = json_str(json_get(owner_controller(run->virtual_), "uid"));
+        x.record = (struct mapping){0};
         sync_mapping_begin(&x.record, x.owner);
         x.record.life = run->syncer->life;
         record_put(&x);
     }
-    if (reflector_refused(groups))
+    groups = watch(all, x.kind);
+    if (reflector_refused(groups)) {
         *ret = STR("the host cluster does not let this virtual cluster keep the PodGroup of its "
                    "gang");
+        return false;
+    }
     if (reflector_synced(groups) && read_host(&x, groups) && x.host && x.ours &&
         !object_is_terminating(x.host))
         return true;
@@ -779,25 +823,23 @@ static void map_job(struct controller *c, const struct store_event *e)
 {
     struct gangs *all = controller_state(c);
     struct arena *a = arena_new(0);
-    struct str unused;
-    char name[64];
 
     wake_held(all, a, e);
-
-    translate_gang_name(&all->syncer->tenant, e->object->ns, e->object->uid, 0, name);
-    if (store_record_get(all->syncer->store, RECORD_META, record_key(a, str_c(name)), &unused))
-        again(all, str_c(name));
     arena_free(a);
+    add_groups_of(all, e->object->ns, e->object->uid);
 }
 
-/* Of owners that are no Jobs, what their pods say counts. */
+/* The last one of a group, and of owners that are no Jobs those that are done. */
 static void map_pod(struct controller *c, const struct store_event *e)
 {
-    struct gangs *all = controller_state(c);
+    struct arena *a;
 
-    if (e->type != STORE_DELETED && str_contains(e->object->bytes, STR("\"Succeeded\"")) &&
-        str_contains(e->object->bytes, STR(GANG_SIZE_KEY)))
-        add_all(all, e->object->ns);
+    if (e->type != STORE_DELETED && !str_contains(e->object->bytes, STR("\"Succeeded\"")))
+        return;
+    a = arena_new(0);
+    add_groups_of(controller_state(c), e->object->ns,
+                  json_str(json_get(owner_controller(vapi_tree(a, e->object)), "uid")));
+    arena_free(a);
 }
 
 static const struct controller_source SOURCES[] = {

@@ -26,5 +26,5 @@ bool sync_gang_ready(struct sync_run *run, const struct pool_choice *choice, str
 /* A group that has ended in the virtual cluster, and whose pods Kueue holds: says that none is
  * replaced, or deletes its Workload. True: a request is pending. */
 bool sync_gang_end(struct sync_run *run);
-/* A pod's record was removed: its group may be unowned. */
-void sync_gangs_pod_gone(struct gangs *all, struct str ns);
+/* A host pod was deleted: its group may be unowned. */
+void sync_gangs_host_pod_gone(struct gangs *all, const cJSON *host_pod);

@@ -264,6 +264,9 @@ void sync_pod_create(struct sync_run *run)
     if (!sync_gang_ready(run, &choice, &wait.message)) {
         if (wait.message.n)
             sync_pod_say_waiting(run, "Unschedulable", wait.message);
+        else if (sync_pod_translate(run->syncer, run->arena, run->virtual_, &choice, true, &pod,
+                                    &err))
+            refuse(run, &err);
         return;
     }
     if (!refs_present(run) || !has_account(run) || !sync_tokens_ensure(run) ||

@@ -44,7 +44,6 @@ static void pod_gone(struct sync_run *run)
     sync_ledger_release(s->ledger, uid);
     for (size_t i = 0; i < run->mapping.n_old; i++)
         sync_ledger_release(s->ledger, run->mapping.old[i]);
-    sync_gangs_pod_gone(s->gangs, run->ns);
 }
 
 /* --- without a host pod --- */

@@ -126,6 +126,132 @@ static void test_what_never_fits_is_refused_at_once(void **state)
     sim_free(s);
 }
 
+/* --- gangs --- */
+
+#define GANGS(binding)                                                                             \
+    POOL("scheduler: {kind: volcano, queueTemplate: q, gang: true}", "guarantee: 4" binding)
+
+/* The answer to the create of a pod "a1" of owner "a", whose gang has so many pods. */
+static const char *member(struct sim *s, const char *name, int size)
+{
+    char text[512];
+
+    s->refusal[0] = 0;
+    snprintf(text, sizeof(text),
+             "{'metadata': {'name': '%s', 'annotations': {'sublet.dev/gang-size': '%d'}, "
+             "'ownerReferences': [{'apiVersion': 'example.com/v1', 'kind': 'Training', 'name': "
+             "'%.1s', 'uid': 'uid-%.1s', 'controller': true}]}, 'spec': {'containers': [{'name': "
+             "'c', 'image': 'i', 'resources': {'limits': {'nvidia.com/gpu': '1'}}}]}}",
+             name, size, name, name);
+    sim_create(s, "pods", "default", text);
+    sim_writes_done(s);
+    return s->refusal;
+}
+
+/* However they are created, one of two gangs is charged as a whole, and the other holds what is
+ * left until then. */
+static void test_gangs_never_keep_each_other_from_starting(void **state)
+{
+    struct sim *s = sim_new_ready(38, GANGS(""));
+
+    (void)state;
+    assert_string_equal(member(s, "a1", 3), "");
+    assert_string_equal(member(s, "b1", 3), "");
+    assert_string_equal(member(s, "a2", 3), "");
+    assert_non_null(strstr(member(s, "b2", 3),
+                           "exceeded quota: gpu/p, requested: gpu=1 by each of a gang of 3 pods, "
+                           "used: gpu=3, limited: gpu=4"));
+    sim_close(s); /* what is charged is on record */
+    sim_open(s);
+    assert_non_null(strstr(member(s, "b2", 3), "by each of a gang of 3 pods"));
+    assert_string_equal(member(s, "a3", 3), "");
+    assert_non_null(strstr(member(s, "large", 5), "requested: gpu=1 by each of a gang of 5 pods"));
+    sim_free(s);
+}
+
+/* The same in a line, where the second gang is ahead of what the first still lacks. */
+static void test_gangs_in_a_line(void **state)
+{
+    static const char *const names[] = {"a1", "b1", "a2", "b2", "a3", "b3"};
+    struct sim *s = sim_new_ready(39, GANGS(", overQuota: queue, queueOrder: strict"));
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        assert_string_equal(member(s, names[i], 3), "");
+    for (size_t i = 0; i < 6; i += 2)
+        sim_until_runs(s, names[i]);
+    until_waits(s, "b3: waiting for 1 GPU in pool p");
+    for (size_t i = 0; i < 6; i += 2)
+        sim_delete(s, "pods", "default", names[i], 0);
+    sim_until_runs(s, "b2");
+    sim_until_runs(s, "b3");
+    sim_free(s);
+}
+
+static size_t count_host(struct sim *s, const char *resource)
+{
+    struct arena *a = arena_new(0);
+    size_t n = json_count(fake_host_list(s->host, a, resource));
+
+    arena_free(a);
+    return n;
+}
+
+static bool has_a_group(struct sim *s)
+{
+    return count_host(s, "podgroups") == 1;
+}
+
+static bool has_no_group(struct sim *s)
+{
+    return count_host(s, "podgroups") == 0;
+}
+
+/* Between its PodGroup and its pods, and with all of them: pods go on, nothing is made twice, and
+ * nothing is left. */
+static void test_a_gang_survives_a_kill(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct sim *s = sim_new_ready(40 + i, GANGS(""));
+
+        assert_string_equal(member(s, "a1", 2), "");
+        if (i & 1)
+            assert_string_equal(member(s, "a2", 2), "");
+        sim_until(s, has_a_group, "its PodGroup");
+        if (i & 2)
+            sim_until_runs(s, "a1");
+        sim_close(s);
+        sim_open(s);
+        if (!(i & 1))
+            assert_string_equal(member(s, "a2", 2), "");
+        sim_until_runs(s, "a1");
+        sim_until_runs(s, "a2");
+        assert_true(has_a_group(s));
+        sim_delete(s, "pods", "default", "a1", 0);
+        sim_delete(s, "pods", "default", "a2", 0);
+        sim_until(s, has_no_group, "its PodGroup to be gone");
+        assert_int_equal(count_host(s, "pods"), 0);
+        sim_free(s);
+    }
+}
+
+/* A uid that is none: no group, and the pod runs as it is. */
+static void test_an_owner_without_a_plain_uid_has_no_gang(void **state)
+{
+    struct sim *s = sim_new_ready(45, GANGS(""));
+
+    (void)state;
+    sim_create(s, "pods", "default",
+               "{'metadata': {'name': 'p', 'annotations': {'sublet.dev/gang-size': '2'}, "
+               "'ownerReferences': [{'apiVersion': 'example.com/v1', 'kind': 'T', 'name': 't', "
+               "'uid': 'U 1', 'controller': true}]}, 'spec': {'containers': [{'name': 'c', "
+               "'image': 'i', 'resources': {'limits': {'nvidia.com/gpu': '1'}}}]}}");
+    sim_until_runs(s, "p");
+    assert_true(has_no_group(s));
+    sim_free(s);
+}
+
 /* Pod a holds three of four GPUs, and pod large waits for three. */
 static struct sim *with_a_large_pod_waiting(uint64_t seed, const char *config)
 {
@@ -302,6 +428,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_created_pods_count_for_the_rate),
         cmocka_unit_test(test_pods_without_devices_have_a_rate_of_their_own),
+        cmocka_unit_test(test_gangs_never_keep_each_other_from_starting),
+        cmocka_unit_test(test_gangs_in_a_line),
+        cmocka_unit_test(test_a_gang_survives_a_kill),
+        cmocka_unit_test(test_an_owner_without_a_plain_uid_has_no_gang),
         cmocka_unit_test(test_what_never_fits_is_refused_at_once),
         cmocka_unit_test(test_a_strict_line_is_not_overtaken),
         cmocka_unit_test(test_neither_large_nor_small_pods_block_the_others),

@@ -68,24 +68,47 @@ static struct str note(const cJSON *host, const char *key)
 
 enum { KUEUE, KAI, VOLCANO, ALONE };
 
+static void name_of(struct fixture *f, const char *pool, const char *ns, const char *owner,
+                    char out[64])
+{
+    translate_gang_name(&f->tenant, str_c(pool), SCHEDULER_KAI, str_c(ns), str_c(owner), 0, out);
+}
+
 static void a_name_is_the_namespaces_and_the_owners(void **state)
 {
     struct fixture *f = *state;
     char one[64], other[64];
 
-    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, one);
+    name_of(f, "kai", "ml", "j", one);
     assert_int_equal(strlen(one), 29);
     assert_memory_equal(one, "g-", 2);
-    translate_gang_name(&f->tenant, STR("ml"), STR("k"), 0, other);
+    name_of(f, "kai", "ml", "k", other);
     assert_memory_equal(one, other, 13); /* the same virtual cluster */
     assert_string_not_equal(one, other);
-    translate_gang_name(&f->tenant, STR("m"), STR("lj"), 0, other);
+    name_of(f, "kai", "m", "lj", other);
     assert_string_not_equal(one, other);
-    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 3, other);
+    name_of(f, "other", "ml", "j", other); /* whose queue is another */
+    assert_string_not_equal(one, other);
+    translate_gang_name(&f->tenant, STR("kai"), SCHEDULER_KAI, STR("ml"), STR("j"), 3, other);
+    assert_string_not_equal(one, other);
+    translate_gang_name(&f->tenant, STR("kai"), SCHEDULER_VOLCANO, STR("ml"), STR("j"), 0, other);
     assert_string_not_equal(one, other);
     f->tenant.host_namespace = STR("another");
-    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, other);
+    name_of(f, "kai", "ml", "j", other);
     assert_memory_not_equal(one, other, 13);
+}
+
+/* A pod may name any owner: what a record could be read wrongly by has no gang. */
+static void owners_that_have_none(void **state)
+{
+    static const char *const bad[] = {
+        "",    " 1",   "U 1",
+        "a/b", "a\"b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_false(translate_gang_is_owner(str_c(bad[i])));
+    assert_true(translate_gang_is_owner(STR("01b9fb2c-809e-4eeb-a0d3-3328ca716939")));
 }
 
 static void a_job_is_what_still_runs_at_once(void **state)
@@ -102,6 +125,12 @@ static void a_job_is_what_still_runs_at_once(void **state)
         {"{spec: {parallelism: 4, completions: 8}, status: {succeeded: 6}}", 2, 0},
         {"{spec: {parallelism: 4, completions: 4}, status: {succeeded: 1}}", 3, 4},
         {"{spec: {parallelism: 4, completions: 4}, status: {succeeded: 9}}", 1, 4},
+        {"{spec: {parallelism: 4, completions: 5}, status: {failedIndexes: '0-2,4'}}", 1, 0},
+        {"{spec: {parallelism: 4, completions: 5}, status: {succeeded: 1, failedIndexes: '0-1'}}",
+         2, 0},
+        {"{spec: {parallelism: 4, completions: 5}, status: {failedIndexes: "
+         "'0-9223372036854775807,x,-,7-2'}}",
+         1, 0},
         {"{spec: {parallelism: 0}}", 0, 0},
         {"{spec: {parallelism: -9223372036854775808, completions: 3}}", 0, 0},
         {"{spec: {parallelism: 9223372036854775807}}", INT32_MAX, INT32_MAX},
@@ -117,7 +146,7 @@ static void a_job_is_what_still_runs_at_once(void **state)
 
         assert_int_equal(translate_gang_size(pool(f, KAI), vpod, job, 0), cases[i].kai);
         assert_int_equal(translate_gang_size(pool(f, VOLCANO), vpod, job, 0), cases[i].kai);
-        if (i != 11)
+        if (i != 14)
             assert_int_equal(translate_gang_size(pool(f, KUEUE), vpod, job, 0), cases[i].kueue);
         assert_int_equal(translate_gang_size(pool(f, ALONE), vpod, job, 0), 0);
     }
@@ -133,6 +162,10 @@ static void another_owner_says_its_size(void **state)
     assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 1), 3);
     assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 9), 1);
     assert_int_equal(translate_gang_size(pool(f, KUEUE), vpod, NULL, 1), 4);
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, doc(f, "{spec: {parallelism: 2}}"), 0),
+                     2);
+    assert_int_equal(translate_gang_size(pool(f, KAI), vpod, doc(f, "{spec: {parallelism: 6}}"), 0),
+                     4);
     assert_int_equal(translate_gang_size(pool(f, KAI), pod(f, "labels: {}", "cpu"), NULL, 0), 0);
     json_remove(json_get(vpod, "metadata"), "ownerReferences");
     assert_int_equal(translate_gang_size(pool(f, KAI), vpod, NULL, 0), 0);
@@ -158,7 +191,7 @@ static void each_scheduler_has_its_keys(void **state)
     char gang[64];
     cJSON *host;
 
-    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, gang);
+    name_of(f, "kai", "ml", "j", gang);
     host = down(f, pod(f, theirs, "nvidia.com/gpu"), gang);
     assert_str(
         json_str(json_get(json_path(host, "metadata.labels"), "kueue.x-k8s.io/pod-group-name")),
@@ -191,11 +224,11 @@ static void a_pod_group_has_fields_of_ours(void **state)
     char gang[64];
     cJSON *group, *now;
 
-    translate_gang_name(&f->tenant, STR("ml"), STR("j"), 0, gang);
+    name_of(f, "kai", "ml", "j", gang);
     group = translate_gang_group(f->a, &f->tenant, pool(f, KAI), vpod, str_c(gang), 3, STR("low"));
     assert_json(json_get(group, "spec"), "{minMember: 3, queue: q, priorityClassName: low}");
     assert_str(json_str(json_get(group, "apiVersion")), "scheduling.run.ai/v2alpha2");
-    assert_true(translate_gang_owner(&f->tenant, group, &ns, &uid));
+    assert_true(translate_gang_owner(&f->tenant, SCHEDULER_KAI, group, &ns, &uid));
     assert_str(ns, "ml");
     assert_str(uid, "j");
 
@@ -205,8 +238,9 @@ static void a_pod_group_has_fields_of_ours(void **state)
     json_set_i64(f->a, json_get(now, "spec"), "minMember", 4);
     assert_json(translate_gang_update(f->a, now, group), "{spec: {minMember: 3}}");
 
+    assert_false(translate_gang_owner(&f->tenant, SCHEDULER_VOLCANO, now, &ns, &uid));
     json_set_str(f->a, json_get(now, "metadata"), "name", STR("copy"));
-    assert_false(translate_gang_owner(&f->tenant, now, &ns, &uid));
+    assert_false(translate_gang_owner(&f->tenant, SCHEDULER_KAI, now, &ns, &uid));
     assert_null(translate_gang_root(SCHEDULER_KUEUE).p);
 }
 
@@ -214,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_name_is_the_namespaces_and_the_owners, setup, teardown),
+        cmocka_unit_test_setup_teardown(owners_that_have_none, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_is_what_still_runs_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(another_owner_says_its_size, setup, teardown),
         cmocka_unit_test_setup_teardown(each_scheduler_has_its_keys, setup, teardown),
