@@ -47,7 +47,7 @@ EVERYTHING = merge(POOLS, {
                       "controlPlaneEgress": [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}], "ports": [{"port": 443}]}],
                       "egress": [{"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}]}],
                       "ingress": [{"from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]}]},
-    "limitRange": {"max": {"memory": "64Gi"}, "min": {"cpu": "10m"}},
+    "limitRange": {"max": {"memory": "64Gi"}, "min": {"cpu": "10m"}}, "metrics": {"serviceMonitor": True, "rules": True},
     "extraArgs": ["--force"], "podAnnotations": {"a": "b"}, "nodeSelector": {"a": "b"}, "priorityClassName": "high",
     "tolerations": [{"key": "a", "operator": "Exists"}], "affinity": {"nodeAffinity": {}}})
 LITTLE = {"persistence": {"enabled": False}, "networkPolicy": {"enabled": False}, "resources": None,
@@ -105,6 +105,36 @@ def test_lint_and_render(helm, tmp_path, values):
         assert o["metadata"]["labels"]["app.kubernetes.io/instance"] == "research", key
     answer = check(tmp_path, config_of(objects))
     assert answer.returncode == 0, answer.stderr
+
+
+def test_prometheus(helm):
+    """Of its operator, beside the Secret that they name; off by default."""
+    values = {"tenantNamespace": "gpu-research", "metrics": {"serviceMonitor": True, "rules": True}}
+    objects = helm.template("research", "control", values)
+    monitor, rules = by_kind(objects, "ServiceMonitor"), by_kind(objects, "PrometheusRule")
+    assert monitor["metadata"]["namespace"] == rules["metadata"]["namespace"] == "gpu-research"
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["control"]}
+    service = by_kind(objects, "Service", "research")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    endpoint = monitor["spec"]["endpoints"][0]
+    assert endpoint["port"] in [p["name"] for p in service["spec"]["ports"]]
+    assert endpoint["tlsConfig"]["keySecret"] == {"name": "research-kubeconfig", "key": "client-key"}
+    for alert in rules["spec"]["groups"][0]["rules"]:
+        assert '{job="research",namespace="control"}' in alert["expr"], alert
+    monitor = by_kind(helm.template("research", "control", merge(values, {"metrics": {"tokenSecret": "scrape"}})), "ServiceMonitor")
+    endpoint = monitor["spec"]["endpoints"][0]
+    assert endpoint["authorization"] == {"credentials": {"name": "scrape", "key": "token"}}
+    assert set(endpoint["tlsConfig"]) == {"serverName", "ca"}
+    assert not {"ServiceMonitor", "PrometheusRule"} & {o["kind"] for o in helm.template("research", "control", {})}
+
+
+def test_extra_rules(helm):
+    rule = {"apiGroups": ["team.example"], "resources": ["things"], "verbs": ["get", "list", "watch"]}
+    other = {**rule, "resources": ["others"]}
+    objects = helm.template("research", "team-research", {"rbac": {
+        "extraRules": [rule], "clusterRole": {"enabled": True, "extraRules": [other]}}})
+    assert by_kind(objects, "Role")["rules"][-1] == rule
+    assert by_kind(objects, "ClusterRole")["rules"][-1] == other
 
 
 def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
