@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the host namespace that this process makes of itself, and that stand for no virtual
  * object: the kubeconfig of this virtual cluster in Secret `<name>-kubeconfig`, under key `value`,
- * where Cluster API, Flux and Argo CD look for it; and what demand.c reports. Retried until they
+ * where Cluster API, Flux and Argo CD look for it, and under the keys of vCluster's Secret, beside
+ * its parts; and what demand.c reports. Retried until they
  * are written. Must never overwrite one that is not this cluster's.
  *
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
@@ -286,12 +287,40 @@ void sync_publisher_close(struct publisher *p)
 
 /* --- the kubeconfig --- */
 
+/* The base64 behind a key of the kubeconfig that pki_kubeconfig() wrote, as Secrets have it too. */
+static struct str part_of(struct str kubeconfig, struct str key)
+{
+    while (kubeconfig.p) {
+        struct str line = str_trim(str_cut(&kubeconfig, '\n'));
+
+        if (str_has_prefix(line, key))
+            return str_trim(str_from(line, key.n));
+    }
+    return STR_NULL;
+}
+
 static cJSON *kubeconfig_data(void *ctx, struct arena *a, const cJSON *existing)
 {
+    static const struct {
+        const char *key, *from;
+    } parts[] = {
+        {"certificate-authority", "certificate-authority-data:"},
+        {"client-certificate", "client-certificate-data:"},
+        {"client-key", "client-key-data:"},
+    };
+    struct str kubeconfig = ((struct syncer *)ctx)->kubeconfig;
+    struct str whole = base64_encode(a, kubeconfig);
     cJSON *data = json_new_object(a);
 
     (void)existing;
-    json_set_str(a, data, "value", base64_encode(a, ((struct syncer *)ctx)->kubeconfig));
+    json_set_str(a, data, "value", whole);
+    json_set_str(a, data, "config", whole);
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        struct str part = part_of(kubeconfig, str_c(parts[i].from));
+
+        if (part.n)
+            json_set_str(a, data, parts[i].key, part);
+    }
     return data;
 }
 

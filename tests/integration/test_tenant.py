@@ -4,6 +4,7 @@ import base64
 import json
 
 import pytest
+import yaml
 
 from testenv import UNSET, eventually
 from testenv.nodes import pool_config
@@ -382,9 +383,17 @@ def test_deletion_in_both_directions(vc, host):
 def test_the_kubeconfig_is_published(vc, host):
     def published():
         s = host.api.get(f"/api/v1/namespaces/{vc.namespace}/secrets/research-kubeconfig")
-        return base64.b64decode(s["data"]["value"]).decode()
+        return {key: base64.b64decode(value).decode() for key, value in s["data"].items()}
 
-    eventually(lambda: "https://127.0.0.1:" in published(), 30, "the Secret")
+    eventually(lambda: "https://127.0.0.1:" in published()["value"], 30, "the Secret")
+    data = published()
+    config = yaml.safe_load(data["value"])
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    assert data == {"value": data["value"], "config": data["value"], **{
+        key: base64.b64decode(part).decode() for key, part in {
+            "certificate-authority": cluster["certificate-authority-data"],
+            "client-certificate": user["client-certificate-data"], "client-key": user["client-key-data"]}.items()}}
+    assert data["client-key"].startswith("-----BEGIN") and data["certificate-authority"].startswith("-----BEGIN CERT")
 
 
 def test_the_host_may_go_away(vc, host):

@@ -131,6 +131,47 @@ static void test_the_last_kubeconfig_is_published(void **state)
     sim_free(s);
 }
 
+static const char *published(struct sim *s, const char *key)
+{
+    json_each(secret, fake_host_list(s->host, s->arena, "secrets"))
+    {
+        if (str_eqc(json_str_at(secret, "metadata.name"), "sim-kubeconfig"))
+            return arena_cstr(s->arena, json_str(json_get(json_get(secret, "data"), key)));
+    }
+    return "";
+}
+
+static bool has_parts(struct sim *s)
+{
+    return !strcmp(published(s, "client-key"), "a2V5");
+}
+
+static bool has_renewed_parts(struct sim *s)
+{
+    return !strcmp(published(s, "client-key"), "bmV3");
+}
+
+/* Tools know the whole by two names, and its parts. */
+static void test_the_parts_of_a_kubeconfig_are_published(void **state)
+{
+    static const char text[] =
+        "clusters:\n- cluster:\n    certificate-authority-data: Y2E=\nusers:\n"
+        "- user:\n    client-certificate-data: Y2VydA==\n"
+        "    client-key-data: a2V5\n";
+    struct sim *s = new_sim(35);
+
+    (void)state;
+    syncer_publish_kubeconfig(s->syncer, str_c(text));
+    sim_until(s, has_parts, "the parts");
+    assert_string_equal(published(s, "certificate-authority"), "Y2E=");
+    assert_string_equal(published(s, "client-certificate"), "Y2VydA==");
+    assert_string_equal(published(s, "config"), published(s, "value"));
+    assert_true(published(s, "value")[0]);
+    syncer_publish_kubeconfig(s->syncer, STR("client-key-data: bmV3\n"));
+    sim_until(s, has_renewed_parts, "the renewed key");
+    sim_free(s);
+}
+
 /* A host that was restored has one of before. */
 static void test_a_restored_kubeconfig_is_published_again(void **state)
 {
@@ -392,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_every_trouble_has_its_reason),
         cmocka_unit_test(test_missing_right_is_reported),
         cmocka_unit_test(test_the_last_kubeconfig_is_published),
+        cmocka_unit_test(test_the_parts_of_a_kubeconfig_are_published),
         cmocka_unit_test(test_a_restored_kubeconfig_is_published_again),
         cmocka_unit_test(test_a_kubeconfig_says_whose_it_is),
         cmocka_unit_test(test_a_later_kubeconfig_is_kept),
