@@ -28,6 +28,19 @@ static void copy(struct arena *a, cJSON *to, const char *key, const cJSON *value
         json_set(a, to, key, json_copy(a, value));
 }
 
+/* What becomes of the data after the claim: the class decides when the host makes the volume, and
+ * its field never changes. */
+static struct str reclaim_policy(struct sync_run *run)
+{
+    const struct resource *classes =
+        syncer_resource(run->syncer, "storage.k8s.io", "storageclasses");
+    struct str name = json_str_at(run->virtual_, "spec.storageClassName");
+    const cJSON *class = name.n ? reconcile_get(run->reconcile, classes, STR(""), name) : NULL;
+    struct str policy = json_str_at(class, "reclaimPolicy");
+
+    return policy.n ? policy : STR("Delete");
+}
+
 static cJSON *volume_of(struct sync_run *run, struct str name)
 {
     struct arena *a = run->arena;
@@ -43,7 +56,7 @@ static cJSON *volume_of(struct sync_run *run, struct str name)
     copy(a, spec, "accessModes", json_path(claim, "status.accessModes"));
     copy(a, spec, "storageClassName", json_path(claim, "spec.storageClassName"));
     copy(a, spec, "volumeMode", json_path(claim, "spec.volumeMode"));
-    json_set_str(a, spec, "persistentVolumeReclaimPolicy", STR("Delete"));
+    json_set_str(a, spec, "persistentVolumeReclaimPolicy", reclaim_policy(run));
     csi = json_ensure_object(a, spec, "csi");
     json_set_str(a, csi, "driver", STR(DRIVER));
     json_set_str(a, csi, "volumeHandle", name);

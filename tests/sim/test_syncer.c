@@ -320,6 +320,50 @@ static void test_claims_wait_for_the_class(void **state)
     sim_free(s);
 }
 
+static bool volume_is_bound(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool is = str_eqc(
+        json_str_at(sim_get(s, a, "persistentvolumes", "", "pv-of-the-host"), "status.phase"),
+        "Bound");
+
+    arena_free(a);
+    return is;
+}
+
+static void shown_policy(const char *class, const char *policy)
+{
+    struct sim *s = sim_new_ready(45, "policy: {storageClasses: [gold, kept]}\n");
+    const cJSON *claim, *volume;
+
+    fake_host_put(s->host, "storageclasses", CLASS("gold", ""));
+    fake_host_put(s->host, "storageclasses",
+                  "{\"metadata\":{\"name\":\"kept\"},\"provisioner\":\"x.example/y\","
+                  "\"reclaimPolicy\":\"Retain\"}");
+    sim_run_ms(s, 1000);
+    sim_create(s, "persistentvolumeclaims", "default",
+               arena_printf(s->arena, CLAIM("a", ",'storageClassName':'%s'"), class).p);
+    sim_writes_done(s);
+    sim_until(s, claim_on_host, "the claim on the host");
+    claim = json_first(fake_host_list(s->host, s->arena, "persistentvolumeclaims"));
+    fake_host_patch(s->host, "persistentvolumeclaims",
+                    arena_cstr(s->arena, json_str_at(claim, "metadata.name")),
+                    "{\"spec\":{\"volumeName\":\"pv-of-the-host\"},\"status\":{\"phase\":\"Bound\","
+                    "\"accessModes\":[\"ReadWriteOnce\"],\"capacity\":{\"storage\":\"1Gi\"}}}");
+    sim_until(s, volume_is_bound, "the volume of the claim");
+    volume = sim_get(s, s->arena, "persistentvolumes", "", "pv-of-the-host");
+    assert_true(str_eqc(json_str_at(volume, "spec.persistentVolumeReclaimPolicy"), policy));
+    sim_free(s);
+}
+
+/* What the tenant reads of its data after the claim is what the host does. */
+static void test_volumes_have_the_reclaim_policy_of_the_class(void **state)
+{
+    (void)state;
+    shown_policy("gold", "Delete");
+    shown_policy("kept", "Retain");
+}
+
 static bool own_claims_told(struct sim *s)
 {
     struct arena *a = arena_new(0);
@@ -794,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_event_ahead_of_its_pod_is_told),
         cmocka_unit_test(test_labels_move_without_a_gap),
         cmocka_unit_test(test_the_default_class_alone_is_offered),
+        cmocka_unit_test(test_volumes_have_the_reclaim_policy_of_the_class),
         cmocka_unit_test(test_claims_of_own_classes_stay),
         cmocka_unit_test(test_no_class_is_no_claim),
         cmocka_unit_test(test_claims_wait_for_the_class),
