@@ -150,13 +150,13 @@ static int by_name(const void *a, const void *b)
     return str_cmp(dns_name_bytes(&x->name), dns_name_bytes(&y->name));
 }
 
-static struct dns_host *host_of(struct dns_policy *p, const struct dns_name *name)
+static struct dns_host *host_of(struct dns_host *hosts, size_t *n, const struct dns_name *name)
 {
-    for (size_t i = 0; i < p->n_hosts; i++)
-        if (dns_name_eq(&p->hosts[i].name, name))
-            return &p->hosts[i];
-    p->hosts[p->n_hosts].name = *name;
-    return &p->hosts[p->n_hosts++];
+    for (size_t i = 0; i < *n; i++)
+        if (dns_name_eq(&hosts[i].name, name))
+            return &hosts[i];
+    hosts[*n].name = *name;
+    return &hosts[(*n)++];
 }
 
 static void host_add(struct arena *a, struct dns_host *host, const struct dns_ip *ip)
@@ -167,6 +167,22 @@ static void host_add(struct arena *a, struct dns_host *host, const struct dns_ip
         memcpy(grown, host->ips, host->n * sizeof(*grown));
     grown[host->n++] = *ip;
     host->ips = grown;
+}
+
+/* A name, or "*." before one. */
+static bool add_name(struct arena *a, struct dns_policy *p, struct str word,
+                     const struct dns_ip *ip)
+{
+    bool pattern = str_has_prefix(word, STR("*."));
+    struct dns_name name;
+
+    if (str_eqc(word, "*") || str_eqc(word, "*.") ||
+        !dns_name_parse(pattern ? str_from(word, 2) : word, &name))
+        return false;
+    host_add(
+        a, pattern ? host_of(p->below, &p->n_below, &name) : host_of(p->hosts, &p->n_hosts, &name),
+        ip);
+    return true;
 }
 
 static size_t count_words(struct str_list list)
@@ -185,22 +201,21 @@ static size_t count_words(struct str_list list)
 static int load_hosts(struct arena *a, struct str_list list, struct dns_policy *p, struct err *err)
 {
     p->hosts = arena_alloc(a, (count_words(list) + 1) * sizeof(*p->hosts));
+    p->below = arena_alloc(a, (count_words(list) + 1) * sizeof(*p->below));
     for (size_t i = 0; i < list.n; i++) {
         struct str rest = list.items[i], word;
-        struct dns_name name;
         struct dns_ip ip;
         bool bad = !dns_ip_parse(cut_word(&rest), &ip);
         size_t names = 0;
 
         while (!bad && (word = cut_word(&rest)).n) {
-            bad |= !dns_name_parse(word, &name);
-            if (!bad)
-                host_add(a, host_of(p, &name), &ip);
+            bad |= !add_name(a, p, word, &ip);
             names++;
         }
         if (bad || !names)
             return wrong(err, "hosts", i, list.items[i],
-                         "an address and names, such as \"10.0.0.5 git.corp.example\"");
+                         "an address and names, such as \"10.0.0.5 git.corp.example\" or "
+                         "\"10.0.0.5 *.corp.example\"");
     }
     qsort(p->hosts, p->n_hosts, sizeof(*p->hosts), by_name);
     return 0;
@@ -260,8 +275,18 @@ int dns_policy_load(struct arena *a, const struct config *config, const struct d
 const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct dns_name *name)
 {
     struct dns_host key = {.name = *name};
+    const struct dns_host *found = bsearch(&key, p->hosts, p->n_hosts, sizeof(*p->hosts), by_name);
 
-    return bsearch(&key, p->hosts, p->n_hosts, sizeof(*p->hosts), by_name);
+    if (found)
+        return found;
+    for (size_t i = 0; i < p->n_below; i++) {
+        const struct dns_host *one = &p->below[i];
+
+        if ((!found || one->name.n > found->name.n) && dns_name_is_under(name, &one->name) &&
+            !dns_name_eq(name, &one->name))
+            found = one;
+    }
+    return found;
 }
 
 enum dns_way dns_policy_way(const struct dns_policy *p, const struct dns_name *name,

@@ -28,6 +28,8 @@ struct dns_policy {
     struct dns_endpoint listen;
     struct dns_host *hosts; /* in order of their names */
     size_t n_hosts;
+    struct dns_host *below; /* "*.corp.example" under corp.example: all names below it */
+    size_t n_below;
     struct dns_upstream *stubs;
     size_t n_stubs;
     struct dns_upstream forward; /* n == 0: nothing is forwarded */
@@ -40,6 +42,7 @@ struct dns_policy {
 /* Everything lives in the arena. Errors are BAD_REQUEST with the option's place. */
 int dns_policy_load(struct arena *a, const struct config *config, const struct dns_resolv *resolv,
                     struct dns_policy *ret, struct err *err) MUST_CHECK;
+/* By its name, else by the longest pattern. */
 const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct dns_name *name);
 
 enum dns_way { DNS_WAY_OWN, DNS_WAY_UPSTREAM, DNS_WAY_HIDDEN, DNS_WAY_NONE };

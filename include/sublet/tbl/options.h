@@ -104,8 +104,8 @@ OPTION(LIST, dns_forwarders, "network.dns.forwarders", NULL, "SUBLET_NETWORK_DNS
 OPTION(LIST, dns_stubs, "network.dns.stubDomains", NULL, "SUBLET_NETWORK_DNS_STUB_DOMAINS", "", "",
        "domains with resolvers of their own: \"corp.example 10.0.0.10 10.0.0.11:5353\"")
 OPTION(LIST, dns_hosts, "network.dns.hosts", NULL, "SUBLET_NETWORK_DNS_HOSTS", "", "",
-       "names with fixed addresses, as in /etc/hosts: \"10.0.0.5 git.corp.example\"; they win over "
-       "everything else")
+       "names with fixed addresses, as in /etc/hosts: \"10.0.0.5 git.corp.example\"; "
+       "\"*.corp.example\" stands for all names below; they win over everything else")
 OPTION(LIST, dns_hidden, "network.dns.hiddenDomains", NULL, "SUBLET_NETWORK_DNS_HIDDEN_DOMAINS", "",
        "",
        "domains that do not exist for the tenant unless stubDomains has them; empty: cluster.local "

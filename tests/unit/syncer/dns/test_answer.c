@@ -97,6 +97,14 @@ static const struct row {
     {"AAAA git.corp.example", "NOERROR aa\ngit.corp.example. 60 IN AAAA fd07::1\n"},
     {"PTR 1.0.7.10.in-addr.arpa", "NOERROR aa\n1.0.7.10.in-addr.arpa. 60 IN PTR git.corp.example.\n"
                                   "1.0.7.10.in-addr.arpa. 60 IN PTR www.corp.example.\n"},
+    /* patterns of hosts: all names below, the longest wins; they are no names of an address */
+    {"A a.apps.corp.example", "NOERROR aa\na.apps.corp.example. 60 IN A 10.7.0.2\n"},
+    {"A b.a.apps.corp.example", "NOERROR aa\nb.a.apps.corp.example. 60 IN A 10.7.0.2\n"},
+    {"A a.x.apps.corp.example", "NOERROR aa\na.x.apps.corp.example. 60 IN A 10.7.0.2\n"
+                                "a.x.apps.corp.example. 60 IN A 10.7.0.3\n"},
+    {"A apps.corp.example", "forward apps.corp.example. to 10.7.0.53"},
+    {"A xapps.corp.example", "forward xapps.corp.example. to 10.7.0.53"},
+    {"PTR 3.0.7.10.in-addr.arpa", HIDDEN("3.0.7.10.in-addr.arpa.")},
     {"A corp.example", "forward corp.example. to 10.7.0.53"},
     {"A other.corp.example", "forward other.corp.example. to 10.7.0.53"},
     {"A xcorp.example", "forward xcorp.example. to 10.96.0.10"},

@@ -282,6 +282,9 @@ static void test_options_that_make_no_sense(void **state)
         {{"a..b 10.0.0.1", 13}, offsetof(struct config, dns_stubs), "network.dns.stubDomains[0]"},
         {{"10.0.0.1", 8}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
         {{"name 10.0.0.1", 13}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
+        {{"10.0.0.1 *", 10}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
+        {{"10.0.0.1 *.", 11}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
+        {{"10.0.0.1 *..a", 13}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
         {{"10.0.0.0/33", 11}, offsetof(struct config, dns_clients), "network.dns.clients[0]"},
         {{".", 1}, offsetof(struct config, dns_hidden), NULL},
     };

@@ -42,7 +42,9 @@ static const char *const OBJECTS[] = {
 void world_init(struct world *w)
 {
     static const struct str hosts[] = {{"10.7.0.1 git.corp.example www.corp.example", 42},
-                                       {"fd07::1 git.corp.example", 24}};
+                                       {"fd07::1 git.corp.example", 24},
+                                       {"10.7.0.2 *.apps.corp.example *.x.apps.corp.example", 50},
+                                       {"10.7.0.3 *.x.apps.corp.example", 30}};
     static const struct str stubs[] = {{"corp.example 10.7.0.53 10.7.0.54:5353", 37}};
     struct err err;
 
@@ -50,7 +52,7 @@ void world_init(struct world *w)
     err_init(&err, w->arena);
     w->config = (struct config){.cluster_domain = STR("cluster.local"),
                                 .dns_listen = STR("127.0.0.1:1053"),
-                                .dns_hosts = {hosts, 2},
+                                .dns_hosts = {hosts, 4},
                                 .dns_stubs = {stubs, 1}};
     dns_resolv_parse(w->arena,
                      STR("# of the pod\nsearch ns.svc.host.example svc.host.example host.example "
