@@ -266,6 +266,7 @@ def tables():
         "volume": rules_of(volumes, "v", "volume"),
         "service": rules_of(read_table("service.c", "SPEC_FIELDS"), "object.spec", "service"),
         "claim": rules_of(read_table("pvc.c", "SPEC_FIELDS"), "object.spec", "claim"),
+        "sourceRanges": number("SOURCE_RANGES_MAX"),
         "secretTypes": words(r"struct str secret_type\([^)]*\)\n\{\n\s*static const char \*const kept\[\] = \{(.*?)\};", "kept"),
         "capabilities": {"baseline": allowed_of("security_find_capabilities"),
                          "restricted": allowed_of("security_find_added_capabilities")},

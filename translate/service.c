@@ -12,6 +12,8 @@
 
 #include "shape.h"
 
+enum { SOURCE_RANGES_MAX = 64 }; /* each is a rule on every node of the host */
+
 /* ---- what a Service may not say ---- */
 
 static int refuse(struct err *err, const cJSON *service, const char *field, const char *why)
@@ -32,9 +34,8 @@ static int check_addresses(const cJSON *service, const cJSON *spec, struct err *
                       "external IPs are not allowed: they take over other tenants' traffic");
     if (json_str(json_get(spec, "loadBalancerIP")).n)
         return refuse(err, service, "spec.loadBalancerIP", "the host chooses the address");
-    if (json_count(json_get(spec, "loadBalancerSourceRanges")))
-        return refuse(err, service, "spec.loadBalancerSourceRanges",
-                      "source ranges are not allowed in this virtual cluster");
+    if (json_count(json_get(spec, "loadBalancerSourceRanges")) > SOURCE_RANGES_MAX)
+        return refuse(err, service, "spec.loadBalancerSourceRanges", "at most 64 ranges go down");
     return 0;
 }
 
@@ -222,6 +223,7 @@ static const struct field SPEC_FIELDS[] = {
     {"ipFamilies", FIELD_SCALARS},
     {"ipFamilyPolicy", FIELD_SCALAR},
     {"allocateLoadBalancerNodePorts", FIELD_SCALAR},
+    {"loadBalancerSourceRanges", FIELD_SCALARS},
     {"trafficDistribution", FIELD_SCALAR},
     {0},
 };
@@ -243,6 +245,7 @@ static void remove_balancer(struct arena *a, cJSON *spec)
 
     json_set_str(a, spec, "type", ports ? STR("NodePort") : STR("ClusterIP"));
     json_remove(spec, "allocateLoadBalancerNodePorts");
+    json_remove(spec, "loadBalancerSourceRanges");
     if (!ports)
         json_remove(spec, "externalTrafficPolicy");
 }
@@ -283,7 +286,8 @@ int translate_service(struct arena *a, const struct translate_tenant *t, const c
 /* What reaches beyond the cluster is the tenant's own Service's alone. */
 static void remove_outside(struct arena *a, cJSON *spec)
 {
-    static const char *const keys[] = {"externalTrafficPolicy", "allocateLoadBalancerNodePorts"};
+    static const char *const keys[] = {"externalTrafficPolicy", "allocateLoadBalancerNodePorts",
+                                       "loadBalancerSourceRanges"};
 
     json_set_str(a, spec, "type", STR("ClusterIP"));
     for (size_t i = 0; i < COUNT(keys); i++)
@@ -312,7 +316,7 @@ int translate_service_alias(struct arena *a, const struct translate_tenant *t, c
 
 /* Fields without a default on the host: removed when we no longer send them. */
 static const char *const REMOVABLE[] = {"trafficDistribution", "publishNotReadyAddresses",
-                                        "sessionAffinityConfig", NULL};
+                                        "sessionAffinityConfig", "loadBalancerSourceRanges", NULL};
 
 static const cJSON *same_port(const cJSON *ports, const cJSON *port)
 {

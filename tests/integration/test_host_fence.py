@@ -387,11 +387,11 @@ SERVICE = {
                        "spec.type: ExternalName is not sent"),
     "an address": (change(service(), "spec.externalIPs", ["10.1.1.1"]), "spec.externalIPs: are not sent"),
     "a balancer": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerClass", "a.example/b"),
-                   "spec: loadBalancerIP, loadBalancerClass and"),
+                   "spec: loadBalancerIP and loadBalancerClass"),
     "a balancer's address": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerIP", "1.1.1.1"),
-                             "spec: loadBalancerIP, loadBalancerClass and"),
-    "a balancer's clients": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerSourceRanges",
-                                    ["0.0.0.0/0"]), "spec: loadBalancerIP, loadBalancerClass and"),
+                             "spec: loadBalancerIP and loadBalancerClass"),
+    "too many ranges": (change(change(service(), "spec.type", "LoadBalancer"), "spec.loadBalancerSourceRanges",
+                               [f"10.{i}.0.0/16" for i in range(65)]), "spec.loadBalancerSourceRanges: too many"),
     "others' pods": (change(service(), "spec.selector", {"app": "x"}), "spec.selector: is not narrowed to this virtual"),
     "a Service's name": (change(service(), "metadata.name", "kubernetes"), "metadata.name: is not the name of an object"),
     "a name that no mapping gives": (alias("store"), "metadata.name: is not the name of an object"),
@@ -452,6 +452,13 @@ GOOD = {"pods": pod, "services": service, "secrets": secret, "persistentvolumecl
 def test_what_the_program_sends_passes(sides, resource):
     fenced, _ = sides
     assert fenced.api.post(fenced.path(resource), GOOD[resource](), dryRun="All")
+
+
+def test_ranges_of_a_balancer_pass(sides):
+    fenced, _ = sides
+    body = change(service(), "spec.type", "LoadBalancer")
+    body["spec"]["loadBalancerSourceRanges"] = [f"10.{i}.0.0/16" for i in range(64)]
+    assert fenced.api.post(fenced.path("services"), body, dryRun="All")
 
 
 def test_what_bound_pools_have_passes(sides):

@@ -512,8 +512,7 @@ FIELD("ServiceSpec", "ipFamilyPolicy", PASS, "")
 FIELD_SAID("ServiceSpec", "loadBalancerClass", DROP,
            "a class of the tenant's own controllers: the host gets a NodePort or ClusterIP Service")
 FIELD("ServiceSpec", "loadBalancerIP", REFUSE, "the host chooses the address")
-FIELD("ServiceSpec", "loadBalancerSourceRanges", REFUSE,
-      "source ranges are not allowed in a virtual cluster")
+FIELD("ServiceSpec", "loadBalancerSourceRanges", PASS, "")
 FIELD("ServiceSpec", "ports", INSIDE, "ServicePort")
 FIELD("ServiceSpec", "publishNotReadyAddresses", PASS, "")
 FIELD("ServiceSpec", "selector", REWRITE, "narrowed to pods of the tenant's namespace")

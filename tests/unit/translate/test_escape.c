@@ -773,6 +773,40 @@ static void node_terms_times_avoided_nodes_are_bounded(void **state)
 
 /* ---- Services and claims ---- */
 
+/* They only narrow what a balancer lets through; each is a rule on every node. */
+static void source_ranges(void **state)
+{
+    struct fixture *f = *state;
+    struct buf many = BUF_INIT(0);
+    cJSON *host = NULL, *none = NULL, *patch;
+    const char *format = "{metadata: {name: s, namespace: ml}, spec: {type: LoadBalancer, ports: "
+                         "[{port: 80}], loadBalancerSourceRanges: [%s]}}";
+
+    for (unsigned i = 0; i < 64; i++)
+        buf_printf(&many, "%s10.%u.0.0/16", i ? ", " : "", i);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    assert_ok(translate_service(
+        f->a, &f->tenant, doc(f, arena_printf(f->a, format, arena_cstr(f->a, buf_str(&many))).p),
+        &host, &f->err));
+    assert_allowed(allowed_service(f->a, &f->tenant, host));
+    assert_int_equal(json_count(json_path(host, "spec.loadBalancerSourceRanges")), 64);
+    buf_addc(&many, ", 192.0.2.0/24");
+    assert_error(
+        translate_service(f->a, &f->tenant,
+                          doc(f, arena_printf(f->a, format, arena_cstr(f->a, buf_str(&many))).p),
+                          &none, &f->err),
+        "services \"s\" is forbidden: spec.loadBalancerSourceRanges: at most 64 ranges go "
+        "down");
+    assert_ok(translate_service(f->a, &f->tenant, doc(f, arena_printf(f->a, format, "").p), &none,
+                                &f->err));
+#pragma GCC diagnostic pop
+    json_remove(json_get(none, "spec"), "loadBalancerSourceRanges");
+    patch = translate_service_update(f->a, host, none);
+    assert_json(patch, "{spec: {loadBalancerSourceRanges: null}}");
+    buf_fini(&many);
+}
+
 static void services(void **state)
 {
     static const struct {
@@ -781,8 +815,6 @@ static void services(void **state)
         {"externalIPs: [10.0.0.1]",
          "spec.externalIPs: external IPs are not allowed: they take over other tenants' traffic"},
         {"loadBalancerIP: 1.2.3.4", "spec.loadBalancerIP: the host chooses the address"},
-        {"loadBalancerSourceRanges: [0.0.0.0/0]",
-         "spec.loadBalancerSourceRanges: source ranges are not allowed in this virtual cluster"},
         {"clusterIP: 10.96.0.1", "spec.clusterIP: picking a cluster IP is not allowed; leave it "
                                  "out and the host allocates one"},
         {"ports: [{port: 80, nodePort: 30000}]",
@@ -821,7 +853,7 @@ static void services(void **state)
         f->a, &f->tenant,
         doc(f, "{metadata: {name: s, namespace: ml}, spec: {type: LoadBalancer, loadBalancerClass: "
                "x/y, allocateLoadBalancerNodePorts: true, externalTrafficPolicy: Local, ports: "
-               "[{port: 80}]}}"),
+               "[{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}}"),
         &host, &f->err));
     assert_allowed(allowed_service(f->a, &f->tenant, host));
     assert_json(json_get(host, "spec"),
@@ -987,6 +1019,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_left_out_is_said, setup, teardown),
         cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(the_account_on_the_host_is_the_admins, setup, teardown),
+        cmocka_unit_test_setup_teardown(source_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(services, setup, teardown),
         cmocka_unit_test_setup_teardown(claims, setup, teardown),
         cmocka_unit_test_setup_teardown(classes_go_down_by_name, setup, teardown),
