@@ -27,10 +27,33 @@ static bool is_path(struct str path)
     return path.n && path.p[0] == '/';
 }
 
+/* A name or an address, and perhaps a port. */
+static bool is_authority(struct str rest)
+{
+    for (size_t i = 0; i < rest.n; i++) {
+        char c = rest.p[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            !memchr("-.:[]", c, 5))
+            return false;
+    }
+    return rest.n && rest.p[0] != ':';
+}
+
+/* A token goes there: unencrypted only within this machine. */
+static bool is_fleet(struct str url)
+{
+    struct str safe = STR("https://"), local = STR("http://127.0.0.1:");
+
+    return (str_has_prefix(url, safe) && is_authority(str_from(url, safe.n))) ||
+           (str_has_prefix(url, local) && is_authority(str_from(url, STR("http://").n)));
+}
+
 int config_check_telemetry(struct config *config, struct err *err)
 {
     const struct rational one = {1, 1};
     struct selector selector;
+    struct str fleet = config->telemetry_fleet;
     const char *why = name_check_dns1123_label(config->dcgm_namespace);
 
     if (why)
@@ -45,5 +68,9 @@ int config_check_telemetry(struct config *config, struct err *err)
         config->dcgm_idle_below.num < 0 || rational_cmp(config->dcgm_idle_below, one) > 0)
         return bad_value(err, "idleBelow", config->dcgm_idle_below_text,
                          "want a number from 0 to 1");
+    if (fleet.n && !is_fleet(fleet))
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "config: telemetry.fleet: \"%.*s\": want https://name or https://name:port",
+                       STR_F(fleet));
     return 0;
 }

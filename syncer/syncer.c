@@ -328,6 +328,7 @@ static void make_parts(struct syncer *s)
     s->demand = sync_demand_new(s);
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
+    s->devices = sync_devices_new(s);
     s->mirrors = sync_mirrors_new(s);
     s->aliases = sync_aliases_new(s);
     s->defer = NEW(uv_timer_t);
@@ -457,6 +458,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->events = sync_events_up_free(s->events);
     s->admits = sync_admits_free(s->admits);
     s->streams = sync_streams_free(s->streams);
+    s->devices = sync_devices_free(s->devices);
     s->mirrors = sync_mirrors_free(s->mirrors);
     s->aliases = sync_aliases_free(s->aliases);
     arena_free(s->arena);
@@ -516,6 +518,7 @@ static void on_lease_released(void *ctx)
     for (size_t id = 0; id < s->n_kinds; id++)
         s->watches[id].reflector = reflector_close(s->watches[id].reflector);
     sync_streams_stop(s->streams);
+    sync_devices_stop(s->devices);
     sync_grants_stop(s->grants);
     sync_queued_stop(s->queued);
     sync_gangs_stop(s->gangs);

@@ -176,6 +176,17 @@ static const char *const SHOWN[] = {
     "scope",     "state", "tcp_state", "type",         "udp_state",
 };
 
+/* Of a GPU, as DCGM's exporter names it; Hostname is written by write_series(). */
+static const char *const OF_DEVICES[] = {"gpu", "UUID", "modelName", "GPU_I_PROFILE", "GPU_I_ID"};
+
+static bool is_of_a_device(struct str key)
+{
+    for (size_t i = 0; i < COUNT(OF_DEVICES); i++)
+        if (str_eqc(key, OF_DEVICES[i]))
+            return true;
+    return false;
+}
+
 static bool is_shown(struct str key)
 {
     for (size_t i = 0; i < COUNT(SHOWN); i++) {
@@ -254,11 +265,12 @@ static void add_label(struct buf *out, bool *first, struct str key, struct str v
 
 /* The tenant's word for a label's value; STR_NULL: the label is left out. Names and uids of objects
  * need no escapes. */
-static struct str value_up(const struct owner *o, struct str key, struct str value)
+static struct str value_up(const struct kubelet_view *v, const struct owner *o, struct str key,
+                           struct str value)
 {
     const cJSON *of = o->pod ? o->pod : o->claim;
 
-    if (is_shown(key))
+    if (is_shown(key) || (v->devices && is_of_a_device(key)))
         return value;
     if (!of) /* is_of_the_node(): the id of all control groups */
         return str_eqc(key, "id") ? value : STR_NULL;
@@ -273,17 +285,20 @@ static struct str value_up(const struct owner *o, struct str key, struct str val
     return STR_NULL;
 }
 
-static void write_series(const struct series *s, const struct owner *o, struct buf *out)
+static void write_series(const struct kubelet_view *v, const struct series *s,
+                         const struct owner *o, struct buf *out)
 {
     bool first = true;
 
     buf_add(out, s->name);
     for (size_t i = 0; i < s->n; i++) {
-        struct str value = value_up(o, s->labels[i].key, s->labels[i].value);
+        struct str value = value_up(v, o, s->labels[i].key, s->labels[i].value);
 
         if (value.p)
             add_label(out, &first, s->labels[i].key, value);
     }
+    if (v->devices)
+        add_label(out, &first, STR("Hostname"), json_str_at(o->pod, "spec.nodeName"));
     if (!first)
         buf_char(out, '}');
     buf_char(out, ' ');
@@ -349,12 +364,12 @@ static void take_line(struct series_filter *f, struct str line, struct buf *out)
         return;
     }
     if (!read_series(line, &s) || !find_owner(&f->view, &s, &owner) ||
-        (!owner.pod && !owner.claim && !is_of_the_node(&s)))
+        (!owner.pod && !owner.claim && !is_of_the_node(&s)) || (f->view.devices && !owner.pod))
         return;
     if (is_of_family(s.name, f->family))
         buf_add(out, buf_str(&f->head));
     buf_clear(&f->head);
-    write_series(&s, &owner, out);
+    write_series(&f->view, &s, &owner, out);
 }
 
 static void end_line(struct series_filter *f, struct buf *out)

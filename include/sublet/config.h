@@ -89,6 +89,7 @@ struct config {
     struct str dcgm_namespace, dcgm_selector, dcgm_path, dcgm_idle_below_text;
     struct rational dcgm_idle_below; /* of that */
     int64_t dcgm_port, dcgm_interval_ms, dcgm_idle_after_ms;
+    struct str telemetry_fleet, telemetry_fleet_ca, telemetry_fleet_token; /* URL; files */
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */

@@ -21,7 +21,8 @@ struct kubelet_view {
     const cJSON *(*own)(void *ctx, enum kubelet_kind kind, struct str host_name,
                         struct str host_uid);
     void *ctx;
-    bool whole; /* the node's own values as well, other tenants' pods included */
+    bool whole;   /* the node's own values as well, other tenants' pods included */
+    bool devices; /* series of GPUs: only those of pods, and with the labels of a device */
 };
 
 /* /pods: a PodList of the virtual pods; /runningpods/: what the container runtime has of them;

@@ -85,4 +85,8 @@ struct vapi_hooks {
     /* Usage of nodes and pods. done() exactly once, not before returning. NULL: none is known. */
     void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
                     void *done_ctx);
+    /* Series of the tenant's own GPUs in Prometheus' text format, in its names. done() exactly
+     * once; err NULL: body is valid until done() returned. NULL: there is no /metrics/dcgm. */
+    void (*devices)(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),
+                    void *done_ctx);
 };

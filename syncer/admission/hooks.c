@@ -343,6 +343,14 @@ static void measure(void *ctx, const struct vapi_measure *what, vapi_measured_cb
     sync_metrics_fetch(ctx, what, done, done_ctx);
 }
 
+static void devices(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),
+                    void *done_ctx)
+{
+    const struct syncer *s = ctx;
+
+    sync_devices_fetch(s->devices, done, done_ctx);
+}
+
 static cJSON *gpu_usage(void *ctx, struct arena *a, bool cluster, struct str ns)
 {
     return sync_usage_list(ctx, a, cluster, ns);
@@ -368,6 +376,8 @@ void sync_hooks_register(struct syncer *s)
     hooks.kubelets = s->config->kubelets;
     if (s->config->metrics_from_host)
         hooks.measure = measure;
+    if (s->config->telemetry_fleet.n)
+        hooks.devices = devices;
     vapi_set_hooks(s->api, &hooks);
     vapi_add_metrics(s->api, sync_usage_metrics, s);
 }

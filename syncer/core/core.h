@@ -46,7 +46,6 @@ struct last_statuses;
 struct events_up;
 struct publisher;
 struct admits;
-struct streams;
 struct mirrors;
 struct aliases;
 
@@ -82,6 +81,7 @@ struct syncer {
     LIST_HEAD(, fetch) fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;
     struct streams *streams;
+    struct devices *devices;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct aliases *aliases; /* NULL: no Service has a further name on the host */
     struct lease *lease;

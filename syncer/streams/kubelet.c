@@ -75,34 +75,35 @@ struct seen {
 
 /* --- whose host object it is --- */
 
-static const cJSON *prove(struct kubelet *k, struct arena *scratch, enum sync_id id,
-                          struct str host_name, struct str *uid)
+const cJSON *sync_streams_prove(struct syncer *s, struct arena *a, enum sync_id id,
+                                struct str host_name, struct str *uid)
 {
-    struct syncer *s = k->syncer;
     const struct host_object *o = reflector_get(s->watches[id].reflector, host_name);
+    struct arena *scratch = arena_new(0);
     struct str ns, name, owner;
     struct mapping m;
-    cJSON *tree = NULL, *own;
+    cJSON *tree = NULL, *own = NULL;
 
-    if (!o || json_parse(scratch, o->bytes, &tree, NULL) ||
-        !translate_owner(&s->tenant, tree, &ns, &name, &owner))
-        return NULL;
-    *uid = arena_str(k->arena, sync_uid(tree));
-    m = sync_mapping_get(s, scratch, id, ns, name);
-    if (!m.exists || !str_eq(m.uid, owner) || !str_eq(m.host_uid, *uid))
-        return NULL;
-    own = syncer_virtual(s, k->arena, id, ns, name);
-    return own && str_eq(sync_uid(own), owner) ? own : NULL;
+    if (o && !json_parse(scratch, o->bytes, &tree, NULL) &&
+        translate_owner(&s->tenant, tree, &ns, &name, &owner)) {
+        *uid = arena_str(a, sync_uid(tree));
+        m = sync_mapping_get(s, scratch, id, ns, name);
+        if (m.exists && str_eq(m.uid, owner) && str_eq(m.host_uid, *uid))
+            own = syncer_virtual(s, a, id, ns, name);
+        if (own && !str_eq(sync_uid(own), owner))
+            own = NULL;
+    }
+    arena_free(scratch);
+    return own;
 }
 
 static struct seen *see(struct kubelet *k, enum kubelet_kind kind, struct str host_name)
 {
     struct seen *one = ARENA_NEW(k->arena, struct seen);
-    struct arena *scratch = arena_new(0);
 
     one->own =
-        prove(k, scratch, kind == KUBELET_POD ? SYNC_PODS : SYNC_CLAIMS, host_name, &one->host_uid);
-    arena_free(scratch);
+        sync_streams_prove(k->syncer, k->arena, kind == KUBELET_POD ? SYNC_PODS : SYNC_CLAIMS,
+                           host_name, &one->host_uid);
     map_put(&k->seen[kind], &one->entry, arena_str(k->arena, host_name));
     return one;
 }

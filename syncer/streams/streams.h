@@ -34,6 +34,19 @@ struct str sync_kubelet_type(const struct kubelet *k); /* content-type of what i
 bool sync_kubelet_data(struct kubelet *k, struct str bytes, struct buf *out) MUST_CHECK;
 bool sync_kubelet_end(struct kubelet *k, int status, struct buf *out) MUST_CHECK;
 
+/* The virtual object of a kind whose host object, of this name, is proved to be its own, by its uid
+ * and the record; NULL: there is none. *uid is the host object's. Both live in a. */
+const cJSON *sync_streams_prove(struct syncer *s, struct arena *a, enum sync_id id,
+                                struct str host_name, struct str *uid);
+
+/* --- devices.c: what the fleet shows of the tenant's own GPUs; the hook --- */
+struct devices;
+struct devices *sync_devices_new(struct syncer *s);
+void sync_devices_fetch(struct devices *d,
+                        void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
+void sync_devices_stop(struct devices *d); /* fails what is under way, and all later ones */
+struct devices *sync_devices_free(struct devices *d); /* takes NULL */
+
 /* --- descriptions.c: one of the host's OpenAPI documents; the hook --- */
 void sync_descriptions_fetch(struct syncer *s, struct str path, int64_t timeout_ms,
                              void (*done)(void *ctx, struct str body, const struct err *err),

@@ -8,6 +8,8 @@ from testenv import eventually
 from testenv.exporter import Exporter, exporter_pod, series
 from testenv.page import gpu_pod
 
+from test_tenant import host_pod, running
+
 FAMILIES = ("idle_held_gpus", "idle_held_gpu_seconds_total", "utilised_gpus", "unmeasured_gpus", "telemetry_exporters",
             "telemetry_failures_total", "telemetry_age_seconds", "telemetry_series_refused_total")
 
@@ -189,3 +191,61 @@ def test_a_tenants_process_reads_its_own_series(host, page, pools, exporter):
     assert len(lines) == 2 and all('namespace="%s",pod="train"' % page.namespace in line for line in lines), content
     assert "# TYPE DCGM_FI_PROF_GR_ENGINE_ACTIVE gauge" in content and 'modelName="NVIDIA A100-SXM4-80GB"' in content
     assert "aaaa" not in content and "node-of-the-host" not in content and 'UUID="GPU-' in content
+
+
+def test_a_tenant_scrapes_its_own_gpus(host, page, pools, exporter, tenant, tmp_path):
+    """/metrics/dcgm of the tenant's own API: in its names, by its RBAC, and a reason when the fleet is away."""
+    measured = start(page, exporter)
+    token = tmp_path / "token"
+    url = f"http://127.0.0.1:{page.fleet.port('page')}"
+    a = tenant("alpha", config=dict(pools, telemetry={"fleet": url, "fleetToken": str(token)}))
+    # As the chart makes it: a token of the process for the fleet, whose account may create the tenant's pods.
+    token.write_text(page.account("process", False))
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{a.namespace}/rolebindings"
+    host.api.post(rbac, {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "fleet-view"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "ServiceAccount", "name": "process", "namespace": page.namespace}]})
+    body = gpu_pod(pools["pools"][0], "train", 1)
+    body["metadata"]["labels"] = {"sublet.dev/gpu-pool": "a100"}
+    body["spec"].pop("nodeSelector"), body["spec"].pop("tolerations")
+    a.kubectl.apply(body)
+    running(a.kubectl, "train")
+    pod = a.api.get("/api/v1/namespaces/default/pods/train")
+    mine = host_pod(a, "train")
+    neighbour = run_pod(host, page, pools["pools"][0], "secret", 1)
+    absent = {"metadata": {"namespace": a.namespace, "name": "absent"}}
+    exporter.say(series(mine, 0, 0.5, 40000), series(neighbour, 1, 0.75, 10), series(absent, 2, 1, 1))
+    host.api.post(f"/api/v1/namespaces/{page.namespace}/pods", exporter_pod(mine["spec"]["nodeName"]))
+    own = {"pool": "a100", "tenant": a.namespace}
+    eventually(lambda: page.fleet.metrics()["sublet_fleet_utilised_gpus"].get(frozenset(own.items())) == 0.5, 60, "a sample")
+
+    status, headers, content = a.api.raw("GET", "/metrics/dcgm")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), content
+    content = content.decode()
+    lines = [line for line in content.splitlines() if not line.startswith("#")]
+    assert len(lines) == 2, content
+    assert all('namespace="default"' in x and 'pod="train"' in x for x in lines)
+    assert all(f'Hostname="{pod["spec"]["nodeName"]}"' in x and 'gpu="0"' in x and 'UUID="GPU-' in x for x in lines)
+    assert "# TYPE DCGM_FI_PROF_GR_ENGINE_ACTIVE gauge" in content
+    for hidden in ("secret", page.namespace, a.namespace, mine["metadata"]["name"], "aaaa", "node-of-the-host", "absent"):
+        assert hidden not in content, hidden
+
+    # RBAC, as of any path.
+    bob = {"Impersonate-User": "bob"}
+    assert a.api.raw("GET", "/metrics/dcgm", headers=bob)[0] == 403
+    a.kubectl("create", "clusterrole", "gpu-metrics", "--verb=get", "--non-resource-url=/metrics/dcgm")
+    a.kubectl("create", "clusterrolebinding", "bob", "--clusterrole=gpu-metrics", "--user=bob")
+    eventually(lambda: a.api.raw("GET", "/metrics/dcgm", headers=bob)[0] == 200, 30, "bob to be allowed")
+    assert a.api.raw("GET", "/metrics", headers=bob)[0] == 403
+
+    # What the fleet refuses, and a fleet that is away, are a reason, and no empty answer.
+    host.api.delete(f"{rbac}/fleet-view")
+    eventually(lambda: a.api.raw("GET", "/metrics/dcgm")[0] == 503, 60, "the fleet's refusal")
+    assert "the fleet refuses" in a.api.raw("GET", "/metrics/dcgm")[2].decode()
+    assert measured.fleet.metrics()
+    page.fleet.stop()
+    status, _, content = a.api.raw("GET", "/metrics/dcgm")
+    told = json.loads(content)
+    assert (status, told["kind"], told["reason"]) == (503, "Status", "ServiceUnavailable")
+    assert "the fleet does not answer" in told["message"] and "127.0.0.1" not in told["message"]

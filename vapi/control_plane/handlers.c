@@ -13,7 +13,8 @@
 #include "../api/watch/watch.h"
 
 static bool (*const ENDPOINTS[])(struct call *c, struct str path) = {
-    health_handle, metrics_handle, discovery_handle, openapi_handle, auth_handle_openid, NULL,
+    health_handle,      metrics_handle, metrics_handle_devices, discovery_handle, openapi_handle,
+    auth_handle_openid, NULL,
 };
 
 const struct call_handlers API_HANDLERS = {

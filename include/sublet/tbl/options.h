@@ -88,6 +88,14 @@ OPTION(STRING, dcgm_idle_below_text, "telemetry.dcgm.idleBelow", NULL,
 OPTION(DURATION, dcgm_idle_after_ms, "telemetry.dcgm.idleAfter", NULL,
        "SUBLET_TELEMETRY_DCGM_IDLE_AFTER", "30m", "0s..168h",
        "how long all GPUs of a pod are idle before it counts as one that does not use them")
+OPTION(STRING, telemetry_fleet, "telemetry.fleet", NULL, "SUBLET_TELEMETRY_FLEET", "", "",
+       "URL of the page of `sublet fleet`, from which /metrics/dcgm comes: the tenant's own GPUs as "
+       "the host's DCGM exporters see them; empty: it is not served")
+OPTION(STRING, telemetry_fleet_ca, "telemetry.fleetCA", NULL, "SUBLET_TELEMETRY_FLEET_CA", "", "",
+       "file of the CA of its certificate, PEM; empty: the system's")
+OPTION(STRING, telemetry_fleet_token, "telemetry.fleetToken", NULL, "SUBLET_TELEMETRY_FLEET_TOKEN",
+       "/var/run/secrets/sublet-fleet/token", "",
+       "file of the token of this process for the fleet, of audience sublet-fleet")
 OPTION(STRING, cluster_domain, "network.clusterDomain", NULL, "SUBLET_NETWORK_CLUSTER_DOMAIN",
        "cluster.local", "", "DNS domain of the virtual cluster")
 OPTION(STRING, api_address, "network.apiAddress", NULL, "SUBLET_NETWORK_API_ADDRESS", "", "",

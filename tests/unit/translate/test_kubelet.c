@@ -295,6 +295,36 @@ static void lines_that_do_not_fit(void **state)
                         "m{" OWN_ "} 2\n");
 }
 
+/* Series of GPUs: labels of a device, the node that the tenant is shown, and nothing but pods. */
+static void devices(void **state)
+{
+    struct fixture *f = *state;
+    static const char text[] =
+        "# TYPE DCGM_FI_DEV_FB_USED gauge\n"
+        "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\",modelName=\"A\",GPU_I_PROFILE=\"1g\",GPU_I_"
+        "ID="
+        "\"7\",pci_bus_id=\"0\",Hostname=\"host\"," NS ",pod=\"h-web\"} 1\n"
+        "DCGM_FI_DEV_FB_USED{gpu=\"1\"," NS ",pod=\"h-other\"} 2\n"
+        "DCGM_FI_DEV_FB_USED{gpu=\"2\",namespace=\"other\",pod=\"h-web\"} 3\n"
+        "DCGM_FI_DEV_FB_USED{gpu=\"3\"} 4\n"
+        "node_gpus 5\n";
+    struct view v;
+    struct series_filter *filter;
+    struct buf out = BUF_INIT(0);
+
+    view_of(&v, f, true);
+    v.view.devices = true;
+    filter = series_filter_new(&v.view);
+    series_filter_add(filter, str_c(text), &out);
+    series_filter_end(filter, &out);
+    series_filter_free(filter);
+    buf_char(&out, '\0');
+    assert_string_equal(out.p, "# TYPE DCGM_FI_DEV_FB_USED gauge\n"
+                               "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\",modelName=\"A\","
+                               "GPU_I_PROFILE=\"1g\",GPU_I_ID=\"7\"," OWN_ ",Hostname=\"\"} 1\n");
+    buf_fini(&out);
+}
+
 /* HELP and TYPE are shown with a series of their own family, and not of one that is left out. */
 static void heads(void **state)
 {
@@ -344,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(metrics, setup, teardown),
         cmocka_unit_test_setup_teardown(lines_that_do_not_fit, setup, teardown),
         cmocka_unit_test_setup_teardown(heads, setup, teardown),
+        cmocka_unit_test_setup_teardown(devices, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

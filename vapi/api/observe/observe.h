@@ -60,5 +60,8 @@ void metrics_request(struct call *c, int code, int64_t took_us, int64_t waited_u
 void metrics_long_running(struct call *c, int by);
 bool metrics_handle(struct call *c, struct str path);
 
+/* devices.c */
+bool metrics_handle_devices(struct call *c, struct str path);
+
 /* metrics_process.c */
 void metrics_process(struct buf *out);
