@@ -528,8 +528,21 @@ def test_the_chart(helm, priced):
     assert objects["ServiceMonitor"]["spec"]["endpoints"][0]["authorization"]["credentials"]["name"] == "scrape"
     assert not any("--listen-cert" in a for a in args) and "scheme" not in objects["ServiceMonitor"]["spec"]["endpoints"][0]
     rules = json.dumps(objects["PrometheusRule"]["spec"])
+    shown = next(o for o in render(helm, "sublet-system", {"config": {"pools": priced["pools"]}, "metrics": {"dashboard": True}})
+                 if o["metadata"]["name"] == "fleet-dashboard")
+    dashboard = json.loads(shown["data"]["sublet-fleet.json"])
+    assert len({p["id"] for p in dashboard["panels"]}) == len(dashboard["panels"]) and shown["metadata"]["labels"]["grafana_dashboard"]
+    queries = " ".join(t["expr"] for p in dashboard["panels"] for t in p["targets"])
     with open(os.path.join(TREE, "include", "sublet", "tbl", "metrics.h"), encoding="utf-8") as f:
-        assert set(re.findall(r"sublet_fleet_\w+", rules)) <= set(re.findall(r"sublet_fleet_\w+", f.read()))
+        known = set(re.findall(r"sublet_fleet_\w+", f.read()))
+    assert set(re.findall(r"sublet_fleet_\w+", rules)) - {"sublet_fleet_"} <= known
+    assert "sublet_fleet_idle_held_gpus" in queries and set(re.findall(r"sublet_fleet_\w+", queries)) <= known
+    measured = {"telemetry": {"dcgm": {"enabled": True, "idleBelow": "0.1"}}, "pools": priced["pools"]}
+    objects = {o["kind"]: o for o in render(helm, "sublet-system", {"config": measured})}
+    config = yaml.safe_load(objects["ConfigMap"]["data"]["fleet.yaml"])["telemetry"]["dcgm"]
+    assert config["enabled"] and config["idleBelow"] == "0.1" and config["selector"] == "app=nvidia-dcgm-exporter"
+    assert "idleBelow" in helm.fails("template", "fleet", CHART, values={"config": {
+        "pools": priced["pools"], "telemetry": {"dcgm": {"idleBelow": "5"}}}})
     assert "tokenSecret is needed" in helm.fails("template", "fleet", CHART, values={
         **values, "metrics": {"enabled": True}})
     assert "pool" in helm.fails("template", "fleet", CHART, values={"pool": []})
