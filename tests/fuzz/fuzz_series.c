@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct str bytes = {(const char *)data, size};
     struct world w;
     struct translate_tenant tenant = {.host_namespace = STR("team-research")};
-    struct kubelet_view view = {&tenant, own, &w, false};
+    struct kubelet_view view = {.tenant = &tenant, .own = own, .ctx = &w};
     struct buf at_once, in_pieces, again;
     cJSON *pod = NULL;
 
@@ -69,6 +69,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     check_lines(buf_str(&at_once));
     again = filtered(&view, buf_str(&at_once), 64);
     assert(!again.n);
+    view.devices = true;
+    buf_fini(&in_pieces);
+    in_pieces = filtered(&view, bytes, 7);
+    check_lines(buf_str(&in_pieces));
+    assert(!in_pieces.n || str_contains(buf_str(&in_pieces), STR("Hostname=\"\"")));
+    view.devices = false;
     view.whole = true;
     buf_fini(&in_pieces);
     in_pieces = filtered(&view, bytes, 7);
