@@ -3,6 +3,8 @@
 
 #include "kind_impl.h"
 
+#include <sublet/object.h>
+
 /* The status stays with the tenant's own disruption controller: evictions in the virtual cluster go
  * by it. On the host the budget is the host's to apply to drains of its nodes, and there pods have
  * no controller, from whose scale the host's disruption controller could count maxUnavailable or a
@@ -16,6 +18,14 @@ static const struct kind_rule DISRUPTION_BUDGET[] = {
     {0},
 };
 
+/* The controller could not count, and left the figures of before. */
+static bool has_failed(const cJSON *v)
+{
+    const cJSON *allowed = condition_get(json_path(v, "status.conditions"), "DisruptionAllowed");
+
+    return str_eqc(json_str(json_get(allowed, "reason")), "SyncFailed");
+}
+
 /* How many pods have to be healthy, as the tenant's disruption controller counted from the scales
  * of their controllers; -1: not known for this spec. Where it expects no pods, it permits no
  * eviction either. */
@@ -23,7 +33,8 @@ static int64_t counted(const cJSON *v)
 {
     int64_t desired = json_i64_at(v, "status.desiredHealthy", -1);
 
-    if (json_i64_at(v, "status.observedGeneration", -1) !=
+    if (has_failed(v) ||
+        json_i64_at(v, "status.observedGeneration", -1) !=
             json_i64_at(v, "metadata.generation", 0) ||
         json_i64_at(v, "status.expectedPods", 0) <= 0 || desired < 0 || desired > INT32_MAX)
         return -1;

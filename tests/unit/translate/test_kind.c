@@ -374,6 +374,14 @@ static void budgets_are_counted_by_the_tenant(void **state)
         {BUDGET("maxUnavailable: 1", COUNTED("2", "4", "3")), "{maxUnavailable: 0}"},
         {BUDGET("maxUnavailable: 1", ""), "{maxUnavailable: 0}"},
         {BUDGET("minAvailable: 50%", COUNTED("3", "0", "0")), "{maxUnavailable: 0}"},
+        {BUDGET("maxUnavailable: 1",
+                COUNTED("3", "4", "3") ", conditions: [{type: "
+                                       "DisruptionAllowed, status: 'False', reason: SyncFailed}]"),
+         "{maxUnavailable: 0}"},
+        {BUDGET("maxUnavailable: 1",
+                COUNTED("3", "4", "3") ", conditions: [{type: DisruptionAllowed, status: 'False', "
+                                       "reason: InsufficientPods}]"),
+         "{minAvailable: 3}"},
         {BUDGET("minAvailable: 50%", COUNTED("3", "4", "-1")), "{maxUnavailable: 0}"},
         {BUDGET("minAvailable: 50%", COUNTED("3", "4", "'2'")), "{maxUnavailable: 0}"},
         {BUDGET("minAvailable: 50%", COUNTED("3", "4", "2147483648")), "{maxUnavailable: 0}"},
