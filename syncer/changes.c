@@ -123,7 +123,6 @@ static void config_map_changed(struct syncer *s, enum sync_id id, const struct h
                                const struct host_object *before)
 {
     add_owner(s, id, now, before);
-    sync_events_object_changed(s, now, before);
 }
 
 /* Secrets with the tokens of a pod lead to the pod's key. */
@@ -145,7 +144,6 @@ static void secret_changed(struct syncer *s, enum sync_id id, const struct host_
         syncer_add(s, str_eqc(o->name, token_name) ? SYNC_PODS : id, ns, name);
     }
     arena_free(a);
-    sync_events_object_changed(s, now, before);
 }
 
 static void service_changed(struct syncer *s, enum sync_id id, const struct host_object *now,

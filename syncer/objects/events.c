@@ -57,10 +57,16 @@ static bool take_token(struct events_up *e)
 /* Of the core group. Which of them are synced is the configuration's. */
 static const struct {
     const char *kind, *record;
+    /* The host's own are many there, and the tenant's change at its will: Events of them are not
+     * held, which would push out those of pods. */
+    bool at_once;
 } INVOLVED[] = {
-    {"Pod", "pods"},         {"PersistentVolumeClaim", "persistentvolumeclaims"},
-    {"Service", "services"}, {"ConfigMap", "configmaps"},
-    {"Secret", "secrets"},   {"ServiceAccount", "serviceaccounts"},
+    {"Pod", "pods"},
+    {"PersistentVolumeClaim", "persistentvolumeclaims"},
+    {"Service", "services"},
+    {"ConfigMap", "configmaps", true},
+    {"Secret", "secrets", true},
+    {"ServiceAccount", "serviceaccounts"},
 };
 
 static const struct host_object *find_object(struct syncer *s, size_t id, const cJSON *event)
@@ -71,19 +77,24 @@ static const struct host_object *find_object(struct syncer *s, size_t id, const 
     return o && str_eq(o->uid, json_str_at(event, "involvedObject.uid")) ? o : NULL;
 }
 
-/* Is it about a synced kind of the core group? *ret: its host object, NULL while not known. */
+/* Is it about a synced kind of the core group, and to be held, if need be? *ret: its host object,
+ * NULL while not known. */
 static bool find_core(struct syncer *s, const cJSON *event, const struct host_object **ret)
 {
     struct str kind = json_str_at(event, "involvedObject.kind");
     enum sync_id id = SYNC_NONE;
+    bool at_once = false;
 
-    for (size_t i = 0; i < COUNT(INVOLVED); i++)
-        if (str_eqc(kind, INVOLVED[i].kind))
-            id = sync_kind_of_record(s, str_c(INVOLVED[i].record));
+    for (size_t i = 0; i < COUNT(INVOLVED); i++) {
+        if (!str_eqc(kind, INVOLVED[i].kind))
+            continue;
+        id = sync_kind_of_record(s, str_c(INVOLVED[i].record));
+        at_once = INVOLVED[i].at_once;
+    }
     if (id == SYNC_NONE)
         return false;
     *ret = find_object(s, (size_t)id, event);
-    return true;
+    return *ret || !at_once;
 }
 
 /* Of a group that sync.toHost sends kinds of down: its host uid proves the object, whatever its
