@@ -23,7 +23,7 @@
 
 const char *const ACTIVITY_STATES[N_ACTIVITY_STATES] = {"busy", "warm", "unused", "unknown"};
 const char *const ACTIVITY_REFUSALS[N_ACTIVITY_REFUSALS] = {"no-pod", "other-node", "other-uid",
-                                                            "out-of-range"};
+                                                            "shared", "out-of-range"};
 
 /* Of a pod, out of one answer. */
 struct measured {
@@ -233,6 +233,8 @@ static struct pod *owner_of(const struct activity *a, struct str node, const str
         *ret = ACTIVITY_OTHER_NODE;
     else if (uid.n && !str_eq(uid, p->uid))
         *ret = ACTIVITY_OTHER_UID;
+    else if (d->disputed && p->devices)
+        *ret = ACTIVITY_SHARED;
     return *ret == N_ACTIVITY_REFUSALS ? p : NULL;
 }
 

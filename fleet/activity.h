@@ -39,6 +39,7 @@ enum activity_refusal {
     ACTIVITY_NO_POD,     /* of a pod that holds no GPUs, */
     ACTIVITY_OTHER_NODE, /* or holds them elsewhere, */
     ACTIVITY_OTHER_UID,  /* or was another one of its name */
+    ACTIVITY_SHARED,     /* of a GPU that is one pod's, but said to be two tenants' */
     ACTIVITY_OUT_OF_RANGE,
     N_ACTIVITY_REFUSALS
 };

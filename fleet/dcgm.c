@@ -198,38 +198,39 @@ static int label_index(struct str name)
     return str_eqc(name, "hostname") ? DCGM_HOSTNAME : -1;
 }
 
-static int read_label(struct parser *p, struct str *rest, struct str names[DCGM_MOST_LABELS],
-                      size_t n, struct dcgm_device *ret)
+/* Labels of one line. */
+struct line_labels {
+    struct dcgm_device device;
+    unsigned seen; /* bits of enum dcgm_label */
+    bool twice;
+};
+
+static int read_label(struct parser *p, struct str *rest, struct line_labels *ret)
 {
-    struct str value;
+    struct str name, value;
     int index;
 
-    if (n == DCGM_MOST_LABELS)
-        return fault(p, "too many labels");
     skip_blanks(rest);
-    names[n] = cut_name(rest, false);
-    if (!names[n].n || !cut_char(rest, '=') || !cut_char(rest, '"'))
+    name = cut_name(rest, false);
+    if (!name.n || !cut_char(rest, '=') || !cut_char(rest, '"'))
         return fault(p, "want name=\"value\" in the labels");
     if (!cut_value(p, rest, &value))
         return fault(p, "a value of a label does not end, or has bytes that it may not have");
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(names[i], names[n]))
-            return fault(p, "a label is there twice");
-    index = label_index(names[n]);
+    index = label_index(name);
     if (index < 0)
         return 0;
     if (value.n > DCGM_MOST_VALUE)
         return fault(p, "a value of a label is too long");
-    ret->labels[index] = value;
+    ret->twice |= ret->seen >> index & 1;
+    ret->seen |= 1U << index;
+    ret->device.labels[index] = value;
     return 0;
 }
 
-static int read_labels(struct parser *p, struct str *rest, struct dcgm_device *ret)
+static int read_labels(struct parser *p, struct str *rest, struct line_labels *ret)
 {
-    struct str names[DCGM_MOST_LABELS];
-
-    for (size_t n = 0; !cut_char(rest, '}'); n++) {
-        if (read_label(p, rest, names, n, ret))
+    while (!cut_char(rest, '}')) {
+        if (read_label(p, rest, ret))
             return -1;
         skip_blanks(rest);
         if (!cut_char(rest, ',') && !(rest->n && rest->p[0] == '}'))
@@ -303,16 +304,17 @@ static int device_of(struct parser *p, const struct dcgm_device *labels, struct 
     return 0;
 }
 
-static int keep_sample(struct parser *p, struct str name, const struct dcgm_device *labels,
+static int keep_sample(struct parser *p, struct str name, const struct line_labels *labels,
                        double value)
 {
     struct dcgm *out = &p->out;
     struct device *d;
     size_t family;
 
-    if (!str_has_prefix(name, STR(PREFIX)) || !isfinite(value))
+    if (!str_has_prefix(name, STR(PREFIX)) || !isfinite(value) || labels->twice ||
+        !labels->device.labels[DCGM_GPU].n)
         return 0;
-    if (family_of(p, name, &family) || device_of(p, labels, &d))
+    if (family_of(p, name, &family) || device_of(p, &labels->device, &d))
         return -1;
     if (d->seen[family / 64] >> family % 64 & 1)
         return 0;
@@ -325,7 +327,7 @@ static int keep_sample(struct parser *p, struct str name, const struct dcgm_devi
 
 static int read_sample(struct parser *p, struct str line)
 {
-    struct dcgm_device labels = {0};
+    struct line_labels labels = {0};
     struct str name = cut_name(&line, true), text;
     int64_t time_ms;
     double value;
@@ -368,11 +370,56 @@ static int read_all(struct parser *p, struct str text)
     return 0;
 }
 
+/* A GPU, or an instance of one, whoever has it. */
+struct gpu {
+    struct map_entry by_key;
+    size_t first; /* of its devices that a pod has */
+    bool disputed;
+};
+
+static struct gpu *gpu_of(struct parser *p, struct map *gpus, size_t index)
+{
+    const struct str *labels = p->out.devices[index].labels;
+    struct map_entry *e;
+    struct gpu *g;
+
+    buf_clear(&p->key);
+    buf_printf(&p->key, "%zu:%.*s%.*s", labels[DCGM_GPU].n, STR_F(labels[DCGM_GPU]),
+               STR_F(labels[DCGM_INSTANCE]));
+    e = map_get(gpus, buf_str(&p->key));
+    if (e)
+        return CONTAINER(e, struct gpu, by_key);
+    g = ARENA_NEW(p->a, struct gpu);
+    g->first = index;
+    map_put(gpus, &g->by_key, arena_str(p->a, buf_str(&p->key)));
+    return g;
+}
+
+static void find_disputed(struct parser *p)
+{
+    struct dcgm *out = &p->out;
+    struct gpu **gpus = arena_alloc(p->a, (out->n_devices + 1) * sizeof(struct gpu *));
+    struct map by_key = {0};
+
+    for (size_t i = 0; i < out->n_devices; i++) {
+        if (!out->devices[i].labels[DCGM_NAMESPACE].n)
+            continue;
+        gpus[i] = gpu_of(p, &by_key, i);
+        gpus[i]->disputed |= !str_eq(out->devices[gpus[i]->first].labels[DCGM_NAMESPACE],
+                                     out->devices[i].labels[DCGM_NAMESPACE]);
+    }
+    for (size_t i = 0; i < out->n_devices; i++)
+        out->devices[i].disputed = gpus[i] && gpus[i]->disputed;
+    map_clear(&by_key);
+}
+
 int dcgm_parse(struct arena *a, struct str text, struct dcgm *ret, struct err *err)
 {
     struct parser p = {.a = a, .key = BUF_INIT(0), .value = BUF_INIT(0), .err = err};
     int result = read_all(&p, text);
 
+    if (!result)
+        find_disputed(&p);
     map_clear(&p.devices);
     map_clear(&p.families);
     buf_fini(&p.key);

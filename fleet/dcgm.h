@@ -10,7 +10,6 @@
 
 #define DCGM_MOST_BYTES    ((size_t)4 << 20) /* of an answer; beyond these it is refused */
 #define DCGM_MOST_LINES    65536
-#define DCGM_MOST_LABELS   64 /* of a line */
 #define DCGM_MOST_NAME     256
 #define DCGM_MOST_VALUE    1024 /* of a label that is kept */
 #define DCGM_MOST_FAMILIES 256
@@ -32,6 +31,7 @@ enum dcgm_label {
 /* A GPU, or an instance of one, as a container has it: empty strings where no pod does. */
 struct dcgm_device {
     struct str labels[N_DCGM_LABELS];
+    bool disputed; /* pods of two namespaces are said to have it */
 };
 struct dcgm_family {
     struct str name; /* "DCGM_FI_DEV_FB_USED" */
@@ -50,7 +50,8 @@ struct dcgm {
 };
 /* Strings are in the answer or the arena. A line that is not of the format, or one limit passed,
  * refuses all of it, as Prometheus does: an answer that was cut says nothing. Values that are not
- * finite are none. */
+ * finite are none. Left out is a line that names no GPU (links, switches, processors), and one with
+ * one of these labels twice: exporters can be set to add labels of pods, which tenants choose. */
 int dcgm_parse(struct arena *a, struct str text, struct dcgm *ret, struct err *err) MUST_CHECK;
 /* Index of a family, or -1. */
 int dcgm_family(const struct dcgm *d, const char *name);

@@ -356,16 +356,30 @@ static void list_counted(void *ctx, struct map_entry *e)
                                  : n->peak);
 }
 
-size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret)
+static size_t pod_units(struct arena *a, const cJSON *pod, bool running, struct fact_units **ret)
 {
     struct counting c = {.a = a};
 
-    json_each(one, json_path(pod, "spec.initContainers")) count_container(&c, one, true);
+    json_each(one, json_path(pod, "spec.initContainers"))
+    {
+        if (!running || container_is_sidecar(one))
+            count_container(&c, one, true);
+    }
     json_each(one, json_path(pod, "spec.containers")) count_container(&c, one, false);
     map_each(&c.by_name, list_counted, &c);
     map_clear(&c.by_name);
     *ret = c.list.items;
     return c.list.n;
+}
+
+size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret)
+{
+    return pod_units(a, pod, false, ret);
+}
+
+size_t fact_pod_running_units(struct arena *a, const cJSON *pod, struct fact_units **ret)
+{
+    return pod_units(a, pod, true, ret);
 }
 
 size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret)

@@ -37,6 +37,8 @@ struct fact_units {
 /* What a pod takes of each, as the scheduler counts, and what a map of quantities has. Return how
  * many there are. */
 size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret);
+/* What its containers have at once when it runs: init containers have ended, but for sidecars. */
+size_t fact_pod_running_units(struct arena *a, const cJSON *pod, struct fact_units **ret);
 size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret);
 bool fact_node_is_down(const cJSON *node); /* not Ready */
 /* Of them, in GPUs of a pool: the sum of what fits. False: nothing, or some does not. */

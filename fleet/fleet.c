@@ -460,11 +460,11 @@ static void write_seen(void *ctx, struct buf *out)
     arena_free(a);
 }
 
-static bool write_tenant(void *ctx, struct str ns, struct buf *out)
+static int write_tenant(void *ctx, struct str ns, struct buf *out, struct err *err)
 {
     struct fleet *f = ctx;
 
-    return telemetry_tenant(f->telemetry, ns, out);
+    return telemetry_tenant(f->telemetry, ns, out, err);
 }
 
 int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_port, struct err *err)
@@ -550,6 +550,7 @@ static void open_telemetry(struct fleet *f)
                                         .clock = f->o.clock,
                                         .host = f->host,
                                         .config = f->o.config,
+                                        .secret = ledger_identity(f->ledger),
                                         .changed = on_shown_changed,
                                         .ctx = f};
 

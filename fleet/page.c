@@ -389,11 +389,11 @@ static void show_tenant(struct viewer *v)
 {
     struct page *p = v->page;
     struct buf out = BUF_INIT(MOST_SERIES);
+    struct err err;
 
-    if (!p->o.write_tenant(p->o.ctx, v->ns, &out))
-        refuse(v->x, &ERR_NOT_FOUND, STR("the fleet reads no exporters"));
-    else if (out.failed)
-        refuse(v->x, &ERR_TOO_LARGE, STR("too many series"));
+    err_init(&err, net_arena(v->x));
+    if (p->o.write_tenant(p->o.ctx, v->ns, &out, &err))
+        refuse(v->x, err.kind, err.message);
     else
         respond(v->x, 200, "text/plain; version=0.0.4; charset=utf-8",
                 arena_str(net_arena(v->x), buf_str(&out)));

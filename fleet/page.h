@@ -26,9 +26,8 @@ struct page_options {
     /* A JSON object in one line. For every push, and only while a client looks. */
     int (*write_state)(void *ctx, struct buf *out, struct err *err);
     void (*write_seen)(void *ctx, struct buf *out); /* a time: until then all was observed */
-    /* What the tenant of a host namespace may see, in Prometheus' text format. False: nothing is
-     * known of any. */
-    bool (*write_tenant)(void *ctx, struct str ns, struct buf *out);
+    /* What the tenant of a host namespace may see, in Prometheus' text format. */
+    int (*write_tenant)(void *ctx, struct str ns, struct buf *out, struct err *err);
     void *ctx;
 };
 int fleet_page_open(const struct page_options *options, struct page **ret,

@@ -53,7 +53,7 @@ static size_t devices_of(const struct config_pool *pool, const cJSON *pod)
     if (!pool || (pool->mode != POOL_EXCLUSIVE && pool->mode != POOL_MIG))
         return 0;
     a = arena_new(0);
-    n = fact_pod_units(a, pod, &units);
+    n = fact_pod_running_units(a, pod, &units);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < pool->n_resources; k++)
             if (str_eq(units[i].resource, pool->resources[k].host_name) &&
@@ -201,13 +201,14 @@ bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *
     return true;
 }
 
-bool telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out)
+int telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out, struct err *err)
 {
     if (!t || !t->exporters)
-        return false;
+        return err_set(err, &ERR_NOT_FOUND, "the fleet reads no exporters");
     assert(t->magic == TELEMETRY_MAGIC);
-    telemetry_series_write(t->series, tenant, now_ms(t), out);
-    return true;
+    if (!telemetry_series_write(t->series, tenant, now_ms(t), out))
+        return err_set(err, &ERR_TOO_MANY_REQUESTS, "once in 5 s is enough; try again");
+    return out->failed ? err_set(err, &ERR_TOO_LARGE, "too many series") : 0;
 }
 
 /* --- life --- */
@@ -224,7 +225,7 @@ struct telemetry *telemetry_new(const struct telemetry_options *options)
     *t = (struct telemetry){.magic = TELEMETRY_MAGIC,
                             .o = *options,
                             .activity = activity_new(&o),
-                            .series = telemetry_series_new(o.fresh_ms)};
+                            .series = telemetry_series_new(o.fresh_ms, options->secret)};
     return t;
 }
 

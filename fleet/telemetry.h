@@ -20,6 +20,7 @@ struct telemetry_options {
     const struct clock *clock;
     struct host *host;           /* outlives it */
     const struct config *config; /* telemetry_dcgm, pools; outlives it */
+    uint64_t secret;             /* telemetry_series_new() */
     void (*changed)(void *ctx);  /* an exporter answered */
     void *ctx;
 };
@@ -35,8 +36,9 @@ void telemetry_close(struct telemetry *t, void (*closed)(void *ctx), void *ctx);
 void telemetry_pod(struct telemetry *t, struct str name, const cJSON *pod,
                    const struct fleet_hold *hold);
 void telemetry_metrics(struct telemetry *t, struct buf *out); /* takes t NULL */
-/* What a tenant, a host namespace, may see, in Prometheus' text format. False: there is no
- * telemetry. */
-bool telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out);
+/* What a tenant, a host namespace, may see, in Prometheus' text format. NOT_FOUND: there is no
+ * telemetry (takes t NULL); TOO_MANY_REQUESTS; TOO_LARGE. */
+int telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out,
+                     struct err *err) MUST_CHECK;
 /* False: there is no telemetry. */
 bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *ret);

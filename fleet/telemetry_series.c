@@ -10,8 +10,11 @@
 #include <sublet/encode.h>
 #include <sublet/hash.h>
 #include <sublet/metrics.h>
+#include <sublet/token_bucket.h>
 
 #define SERIES_MAGIC 0x74736572u
+
+enum { MOST_READERS = 10000 };
 
 /* The last answer of a node, in an arena of its own. */
 struct node {
@@ -21,17 +24,24 @@ struct node {
     int64_t at_ms;
     struct dcgm kept;
 };
+/* A tenant that asked; all are forgotten when there are too many. */
+struct reader {
+    struct map_entry by_name;
+    struct str name;
+    struct token_bucket left;
+};
 struct telemetry_series {
     unsigned magic;
     int64_t fresh_ms;
-    struct map nodes;
+    uint64_t secret;
+    struct map nodes, readers;
 };
 
-struct telemetry_series *telemetry_series_new(int64_t fresh_ms)
+struct telemetry_series *telemetry_series_new(int64_t fresh_ms, uint64_t secret)
 {
     struct telemetry_series *s = NEW(struct telemetry_series);
 
-    *s = (struct telemetry_series){.magic = SERIES_MAGIC, .fresh_ms = fresh_ms};
+    *s = (struct telemetry_series){.magic = SERIES_MAGIC, .fresh_ms = fresh_ms, .secret = secret};
     return s;
 }
 
@@ -42,6 +52,16 @@ static void drop(struct telemetry_series *s, struct node *n)
     map_remove(&s->nodes, &n->by_name);
     arena_free(n->a);
     mem_free(n);
+}
+
+static void drop_reader(void *ctx, struct map_entry *e)
+{
+    struct telemetry_series *s = ctx;
+    struct reader *r = CONTAINER(e, struct reader, by_name);
+
+    map_remove(&s->readers, e);
+    mem_free(r->name.p);
+    mem_free(r);
 }
 
 struct prune {
@@ -67,17 +87,20 @@ static bool is_of_instance(struct str family)
 }
 
 /* "GPU-" and what looks as NVIDIA's do, of the tenant and the device. */
-static struct str hashed(struct arena *a, struct str tenant, struct str uuid)
+static struct str hashed(struct arena *a, uint64_t secret, struct str tenant, struct str uuid)
 {
     unsigned char h[32];
 
-    sha256(arena_printf(a, "%.*s %.*s", STR_F(tenant), STR_F(uuid)), h);
+    sha256(arena_printf(a, "%016llx %.*s %.*s %016llx", (unsigned long long)secret, STR_F(tenant),
+                        STR_F(uuid), (unsigned long long)secret),
+           h);
     return arena_printf(
         a, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", h[0], h[1],
         h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15]);
 }
 
-static struct dcgm_device shown_device(struct arena *a, const struct dcgm_device *d)
+static struct dcgm_device shown_device(struct arena *a, uint64_t secret,
+                                       const struct dcgm_device *d)
 {
     static const enum dcgm_label shown[] = {DCGM_GPU,      DCGM_INSTANCE,  DCGM_PROFILE,
                                             DCGM_MODEL,    DCGM_NAMESPACE, DCGM_POD,
@@ -86,11 +109,13 @@ static struct dcgm_device shown_device(struct arena *a, const struct dcgm_device
 
     for (size_t i = 0; i < COUNT(shown); i++)
         copy.labels[shown[i]] = arena_str(a, d->labels[shown[i]]);
-    copy.labels[DCGM_UUID] = hashed(a, d->labels[DCGM_NAMESPACE], d->labels[DCGM_UUID]);
+    if (d->labels[DCGM_UUID].n)
+        copy.labels[DCGM_UUID] = hashed(a, secret, d->labels[DCGM_NAMESPACE], d->labels[DCGM_UUID]);
     return copy;
 }
 
-static void keep(struct node *n, const struct activity *activity, const struct dcgm *d)
+static void keep(struct node *n, uint64_t secret, const struct activity *activity,
+                 const struct dcgm *d)
 {
     size_t *places = arena_alloc(n->a, (d->n_devices + 1) * sizeof(*places)), wanted = 0;
     struct dcgm *kept = &n->kept;
@@ -98,7 +123,7 @@ static void keep(struct node *n, const struct activity *activity, const struct d
     kept->devices = arena_alloc(n->a, (d->n_devices + 1) * sizeof(*kept->devices));
     for (size_t i = 0; i < d->n_devices; i++)
         if (activity_is_own(activity, n->name, &d->devices[i])) {
-            kept->devices[kept->n_devices++] = shown_device(n->a, &d->devices[i]);
+            kept->devices[kept->n_devices++] = shown_device(n->a, secret, &d->devices[i]);
             places[i] = kept->n_devices;
         }
     for (size_t i = 0; i < d->n_samples; i++)
@@ -133,7 +158,7 @@ void telemetry_series_answer(struct telemetry_series *s, const struct activity *
     n->a = arena_new(0);
     n->name = arena_str(n->a, node);
     n->at_ms = now_ms;
-    keep(n, a, d);
+    keep(n, s->secret, a, d);
     map_put(&s->nodes, &n->by_name, n->name);
 }
 
@@ -152,6 +177,7 @@ struct writing {
     int64_t now_ms;
     struct map families;
     struct buf *out;
+    size_t written;
 };
 
 static struct family *family_of(struct writing *w, const struct dcgm_family *of)
@@ -167,9 +193,11 @@ static struct family *family_of(struct writing *w, const struct dcgm_family *of)
     return f;
 }
 
-static void write_sample(struct buf *out, struct str name, const struct dcgm_device *d,
-                         double value)
+/* Returns the bytes that it wrote. */
+static size_t write_sample(struct buf *out, struct str name, const struct dcgm_device *d,
+                           double value)
 {
+    size_t before = out->n;
     static const struct {
         enum dcgm_label label;
         const char *name;
@@ -186,8 +214,9 @@ static void write_sample(struct buf *out, struct str name, const struct dcgm_dev
     for (size_t i = 0; i < COUNT(shown); i++)
         if (d->labels[shown[i].label].n)
             metrics_label(&labels, shown[i].name, d->labels[shown[i].label]);
-    buf_printf(out, "%.*s{%.*s} %.15g\n", STR_F(name), STR_F(buf_str(&labels)), value);
+    buf_printf(out, "%.*s{%.*s} %.17g\n", STR_F(name), STR_F(buf_str(&labels)), value);
     buf_fini(&labels);
+    return out->n - before;
 }
 
 static void write_node(void *ctx, struct map_entry *e)
@@ -202,8 +231,10 @@ static void write_node(void *ctx, struct map_entry *e)
         const struct dcgm_device *d = &n->kept.devices[s->device];
         const struct dcgm_family *of = &n->kept.families[s->family];
 
+        if (w->out->limit && w->written > w->out->limit)
+            return;
         if (str_eq(d->labels[DCGM_NAMESPACE], w->tenant))
-            write_sample(&family_of(w, of)->lines, of->name, d, s->value);
+            w->written += write_sample(&family_of(w, of)->lines, of->name, d, s->value);
     }
 }
 
@@ -220,16 +251,38 @@ static void write_family(void *ctx, struct map_entry *e)
     buf_fini(&f->lines);
 }
 
-void telemetry_series_write(struct telemetry_series *s, struct str tenant, int64_t now_ms,
+/* A tenant's process is asked by whomever the tenant permits, and each answer is a walk. */
+static bool may_read(struct telemetry_series *s, struct str tenant, int64_t now_ms)
+{
+    static const struct token_rate rate = {.burst = 4, .n = 1, .period = 5000};
+    struct map_entry *e = map_get(&s->readers, tenant);
+    struct reader *r;
+
+    if (!e && map_count(&s->readers) >= MOST_READERS)
+        map_each(&s->readers, drop_reader, s);
+    if (!e) {
+        r = NEW(struct reader);
+        r->name = mem_str(tenant);
+        map_put(&s->readers, &r->by_name, r->name);
+        e = &r->by_name;
+    }
+    return token_bucket_take(&CONTAINER(e, struct reader, by_name)->left, &rate, now_ms);
+}
+
+bool telemetry_series_write(struct telemetry_series *s, struct str tenant, int64_t now_ms,
                             struct buf *out)
 {
-    struct writing w = {s, arena_new(0), tenant, now_ms, {0}, out};
+    struct writing w = {s, NULL, tenant, now_ms, {0}, out, 0};
 
     assert(s->magic == SERIES_MAGIC);
+    if (!may_read(s, tenant, now_ms))
+        return false;
+    w.a = arena_new(0);
     map_each(&s->nodes, write_node, &w);
     map_each(&w.families, write_family, &w);
     map_clear(&w.families);
     arena_free(w.a);
+    return true;
 }
 
 /* --- life --- */
@@ -245,6 +298,7 @@ struct telemetry_series *telemetry_series_free(struct telemetry_series *s)
         return NULL;
     assert(s->magic == SERIES_MAGIC);
     map_each(&s->nodes, drop_node, s);
+    map_each(&s->readers, drop_reader, s);
     s->magic = 0;
     return mem_free(s);
 }

@@ -156,8 +156,8 @@ METRIC(FLEET_TELEMETRY_AGE, GAUGE, "sublet_fleet_telemetry_age_seconds", "",
        "Time since the last answer of the exporter that answered longest ago.")
 METRIC(FLEET_SERIES_REFUSED, COUNTER, "sublet_fleet_telemetry_series_refused_total", "reason",
        "Samples of exporters that count for no pod: of a pod that holds no GPUs (no-pod), or holds "
-       "them on another node (other-node), or is another one of its name (other-uid), or with a value "
-       "that cannot be (out-of-range).")
+       "them on another node (other-node), or is another one of its name (other-uid), or of a GPU that "
+       "two tenants are said to have (shared), or with a value that cannot be (out-of-range).")
 METRIC(FLEET_EVENTS_DROPPED, COUNTER, "sublet_fleet_events_dropped_total", "",
        "Events that were not written: too many, refused, or not answered.")
 METRIC(FLEET_NOT_SHOWN, GAUGE, "sublet_fleet_series_not_shown", "",

@@ -16,7 +16,7 @@ static void open_world(struct world *w)
 {
     const struct activity_options o = {0.05, 0, 1000};
 
-    *w = (struct world){arena_new(0), activity_new(&o), telemetry_series_new(1000)};
+    *w = (struct world){arena_new(0), activity_new(&o), telemetry_series_new(1000, 7)};
 }
 
 static void close_world(struct world *w)
@@ -53,7 +53,7 @@ static void check(struct world *w, const char *tenant, int64_t now, const char *
 
     for (char *p = copy; *p; p++)
         *p = *p == '\'' ? '"' : *p;
-    telemetry_series_write(w->s, str_c(tenant), now, &out);
+    assert_true(telemetry_series_write(w->s, str_c(tenant), now, &out));
     assert_str(buf_str(&out), copy);
     buf_fini(&out);
 }
@@ -80,9 +80,9 @@ static void test_own_series(void **state)
            "DCGM_FI_DEV_FB_USED{gpu='0',UUID='GPU-1',namespace='a',pod='more'} 1720948893123\n");
     check(&w, "a", 0,
           "# HELP DCGM_FI_DEV_FB_USED Used (in MiB).\n# TYPE DCGM_FI_DEV_FB_USED gauge\n"
-          "DCGM_FI_DEV_FB_USED{gpu='0',UUID='GPU-a387d888-aa02-a064-56d6-8f54c61340df',"
+          "DCGM_FI_DEV_FB_USED{gpu='0',UUID='GPU-c1b16d6c-3078-4194-216d-4b96cfb316a3',"
           "modelName='A',container='main',namespace='a',pod='train'} 12.5\n"
-          "DCGM_FI_DEV_FB_USED{gpu='0',UUID='GPU-a387d888-aa02-a064-56d6-8f54c61340df',"
+          "DCGM_FI_DEV_FB_USED{gpu='0',UUID='GPU-c1b16d6c-3078-4194-216d-4b96cfb316a3',"
           "namespace='a',pod='more'} 1720948893123\n");
     check(&w, "c", 0, "");
     /* What it says now is in place of what it said; what is old is said no more. */
@@ -108,9 +108,42 @@ static void test_shared_devices(void **state)
            "DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu='1',UUID='v',namespace='a',pod='shared'} 0.9\n");
     check(&w, "a", 0,
           "# TYPE DCGM_FI_PROF_GR_ENGINE_ACTIVE untyped\n"
-          "DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu='0',UUID='GPU-2da39eb7-6882-d5cb-2b67-7b4b6d5294b6',"
+          "DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu='0',UUID='GPU-3da5c566-9bac-c64c-9674-c56a1809ad42',"
           "GPU_I_PROFILE='1g.5gb',"
           "GPU_I_ID='7',namespace='a',pod='slice'} 0.5\n");
+    close_world(&w);
+}
+
+/* A node that shares its GPUs although its pool says otherwise. */
+static void test_a_gpu_of_two_tenants(void **state)
+{
+    struct world w;
+    (void)state;
+
+    open_world(&w);
+    hold(&w, "a/train", "n1", 1);
+    hold(&w, "b/train", "n1", 1);
+    answer(&w, "n1", 0,
+           "DCGM_FI_DEV_FB_USED{gpu='0',UUID='u',namespace='a',pod='train'} 1\n"
+           "DCGM_FI_DEV_FB_USED{gpu='0',UUID='u',namespace='b',pod='train'} 1\n");
+    check(&w, "a", 0, "");
+    check(&w, "b", 0, "");
+    close_world(&w);
+}
+
+static void test_who_asks_too_often(void **state)
+{
+    struct buf out = BUF_INIT(0);
+    struct world w;
+    (void)state;
+
+    open_world(&w);
+    for (int i = 0; i < 4; i++)
+        assert_true(telemetry_series_write(w.s, STR("a"), 0, &out));
+    assert_false(telemetry_series_write(w.s, STR("a"), 4999, &out));
+    assert_true(telemetry_series_write(w.s, STR("b"), 0, &out));
+    assert_true(telemetry_series_write(w.s, STR("a"), 5000, &out));
+    buf_fini(&out);
     close_world(&w);
 }
 
@@ -119,6 +152,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_series),
         cmocka_unit_test(test_shared_devices),
+        cmocka_unit_test(test_a_gpu_of_two_tenants),
+        cmocka_unit_test(test_who_asks_too_often),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
