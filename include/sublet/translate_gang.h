@@ -12,7 +12,7 @@
 #define GANG_SIZE_KEY "sublet.dev/gang-size"
 enum { GANG_SIZE_MAX = 10000 };
 
-/* Is it the uid of an owner that may have a gang? A pod may name any; 64 letters, digits, dashes. */
+/* May an owner of this uid have a gang? A pod may name any: 64 letters, digits and dashes. */
 bool translate_gang_is_owner(struct str uid);
 /* The name of the group of an owner's pods in one pool: `g-<10 of sha256(host namespace)>-<16 of
  * base32>`, so that the host's policies know whose it is; KAI looks for it in all namespaces.

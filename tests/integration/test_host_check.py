@@ -319,6 +319,21 @@ def test_check_without_kueue_or_rights_to_its_queues(host, team, tmp_path):
         "warning", "may not be read with these credentials: not checked")
 
 
+@pytest.mark.parametrize("kind,name", [("kai", "KAI"), ("volcano", "Volcano")])
+def test_check_without_pod_groups_or_rights_to_them(host, team, tmp_path, kind, name):
+    namespace, kubeconfig = team
+    pool = pool_config("shared", "l4", kind="shared", scheduler={"kind": kind, "queueTemplate": "t-{tenant}", "gang": True})
+    more = {"pools": [pool], "bindings": [{"pool": "shared", "guarantee": "8"}]}
+    found = check_host(tmp_path, namespace, host.kubeconfig, **more)[1]
+    assert found["pod groups of " + name] == ("missing", "not served: pods of a pool with scheduler.gang are never created")
+    found = check_host(tmp_path, namespace, kubeconfig, **more)[1]
+    assert found["right podgroups"] == ("missing", "not permitted: list, watch, create, patch, delete"), found
+    assert found["pod groups of " + name][0] == "warning"
+    pool["scheduler"] = {"kind": "kueue", "queueTemplate": "t-{tenant}", "gang": True}
+    found = check_host(tmp_path, namespace, kubeconfig, **more)[1]
+    assert ("missing", "not permitted: delete") in found.values(), found
+
+
 def test_check_says_what_a_host_lacks(host, team, chart, tmp_path):
     namespace, kubeconfig = team
     code, found = check_host(tmp_path, namespace, kubeconfig)
