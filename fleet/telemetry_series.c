@@ -24,7 +24,7 @@ struct node {
     int64_t at_ms;
     struct dcgm kept;
 };
-/* A tenant that asked; all are forgotten when there are too many. */
+/* A tenant that has read; all are forgotten when there are too many. */
 struct reader {
     struct map_entry by_name;
     struct str name;
@@ -251,7 +251,7 @@ static void write_family(void *ctx, struct map_entry *e)
     buf_fini(&f->lines);
 }
 
-/* A tenant's process is asked by whomever the tenant permits, and each answer is a walk. */
+/* Whoever a tenant permits makes its process read, and each answer is a walk over all nodes. */
 static bool may_read(struct telemetry_series *s, struct str tenant, int64_t now_ms)
 {
     static const struct token_rate rate = {.burst = 4, .n = 1, .period = 5000};

@@ -17,6 +17,6 @@ struct telemetry_series *telemetry_series_free(struct telemetry_series *s); /* t
 void telemetry_series_answer(struct telemetry_series *s, const struct activity *a, struct str node,
                              const struct dcgm *d, int64_t now_ms);
 /* Of a tenant, in Prometheus' text format: what is not older than fresh_ms. False, and nothing is
- * written: it asks more often than once in 5 s, beyond a few at once. */
+ * written: it reads more often than once in 5 s, beyond a few at once. */
 bool telemetry_series_write(struct telemetry_series *s, struct str tenant, int64_t now_ms,
                             struct buf *out);

@@ -13,6 +13,7 @@
 #include <sublet/object.h>
 #include <sublet/translate_gang.h>
 
+#include "pod_marks.h"
 #include "shape.h"
 
 enum { NAMESPACE_CHARS = 10, OWNER_CHARS = 64 };

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "pod_marks.h"
 #include "shape.h"
 
 #include <sublet/config_sync.h>

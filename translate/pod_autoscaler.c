@@ -5,6 +5,7 @@
  * pods can prevent CA from removing a node?"; simulator/drainability). Budgets it reads by itself.
  * Must never mark a pod that the autoscaler would keep in a cluster of the tenant's own. */
 
+#include "pod_marks.h"
 #include "shape.h"
 
 #include <sublet/object.h>

@@ -9,6 +9,7 @@
 
 #include <sublet/quantity.h>
 
+#include "pod_marks.h"
 #include "shape.h"
 
 static const cJSON *named(const cJSON *list, struct str name)

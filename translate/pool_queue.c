@@ -11,6 +11,7 @@
 
 #include <sublet/translate_gang.h>
 
+#include "pod_marks.h"
 #include "shape.h"
 
 static const char GROUP[] = "kueue.x-k8s.io/pod-group-name";

@@ -104,17 +104,6 @@ bool translate_pod_pool_node_is_key(const struct down *d, struct str key);
  * for the node. Without such nodes: the term itself. */
 bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
 
-/* ---- pool_queue.c, pod_autoscaler.c ---- */
-void translate_pod_autoscaler_down(struct down *d, cJSON *annotations);
-const cJSON *translate_pod_autoscaler_kept(struct arena *a, const cJSON *host_now,
-                                           const cJSON *host_wanted);
-/* Its queue, by the pool; and its group. */
-void translate_pod_queue_down(struct down *d, cJSON *labels, cJSON *annotations);
-void translate_pod_gang_down(struct down *d, struct str gang, int64_t size, cJSON *labels,
-                             cJSON *notes);
-/* The metadata without those: whose queue a pod is in never changes after it was created. */
-const cJSON *translate_pod_without_queue(struct arena *a, const cJSON *host_wanted);
-
 /* ---- pod_sent.c ---- */
 #define SENT_WHOLE "/" /* the pod as a whole, among names of containers */
 /* What a host pod was sent last. Of images the record has what the tenant wrote: another name for
