@@ -47,7 +47,7 @@ static int has_bytes(const char *path, bool *ret, struct err *err)
 static int check_complete(const char *from, struct arena *a, struct err *err)
 {
     const char *log = arena_printf(a, "%s" DB_LOG_SUFFIX, from).p;
-    bool there;
+    bool there = false;
 
     if (has_bytes(log, &there, err))
         return -1;
@@ -147,7 +147,7 @@ static int restore(struct restore *r, struct err *err)
     r->made_dir = !mkdir(r->dir, 0700);
     if (db_lock(r->dir, &r->lock, err))
         return -1;
-    bool there;
+    bool there = false;
     if (has_bytes(r->to, &there, err))
         return -1;
     if (there)
@@ -197,7 +197,7 @@ int db_restore_check(const char *dir, struct err *err)
 
     for (size_t i = 0; i < COUNT(REMAINS) && !result; i++) {
         char *path = db_path_join(dir, REMAINS[i]);
-        bool there;
+        bool there = false;
         result = db_is_there(path, &there, err);
         if (!result && there)
             result = err_set(err, &ERR_STORAGE,

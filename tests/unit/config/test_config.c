@@ -117,7 +117,7 @@ static void file_mistakes(void **state)
         {"policy: {verdcit: off}",
          "config: policy.verdcit: unknown key: known here are podSecurity, "
          "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, plainResources, "
-         "podsPerMinute, storageClasses"},
+         "imagePullPolicy, podsPerMinute, storageClasses"},
         {"telemetry: {dcgm: {selector: \"a in (\"}}",
          "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "
          "')' or identifier"},
