@@ -308,8 +308,8 @@ static int keep_sample(struct parser *p, struct str name, const struct line_labe
                        double value)
 {
     struct dcgm *out = &p->out;
-    struct device *d;
-    size_t family;
+    struct device *d = NULL;
+    size_t family = 0;
 
     if (!str_has_prefix(name, STR(PREFIX)) || !isfinite(value) || labels->twice ||
         !labels->device.labels[DCGM_GPU].n)
