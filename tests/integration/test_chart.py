@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Helm chart: what it renders, what it refuses and how, and that its Role is enough for the main job."""
 import base64
-import copy
 import ipaddress
 import json
 import os
@@ -53,6 +52,7 @@ EVERYTHING = merge(POOLS, {
 LITTLE = {"persistence": {"enabled": False}, "networkPolicy": {"enabled": False}, "resources": None,
           "quota": {"enabled": False}, "limitRange": {"enabled": False}, "rbac": {"create": False},
           "serviceAccount": {"create": False, "name": "given"}}
+NO_OPERATOR = {"metrics": {"serviceMonitor": False, "rules": False}}  # the real host has no kinds of Prometheus' operator
 VALUES = {"defaults": {}, "pools": POOLS, "everything": EVERYTHING, "little": LITTLE}
 
 
@@ -159,7 +159,8 @@ def test_what_is_the_tenants_goes_to_its_namespace(helm):
     where = {}
     for o in objects:
         where.setdefault(o["metadata"].get("namespace"), set()).add(o["kind"])
-    assert where["apart"] == {"Role", "RoleBinding", "ServiceAccount", "ResourceQuota", "LimitRange", "NetworkPolicy"}
+    assert where["apart"] == {"Role", "RoleBinding", "ServiceAccount", "ResourceQuota", "LimitRange", "NetworkPolicy",
+                              "ServiceMonitor", "PrometheusRule"}
     assert where["t"] == {"StatefulSet", "Service", "ServiceAccount", "ConfigMap", "Role", "RoleBinding", "NetworkPolicy"}
     config = yaml.safe_load(config_of(objects))["host"]
     assert (config["namespace"], config["serviceNamespace"]) == ("apart", "t")
@@ -507,7 +508,7 @@ def test_more_arguments_follow_the_configuration(helm):
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
 def test_a_real_server_accepts_it(on_host, host, team, values):
-    values = copy.deepcopy(values)
+    values = merge(values, NO_OPERATOR)
     values.pop("priorityClassName", None)
     out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=values)
     assert "Virtual cluster" in out and "WARNING" not in out.split("NOTES:")[0]
@@ -547,8 +548,8 @@ def test_what_is_off_is_said(on_host, team):
         assert f"WARNING: {said}" in out, said
     out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values={"limitRange": {"enabled": False}})
     assert "WARNING: pods without limits.memory are refused" in out
-    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=merge(EVERYTHING, {
-        "priorityClassName": None}))
+    out = on_host("install", "research", CHART, "-n", team, "--dry-run=server", values=merge(
+        EVERYTHING, {"priorityClassName": None, **NO_OPERATOR}))
     assert "WARNING" not in out.split("NOTES:")[1], out
 
 
