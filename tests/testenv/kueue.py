@@ -43,8 +43,16 @@ class Kueue:
                                          "--feature-gates=VisibilityOnDemand=false"], self.dir,
                                env={"KUBECONFIG": host.kubeconfig, "NO_PROXY": "*", "no_proxy": "*"})
 
+    def _no_namespace(self):
+        try:
+            self.host.api.get(f"/api/v1/namespaces/{NAMESPACE}")
+        except ApiError as e:
+            return e.code == 404
+        return False
+
     def start(self):
         api = self.host.api
+        eventually(self._no_namespace, 120, "the end of another module's Kueue")
         self.host.create_namespace(NAMESPACE)
         api.post(f"/api/v1/namespaces/{NAMESPACE}/services", {
             "metadata": {"name": SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}})
