@@ -7,24 +7,14 @@ import pytest
 
 from testenv import UNSET, eventually
 from testenv.nodes import pool_config
-from testenv.schedulers import Kai, Volcano
 
 from test_kueue import job
 from test_schedulers import waiting
 from test_tenant import host_pod, pod, running
 
-SCHEDULERS = {"kai": Kai, "volcano": Volcano}
 GROUP = {"kai": "pod-group-name", "volcano": "scheduling.k8s.io/group-name"}
 QUEUE = "t-research"
 SIZE = "sublet.dev/gang-size"
-
-
-@pytest.fixture(scope="module", params=SCHEDULERS)
-def scheduler(request, real_host, tmp_path_factory):
-    made = SCHEDULERS[request.param](real_host, tmp_path_factory.mktemp(request.param)).start()
-    made.kind = request.param
-    yield made
-    made.stop()
 
 
 @pytest.fixture

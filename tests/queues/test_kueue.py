@@ -6,7 +6,7 @@ import re
 import pytest
 
 from testenv import UNSET, eventually
-from testenv.kueue import API, Kueue
+from testenv.kueue import API
 from testenv.nodes import pool_config
 
 from test_explain import explain
@@ -17,13 +17,6 @@ MANAGED = "kueue.x-k8s.io/managed"
 QUEUE = "kueue.x-k8s.io/queue-name"
 GROUP = "kueue.x-k8s.io/pod-group-name"
 LACKING = 'waiting in queue "t-research": insufficient unused quota for nvidia.com/gpu'
-
-
-@pytest.fixture(scope="module")
-def kueue(real_host, tmp_path_factory):
-    made = Kueue(real_host, tmp_path_factory.mktemp("kueue")).start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

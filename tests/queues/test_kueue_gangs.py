@@ -5,7 +5,7 @@ import json
 import pytest
 
 from testenv import UNSET, eventually
-from testenv.kueue import API, Kueue
+from testenv.kueue import API
 from testenv.nodes import pool_config
 
 from test_gangs import gang, pods_of
@@ -13,13 +13,6 @@ from test_kueue import GATE, GROUP, gated
 from test_tenant import host_pod, pod, running
 
 LACKING = 'waiting in queue "t-research": '
-
-
-@pytest.fixture(scope="module")
-def kueue(real_host, tmp_path_factory):
-    made = Kueue(real_host, tmp_path_factory.mktemp("kueue")).start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -7,24 +7,14 @@ import pytest
 
 from testenv import eventually
 from testenv.nodes import pool_config
-from testenv.schedulers import Kai, Volcano
 
 from test_kueue import job
 from test_tenant import host_pod, pod, running
 
-SCHEDULERS = {"kai": Kai, "volcano": Volcano}
 KEYS = {"kai": ("labels", "kai.scheduler/queue", "kai-scheduler"),
         "volcano": ("annotations", "scheduling.volcano.sh/queue-name", "volcano")}
 WAITS = {"kai": "the queue has reached its limit", "volcano": "its turn has not come"}
 QUEUE = "t-research"
-
-
-@pytest.fixture(scope="module", params=SCHEDULERS)
-def scheduler(request, real_host, tmp_path_factory):
-    made = SCHEDULERS[request.param](real_host, tmp_path_factory.mktemp(request.param)).start()
-    made.kind = request.param
-    yield made
-    made.stop()
 
 
 @pytest.fixture

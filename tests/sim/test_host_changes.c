@@ -525,7 +525,7 @@ static void assert_preempted(struct sim *s, const char *virtual_uid)
 
 /* --- of every kind that goes down --- */
 
-struct told {
+struct involved {
     const char *resource, *kind, *body;
     bool with_pod; /* goes down with one only; is remembered after it has gone */
 };
@@ -561,8 +561,8 @@ static bool second_is_copied(struct sim *s)
     return events(s, "Preempted", "second") == 1;
 }
 
-static void tell(struct sim *s, const struct told *t, const char *event, const char *name,
-                 const char *uid)
+static void report_event(struct sim *s, const struct involved *t, const char *event,
+                         const char *name, const char *uid)
 {
     fake_host_put(s->host, "events",
                   arena_printf(s->arena,
@@ -575,7 +575,7 @@ static void tell(struct sim *s, const struct told *t, const char *event, const c
                       .p);
 }
 
-static void tell_of(const struct told *t)
+static void events_of(const struct involved *t)
 {
     struct sim *s = sim_new_ready(16, "sync: {toHost: {serviceAccounts: {enabled: true}}}\n");
     const cJSON *host;
@@ -590,8 +590,8 @@ static void tell_of(const struct told *t)
     host = found_down(s, s->arena);
     copy_uid(host, uid);
     snprintf(name, sizeof(name), "%.*s", STR_F(json_str_at(host, "metadata.name")));
-    tell(s, t, "foreign", name, "host-uid-of-another");
-    tell(s, t, "first", name, uid);
+    report_event(s, t, "foreign", name, "host-uid-of-another");
+    report_event(s, t, "first", name, uid);
     sim_until(s, first_is_copied, t->kind);
 
     if (t->with_pod)
@@ -599,7 +599,7 @@ static void tell_of(const struct told *t)
     sim_delete(s, t->resource, "default", "a", 0);
     sim_writes_done(s);
     sim_until(s, has_left, t->resource);
-    tell(s, t, "second", name, uid);
+    report_event(s, t, "second", name, uid);
     if (t->with_pod)
         sim_until(s, second_is_copied, t->kind);
     sim_run_ms(s, QUIET_MS);
@@ -609,7 +609,7 @@ static void tell_of(const struct told *t)
 
 static void test_events_of_data_and_accounts(void **state)
 {
-    static const struct told cases[] = {
+    static const struct involved cases[] = {
         {"configmaps", "ConfigMap",
          "{'metadata':{'name':'a','annotations':{'sublet.dev/sync':'true'}}}"},
         {"secrets", "Secret", "{'metadata':{'name':'a','annotations':{'sublet.dev/sync':'true'}}}"},
@@ -618,7 +618,7 @@ static void test_events_of_data_and_accounts(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
-        tell_of(&cases[i]);
+        events_of(&cases[i]);
 }
 
 /* The scheduler's Event and the end of the pod come by two watches. A pod of the same name that is
