@@ -174,23 +174,46 @@ static int run_fleet(const struct config *config, const struct listen *listen, s
     return r.code;
 }
 
+/* The value of a flag that may be missing, but not empty: an unset variable of a script must not
+ * turn TLS off. */
+static int take_file(int *argc, char **argv, const char *flag, struct str *ret, struct err *err)
+{
+    const char *value = arguments_take(argc, argv, flag);
+
+    *ret = str_c(value);
+    if (value && !*value)
+        return err_set(err, &ERR_BAD_REQUEST, "%s is empty: it names a file", flag);
+    return 0;
+}
+
+static int read_certificates(int *argc, char **argv, struct listen *ret, struct err *err)
+{
+    if (take_file(argc, argv, "--listen-cert", &ret->scrapes.certificate, err) ||
+        take_file(argc, argv, "--listen-key", &ret->scrapes.key, err) ||
+        take_file(argc, argv, "--page-cert", &ret->page.certificate, err) ||
+        take_file(argc, argv, "--page-key", &ret->page.key, err))
+        return -1;
+    if (!ret->scrapes.certificate.n != !ret->scrapes.key.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--listen-cert and --listen-key belong together");
+    if (!ret->page.certificate.n != !ret->page.key.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--page-cert and --page-key belong together");
+    if (ret->scrapes.certificate.n && !ret->scrapes.address.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--listen-cert is given without --listen");
+    if (ret->page.certificate.n && !ret->page.address.n)
+        return err_set(err, &ERR_BAD_REQUEST, "--page-cert is given without --page");
+    return 0;
+}
+
 static int read_listen(struct arena *a, int *argc, char **argv, struct listen *ret, struct err *err)
 {
     const char *file = arguments_take(argc, argv, "--token-file");
     const char *audience = arguments_take(argc, argv, "--page-audience");
 
-    *ret = (struct listen){
-        .scrapes = {.address = str_c(arguments_take(argc, argv, "--listen")),
-                    .certificate = str_c(arguments_take(argc, argv, "--listen-cert")),
-                    .key = str_c(arguments_take(argc, argv, "--listen-key"))},
-        .page = {.address = str_c(arguments_take(argc, argv, "--page")),
-                 .certificate = str_c(arguments_take(argc, argv, "--page-cert")),
-                 .key = str_c(arguments_take(argc, argv, "--page-key")),
-                 .audience = str_c(audience ? audience : "sublet-fleet")}};
-    if (!ret->scrapes.certificate.n != !ret->scrapes.key.n)
-        return err_set(err, &ERR_BAD_REQUEST, "--listen-cert and --listen-key belong together");
-    if (!ret->page.certificate.n != !ret->page.key.n)
-        return err_set(err, &ERR_BAD_REQUEST, "--page-cert and --page-key belong together");
+    *ret = (struct listen){.scrapes = {.address = str_c(arguments_take(argc, argv, "--listen"))},
+                           .page = {.address = str_c(arguments_take(argc, argv, "--page")),
+                                    .audience = str_c(audience ? audience : "sublet-fleet")}};
+    if (read_certificates(argc, argv, ret, err))
+        return -1;
     if (file && file_read(a, str_c(file), 4096, &ret->scrapes.token, err))
         return -1;
     ret->scrapes.token = str_trim(ret->scrapes.token);

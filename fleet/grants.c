@@ -404,6 +404,19 @@ static const cJSON *see(void *ctx, struct arena *a, const char *kind, const cJSO
     return o && !json_parse(a, o->bytes, &tree, NULL) ? tree : NULL;
 }
 
+static bool under_way(void *ctx, const cJSON *object)
+{
+    const struct grants *g = ctx;
+    const struct attempt *t;
+
+    LIST_FOREACH(t, &g->attempts, all)
+    {
+        if (t->call && t->events.a && str_eq(meta_uid(t->events.object), meta_uid(object)))
+            return true;
+    }
+    return false;
+}
+
 static bool is_current(const struct grants *g)
 {
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
@@ -495,7 +508,7 @@ static int64_t turn(struct grants *g)
                                 .grace_s = g->o.grace_ms / 1000,
                                 .pause_s = g->o.pause_ms / 1000};
     struct grant_state s;
-    const struct unsaid_look look = {see, say, g};
+    const struct unsaid_look look = {under_way, see, say, g};
     const struct grant_facts_visit visit = {.node = take_node, .pod = take_pod, .ctx = &s};
     int64_t next_s;
     struct grant_write w;

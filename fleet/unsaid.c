@@ -79,8 +79,11 @@ void fleet_unsaid_drop(struct unsaid *u, const cJSON *object)
 /* True: nothing more is to be learnt of it. */
 static bool settle(const struct entry *e, struct arena *a, const struct unsaid_look *look)
 {
-    const cJSON *now = look->see(look->ctx, a, e->events.kind, e->events.object);
+    const cJSON *now;
 
+    if (look->under_way(look->ctx, e->events.object))
+        return false;
+    now = look->see(look->ctx, a, e->events.kind, e->events.object);
     if (now && is_of_version(e, now))
         return false;
     if (now && str_eq(meta_uid(now), meta_uid(e->events.object)) &&

@@ -23,8 +23,10 @@ bool fleet_unsaid_keep(struct unsaid *u, const struct unsaid_events *e);
 /* A write that replaced this version of the object was answered: no other one did. */
 void fleet_unsaid_drop(struct unsaid *u, const cJSON *object);
 /* Looks at those whose object is at another version: says the Events of the one whose status it
- * has. see(): the object as it is now, in the arena; NULL: it is gone. */
+ * has. see(): the object as it is now, in the arena; NULL: it is gone. under_way(): a write of the
+ * object has no answer yet, which will say or keep its Events itself. */
 struct unsaid_look {
+    bool (*under_way)(void *ctx, const cJSON *object);
     const cJSON *(*see)(void *ctx, struct arena *a, const char *kind, const cJSON *object);
     void (*say)(void *ctx, const struct unsaid_events *e);
     void *ctx;

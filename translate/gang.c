@@ -274,6 +274,10 @@ cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON
         spec = spec ? spec : json_new_object(a);
         json_set(a, spec, field->string, json_copy(a, field));
     }
+    if (json_get(is, "priorityClassName") && !json_get(to, "priorityClassName")) {
+        spec = spec ? spec : json_new_object(a);
+        json_set(a, spec, "priorityClassName", json_new_null(a));
+    }
     return spec ? json_object(a, JSON("spec", spec)) : NULL;
 }
 

@@ -433,6 +433,27 @@ void sync_send_attempt(struct sync_run *run, const struct host_request *q, sync_
     attempt(x, then);
 }
 
+/* The pending transaction is durable, or rolled back. */
+static void on_durable(void *ctx, const struct err *err)
+{
+    struct exchange *x = ctx;
+
+    if (err)
+        reconcile_fail(x->run.reconcile, err);
+    else
+        exchange_send(x, &x->request, x->then);
+    reconcile_release(x->run.reconcile, NULL);
+}
+
+void sync_send_recorded(struct sync_run *run, const struct host_request *q, sync_then then)
+{
+    struct exchange *x = ARENA_NEW(run->arena, struct exchange);
+
+    *x = (struct exchange){.run = *run, .request = *q, .then = then};
+    reconcile_hold(run->reconcile);
+    store_on_commit(run->syncer->store, on_durable, x);
+}
+
 /* An earlier create of unknown outcome did not make it, or it was deleted since, which the watch
  * reports. */
 static void on_looked_up(struct sync_run *run, const struct host_answer *answer,

@@ -176,6 +176,14 @@ bool sync_mapping_try_over(struct mapping *m)
     return true;
 }
 
+void sync_mapping_try_alone(const struct syncer *s, struct mapping *m)
+{
+    m->host_uid = STR("");
+    m->life = s->life;
+    sync_mapping_try(m);
+    m->lost_s = syncer_steady_s(s);
+}
+
 /* The wall clock may have been set since an earlier process recorded the loss, so the age of this
  * process bounds what has passed. */
 int64_t sync_mapping_lost_left_s(const struct syncer *s, const struct mapping *m)

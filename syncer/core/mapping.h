@@ -39,6 +39,8 @@ bool sync_mapping_begin(struct mapping *m, struct str uid);
 /* A create is about to be sent; its outcome is known, false: none was without one. */
 void sync_mapping_try(struct mapping *m);
 bool sync_mapping_try_over(struct mapping *m);
+/* The same for a record whose object has no other create under way: it counts as lost from now. */
+void sync_mapping_try_alone(const struct syncer *s, struct mapping *m);
 /* For so many seconds more a create without an outcome may still be executed; counted from lost_s,
  * while that is 0 from now on. 0: none is, or not any more. */
 int64_t sync_mapping_lost_left_s(const struct syncer *s, const struct mapping *m);

@@ -41,6 +41,9 @@ void sync_send(struct sync_run *run, const struct host_request *q, sync_then the
 /* The same with a request that creates something for this virtual object: the attempt is recorded
  * first, and the request sent once that is durable. then() calls sync_attempt_over(). */
 void sync_send_attempt(struct sync_run *run, const struct host_request *q, sync_then then);
+/* The same for parts that have records of their own: what was written to the store is durable
+ * before the request is sent. If it is rolled back, nothing is sent. */
+void sync_send_recorded(struct sync_run *run, const struct host_request *q, sync_then then);
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail);
 /* Creates the host object: records the attempt first, and caches the answer. After an attempt of

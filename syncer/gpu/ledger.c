@@ -55,15 +55,20 @@ struct charged_pool {
 const double SYNC_LEDGER_TIME_BOUND[LEDGER_TIME_BOUNDS] = {1,   5,    15,    60,   300,
                                                            900, 3600, 14400, 86400};
 
+struct turned_away {
+    struct refusals list;
+    int64_t pruned_ms; /* monotonic */
+};
+
 struct ledger {
     struct ledger_options o;
     TAILQ_HEAD(, waiter) line; /* by creation */
     SLIST_HEAD(, charged_pool) pools;
-    struct refusals refused;  /* owners of what was refused until there is room */
-    struct refusals unserved; /* and until pools or bindings change */
-    uint64_t wave;            /* grows with each such change */
-    int64_t pruned_ms;        /* monotonic */
-    int64_t start_us;         /* of this process */
+    struct turned_away refused;  /* owners of what was refused until there is room */
+    struct turned_away unserved; /* and until pools or bindings change */
+    uint64_t wave;               /* grows with each such change */
+    bool wave_due;               /* later() was called for its next step */
+    int64_t start_us;            /* of this process */
     struct rates rates;
 };
 
@@ -206,7 +211,7 @@ struct rational sync_ledger_wants(struct ledger *l, const struct config_binding 
         if (!rational_add(sum, w->gpu_eq, &sum))
             sum = b->most;
     }
-    more = sync_refused_lack(&l->refused, b, l->o.lacks, l->o.ctx);
+    more = sync_refused_lack(&l->refused.list, b, l->o.lacks, l->o.ctx);
     if (!rational_add(sum, more, &sum) || rational_cmp(sum, b->most) > 0)
         sum = b->most;
     return rational_cmp(sum, used) < 0 ? used : sum;
@@ -635,14 +640,14 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
 
 /* In a full list an owner that is gone must not have the place of one that waits. Not for each that
  * is refused: a tenant refuses as fast as it requests. */
-static void make_room(struct ledger *l, struct refusals *list)
+static void make_room(struct ledger *l, struct turned_away *owners)
 {
     int64_t now = clock_mono_ms(l->o.clock);
 
-    if (!sync_refused_is_full(list) || now - l->pruned_ms < PRUNE_APART_MS)
+    if (!sync_refused_is_full(&owners->list) || now - owners->pruned_ms < PRUNE_APART_MS)
         return;
-    l->pruned_ms = now;
-    sync_refused_prune(list, l->o.lacks, l->o.ctx);
+    owners->pruned_ms = now;
+    sync_refused_prune(&owners->list, l->o.lacks, l->o.ctx);
 }
 
 /* There was no room for it. */
@@ -656,7 +661,7 @@ static void note_refused(struct ledger *l, const struct pool_choice *choice,
         sync_ledger_unserved(l, owner);
     if (owner->kind) {
         make_room(l, &l->refused);
-        sync_refused_add(&l->refused, choice, owner);
+        sync_refused_add(&l->refused.list, choice, owner);
         l->o.changed(l->o.ctx);
     } else if (rational_cmp(choice->gpu_eq, b->most) <= 0 &&
                rational_add(sync_ledger_used(l, b->pool), choice->gpu_eq, &sum)) {
@@ -680,8 +685,8 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
     }
     if (dry_run)
         return 0;
-    sync_refused_drop(&l->refused, owner.uid);
-    sync_refused_drop(&l->unserved, owner.uid);
+    sync_refused_drop(&l->refused.list, owner.uid);
+    sync_refused_drop(&l->unserved.list, owner.uid);
     sync_rate_count(&l->rates, b);
     if (b && !*ret_queued)
         put_row(l, choice, json_str_at(object, "metadata.uid"));
@@ -771,7 +776,7 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
 /* GPUs of the pool came free, or its limit was raised. */
 static void retry(struct ledger *l, const struct config_binding *b)
 {
-    sync_refused_wake(&l->refused, b, sync_ledger_used(l, b->pool), l->o.clock, l->o.retry,
+    sync_refused_wake(&l->refused.list, b, sync_ledger_used(l, b->pool), l->o.clock, l->o.retry,
                       l->o.ctx);
 }
 
@@ -807,19 +812,23 @@ void sync_ledger_unserved(struct ledger *l, const struct refused_owner *owner)
     if (!l->o.config->fleet_bindings || !owner->kind || !l->o.lacks(l->o.ctx, owner, &count))
         return;
     make_room(l, &l->unserved);
-    sync_refused_add_unserved(&l->unserved, owner, l->wave);
+    sync_refused_add_unserved(&l->unserved.list, owner, l->wave);
 }
 
 void sync_ledger_wave(struct ledger *l)
 {
-    if (sync_refused_wake_wave(&l->unserved, l->wave, l->o.config, l->o.retry, l->o.ctx))
+    l->wave_due =
+        sync_refused_wake_wave(&l->unserved.list, l->wave, l->o.config, l->o.retry, l->o.ctx);
+    if (l->wave_due)
         l->o.later(l->o.ctx);
 }
 
+/* While a step is due it is the next of this wave too: changes in a row wake no more at once. */
 void sync_ledger_pools_changed(struct ledger *l)
 {
     l->wave++;
-    sync_ledger_wave(l);
+    if (!l->wave_due)
+        sync_ledger_wave(l);
 }
 
 /* --- life --- */
@@ -829,10 +838,10 @@ struct ledger *sync_ledger_new(const struct ledger_options *options)
     struct ledger *l = NEW(struct ledger);
 
     l->o = *options;
-    l->pruned_ms = -PRUNE_APART_MS;
+    l->refused.pruned_ms = l->unserved.pruned_ms = -PRUNE_APART_MS;
     l->start_us = clock_wall_us(options->clock);
-    TAILQ_INIT(&l->refused);
-    TAILQ_INIT(&l->unserved);
+    TAILQ_INIT(&l->refused.list);
+    TAILQ_INIT(&l->unserved.list);
     TAILQ_INIT(&l->line);
     SLIST_INIT(&l->pools);
     store_record_each(l->o.store, RECORD_LEDGER, STR(ROWS), on_any_row, l);
@@ -856,8 +865,8 @@ struct ledger *sync_ledger_free(struct ledger *l)
         mem_free(p->name.p);
         mem_free(p);
     }
-    sync_refused_fini(&l->refused);
-    sync_refused_fini(&l->unserved);
+    sync_refused_fini(&l->refused.list);
+    sync_refused_fini(&l->unserved.list);
     mem_free(l);
     return NULL;
 }

@@ -367,38 +367,18 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* The record is durable, or rolled back. */
-static void on_recorded(void *ctx, const struct err *err)
-{
-    struct sync_run *run = ctx;
-    struct alias *x = run->then_ctx;
-    struct host_request q = {.method = "POST"};
-
-    if (err) {
-        reconcile_fail(run->reconcile, err);
-    } else {
-        q.path = sync_path(x->arena, x->syncer, SYNC_SERVICES, STR(""), "");
-        q.body = json_text(x->arena, x->wanted);
-        sync_send(run, &q, on_created);
-    }
-    reconcile_release(run->reconcile, NULL);
-}
-
 static void create(struct alias *x, struct reconcile *r)
 {
-    struct sync_run *run = run_of(x, r);
+    struct host_request q = {.method = "POST", .body = json_text(x->arena, x->wanted)};
 
     if (!record_begin(x)) {
         reconcile_again_after(r, 1000);
         return;
     }
-    x->record.host_uid = STR("");
-    x->record.life = x->syncer->life;
-    sync_mapping_try(&x->record);
-    x->record.lost_s = syncer_steady_s(x->syncer);
+    sync_mapping_try_alone(x->syncer, &x->record);
     record_put(x);
-    reconcile_hold(r);
-    store_on_commit(x->syncer->store, on_recorded, run);
+    q.path = sync_path(x->arena, x->syncer, SYNC_SERVICES, STR(""), "");
+    sync_send_recorded(run_of(x, r), &q, on_created);
 }
 
 static cJSON *lacks(struct sync_run *run, const cJSON *wanted)

@@ -400,7 +400,7 @@ static bool gang_read(struct gang *x, struct gangs *all, struct arena *a, struct
 
 /* --- requests --- */
 
-static void send(struct gang *x, struct reconcile *r, const struct host_request *q, sync_then then)
+static struct sync_run *run_of(struct gang *x, struct reconcile *r)
 {
     struct sync_run *run = ARENA_NEW(x->arena, struct sync_run);
 
@@ -410,7 +410,7 @@ static void send(struct gang *x, struct reconcile *r, const struct host_request 
                              .id = SYNC_PODS,
                              .ns = x->ns,
                              .then_ctx = x};
-    sync_send(run, q, then);
+    return run;
 }
 
 static void learn(struct gang *x, const struct host_answer *answer)
@@ -457,41 +457,16 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     }
 }
 
-/* The record is durable, or rolled back. */
-static void on_recorded(void *ctx, const struct err *err)
-{
-    struct sync_run *run = ctx;
-    struct gang *x = run->then_ctx;
-    struct host_request q = {.method = "POST"};
-
-    if (err) {
-        reconcile_fail(run->reconcile, err);
-    } else {
-        q.path = path_of(x->arena, x->syncer, x->kind, STR(""));
-        q.body = json_text(x->arena, x->wanted);
-        sync_send(run, &q, on_created);
-    }
-    reconcile_release(run->reconcile, NULL);
-}
-
 static void create(struct gang *x, struct reconcile *r)
 {
-    struct sync_run *run = ARENA_NEW(x->arena, struct sync_run);
+    struct host_request q = {.method = "POST",
+                             .path = path_of(x->arena, x->syncer, x->kind, STR("")),
+                             .body = json_text(x->arena, x->wanted)};
 
-    *run = (struct sync_run){.syncer = x->syncer,
-                             .reconcile = r,
-                             .arena = x->arena,
-                             .id = SYNC_PODS,
-                             .ns = x->ns,
-                             .then_ctx = x};
     sync_mapping_begin(&x->record, x->owner);
-    x->record.host_uid = STR("");
-    x->record.life = x->syncer->life;
-    sync_mapping_try(&x->record);
-    x->record.lost_s = syncer_steady_s(x->syncer);
+    sync_mapping_try_alone(x->syncer, &x->record);
     record_put(x);
-    reconcile_hold(r);
-    store_on_commit(x->syncer->store, on_recorded, run);
+    sync_send_recorded(run_of(x, r), &q, on_created);
 }
 
 static void on_patched(struct sync_run *run, const struct host_answer *answer,
@@ -525,7 +500,7 @@ static void keep(struct gang *x, struct reconcile *r)
                  meta_uid(x->host));
     q.path = path_of(x->arena, x->syncer, x->kind, x->host_name);
     q.body = json_text(x->arena, patch);
-    send(x, r, &q, on_patched);
+    sync_send(run_of(x, r), &q, on_patched);
 }
 
 static void on_deleted(struct sync_run *run, const struct host_answer *answer,
@@ -558,7 +533,7 @@ static void delete_group(struct gang *x, struct reconcile *r)
                           "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                           "\"preconditions\":{\"uid\":\"%.*s\"}}",
                           STR_F(meta_uid(x->host)));
-    send(x, r, &q, on_deleted);
+    sync_send(run_of(x, r), &q, on_deleted);
 }
 
 static void report_taken(struct gang *x, struct reconcile *r)

@@ -183,6 +183,8 @@ def test_metrics_are_encrypted(page, tmp_path):
     (("--page", "0.0.0.0:0"), "a certificate is needed, except on a loopback address"),
     (("--listen", "127.0.0.1:0", "--listen-cert", "/nowhere"), "--listen-cert and --listen-key belong together"),
     (("--listen", "127.0.0.1:0", "--listen-cert", "/nowhere", "--listen-key", "/nowhere"), "cannot open /nowhere"),
+    (("--listen", "127.0.0.1:0", "--listen-cert", "", "--listen-key", ""), "--listen-cert is empty: it names a file"),
+    (("--listen-cert", "/nowhere", "--listen-key", "/nowhere"), "--listen-cert is given without --listen"),
     (("--page", "127.0.0.1:0", "--page-cert", "/nowhere"), "--page-cert and --page-key belong together"),
     (("--page", "127.0.0.1:0", "--page-cert", "/nowhere", "--page-key", "/nowhere"), "cannot open /nowhere"),
 ])

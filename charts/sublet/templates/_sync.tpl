@@ -16,7 +16,7 @@
 {{- if .enabled -}}
 {{- $_ := set $to "gateways" . -}}
 {{- range list "httpRoutes" "grpcRoutes" -}}
-{{- if not (get $to .) -}}
+{{- if not (kindIs "map" (get $to .)) -}}
 {{- $_ := set $to . (dict "enabled" true) -}}
 {{- end -}}
 {{- end -}}

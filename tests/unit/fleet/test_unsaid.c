@@ -11,6 +11,7 @@ struct fixture {
     struct arena *a;
     const char *now; /* the object as the host has it; NULL: it is gone */
     char said[256];
+    bool under_way; /* another write of the object */
 };
 
 static int setup(void **state)
@@ -64,6 +65,14 @@ static const cJSON *see(void *ctx, struct arena *a, const char *kind, const cJSO
     return f->now ? parse(a, f->now) : NULL;
 }
 
+static bool under_way(void *ctx, const cJSON *object)
+{
+    const struct fixture *f = ctx;
+
+    assert_str(meta_name(object), "b");
+    return f->under_way;
+}
+
 static void say(void *ctx, const struct unsaid_events *e)
 {
     struct fixture *f = ctx;
@@ -76,7 +85,7 @@ static void say(void *ctx, const struct unsaid_events *e)
 /* What is said when the host has this. */
 static const char *settle(struct fixture *f, const char *now)
 {
-    struct unsaid_look look = {see, say, f};
+    struct unsaid_look look = {under_way, see, say, f};
 
     f->now = now;
     f->said[0] = 0;
@@ -137,6 +146,21 @@ static void an_answer_settles_its_version(void **state)
     assert_string_equal(settle(f, OBJECT("u", "7", "7")), "seven ");
 }
 
+/* The object may show what another write did before that is answered: its answer says it, or is
+ * lost as well, and then it is the same write. */
+static void nothing_is_said_while_another_write_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+
+    lost(f, OBJECT("u", "5", "4"), "four");
+    f->under_way = true;
+    assert_string_equal(settle(f, OBJECT("u", "6", "4")), "");
+    lost(f, OBJECT("u", "5", "4"), "four");
+    f->under_way = false;
+    assert_string_equal(settle(f, OBJECT("u", "6", "4")), "four ");
+    assert_string_equal(settle(f, OBJECT("u", "6", "4")), "");
+}
+
 static void they_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -156,6 +180,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_did_not_happen_is_never_said, setup, teardown),
         cmocka_unit_test_setup_teardown(of_all_that_were_sent_one_is_said, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_settles_its_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_said_while_another_write_is_under_way, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(they_are_bounded, setup, teardown),
     };
 

@@ -237,6 +237,9 @@ static void a_pod_group_has_fields_of_ours(void **state)
     assert_null(translate_gang_update(f->a, now, group));
     json_set_i64(f->a, json_get(now, "spec"), "minMember", 4);
     assert_json(translate_gang_update(f->a, now, group), "{spec: {minMember: 3}}");
+    json_remove(json_get(group, "spec"), "priorityClassName");
+    assert_json(translate_gang_update(f->a, now, group),
+                "{spec: {minMember: 3, priorityClassName: null}}");
 
     assert_false(translate_gang_owner(&f->tenant, SCHEDULER_VOLCANO, now, &ns, &uid));
     json_set_str(f->a, json_get(now, "metadata"), "name", STR("copy"));
