@@ -16,6 +16,7 @@ struct lookup {
     struct arena *arena;
     const struct dns_view *view;
     struct dns_query *at;
+    const struct dns_ip *client;
     unsigned turn;
     struct dns_answer *ret;
 };
@@ -200,9 +201,14 @@ static void answer_version(struct lookup *k)
                                                         VERSION_TTL, 1, rdata));
 }
 
+static bool is_for_address(const struct lookup *k)
+{
+    return k->at->type == LDNS_RR_TYPE_A || k->at->type == LDNS_RR_TYPE_AAAA;
+}
+
 static void answer_items(struct lookup *k, struct dns_finding *f)
 {
-    if (k->at->type == LDNS_RR_TYPE_A || k->at->type == LDNS_RR_TYPE_AAAA)
+    if (is_for_address(k))
         answer_addresses(k, f);
     else if (k->at->type == LDNS_RR_TYPE_SRV && f->service[0])
         answer_srv(k, f);
@@ -227,7 +233,9 @@ static bool answer_own(struct lookup *k, struct dns_name *ret_alias)
     struct dns_finding f;
     size_t before = ldns_rr_list_rr_count(k->ret->answer);
 
-    dns_find(k->arena, k->view->zone, origin, &k->at->name, &f);
+    if (!is_for_address(k) ||
+        !dns_find_self(k->arena, k->view->zone, origin, &k->at->name, k->client, &f))
+        dns_find(k->arena, k->view->zone, origin, &k->at->name, &f);
     if (f.found == FOUND_EXTERNAL)
         return answer_alias(k, f.external, ret_alias);
     if (f.found == FOUND_VERSION && k->at->type == LDNS_RR_TYPE_TXT)
@@ -353,10 +361,11 @@ static enum step take_step(struct lookup *k, struct dns_name *ret_alias,
 }
 
 enum dns_outcome dns_answer_query(struct arena *a, const struct dns_view *view,
-                                  const struct dns_query *q, unsigned turn, struct dns_answer *ret,
-                                  struct dns_query *at, const struct dns_upstream **ret_upstream)
+                                  const struct dns_query *q, const struct dns_ip *client,
+                                  unsigned turn, struct dns_answer *ret, struct dns_query *at,
+                                  const struct dns_upstream **ret_upstream)
 {
-    struct lookup k = {a, view, at, turn, ret};
+    struct lookup k = {a, view, at, client, turn, ret};
     struct dns_name alias;
 
     dns_answer_init(ret);

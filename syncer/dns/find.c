@@ -183,3 +183,26 @@ void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_nam
             find_pod(a, zone, labels[n - 2], labels[0], ret);
     }
 }
+
+bool dns_find_self(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,
+                   const struct dns_name *name, const struct dns_ip *client,
+                   struct dns_finding *ret)
+{
+    struct str labels[DNS_LABELS_MAX], below[DNS_LABELS_MAX], self;
+    size_t n = dns_name_labels(name, labels) - dns_name_labels(origin, below), n_ips;
+    const struct dns_ip *ips;
+
+    if (n < 4 || !str_eqc(labels[n - 1], "svc"))
+        return false;
+    self = labels[0];
+    for (size_t i = 1; i < n - 2; i++)
+        self = arena_printf(a, "%.*s.%.*s", STR_F(self), STR_F(labels[i]));
+    ips = dns_zone_self(zone, client, labels[n - 2], self, &n_ips);
+    if (!ips)
+        return false;
+    *ret = (struct dns_finding){.found = FOUND_ITEMS};
+    ret->items = arena_alloc(a, (n_ips + 1) * sizeof(*ret->items));
+    for (size_t i = 0; i < n_ips; i++)
+        add(ret, &ips[i], 0, NULL);
+    return true;
+}

@@ -40,3 +40,8 @@ struct dns_finding {
 /* name is under origin; all of it lives in the arena, or until the zone changes. */
 void dns_find(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,
               const struct dns_name *name, struct dns_finding *ret);
+/* Does a pod look up its own name, hostname.subdomain.ns.svc? That needs no Service: Kubernetes has
+ * it in the pod's /etc/hosts. */
+bool dns_find_self(struct arena *a, const struct dns_zone *zone, const struct dns_name *origin,
+                   const struct dns_name *name, const struct dns_ip *client,
+                   struct dns_finding *ret);

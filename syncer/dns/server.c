@@ -105,7 +105,7 @@ static void forward(struct dns *d, const struct dns_job *draft, const struct dns
 static void answer_or_forward(struct dns *d, struct dns_job *draft, const struct dns_ip *ip)
 {
     struct dns_answer cached;
-    enum dns_outcome outcome = dns_answer_query(d->scratch, &d->view, &draft->query, d->turn++,
+    enum dns_outcome outcome = dns_answer_query(d->scratch, &d->view, &draft->query, ip, d->turn++,
                                                 &draft->answer, &draft->at, &draft->upstream);
     enum dns_count count = COUNT_OWN;
 

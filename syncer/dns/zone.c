@@ -3,6 +3,7 @@
  * address. Must never hold the address of a finished pod: the host may have given it to another
  * tenant. */
 #include "zone.h"
+#include "name.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -28,7 +29,8 @@ struct place {
 
 struct pod {
     struct map_entry entry;
-    char *key;
+    char *key;  /* "ns/name" */
+    char *self; /* "hostname.subdomain"; NULL: it has no subdomain */
     struct dns_ip *ips;
     size_t n_ips;
 };
@@ -342,8 +344,32 @@ static void remove_pod(struct dns_zone *z, struct map_entry *e)
         place_remove(z, &pod->ips[i], pod);
     map_remove(&z->maps[ZONE_PODS], &pod->entry);
     mem_free(pod->ips);
+    mem_free(pod->self);
     mem_free(pod->key);
     mem_free(pod);
+}
+
+/* As the kubelet makes it: a long name is cut to a label's length, and then ends with neither "-"
+ * nor ".". */
+static char *self_of(struct str name, const cJSON *spec)
+{
+    struct str hostname = json_str(json_get(spec, "hostname"));
+    struct str subdomain = json_str(json_get(spec, "subdomain"));
+    struct arena *a;
+    char *ret;
+
+    if (!subdomain.n || json_str(json_get(spec, "hostnameOverride")).n)
+        return NULL;
+    if (!hostname.n)
+        hostname = name;
+    if (hostname.n > DNS_LABEL_MAX)
+        hostname.n = DNS_LABEL_MAX;
+    while (hostname.n && (hostname.p[hostname.n - 1] == '-' || hostname.p[hostname.n - 1] == '.'))
+        hostname.n--;
+    a = arena_new(0);
+    ret = lower_copy(arena_printf(a, "%.*s.%.*s", STR_F(hostname), STR_F(subdomain)));
+    arena_free(a);
+    return ret;
 }
 
 static void add_pod(struct dns_zone *z, struct str ns, struct str name, const cJSON *object)
@@ -357,6 +383,7 @@ static void add_pod(struct dns_zone *z, struct str ns, struct str name, const cJ
         return;
     pod = NEW(struct pod);
     pod->key = key_of(ns, name);
+    pod->self = self_of(name, json_get(object, "spec"));
     pod->ips = read_ips(json_get(status, "podIPs"), "ip", &pod->n_ips);
     if (!pod->n_ips)
         pod->n_ips = dns_ip_parse(json_str(json_get(status, "podIP")), &pod->ips[0]);
@@ -483,6 +510,26 @@ bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_
             return true;
     }
     return false;
+}
+
+const struct dns_ip *dns_zone_self(const struct dns_zone *z, const struct dns_ip *client,
+                                   struct str ns, struct str self, size_t *ret_n)
+{
+    const struct use *use = first_use(z, client);
+
+    for (; use; use = SLIST_NEXT(use, place)) {
+        const struct pod *pod = use->owner;
+        struct str key;
+
+        if (use->kind != USE_POD || !pod->self || !str_eqc(self, pod->self))
+            continue;
+        key = str_c(pod->key);
+        if (!str_eq(str_cut(&key, '/'), ns))
+            continue;
+        *ret_n = pod->n_ips;
+        return pod->ips;
+    }
+    return NULL;
 }
 
 void dns_zone_owners(const struct dns_zone *z, const struct dns_ip *ip, zone_owner_cb each,

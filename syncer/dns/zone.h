@@ -60,6 +60,10 @@ const struct zone_service *dns_zone_service(const struct dns_zone *z, struct str
                                             struct str name); /* NULL: there is none */
 /* Does an unfinished pod have this address? ns.p NULL: in any namespace. */
 bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_ip *ip);
+/* The addresses of the pod with this address whose hostname and subdomain are these ("one.sub"),
+ * which Kubernetes writes into its /etc/hosts. NULL: there is none. */
+const struct dns_ip *dns_zone_self(const struct dns_zone *z, const struct dns_ip *client,
+                                   struct str ns, struct str self, size_t *ret_n);
 /* The owners of an address: first the Service with this cluster IP (hostname NULL), then ready
  * endpoints. Stops when each() returns false. */
 typedef bool (*zone_owner_cb)(void *ctx, const struct zone_service *service, const char *hostname);

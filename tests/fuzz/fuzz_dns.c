@@ -18,13 +18,15 @@ static const char *const OBJECTS[] = {
     ("{\"metadata\":{\"labels\":{\"kubernetes.io/"
      "service-name\":\"web\"}},\"ports\":[{\"port\":80}],"
      "\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],\"hostname\":\"a\"}]}"),
-    "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.0.1\"}}",
+    ("{\"spec\":{\"hostname\":\"one\",\"subdomain\":\"sub\"},"
+     "\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.0.1\"}}"),
 };
 
 struct world {
     struct arena *arena;
     struct dns_policy policy;
     struct dns_view view;
+    struct dns_ip client;
 };
 
 static void world_init(struct world *w)
@@ -49,6 +51,8 @@ static void world_init(struct world *w)
                      kind == ZONE_NAMESPACES ? STR("team") : STR("web"), object);
     }
     w->view = (struct dns_view){.zone = zone, .policy = &w->policy};
+    if (!dns_ip_parse(STR("10.1.0.1"), &w->client))
+        abort();
 }
 
 static void world_fini(struct world *w)
@@ -87,7 +91,7 @@ static void ask(struct world *w, struct str bytes)
         dns_answer_init(&answer);
         answer.rcode = rcode;
     } else {
-        outcome = dns_answer_query(w->arena, &w->view, &q, 1, &answer, &at, &upstream);
+        outcome = dns_answer_query(w->arena, &w->view, &q, &w->client, 1, &answer, &at, &upstream);
         assert(outcome == DNS_DONE || upstream->n);
     }
     check_printed(&q, &answer, dns_answer_limit(&q, false));

@@ -114,6 +114,13 @@ def test_hostname_and_subdomain(place, names):
     assert names.name_of(place.ip("named")) == f"one.sub.{place.namespace}.svc.{DOMAIN}"
 
 
+def test_a_pod_knows_its_own_name_without_a_service(place, names):
+    place.start("lonely", hostname="one", subdomain="nowhere")
+    full = f"one.nowhere.{place.namespace}.svc.{DOMAIN}"
+    place.soon("lonely", f"getent hosts {full} | cut -d' ' -f1", place.ip("lonely"), "its own name")
+    assert names.dig(full)[0] == "NXDOMAIN"
+
+
 def test_pods_that_are_not_ready(place, names):
     probe = {"readinessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1}}
     place.start("slow", probe, wait=False)

@@ -146,6 +146,72 @@ static void test_aliases_end(void **state)
 }
 
 /* Every address is first once. */
+/* What a pod finds in its /etc/hosts on Kubernetes: hostname.subdomain, without a Service. */
+static void test_a_pod_knows_itself(void **state)
+{
+    static const struct {
+        const char *client, *question, *answer; /* NULL: there is no such name */
+    } cases[] = {
+        {"10.1.0.20", "A one.sub.team.svc.cluster.local",
+         "NOERROR aa\none.sub.team.svc.cluster.local. 5 IN A 10.1.0.20\n"},
+        {"fd01::20", "A one.sub.team.svc.cluster.local",
+         "NOERROR aa\none.sub.team.svc.cluster.local. 5 IN A 10.1.0.20\n"},
+        {"10.1.0.20", "AAAA one.sub.team.svc.cluster.local",
+         "NOERROR aa\none.sub.team.svc.cluster.local. 5 IN AAAA fd01::20\n"},
+        {"10.1.0.20", "SRV one.sub.team.svc.cluster.local", NULL},
+        {"10.1.0.20", "A one.sub.empty.svc.cluster.local", NULL},
+        {"10.1.0.20", "A sub.team.svc.cluster.local", NULL},
+        {"10.1.0.20", "A x.one.sub.team.svc.cluster.local", NULL},
+        {"10.1.0.21", "A one.sub.team.svc.cluster.local", NULL},
+        /* its own address goes before the endpoint of that name */
+        {"10.1.0.21", "A db-0.db.team.svc.cluster.local",
+         "NOERROR aa\ndb-0.db.team.svc.cluster.local. 5 IN A 10.1.0.21\n"},
+        {"10.1.0.20", "A db-0.db.team.svc.cluster.local",
+         "NOERROR aa\ndb-0.db.team.svc.cluster.local. 5 IN A 10.1.0.1\n"},
+        /* a name of 64 characters, the last two of a label "-" */
+        {"10.1.0.22",
+         "A "
+         "a23456789-123456789-123456789-123456789-123456789-123456789-1.sub.team.svc.cluster.local",
+         "NOERROR aa\na23456789-123456789-123456789-123456789-123456789-123456789-1.sub.team.svc."
+         "cluster.local. 5 IN A 10.1.0.22\n"},
+        {"10.1.0.23", "A v1.x.sub.team.svc.cluster.local",
+         "NOERROR aa\nv1.x.sub.team.svc.cluster.local. 5 IN A 10.1.0.23\n"},
+        {"10.1.0.24", "A over.sub.team.svc.cluster.local", NULL},
+        {"10.1.0.25", "A own.sub.team.svc.cluster.local", NULL},
+    };
+    static const char *const pods[] = {
+        "{kind: Pod, metadata: {namespace: team, name: p}, spec: {hostname: One, subdomain: sub},"
+        " status: {podIP: 10.1.0.20, podIPs: [{ip: 10.1.0.20}, {ip: 'fd01::20'}]}}",
+        "{kind: Pod, metadata: {namespace: team, name: db-0}, spec: {subdomain: db},"
+        " status: {podIP: 10.1.0.21}}",
+        "{kind: Pod, metadata: {namespace: team, name:"
+        " a23456789-123456789-123456789-123456789-123456789-123456789-1--x},"
+        " spec: {subdomain: sub}, status: {podIP: 10.1.0.22}}",
+        "{kind: Pod, metadata: {namespace: team, name: v1.x}, spec: {subdomain: sub},"
+        " status: {podIP: 10.1.0.23}}",
+        "{kind: Pod, metadata: {namespace: team, name: over2}, spec: {hostname: over,"
+        " subdomain: sub}, status: {podIP: 10.1.0.24, phase: Failed}}",
+        "{kind: Pod, metadata: {namespace: team, name: own}, spec: {subdomain: sub,"
+        " hostnameOverride: other}, status: {podIP: 10.1.0.25}}",
+    };
+    struct world w;
+    const char *answer;
+
+    (void)state;
+    world_init(&w);
+    for (size_t i = 0; i < COUNT(pods); i++)
+        world_put(&w, pods[i]);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_true(dns_ip_parse(str_c(cases[i].client), &w.client));
+        answer = world_ask(&w, cases[i].question);
+        if (cases[i].answer)
+            assert_string_equal(answer, cases[i].answer);
+        else
+            assert_true(str_has_prefix(str_c(answer), STR("NXDOMAIN ")));
+    }
+    world_fini(&w);
+}
+
 static void test_turns(void **state)
 {
     struct world w;
@@ -158,7 +224,7 @@ static void test_turns(void **state)
     world_init(&w);
     world_query("A db.team.svc.cluster.local", &q);
     for (unsigned turn = 0; turn < 2; turn++) {
-        dns_answer_query(w.arena, &w.view, &q, turn, &answer, &at, &upstream);
+        dns_answer_query(w.arena, &w.view, &q, &w.client, turn, &answer, &at, &upstream);
         first[turn] = ldns_rdf2str(ldns_rr_rdf(ldns_rr_list_rr(answer.answer, 0), 0));
         dns_answer_fini(&answer);
     }
@@ -174,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_aliases_end),
+        cmocka_unit_test(test_a_pod_knows_itself),
         cmocka_unit_test(test_turns),
     };
 

@@ -156,8 +156,8 @@ struct str world_wire(struct world *w, const char *question, size_t limit)
     struct str ret;
 
     world_query(question, &q);
-    assert_int_equal(dns_answer_query(w->arena, &w->view, &q, 0, &answer, &at, &upstream),
-                     DNS_DONE);
+    assert_int_equal(
+        dns_answer_query(w->arena, &w->view, &q, &w->client, 0, &answer, &at, &upstream), DNS_DONE);
     dns_answer_print(&q, &answer, true, limit, &wire);
     dns_answer_fini(&answer);
     ret = arena_str(w->arena, buf_str(&wire));
@@ -174,7 +174,8 @@ const char *world_ask(struct world *w, const char *question)
     const char *ret;
 
     world_query(question, &q);
-    if (dns_answer_query(w->arena, &w->view, &q, 0, &answer, &at, &upstream) == DNS_FORWARD) {
+    if (dns_answer_query(w->arena, &w->view, &q, &w->client, 0, &answer, &at, &upstream) ==
+        DNS_FORWARD) {
         ret =
             arena_printf(w->arena, "forward %.*s to %.*s", STR_F(dns_name_text(w->arena, &at.name)),
                          STR_F(dns_ip_text(w->arena, &upstream->servers[0].ip)))

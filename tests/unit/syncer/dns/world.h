@@ -14,6 +14,7 @@ struct world {
     struct dns_policy policy;
     struct dns_view view;
     struct dns_zone *zone;
+    struct dns_ip client; /* who sends the queries */
 };
 
 void world_init(struct world *w);
