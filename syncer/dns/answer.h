@@ -20,8 +20,8 @@ enum dns_outcome {
     DNS_DONE,    /* ret is the answer */
     DNS_FORWARD, /* *at is to be sent to *ret_upstream; ret holds the aliases that lead to it */
 };
-/* client: who sent it. turn: rotates the addresses. *at: the query that is left to be resolved, after aliases. ret is
- * initialised by this. */
+/* client: who sent it. turn: rotates the addresses. *at: the query that is left to be resolved,
+ * after aliases. ret is initialised by this. */
 enum dns_outcome dns_answer_query(struct arena *a, const struct dns_view *view,
                                   const struct dns_query *q, const struct dns_ip *client,
                                   unsigned turn, struct dns_answer *ret, struct dns_query *at,
