@@ -19,6 +19,7 @@ struct check {
     struct store_check_calls calls;
     const char *path, *copy; /* what is checked, and where it was copied to */
     struct store *store;
+    bool is_dir;
     int found;
 };
 
@@ -74,6 +75,9 @@ static void find_damage(struct check *c)
     find_if(c, d.history && !d.superseded, "history", "events are damaged or missing");
     find_if(c, d.salvaged, "file", "the structure of the file is damaged");
     find_if(c, d.log, "log", "damaged: writes that were answered are lost behind it");
+    /* A file by itself is a copy of it, and the log may be wherever it was copied from. */
+    find_if(c, d.log_missing && c->is_dir, "log",
+            "missing: writes that were answered may be lost with it");
     find_if(c, d.own_account, "file", "what it says of itself is damaged");
 }
 
@@ -205,6 +209,7 @@ int store_check(const char *path, const struct store_options *options,
     int lock = -1, result = -1;
 
     bool is_dir = !stat(path, &st) && S_ISDIR(st.st_mode);
+    c.is_dir = is_dir;
     if (calls)
         c.calls = *calls;
     if (is_dir && db_lock(path, &lock, err))

@@ -281,6 +281,7 @@ void store_damage(const struct store *s, struct store_damage *ret)
         .history = d->history,
         .salvaged = s->state.salvaged,
         .log = s->state.log_lost,
+        .log_missing = s->state.log_missing,
         .own_account = s->state.meta_damaged,
     };
 }

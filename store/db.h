@@ -41,6 +41,7 @@ struct db_state {
     bool salvaged;     /* the file was damaged, and made again of what could be read */
     bool untraced;     /* once, rows may have been lost without a trace */
     bool log_lost;     /* answered writes are missing; so a new life was begun */
+    bool log_missing;  /* so answered writes may be; likewise, but where nothing can be written */
     bool meta_damaged; /* so a new life was begun */
 };
 void db_state(const struct db *db, struct db_state *ret);

@@ -4,6 +4,7 @@
  * still obeys, not after a crash either (see heal()). */
 #include "db_disk.h"
 #include "db_file.h"
+#include "db_file.h"
 #include "db_impl.h"
 #include "op.h"
 
@@ -350,15 +351,33 @@ static int extend(struct db *db)
     return file->pMethods->xTruncate(file, pages * DB_PAGE) ? -1 : 0;
 }
 
-static int checkpoint(struct db *db, int mode)
+/* All of it is in the file, and the next transaction begins it anew. SQLite would cut off its
+ * header as well; but a log is always there, so that one that is not was lost: see db_log.c. */
+static int shorten_log(struct db *db)
+{
+    sqlite3_file *log = NULL;
+    sqlite3_int64 size = 0;
+
+    if (sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) || !log ||
+        !log->pMethods) /* not yet read */
+        return 0;
+    int rc = log->pMethods->xFileSize(log, &size);
+    return rc || size <= DB_LOG_EMPTY ? rc : log->pMethods->xTruncate(log, DB_LOG_EMPTY);
+}
+
+static int checkpoint_once(struct db *db, int mode)
 {
     errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
 
-    if ((rc & 0xff) != SQLITE_CORRUPT || extend(db))
-        return rc;
-    errno = 0;
-    return sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+    return !rc && mode == SQLITE_CHECKPOINT_RESTART ? shorten_log(db) : rc;
+}
+
+static int checkpoint(struct db *db, int mode)
+{
+    int rc = checkpoint_once(db, mode);
+
+    return (rc & 0xff) != SQLITE_CORRUPT || extend(db) ? rc : checkpoint_once(db, mode);
 }
 
 static void fold_log(struct db *db, int mode)
@@ -376,7 +395,7 @@ static void fold_log(struct db *db, int mode)
         db->log_pages = 0;
     else
         snprintf(db->trouble, sizeof(db->trouble), "state.db: cannot fold the log: %s",
-                 sqlite3_errmsg(db->sql));
+                 sqlite3_errstr(rc));
 }
 
 /* The first transaction has the keys of the cluster and its uid, and is in the file itself before
@@ -429,15 +448,23 @@ int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err)
 bool db_fold(struct db *db)
 {
     if (db->log_pages)
-        fold_log(db, SQLITE_CHECKPOINT_TRUNCATE);
+        fold_log(db, SQLITE_CHECKPOINT_RESTART);
     return !db->trouble[0];
 }
 
 int db_fold_all(struct db *db, const char *what, struct err *err)
 {
-    int rc = checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE);
+    int rc = checkpoint(db, SQLITE_CHECKPOINT_RESTART);
 
-    return rc ? db_error(db, what, err) : 0;
+    if (!rc || sqlite3_errcode(db->sql))
+        return rc ? db_error(db, what, err) : 0;
+    db_disk_met(db, errno); /* it is folded, and too long */
+    return err_set(err, &ERR_STORAGE, "%s: %s: %s", db->file, what, sqlite3_errstr(rc));
+}
+
+void db_fold_last(struct db *db)
+{
+    (void)checkpoint_once(db, SQLITE_CHECKPOINT_RESTART);
 }
 
 /* Without room, a log that is used again from its start is all there is. */
@@ -463,7 +490,7 @@ bool db_tidy(struct db *db)
             return true;
     }
     if (db->log_pages)
-        fold_log(db, SQLITE_CHECKPOINT_TRUNCATE);
+        fold_log(db, SQLITE_CHECKPOINT_RESTART);
     sqlite3_db_release_memory(db->sql);
     return false;
 }

@@ -30,10 +30,16 @@ int db_restore_check(const char *dir, struct err *err) MUST_CHECK;
 
 /* db_log.c: refuses a directory without a database where a log or a restore was begun. */
 int db_log_check_file(struct db *db, struct err *err) MUST_CHECK;
-/* Before the file is opened: state.log_lost, with the log kept. And once a new life that
- * begins because of it is durable. */
+/* Before the file is opened: state.log_lost, with the log kept. Before it is changed: the same for
+ * state.log_missing. And once a new life that begins because of either is durable. */
 int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
+int db_log_find(struct db *db, int format, struct err *err) MUST_CHECK;
 int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
+
+/* The bytes of one with no frame in it. */
+#define DB_LOG_EMPTY 32
+/* Where nothing can be written: whether there is a log, and whether it is known to be missing. */
+void db_log_look(struct db *db);
 
 /* db_read_only.c: the file as it is, with its log, on a disk that takes nothing; a damaged one as
  * what can be read of it, in memory. */

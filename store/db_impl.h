@@ -31,7 +31,7 @@ enum statement {
     SQL_COUNT
 };
 
-#define DB_ACCOUNT 12
+#define DB_ACCOUNT 13
 
 struct db {
     unsigned magic;
@@ -46,7 +46,8 @@ struct db {
     int64_t account[DB_ACCOUNT]; /* the rows of meta then; db_meta.c knows which is which */
     sqlite3_stmt *statements[SQL_COUNT];
     int log_pages;  /* frames of the log since it was last folded into the file */
-    bool young;     /* the file itself has no transaction yet */
+    bool young;     /* the file itself has no transaction of this life yet */
+    bool log_there; /* as it was opened: with a header at least */
     bool stale;     /* frames of a failed transaction may stand behind the end of the log */
     bool damaged;   /* the last commit failed because of the file's structure */
     bool read_only; /* opened for reading alone */
@@ -89,6 +90,9 @@ int db_format_tables(struct db *db, int format, struct err *err) MUST_CHECK;
 int db_meta_settle(struct db *db, struct err *err) MUST_CHECK;
 int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err) MUST_CHECK;
 int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a first life */
+/* The file says that it has a log, or what it says cannot be read. */
+bool db_meta_promises_log(struct db *db);
+int db_meta_forget_log(struct db *db, struct err *err) MUST_CHECK;
 /* All rows as `from` was opened with them, but for the records, which are so many now. */
 int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *err) MUST_CHECK;
 
@@ -102,3 +106,5 @@ int db_heal(struct db *db) MUST_CHECK;
 /* The whole log into the file. The second one always tries, and leaves db->trouble alone. */
 bool db_fold(struct db *db) MUST_CHECK;
 int db_fold_all(struct db *db, const char *what, struct err *err) MUST_CHECK;
+/* Whatever comes of it, and whatever the file is: before it is closed. */
+void db_fold_last(struct db *db);

@@ -9,12 +9,19 @@
  * in a new life, at revisions no client has seen. The kept log has the name <file>-wal.lost until
  * that is durable, <file>-wal.damaged then.
  *
+ * A log is always there, with its header at least, once the file says so (db_meta.c); the file does
+ * not before a log was synced, and its name too. One that is missing then was removed, or left
+ * behind by a copy: the store goes on like a restored one. LOST is there as well until that is
+ * durable, and empty. It may be a false alarm: an older program and the sqlite3 shell remove the
+ * log of a file they close.
+ *
  * A log beside a file that is missing or empty has the newest answered writes, and nothing they
  * apply to. SQLite would remove it with the first read of the empty file: the store is not opened.
  *
  * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
- * answered; and that a log was there when it is not. Format:
+ * answered; and whether a log is the one that belongs to the file. Format:
  * https://sqlite.org/fileformat2.html#walformat */
+#include "db_disk.h"
 #include "db_file.h"
 #include "db_impl.h"
 
@@ -24,8 +31,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define HEADER       32
+#define HEADER       DB_LOG_EMPTY
 #define FRAME_HEADER 24
 #define MAGIC        0x377f0682u /* the lowest bit: checksums of big-endian words */
 #define PAGE_LEAST   512
@@ -226,14 +234,17 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
     sqlite3_filename name = sqlite3_create_filename(db->file, "", path, 0, NULL);
     int there = 0, rc = name ? SQLITE_OK : SQLITE_NOMEM;
 
+    errno = 0;
     if (!rc)
         rc = exists(path, &there);
+    db->log_there = false;
     if (!rc && there) {
         memset(l.file, 0, (size_t)vfs->szOsFile);
         rc = vfs->xOpen(vfs, sqlite3_filename_wal(name), l.file,
                         SQLITE_OPEN_READONLY | SQLITE_OPEN_WAL, NULL);
         if (!rc)
             rc = inspect(&l, ret_lost);
+        db->log_there = l.size >= HEADER;
         if (!rc && *ret_lost)
             *ret_kept = db_keep_bytes(read_log, &l, lost, err);
         if (l.file->pMethods)
@@ -272,32 +283,91 @@ int db_log_inspect(struct db *db, struct err *err)
     char *lost = db_path_join(db->dir, LOST);
     bool *state = &db->state.log_lost;
     int rc = 0, result = 0;
-    struct stat st;
+    struct stat st = {0};
 
     /* Only what is known not to be there is not. */
     *state = !stat(lost, &st);
-    if (!*state && errno != ENOENT)
+    db->state.log_missing = *state && !st.st_size;
+    if (db->state.log_missing)
+        *state = false;
+    else if (!*state && errno != ENOENT)
         result = err_set(err, &ERR_STORAGE, "%s: %s", lost, strerrordesc_np(errno));
-    else if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0)
+    else if (!*state && (rc = inspect_file(db, lost, state, &result, err)) != 0) {
+        if (rc == SQLITE_CANTOPEN)
+            db_disk_met(db, errno);
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
+    }
     mem_free(lost);
     return result;
 }
 
-int db_log_settled(struct db *db, struct err *err)
+void db_log_look(struct db *db)
 {
-    if (!db->state.log_lost)
+    char *path = db_path_join(db->dir, DB_LOG_FILE), *lost = db_path_join(db->dir, LOST);
+    struct stat st;
+    int there = 0;
+
+    /* One that cannot be looked at is one that holds something. */
+    db->log_there = exists(path, &there) || there;
+    db->state.log_missing = !stat(lost, &st) && !st.st_size;
+    mem_free(path);
+    mem_free(lost);
+}
+
+static ssize_t read_nothing(void *ctx, void *bytes, size_t n, int64_t at)
+{
+    (void)ctx, (void)bytes, (void)n, (void)at;
+    return 0;
+}
+
+/* SQLite makes a log with the first transaction, and a kill within that one leaves it without it:
+ * what is missing is written down first. */
+int db_log_find(struct db *db, int format, struct err *err)
+{
+    struct db_state *s = &db->state;
+
+    if (s->log_lost || s->log_missing || db->log_there || format < 2 || !db_meta_promises_log(db))
         return 0;
-    char *lost = db_path_join(db->dir, LOST), *log = db_path_join(db->dir, DB_LOG_FILE);
-    char *kept = NULL;
+    s->log_missing = true;
+    if (db->read_only)
+        return 0;
+    char *lost = db_path_join(db->dir, LOST);
+    int result = db_keep_bytes(read_nothing, NULL, lost, err);
+    if (result)
+        db_disk_met(db, errno);
+    mem_free(lost);
+    return result;
+}
+
+static int forget_missing(const char *lost, struct err *err)
+{
+    if (unlink(lost) && errno != ENOENT)
+        return err_set(err, &ERR_STORAGE, "%s: %s", lost, strerrordesc_np(errno));
+    return store_sync_dir_of(lost, err);
+}
+
+static int keep_lost(struct db *db, const char *lost, struct err *err)
+{
+    char *log = db_path_join(db->dir, DB_LOG_FILE), *kept = NULL;
     int result = db_keep_name(log, &kept, err);
 
     if (!result && rename(lost, kept))
         result = err_set(err, &ERR_STORAGE, "%s: cannot be renamed", lost);
     if (!result)
         result = store_sync_dir_of(kept, err);
-    mem_free(lost);
     mem_free(log);
     mem_free(kept);
+    return result;
+}
+
+int db_log_settled(struct db *db, struct err *err)
+{
+    const struct db_state *s = &db->state;
+    char *lost = db_path_join(db->dir, LOST);
+    int result = s->log_missing ? forget_missing(lost, err)
+                 : s->log_lost  ? keep_lost(db, lost, err)
+                                : 0;
+
+    mem_free(lost);
     return result;
 }

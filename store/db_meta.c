@@ -28,13 +28,17 @@ enum number {
     FROM_HIGH, /* 0, 0: there is none or it is unknown */
     FROM_LOW,
     FROM_REVISION,
+    LOGGED, /* the file has a log beside it; not there in a file that none was ever promised for */
     N_NUMBERS
 };
 _Static_assert(N_NUMBERS == DB_ACCOUNT, "one each");
 static const char *const KEYS[N_NUMBERS] = {
     "floor",      "revision",  "heals",    "copy",      "records",  "untraced",
     "epoch_high", "epoch_low", "restored", "from_high", "from_low", "from_revision",
+    "logged",
 };
+/* Without one of these the account is damaged. */
+#define REQUIRED ((1u << LOGGED) - 1)
 
 struct meta {
     int64_t values[N_NUMBERS];
@@ -73,7 +77,7 @@ static int put_numbers(struct db *db, const int64_t *values, struct err *err)
 
 int db_meta_create(struct db *db, struct err *err)
 {
-    static const int64_t values[N_NUMBERS] = {[FLOOR] = 1};
+    static const int64_t values[N_NUMBERS] = {[FLOOR] = 1, [LOGGED] = 1};
 
     return put_numbers(db, values, err);
 }
@@ -200,6 +204,36 @@ int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *er
     return put_numbers(to, values, err);
 }
 
+int db_meta_forget_log(struct db *db, struct err *err)
+{
+    return db_meta_put(db, KEYS[LOGGED], 0, err);
+}
+
+bool db_meta_promises_log(struct db *db)
+{
+    struct meta m;
+
+    return read_meta(db, &m, NULL) || (m.values[LOGGED] && !m.values[COPY]);
+}
+
+/* Of a file that was made by an earlier program or by a salvage. It is all the same where that
+ * fails: the log that is there is used, and the promise made by the next start. */
+static void promise_log(struct db *db)
+{
+    enum store_disk met = db->met;
+
+    if (db_meta_put(db, KEYS[LOGGED], 1, NULL))
+        db->stale = true;
+    else
+        (void)!db_fold_all(db, "settle", NULL);
+    db->met = met;
+}
+
+static bool is_lost(const struct db *db)
+{
+    return db->state.log_lost || (db->state.log_missing && !db->read_only);
+}
+
 int db_meta_settle(struct db *db, struct err *err)
 {
     struct db_state *state = &db->state;
@@ -207,8 +241,12 @@ int db_meta_settle(struct db *db, struct err *err)
 
     if (read_meta(db, &m, err))
         return -1;
-    state->meta_damaged = m.there != (1u << N_NUMBERS) - 1;
-    if (state->meta_damaged || state->log_lost || m.values[COPY] || is_overtaken(db, &m)) {
+    bool promised = m.values[LOGGED] != 0;
+    m.values[LOGGED] = 1;
+    /* A copy proves itself one, and may lack a log, until its new life is in the file itself. */
+    db->young = !m.values[RECORDS] || m.values[COPY];
+    state->meta_damaged = (m.there & REQUIRED) != REQUIRED;
+    if (state->meta_damaged || is_lost(db) || m.values[COPY] || is_overtaken(db, &m)) {
         if (begin_life(db, &m, err) || save(db, &m, err))
             return -1;
     } else if (!m.values[EPOCH_HIGH]) { /* the first life, or one from before epochs */
@@ -217,6 +255,8 @@ int db_meta_settle(struct db *db, struct err *err)
             return -1;
     }
 
+    if (!promised && !db->read_only)
+        promise_log(db);
     memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];
     state->revision = m.values[REVISION];

@@ -114,6 +114,8 @@ int db_connect(struct db *db, const char *name, int flags, const char *vfs, stru
     if (sqlite3_open_v2(name, &db->sql, flags, vfs))
         return db_error(db, "open", err);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0); /* 48 KiB, for parsing */
+    /* Closing would remove the log: see db_log.c. */
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_limit(db->sql, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     if (db_sum_register(db->sum, db->sql))
@@ -230,7 +232,8 @@ static int open_file(struct db *db, struct err *err)
     if (db_log_inspect(db, err))
         return -1;
     for (bool whole = false; !whole;) {
-        if (connect_file(db, &format, &damaged, err) || settle_file(db, format, err))
+        if (connect_file(db, &format, &damaged, err) || db_log_find(db, format, err) ||
+            settle_file(db, format, err))
             return -1;
         db->format = format ? format : DB_FORMAT;
         whole = salvaged;
@@ -248,11 +251,10 @@ static int open_file(struct db *db, struct err *err)
 int db_open_writable(struct db *db, struct err *err)
 {
     db->met = db->disk = STORE_DISK_WRITABLE;
-    if (db_log_check_file(db, err) || make_file(db, err) || open_file(db, err) ||
-        db_prepare(db, err))
-        return -1;
-    db->young = !db->state.records;
-    return 0;
+    return db_log_check_file(db, err) || make_file(db, err) || open_file(db, err) ||
+                   db_prepare(db, err)
+               ? -1
+               : 0;
 }
 
 static int open_steps(struct db *db, struct err *err)
@@ -309,7 +311,7 @@ void db_disconnect(struct db *db)
     }
     if (db->sql) {
         if (!db->read_only)
-            sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+            db_fold_last(db);
         int rc = sqlite3_close(db->sql);
         assert(rc == SQLITE_OK);
         db->sql = NULL;

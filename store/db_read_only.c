@@ -21,30 +21,16 @@ static const char *without_locks(void)
     return strcmp(sqlite3_vfs_find(NULL)->zName, "unix") ? NULL : "unix-none";
 }
 
-/* A log that cannot be looked at is one that holds something. */
-static bool log_is_empty(const struct db *db)
-{
-    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    char *log = db_path_join(db->dir, DB_LOG_FILE);
-    int there = 0; /* with a size: https://sqlite.org/c3ref/vfs.html, xAccess of unix */
-    bool empty = !vfs->xAccess(vfs, log, SQLITE_ACCESS_EXISTS, &there) && !there;
-
-    mem_free(log);
-    return empty;
-}
-
 /* SQLite opens a file in WAL mode only together with its log, which it makes if there is none: then
  * the file alone is everything, and is declared immutable. */
 static int connect(struct db *db, struct err *err)
 {
     struct arena *a = arena_new(0);
     struct str path = url_encode(a, str_c(db->file));
-    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), log_is_empty(db));
+    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !db->log_there);
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     int result = db_connect(db, uri.p, flags, without_locks(), err);
 
-    if (!result)
-        sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     arena_free(a);
     return result;
 }
@@ -67,7 +53,7 @@ static int open_file(struct db *db)
     int format;
 
     if (db_check_connected(db, connect(db, NULL), &format, &damaged, NULL) ||
-        check_format(db, format, NULL))
+        check_format(db, format, NULL) || db_log_find(db, format, NULL))
         return -1;
     if (!damaged && db_salvage_due(db, &damaged, NULL))
         damaged = false;
@@ -86,6 +72,7 @@ int db_read_only(struct db *db, struct err *err)
     memcpy(why, db->why, sizeof(why));
     db_disconnect(db);
     db->read_only = true;
+    db_log_look(db);
     db->options.after = (struct store_predecessor){0}; /* nor when it can be written again */
     if (open_file(db) || db_meta_settle(db, NULL) || db_number(db, NEWEST, &db->newest, NULL) ||
         db_prepare(db, NULL))
@@ -110,6 +97,11 @@ int db_reopen(struct db *db)
 {
     struct db_state before = db->state;
 
+    /* The next start begins another life: what this one has shown does not go on. */
+    if (before.log_missing) {
+        snprintf(db->why, sizeof(db->why), "its log is missing: only a restart goes on writing");
+        return -1;
+    }
     db_disconnect(db);
     db->read_only = false;
     if (!db_open_writable(db, NULL)) {

@@ -32,14 +32,14 @@ static int verify(struct db *db, struct err *err)
     return faults ? err_set(err, &ERR_STORAGE, "%s: the file is damaged", db->file) : 0;
 }
 
-/* *ret: there is such a file, and not an empty one. */
-static int has_bytes(const char *path, bool *ret, struct err *err)
+/* *ret: there is such a file, and it has more bytes. */
+static int has_bytes(const char *path, off_t more_than, bool *ret, struct err *err)
 {
     struct stat st = {0};
 
     if (stat(path, &st) && errno != ENOENT)
         return err_set(err, &ERR_STORAGE, "%s: %s", path, strerrordesc_np(errno));
-    *ret = st.st_size > 0;
+    *ret = st.st_size > more_than;
     return 0;
 }
 
@@ -49,7 +49,7 @@ static int check_complete(const char *from, struct arena *a, struct err *err)
     const char *log = arena_printf(a, "%s" DB_LOG_SUFFIX, from).p;
     bool there = false;
 
-    if (has_bytes(log, &there, err))
+    if (has_bytes(log, DB_LOG_EMPTY, &there, err))
         return -1;
     if (there)
         return err_set(err, &ERR_STORAGE,
@@ -148,7 +148,7 @@ static int restore(struct restore *r, struct err *err)
     if (db_lock(r->dir, &r->lock, err))
         return -1;
     bool there = false;
-    if (has_bytes(r->to, &there, err))
+    if (has_bytes(r->to, 0, &there, err))
         return -1;
     if (there)
         return err_set(err, &ERR_STORAGE, "%s exists already", r->to);

@@ -330,8 +330,10 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
                "BEGIN IMMEDIATE",
                err))
         return -1;
-    return db_commit_sql(
-        new, db_format_tables(new, db->format, err) || fill(db, new, ctx, err) ? -1 : 0, err);
+    int result = db_format_tables(new, db->format, err) || fill(db, new, ctx, err) ? -1 : 0;
+    if (!result && db->format > 1)
+        result = db_meta_forget_log(new, err);
+    return db_commit_sql(new, result, err);
 }
 
 /* The log is removed before the new file is in place, and has answered writes until all of it is in

@@ -35,6 +35,7 @@ struct store_damage {
     bool history;        /* forgotten because of damage: all watchers list again */
     bool salvaged;       /* the file was made again; the damaged one is state.db.damaged */
     bool log;            /* the newest writes are lost, though answered: a new life began */
+    bool log_missing;    /* the whole log is, and so may be the newest writes; likewise */
     bool own_account;    /* what the file says of itself was damaged: a new life began */
 };
 void store_damage(const struct store *s, struct store_damage *ret);

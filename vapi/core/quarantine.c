@@ -107,6 +107,9 @@ static void report_store(struct vapi *api)
         api, d.log, "store log", "StoreLogLost",
         "the log of the store was damaged and the newest writes are lost: it continues as a "
         "restored store; the log is kept as state.db-wal.damaged");
+    report_damage(api, d.log_missing, "store log", "StoreLogMissing",
+                  "the log of the store, state.db-wal, was missing, and the newest writes may be "
+                  "lost with it: it continues as a restored store, once the disk takes writes");
     report_damage(api, d.own_account, "store identity", "StoreIdentityLost",
                   "the identity of the store was damaged: it continues as a restored store");
 }

@@ -5,6 +5,7 @@
  * left out and the others stay. Afterwards the faults end, and both worlds must become the same. */
 #include "history.h"
 #include "judge.h"
+#include "logless.h"
 #include "tenant.h"
 
 #include <string.h>
@@ -263,6 +264,7 @@ static const struct event {
     {CLASS_ROLLBACK, do_roll_back},
     {CLASS_TWO, second_do},
     {CLASS_DISK_READ, do_read_error},
+    {CLASS_LOG_LOST, logless_do},
 };
 
 static void befall(struct world *w)

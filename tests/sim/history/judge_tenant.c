@@ -284,10 +284,11 @@ static void judge_damage(const struct life *l)
 
     store_damage(l->store, &d);
     if (d.objects || d.nameless || d.superseded || d.records || d.unattributed || d.history ||
-        d.salvaged || d.log || d.own_account)
-        world_fail("life %u reports damage of a disk that lost nothing:%s%s%s%s", l->number,
-                   d.log ? " log" : "", d.own_account ? " own account" : "",
-                   d.salvaged ? " structure" : "", d.history ? " history" : "");
+        d.salvaged || d.log || d.log_missing || d.own_account)
+        world_fail("life %u reports damage of a disk that lost nothing:%s%s%s%s%s", l->number,
+                   d.log ? " log" : "", d.log_missing ? " whole log" : "",
+                   d.own_account ? " own account" : "", d.salvaged ? " structure" : "",
+                   d.history ? " history" : "");
 }
 
 /* A copy of the data is another store for its watcher, as a restored store is. */

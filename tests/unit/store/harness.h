@@ -71,6 +71,7 @@ int latest(struct fixture *f, const char *ns, const char *name);
 /* Size of a file in the directory; -1 when there is none. */
 int64_t file_size(struct fixture *f, const char *name);
 /* One integer of the closed database. */
+#define EMPTY_LOG 32 /* the bytes of a log with its header alone */
 int64_t query(struct fixture *f, const char *sql);
 void remove_dir(const char *dir);
 /* The database and its log: what a kill at this moment would leave. */

@@ -514,7 +514,7 @@ static void test_read_only_with_a_log(void **state)
     remove_dir(keep);
     assert_true(file_size(f, "state.db-wal") > 0);
 
-    for (int i = 0; i < 2; i++) { /* the second time without a log */
+    for (int i = 0; i < 2; i++) { /* the second time with an empty log */
         set_writable(f->dir, false);
         fixture_open(f);
         assert_int_equal(store_disk(f->store), STORE_DISK_READ_ONLY);
@@ -528,9 +528,44 @@ static void test_read_only_with_a_log(void **state)
         fixture_await(f, STORE_DISK_WRITABLE);
         assert_int_equal(update(f, "grows", 1), 0);
         fixture_close(f);
-        assert_true(file_size(f, "state.db-wal") <= 0);
+        assert_int_equal(file_size(f, "state.db-wal"), EMPTY_LOG);
     }
     fixture_open(f);
+    check_over(f);
+}
+
+/* What is left is read, and said to be without the log; no write follows what was lost. */
+static void test_read_only_without_a_log(void **state)
+{
+    struct fixture *f = *state;
+    struct store_identity before, after;
+    struct store_damage d;
+    char log[96];
+
+    fill_store(f);
+    store_identity(f->store, &before);
+    fixture_close(f);
+    snprintf(log, sizeof(log), "%s/state.db-wal", f->dir);
+    assert_int_equal(unlink(log), 0);
+    set_writable(f->dir, false);
+    fixture_open(f);
+    assert_int_equal(store_disk(f->store), STORE_DISK_READ_ONLY);
+    store_damage(f->store, &d);
+    assert_true(d.log_missing);
+    store_identity(f->store, &after);
+    assert_string_equal(before.epoch, after.epoch);
+    check_shut(f);
+    set_writable(f->dir, true);
+    for (int i = 0; i < 50 && !str_contains(f->err.message, STR("its log is missing")); i++) {
+        fixture_run(f, 100);
+        check_shut(f);
+    }
+    assert_true(str_contains(f->err.message, STR("its log is missing")));
+    fixture_reopen(f);
+    store_damage(f->store, &d);
+    assert_true(d.log_missing);
+    store_identity(f->store, &after);
+    assert_string_equal(before.epoch, after.from);
     check_over(f);
 }
 
@@ -764,6 +799,7 @@ int main(void)
         ON_DISK(fills_and_empties),
         ON_DISK(deletes_make_room),
         ON_DISK(read_only_with_a_log),
+        ON_DISK(read_only_without_a_log),
         ON_DISK(no_other_life_on_a_read_only_disk),
         ON_DISK(another_store),
         ON_DISK(no_store_any_more),

@@ -171,7 +171,7 @@ static void test_lost_log_of_a_young_store(void **state)
 
     fixture_open(f);
     store_identity(f->store, &after);
-    assert_string_equal(before.epoch, after.epoch);
+    assert_string_equal(before.epoch, after.from); /* what was later is lost */
     assert_true(store_record_get(f->store, RECORD_META, STR("uid"), &value));
     assert_true(str_eqc(value, "u-1"));
     assert_int_equal(committed(f, "a", "x"), 1);
@@ -262,7 +262,7 @@ static void test_given_back(void **state)
     assert_true(fixture_sync(f));
     fixture_quiet(f);
     int64_t full = file_size(f, "state.db");
-    assert_int_equal(file_size(f, "state.db-wal"), 0);
+    assert_int_equal(file_size(f, "state.db-wal"), EMPTY_LOG);
     for (int i = 0; i < 20000; i++) {
         snprintf(name, sizeof(name), "k%d", i);
         delete (f, "a", name);
@@ -278,7 +278,7 @@ static void test_given_back(void **state)
     assert_true(before < 20000);
     fixture_quiet(f);
     assert_int_equal(f->store->history.n_drops, 0);
-    assert_int_equal(file_size(f, "state.db-wal"), 0);
+    assert_int_equal(file_size(f, "state.db-wal"), EMPTY_LOG);
     int64_t left = file_size(f, "state.db");
     print_message("%lld pages, then %lld\n", (long long)full / 4096, (long long)left / 4096);
     assert_true(left < full / 20);

@@ -153,6 +153,8 @@ static void open_and_check(struct fixture *f, size_t at)
     store_free(s);
 }
 
+static const char empty_log[EMPTY_LOG];
+
 static void test_every_byte(void **state)
 {
     struct fixture *f = *state;
@@ -163,7 +165,7 @@ static void test_every_byte(void **state)
 
         database[at] = flipped(before, at, (int)(i / n_database));
         write_file(f, "state.db", database, n_database);
-        write_file(f, "state.db-wal", "", 0);
+        write_file(f, "state.db-wal", empty_log, sizeof(empty_log));
         write_file(f, "state.db.damaged", "", 0);
         open_and_check(f, at);
         database[at] = before;
@@ -253,7 +255,7 @@ static void test_every_byte_of_the_log(void **state)
     struct log_counts counts = {0};
 
     write_file(f, "state.db", database, n_database);
-    write_file(f, "state.db-wal", "", 0);
+    write_file(f, "state.db-wal", empty_log, sizeof(empty_log));
     fill_log(f);
     int64_t newest = newest_of_log(f);
     for (size_t i = 0; i < n_journal * (size_t)n_flips(); i++) {
@@ -281,7 +283,7 @@ static void test_header_of_another_transaction(void **state)
     struct log_counts counts = {0};
 
     write_file(f, "state.db", database, n_database);
-    write_file(f, "state.db-wal", "", 0);
+    write_file(f, "state.db-wal", empty_log, sizeof(empty_log));
     fill_log(f);
     int64_t newest = newest_of_log(f);
     assert_true(n_journal >= last_commit + (size_t)2 * (24 + 512));

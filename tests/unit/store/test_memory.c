@@ -69,7 +69,7 @@ static size_t check(struct fixture *f, bool damaged)
 
     store_damage(f->store, &d);
     assert_true(!d.salvaged || damaged);
-    assert_false(d.own_account || d.log || d.unattributed || d.records);
+    assert_false(d.own_account || d.log || d.log_missing || d.unattributed || d.records);
     assert_int_equal(damaged, d.objects + d.nameless > 0);
     assert_int_equal(committed(f, "a", "logged"), 7);
     return store_count(f->store, f->pods) + d.nameless;

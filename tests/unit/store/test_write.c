@@ -395,7 +395,7 @@ static void test_close_commits(void **state)
     f->store = NULL;
     fixture_settle(f);
     assert_int_equal(chain.n, 1);
-    assert_int_equal(file_size(f, "state.db-wal"), -1);
+    assert_int_equal(file_size(f, "state.db-wal"), EMPTY_LOG);
     fixture_open(f);
     assert_int_equal(committed(f, "a", "x"), 1);
     assert_int_equal(committed(f, "a", "y"), 2);
