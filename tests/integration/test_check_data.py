@@ -11,6 +11,7 @@ import pytest
 
 from testenv import binaries, eventually
 from testenv.api import ApiError
+from testenv.stored import stored
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 FIXTURES = pathlib.Path(__file__).parents[1] / "unit" / "store" / "fixtures"
@@ -25,9 +26,8 @@ def check(directory, **env):
 
 
 def sql(vc, *statements):
-    with sqlite3.connect(os.path.join(vc.store, "state.db")) as db:
+    with stored(vc.store) as db:
         rows = [db.execute(statement).fetchone() for statement in statements]
-    db.close()
     return rows[-1]
 
 
@@ -37,10 +37,8 @@ def files(directory):
 
 
 def dump(directory, name):
-    with sqlite3.connect(os.path.join(directory, name)) as db:
-        rows = list(db.iterdump())
-    db.close()
-    return rows
+    with stored(directory, name) as db:
+        return list(db.iterdump())
 
 
 def whole(vc):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moments and machines at their worst: a signal before there is anything to end, no files left to open, a reader
 that hangs up, what a kill left behind."""
-import contextlib
 import os
 import shutil
 import signal
 import socket
-import sqlite3
 import ssl
 import subprocess
 
@@ -14,6 +12,7 @@ import pytest
 
 from test_full_disk import CMS, config_map, disk  # noqa: F401  pylint: disable=unused-import
 from testenv import binaries, eventually
+from testenv.stored import EMPTY_LOG, stored
 
 FILES = 128
 
@@ -91,13 +90,13 @@ def test_a_reader_that_hangs_up(tenant):
 
 
 def stored_uid(vc):
-    with contextlib.closing(sqlite3.connect(os.path.join(vc.store, "state.db"))) as db:
+    with stored(vc.store) as db:
         return db.execute("SELECT value FROM record WHERE CAST(key AS TEXT) = 'cluster-uid'").fetchone()
 
 
 def test_a_first_start_whose_log_is_lost(tenant, embedded_host):
-    """The cluster's uid and keys are in the file itself: no other cluster begins in its place, and the Lease shows that
-    this data is older than what led."""
+    """The cluster's uid and keys are in the file itself: no other cluster begins in its place. It is known that newer
+    writes are lost: the data goes on as a restored backup does."""
     vc = tenant("young", on=embedded_host)
     with open(vc.kubeconfig, encoding="utf-8") as f:
         ca = f.read().split("certificate-authority-data: ")[1].split()[0]
@@ -107,14 +106,54 @@ def test_a_first_start_whose_log_is_lost(tenant, embedded_host):
     os.unlink(os.path.join(vc.store, "state.db-wal"))
     uid = stored_uid(vc)
     assert uid
-    vc.start(wait=False)
-    eventually(vc._read_ready_line, 60, "the ready line")
-    vc.close_api()
-    eventually(lambda: b"superseded" in vc.api.raw("GET", "/readyz/lease")[2], 60, "the Lease to be read")
+    vc.start()
+    assert b"StoreLogMissing" in vc.api.raw("GET", "/readyz?verbose")[2]
+    assert vc.api.raw("POST", CMS, config_map("after", "x"))[0] == 201
     vc.stop()
     assert stored_uid(vc) == uid
     with open(vc.kubeconfig, encoding="utf-8") as f:
         assert ca in f.read()
+    vc.start()
+    assert b"StoreLogMissing" not in vc.api.raw("GET", "/readyz?verbose")[2]
+    assert vc.api.raw("GET", CMS + "/after")[0] == 200
+
+
+POD = "/api/v1/namespaces/default/pods"
+
+
+def host_uids(vc):
+    return {p["metadata"]["annotations"]["sublet.dev/name"]: p["metadata"]["uid"] for p in vc.host_pods()}
+
+
+def test_a_log_that_is_lost(tenant, pools, embedded_host):
+    """Whoever copies the file alone, or loses the log with the disk: it is reported, what the host has stays, and
+    the tenant goes on."""
+    vc = tenant("logless", config=pools, on=embedded_host)
+    eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60, "the service account")
+
+    def create(name):
+        vc.api.post(POD, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}})
+        eventually(lambda: host_uids(vc)[name], 60, f"{name} on the host", also=(KeyError,))
+    create("old")
+    vc.restart()  # what is folded, and what only the log has
+    create("new")
+    before = host_uids(vc)
+    revision = int(vc.api.get(POD)["metadata"]["resourceVersion"])
+    vc.kill()
+    log = os.path.join(vc.store, "state.db-wal")
+    assert os.path.getsize(log) > len(EMPTY_LOG)
+    os.unlink(log)
+    r = subprocess.run([binaries.sublet(), "check", "--data-dir", vc.store], capture_output=True, text=True, check=False)
+    assert r.returncode == 1 and "damaged  log: missing" in r.stdout, r
+    vc.start()
+    assert b"StoreLogMissing" in vc.api.raw("GET", "/readyz?verbose")[2]
+    create("later")
+    assert int(vc.api.get(POD)["metadata"]["resourceVersion"]) > revision
+    code, _, text = vc.api.raw("GET", f"{POD}?watch=true&timeoutSeconds=5&resourceVersion={revision}")
+    assert code == 410 or b'"code":410' in text, (code, text)
+    after = host_uids(vc)
+    assert {name: after.get(name) for name in before} == before
+    assert os.path.exists(log)
 
 
 @pytest.mark.parametrize("name", ["backup.db", "backup.db.partial", "backup.db.partial-journal"])

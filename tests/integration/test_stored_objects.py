@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of a store that are no objects any more: they are hidden, reported, and can be deleted; others are served."""
 import json
-import os
-import sqlite3
 
 import pytest
 
 from testenv import eventually
+from testenv.stored import stored
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WARNING = "NetworkPolicy has no effect yet: the traffic of pods is not restricted by it"
@@ -21,10 +20,9 @@ def vc(tenant, pools):
 
 
 def damage(vc, name, text):
-    with sqlite3.connect(os.path.join(vc.store, "state.db")) as db:
+    with stored(vc.store) as db:
         db.execute("UPDATE version SET bytes = ? WHERE revision = (SELECT max(revision) FROM version WHERE name = ?)",
                    (text, name))
-    db.close()
 
 
 def on_host(vc):
