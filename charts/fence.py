@@ -247,6 +247,14 @@ def allowed_of(function):
                  "kube/pod_security_find.c")
 
 
+def ingress_names():
+    """Annotations of Ingresses whose value is the name of one object."""
+    defined = dict(re.findall(r'#define (\w+) +"([^"]*)"', SOURCES["kind_ingress_notes.c"]))
+    rows = re.findall(r'\{(\w+ )?"([^"]*)",\s*FORM_NAME,', SOURCES["kind_ingress_notes.c"])
+    assert rows, "kind_ingress_notes.c: no names; see charts/fence.py"
+    return sorted((defined[prefix.strip()] if prefix else "") + key for prefix, key in rows)
+
+
 def tables():
     spec = pod_spec()
     containers, volumes = spec["containers"]["fields"], spec["volumes"]["fields"]
@@ -261,6 +269,7 @@ def tables():
         "labels": metadata("LABEL", "labels.c", "sublet.dev/cluster"),
         "topologyKeys": words(r"\bWRITTEN_BY_BOTH\[\] = \{(.*?)\};", "WRITTEN_BY_BOTH"),
         "annotations": metadata("ANNOTATION", "metadata.c", "sublet.dev/name"),
+        "ingressNames": ingress_names(),
         "pod": rules_of(spec, "object.spec", "pod"),
         "container": rules_of(containers, "c", "container"),
         "volume": rules_of(volumes, "v", "volume"),

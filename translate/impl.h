@@ -89,6 +89,8 @@ void translate_labels_drop_written_by_both(cJSON *labels); /* of metadata, not o
 
 /* ---- metadata.c ---- */
 
+/* Does an annotation of this key go down as it is? */
+bool translate_annotation_listed(const struct translate_tenant *t, struct str key);
 /* The host key under which an annotation that is not allow-listed goes down for a downward API
  * volume. */
 struct str translate_metadata_hashed_key(struct arena *a, struct str key);

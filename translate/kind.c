@@ -298,6 +298,31 @@ static int walk(struct walk *w, const struct kind_rule *rows, bool status, const
     return 0;
 }
 
+int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows, const cJSON *value,
+                        cJSON **ret)
+{
+    static const struct kind_rules none = {0};
+    struct cursor at[MOST_ROWS];
+    struct walk w = {.arena = c->arena,
+                     .tenant = c->tenant,
+                     .rules = &none,
+                     .object = c->object,
+                     .ns = c->ns,
+                     .name = c->name,
+                     .err = c->err,
+                     .left_out = c->left_out,
+                     .ref = c->ref,
+                     .ref_ctx = c->ref_ctx};
+    struct frame f = {NULL, c->path, 0, NULL};
+    size_t n = 0;
+
+    for (; rows->path; rows++) {
+        assert(n < MOST_ROWS);
+        at[n++] = (struct cursor){rows, rows->path};
+    }
+    return copy(&w, &f, value, at, n, ret);
+}
+
 /* ---- down ---- */
 
 static struct walk walk_of(struct arena *a, const struct translate_tenant *t,
@@ -401,6 +426,19 @@ int translate_kind(struct arena *a, const struct translate_tenant *t,
     return translate_kind_narrowed(a, t, rules, v, ret, NULL, err);
 }
 
+/* All of it that names other objects. */
+static int walk_all(struct walk *w)
+{
+    const cJSON *notes = json_path(w->object, "metadata.annotations");
+    struct frame f = {NULL, "", 0, NULL};
+    struct kind_call c = call_of(w, &f, &(struct kind_rule){0});
+    cJSON *unused;
+
+    if (w->rules->annotations && w->rules->annotations(&c, notes, &unused))
+        return -1;
+    return walk(w, w->rules->down, false, w->object, json_new_object(w->arena));
+}
+
 void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
                          const struct kind_rules *rules, const cJSON *v, translate_ref_cb each,
                          void *ctx)
@@ -409,11 +447,11 @@ void translate_kind_refs(struct arena *a, const struct translate_tenant *t,
     struct walk w = walk_of(a, t, rules, v, &err);
 
     err_init(&err, a);
-    if (walk(&w, rules->down, false, v, json_new_object(a)))
+    if (walk_all(&w))
         return; /* what is refused does not go down, and needs nothing there */
     w.ref = each;
     w.ref_ctx = ctx;
-    if (walk(&w, rules->down, false, v, json_new_object(a)))
+    if (walk_all(&w))
         err_clear(&err);
 }
 

@@ -90,6 +90,17 @@ int translate_kind_no_annotations(const struct kind_call *c, const cJSON *annota
  * is noted, where the caller of the translation wants it so. */
 bool translate_kind_leaves_out(const struct kind_call *c);
 
+/* A value by rows of its own, whose paths begin at it: ".a.b", "[*].a". *ret NULL: nothing of it
+ * goes down. */
+int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows, const cJSON *value,
+                        cJSON **ret);
+
+/* ---- kind_ingress.c, kind_ingress_notes.c ---- */
+
+/* A host name of sync.toHost.ingresses.hosts. */
+int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret);
+int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
+
 /* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
 cJSON *translate_kind_body(struct arena *a, const cJSON *object);
 /* The host's status by the rows `up`; NULL: there is none. */

@@ -35,7 +35,7 @@ static int class_down(const struct kind_call *c, const cJSON *value, cJSON **ret
     return 0;
 }
 
-static int host_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
+int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     struct str host = json_str(value);
 
@@ -90,7 +90,7 @@ static const struct kind_rule DOWN[] = {
     {"spec.ingressClassName", KIND_CALL, .call = class_down},
     {"spec.defaultBackend", KIND_REFUSE, .what = "would take the traffic of every host"},
     {"spec.rules[*]", KIND_CHECK, .call = check_rule},
-    {"spec.rules[*].host", KIND_CALL, .call = host_down},
+    {"spec.rules[*].host", KIND_CALL, .call = translate_kind_host},
     {PATHS "path", KIND_CALL, .call = path_down},
     {PATHS "pathType", KIND_KEEP},
     {PATHS "backend.service.name", KIND_REFERENCE, .what = "Service"},
@@ -98,7 +98,7 @@ static const struct kind_rule DOWN[] = {
     {PATHS "backend.service.port.number", KIND_KEEP},
     {PATHS "backend.resource", KIND_REFUSE, .what = "only Services go down as backends"},
     {"spec.tls[*]", KIND_CHECK, .call = check_tls},
-    {"spec.tls[*].hosts[*]", KIND_CALL, .call = host_down},
+    {"spec.tls[*].hosts[*]", KIND_CALL, .call = translate_kind_host},
     {"spec.tls[*].secretName", KIND_REFERENCE, .what = "Secret"},
     {0},
 };
@@ -129,4 +129,5 @@ const struct kind_rules TRANSLATE_RULES_INGRESS = {.api_version = "networking.k8
                                                    .down = DOWN,
                                                    .up = UP,
                                                    .hidden = LEGACY_CLASS,
+                                                   .annotations = translate_kind_ingress_notes,
                                                    .finish = settle_class};

@@ -12,7 +12,7 @@ static const char *const LISTED[] = {
     "kubectl.kubernetes.io/default-container",
 };
 
-static bool annotation_listed(const struct translate_tenant *t, struct str key)
+bool translate_annotation_listed(const struct translate_tenant *t, struct str key)
 {
     for (size_t i = 0; i < COUNT(LISTED); i++) {
         if (str_eqc(key, LISTED[i]))
@@ -60,7 +60,7 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
         return ret;
     json_each(note, from)
     {
-        if (json_is_string(note) && (listed || annotation_listed(t, json_key(note))))
+        if (json_is_string(note) && (listed || translate_annotation_listed(t, json_key(note))))
             object_add(a, ret, json_key(note), json_new_string(a, json_str(note)));
     }
     return ret;

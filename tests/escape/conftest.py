@@ -76,7 +76,9 @@ def field(request, workdir, pools):
                     "bindings": [{"pool": "dev", "guarantee": "4"}],
                     "sync": {"toHost": further, "kubelets": "own", "fromHost": {"gateways": {  # the admin maps too much
                         "enabled": True, "hosts": ["*.synced.example"], "mappings": {"byName": {"team-victim/*": "stolen/*"}}}}},
-                    "policy": {"annotations": {"allow": ["kubernetes.io/"]}}}),
+                    "policy": {"annotations": {"allow": [
+                        "kubernetes.io/", *(f"nginx.ingress.kubernetes.io/{k}" for k in (
+                            "auth-secret", "auth-tls-secret", "custom-headers", "server-alias"))]}}}),
                 "pooled": _cluster(host, workdir, "pooled", {
                     "sync": {"nodes": "perPool"}, "policy": {"storageClasses": ["standard"]}}),
                 "poolless": _cluster(host, workdir, "poolless", {"policy": {"storageClasses": ["standard"]}}),

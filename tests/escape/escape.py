@@ -545,6 +545,8 @@ def sweep_synced(vc):
                 hosts = [r.get("host", "") for r in spec.get("rules", [])]
                 hosts += [h for t in spec.get("tls", []) for h in t.get("hosts", [])]
                 wrong += [h for h in hosts if not re.fullmatch(r"[^.]+\.synced\.example", h)]
+                wrong += [k for k, v in meta["annotations"].items() if k.startswith("nginx.") and not re.fullmatch(
+                    rf"({re.escape(vc.namespace)}/)?[-a-z0-9]+-[a-z2-7]{{16}}", v)]
                 wrong += [k for k in ("defaultBackend",) if spec.get(k)] + [
                     c for c in [spec.get("ingressClassName")] if c != "nginx"]
             if resource == "endpointslices":

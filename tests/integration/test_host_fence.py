@@ -25,6 +25,7 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 HASH = "abcdefghijklmnop"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+AUTH = "nginx.ingress.kubernetes.io/auth-secret"
 RACK = "topology.example.com/rack"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
@@ -44,6 +45,7 @@ VALUES = {
                           "deviceClasses": {"gpu.example": {"gpuEq": "1", "config": [
                               {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
                "bindings": [{"pool": p, "guarantee": 4} for p in ("a100", "dev", "kai", "vol")],
+               "policy": {"annotations": {"allow": [AUTH]}},
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"], "patches": [
                                        {"path": "metadata.annotations[patched.example/note]", "value": "x"},
@@ -979,9 +981,9 @@ def identity(annotations):
     return {**meta, "annotations": {**meta["annotations"], **annotations}}
 
 
-def annotated(one, key):
+def annotated(one, key, value="x"):
     root, plural, body = one
-    return root, plural, {**body, "metadata": {**body["metadata"], "annotations": {**body["metadata"]["annotations"], key: "x"}}}
+    return root, plural, {**body, "metadata": {**body["metadata"], "annotations": {**body["metadata"]["annotations"], key: value}}}
 
 
 def account(annotations=None, **over):
@@ -1056,6 +1058,9 @@ SYNCED = {
                                 egress=[]), None),
     "an Ingress": (ingress(tls=[{"hosts": ["*.team.example"]}]), None),
     "an annotation of the admin's": (annotated(ingress(), "patched.example/note"), None),
+    "a Secret of the tenant's": (annotated(ingress(), AUTH, f"s-{HASH}"), None),
+    "a Secret of another namespace": (annotated(ingress(), AUTH, f"kube-system/s-{HASH}"), "metadata.annotations: names"),
+    "a Secret of the host's": (annotated(ingress(), AUTH, "research-kubeconfig"), "metadata.annotations: names"),
     "an annotation of no one's": (annotated(ingress(), "other.example/note"), "metadata.annotations: a key"),
     "a budget of another name": ((POLICY, "poddisruptionbudgets", {"metadata": {**metadata("b"), "name": "b"}, "spec": {
         "selector": OWN}}), "metadata.name"),

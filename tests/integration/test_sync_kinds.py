@@ -312,6 +312,60 @@ def test_secrets_it_names_go_down_with_it(vc, key):
     eventually(lambda: not secret() and not kind.on_host(), 60, "neither on the host")
 
 
+def test_annotations_that_name_objects(tenant, host, things):
+    """They name the host's object, which goes down with the Ingress; no listed key, no annotation."""
+    nginx = "nginx.ingress.kubernetes.io/"
+    vc = tenant("research", config={"sync": {"toHost": TO_HOST}, "policy": {"annotations": {"allow": [
+        f"{nginx}auth-secret", f"{nginx}auth-tls-secret", f"{nginx}custom-headers", "alb.ingress.kubernetes.io/"]}}})
+    kind = Kind(vc, "ingress")
+    for name in ("users", "authority", "unlisted"):
+        vc.kubectl("create", "secret", "generic", name, "--from-literal=a=x")
+    vc.kubectl("create", "configmap", "headers", "--from-literal=X-Frame-Options=DENY")
+
+    def named(plural):
+        return {o["metadata"]["annotations"]["sublet.dev/name"]: o["metadata"]["name"]
+                for o in vc.host_objects("/api/v1", plural)}
+
+    written = {f"{nginx}auth-secret": "users", f"{nginx}auth-tls-secret": "default/authority",
+               f"{nginx}custom-headers": "headers", f"{nginx}proxy-ssl-secret": "unlisted",
+               "alb.ingress.kubernetes.io/actions.web": json.dumps({"type": "forward", "forwardConfig": {
+                   "targetGroups": [{"serviceName": "blue", "servicePort": 80}]}})}
+    kind.create(annotations=written)
+    kind.arrives()
+    assert kind.get()["metadata"]["annotations"] == written
+    down = eventually(lambda: {"users", "authority"} <= set(named("secrets")) and "headers" in named("configmaps") and
+                      named("secrets"), 60, "what it names on the host")
+    assert "unlisted" not in down
+    found = kind.on_host()
+    notes, web = found["metadata"]["annotations"], found["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"]
+    assert notes[f"{nginx}auth-secret"] == down["users"]
+    assert notes[f"{nginx}auth-tls-secret"] == f"{vc.namespace}/{down['authority']}"
+    assert notes[f"{nginx}custom-headers"] == named("configmaps")["headers"]
+    assert f"{nginx}proxy-ssl-secret" not in notes
+    action = json.loads(notes[f"alb.ingress.kubernetes.io/actions.{web}"])
+    assert action["forwardConfig"]["targetGroups"][0]["serviceName"].startswith("blue-")
+
+    # What the host says of them comes up in the tenant's words.
+    host.api.post(f"/api/v1/namespaces/{vc.namespace}/events", {
+        "metadata": {"generateName": "e"}, "type": "Warning", "reason": "NoUsers",
+        "message": f"secret {vc.namespace}/{down['users']} has no key auth", "involvedObject": {
+            "kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "name": found["metadata"]["name"],
+            "namespace": vc.namespace, "uid": found["metadata"]["uid"]}})
+    event = eventually(lambda: next((e for e in vc.api.get("/api/v1/namespaces/default/events")["items"]
+                                     if e["reason"] == "NoUsers"), None), 60, "the Event of the host")
+    assert down["users"] not in event["message"] and "users" in event["message"]
+
+    for value in ("kube-system/users", f"{vc.namespace}/{down['users']}", "..", "", "a" * 200000):
+        refused(lambda v=value: vc.api.patch(f"{kind.path}/x", {"metadata": {"annotations": {f"{nginx}auth-secret": v}}}),
+                f"metadata.annotations[{nginx}auth-secret]")
+    vc.restart()
+    kind.arrives()
+    vc.api.patch(f"{kind.path}/x", {"metadata": {"annotations": {f"{nginx}auth-secret": None}}})
+    eventually(lambda: "users" not in named("secrets") and f"{nginx}auth-secret" not in
+               kind.on_host()["metadata"]["annotations"], 60, "neither the name nor the Secret on the host")
+    assert "authority" in named("secrets")
+
+
 def test_slices_of_services_without_a_selector(vc):
     discovery, services = "/apis/discovery.k8s.io/v1", "/api/v1/namespaces/default/services"
     path = f"{discovery}/namespaces/default/endpointslices"

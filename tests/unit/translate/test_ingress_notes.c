@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Annotations of Ingresses that name objects and hosts: only those of the tenant's namespace, under
+ * their host names, and only where the admin lists the key. */
+
+#include "test.h"
+
+#include <sublet/translate_kind.h>
+
+#define INGRESSES                                                                                  \
+    "sync: {toHost: {ingresses: {enabled: true, classes: [nginx], hosts: ['*.team.example']}}}\n"
+#define LISTED                                                                                     \
+    "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, "                    \
+    "alb.ingress.kubernetes.io/, haproxy.org/server-ca]}}\n" INGRESSES
+#define NGINX "nginx.ingress.kubernetes.io/"
+#define ALB   "alb.ingress.kubernetes.io/"
+
+static int setup(void **state)
+{
+    *state = fixture_new(LISTED);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_free(*state);
+    return 0;
+}
+
+static cJSON *ingress(struct fixture *f, const char *key, const char *value)
+{
+    cJSON *ret = doc(f, "{metadata: {name: x, namespace: ml, uid: u1}, spec: {}}");
+
+    json_set_str(f->a, json_ensure_path(f->a, ret, "metadata.annotations"), key, str_c(value));
+    return ret;
+}
+
+static int down(struct fixture *f, const char *key, const char *value, cJSON **ret)
+{
+    return translate_kind(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
+                          ingress(f, key, value), ret, &f->err);
+}
+
+/* The value on the host under a key. */
+static const char *note(struct fixture *f, const char *key, const char *value, const char *host_key)
+{
+    cJSON *ret = NULL;
+
+    assert_ok(down(f, key, value, &ret));
+    return json_str(json_get(json_path(ret, "metadata.annotations"), host_key)).p;
+}
+
+static const char *name(struct fixture *f, const char *virtual_)
+{
+    char *ret = arena_alloc(f->a, 64);
+
+    translate_name(&f->tenant, STR("ml"), str_c(virtual_), ret);
+    return ret;
+}
+
+static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
+{
+    struct fixture *f = ctx;
+
+    (void)optional;
+    f->warnings = arena_printf(f->a, "%.*s%s%s:%.*s", STR_F(f->warnings), f->warnings.n ? " " : "",
+                               kind == REF_SECRET       ? "secret"
+                               : kind == REF_CONFIG_MAP ? "map"
+                                                        : "other",
+                               STR_F(name));
+}
+
+static struct str refs(struct fixture *f, const char *key, const char *value)
+{
+    f->warnings = STR("");
+    translate_kind_refs(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
+                        ingress(f, key, value), on_ref, f);
+    return f->warnings;
+}
+
+static void names(void **state)
+{
+    static const struct {
+        const char *key, *needs;
+    } keys[] = {
+        {NGINX "auth-secret", "secret:s"},           {NGINX "auth-tls-secret", "secret:s"},
+        {NGINX "proxy-ssl-secret", "secret:s"},      {NGINX "auth-proxy-set-headers", "map:s"},
+        {NGINX "custom-headers", "map:s"},           {NGINX "default-backend", ""},
+        {"nginx.org/basic-auth-secret", "secret:s"}, {"haproxy.org/server-ca", "secret:s"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_str(str_c(note(f, keys[i].key, "s", keys[i].key)), name(f, "s"));
+        assert_str(str_c(note(f, keys[i].key, "ml/s", keys[i].key)),
+                   arena_printf(f->a, "team-research/%s", name(f, "s")).p);
+        assert_str(refs(f, keys[i].key, "ml/s"), keys[i].needs);
+    }
+    assert_str(str_c(note(f, "nginx.org/ssl-services", "a, b", "nginx.org/ssl-services")),
+               arena_printf(f->a, "%s,%s", name(f, "a"), name(f, "b")).p);
+    assert_str(
+        str_c(note(f, NGINX "server-alias", "a.team.example,b.team.example", NGINX "server-alias")),
+        "a.team.example,b.team.example");
+    /* what names nothing goes as it is */
+    assert_str(str_c(note(f, NGINX "proxy-body-size", "8m", NGINX "proxy-body-size")), "8m");
+}
+
+static void unlisted(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_null(note(f, "haproxy.org/server-crt", "other/s", "haproxy.org/server-crt"));
+    assert_str(refs(f, "haproxy.org/server-crt", "s"), "");
+    use_config(f, INGRESSES);
+    assert_null(note(f, NGINX "auth-secret", "kube-system/s", NGINX "auth-secret"));
+    assert_null(note(f, NGINX "auth-secret", "s", NGINX "auth-secret"));
+    assert_str(refs(f, NGINX "auth-secret", "s"), "");
+}
+
+static void assert_refused(struct fixture *f, const char *key, const char *value, const char *why)
+{
+    cJSON *ret = NULL;
+
+    assert_int_equal(down(f, key, value, &ret), -1);
+    assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
+    if (!str_contains(f->err.message, arena_printf(f->a, "metadata.annotations[%s]", key)) ||
+        !str_contains(f->err.message, str_c(why)))
+        fail_msg("%s: %.200s: %.*s", key, value, STR_F(f->err.message));
+    err_clear(&f->err);
+    assert_str(refs(f, key, value), "");
+}
+
+static void refused_names(void **state)
+{
+    static const char *const values[] = {
+        "",      "/",  "ml/", "/s",       "..",          "../s",  "ml/../s", "ml/s/t",
+        "a b",   "S",  "s,t", "s\n",      "file:///etc", "-s",    "ml/..",   "%2e%2e",
+        "ml /s", " s", "s ",  "\xc3\xa4", "{}",          "ml//s", ".",       "ml/s#a",
+    };
+    static const char *const others[] = {"kube-system/s", "other/s", "team-research/s", "ML/s",
+                                         "*/s"};
+    static const char *const keys[] = {NGINX "auth-secret", NGINX "custom-headers",
+                                       NGINX "default-backend"};
+    struct fixture *f = *state;
+    char *most = arena_alloc(f->a, 256 * 1024);
+
+    memset(most, 'a', 256 * 1024 - 1);
+    most[256 * 1024 - 1] = 0;
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        for (size_t i = 0; i < COUNT(values); i++)
+            assert_refused(f, keys[k], values[i], "");
+        for (size_t i = 0; i < COUNT(others); i++)
+            assert_refused(f, keys[k], others[i], "a namespace other than that of the Ingress");
+        assert_refused(f, keys[k], most, "is not the name of a");
+    }
+    assert_refused(f, "nginx.org/grpc-services", "a,", "is not the name of a Service");
+    assert_refused(f, "nginx.org/grpc-services", "", "is not the name of a Service");
+    assert_refused(f, "nginx.org/grpc-services", "a,other/b", "a namespace other than");
+    assert_refused(f, NGINX "server-alias", "a.team.example,bank.example", "ingresses.hosts");
+    assert_refused(f, NGINX "server-alias", "~^.*$", "ingresses.hosts");
+    assert_refused(f, NGINX "server-alias", "", "ingresses.hosts");
+}
+
+static void actions(void **state)
+{
+    struct fixture *f = *state;
+    const char *key = arena_printf(f->a, ALB "actions.%s", name(f, "split")).p;
+    const char *conditions = arena_printf(f->a, ALB "conditions.%s", name(f, "split")).p;
+
+    assert_json(
+        doc(f, note(f, ALB "actions.split",
+                    "{\"type\":\"forward\",\"Type\":\"x\",\"forwardConfig\":{\"targetGroups\":["
+                    "{\"serviceName\":\"a\",\"servicePort\":80,\"weight\":20},"
+                    "{\"ServiceName\":\"kube-dns\",\"serviceName\":\"../b\",\"servicePort\":"
+                    "\"http\"}],\"targetGroupStickinessConfig\":{\"enabled\":true}}}",
+                    key)),
+        arena_printf(f->a,
+                     "{type: forward, forwardConfig: {targetGroups: [{serviceName: %s, "
+                     "servicePort: 80, weight: 20}, {serviceName: %s, servicePort: http}], "
+                     "targetGroupStickinessConfig: {enabled: true}}}",
+                     name(f, "a"), name(f, "../b"))
+            .p);
+    assert_null(note(f, ALB "actions.split", "{\"type\":\"fixed-response\"}", ALB "actions.split"));
+    assert_json(doc(f, note(f, ALB "conditions.split",
+                            "[{\"field\":\"host-header\",\"hostHeaderConfig\":{\"values\":"
+                            "[\"a.team.example\"]}},{\"field\":\"path-pattern\","
+                            "\"pathPatternConfig\":{\"values\":[\"/a\"]}}]",
+                            conditions)),
+                "[{field: host-header, hostHeaderConfig: {values: [a.team.example]}}, {field: "
+                "path-pattern, pathPatternConfig: {values: [/a]}}]");
+    assert_json(
+        doc(f, note(f, ALB "auth-idp-oidc",
+                    "{\"issuer\":\"https://id.example\",\"secretName\":\"s\","
+                    "\"SecretName\":\"victim\"}",
+                    ALB "auth-idp-oidc")),
+        arena_printf(f->a, "{issuer: 'https://id.example', secretName: %s}", name(f, "s")).p);
+    assert_str(refs(f, ALB "auth-idp-oidc", "{\"secretName\":\"s\"}"), "secret:s");
+}
+
+static void refused_actions(void **state)
+{
+    static const char *const bad[] = {"",      "x", "[]",  "1",          "null",
+                                      "\"s\"", "{", "{}}", "{'type': 1}"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_refused(f, ALB "actions.a", bad[i], "is not");
+    assert_refused(f, ALB "actions.", "{}", "is not the name of a Service");
+    assert_refused(f, ALB "actions..", "{}", "is not the name of a Service");
+    assert_refused(f, ALB "actions.A", "{}", "is not the name of a Service");
+    assert_refused(f, ALB "actions.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "{}",
+                   "at most 38 characters");
+    assert_refused(f, ALB "conditions.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "[]",
+                   "at most 35 characters");
+    assert_refused(f, ALB "conditions.a", "{}", "is not what the controller reads");
+    assert_refused(
+        f, ALB "conditions.a",
+        "[{\"field\":\"host-header\",\"hostHeaderConfig\":{\"values\":[\"bank.example\"]}}]",
+        "ingresses.hosts");
+    assert_refused(f, ALB "conditions.a", "[{\"hostHeaderConfig\":{\"regexValues\":[\".*\"]}}]",
+                   "no listed host");
+    assert_refused(f, ALB "actions.a", "{\"targetGroupARN\":\"arn:aws:other\"}", "a target group");
+    assert_refused(f, ALB "actions.a",
+                   "{\"forwardConfig\":{\"targetGroups\":[{\"targetGroupARN\":\"arn\"}]}}",
+                   "a target group");
+    use_config(f, "policy: {annotations: {allow: [" ALB "actions.a]}}\n" INGRESSES);
+    assert_refused(f, ALB "actions.a", "{}", "list the prefix");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(names), TEST(unlisted), TEST(refused_names), TEST(actions), TEST(refused_actions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Annotations of Ingresses that name objects or hosts. Why: a controller of the host reads such a
+ * name in the host namespace, so one that goes down as the tenant wrote it names an object of
+ * another component, or none. Must never send a listed key whose value was not translated: what
+ * cannot be read is refused, as controllers read JSON with less care than this does. */
+
+#include "kind_impl.h"
+
+#include <sublet/selector.h>
+
+#define NGINX       "nginx.ingress.kubernetes.io/"
+#define ALB         "alb.ingress.kubernetes.io/"
+#define HAPROXY     "haproxy-ingress.github.io/"
+#define HAPROXY_ORG "haproxy.org/"
+
+enum form {
+    FORM_NAME,  /* NAME, or NAMESPACE/NAME */
+    FORM_NAMES, /* NAME,NAME */
+    FORM_HOSTS, /* HOST,HOST: of the admin's list */
+    FORM_JSON,  /* by rows */
+    FORM_OF     /* JSON, and the end of the key names a backend */
+};
+
+struct note {
+    const char *key;
+    enum form form;
+    const char *kind; /* of what it names */
+    const struct kind_rule *rows;
+};
+
+/* ---- AWS Load Balancer Controller: its Ingress annotations, v2 ---- */
+
+static const struct kind_rule ALB_ACTION[] = {
+    {".type", KIND_KEEP},
+    {".fixedResponseConfig", KIND_KEEP},
+    {".redirectConfig", KIND_KEEP},
+    {".targetGroupARN", KIND_REFUSE, .what = "a target group of the cloud is not the tenant's"},
+    {".targetGroupName", KIND_REFUSE, .what = "a target group of the cloud is not the tenant's"},
+    {".forwardConfig.targetGroupStickinessConfig", KIND_KEEP},
+    {".forwardConfig.targetGroups[*].targetGroupARN", KIND_REFUSE,
+     .what = "a target group of the cloud is not the tenant's"},
+    {".forwardConfig.targetGroups[*].targetGroupName", KIND_REFUSE,
+     .what = "a target group of the cloud is not the tenant's"},
+    {".forwardConfig.targetGroups[*].serviceName", KIND_REFERENCE, .what = "Service"},
+    {".forwardConfig.targetGroups[*].servicePort", KIND_KEEP},
+    {".forwardConfig.targetGroups[*].weight", KIND_KEEP},
+    {0},
+};
+
+static const struct kind_rule ALB_CONDITIONS[] = {
+    {"[*].field", KIND_KEEP},
+    /* One more host of the rule, not a narrower one. */
+    {"[*].hostHeaderConfig.values[*]", KIND_CALL, .call = translate_kind_host},
+    {"[*].hostHeaderConfig.regexValues", KIND_REFUSE, .what = "an expression is no listed host"},
+    {"[*].pathPatternConfig", KIND_KEEP},
+    {"[*].httpHeaderConfig", KIND_KEEP},
+    {"[*].httpRequestMethodConfig", KIND_KEEP},
+    {"[*].queryStringConfig", KIND_KEEP},
+    {"[*].sourceIPConfig", KIND_KEEP},
+    {0},
+};
+
+static const struct kind_rule ALB_OIDC[] = {
+    {".issuer", KIND_KEEP},
+    {".authorizationEndpoint", KIND_KEEP},
+    {".tokenEndpoint", KIND_KEEP},
+    {".userInfoEndpoint", KIND_KEEP},
+    {".secretName", KIND_REFERENCE, .what = "Secret"},
+    {".authenticationRequestExtraParams", KIND_KEEP},
+    {0},
+};
+
+static const struct note NOTES[] = {
+    {NGINX "auth-secret", FORM_NAME, .kind = "Secret"},
+    {NGINX "auth-tls-secret", FORM_NAME, .kind = "Secret"},
+    {NGINX "proxy-ssl-secret", FORM_NAME, .kind = "Secret"},
+    {NGINX "secure-verify-ca-secret", FORM_NAME, .kind = "Secret"},
+    {NGINX "auth-proxy-set-headers", FORM_NAME, .kind = "ConfigMap"},
+    {NGINX "custom-headers", FORM_NAME, .kind = "ConfigMap"},
+    {NGINX "default-backend", FORM_NAME, .kind = "Service"},
+    {NGINX "server-alias", FORM_HOSTS},
+    {"nginx.org/basic-auth-secret", FORM_NAME, .kind = "Secret"},
+    {"nginx.com/jwt-key", FORM_NAME, .kind = "Secret"},
+    {"nginx.org/ssl-services", FORM_NAMES, .kind = "Service"},
+    {"nginx.org/grpc-services", FORM_NAMES, .kind = "Service"},
+    {"nginx.org/websocket-services", FORM_NAMES, .kind = "Service"},
+    {HAPROXY "auth-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY "auth-tls-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY "secure-crt-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY "secure-verify-ca-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY "server-alias", FORM_HOSTS},
+    {HAPROXY_ORG "auth-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_ORG "client-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_ORG "client-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_ORG "server-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_ORG "server-crt", FORM_NAME, .kind = "Secret"},
+    {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
+    {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
+    {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
+};
+
+/* ---- forms ---- */
+
+/* NAME, or NAMESPACE/NAME of the namespace that the Ingress is in. */
+static int name_down(const struct kind_call *c, const char *kind, struct str value, struct str *ret)
+{
+    size_t slash = str_find(value, '/');
+    bool with_ns = slash < value.n;
+    struct str name = with_ns ? str_from(value, slash + 1) : value, host;
+    const char *wrong = name_check_dns1123_subdomain(name);
+
+    if (with_ns && !str_eq(str_sub(value, 0, slash), c->ns))
+        return translate_kind_refuse(c, "names a namespace other than that of the Ingress");
+    if (wrong)
+        return translate_kind_refuse(c, "is not the name of a %s: %s", kind, wrong);
+    host = json_str(translate_kind_reference(c, kind, c->ns, name));
+    *ret = with_ns
+               ? arena_printf(c->arena, "%.*s/%.*s", STR_F(c->tenant->host_namespace), STR_F(host))
+               : host;
+    return 0;
+}
+
+static int host_checked(const struct kind_call *c, struct str host, struct str *ret)
+{
+    cJSON *unused;
+
+    *ret = host;
+    return translate_kind_host(c, json_new_string(c->arena, host), &unused);
+}
+
+static int each_down(const struct kind_call *c, const struct note *note, struct str rest,
+                     struct buf *to)
+{
+    do {
+        struct str one = str_trim(str_cut(&rest, ',')), made = one;
+
+        if (note->form == FORM_HOSTS ? host_checked(c, one, &made)
+                                     : name_down(c, note->kind, one, &made))
+            return -1;
+        if (to->n)
+            buf_char(to, ',');
+        buf_add(to, made);
+    } while (rest.p); /* an empty end is a name as well, and refused */
+    return 0;
+}
+
+static int list_down(const struct kind_call *c, const struct note *note, struct str value,
+                     struct str *ret)
+{
+    struct buf to = BUF_INIT(0);
+    int rc = each_down(c, note, value, &to);
+
+    *ret = arena_str(c->arena, buf_str(&to));
+    buf_fini(&to);
+    return rc;
+}
+
+static int json_down(const struct kind_call *c, const struct note *note, struct str value,
+                     struct str *ret)
+{
+    cJSON *read = NULL, *made = NULL;
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (json_parse(c->arena, value, &read, &err)) {
+        err_clear(&err);
+        return translate_kind_refuse(c, "is not JSON");
+    }
+    if (translate_kind_part(c, note->rows, read, &made))
+        return -1;
+    if (!made || json_is_array(made) != (note->rows[0].path[0] == '['))
+        return translate_kind_refuse(c, "is not what the controller reads");
+    *ret = json_text(c->arena, made);
+    return 0;
+}
+
+static int value_down(const struct kind_call *c, const struct note *note, struct str value,
+                      struct str *ret)
+{
+    switch (note->form) {
+    case FORM_NAME:
+        return name_down(c, note->kind, value, ret);
+    case FORM_NAMES:
+    case FORM_HOSTS:
+        return list_down(c, note, value, ret);
+    case FORM_JSON:
+    case FORM_OF:
+        break;
+    }
+    return json_down(c, note, value, ret);
+}
+
+/* The end of the key is the name of a backend of this Ingress, and is translated as that is. */
+static int key_down(const struct kind_call *c, const struct note *note, struct str key,
+                    struct str *ret)
+{
+    struct str start = str_c(note->key), host;
+    size_t domain = str_find(key, '/') + 1, most = 63;
+
+    if (note->form != FORM_OF) {
+        *ret = key;
+        return 0;
+    }
+    if (name_down(c, note->kind, str_from(key, start.n), &host))
+        return -1;
+    *ret = arena_printf(c->arena, "%s%.*s", note->key, STR_F(host));
+    if (ret->n - domain > most)
+        return translate_kind_refuse(c,
+                                     "the name of the backend is too long to be one on the host "
+                                     "in this key: at most %zu characters go",
+                                     most - (start.n - domain) - HASH_CHARS - 1);
+    if (!translate_annotation_listed(c->tenant, *ret))
+        return translate_kind_refuse(c, "its key on the host is not one of policy.annotations: "
+                                        "list the prefix " ALB);
+    return 0;
+}
+
+/* ---- the hook ---- */
+
+static const struct note *note_of(struct str key)
+{
+    for (size_t i = 0; i < COUNT(NOTES); i++)
+        if (NOTES[i].form == FORM_OF ? str_has_prefix(key, str_c(NOTES[i].key))
+                                     : str_eqc(key, NOTES[i].key))
+            return &NOTES[i];
+    return NULL;
+}
+
+int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)
+{
+    *ret = json_new_object(c->arena);
+    json_each(member, annotations)
+    {
+        struct str key = json_key(member), value = json_str(member);
+        const struct note *note = note_of(key);
+        struct kind_call one = *c;
+
+        if (!json_is_string(member) || !translate_annotation_listed(c->tenant, key))
+            continue;
+        one.path = arena_printf(c->arena, "metadata.annotations[%.*s]", STR_F(key)).p;
+        if (note && (key_down(&one, note, key, &key) || value_down(&one, note, value, &value)))
+            return -1;
+        object_add(c->arena, *ret, key, json_new_string(c->arena, value));
+    }
+    return 0;
+}
