@@ -35,6 +35,12 @@ static int pods_images(const struct place *at, const cJSON *value, void *into)
         if (!image_valid(json_key(member)) || !image_valid(json_str(member)))
             return place_error(&inner, "want an image for an image, such as "
                                        "\"nginx:1.29\": \"mirror.example/nginx:1.29\"");
+        if (str_has_suffix(json_key(member), STR("/")) !=
+                str_has_suffix(json_str(member), STR("/")) ||
+            str_has_prefix(json_key(member), STR("/")))
+            return place_error(&inner,
+                               "want a prefix for a prefix, both with a slash at the end, such as "
+                               "\"docker.io/\": \"mirror.example/hub/\"");
     }
     return 0;
 }

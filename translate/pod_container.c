@@ -239,9 +239,11 @@ static cJSON *env_from_down(struct down *d, const cJSON *from)
 
 cJSON *translate_pod_image_down(struct down *d, const cJSON *image)
 {
-    const cJSON *named = json_get_str(d->tenant->config->to_host->images, json_str(image));
+    const cJSON *map = d->tenant->config->to_host->images;
 
-    return json_is_scalar(image) ? json_copy(d->arena, named ? named : image) : NULL;
+    if (!json_is_string(image) || !json_count(map))
+        return json_is_scalar(image) ? json_copy(d->arena, image) : NULL;
+    return json_new_string(d->arena, translate_image(d->arena, map, json_str(image)));
 }
 
 /* Before and after the environment, which is made from more than its own list. */

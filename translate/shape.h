@@ -82,6 +82,8 @@ cJSON *translate_pod_container_down(struct down *d, const cJSON *container);
 void translate_pod_pull_policy_down(struct down *d, cJSON *to, const char *key);
 /* What the configuration has in place of an image, or the image. */
 cJSON *translate_pod_image_down(struct down *d, const cJSON *image);
+/* image.c: the image of the host for one of a pod, by sync.toHost.pods.translateImage. */
+struct str translate_image(struct arena *a, const cJSON *map, struct str image);
 /* Limits and requests: what has no domain stays, devices become the pool's. */
 cJSON *translate_pod_resources_down(struct down *d, const cJSON *resources);
 extern const struct field TRANSLATE_POD_SECCOMP_FIELDS[], TRANSLATE_POD_SELINUX_FIELDS[],

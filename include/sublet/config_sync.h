@@ -91,7 +91,7 @@ struct config_to_host {
     const struct config_service_alias *aliases;                /* of different host names */
     size_t n_aliases;
     bool all_config_maps, all_secrets; /* not only those that something refers to */
-    const cJSON *images; /* pods.translateImage: that of a tenant's pod: that of the host's */
+    const cJSON *images; /* pods.translateImage, of images and prefixes: see translate_image() */
     struct str pod_runtime_class; /* pods.runtimeClassName, of pods that get no other; "": none */
     struct str pod_priority_class;
     const cJSON *tolerations;        /* pods.enforceTolerations: of every pod; as tolerations */

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync.toHost.pods: images by another name on the host, and the classes of pods that get no other."""
+import json
+import subprocess
+
 import pytest
 
-from testenv import eventually
+from testenv import binaries, eventually
 
 PODS = "/api/v1/namespaces/default/pods"
 MIRROR = {"app:1": "mirror.example/app:1", "app:2": "mirror.example/app:2", "debug:1": "mirror.example/debug:1"}
@@ -58,6 +61,45 @@ def test_images_are_translated(tenant):
     assert now["metadata"]["uid"] == first["metadata"]["uid"] and image() == "mirror.example/app:2"
     change("app:1")
     eventually(lambda: image() == "new.example/app:1", 60, "the image by the other map")
+
+
+def test_images_by_prefix(tenant, host):
+    prefixes = {"docker.io/": "mirror.example/hub/", "docker.io/team/": "registry.example/", "debug:1": "tools.example/debug:1"}
+    vc = tenant("research", config={"sync": {"toHost": {"pods": {"translateImage": prefixes}}}})
+    first = create(vc, "first", "nginx:1.29")
+    assert images(first) == ("mirror.example/hub/library/nginx:1.29", *["mirror.example/hub/library/app:1"] * 2)
+    assert images(create(vc, "own", "team/app@sha256:" + "0" * 64))[0] == "registry.example/app@sha256:" + "0" * 64
+    assert images(create(vc, "other", "quay.io/team/app:1"))[0] == "quay.io/team/app:1"
+    vc.api.patch(f"{PODS}/first/ephemeralcontainers", {"spec": {"ephemeralContainers": [
+        {"name": "d", "image": "debug:1"}, {"name": "e", "image": "debug:2"}]}}, "strategic-merge")
+    added = eventually(lambda: host_pod(vc, "first")["spec"].get("ephemeralContainers"), 60, "the containers on the host")
+    assert [c["image"] for c in added] == ["tools.example/debug:1", "mirror.example/hub/library/debug:2"]
+
+    # The status is the host's as it is, the spec the tenant's.
+    ran = {"name": "c", "image": "mirror.example/hub/library/nginx:1.29", "imageID": "mirror.example/hub/library/nginx@sha256:ab",
+           "ready": True, "restartCount": 0, "state": {"running": {}}}
+    host.api.patch(f"/api/v1/namespaces/{vc.namespace}/pods/{first['metadata']['name']}/status",
+                      {"status": {"containerStatuses": [ran]}}, "merge")
+    own = eventually(lambda: next((p for p in [vc.api.get(f"{PODS}/first")]
+                                   if p["status"].get("containerStatuses", [{}])[0].get("imageID") == ran["imageID"]), None),
+                     60, "the image that runs in the tenant")
+    assert own["status"]["containerStatuses"][0]["image"] == ran["image"]
+    assert own["spec"]["containers"][0]["image"] == "nginx:1.29"
+
+    # Why, before it is done.
+    said = subprocess.run([binaries.sublet(), "explain", "-f", "-", "--data-dir", vc.store], text=True, check=True,
+                          capture_output=True, timeout=120, input=json.dumps({
+                              "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "next"},
+                              "spec": {"containers": [{"name": "c", "image": "nginx:1.30"}]}})).stdout
+    assert "mirror.example/hub/library/nginx:1.30" in said and "translateImage" in said, said
+
+    # Another map, and what a policy of the host makes of an image, is not fought.
+    vc.stop()
+    vc.write_config({"sync": {"toHost": {"pods": {"translateImage": {"docker.io/": "new.example/"}}}}})
+    vc.start()
+    assert images(create(vc, "later", "nginx:1.29")) == ("new.example/library/nginx:1.29", *["new.example/library/app:1"] * 2)
+    now = host_pod(vc, "first")
+    assert now["metadata"]["uid"] == first["metadata"]["uid"] and images(now)[0] == images(first)[0]
 
 
 @pytest.fixture(scope="module")

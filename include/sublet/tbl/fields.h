@@ -198,8 +198,8 @@ FIELD("Container", "command", PASS, "")
 FIELD("Container", "env", INSIDE, "EnvVar")
 FIELD("Container", "envFrom", INSIDE, "EnvFromSource")
 FIELD("Container", "image", PASS,
-      "or what sync.toHost.pods.translateImage has for it; what a policy of the host makes of it "
-      "stays until the tenant changes it")
+      "or what sync.toHost.pods.translateImage has for it or its prefix; what a policy of the host "
+      "makes of it stays until the tenant changes it")
 FIELD("Container", "imagePullPolicy", PASS, "or Always, by policy.imagePullPolicy")
 FIELD("Container", "lifecycle", INSIDE, "Lifecycle")
 FIELD("Container", "livenessProbe", INSIDE, "Probe")
@@ -396,7 +396,8 @@ FIELD("EmptyDirVolumeSource", "sizeLimit", PASS, "")
 FIELD("ClaimVolumeSource", "claimName", REWRITE, "the host name of the object")
 FIELD("ClaimVolumeSource", "readOnly", PASS, "")
 FIELD("ImageVolumeSource", "pullPolicy", PASS, "or Always, by policy.imagePullPolicy")
-FIELD("ImageVolumeSource", "reference", PASS, "or what sync.toHost.pods.translateImage has for it")
+FIELD("ImageVolumeSource", "reference", PASS,
+      "or what sync.toHost.pods.translateImage has for it or its prefix")
 FIELD("DownwardAPIVolumeSource", "defaultMode", PASS, "")
 FIELD("DownwardAPIVolumeSource", "items", INSIDE, "DownwardAPIVolumeFile")
 FIELD("DownwardAPIVolumeFile", "fieldRef", REWRITE,

@@ -255,6 +255,13 @@ static const char *const MISTAKES[][2] = {
     {"sync: {toHost: {pods: {translateImage: {a: ''}}}}",
      TO ".pods.translateImage.a: want an image for an image, such as \"nginx:1.29\": "
         "\"mirror.example/nginx:1.29\""},
+#define PREFIXES                                                                                   \
+    ": want a prefix for a prefix, both with a slash at the end, such as \"docker.io/\": "         \
+    "\"mirror.example/hub/\""
+    {"sync: {toHost: {pods: {translateImage: {a/: b}}}}", TO ".pods.translateImage.a/" PREFIXES},
+    {"sync: {toHost: {pods: {translateImage: {a: b/}}}}", TO ".pods.translateImage.a" PREFIXES},
+    {"sync: {toHost: {pods: {translateImage: {/: b/}}}}", TO ".pods.translateImage./" PREFIXES},
+    {"sync: {toHost: {pods: {translateImage: {/a/: b/}}}}", TO ".pods.translateImage./a/" PREFIXES},
     {"sync: {toHost: {pods: {translateImage: {'a b': b}}}}",
      TO ".pods.translateImage.a b: want an image for an image, such as \"nginx:1.29\": "
         "\"mirror.example/nginx:1.29\""},

@@ -143,6 +143,44 @@ static struct str image_at(const cJSON *host, const char *list)
     return json_str(json_get(json_at(json_path(host, list), 0), "image"));
 }
 
+static void images_are_mapped_by_prefix(void **state)
+{
+    static const char map[] =
+        "sync: {toHost: {pods: {translateImage: {docker.io/: h.example/d/, docker.io/library/: "
+        "h.example/l/, team/: 'h.example:5000/', quay.io/a/: q/, 'reg:5000/': r/, localhost/: o/, "
+        "'nginx:1': 'exact:1'}}}}\n";
+    static const char *const cases[][2] = {
+        {"nginx", "h.example/l/nginx"},
+        {"nginx:1", "exact:1"},
+        {"nginx:2", "h.example/l/nginx:2"},
+        {"nginx@sha256:ab", "h.example/l/nginx@sha256:ab"},
+        {"docker.io/nginx:1", "h.example/d/nginx:1"},
+        {"docker.io/library/nginx:1", "h.example/l/nginx:1"},
+        {"index.docker.io/library/nginx", "h.example/l/nginx"},
+        {"Docker.IO/x/y", "h.example/d/x/y"},
+        {"team/app:1", "h.example:5000/app:1"},
+        {"docker.io/team/app", "h.example:5000/app"},
+        {"teams/app", "h.example/d/teams/app"},
+        {"quay.io/a/b", "q/b"},
+        {"quay.io/ab/b", "quay.io/ab/b"},
+        {"quay.io/a/", "quay.io/a/"},
+        {"quay.io/a", "quay.io/a"},
+        {"quay.io.example/a/b", "quay.io.example/a/b"},
+        {"reg:5000/a", "r/a"},
+        {"reg:50001/a", "reg:50001/a"},
+        {"localhost/a", "o/a"},
+        {"quay.io/a/../../evil", "q/../../evil"},
+        {"/", "/"},
+    };
+    struct fixture *f = *state;
+
+    use_config(f, map);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_str(
+            image_at(translated(f, arena_printf(f->a, "'%s'", cases[i][0]).p), "spec.containers"),
+            cases[i][1]);
+}
+
 static void images_are_mapped(void **state)
 {
     struct fixture *f = *state;
@@ -618,6 +656,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pods_at_rest, setup, teardown),
         cmocka_unit_test_setup_teardown(rewritten_images_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(images_are_mapped, setup, teardown),
+        cmocka_unit_test_setup_teardown(images_are_mapped_by_prefix, setup, teardown),
         cmocka_unit_test_setup_teardown(a_changed_map_replaces_no_image, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_without_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(resized_quantities_stay, setup, teardown),
