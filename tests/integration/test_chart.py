@@ -6,6 +6,8 @@ import json
 import os
 import re
 import secrets
+import socket
+import ssl
 import subprocess
 
 import pytest
@@ -126,6 +128,44 @@ def test_prometheus(helm):
     assert endpoint["authorization"] == {"credentials": {"name": "scrape", "key": "token"}}
     assert set(endpoint["tlsConfig"]) == {"serverName", "ca"}
     assert not {"ServiceMonitor", "PrometheusRule"} & {o["kind"] for o in helm.template("research", "control", {})}
+
+
+EXPOSED = {"expose": {"host": "lab.gpu.example", "ingress": {"enabled": True, "className": "edge"}, "tlsRoute": {
+    "enabled": True, "parentRefs": [{"name": "shared", "namespace": "gateways", "sectionName": "tls"}]}}}
+
+
+def test_the_api_outside_the_host(helm, tmp_path):
+    objects = helm.template("research", "t", merge(EXPOSED, {"config": {"listen": {"names": ["other.example"]}}}))
+    service = by_kind(objects, "Service", "research")
+    ingress, route = by_kind(objects, "Ingress"), by_kind(objects, "TLSRoute")
+    assert ingress["metadata"]["namespace"] == route["metadata"]["namespace"] == service["metadata"]["namespace"] == "t"
+    assert ingress["metadata"]["annotations"] == {"nginx.ingress.kubernetes.io/ssl-passthrough": "true",
+                                                  "nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"}
+    assert ingress["spec"] == {"ingressClassName": "edge", "rules": [{"host": "lab.gpu.example", "http": {"paths": [{
+        "path": "/", "pathType": "Prefix", "backend": {"service": {"name": "research", "port": {"name": "https"}}}}]}}]}
+    assert route["apiVersion"] == "gateway.networking.k8s.io/v1"
+    assert route["spec"] == {"parentRefs": EXPOSED["expose"]["tlsRoute"]["parentRefs"], "hostnames": ["lab.gpu.example"],
+                             "rules": [{"backendRefs": [{"name": "research", "port": 443}]}]}
+    config = yaml.safe_load(config_of(objects))
+    assert config["listen"] == {"names": ["other.example", "lab.gpu.example"]}
+    assert config["kubeconfig"] == {"server": "https://lab.gpu.example"}
+    assert check(tmp_path, config_of(objects)).returncode == 0
+
+    # One of them, another port, other annotations, and an address that the admin knows better.
+    objects = helm.template("research", "t", {"service": {"port": 8443}, "config": {"listen": {"address": "0.0.0.0:9443"}}, "expose": {
+        "host": "lab.gpu.example", "port": 6443, "ingress": {"enabled": True, "annotations": {
+            "nginx.ingress.kubernetes.io/ssl-passthrough": None, "nginx.ingress.kubernetes.io/backend-protocol": None,
+            "haproxy.org/ssl-passthrough": "true"}}}})
+    ingress, config = by_kind(objects, "Ingress"), yaml.safe_load(config_of(objects))
+    assert ingress["metadata"]["annotations"] == {"haproxy.org/ssl-passthrough": "true"}
+    assert "ingressClassName" not in ingress["spec"] and not [o for o in objects if o["kind"] == "TLSRoute"]
+    assert config["kubeconfig"]["server"] == "https://lab.gpu.example:6443"
+    assert config["listen"] == {"address": "0.0.0.0:9443", "names": ["lab.gpu.example"]}
+    given = merge(EXPOSED, in_config(kubeconfig={"server": "https://given.example"}, listen={"names": ["lab.gpu.example"]}))
+    config = yaml.safe_load(config_of(helm.template("research", "t", given)))
+    assert config["kubeconfig"]["server"] == "https://given.example" and config["listen"]["names"] == ["lab.gpu.example"]
+    older = merge(EXPOSED, {"expose": {"tlsRoute": {"version": "v1alpha2"}}})
+    assert by_kind(helm.template("research", "t", older), "TLSRoute")["apiVersion"] == "gateway.networking.k8s.io/v1alpha2"
 
 
 def test_extra_rules(helm):
@@ -443,6 +483,14 @@ MISTAKES = {
     "no CIDR": ({"networkPolicy": {"forbidden": ["10.0.0.1"]}}, r"at '/networkPolicy/forbidden/0': '10.0.0.1' does not match"),
     "no CIDR of the host": ({"networkPolicy": {"hostApi": {"cidrs": ["10.0.0.1/33"]}}}, r'"10\.0\.0\.1/33" is not a CIDR'),
     "a fence's key": ({"hostFence": {"allow": {"nodes": ["a"]}}}, r"at '/hostFence/allow': additional properties 'nodes'"),
+    "an API under no name": ({"expose": {"ingress": {"enabled": True}}}, r"expose\.host: an Ingress or a TLSRoute needs"),
+    "an API under a pattern": ({"expose": {"host": "*.gpu.example"}}, r"at '/expose/host': '\*.gpu.example' does not match"),
+    "an API under a name of one label": ({"expose": {"host": "lab"}}, r"at '/expose/host'"),
+    "a route without a Gateway": (merge(EXPOSED, {"expose": {"tlsRoute": {"parentRefs": []}}}), r"parentRefs: a route needs"),
+    "an API that the tenant can take": (merge(EXPOSED, in_config(sync={"toHost": {"ingresses": {
+        "enabled": True, "classes": ["a"], "hosts": ["*.gpu.example"]}}})), r'"lab\.gpu\.example" is one of config\.sync\.toHost\.ingresses'),
+    "an API that a route can take": (merge(EXPOSED, in_config(sync={"fromHost": {"gateways": {
+        "enabled": True, "hosts": ["*.example"], "mappings": {"byName": {"a/b": "c/d"}}}}})), r"config\.sync\.fromHost\.gateways"),
     "an egress to all": ({"networkPolicy": {"egress": [{"ports": [{"port": 443}]}]}},
                          r"networkPolicy\.egress\[0\]: a rule without `to`"),
 }
@@ -721,6 +769,49 @@ def test_a_namespace_apart_from_the_control_plane(release, host, team):
         eventually(lambda: not r.vc.host_pods(), 60, "the pod to go")
     finally:
         host.delete_namespace(apart)
+
+
+def test_the_name_outside_the_host_leads_to_the_api(release, host):
+    """TLS for the exposed name ends in the process: its certificate has the name, and clients are known by theirs."""
+    r = release(merge(EXPOSED, {"expose": {"tlsRoute": {"enabled": False}}}))
+    rule = r.object("/apis/networking.k8s.io/v1", "ingresses", "research")["spec"]["rules"][0]
+    assert rule["host"] == "lab.gpu.example" and rule["http"]["paths"][0]["backend"]["service"]["name"] == "research"
+    given = yaml.safe_load(r.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])
+    r.vc.write_config({"kubeconfig": given["kubeconfig"]})
+    r.vc.start(wait=False)  # the name leads nowhere from here
+    secret = eventually(lambda: r.object("/api/v1", "secrets", "research-kubeconfig"), 60, "the kubeconfig")["data"]
+    text = base64.b64decode(secret["value"]).decode()
+    cluster = yaml.safe_load(text)["clusters"][0]["cluster"]
+    assert cluster["server"] == "https://lab.gpu.example"
+    context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    with socket.create_connection(("127.0.0.1", r.vc.port.number), timeout=60) as plain:
+        with context.wrap_socket(plain, server_hostname="lab.gpu.example") as tls:
+            assert ("DNS", "lab.gpu.example") in tls.getpeercert()["subjectAltName"]
+    out = r.vc.kubectl("--server", f"https://127.0.0.1:{r.vc.port.number}", "--tls-server-name", "lab.gpu.example",
+                       "auth", "whoami", "-o", "jsonpath={.status.userInfo.groups}")
+    assert "system:masters" in out
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha3", "v1alpha2"])
+def test_the_route_is_of_a_version_that_the_host_serves(on_host, real_host, team, version):
+    names = {"plural": "tlsroutes", "singular": "tlsroute", "kind": "TLSRoute"}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+        "name": "tlsroutes.gateway.networking.k8s.io", "annotations": {
+            "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"}}, "spec": {
+        "group": "gateway.networking.k8s.io", "scope": "Namespaced", "names": names, "versions": [
+            {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    real_host.api.post(path, crd)
+    routes = f"/apis/gateway.networking.k8s.io/{version}/namespaces/{team}/tlsroutes"
+    try:
+        eventually(lambda: real_host.api.get(routes), 60, "the host to serve routes", also=[404, 429])
+        on_host("install", "research", CHART, "-n", team, values=EXPOSED)
+        assert real_host.api.get(f"{routes}/research")["spec"]["hostnames"] == ["lab.gpu.example"]
+        on_host("uninstall", "research", "-n", team)
+    finally:
+        real_host.api.delete(f"{path}/{crd['metadata']['name']}")
+        eventually(lambda: real_host.api.raw("GET", routes)[0] == 404, 60, "the routes to be gone")
 
 
 def test_without_a_cluster_role_nodes_are_names(release, host):

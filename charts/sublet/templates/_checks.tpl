@@ -16,6 +16,24 @@ only the program can tell, `sublet check` says. */}}
 {{- if ($config.host).kubeconfig -}}
 {{- fail "config.host.kubeconfig: the chart runs on the host itself, with its service account: leave it empty" -}}
 {{- end -}}
+{{- with .Values.expose -}}
+{{- if and (or .ingress.enabled .tlsRoute.enabled) (not .host) -}}
+{{- fail "expose.host: an Ingress or a TLSRoute needs the name under which it exposes the API" -}}
+{{- end -}}
+{{- if and .tlsRoute.enabled (not .tlsRoute.parentRefs) -}}
+{{- fail "expose.tlsRoute.parentRefs: a route needs a Gateway" -}}
+{{- end -}}
+{{- $host := .host -}}
+{{- $wild := printf "*.%s" (regexReplaceAll "^[^.]*[.]" $host "") -}}
+{{- range $of := list (list "toHost" "ingresses") (list "toHost" "gateways") (list "toHost" "gatewayApi") (list "fromHost" "gateways") -}}
+{{- $kind := get ((get ($config.sync | default dict) (first $of)) | default dict) (last $of) | default dict -}}
+{{- range (kindIs "map" $kind | ternary $kind dict).hosts | default list -}}
+{{- if and $host (or (eq . $host) (eq . $wild) (and (eq (first $of) "fromHost") (hasPrefix "*." .) (hasSuffix (trimPrefix "*" .) $host))) -}}
+{{- fail (printf "expose.host: %q is one of config.sync.%s.%s.hosts: the tenant could take the traffic of its API" $host (first $of) (last $of)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- with ($config.store).path -}}
 {{- if ne . "/data" -}}
 {{- fail (printf "config.store.path: %q is not the volume, which is /data: leave it empty" .) -}}
