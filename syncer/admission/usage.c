@@ -172,6 +172,22 @@ static struct rational borrowed(const struct usage *u, const struct config_bindi
     return rational_sub(u->used, b->guarantee, &more) && more.num > 0 ? more : RATIONAL_ZERO;
 }
 
+static const char *const ISOLATION[] = {
+    [POOL_EXCLUSIVE] = "whole GPUs, which no other pod has at the same time",
+    [POOL_MIG] = "slices of a GPU whose memory and compute units the hardware keeps apart",
+    [POOL_TIME_SLICING] = "GPUs that pods use in turns: neither memory nor faults are kept apart",
+    [POOL_MPS] = "GPUs that pods use at once: memory is limited, a fault may end the other pods",
+    [POOL_DRA] = "what the device class says",
+};
+
+static void add_sharing(struct arena *a, const struct config_pool *pool, cJSON *status)
+{
+    json_set_str(a, status, "mode", config_mode_name(pool->mode));
+    json_set_str(a, status, "trust", pool->adversarial ? STR("adversarial") : STR("cooperative"));
+    if (pool->mode < COUNT(ISOLATION) && ISOLATION[pool->mode])
+        json_set_str(a, status, "isolation", str_c(ISOLATION[pool->mode]));
+}
+
 static cJSON *object_of(const struct usage_list *l, const struct usage *u)
 {
     const struct config_binding *b = config_binding_of(l->syncer->config, u->pool);
@@ -190,6 +206,8 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
         JSON("waiting", rational_format(a, u->waiting)), JSON_I64("waitingPods", u->waiting_pods),
         JSON("queue", listed ? u->queue : NULL));
 
+    if (l->cluster)
+        add_sharing(a, b->pool, status);
     if (u->waiting_pods > listed)
         json_set(a, status, "queueNotShown", json_new_i64(a, u->waiting_pods - listed));
     return json_object(

@@ -44,7 +44,7 @@ def test_usage_follows_pods_and_the_line(vc):
     eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made, 5, "the next second: pods of one have no order")
     k.within("other").apply(pod("c", 3))
     eventually(lambda: k.json("get", "clustergpuusage", "shared")["status"]["waitingPods"] == 2, 60, "the line")
-    assert cells(k("get", "clustergpuusages"))[1] == ["shared", "2", "3", "1", "1", "1", "5", "2"]
+    assert cells(k("get", "clustergpuusages"))[1] == ["shared", "2", "3", "1", "1", "exclusive", "1", "5", "2"]
     mine, other = (k.json("get", "gpuusage", "shared", "-n", ns) for ns in ("default", "other"))
     assert (mine["apiVersion"], mine["kind"], mine["metadata"]) == (
         "sublet.dev/v1", "GPUUsage", {"name": "shared", "namespace": "default"})
@@ -62,7 +62,10 @@ def test_usage_follows_pods_and_the_line(vc):
                           "queue_depth": "2", "queue_gpus": "5", "queue_wait_seconds_count": "0",
                           "pod_scheduling_seconds_count": "1"}
     eventually(lambda: float(k.json("get", "clustergpuusage", "shared")["status"]["gpuHours"]) > 0, 60, "a thousandth of a GPU hour")
-    assert "gpuHours" not in status
+    assert "gpuHours" not in status and "mode" not in status
+    whole = k.json("get", "clustergpuusage", "shared")["status"]
+    assert (whole["mode"], whole["trust"], whole["isolation"]) == (
+        "exclusive", "cooperative", "whole GPUs, which no other pod has at the same time")
     k("delete", "pod", "a", "--now")
     running(k, "b")
     assert series(vc)["queue_wait_seconds_count"] == "1" and series(vc)["pod_scheduling_seconds_count"] == "2"

@@ -39,6 +39,12 @@ static const struct member {
      "GPU hours that were charged since the month began, in UTC. It is no bill, which counts from "
      "the moment a pod has a node.",
      NULL, true},
+    {"mode", "string", "How its GPUs are shared: exclusive, mig, time-slicing, mps or dra.", "Mode",
+     true},
+    {"isolation", "string", "How well that keeps pods apart.", NULL, true},
+    {"trust", "string",
+     "Who may share a machine with the pods: adversarial has GPUs only that the hardware keeps apart.",
+     NULL, true},
     {"pods", "integer", "Pods and claims that are charged.", "Pods", false},
     {"waiting", "string", "GPUs that pods wait for.", "Waiting", false},
     {"waitingPods", "integer", "Pods that wait.", "Waiting-Pods", false},
