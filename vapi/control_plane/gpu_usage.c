@@ -43,7 +43,8 @@ static const struct member {
      true},
     {"isolation", "string", "How well that keeps pods apart.", NULL, true},
     {"trust", "string",
-     "Who may share a machine with the pods: adversarial has GPUs only that the hardware keeps apart.",
+     "Who may share a machine with the pods: adversarial has GPUs only that the hardware keeps "
+     "apart.",
      NULL, true},
     {"pods", "integer", "Pods and claims that are charged.", "Pods", false},
     {"waiting", "string", "GPUs that pods wait for.", "Waiting", false},
