@@ -33,9 +33,8 @@ enum number {
 };
 _Static_assert(N_NUMBERS == DB_ACCOUNT, "one each");
 static const char *const KEYS[N_NUMBERS] = {
-    "floor",      "revision",  "heals",    "copy",      "records",  "untraced",
-    "epoch_high", "epoch_low", "restored", "from_high", "from_low", "from_revision",
-    "logged",
+    "floor",     "revision", "heals",     "copy",     "records",       "untraced", "epoch_high",
+    "epoch_low", "restored", "from_high", "from_low", "from_revision", "logged",
 };
 /* Without one of these the account is damaged. */
 #define REQUIRED ((1u << LOGGED) - 1)
