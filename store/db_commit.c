@@ -4,7 +4,6 @@
  * still obeys, not after a crash either (see heal()). */
 #include "db_disk.h"
 #include "db_file.h"
-#include "db_file.h"
 #include "db_impl.h"
 #include "op.h"
 

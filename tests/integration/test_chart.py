@@ -282,6 +282,18 @@ def test_the_pod_is_restricted(helm, values):
     assert {m["mountPath"] for m in container["volumeMounts"]} == {"/data", "/etc/sublet"}
 
 
+def test_control_planes_keep_off_machines_with_gpus(helm):
+    def affinity(values):
+        return by_kind(helm.template("research", "t", values), "StatefulSet")["spec"]["template"]["spec"].get("affinity")
+
+    with open(os.path.join(binaries.TREE, "translate/pod_fence.c")) as file:
+        table = file.read().split("ACCELERATORS[] = {")[1].split("};")[0]
+    keys = set(re.findall(r'{"([^"]+)"', table))
+    preferred = affinity({})["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert len(keys) == 6 and {e["key"] for e in preferred[0]["preference"]["matchExpressions"]} == keys
+    assert affinity({"affinity": None}) is None
+
+
 def test_a_tenant_cannot_pose_as_its_control_plane(helm):
     """Labels of app.kubernetes.io go down to the host as they are; those of sublet.dev never."""
     objects = helm.template("research", "t", POOLS)

@@ -521,6 +521,7 @@ def test_the_chart(helm, priced):
     pod = objects["Deployment"]["spec"]["template"]["spec"]
     args = pod["containers"][0]["args"]
     assert "--listen=0.0.0.0:9090" in args
+    assert "preferredDuringSchedulingIgnoredDuringExecution" in pod["affinity"]["nodeAffinity"]
     mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
     assert f"--token-file={mounts['token']}/token" in args
     assert [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "token"] == ["scrape"]
