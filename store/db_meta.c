@@ -215,17 +215,20 @@ bool db_meta_promises_log(struct db *db)
     return read_meta(db, &m, NULL) || (m.values[LOGGED] && !m.values[COPY]);
 }
 
-/* Of a file that was made by an earlier program or by a salvage. It is all the same where that
- * fails: the log that is there is used, and the promise made by the next start. */
-static void promise_log(struct db *db)
+/* The file itself says whose life it is and that it has a log: before the log has answered writes,
+ * so that one that is lost then is missed. Where that fails all goes on, and the next fold does it;
+ * of a copy, the one of its first transaction. */
+static int settle_in_file(struct db *db, bool saved)
 {
     enum store_disk met = db->met;
+    int result = -1;
 
-    if (db_meta_put(db, KEYS[LOGGED], 1, NULL))
+    if (!saved && db_meta_put(db, KEYS[LOGGED], 1, NULL))
         db->stale = true;
     else
-        (void)!db_fold_all(db, "settle", NULL);
+        result = db_fold_all(db, "settle", NULL);
     db->met = met;
+    return result;
 }
 
 static bool is_lost(const struct db *db)
@@ -240,10 +243,8 @@ int db_meta_settle(struct db *db, struct err *err)
 
     if (read_meta(db, &m, err))
         return -1;
-    bool promised = m.values[LOGGED] != 0;
+    bool promised = m.values[LOGGED] != 0, copy = m.values[COPY] != 0, saved = true;
     m.values[LOGGED] = 1;
-    /* A copy proves itself one, and may lack a log, until its new life is in the file itself. */
-    db->young = !m.values[RECORDS] || m.values[COPY];
     state->meta_damaged = (m.there & REQUIRED) != REQUIRED;
     if (state->meta_damaged || is_lost(db) || m.values[COPY] || is_overtaken(db, &m)) {
         if (begin_life(db, &m, err) || save(db, &m, err))
@@ -252,10 +253,13 @@ int db_meta_settle(struct db *db, struct err *err)
         make_epoch(db, &m);
         if (save(db, &m, err))
             return -1;
+    } else {
+        saved = false;
     }
 
-    if (!promised && !db->read_only)
-        promise_log(db);
+    if ((!promised || copy) && !db->read_only && !settle_in_file(db, saved))
+        copy = false;
+    db->young = !m.values[RECORDS] || copy;
     memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];
     state->revision = m.values[REVISION];

@@ -123,7 +123,7 @@ static void test_lost(void **state)
     }
 }
 
-/* A restored store has no log until it is opened, and one from its first answer on. */
+/* A restored store has no log until it is opened, and one from then on. */
 static void test_restored(void **state)
 {
     struct fixture *f = *state, g, cut;
@@ -134,19 +134,18 @@ static void test_restored(void **state)
     if (store_restore(in(f, "state.db"), g.dir, &g.err))
         fail_msg("%.*s", STR_F(g.err.message));
     fixture_open(&g);
-    copy(&g, &cut); /* killed before anything was answered */
-    lose_log(&cut);
-    fixture_open(&cut);
-    assert_false(is_missing(&g) || is_missing(&cut));
-    assert_int_equal(committed(&cut, "a", "logged"), 2);
-    fixture_fini(&cut);
-    put(&g, "a", "logged", 3);
-    assert_true(fixture_sync(&g));
-    int64_t newest = store_revision(g.store);
-    copy(&g, &cut);
-    lose_log(&cut);
-    check_lost(&cut, newest);
-    fixture_fini(&cut);
+    assert_false(is_missing(&g));
+    assert_int_equal(committed(&g, "a", "logged"), 2);
+    for (int i = 0; i < 2; i++) {
+        copy(&g, &cut);
+        lose_log(&cut);
+        fixture_open(&cut);
+        assert_true(is_missing(&cut));
+        assert_int_equal(committed(&cut, "a", "logged"), 2);
+        fixture_fini(&cut);
+        put(&g, "a", "later", 3);
+        assert_true(fixture_sync(&g));
+    }
     fixture_fini(&g);
 }
 
