@@ -97,6 +97,23 @@ static void on_refused(void *ctx, const struct err *err)
         sync_nodes_recheck(w->syncer->nodes);
 }
 
+/* Another version of the kind may be there. */
+static bool on_elsewhere(void *ctx, size_t tried)
+{
+    struct sync_watch *w = ctx;
+    const struct sync_kind *k = &w->syncer->kinds[w->id];
+    struct arena *a;
+    bool moved;
+
+    if (!k->handlers->elsewhere)
+        return false;
+    moved = k->handlers->elsewhere(w->syncer, w->id, tried);
+    a = arena_new(0);
+    reflector_at(w->reflector, sync_path(a, w->syncer, w->id, STR(""), ""));
+    arena_free(a);
+    return moved;
+}
+
 /* The host answers other requests, but this watch fails: 429, 500. An unreachable host is reported
  * by dialogue.c once, for all kinds. */
 static void on_failing(void *ctx, const struct err *err)
@@ -129,6 +146,7 @@ static void on_went_back(void *ctx)
 static const struct reflector_options WATCHING = {.changed = on_changed,
                                                   .current = on_current,
                                                   .refused = on_refused,
+                                                  .elsewhere = on_elsewhere,
                                                   .failing = on_failing,
                                                   .went_back = on_went_back};
 

@@ -325,6 +325,16 @@ int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows,
 
 /* ---- down ---- */
 
+const struct kind_rules *translate_kind_rules_at(struct arena *a, const struct kind_rules *rules,
+                                                 const char *version)
+{
+    struct kind_rules *ret = ARENA_NEW(a, struct kind_rules);
+
+    *ret = *rules;
+    ret->api_version = arena_printf(a, "%s/%s", rules->group, version).p;
+    return ret;
+}
+
 static struct walk walk_of(struct arena *a, const struct translate_tenant *t,
                            const struct kind_rules *rules, const cJSON *v, struct err *err)
 {

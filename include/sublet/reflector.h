@@ -32,6 +32,9 @@ struct reflector_options {
     void (*current)(void *ctx, bool listed);
     /* The host refuses (403, 404): tried again every five minutes. Said once; may be NULL. */
     void (*refused)(void *ctx, const struct err *err);
+    /* The host has nothing at this path (404), nor at `tried` others since it last had: calls
+     * reflector_at(). True: that is tried at once, else after a refusal. May be NULL. */
+    bool (*elsewhere)(void *ctx, size_t tried);
     /* Lists or watches failed three times in a row and more, each time; NULL: they go on. May be
      * NULL. */
     void (*failing)(void *ctx, const struct err *err);
@@ -53,6 +56,7 @@ void reflector_learn(struct reflector *f, struct str bytes);
 /* The host is not the one of before: what is kept is compared with a new list, whatever its
  * revisions say, and reflector_synced() is false until that is complete. Takes NULL. */
 void reflector_restart(struct reflector *f);
+void reflector_at(struct reflector *f, struct str path); /* of the next list */
 /* When the last list was begun, in ms of the host's monotonic clock. REFLECTOR_NOT_CURRENT: it is
  * not complete, or no watch goes on from it, so that absence proves nothing; current() follows. */
 #define REFLECTOR_NOT_CURRENT INT64_MAX

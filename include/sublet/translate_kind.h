@@ -28,6 +28,9 @@ struct translate_related {
 };
 
 const struct kind_rules *translate_kind_rules(enum sync_down kind);
+/* The same rules for host objects of this version; `version` must outlive them. */
+const struct kind_rules *translate_kind_rules_at(struct arena *a, const struct kind_rules *rules,
+                                                 const char *version);
 /* In the arena; config must outlive it. */
 const struct kind_rules *translate_custom_rules(struct arena *a,
                                                 const struct config_custom *custom);

@@ -45,6 +45,9 @@ struct sync_handlers {
      * NULL. False: there may be more, since an object that decides it is hidden. */
     bool (*refs)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
                  translate_ref_cb each, void *ctx);
+    /* The host has nothing at this root, nor at `tried` others: sets that of another version.
+     * False: it serves none. NULL: there is one version. */
+    bool (*elsewhere)(struct syncer *s, enum sync_id id, size_t tried);
     /* Both, where objects have mapping records: must the host have this virtual object, and the
      * patch that the syncer would send to the host object; NULL: none. */
     bool (*wants_host)(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object);

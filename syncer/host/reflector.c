@@ -58,6 +58,7 @@ struct reflector {
     unsigned failures;
     unsigned errors; /* in a row */
     bool synced, refused, expired, closing;
+    size_t tried; /* paths where nothing is: see elsewhere() */
     uv_timer_t timer;
 };
 
@@ -268,6 +269,12 @@ static void refuse(struct reflector *f, const struct err *err, enum state next)
 {
     bool said = f->refused;
 
+    if (err->kind == &ERR_NOT_FOUND && f->o.elsewhere && f->o.elsewhere(f->o.ctx, f->tried)) {
+        f->tried++;
+        reflector_restart(f);
+        return;
+    }
+    f->tried = 0;
     f->refused = true;
     wait_then(f, next, REFUSED_MS);
     if (!said && f->o.refused)
@@ -321,6 +328,7 @@ static void finish_list(struct reflector *f, struct str revision)
     f->failures = 0;
     f->synced = true;
     f->refused = false;
+    f->tried = 0;
     go(f, WATCHING);
     if (f->o.current)
         f->o.current(f->o.ctx, true);
@@ -717,6 +725,12 @@ void reflector_restart(struct reflector *f)
     f->synced = f->expired = false;
     start_list(f);
     list_page(f);
+}
+
+void reflector_at(struct reflector *f, struct str path)
+{
+    mem_free(f->path);
+    f->path = mem_strdup(path);
 }
 
 void reflector_kick(struct reflector *f)

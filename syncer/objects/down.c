@@ -18,8 +18,25 @@
 #define MOST_SEEN   32
 #define MOST_DENIED 8 /* Events of one write */
 
+/* Kinds whose fields are the same in several versions, of which hosts serve some; the newest first.
+ * Gateway API 1.5 has TLSRoute in v1, 1.4 has it in v1alpha3, and earlier ones in v1alpha2; 1.4 has
+ * BackendTLSPolicy in v1, and earlier ones in v1alpha3. */
+static const struct {
+    enum sync_down kind;
+    const char *versions[3];
+} SERVED[] = {{DOWN_TLS_ROUTES, {"v1", "v1alpha3", "v1alpha2"}},
+              {DOWN_BACKEND_TLS, {"v1", "v1alpha3"}}};
+
+enum { MOST_VERSIONS = 3 };
+
 struct sync_rules {
     const struct kind_rules *kind;
+    /* Where it may be on the host, and where it was found last. */
+    struct {
+        const char *root;
+        const struct kind_rules *kind;
+    } versions[MOST_VERSIONS];
+    size_t n_versions, version;
     struct controller_def controller;
     struct controller_source sources[5];
     struct sync_handlers handlers;
@@ -758,6 +775,33 @@ static void set_sources(struct controller_source *to, const char *group, const c
         *to++ = (struct controller_source){gateway, "gateways", map_gateway};
 }
 
+static void set_versions(struct arena *a, struct sync_rules *rules)
+{
+    const struct kind_rules *kind = rules->kind;
+
+    for (size_t i = 0; i < COUNT(SERVED); i++) {
+        if (kind != translate_kind_rules(SERVED[i].kind))
+            continue;
+        for (size_t k = 0; k < MOST_VERSIONS && SERVED[i].versions[k]; k++, rules->n_versions++) {
+            rules->versions[k].root =
+                arena_printf(a, "/apis/%s/%s", CONFIG_DOWN_KINDS[SERVED[i].kind].group,
+                             SERVED[i].versions[k])
+                    .p;
+            rules->versions[k].kind = translate_kind_rules_at(a, kind, SERVED[i].versions[k]);
+        }
+    }
+}
+
+static bool elsewhere(struct syncer *s, enum sync_id id, size_t tried)
+{
+    struct sync_rules *rules = s->kinds[id].rules;
+
+    rules->version = (rules->version + 1) % rules->n_versions;
+    rules->kind = rules->versions[rules->version].kind;
+    s->kinds[id].root = rules->versions[rules->version].root;
+    return tried + 1 < rules->n_versions;
+}
+
 static void add_kind(const struct adding *x, const char *group, const char *version,
                      const char *plural, enum config_scope scope, const struct kind_rules *kind)
 {
@@ -777,6 +821,7 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
                             .handlers = &rules->handlers};
 
     rules->kind = kind;
+    set_versions(a, rules);
     set_sources(rules->sources, group, plural, kind);
     rules->controller = (struct controller_def){.name = arena_printf(a, "sublet-%s", record).p,
                                                 .sources = rules->sources,
@@ -787,6 +832,7 @@ static void add_kind(const struct adding *x, const char *group, const char *vers
                                .fits_host = is_volumes(kind) ? sync_volume_fits_host : NULL,
                                .refs = refs_of,
                                .wants_host = wants_host,
+                               .elsewhere = rules->n_versions ? elsewhere : NULL,
                                .difference = difference};
     sync_kind_add(x->syncer, &row);
 }

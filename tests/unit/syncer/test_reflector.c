@@ -18,7 +18,9 @@ struct world {
     bool hold_watch;
     bool failing, goes_on, went_back, resumed;
     unsigned checks, lists;
-    const char *check; /* the answer to a list of one object; NULL: of a late revision */
+    const char *check;        /* the answer to a list of one object; NULL: of a late revision */
+    const char *const *paths; /* where it may be; NULL: at one alone */
+    unsigned n_paths, at;
 };
 
 #define LIST(rv, more, items)                                                                      \
@@ -63,6 +65,17 @@ static void on_refused(void *ctx, const struct err *err)
 {
     (void)err;
     ((struct world *)ctx)->refused = true;
+}
+
+static bool on_elsewhere(void *ctx, size_t tried)
+{
+    struct world *w = ctx;
+
+    if (!w->paths)
+        return false;
+    w->at = (w->at + 1) % w->n_paths;
+    reflector_at(w->f, str_c(w->paths[w->at]));
+    return tried + 1 < w->n_paths;
 }
 
 static void on_failing(void *ctx, const struct err *err)
@@ -126,6 +139,7 @@ static void world_reflect(struct world *w)
                                   .changed = on_changed,
                                   .current = on_current,
                                   .refused = on_refused,
+                                  .elsewhere = on_elsewhere,
                                   .failing = on_failing,
                                   .went_back = on_went_back,
                                   .ctx = w};
@@ -369,6 +383,58 @@ static void test_refusal_is_told_once_and_not_hammered(void **state)
     world_close(&w);
 }
 
+static void answer_of_c(struct fake_server *s, struct net_exchange *x, const struct net_request *r)
+{
+    if (str_contains(r->path, STR("/c")))
+        answer(s, x, r);
+    else
+        fake_reply(x, 404, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}");
+}
+
+static void test_another_path_is_tried_at_once(void **state)
+{
+    static const char *const paths[] = {"/a", "/b", "/c"};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.paths = paths;
+    w.n_paths = 3;
+    w.s.answer = answer_of_c;
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1"));
+    world_sync(&w);
+    assert_int_equal(w.at, 2);
+    assert_false(w.refused);
+    assert_str(buf_str(&w.told), "+a1 ");
+    /* Those before the one where it was are tried as well. */
+    w.paths = (const char *const[]){"/c", "/b", "/a"};
+    reflector_at(w.f, STR("/a"));
+    w.synced = false;
+    reflector_restart(w.f);
+    fake_run_until(&w.s, &w.synced);
+    assert_int_equal(w.at, 0);
+    assert_false(w.refused);
+    world_close(&w);
+}
+
+static void test_no_path_is_a_refusal(void **state)
+{
+    static const char *const paths[] = {"/a", "/b"};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.paths = paths;
+    w.n_paths = 2;
+    w.s.answer = answer_of_c;
+    world_reflect(&w);
+    fake_run_until(&w.s, &w.refused);
+    fake_run_ms(&w.s, 60);
+    assert_int_equal(w.at, 0); /* which is tried first, in a while */
+    assert_true(reflector_refused(w.f));
+    world_close(&w);
+}
+
 static void test_host_away_and_back(void **state)
 {
     struct world w;
@@ -494,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_learned_during_a_list),
         cmocka_unit_test(test_late_removal_of_a_predecessor),
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
+        cmocka_unit_test(test_another_path_is_tried_at_once),
+        cmocka_unit_test(test_no_path_is_a_refusal),
         cmocka_unit_test(test_host_away_and_back),
         cmocka_unit_test(test_a_host_that_went_back_is_listed_anew),
         cmocka_unit_test(test_an_object_of_the_past_is_checked),
