@@ -92,6 +92,18 @@ static const struct place_key BINDING_KEYS[] = {
     {"queueHold", read_hold},    {"default", read_default},      {0},
 };
 
+/* By the file alone; of a GPUBinding the fleet says it. */
+static void drain(struct config_binding *b)
+{
+    const struct config_maintenance *m = &b->pool->maintenance;
+
+    if (m->state != MAINTENANCE_DRAIN)
+        return;
+    b->limit = RATIONAL_ZERO;
+    b->reclaim = true;
+    b->reclaim_not_before_s = m->start_s + (m->grace_s ? m->grace_s : CONFIG_DRAIN_GRACE_S);
+}
+
 int config_read_binding(const struct place *at, const cJSON *value, const struct config *config,
                         struct config_binding *ret)
 {
@@ -117,6 +129,7 @@ int config_read_binding(const struct place *at, const cJSON *value, const struct
                            "it is created, or refused",
                            STR_F(d.binding.pool->name));
     d.binding.limit = d.binding.most;
+    drain(&d.binding);
     *ret = d.binding;
     return 0;
 }

@@ -60,6 +60,11 @@ static cJSON *own_copy(struct config_bound *set, const cJSON *tree)
     return tree ? json_copy(set->arena, tree) : json_new_object(set->arena);
 }
 
+static cJSON *own_copy_of(struct config_bound *set, const cJSON *tree)
+{
+    return tree ? json_copy(set->arena, tree) : NULL;
+}
+
 static int read_grant(const struct place *at, const cJSON *value, struct rational *ret)
 {
     *ret = RATIONAL_ZERO;
@@ -132,6 +137,7 @@ static int read_bound(struct config_bound *set, const struct place *at, const cJ
     const struct place spec = part_of(at, "spec"), pool = part_of(at, "status.pool");
     const struct place grant = part_of(at, "status.grant");
     const struct place reclaim = part_of(at, "status.reclaim");
+    const struct place maintenance = part_of(at, "status.maintenance");
     struct config alone = *set->config;
     struct rational granted;
 
@@ -142,6 +148,9 @@ static int read_bound(struct config_bound *set, const struct place *at, const cJ
     alone.pools = ret_pool;
     alone.n_pools = 1;
     if (config_read_binding(&spec, own_copy(set, json_get(object, "spec")), &alone, ret) ||
+        config_maintenance_parse(set->arena, maintenance.path,
+                                 own_copy_of(set, json_path(object, "status.maintenance")),
+                                 &ret_pool->maintenance, at->err) ||
         read_grant(&grant, json_path(object, "status.grant"), &granted) ||
         read_reclaim(&reclaim, json_path(object, "status.reclaim"), ret))
         return -1;

@@ -76,6 +76,8 @@ int config_load_bindings(const struct place *at, const cJSON *list,
  * pool is one of config->pools. */
 int config_read_pool(const struct place *at, const cJSON *value, const struct config *config,
                      struct config_pool *ret) MUST_CHECK;
+int config_read_maintenance(const struct place *at, const cJSON *value,
+                            struct config_maintenance *ret) MUST_CHECK;
 int config_read_binding(const struct place *at, const cJSON *value, const struct config *config,
                         struct config_binding *ret) MUST_CHECK;
 /* `deviceClasses` of a pool. device_class.c */

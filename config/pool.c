@@ -450,6 +450,11 @@ static int read_metering(const struct place *at, const cJSON *value, void *into)
     return place_object(at, value, METERING_KEYS, into);
 }
 
+static int read_maintenance(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_maintenance(at, value, &((struct draft *)into)->pool.maintenance);
+}
+
 static const struct place_key POOL_KEYS[] = {
     {"name", read_name},
     {"kind", read_kind},
@@ -469,6 +474,7 @@ static const struct place_key POOL_KEYS[] = {
     {"priorityTiers", read_priority_tiers},
     {"defaultTier", read_default_tier},
     {"metering", read_metering},
+    {"maintenance", read_maintenance},
     {0},
 };
 
@@ -731,6 +737,15 @@ int config_read_pool(const struct place *at, const cJSON *value, const struct co
 
 /* ---- the lists ---- */
 
+/* A process that starts again must not give the notice again. */
+static int check_file_maintenance(const struct place *at, const struct config_pool *p)
+{
+    if (p->maintenance.state == MAINTENANCE_DRAIN && !p->maintenance.start_s)
+        return place_error(at, "maintenance.start: needed to drain: pods are ended `grace` after "
+                               "it");
+    return 0;
+}
+
 static int load_pools(const struct place *at, const cJSON *list, struct config *config)
 {
     struct config_pool *pools = arena_alloc(at->arena, (json_count(list) + 1) * sizeof *pools);
@@ -741,7 +756,8 @@ static int load_pools(const struct place *at, const cJSON *list, struct config *
     {
         struct place inner = place_item(at, n);
 
-        if (config_read_pool(&inner, item, config, &pools[n]))
+        if (config_read_pool(&inner, item, config, &pools[n]) ||
+            check_file_maintenance(&inner, &pools[n]))
             return -1;
         for (size_t i = 0; i < n; i++) {
             if (str_eq(pools[i].name, pools[n].name))

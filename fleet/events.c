@@ -48,6 +48,8 @@ static const struct rule {
     {"GPUPool", "NodesHealthy", "True", "NodesUnhealthy", "NodesRecovered", "all are healthy"},
     {"GPUPool", "Untainted", "False", "Untainted", "Tainted", "all nodes have a taint"},
     {"GPUPool", "Misused", "False", NULL, NULL, NULL},
+    {"GPUPool", "Maintenance", "False", NULL, "MaintenanceOver", "the pool is open"},
+    {"GPUPool", "Converting", "False", "Converting", "Converted", "nodes have its devices"},
 };
 
 struct list {

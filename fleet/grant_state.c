@@ -95,31 +95,31 @@ struct rational grant_without(struct rational a, struct rational b)
 
 /* --- pools --- */
 
-cJSON *grant_pool_item(struct grant_state *s, const cJSON *pool)
+/* The spec as an item of `pools:`. */
+static cJSON *item_of(struct grant_state *s, const cJSON *pool)
 {
-    cJSON *item = json_copy(s->a, json_path(pool, "spec")), *declared;
+    static const char *const own[] = {"capacity", "maintenance"}; /* of the fleet alone */
+    cJSON *item = json_copy(s->a, json_path(pool, "spec"));
 
-    if (!item)
-        return json_new_object(s->a);
-    declared = json_get(item, "capacity");
-    if (declared)
-        json_detach(item, declared);
+    item = item ? item : json_new_object(s->a);
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (json_get(item, own[i]))
+            json_detach(item, json_get(item, own[i]));
+    json_set_first(s->a, item, "name", json_new_string(s->a, meta_name(pool)));
     return item;
 }
 
-/* The same object as an item of `pools:`, by the reader of the configuration. */
-static bool read_pool(struct grant_state *s, const cJSON *tree, struct config_pool *ret,
+/* By the reader of the configuration. */
+static bool read_pool(struct grant_state *s, const cJSON *item, struct config_pool *ret,
                       struct str *ret_why)
 {
-    cJSON *item = grant_pool_item(s, tree), *list = json_new_array(s->a);
-    cJSON *file = json_new_object(s->a);
+    cJSON *list = json_new_array(s->a), *file = json_new_object(s->a);
     struct config *config = arena_alloc(s->a, sizeof(*config));
     char *const none[] = {NULL};
     struct err err;
 
     err_init(&err, s->a);
-    json_set_first(s->a, item, "name", json_new_string(s->a, meta_name(tree)));
-    json_append(list, item);
+    json_append(list, json_copy(s->a, item));
     json_set(s->a, file, "pools", list);
     if (config_load(s->a, json_text(s->a, file), 0, none, none, config, &err)) {
         *ret_why = arena_str(s->a, err.message);
@@ -131,6 +131,44 @@ static bool read_pool(struct grant_state *s, const cJSON *tree, struct config_po
     *ret_why = STR("mode dra has no capacity that nodes show, nor a bound that a ResourceQuota is: "
                    "such a pool is bound in the configuration of virtual clusters");
     return false;
+}
+
+/* What is in force stays so while the spec makes no sense, or has other devices. */
+static bool settle_item(struct grant_state *s, struct grant_pool *p, struct config_pool *ret)
+{
+    cJSON *before = json_copy(s->a, json_path(p->tree, "status.inForce"));
+    struct config_pool had;
+    struct str unused;
+    bool valid;
+
+    p->item = p->next = item_of(s, p->tree);
+    valid = read_pool(s, p->item, ret, &p->why);
+    if (!before || json_equal(before, p->item) || !read_pool(s, before, &had, &unused) ||
+        !str_eq(had.name, p->name) || (valid && grant_devices_stay(&had, ret)))
+        return valid;
+    p->item = before;
+    p->facts.invalid = !valid;
+    p->facts.differs = valid;
+    p->next_why = p->why;
+    p->why = STR("");
+    if (valid)
+        p->change = had.mode != ret->mode
+                        ? arena_printf(s->a, "from %.*s to %.*s", STR_F(config_mode_name(had.mode)),
+                                       STR_F(config_mode_name(ret->mode)))
+                        : STR("to other devices");
+    *ret = had;
+    return true;
+}
+
+/* One that makes no sense is none: the schema of the kind refuses most of them. */
+static void settle_wish(struct grant_state *s, struct grant_pool *p)
+{
+    struct err err;
+
+    err_init(&err, s->a);
+    if (config_maintenance_parse(s->a, STR("maintenance"), json_path(p->tree, "spec.maintenance"),
+                                 &p->facts.wants, &err))
+        err_clear(&err);
 }
 
 /* What a pod holds is a multiple of 1/it; 0: there is no such. */
@@ -179,12 +217,21 @@ void grant_state_pool(struct grant_state *s, const cJSON *tree)
 
     if (!gpus_of(json_path(tree, "spec.capacity"), &declared)) {
         p.why = STR("capacity is a number of GPUs");
-    } else if (read_pool(s, tree, &config, &p.why)) {
+    } else if (settle_item(s, &p, &config)) {
+        settle_wish(s, &p);
         p.index = s->n_configs;
         add_config(s, &config, declared);
     }
     ADD(s, s->pools, s->n_pools, s->cap_pools);
     s->pools[s->n_pools - 1] = p;
+}
+
+const struct grant_pool *grant_pool_at(const struct grant_state *s, size_t index)
+{
+    for (size_t i = 0; i < s->n_pools && index != SHARE_NO_POOL; i++)
+        if (s->pools[i].index == index)
+            return &s->pools[i];
+    return NULL;
 }
 
 const struct config_pool *grant_shares_resource(const struct grant_state *s, size_t pool)
@@ -290,6 +337,8 @@ void grant_state_node(struct grant_state *s, const struct grant_node *node)
     n = arena_alloc(s->a, sizeof(*n));
     *n = (struct placed){.name = node->name, .pool = pool, .down = node->down};
     map_put(&s->nodes, &n->by_name, n->name);
+    s->sums[pool].n_nodes++;
+    s->sums[pool].n_changing += !total.num;
     add(&s->sums[pool].nodes, total);
     if (node->down)
         add(&s->sums[pool].down, total);
@@ -521,6 +570,38 @@ static void settle_row(struct grant_state *s, size_t i)
                        json_str_at(r->tenant->quota, "metadata.resourceVersion"), r->pool);
 }
 
+/* Of what is in force: what its pods hold counts, whether nodes still have it or not. */
+static bool is_empty(const struct grant_state *s, size_t pool)
+{
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct share_binding *b = &s->bindings[i];
+
+        if (b->pool == pool &&
+            (b->grant.num || b->quota.num || b->pending.num || b->holds.num ||
+             s->rows[i].tenant->placed[pool].num || s->rows[i].tenant->waiting[pool].num))
+            return false;
+    }
+    return true;
+}
+
+static void settle_phase(struct grant_state *s, struct grant_pool *p)
+{
+    struct grant_phase_facts *f = &p->facts;
+    const struct grant_sums *sums = &s->sums[p->index];
+
+    f->empty = is_empty(s, p->index);
+    f->was_changing = condition_is_true(json_path(p->tree, "status.conditions"), GRANT_CONVERTING);
+    f->nodes = sums->n_nodes;
+    f->changing = sums->n_changing;
+    f->since_s = object_time_s(p->tree, "status.drainSince");
+    f->now_s = s->now_s;
+    f->grace_s = s->grace_s;
+    p->phase = grant_phase_of(f);
+    s->shares[p->index].door = p->phase.door;
+    if (p->phase.next_s && (!s->next_s || p->phase.next_s < s->next_s))
+        s->next_s = p->phase.next_s;
+}
+
 void grant_state_settle(struct grant_state *s)
 {
     map_each(&s->tenants, add_orphans, s);
@@ -531,6 +612,9 @@ void grant_state_settle(struct grant_state *s)
         settle_pool(s, p);
     for (size_t i = 0; i < s->n_rows; i++)
         settle_row(s, i);
+    for (size_t i = 0; i < s->n_pools; i++)
+        if (s->pools[i].index != SHARE_NO_POOL)
+            settle_phase(s, &s->pools[i]);
     share_targets(s->bindings, s->n_rows, s->shares, s->n_configs);
     share_writes(s->bindings, s->n_rows, s->shares, s->n_configs);
     for (size_t i = s->n_rows; i-- > 0;)

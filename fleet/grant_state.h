@@ -12,12 +12,14 @@
 #include <sublet/json.h>
 
 #include "grant_facts.h"
+#include "grant_phase.h"
 #include "share.h"
 #include "watch.h"
 
 #define GRANT_QUOTA      "sublet-gpu"
 #define GRANT_DEMAND     CONFIG_GPU_DEMAND
 #define GRANT_ANNOTATION "sublet.dev/grants"
+#define GRANT_CONVERTING "Converting" /* condition of a GPUPool */
 #define GRANT_GROUP      "/apis/sublet.dev/v1alpha1"
 
 struct grant_pool {
@@ -25,13 +27,19 @@ struct grant_pool {
     struct str name, why; /* why it is none; empty: it is */
     size_t index;         /* of configs and shares, or SHARE_NO_POOL */
     struct str refused;   /* the first binding that it has no room for; ret */
+    cJSON *item, *next;   /* of `pools:`: in force, and by the spec */
+    struct str next_why;  /* why the spec is none, where another one is in force */
+    struct str change;    /* "from exclusive to mig" */
+    struct grant_phase_facts facts;
+    struct grant_phase phase; /* ret */
 };
 /* Of the nodes of a pool, and of pods on them of namespaces without a binding. */
 struct grant_sums {
     struct rational nodes, down; /* of nodes, down those that are not Ready */
     struct rational stranded;    /* held on those by pods of bindings */
     struct rational foreign, foreign_up;
-    struct rational declared; /* spec.capacity */
+    struct rational declared;   /* spec.capacity */
+    size_t n_nodes, n_changing; /* of its nodes those that do not advertise what is in force */
 };
 struct grant_tenant {
     struct map_entry by_ns;
@@ -90,8 +98,8 @@ void grant_state_end(struct grant_state *s);
 struct rational grant_quota_of(const struct grant_state *s, const struct grant_tenant *t,
                                size_t pool);
 
-/* The spec as an item of `pools:`, but for its name. */
-cJSON *grant_pool_item(struct grant_state *s, const cJSON *pool);
+/* The pool of a configuration; NULL: there is none. */
+const struct grant_pool *grant_pool_at(const struct grant_state *s, size_t index);
 /* Another pool with a resource of this one; NULL: there is none. */
 const struct config_pool *grant_shares_resource(const struct grant_state *s, size_t pool);
 

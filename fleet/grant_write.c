@@ -126,23 +126,33 @@ static bool is_claimed(const struct grant_state *s, size_t i)
     return false;
 }
 
+/* A notice that was given stays; one of before the drain that has passed is given anew, once. */
+static int64_t drain_notice(const struct grant_state *s, int64_t at, int64_t end_s)
+{
+    return !at || at > end_s || (at < s->now_s && end_s > s->now_s) ? end_s : at;
+}
+
 /* What is to be ended, and from when on: a notice that was given stays, unless there is more to end
- * and it has passed. Never of a guarantee that counts, nor what no other binding may have. NULL:
- * nothing is. */
+ * and it has passed. Never of a guarantee that counts, nor what no other binding may have, but
+ * where the pool is drained. NULL: nothing is. */
 static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
 {
     const struct grant_row *r = &s->rows[i];
     const struct share_binding *b = &s->bindings[i];
+    const struct grant_pool *p = grant_pool_at(s, b->pool);
+    bool drained = b->state == SHARE_READY && p && p->phase.door == SHARE_DRAINED;
     struct rational before, more, keeps = grant;
     int64_t at = object_time_s(r->tree, "status.reclaim.notBefore");
 
-    if (b->state == SHARE_READY && rational_cmp(r->guarantee, keeps) > 0)
+    if (!drained && b->state == SHARE_READY && rational_cmp(r->guarantee, keeps) > 0)
         keeps = r->guarantee;
-    if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || !is_claimed(s, i))
+    if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || (!drained && !is_claimed(s, i)))
         return NULL;
-    if (!at ||
-        (at < s->now_s && (!rational_parse(json_str_at(r->tree, "status.reclaim.gpus"), &before) ||
-                           rational_cmp(more, before) > 0)))
+    if (drained)
+        at = drain_notice(s, at, p->phase.not_before_s);
+    else if (!at || (at < s->now_s &&
+                     (!rational_parse(json_str_at(r->tree, "status.reclaim.gpus"), &before) ||
+                      rational_cmp(more, before) > 0)))
         at = s->now_s + s->grace_s;
     return json_object(s->a, JSON("gpus", text_of(s, more)),
                        JSON("notBefore", time_format_s(s->a, at)));
@@ -151,13 +161,43 @@ static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
 static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
 {
     const struct grant_pool *p = pool_of(s, r);
-    cJSON *copy;
 
-    if (!p || p->index == SHARE_NO_POOL)
+    return p && p->index != SHARE_NO_POOL ? json_copy(s->a, p->item) : NULL;
+}
+
+/* Why a pool is not as usual, in words for tenants. */
+static struct str reason_of(struct grant_state *s, const struct grant_pool *p)
+{
+    const struct grant_phase *phase = &p->phase;
+
+    if (phase->maintenance >= GRANT_CORDONED && p->facts.wants.reason.n)
+        return p->facts.wants.reason;
+    if (phase->conversion == GRANT_CONVERTS || phase->switches)
+        return arena_printf(s->a, "conversion %.*s", STR_F(p->change));
+    if (phase->conversion == GRANT_WAITS_FOR_NODES)
+        return STR("conversion: its nodes are not ready yet");
+    return phase->maintenance >= GRANT_CORDONED ? STR("maintenance") : STR("");
+}
+
+/* What the tenant's process and users are to know. NULL: the pool is as usual. */
+static cJSON *maintenance_of(struct grant_state *s, const struct share_binding *b)
+{
+    static const char *const states[] = {"none", "cordon", "drain"};
+    const struct grant_pool *p = b->state == SHARE_READY ? grant_pool_at(s, b->pool) : NULL;
+    const struct config_maintenance *wants = p ? &p->facts.wants : NULL;
+    struct str reason = p ? reason_of(s, p) : STR("");
+    bool ours = p && p->phase.maintenance >= GRANT_CORDONED;
+    int64_t grace = ours && wants->grace_s ? wants->grace_s : s->grace_s;
+
+    if (!reason.n)
         return NULL;
-    copy = grant_pool_item(s, p->tree);
-    json_set_first(s->a, copy, "name", json_new_string(s->a, p->name));
-    return copy;
+    return json_object(s->a, JSON("state", states[p->phase.door]), JSON("reason", reason),
+                       JSON_NONEMPTY("until", ours && wants->until_s
+                                                  ? time_format_s(s->a, wants->until_s)
+                                                  : STR("")),
+                       JSON_NONEMPTY("grace", p->phase.door == SHARE_DRAINED && grace > 0
+                                                  ? arena_printf(s->a, "%llds", (long long)grace)
+                                                  : STR("")));
 }
 
 /* NULL: it may lend all of `lend`. */
@@ -181,10 +221,17 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     bool is_short = ready && s->shares[b->pool].short_of && rational_cmp(grant, r->guarantee) < 0;
     struct rational lent = share_lent(b, s->shares);
     cJSON *reclaim = reclaim_of(s, i, grant), *object = conditions_of(s, r->tree), *status;
+    cJSON *maintenance = maintenance_of(s, b);
+    bool closed = maintenance && s->shares[b->pool].door != SHARE_OPEN;
 
-    set_condition(s, object, "Ready", ready, is_short ? "Unhealthy" : GRANT_REASONS[b->state],
-                  is_short ? STR("GPUs of the pool that are healthy are fewer than its guarantees")
-                           : message_of(s, r, b->state));
+    set_condition(s, object, "Ready", ready,
+                  closed     ? "PoolUnavailable"
+                  : is_short ? "Unhealthy"
+                             : GRANT_REASONS[b->state],
+                  closed ? json_str_at(maintenance, "reason")
+                  : is_short
+                      ? STR("GPUs of the pool that are healthy are fewer than its guarantees")
+                      : message_of(s, r, b->state));
     set_condition(s, object, "Borrowing", borrows, borrows ? "BeyondGuarantee" : "WithinGuarantee",
                   STR(""));
     set_condition(s, object, "Reclaiming", reclaim != NULL, reclaim ? "BeyondGrant" : "WithinGrant",
@@ -192,7 +239,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     status = json_object(
         s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
         JSON("reclaim", reclaim), JSON_NONEMPTY("lent", lent.num ? text_of(s, lent) : STR("")),
-        JSON("lendPause", pause_of(s, b)),
+        JSON("lendPause", pause_of(s, b)), JSON("maintenance", maintenance),
         JSON("conditions", json_path(object, "status.conditions")),
         JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
     return put_status(s, r->tree, "GPUBinding",
@@ -295,12 +342,80 @@ static void node_conditions(struct grant_state *s, const struct grant_pool *p, c
     buf_fini(&open);
 }
 
+/* "4 GPUs of 2 bindings are still held" */
+static struct str still_held(struct grant_state *s, const struct grant_pool *p)
+{
+    struct rational sum = RATIONAL_ZERO;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (s->bindings[i].pool == p->index && s->bindings[i].holds.num) {
+            rational_add_most(&sum, s->bindings[i].holds);
+            n++;
+        }
+    return arena_printf(s->a, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
+}
+
+static void maintenance_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    static const char *const reasons[] = {"Open", "Planned", "Cordoned", "Draining", "Drained"};
+    const struct config_maintenance *wants = &p->facts.wants;
+    const struct grant_phase *phase = &p->phase;
+    bool is = phase->maintenance >= GRANT_CORDONED;
+    struct str start = wants->start_s ? time_format_s(s->a, wants->start_s) : STR("");
+    struct str until = wants->until_s ? time_format_s(s->a, wants->until_s) : STR("");
+    struct str held = phase->maintenance == GRANT_DRAINING ? still_held(s, p) : STR("");
+
+    if (!phase->maintenance)
+        start = until = STR("");
+    set_condition(s, object, "Maintenance", is,
+                  is && phase->overdue ? "Overdue" : reasons[phase->maintenance],
+                  arena_printf(s->a, "%.*s%s%.*s%s%.*s%s%.*s",
+                               STR_F(phase->maintenance ? wants->reason : STR("")),
+                               start.n ? "; from " : "", STR_F(start), until.n ? "; until " : "",
+                               STR_F(until), held.n ? "; " : "", STR_F(held)));
+}
+
+static void conversion_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    const struct grant_phase *phase = &p->phase;
+    enum grant_conversion c = phase->conversion;
+    struct str text = STR("");
+
+    if (c == GRANT_REFUSED)
+        text = arena_printf(s->a, "the spec is none, and what was before it stays in force: %.*s",
+                            STR_F(str_clip(p->next_why, 800)));
+    else if (c == GRANT_CONVERTS)
+        text = arena_printf(s->a, "%.*s: what was before it is in force until it is drained; %.*s",
+                            STR_F(p->change), STR_F(still_held(s, p)));
+    else if (c == GRANT_WAITS_FOR_NODES && phase->switches)
+        text = arena_printf(s->a, "%.*s: its nodes are to be converted", STR_F(p->change));
+    else if (c == GRANT_WAITS_FOR_NODES)
+        text = arena_printf(s->a, "%zu of %zu nodes do not have its devices yet", p->facts.changing,
+                            p->facts.nodes);
+    set_condition(s, object, GRANT_CONVERTING, c >= GRANT_CONVERTS,
+                  c == GRANT_REFUSED           ? "Refused"
+                  : c == GRANT_CONVERTS        ? "Draining"
+                  : c == GRANT_WAITS_FOR_NODES ? "WaitingForNodes"
+                                               : "AsSpecified",
+                  text);
+}
+
+/* What the next turn, or another process, must know. */
+static cJSON *memory_of(struct grant_state *s, const struct grant_pool *p)
+{
+    return p->index == SHARE_NO_POOL ? json_copy(s->a, json_path(p->tree, "status.inForce"))
+                                     : json_copy(s->a, p->phase.switches ? p->next : p->item);
+}
+
 static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct grant_write *ret)
 {
     struct rational zero = RATIONAL_ZERO, granted = RATIONAL_ZERO, left = RATIONAL_ZERO;
     const struct share_pool *pool = p->index == SHARE_NO_POOL ? NULL : &s->shares[p->index];
     cJSON *object = conditions_of(s, p->tree), *status;
+    struct str since = p->phase.since_s ? time_format_s(s->a, p->phase.since_s) : STR(""), mode;
 
+    mode = STR("");
     if (pool) {
         granted = sum_pool(s, p->index);
         (void)rational_sub(pool->serving, granted, &left);
@@ -308,10 +423,17 @@ static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct
     pool_conditions(s, p, object);
     fence_condition(s, p, object);
     node_conditions(s, p, object);
+    if (pool) {
+        maintenance_condition(s, p, object);
+        conversion_condition(s, p, object);
+        mode = config_mode_name(s->configs[p->index].mode);
+    }
     status =
         json_object(s->a, JSON("capacity", text_of(s, pool ? pool->healthy : zero)),
                     JSON("guaranteed", text_of(s, pool ? pool->guaranteed : zero)),
                     JSON("granted", text_of(s, granted)), JSON("free", text_of(s, left)),
+                    JSON_NONEMPTY("mode", mode), JSON("inForce", memory_of(s, p)),
+                    JSON_NONEMPTY("drainSince", since),
                     JSON("conditions", json_path(object, "status.conditions")),
                     JSON_I64("observedGeneration", json_i64_at(p->tree, "metadata.generation", 0)));
     return put_status(s, p->tree, "GPUPool",

@@ -191,7 +191,8 @@ struct rational share_lent(const struct share_binding *b, const struct share_poo
 {
     struct rational lent;
 
-    if (b->state != SHARE_READY || rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
+    if (b->state != SHARE_READY || pools[b->pool].door != SHARE_OPEN ||
+        rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
         !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
         return RATIONAL_ZERO;
     return least(lent, least(b->lend, left_of(b)));
@@ -390,6 +391,18 @@ static void lend(struct shares *s, struct rational *upto)
     fill(s, upto);
 }
 
+/* After all is shared, so that no other pool has another share by it. */
+static void close_doors(struct shares *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct share_binding *b = &s->b[i];
+        enum share_door door = b->state == SHARE_READY ? s->pools[b->pool].door : SHARE_OPEN;
+
+        if (door != SHARE_OPEN)
+            b->target = door == SHARE_CLOSED ? least(b->target, b->holds) : RATIONAL_ZERO;
+    }
+}
+
 void share_targets(struct share_binding *b, size_t n, struct share_pool *pools, size_t n_pools)
 {
     struct arena *a = arena_new(0);
@@ -410,6 +423,7 @@ void share_targets(struct share_binding *b, size_t n, struct share_pool *pools, 
     }
     give_guarantees(&s);
     lend(&s, arena_alloc(a, (n + 1) * sizeof(struct rational)));
+    close_doors(&s);
     for (size_t i = 0; i < n; i++)
         if (b[i].state == SHARE_READY)
             pools[b[i].pool].granted =

@@ -19,6 +19,8 @@ enum share_state {
     SHARE_OVERCOMMITTED,
     N_SHARE_STATES
 };
+/* CLOSED: what is held stays, and nothing is granted beyond it; DRAINED: nothing is granted. */
+enum share_door { SHARE_OPEN, SHARE_CLOSED, SHARE_DRAINED };
 enum share_write { SHARE_KEEP, SHARE_WRITE_GRANT, SHARE_WRITE_QUOTA };
 
 /* total >= capacity >= 0. What is not healthy is still promised to guarantees: health takes no
@@ -31,6 +33,7 @@ struct share_pool {
     struct rational stranded; /* what is not, but held by pods of bindings */
     int64_t parts;            /* a pod holds a multiple of 1/parts; 0 is 1 */
     bool dedicated;
+    enum share_door door;
     /* ret */
     struct rational guaranteed, granted; /* sums over bindings that are ready; of targets */
     int64_t unit;                        /* all quantities are taken for multiples of 1/unit */

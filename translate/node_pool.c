@@ -336,7 +336,8 @@ static cJSON *taint(struct arena *a, const char *key, struct str value, const ch
  * other pods off where they can. */
 static cJSON *spec_of(struct arena *a, const struct pool_node_facts *facts, bool ready)
 {
-    bool cordoned = ready && facts->nodes && !any(facts->nodes, is_usable);
+    bool closed = facts->pool && facts->pool->maintenance.state != MAINTENANCE_NONE;
+    bool cordoned = closed || (ready && facts->nodes && !any(facts->nodes, is_usable));
     cJSON *spec = json_new_object(a), *taints = json_new_array(a);
 
     if (facts->pool)
@@ -370,6 +371,20 @@ static cJSON *ready_condition(struct arena *a, const struct pool_node_facts *fac
                        JSON("reason", reason), JSON("message", message));
 }
 
+/* NULL: the pool is as usual. */
+static cJSON *maintenance_condition(struct arena *a, const struct config_pool *pool)
+{
+    struct str text = pool ? config_maintenance_text(a, pool) : STR("");
+    const char *reason = "Converting";
+
+    if (!text.n)
+        return NULL;
+    if (pool->maintenance.state)
+        reason = pool->maintenance.state == MAINTENANCE_DRAIN ? "Draining" : "Cordoned";
+    return json_object(a, JSON("type", "PoolMaintenance"), JSON("status", "True"),
+                       JSON("reason", reason), JSON("message", text));
+}
+
 cJSON *translate_pool_node_up(struct arena *a, const struct translate_tenant *t,
                               const struct pool_node_facts *facts)
 {
@@ -378,14 +393,17 @@ cJSON *translate_pool_node_up(struct arena *a, const struct translate_tenant *t,
     cJSON *metadata =
         json_object(a, JSON("name", facts->name), JSON("labels", labels_up(a, t, facts)));
     cJSON *address = json_object(a, JSON("type", "Hostname"), JSON("address", facts->name));
+    cJSON *conditions = json_array(a, ready_condition(a, facts, ready));
+    cJSON *maintenance = maintenance_condition(a, facts->pool);
 
+    if (maintenance)
+        json_append(conditions, maintenance);
     add_quantities(a, facts, capacity, allocatable);
     return json_object(
         a, JSON("apiVersion", "v1"), JSON("kind", "Node"), JSON("metadata", metadata),
         JSON("spec", spec_of(a, facts, ready)),
         JSON("status",
              json_object(a, JSON("capacity", capacity), JSON("allocatable", allocatable),
-                         JSON("conditions", json_array(a, ready_condition(a, facts, ready))),
-                         JSON("addresses", json_array(a, address)),
+                         JSON("conditions", conditions), JSON("addresses", json_array(a, address)),
                          JSON("nodeInfo", info_of(a, facts)))));
 }

@@ -191,6 +191,9 @@ void pool_warnings(struct arena *a, const struct config *config, const struct po
     size_t i = 0;
 
     r.pool = choice->binding ? choice->binding->pool : NULL;
+    if (r.pool && config_maintenance_text(a, r.pool).n)
+        warn(ctx,
+             arena_printf(a, "PoolUnavailable: %.*s", STR_F(config_maintenance_text(a, r.pool))));
     if (gpu_count_pod(a, pod, &r.counts, NULL))
         return;
     json_each(toleration, json_get(r.spec, "tolerations"))

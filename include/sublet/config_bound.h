@@ -10,6 +10,7 @@
  *   status.pool     an item of `pools:`, a copy of the GPUPool
  *   status.grant    GPUs that may be held now; none where it is missing
  *   status.reclaim  {gpus, notBefore}: pods that hold more are ended after this time
+ *   status.maintenance  {state, reason, until, grace}: why the grant is what it is
  */
 #pragma once
 

@@ -56,10 +56,22 @@ struct pool_device_class {
     const cJSON *config;    /* [{driver, parameters}] that a claim may have; NULL: none */
 };
 
+/* What an admin does with a pool. CORDON: pods that hold devices go on, and nothing new is granted;
+ * DRAIN: they are ended as well, `grace` after the notice. */
+enum maintenance_state { MAINTENANCE_NONE, MAINTENANCE_CORDON, MAINTENANCE_DRAIN };
+#define CONFIG_DRAIN_GRACE_S INT64_C(120)
+struct config_maintenance {
+    enum maintenance_state state;
+    struct str reason;        /* for tenants; also with NONE, where something else is under way */
+    int64_t start_s, until_s; /* 0: not said. until: when it is to be over, which ends nothing */
+    int64_t grace_s;          /* 0: the usual one */
+};
+
 struct config_pool {
     struct str name;
-    bool dedicated;   /* else shared */
-    bool adversarial; /* trust */
+    struct config_maintenance maintenance; /* as it is now: of the file, or of status.maintenance */
+    bool dedicated;                        /* else shared */
+    bool adversarial;                      /* trust */
     enum pool_mode mode;
     const cJSON *node_selector; /* map, as configured; never empty */
     const char *fence_key;      /* the label of its nodes that other pods must avoid */
@@ -103,6 +115,11 @@ struct config_binding {
 /* NULL: pods of the pool are in no queue. */
 const struct queue_system *config_queue_system(enum pool_scheduler kind);
 struct str config_mode_name(enum pool_mode mode); /* as configured: "time-slicing" */
+/* "pool "a100" is drained: driver upgrade, until 2026-01-31T12:00:00Z"; empty: it is as usual. */
+struct str config_maintenance_text(struct arena *a, const struct config_pool *pool);
+/* `maintenance` of a GPUPool; the error names `where`. */
+int config_maintenance_parse(struct arena *a, struct str where, const cJSON *value,
+                             struct config_maintenance *ret, struct err *err) MUST_CHECK;
 /* The resource of this name, as tenants write it; NULL when the pool does not offer it. */
 const struct pool_resource *config_pool_resource(const struct config_pool *pool, struct str name);
 /* The same for a class of devices. */

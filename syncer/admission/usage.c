@@ -205,6 +205,10 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
                         : NULL),
         JSON("waiting", rational_format(a, u->waiting)), JSON_I64("waitingPods", u->waiting_pods),
         JSON("queue", listed ? u->queue : NULL));
+    struct str unavailable = config_maintenance_text(a, b->pool);
+
+    if (unavailable.n)
+        json_put(a, status, JSON("unavailable", unavailable));
 
     if (l->cluster)
         add_sharing(a, b->pool, status);

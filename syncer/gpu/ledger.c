@@ -324,7 +324,7 @@ static bool fits(struct ledger *l, const struct pool_choice *choice)
 {
     struct rational after;
 
-    if (!needs(l, choice, &after) ||
+    if (choice->binding->pool->maintenance.state != MAINTENANCE_NONE || !needs(l, choice, &after) ||
         !rational_add(sync_ledger_used(l, choice->binding->pool), after, &after))
         return false;
     return rational_cmp(after, choice->limit) <= 0;
@@ -632,6 +632,11 @@ static int check_limit(struct ledger *l, struct arena *a, const struct pool_choi
     const struct config_binding *b = choice->binding;
     bool fit = fits(l, choice), never = never_fits(choice);
 
+    if (!never && b->pool->maintenance.state != MAINTENANCE_NONE &&
+        b->over_quota == OVER_QUOTA_REJECT)
+        return err_forbidden(err, choice->of_claim ? STR("resource.k8s.io") : STR_NULL,
+                             choice->of_claim ? STR("resourceclaims") : STR("pods"), pod_name,
+                             "PoolUnavailable: %.*s", STR_F(config_maintenance_text(a, b->pool)));
     if (never || (!fit && b->over_quota == OVER_QUOTA_REJECT))
         return pool_exceeded(a, choice, sync_ledger_used(l, b->pool), pod_name, err);
     *ret_queued = !fit || (b->over_quota == OVER_QUOTA_QUEUE && is_held(l, choice, STR_NULL, NULL));
@@ -739,6 +744,9 @@ static struct str waits_for(struct arena *a, const struct ledger *l,
             a, "requests %.*s GPU%.*s of pool %.*s, whose limit is %.*s: it cannot start",
             STR_F(wants), STR_F(units), STR_F(pool),
             STR_F(rational_format(a, choice->binding->most)));
+    if (choice->binding->pool->maintenance.state != MAINTENANCE_NONE)
+        return arena_printf(a, "waiting for %.*s GPU%.*s: %.*s", STR_F(wants), STR_F(units),
+                            STR_F(config_maintenance_text(a, choice->binding->pool)));
     if (rational_cmp(choice->limit, choice->binding->most) < 0)
         granted = arena_printf(a, "; granted now: %.*s", STR_F(rational_format(a, choice->limit)));
     return arena_printf(

@@ -288,9 +288,11 @@ static cJSON *reduced(struct arena *a, const cJSON *object)
                                      JSON("creationTimestamp",
                                           json_str_at(object, "metadata.creationTimestamp")))),
         JSON("spec", json_copy(a, json_get(object, "spec"))),
-        JSON("status", json_object(a, JSON("grant", json_copy(a, json_get(status, "grant"))),
-                                   JSON("pool", json_copy(a, json_get(status, "pool"))),
-                                   JSON("reclaim", json_copy(a, json_get(status, "reclaim"))))));
+        JSON("status",
+             json_object(a, JSON("grant", json_copy(a, json_get(status, "grant"))),
+                         JSON("pool", json_copy(a, json_get(status, "pool"))),
+                         JSON("reclaim", json_copy(a, json_get(status, "reclaim"))),
+                         JSON("maintenance", json_copy(a, json_get(status, "maintenance"))))));
 }
 
 /* Is it what the configuration file might have, by itself? */

@@ -234,6 +234,7 @@ void sync_pod_create(struct sync_run *run)
     struct pool_choice choice;
     struct ledger_wait wait;
     struct err err;
+    bool closed;
     cJSON *pod;
 
     err_init(&err, run->arena);
@@ -254,8 +255,10 @@ void sync_pod_create(struct sync_run *run)
     if (sync_ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
         sync_ledger_release(run->syncer->ledger, run->uid);
     if (!sync_ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &wait)) {
+        closed = choice.binding->pool->maintenance.state != MAINTENANCE_NONE;
         if (sync_pod_say_waiting(run, "SchedulingGated", wait.message))
-            reconcile_event(run->reconcile, run->virtual_, "Normal", "WaitingForQuota", "%.*s",
+            reconcile_event(run->reconcile, run->virtual_, closed ? "Warning" : "Normal",
+                            closed ? "PoolUnavailable" : "WaitingForQuota", "%.*s",
                             STR_F(wait.message));
         if (wait.again_ms)
             reconcile_again_after(run->reconcile, wait.again_ms);

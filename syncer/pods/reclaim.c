@@ -17,7 +17,7 @@
 
 #define REASON "ReclaimedByFleet"
 
-enum { LOOK_AGAIN_MS = 10000, CORRECTED_MS = 60000 };
+enum { LOOK_AGAIN_MS = 10000, CORRECTED_MS = 60000, DEFAULT_GRACE_S = 30 };
 
 /* What the host's binding says, read for one pod. */
 struct word {
@@ -209,9 +209,11 @@ static bool announce(struct sync_run *run, const struct config_binding *b)
 {
     struct arena *a = run->arena;
     struct str pool = b->pool->name, when = time_format_s(a, b->reclaim_not_before_s);
+    struct str why = config_maintenance_text(a, b->pool);
     struct str text = arena_printf(
-        a, "pool %.*s takes GPUs back: %.*s may be held now, and this pod ends after %.*s",
-        STR_F(pool), STR_F(rational_format(a, b->limit)), STR_F(when));
+        a, "pool %.*s takes GPUs back: %.*s may be held now, and this pod ends after %.*s%s%.*s",
+        STR_F(pool), STR_F(rational_format(a, b->limit)), STR_F(when), why.n ? "; " : "",
+        STR_F(why));
 
     if (!condition_set(a, run->virtual_, "DisruptionTarget", "True", REASON, text,
                        reconcile_now_s(run->reconcile)))
@@ -266,6 +268,15 @@ static bool is_proven(struct syncer *s, const struct word *w)
            sync_lease_confirmed_since(s->lease, w->answered_ms);
 }
 
+/* -1: as the pod says. A drain gives a pod no longer than its own grace. */
+static int64_t drain_grace_s(const struct config_binding *b, int64_t own_s)
+{
+    const struct config_maintenance *m = &b->pool->maintenance;
+    int64_t most_s = m->grace_s ? m->grace_s : CONFIG_DRAIN_GRACE_S;
+
+    return m->state == MAINTENANCE_DRAIN && own_s > most_s ? most_s : -1;
+}
+
 /* By a word that is proven. */
 static void end_pod(struct sync_run *run, const struct config_binding *b, struct rational limit)
 {
@@ -277,7 +288,27 @@ static void end_pod(struct sync_run *run, const struct config_binding *b, struct
     }
     reconcile_event(run->reconcile, run->virtual_, "Warning", REASON,
                     "ended: pool %.*s has taken its GPUs back", STR_F(b->pool->name));
-    sync_pod_remove_virtual(run, -1);
+    sync_pod_remove_virtual(
+        run, drain_grace_s(
+                 b, json_i64_at(run->host, "spec.terminationGracePeriodSeconds", DEFAULT_GRACE_S)));
+}
+
+/* A pod that was deleted already ends with the drain as well, whatever it was given. True: a write
+ * is pending. */
+static bool shorten(struct sync_run *run, const struct config_binding *b)
+{
+    int64_t grace = json_i64_at(run->virtual_, "metadata.deletionGracePeriodSeconds", 0), left;
+
+    if (!b || !b->reclaim || b->pool->maintenance.state != MAINTENANCE_DRAIN ||
+        pod_is_finished(run->host) || drain_grace_s(b, grace) < 0)
+        return false;
+    left = b->reclaim_not_before_s + 1 - syncer_now_s(run->syncer);
+    if (left > 0) {
+        reconcile_again_after(run->reconcile, left * 1000);
+        return false;
+    }
+    sync_pod_remove_virtual(run, drain_grace_s(b, grace));
+    return true;
 }
 
 static void on_binding(struct sync_run *run, const struct host_answer *answer,
@@ -327,8 +358,9 @@ bool sync_pod_reclaim(struct sync_run *run)
     struct mark *mark = find_mark(r->marks, r->n, run->uid);
     int64_t left;
 
-    if (pod_is_finished(run->host) || object_is_terminating(run->virtual_) ||
-        object_is_terminating(run->host))
+    if (object_is_terminating(run->virtual_))
+        return shorten(run, b);
+    if (pod_is_finished(run->host) || object_is_terminating(run->host))
         return false;
     if (!b || !b->reclaim || !mark)
         return withdraw(run);
@@ -340,7 +372,9 @@ bool sync_pod_reclaim(struct sync_run *run)
         reconcile_again_after(run->reconcile, left);
         return false;
     }
-    if (is_proven(run->syncer, &mark->word))
+    if (!b->object.n) /* of the file: no host has another word */
+        end_pod(run, b, b->limit);
+    else if (is_proven(run->syncer, &mark->word))
         end_pod(run, b, mark->word.limit);
     else
         read_binding(run, b, mark);

@@ -49,6 +49,8 @@ static const struct member {
     {"pods", "integer", "Pods and claims that are charged.", "Pods", false},
     {"waiting", "string", "GPUs that pods wait for.", "Waiting", false},
     {"waitingPods", "integer", "Pods that wait.", "Waiting-Pods", false},
+    {"unavailable", "string", "Why the pool takes no new pods, or not as many as usual.",
+     "Unavailable", false},
     {"queueNotShown", "integer", "Pods that wait and are not in queue.", NULL, false},
 };
 static const struct member QUEUED[] = {

@@ -143,6 +143,8 @@ static void look(struct host_of *h, struct grant_state *s)
     assert_true(!s->n_configs || !s->shares[0].overflow);
 }
 
+#define SLICES "nvidia.com/mig-1g.10gb"
+
 /* --- what the host makes of a write --- */
 
 static int64_t units_at(const cJSON *tree, const char *path)
@@ -159,12 +161,13 @@ static void charge(struct host_of *h, int tenant)
 {
     cJSON *q = h->quotas[tenant];
 
-    json_set(h->a, q, "status",
-             json_object(
-                 h->a,
-                 JSON("used", json_object(h->a, JSON("requests.nvidia.com/gpu",
-                                                     arena_printf(h->a, "%lld",
-                                                                  (long long)h->holds[tenant]))))));
+    json_set(
+        h->a, q, "status",
+        json_object(h->a, JSON("used", json_object(h->a,
+                                                   JSON("requests.nvidia.com/gpu",
+                                                        arena_printf(h->a, "%lld",
+                                                                     (long long)h->holds[tenant])),
+                                                   JSON("requests." SLICES, "0")))));
     stamp(h, q);
 }
 
@@ -207,11 +210,22 @@ static int64_t grant_of(const struct host_of *h, int i)
     return n;
 }
 
+static int64_t slices_at(const struct host_of *h, int tenant)
+{
+    int64_t n = 0;
+
+    (void)str_to_i64(
+        json_str(json_get(json_path(h->quotas[tenant], "spec.hard"), "requests." SLICES)), &n);
+    return n;
+}
+
 static void check_host(const struct host_of *h)
 {
     int64_t hard = 0, held = 0;
 
     for (int i = 0; i < TENANTS; i++) {
+        if (slices_at(h, i))
+            continue;
         hard += units_at(h->quotas[i], "spec.hard");
         held += h->holds[i];
         assert_true(grant_of(h, i) <= units_at(h->quotas[i], "spec.hard"));
@@ -647,10 +661,12 @@ static void refusals_name_pool_and_namespace(void **state)
     json_set_str(h.a, json_get(h.pool, "spec"), "mode", STR("fast"));
     while (step(&h, &unused))
         ;
-    assert_str(condition_text(&h, h.bindings[0], "Ready"),
-               "False PoolNotFound GPUPool \"a100\" is invalid");
-    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("unknown value \"fast\"")));
-    assert_int_equal(grant_of(&h, 0), 0);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted "); /* what was stays */
+    assert_str(condition_text(&h, h.pool, "Ready"), "True Served ");
+    assert_true(str_has_prefix(condition_text(&h, h.pool, "Converting"), STR("False Refused the")));
+    assert_true(
+        str_contains(condition_text(&h, h.pool, "Converting"), STR("unknown value \"fast\"")));
+    assert_int_equal(grant_of(&h, 0), 10);
     h.pool = object(&h, "{'metadata':{'name':'a100'},'spec':{'mode':'dra','nodeSelector':{"
                         "'sublet.dev/pool':'a100'},'deviceClasses':{'gpu.example.com':{"
                         "'gpuEq':1}}}}");
@@ -676,6 +692,7 @@ static void a_pool_that_is_gone_keeps_its_bounds(void **state)
         ;
     spec = json_get(h.pool, "spec");
     json_set_str(h.a, spec, "mode", STR("fast"));
+    json_remove(json_get(h.pool, "status"), "inForce"); /* by a process that did not keep it */
     while (step(&h, &unused))
         ;
     buf_fini(&unused);
@@ -823,6 +840,212 @@ static void of_a_pool_that_is_not_bound_nothing_is_let_through(void **state)
     arena_free(h.a);
 }
 
+/* --- maintenance and conversion --- */
+
+static void maintain(struct host_of *h, const char *text)
+{
+    cJSON *spec = json_get(h->pool, "spec");
+
+    json_remove(spec, "maintenance");
+    json_set(h->a, spec, "maintenance", object(h, text));
+    stamp(h, h->pool);
+}
+
+/* All may have more; what runs stays, and what ends is not granted again. */
+static void a_cordoned_pool_grants_nothing_new(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':'8'}");
+    bind(&h, 1, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    run_on(&h, 0, 6, "n0");
+    maintain(&h, "{'state':'cordon','reason':'driver upgrade','until':'2026-12-01T08:00:00Z'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 6);
+    assert_int_equal(grant_of(&h, 1), 0);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 6);
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    assert_str(status_text(&h, 1, "status.maintenance"),
+               "{\"state\":\"cordon\",\"reason\":\"driver upgrade\",\"until\":"
+               "\"2026-12-01T08:00:00Z\"}");
+    assert_str(condition_text(&h, h.bindings[1], "Ready"), "True PoolUnavailable driver upgrade");
+    assert_str(condition_text(&h, h.pool, "Maintenance"),
+               "True Cordoned driver upgrade; until 2026-12-01T08:00:00Z");
+    run_on(&h, 0, 2, "n0");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 2);
+    h.now_s = object_time_s(h.pool, "spec.maintenance.until");
+    settle(&h);
+    assert_true(str_has_prefix(condition_text(&h, h.pool, "Maintenance"), STR("True Overdue ")));
+    maintain(&h, "{'state':'none'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 12);
+    assert_int_equal(grant_of(&h, 1), 4);
+    assert_str(status_text(&h, 0, "status.maintenance"), "-");
+    assert_str(condition_text(&h, h.pool, "Maintenance"), "False Open ");
+    arena_free(h.a);
+}
+
+/* Also of a guarantee, and with no one who claims it. The end is that of the first notice, whatever
+ * the tenant holds meanwhile. */
+static void a_drained_pool_takes_all_back(void **state)
+{
+    struct host_of h;
+    struct str end;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    settle(&h);
+    run_on(&h, 0, 4, "n0");
+    maintain(&h, "{'state':'drain','grace':'5m'}");
+    check_step(&h, "PUT " BINDING(0) " 0\n" POOL);
+    end = arena_str(h.a, time_format_s(h.a, NOW + 300));
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "4");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"), arena_cstr(h.a, end));
+    assert_str(status_text(&h, 0, "status.maintenance"),
+               "{\"state\":\"drain\",\"reason\":\"maintenance\",\"grace\":\"300s\"}");
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 4);
+    assert_str(condition_text(&h, h.pool, "Maintenance"),
+               "True Draining ; 4 GPUs of 1 bindings are held");
+    for (int i = 0; i < 4; i++) { /* pod by pod, also after the end */
+        h.now_s += 100;
+        run_on(&h, 0, 4 - i, "n0");
+        settle(&h);
+        assert_int_equal(grant_of(&h, 0), 0);
+        assert_str(status_text(&h, 0, "status.reclaim.notBefore"), arena_cstr(h.a, end));
+    }
+    run_on(&h, 0, 0, NULL);
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 0);
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    assert_str(condition_text(&h, h.pool, "Maintenance"), "True Drained ");
+    maintain(&h, "{'state':'none'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    arena_free(h.a);
+}
+
+static void a_planned_maintenance_begins_by_itself(void **state)
+{
+    struct host_of h;
+    struct grant_state s;
+    int64_t start = NOW + 1000;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+    maintain(&h, "{'state':'drain'}");
+    json_set_str(h.a, json_path(h.pool, "spec.maintenance"), "start", time_format_s(h.a, start));
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_true(str_has_prefix(condition_text(&h, h.pool, "Maintenance"), STR("False Planned ")));
+    look(&h, &s);
+    assert_int_equal(s.next_s, start);
+    grant_state_end(&s);
+    h.now_s = start;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 0);
+    arena_free(h.a);
+}
+
+static void convert(struct host_of *h, bool to_mig)
+{
+    cJSON *spec = json_get(h->pool, "spec");
+
+    json_remove(spec, "mode");
+    json_remove(spec, "profiles");
+    if (to_mig) {
+        json_set_str(h->a, spec, "mode", STR("mig"));
+        json_set(h->a, spec, "profiles", object(h, "{'1g.10gb':{'gpuEq':'1/7'}}"));
+    }
+    stamp(h, h->pool);
+}
+
+static void advertise(struct host_of *h, int node, bool mig)
+{
+    cJSON *status = json_get(h->nodes[node], "status");
+
+    json_set(h->a, status, "capacity",
+             object(h, mig ? "{'" SLICES "':'56'}" : "{'nvidia.com/gpu':'8'}"));
+    json_set(h->a, status, "allocatable", json_copy(h->a, json_get(status, "capacity")));
+}
+
+/* The devices of before are in force until nothing of them is held; those of the spec count as
+ * nodes have them, one by one; and back. */
+static void a_pool_is_converted_after_it_is_drained(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    run_on(&h, 0, 3, "n0");
+    convert(&h, true);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True Draining from exclusive to mig: what was before it is in force until it is "
+               "drained; 3 GPUs of 1 bindings are held");
+    assert_int_equal(grant_of(&h, 0), 0);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "3");
+    assert_false(json_get(json_path(h.bindings[0], "status.pool"), "mode"));
+    advertise(&h, 0, true); /* too early: the pod is in the way still */
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    assert_int_equal(slices_at(&h, 0), 0);
+    run_on(&h, 0, 0, NULL);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "mig");
+    assert_str(json_str_at(json_path(h.bindings[0], "status.pool"), "mode"), "mig");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True WaitingForNodes 1 of 2 nodes do not have its devices yet");
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 0);
+    assert_int_equal(slices_at(&h, 0), 56);
+    assert_int_equal(grant_of(&h, 0), 8);
+    advertise(&h, 1, true);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    assert_int_equal(slices_at(&h, 0), 112);
+    assert_str(status_text(&h, 0, "status.maintenance"), "-");
+    convert(&h, false);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    assert_int_equal(slices_at(&h, 0), 0);
+    assert_int_equal(grant_of(&h, 0), 0);
+    for (int i = 0; i < 2; i++)
+        advertise(&h, i, false);
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 16);
+    assert_int_equal(slices_at(&h, 0), 0);
+    arena_free(h.a);
+}
+
+/* Before anything of it was taken away. */
+static void a_conversion_may_be_taken_back(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    run_on(&h, 0, 3, "n0");
+    convert(&h, true);
+    settle(&h);
+    convert(&h, false);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    arena_free(h.a);
+}
+
 /* --- random histories --- */
 
 static void tenant_acts(struct host_of *h)
@@ -871,12 +1094,66 @@ static void an_admin_acts(struct host_of *h)
         "{'pool':'a100','burst':'16'}",
         "{'pool':'a100','guarantee':'8','lend':'8'}",
     };
+    static const char *const maintenances[] = {"{'state':'none'}", "{'state':'cordon'}",
+                                               "{'state':'drain'}"};
     int i = (int)BELOW(&h->random, TENANTS);
 
-    if (!h->bindings[i])
+    if (BELOW(&h->random, 4) == 0)
+        maintain(h, maintenances[BELOW(&h->random, COUNT(maintenances))]);
+    else if (!h->bindings[i])
         bind(h, i, specs[BELOW(&h->random, COUNT(specs))]);
     else if (BELOW(&h->random, 4) == 0)
         h->bindings[i] = NULL;
+}
+
+/* No GPU is promised while a slice is, nor the other way round, wherever a process ends. */
+static void check_one_mode(const struct host_of *h)
+{
+    bool gpus = false, slices = false;
+
+    for (int i = 0; i < TENANTS; i++) {
+        gpus |= units_at(h->quotas[i], "spec.hard") > 0 || h->holds[i] > 0;
+        slices |= slices_at(h, i) > 0;
+    }
+    assert_false(gpus && slices);
+}
+
+static void a_conversion_survives_an_end_between_any_two_writes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct host_of h;
+        bool mig = false;
+
+        begin(&h, seed);
+        for (int i = 0; i < TENANTS; i++)
+            bind(&h, i, "{'pool':'a100','guarantee':'2','burst':'8'}");
+        settle(&h); /* what is in force is on record */
+        for (int k = 0; k < 40; k++) {
+            struct grant_write writes[3 * TENANTS + 1];
+            struct grant_state s;
+            size_t at = 0, n = 0;
+
+            if (BELOW(&h.random, 6) == 0)
+                convert(&h, mig = BELOW(&h.random, 2));
+            advertise(&h, (int)BELOW(&h.random, 2), mig);
+            h.now_s += (int64_t)BELOW(&h.random, 90);
+            look(&h, &s);
+            while (n < COUNT(writes) && grant_next_write(&s, &at, &writes[n]))
+                n++;
+            for (size_t m = n ? (size_t)BELOW(&h.random, n + 1) : 0; m-- > 0;) {
+                int i = (int)BELOW(&h.random, TENANTS);
+                int64_t most = units_at(h.quotas[i], "spec.hard");
+
+                apply(&h, &writes[BELOW(&h.random, n)]);
+                check_one_mode(&h);
+                if (h.quotas[i])
+                    run_on(&h, i, BELOW(&h.random, most + 1), NULL);
+            }
+            grant_state_end(&s);
+        }
+        arena_free(h.a);
+    }
 }
 
 static void a_process_may_end_between_any_two_writes(void **state)
@@ -927,6 +1204,12 @@ int main(void)
         cmocka_unit_test(numbers_of_a_hostile_tenant_are_bounded),
         cmocka_unit_test(what_is_left_of_a_deleted_binding),
         cmocka_unit_test(of_a_pool_that_is_not_bound_nothing_is_let_through),
+        cmocka_unit_test(a_cordoned_pool_grants_nothing_new),
+        cmocka_unit_test(a_drained_pool_takes_all_back),
+        cmocka_unit_test(a_planned_maintenance_begins_by_itself),
+        cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
+        cmocka_unit_test(a_conversion_may_be_taken_back),
+        cmocka_unit_test(a_conversion_survives_an_end_between_any_two_writes),
         cmocka_unit_test(a_process_may_end_between_any_two_writes),
     };
 

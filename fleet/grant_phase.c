@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maintenance and conversion of a pool. Why the end of a drain is counted from its beginning, and
+ * not from what a binding holds: nothing that a tenant does may move it. Must never drain a pool by
+ * a spec that makes no sense, nor put devices in force while others are promised. */
+#include "grant_phase.h"
+
+static enum grant_maintenance maintenance_of(const struct grant_phase_facts *f)
+{
+    if (f->wants.state == MAINTENANCE_NONE)
+        return GRANT_OPEN;
+    if (f->wants.start_s > f->now_s)
+        return GRANT_PLANNED;
+    if (f->wants.state == MAINTENANCE_CORDON)
+        return GRANT_CORDONED;
+    return f->empty ? GRANT_DRAINED : GRANT_DRAINING;
+}
+
+static enum grant_conversion conversion_of(const struct grant_phase_facts *f)
+{
+    if (f->invalid)
+        return GRANT_REFUSED;
+    if (f->differs)
+        return f->empty ? GRANT_WAITS_FOR_NODES : GRANT_CONVERTS;
+    return f->was_changing && f->changing ? GRANT_WAITS_FOR_NODES : GRANT_AS_IT_IS;
+}
+
+static void earliest(int64_t *next, int64_t at_s, int64_t now_s)
+{
+    if (at_s > now_s && (!*next || at_s < *next))
+        *next = at_s;
+}
+
+struct grant_phase grant_phase_of(const struct grant_phase_facts *f)
+{
+    struct grant_phase p = {.maintenance = maintenance_of(f), .conversion = conversion_of(f)};
+    bool drains = f->differs || p.maintenance >= GRANT_DRAINING;
+    int64_t grace_s = f->wants.state && f->wants.grace_s ? f->wants.grace_s : f->grace_s;
+
+    p.switches = f->differs && !f->invalid && f->empty;
+    p.door = drains ? SHARE_DRAINED : p.maintenance == GRANT_CORDONED ? SHARE_CLOSED : SHARE_OPEN;
+    if (drains) { /* a clock that was set back prolongs none */
+        p.since_s = f->since_s && f->since_s < f->now_s ? f->since_s : f->now_s;
+        p.not_before_s = p.since_s + grace_s;
+    }
+    p.overdue = p.maintenance && f->wants.until_s && f->wants.until_s <= f->now_s;
+    if (p.maintenance) {
+        earliest(&p.next_s, f->wants.start_s, f->now_s);
+        earliest(&p.next_s, f->wants.until_s, f->now_s);
+    }
+    return p;
+}
+
+static const struct pool_resource *same_resource(const struct config_pool *pool,
+                                                 const struct pool_resource *r)
+{
+    const struct pool_resource *other = config_pool_resource(pool, r->name);
+
+    return other && str_eq(other->host_name, r->host_name) &&
+                   rational_cmp(other->gpu_eq, r->gpu_eq) == 0
+               ? other
+               : NULL;
+}
+
+bool grant_devices_stay(const struct config_pool *now, const struct config_pool *next)
+{
+    if (now->mode != next->mode)
+        return false;
+    for (size_t i = 0; i < now->n_resources; i++)
+        if (!same_resource(next, &now->resources[i]))
+            return false;
+    return true;
+}
