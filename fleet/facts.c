@@ -165,6 +165,16 @@ static int64_t last_finished(const cJSON *statuses)
     return last;
 }
 
+/* "PreemptionByScheduler", "EvictionByEvictionAPI", ...: why the host ended it, or is about to. */
+static struct str disruption_of(const cJSON *pod)
+{
+    const cJSON *target = condition(pod, "DisruptionTarget");
+
+    return str_eqc(json_str(json_get(target, "status")), "True")
+               ? json_str(json_get(target, "reason"))
+               : STR("");
+}
+
 static void read_end(const cJSON *pod, struct fact_pod *ret)
 {
     struct str phase = json_str_at(pod, "status.phase"), reason = json_str_at(pod, "status.reason");
@@ -173,7 +183,11 @@ static void read_end(const cJSON *pod, struct fact_pod *ret)
 
     ret->ended = str_eqc(phase, "Succeeded") || str_eqc(phase, "Failed");
     ret->end_us = app > init ? app : init;
-    ret->reason = reason.n ? reason : phase;
+    ret->disrupted = disruption_of(pod);
+    if (ret->disrupted.n && !str_eqc(phase, "Succeeded"))
+        ret->reason = ret->disrupted;
+    else
+        ret->reason = reason.n ? reason : phase;
 }
 
 void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret)
@@ -198,6 +212,7 @@ void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret)
     ret->on_node = ret->hold.node.n > 0 && ret->hold.pod_uid.n > 0;
     read_end(pod, ret);
     ret->reason = plain(a, ret->reason);
+    ret->disrupted = plain(a, ret->disrupted);
 }
 
 /* A device that a container only limits is requested as well. */

@@ -24,6 +24,7 @@ struct pod {
     struct map_entry by_uid;
     struct str uid;
     struct str tenant, node, pool; /* on the heap */
+    struct str disrupted;          /* why the host is about to end it; heap */
     struct rational gpu_eq;
     bool seen, ended;
 };
@@ -222,6 +223,7 @@ static void pod_free(struct observer *o, struct pod *p)
     mem_free(p->tenant.p);
     mem_free(p->node.p);
     mem_free(p->pool.p);
+    mem_free(p->disrupted.p);
     mem_free(p);
 }
 
@@ -278,6 +280,8 @@ int observer_pod(struct observer *o, const cJSON *tree, int64_t now_us, struct e
         struct pod *p = CONTAINER(e, struct pod, by_uid);
 
         p->seen = true;
+        if (!str_eq(p->disrupted, fact.disrupted))
+            replace(&p->disrupted, fact.disrupted);
         if (fact.ended && !p->ended)
             result = record_end(o, p, &fact, now_us, err);
     }
@@ -297,8 +301,8 @@ int observer_pod_gone(struct observer *o, struct str uid, bool certain, int64_t 
         return 0;
     certain = certain && now_us - seen_us <= GAP_US; /* else the event waited for a connection */
     if (!p->ended)
-        result = ledger_end_hold(o->ledger, uid, certain ? now_us : seen_us, STR("Deleted"),
-                                 !certain, err);
+        result = ledger_end_hold(o->ledger, uid, certain ? now_us : seen_us,
+                                 p->disrupted.n ? p->disrupted : STR("Deleted"), !certain, err);
     pod_free(o, p);
     return result;
 }

@@ -32,7 +32,7 @@ int report_columns(struct str list, unsigned *ret, struct err *err)
         if (i == N_USAGE_COLUMNS)
             return err_set(err, &ERR_BAD_REQUEST,
                            "\"%.*s\" is no column: want tenant, namespace, owner, pod, pool, "
-                           "product, node or month",
+                           "product, node, reason or month",
                            STR_F(name));
         columns |= 1u << i;
     }

@@ -19,7 +19,7 @@
 const char *const FLEET_USAGE_COLUMNS[N_USAGE_COLUMNS] = {
     [USAGE_TENANT] = "tenant", [USAGE_NAMESPACE] = "namespace", [USAGE_OWNER] = "owner",
     [USAGE_POD] = "pod",       [USAGE_POOL] = "pool",           [USAGE_PRODUCT] = "product",
-    [USAGE_NODE] = "node",     [USAGE_MONTH] = "month",
+    [USAGE_NODE] = "node",     [USAGE_REASON] = "reason",       [USAGE_MONTH] = "month",
 };
 
 /* A stretch of a node's time for a pool, in which its capacity does not change. */
@@ -173,6 +173,7 @@ static void add_to_line(struct sums *s, const struct track *t, enum usage_kind k
         values[USAGE_NAMESPACE] = hold->ns;
         values[USAGE_OWNER] = hold->owner;
         values[USAGE_POD] = hold->name;
+        values[USAGE_REASON] = hold->end_us == FLEET_OPEN ? STR("Running") : hold->reason;
     }
     line = fleet_usage_line(s, kind, values, price ? price->currency : STR(""));
     add_priced(s, line, price, gpu_us);

@@ -75,7 +75,8 @@ enum usage_column {
     USAGE_POOL,
     USAGE_PRODUCT,
     USAGE_NODE,
-    USAGE_MONTH, /* "2026-11", of UTC */
+    USAGE_REASON, /* of the end of a pod's hold; "Running": it has not ended */
+    USAGE_MONTH,  /* "2026-11", of UTC */
     N_USAGE_COLUMNS
 };
 extern const char *const FLEET_USAGE_COLUMNS[N_USAGE_COLUMNS]; /* "tenant", ... */

@@ -89,6 +89,48 @@ static void a_deleted_pod_ends_when_its_event_came(void **state)
     assert_true(r.holds[1].estimated);
 }
 
+static cJSON *disrupted(struct world *w, const char *uid, int64_t end_us, const char *phase,
+                        const char *status)
+{
+    cJSON *pod = world_pod(w, uid, "n1", 1, BEGIN, end_us);
+
+    json_set_str(w->a, json_get(pod, "status"), "phase", str_c(phase));
+    json_append(json_path(pod, "status.conditions"),
+                world_parse(w, arena_printf(w->a,
+                                            "{\"type\":\"DisruptionTarget\",\"status\":\"%s\","
+                                            "\"reason\":\"PreemptionByScheduler\"}",
+                                            status)));
+    return pod;
+}
+
+/* It is deleted, or fails; one that had succeeded by then, or was spared, was not disrupted. */
+static void an_end_has_the_disruption_that_led_to_it(void **state)
+{
+    static const struct {
+        const char *uid, *phase, *status, *reason;
+        int64_t end_us;
+    } pods[] = {
+        {"u1", "Running", "True", "PreemptionByScheduler", 0},
+        {"u2", "Failed", "True", "PreemptionByScheduler", BEGIN + SECOND},
+        {"u3", "Succeeded", "True", "Succeeded", BEGIN + SECOND},
+        {"u4", "Running", "False", "Deleted", 0},
+    };
+    struct world *w = *state;
+    struct fleet_records r;
+
+    start_with_a_node(w);
+    DO(observer_seen(w->observer, BEGIN + 4 * SECOND, &w->err));
+    for (size_t i = 0; i < COUNT(pods); i++) {
+        DO(observer_pod(w->observer,
+                        disrupted(w, pods[i].uid, pods[i].end_us, pods[i].phase, pods[i].status),
+                        BEGIN + 2 * SECOND, &w->err));
+        DO(observer_pod_gone(w->observer, str_c(pods[i].uid), true, BEGIN + 5 * SECOND, &w->err));
+    }
+    r = records_of(w);
+    for (size_t i = 0; i < COUNT(pods); i++)
+        assert_str(r.holds[i].reason, pods[i].reason);
+}
+
 static void what_ended_unobserved_is_estimated(void **state)
 {
     struct world *w = *state;
@@ -305,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(takes_the_times_of_the_host),
         TEST(a_deleted_pod_ends_when_its_event_came),
+        TEST(an_end_has_the_disruption_that_led_to_it),
         TEST(what_ended_unobserved_is_estimated),
         TEST(a_node_that_fails_has_the_hosts_time),
         TEST(a_node_without_devices_is_deleted),

@@ -202,6 +202,24 @@ static void a_pod_is_counted_once(void **state)
     assert_int_equal(f->u.lines[1].pods, 3);
 }
 
+static void lines_say_why_pods_ended(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    hold(f, "team-a", "n1", 0, HOUR, (struct rational){1, 1})->reason = STR("Succeeded");
+    for (int i = 0; i < 2; i++)
+        hold(f, "team-a", "n1", 0, 10 * SECOND, (struct rational){2, 1})->reason =
+            STR("PreemptionByScheduler");
+    hold(f, "team-a", "n1", 0, FLEET_OPEN, (struct rational){1, 1});
+    compute(f, 0, HOUR, 1u << USAGE_REASON);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, "PreemptionByScheduler"), "40");
+    assert_int_equal(f->u.lines[0].pods, 2);
+    assert_gpu_s(f, line(f, 1, USAGE_HELD, "Running"), "3600");
+    assert_gpu_s(f, line(f, 2, USAGE_HELD, "Succeeded"), "3600");
+    assert_int_equal(line(f, 3, USAGE_IDLE, "")->pods, 0);
+}
+
 static void a_deleted_node_bills_no_one(void **state)
 {
     struct fixture *f = *state;
@@ -394,6 +412,7 @@ int main(void)
         TEST(bills_shares_exactly),
         TEST(a_lost_node_is_unhealthy_and_bills_no_one),
         TEST(a_pod_is_counted_once),
+        TEST(lines_say_why_pods_ended),
         TEST(a_deleted_node_bills_no_one),
         TEST(broken_devices_are_unhealthy_unless_held),
         TEST(what_runs_accrues_until_it_was_seen_last),
