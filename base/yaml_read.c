@@ -576,6 +576,20 @@ static cJSON *load_document(struct loader *l)
     return node;
 }
 
+struct str yaml_cut(struct str *rest)
+{
+    struct str document = {rest->p, 0};
+
+    while (rest->p) {
+        struct str line = str_cut(rest, '\n');
+
+        if (str_has_prefix(line, STR("---")))
+            break;
+        document.n = (size_t)(line.p + line.n - document.p);
+    }
+    return document;
+}
+
 int yaml_parse(struct arena *a, struct str text, json_duplicate_cb duplicate, void *ctx,
                cJSON **ret, struct err *err)
 {

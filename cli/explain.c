@@ -201,26 +201,14 @@ static int explain_document(struct explain *e, struct str text)
     return 0;
 }
 
-/* Documents end at lines that begin with "---". */
 static int explain_all(struct explain *e, struct str text)
 {
-    struct str document = {text.p, 0};
-
     while (text.p) {
-        struct str line = str_cut(&text, '\n');
-
-        if (str_has_prefix(line, STR("---"))) {
-            if (explain_document(e, document))
-                return -1;
-            document = (struct str){text.p, 0};
-        } else {
-            document.n = (size_t)(line.p + line.n - document.p);
-        }
+        if (explain_document(e, yaml_cut(&text)))
+            return -1;
     }
-    return document.p ? explain_document(e, document) : 0;
+    return 0;
 }
-
-/* --- the command --- */
 
 static int take_arguments(struct explain *e, int argc, char **argv)
 {

@@ -44,8 +44,8 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
 }
 
 /* Keys that have readers of their own. */
-static const char *const STRUCTURED[] = {"pools", "bindings", "authentication", "sync.toHost",
-                                         "sync.fromHost"};
+static const char *const STRUCTURED[] = {"pools",       "bindings",      "authentication",
+                                         "sync.toHost", "sync.fromHost", "init"};
 
 /* Does path name an option, or lead to one (ret_inner)? */
 static bool path_known(struct str path, bool *ret_inner)
@@ -380,7 +380,7 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
     if (check_values(&config, err) || config_check_telemetry(&config, err) ||
         config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
-        config_load_to_host(a, tree, &config, err) ||
+        config_load_init(a, tree, &config, err) || config_load_to_host(a, tree, &config, err) ||
         config_load_sync_from(a, tree, &config, err) || check_nodes(&config, err))
         return -1;
     config.tree = tree;

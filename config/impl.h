@@ -88,6 +88,9 @@ int config_check_telemetry(struct config *config, struct err *err) MUST_CHECK;
 /* `authentication:` of the tree. It reads options: they must be loaded. */
 int config_load_authentication(struct arena *a, const cJSON *tree, struct config *config,
                                struct err *err) MUST_CHECK;
+/* `init:` of the tree. init.c */
+int config_load_init(struct arena *a, const cJSON *tree, struct config *config,
+                     struct err *err) MUST_CHECK;
 /* Host names, and patterns such as "*.team.example". sync.c */
 int config_read_hosts(const struct place *at, const cJSON *value, struct str_list *ret);
 /* Parts of `sync.toHost`; into: a config_to_host. */

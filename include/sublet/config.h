@@ -94,6 +94,7 @@ struct config {
     struct str_list
         storage_classes; /* a PVC may name these; the first is its default; empty: any */
     const struct config_to_host *to_host; /* config_sync.h; never NULL once loaded */
+    const cJSON *manifests;               /* init.manifests: objects with names; NULL: none */
     const struct config_issuer *issuers;  /* authentication.jwt */
     size_t n_issuers;
     bool anonymous_refused;          /* who shows nothing is 401 */

@@ -27,6 +27,7 @@ enum notice_topic {
     NOTICE_HOST_OBJECT,   /* in quarantine; subject: plural, namespace and name */
     NOTICE_MEMORY,        /* the memory budget is exhausted */
     NOTICE_LEASE,         /* this process does not lead, or cannot determine it */
+    NOTICE_INIT,          /* init.manifests that are not applied */
     NOTICE_DISK,          /* full or read-only: writes are refused */
     N_NOTICE_TOPICS
 };

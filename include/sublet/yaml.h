@@ -14,5 +14,8 @@
  * set in map`, once for each value but the first (at most 100). */
 int yaml_parse(struct arena *a, struct str text, json_duplicate_cb duplicate, void *ctx,
                cJSON **ret, struct err *err) MUST_CHECK;
+/* The next document of a stream; rest->p is NULL after the last. Documents end at lines
+ * that begin with "---". */
+struct str yaml_cut(struct str *rest);
 /* A tree as YAML (block style, keys in tree order), for `Accept: application/yaml`. */
 void yaml_print(struct buf *b, const cJSON *node);

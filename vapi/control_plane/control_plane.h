@@ -18,6 +18,13 @@ void vapi_gpu_usage_free(struct vapi *api); /* after registry_free() */
 /* Creates the objects every cluster has; calls done() once they are durable. */
 void bootstrap_objects(struct vapi *api, void (*done)(void *ctx, const struct err *err), void *ctx);
 
+/* initial.c */
+struct initial;
+struct initial *initial_start(struct vapi *api); /* NULL when there are no init.manifests */
+void initial_stop(struct initial *x);
+/* After initial_stop(), once its write was answered. */
+void initial_close(struct initial *x, void (*closed)(void *ctx), void *ctx);
+
 /* renewal.c */
 void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
 void renewal_start(struct vapi *api);

@@ -102,8 +102,10 @@ static void started(struct vapi *api, const struct err *err)
 {
     if (api->state == API_STARTING && !err)
         api_enter(api, API_SERVING);
-    if (api->state == API_SERVING)
+    if (api->state == API_SERVING) {
         notices_serving(api);
+        api->initial = initial_start(api);
+    }
     if (api->ready)
         api->ready(api->ready_ctx, err);
     api->ready = NULL;
@@ -234,6 +236,10 @@ static void on_last_turn(void *ctx)
         api->open_handles++;
         expiry_close(api->expiry, on_own_closed, api);
     }
+    if (api->initial) {
+        api->open_handles++;
+        initial_close(api->initial, on_own_closed, api);
+    }
     if (api->openapi) {
         api->open_handles++;
         openapi_close(api->openapi, on_own_closed, api);
@@ -294,6 +300,8 @@ void vapi_close(struct vapi *api, void (*closed)(void *ctx), void *ctx)
         vapi_set_read_only(api, store_read_only(api->o.store));
     if (api->expiry)
         expiry_stop(api->expiry);
+    if (api->initial)
+        initial_stop(api->initial);
     /* One count for this function, so that a part that closes at once does not end the phase too
      * early. */
     api->closing_parts = 1;

@@ -26,6 +26,7 @@ struct call_entry;
 struct call_handlers;
 struct events;
 struct expiry;
+struct initial;
 struct flows;
 struct notices;
 struct openapi;
@@ -72,6 +73,7 @@ struct vapi {
     struct events *events;
     struct notices *notices;
     struct expiry *expiry;
+    struct initial *initial; /* NULL: nothing is to be applied */
     struct openapi *openapi; /* NULL until the first request */
     /* Of the headers that name the matched FlowSchema and priority level. */
     char flow_uid[37], level_uid[37];

@@ -39,6 +39,7 @@ static const char *const NAMES[N_NOTICE_TOPICS] = {
     [NOTICE_HOST_OBJECT] = "host-object",
     [NOTICE_MEMORY] = "memory",
     [NOTICE_LEASE] = "lease",
+    [NOTICE_INIT] = "init",
     [NOTICE_DISK] = "disk",
 };
 

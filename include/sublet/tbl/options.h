@@ -2,7 +2,7 @@
  * room: config
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
- * values.schema.json follow from here. `pools`, `bindings`, `authentication` and `sync.fromHost` are
+ * values.schema.json follow from here. `pools`, `bindings`, `authentication`, `init` and `sync.fromHost` are
  * the keys that are not options.
  *
  * OPTION(type, member, path, flag, env, default, values, help)
