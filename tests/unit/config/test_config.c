@@ -109,7 +109,8 @@ static void file_mistakes(void **state)
     } cases[] = {
         {"[]", "config: want an object, got array"},
         {"nmae: x",
-         "config: nmae: unknown key: known here are pools, bindings, authentication, name, host, "
+         "config: nmae: unknown key: known here are pools, bindings, authentication, init, name, "
+         "host, "
          "listen, kubeconfig, "
          "store, lease, grants, telemetry, network, policy, fleet, sync, metrics, controllers, "
          "audit, limits, "
@@ -135,7 +136,7 @@ static void file_mistakes(void **state)
         {"policy: {tolerations: ignore}",
          "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
         {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
-                        "authentication, name, host, "
+                        "authentication, init, name, host, "
                         "listen, kubeconfig, store, lease, grants, telemetry, network, policy, "
                         "fleet, sync, metrics, "
                         "controllers, audit, limits, log"},
