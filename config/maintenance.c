@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `maintenance` of a pool, by which an admin takes it out of use for a time: of the file, of a
- * GPUPool, and of what the fleet says of it in a GPUBinding. Must never let a word that is not known
- * drain a pool: such a value is an error, and none of it counts. */
+ * GPUPool, and of what the fleet says of it in a GPUBinding. Must never let a word that is not
+ * known drain a pool: such a value is an error, and none of it counts. */
 #include <string.h>
 
 #include <sublet/clock.h>

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/clock.h>
 #include <sublet/hash.h>
 #include <sublet/object.h>
 
@@ -22,17 +23,38 @@ struct kept {
 };
 struct grant_facts {
     unsigned magic;
+    const struct clock *clock; /* NULL: nodes do not settle */
     struct map nodes, pods;
 };
 
 /* --- of a tree --- */
+
+/* By NVIDIA's MIG manager and the driver's upgrade of its operator, which label the node. */
+static bool is_being_changed(const cJSON *labels)
+{
+    static const char *const mig[] = {"pending", "rebooting", "failed"};
+    static const char *const done[] = {"", "unknown", "upgrade-required", "upgrade-done"};
+    struct str config = json_str(json_get(labels, "nvidia.com/mig.config.state"));
+    struct str driver = json_str(json_get(labels, "nvidia.com/gpu-driver-upgrade-state"));
+    bool upgrades = true;
+
+    for (size_t i = 0; i < COUNT(mig); i++)
+        if (str_eqc(config, mig[i]))
+            return true;
+    for (size_t i = 0; i < COUNT(done); i++)
+        upgrades &= !str_eqc(driver, done[i]);
+    return upgrades;
+}
 
 void grant_node_of(struct arena *a, const cJSON *tree, struct grant_node *ret)
 {
     const cJSON *labels = json_path(tree, "metadata.labels");
     struct fact_units *capacity, *allocatable;
 
-    *ret = (struct grant_node){.name = meta_name(tree), .down = fact_node_is_down(tree)};
+    *ret = (struct grant_node){.name = meta_name(tree),
+                               .down = fact_node_is_down(tree),
+                               .aside = json_true(json_path(tree, "spec.unschedulable")) ||
+                                        is_being_changed(labels)};
     ret->n_capacity = fact_node_units(a, json_path(tree, "status.capacity"), &capacity);
     ret->n_allocatable = fact_node_units(a, json_path(tree, "status.allocatable"), &allocatable);
     ret->capacity = capacity;
@@ -142,6 +164,26 @@ static bool replace(struct map *m, struct str name, struct kept *with)
     return any;
 }
 
+/* A label that comes and goes would take GPUs back each time. */
+static void settle(const struct grant_facts *f, struct map_entry *before, struct grant_node *node)
+{
+    const struct grant_node *was = before ? &CONTAINER(before, struct kept, by_name)->node : NULL;
+    int64_t now_s = f->clock ? clock_wall_s(f->clock) : 0;
+
+    if (!was || node->aside || !f->clock)
+        return;
+    if (was->aside)
+        node->settles_s = now_s + GRANT_SETTLES_S;
+    else if (was->settles_s > now_s && was->settles_s <= now_s + GRANT_SETTLES_S)
+        node->settles_s = was->settles_s;
+}
+
+void grant_facts_settle(struct grant_facts *f, const struct clock *clock)
+{
+    assert(f->magic == FACTS_MAGIC);
+    f->clock = clock;
+}
+
 bool grant_facts_node(struct grant_facts *f, struct str name, const cJSON *tree)
 {
     struct arena *a = arena_new(0);
@@ -150,6 +192,7 @@ bool grant_facts_node(struct grant_facts *f, struct str name, const cJSON *tree)
 
     assert(f->magic == FACTS_MAGIC);
     grant_node_of(a, tree, &node);
+    settle(f, map_get(&f->nodes, name), &node);
     any = replace(&f->nodes, name, tree ? keep_node(name, &node) : NULL);
     arena_free(a);
     return any;

@@ -7,13 +7,18 @@
 
 #include "facts.h"
 
+struct clock;
+
 /* Strings are the caller's, or grant_facts'. `labels` and `selector` are compact JSON. */
 struct grant_node {
     struct str name, labels;
     const struct fact_units *capacity, *allocatable;
     size_t n_capacity, n_allocatable;
-    bool down; /* not Ready */
+    bool down;         /* not Ready */
+    bool aside;        /* cordoned, or its devices or driver are being changed */
+    int64_t settles_s; /* it was so a moment ago, and counts as such until then; 0: it was not */
 };
+#define GRANT_SETTLES_S 60 /* what flaps within it changes no grant */
 struct grant_pod {
     struct str ns, node, selector; /* node, selector: may be empty */
     const struct fact_units *units;
@@ -26,6 +31,8 @@ bool grant_pod_of(struct arena *a, const cJSON *tree, struct grant_pod *ret);
 
 struct grant_facts;
 struct grant_facts *grant_facts_new(void);
+/* From now on nodes settle; without a clock they are as their objects say. */
+void grant_facts_settle(struct grant_facts *f, const struct clock *clock);
 struct grant_facts *grant_facts_free(struct grant_facts *f); /* takes NULL, returns NULL */
 /* An object as it is now, under a name of its own. NULL: it is gone. False: no fact was or is kept
  * of it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * What is done with a GPUPool beside serving it: maintenance and conversion. Pure: facts of a moment
- * in, the phase out. What it must remember is in the status of the GPUPool, so that a process that
+ * What is done with a GPUPool beside serving it: maintenance and conversion. Pure: facts of a
+ * moment in, the phase out. What it must remember is in the status of the GPUPool, so that a process that
  * starts anew goes on where another was ended.
  *
  *   maintenance   none -> planned -> cordoned | draining -> drained     by spec.maintenance

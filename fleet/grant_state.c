@@ -17,7 +17,7 @@ struct placed {
     struct map_entry by_name;
     struct str name;
     size_t pool;
-    bool down;
+    bool down, aside;
 };
 
 #define MOST_PARTS 10000
@@ -206,6 +206,9 @@ static void add_config(struct grant_state *s, const struct config_pool *config,
                                      .stranded = RATIONAL_ZERO,
                                      .foreign = RATIONAL_ZERO,
                                      .foreign_up = RATIONAL_ZERO,
+                                     .aside = RATIONAL_ZERO,
+                                     .aside_held = RATIONAL_ZERO,
+                                     .aside_foreign = RATIONAL_ZERO,
                                      .declared = declared};
 }
 
@@ -324,6 +327,13 @@ static size_t pool_that_selects(const struct grant_state *s, struct str labels)
     return SHARE_NO_POOL;
 }
 
+static bool is_aside(struct grant_state *s, const struct grant_node *node)
+{
+    if (node->settles_s > s->now_s && (!s->next_s || node->settles_s < s->next_s))
+        s->next_s = node->settles_s;
+    return node->aside || node->settles_s > s->now_s;
+}
+
 void grant_state_node(struct grant_state *s, const struct grant_node *node)
 {
     size_t pool = pool_that_selects(s, node->labels);
@@ -336,14 +346,15 @@ void grant_state_node(struct grant_state *s, const struct grant_node *node)
     (void)fact_gpus(node->allocatable, node->n_allocatable, &s->configs[pool], &usable);
     n = arena_alloc(s->a, sizeof(*n));
     *n = (struct placed){.name = node->name, .pool = pool, .down = node->down};
+    n->aside = !node->down && is_aside(s, node);
     map_put(&s->nodes, &n->by_name, n->name);
     s->sums[pool].n_nodes++;
     s->sums[pool].n_changing += !total.num;
     add(&s->sums[pool].nodes, total);
-    if (node->down)
-        add(&s->sums[pool].down, total);
-    else
-        add(&s->shares[pool].healthy, rational_cmp(usable, total) < 0 ? usable : total);
+    usable = rational_cmp(usable, total) < 0 ? usable : total;
+    add(node->down ? &s->sums[pool].down : &s->shares[pool].healthy, node->down ? total : usable);
+    if (n->aside)
+        add(&s->sums[pool].aside, usable);
 }
 
 static const struct placed *node_of_pod(const struct grant_state *s, const struct grant_pod *pod)
@@ -369,10 +380,14 @@ void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
         add(node ? &t->placed[pool] : &t->waiting[pool], gpus);
         if (node && node->down)
             add(&s->sums[pool].stranded, gpus);
+        else if (node && node->aside)
+            add(&s->sums[pool].aside_held, gpus);
     } else if (node) { /* what no binding can have */
         add(&s->sums[pool].foreign, gpus);
         if (!node->down)
             add(&s->sums[pool].foreign_up, gpus);
+        if (node->aside)
+            add(&s->sums[pool].aside_foreign, gpus);
     }
 }
 
@@ -381,16 +396,17 @@ static void settle_pool(struct grant_state *s, size_t i)
 {
     const struct grant_sums *sums = &s->sums[i];
     struct share_pool *p = &s->shares[i];
-    struct rational serving = p->healthy;
+    struct rational serving = grant_without(p->healthy, sums->aside);
     bool mostly_down = rational_cmp(sums->down, grant_without(sums->nodes, sums->down)) > 0;
 
     p->total = rational_cmp(sums->declared, sums->nodes) > 0 ? sums->declared : sums->nodes;
     p->capacity = grant_without(p->total, sums->foreign);
     add(&serving, grant_without(p->total, sums->nodes)); /* declared, and made on demand */
-    p->serving = grant_without(serving, sums->foreign_up);
+    p->serving = grant_without(serving, grant_without(sums->foreign_up, sums->aside_foreign));
     if (rational_cmp(p->serving, p->capacity) > 0)
         p->serving = p->capacity;
     p->stranded = mostly_down ? grant_without(p->capacity, p->serving) : sums->stranded;
+    add(&p->stranded, sums->aside_held);
 }
 
 static struct rational placed_of(const struct grant_state *s, const struct grant_row *r)

@@ -38,6 +38,8 @@ struct grant_sums {
     struct rational nodes, down; /* of nodes, down those that are not Ready */
     struct rational stranded;    /* held on those by pods of bindings */
     struct rational foreign, foreign_up;
+    struct rational aside, aside_held; /* usable ones of nodes that get no pod now; by bindings */
+    struct rational aside_foreign;
     struct rational declared;   /* spec.capacity */
     size_t n_nodes, n_changing; /* of its nodes those that do not advertise what is in force */
 };

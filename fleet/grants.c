@@ -629,6 +629,7 @@ struct grants *grants_open(const struct grants_options *options)
     struct grants *g = NEW(struct grants);
 
     *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options, .facts = grant_facts_new()};
+    grant_facts_settle(g->facts, options->clock);
     g->events = fleet_event_writer_new(options->host, options->clock);
     g->unsaid = fleet_unsaid_new();
     keep_facts(g);

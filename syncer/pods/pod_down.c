@@ -225,6 +225,20 @@ static int check_unfenced(const struct syncer *s, const struct pool_choice *choi
                    "policy.cpuNodes");
 }
 
+/* For room in its pool, or for the pool. */
+static void say_waits(struct sync_run *run, const struct pool_choice *choice,
+                      const struct ledger_wait *wait)
+{
+    bool closed = choice->binding->pool->maintenance.state != MAINTENANCE_NONE;
+
+    if (sync_pod_say_waiting(run, "SchedulingGated", wait->message))
+        reconcile_event(run->reconcile, run->virtual_, closed ? "Warning" : "Normal",
+                        closed ? "PoolUnavailable" : "WaitingForQuota", "%.*s",
+                        STR_F(wait->message));
+    if (wait->again_ms)
+        reconcile_again_after(run->reconcile, wait->again_ms);
+}
+
 void sync_pod_create(struct sync_run *run)
 {
     const struct ledger_pod ledger_pod = {
@@ -234,7 +248,6 @@ void sync_pod_create(struct sync_run *run)
     struct pool_choice choice;
     struct ledger_wait wait;
     struct err err;
-    bool closed;
     cJSON *pod;
 
     err_init(&err, run->arena);
@@ -255,13 +268,7 @@ void sync_pod_create(struct sync_run *run)
     if (sync_ledger_is_over(run->syncer->ledger, &choice, run->uid) && !sync_create_may_come(run))
         sync_ledger_release(run->syncer->ledger, run->uid);
     if (!sync_ledger_admit(run->syncer->ledger, run->arena, &choice, &ledger_pod, &wait)) {
-        closed = choice.binding->pool->maintenance.state != MAINTENANCE_NONE;
-        if (sync_pod_say_waiting(run, "SchedulingGated", wait.message))
-            reconcile_event(run->reconcile, run->virtual_, closed ? "Warning" : "Normal",
-                            closed ? "PoolUnavailable" : "WaitingForQuota", "%.*s",
-                            STR_F(wait.message));
-        if (wait.again_ms)
-            reconcile_again_after(run->reconcile, wait.again_ms);
+        say_waits(run, &choice, &wait);
         return;
     }
     if (!sync_gang_ready(run, &choice, &wait.message)) {

@@ -287,7 +287,7 @@ static void mistakes(void **state)
                                         "kind, trust, nodeSelector, tolerations, "
                                         "products, mode, resources, profiles, rename, "
                                         "deviceClasses, caps, release, scheduler, runtimeClass, "
-                                        "priorityTiers, defaultTier, metering"},
+                                        "priorityTiers, defaultTier, metering, maintenance"},
         {"pools: [{name: a, nodeSelector: {p: a}, priorityTiers: {high: x}, defaultTier: low}]",
          "config: pools[0].defaultTier: \"low\" is not one of priorityTiers"},
         {"pools: [{name: a, caps: {perPodGPU: -1}}]",

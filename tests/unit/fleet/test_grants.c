@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grants on a host of a few objects: what is written in which order, and that a process which is
- * ended between any two writes leaves nothing that its successor promises twice. */
+ * ended between any two writes leaves nothing that its successor promises twice. Over 1000 lines:
+ * maintenance and conversion are tried on the same host, by the same helpers. */
 #include "test.h"
 
 #include <sublet/buf.h>
@@ -1026,6 +1027,33 @@ static void a_pool_is_converted_after_it_is_drained(void **state)
     arena_free(h.a);
 }
 
+/* What such a node has is lent to none; what runs there stays, and no guarantee is less. */
+static void a_node_set_aside_lends_nothing(void **state)
+{
+    static const char *const labels[][2] = {
+        {"nvidia.com/mig.config.state", "pending"},
+        {"nvidia.com/gpu-driver-upgrade-state", "drain-required"}};
+
+    (void)state;
+    for (size_t i = 0; i <= COUNT(labels); i++) {
+        struct host_of h;
+
+        begin(&h, 1);
+        bind(&h, 0, "{'pool':'a100','guarantee':'2','burst':'14'}");
+        settle(&h);
+        run_on(&h, 0, 3, "n0");
+        if (i < COUNT(labels))
+            json_set_str(h.a, json_path(h.nodes[0], "metadata.labels"), labels[i][0],
+                         str_c(labels[i][1]));
+        else
+            json_set(h.a, h.nodes[0], "spec", object(&h, "{'unschedulable':true}"));
+        settle(&h);
+        assert_int_equal(grant_of(&h, 0), 11); /* 8 of the other node, 3 that run */
+        assert_str(status_text(&h, 0, "status.reclaim"), "-");
+        arena_free(h.a);
+    }
+}
+
 /* Before anything of it was taken away. */
 static void a_conversion_may_be_taken_back(void **state)
 {
@@ -1208,6 +1236,7 @@ int main(void)
         cmocka_unit_test(a_drained_pool_takes_all_back),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
+        cmocka_unit_test(a_node_set_aside_lends_nothing),
         cmocka_unit_test(a_conversion_may_be_taken_back),
         cmocka_unit_test(a_conversion_survives_an_end_between_any_two_writes),
         cmocka_unit_test(a_process_may_end_between_any_two_writes),
