@@ -2,8 +2,8 @@
  * room: fleet (private)
  *
  * What is done with a GPUPool beside serving it: maintenance and conversion. Pure: facts of a
- * moment in, the phase out. What it must remember is in the status of the GPUPool, so that a process that
- * starts anew goes on where another was ended.
+ * moment in, the phase out. What it must remember is in the status of the GPUPool, so that a
+ * process that starts anew goes on where another was ended.
  *
  *   maintenance   none -> planned -> cordoned | draining -> drained     by spec.maintenance
  *   conversion    none -> draining -> nodes -> none                     by the devices of spec
