@@ -275,6 +275,76 @@ static void test_no_more_end_than_must(void **state)
     }
 }
 
+static bool c_waits_for_the_pool(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", "default")) found |=
+        str_eqc(json_str_at(event, "reason"), "PoolUnavailable") &&
+        str_eqc(json_str_at(event, "involvedObject.name"), "d") &&
+        str_contains(json_str_at(event, "message"),
+                     STR("pool \"p\" takes no new pods: driver upgrade, until 2030-01-01"));
+    arena_free(a);
+    return found;
+}
+
+static bool d_runs(struct sim *s)
+{
+    return used(s) == 5;
+}
+
+/* Nothing new starts, and a pod that waits says why; what runs goes on. */
+static void test_a_cordoned_pool_lets_none_in(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct sim *s = sim_new_ready(87, FOLLOW);
+    cJSON *binding = NULL;
+
+    (void)state;
+    if (json_parse(a, STR(BINDING), &binding, NULL))
+        fail_msg("the binding");
+    json_set_str(a, json_get(binding, "spec"), "overQuota", STR("queue"));
+    fake_host_put(s->host, "gpubindings", arena_cstr(a, json_text(a, binding)));
+    sim_until(s, is_bound, "the binding");
+    run_pod(s, "a", GPU(4), "01");
+    fake_host_patch(s->host, "gpubindings", "b",
+                    "{\"status\":{\"maintenance\":{\"state\":\"cordon\",\"reason\":\"driver "
+                    "upgrade\",\"until\":\"2030-01-01T00:00:00Z\"}}}");
+    sim_run_ms(s, 1000);
+    sim_create_pod(s, "d", GPU(1), "");
+    sim_until(s, c_waits_for_the_pool, "the Event");
+    assert_int_equal(used(s), 4);
+    assert_string_equal(pods(s), "ad");
+    fake_host_patch(s->host, "gpubindings", "b", "{\"status\":{\"maintenance\":null}}");
+    sim_until(s, d_runs, "pod d to be charged");
+    sim_free(s);
+    arena_free(a);
+}
+
+static bool all_are_gone(struct sim *s)
+{
+    return !*pods(s) && used(s) == 0;
+}
+
+/* All pods end, also those whose own grace is longer than the drain's. */
+static void test_a_drain_ends_all(void **state)
+{
+    struct sim *s = with_pods(88);
+
+    (void)state;
+    sim_create_pod(s, "d", GPU(1), ",'terminationGracePeriodSeconds':100000");
+    sim_until_runs(s, "d");
+    take_back(s, 0);
+    fake_host_patch(s->host, "gpubindings", "b",
+                    "{\"status\":{\"maintenance\":{\"state\":\"drain\",\"reason\":\"MIG\","
+                    "\"grace\":\"2s\"}}}");
+    sim_until(s, c_is_target, "the notice");
+    assert_string_equal(pods(s), "abcd");
+    sim_until(s, all_are_gone, "all to end");
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +354,8 @@ int main(void)
         cmocka_unit_test(test_a_recorded_binding_ends_nothing),
         cmocka_unit_test(test_a_restored_host_ends_nothing),
         cmocka_unit_test(test_no_more_end_than_must),
+        cmocka_unit_test(test_a_cordoned_pool_lets_none_in),
+        cmocka_unit_test(test_a_drain_ends_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
