@@ -27,6 +27,7 @@
 #include "endpoint.h"
 #include "facts.h"
 #include "grants.h"
+#include "guarantees.h"
 #include "lease.h"
 #include "metrics.h"
 #include "month.h"
@@ -48,6 +49,7 @@ struct fleet {
     struct fleet_options o;
     struct ledger *ledger;
     struct observer *observer;
+    struct guarantees *guarantees;
     struct fleet_watch *watch;
     struct host *host;
     struct fleet_lease *lease;
@@ -242,6 +244,28 @@ static void on_shown_changed(void *ctx)
     fleet_page_changed(f->page);
 }
 
+/* Without grants no binding counts, whatever one was worth while there were some. */
+static void record_guarantees(struct fleet *f)
+{
+    const struct grants_view view = grants_view(f->grants);
+    struct err err;
+
+    err_init(&err, NULL);
+    if (writes(f))
+        check(f,
+              guarantees_look(f->guarantees, f->o.config->pools, f->o.config->n_pools, &view,
+                              now_us(f), &err),
+              &err);
+}
+
+static void on_granted(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    record_guarantees(f);
+    fleet_page_changed(f->page);
+}
+
 static void open_grants(struct fleet *f)
 {
     const struct grants_options o = {.loop = f->o.loop,
@@ -253,7 +277,7 @@ static void open_grants(struct fleet *f)
                                      .pods = f->pods,
                                      .watch = f->watch,
                                      .refused = on_refused,
-                                     .computed = on_shown_changed,
+                                     .computed = on_granted,
                                      .ctx = f};
 
     f->grants = grants_open(&o);
@@ -274,6 +298,8 @@ static void on_pods_current(void *ctx, bool listed)
     enter(f, FLEET_READY);
     if (f->o.config->grants)
         open_grants(f);
+    else
+        record_guarantees(f);
     telemetry_start(f->telemetry);
     fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
@@ -531,6 +557,8 @@ static int open_ledger(struct fleet *f, struct err *err)
     o.records = &records;
     if (!result)
         f->observer = observer_new(&o);
+    if (!result)
+        f->guarantees = guarantees_new(f->ledger, &records);
     arena_free(a);
     return result;
 }
@@ -538,6 +566,7 @@ static int open_ledger(struct fleet *f, struct err *err)
 static void release_all(struct fleet *f)
 {
     f->observer = observer_free(f->observer);
+    f->guarantees = guarantees_free(f->guarantees);
     f->watch = fleet_watch_free(f->watch);
     f->ledger = ledger_close(f->ledger);
     f->magic = 0;

@@ -436,6 +436,7 @@ static struct grants_row row_of(struct arena *a, const struct grant_state *s, si
         .tenant = arena_str(a, r->tenant->ns),
         .pool = arena_str(a, r->pool),
         .state = GRANT_REASONS[b->state],
+        .counts = b->state == SHARE_READY,
         .guarantee = r->guarantee,
         .burst = r->burst,
         .grant = b->grant,

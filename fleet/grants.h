@@ -33,6 +33,7 @@ void grants_pod(struct grants *g, struct str name, const cJSON *tree);
 struct grants_row {
     struct str tenant, pool; /* tenant: its namespace */
     const char *state;       /* the reason of its condition Ready: "Granted" if it counts */
+    bool counts;
     struct rational guarantee, burst, grant;
     struct rational holds, placed; /* by its pods; placed: of it, on nodes */
     struct rational wants;         /* as the tenant reports; less than 0: it does not */

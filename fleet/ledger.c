@@ -27,6 +27,7 @@ static const char SETTINGS[] = "PRAGMA cache_size=-1024;"
     "CREATE TRIGGER " table "_fixed BEFORE UPDATE ON " table                                       \
     " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
 
+/* Of format 1. What came later is in UPGRADES, by which a new ledger is made as well. */
 static const char SCHEMA[] =
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID, STRICT;"
     "CREATE TABLE hold(id INTEGER PRIMARY KEY, pod_uid TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL,"
@@ -45,11 +46,22 @@ static const char SCHEMA[] =
     " until_us INTEGER NOT NULL) STRICT;" APPEND_ONLY("hold") APPEND_ONLY("hold_end")
         APPEND_ONLY("capacity") APPEND_ONLY("price") APPEND_ONLY("gap");
 
-enum row { ROW_HOLD, ROW_END, ROW_CAPACITY, ROW_PRICE, ROW_GAP, ROW_META, N_ROWS };
+/* From format i + 1 to the next. */
+static const char *const UPGRADES[LEDGER_FORMAT - 1] = {
+    "ALTER TABLE hold ADD COLUMN mode TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE price ADD COLUMN borrow_num INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE price ADD COLUMN borrow_den INTEGER NOT NULL DEFAULT 1;"
+    "CREATE TABLE guarantee(id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, pool TEXT NOT NULL,"
+    " from_us INTEGER NOT NULL, bound INTEGER NOT NULL, num INTEGER NOT NULL,"
+    " den INTEGER NOT NULL, granted_num INTEGER NOT NULL, granted_den INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX guarantee_of ON guarantee(tenant, pool, id);" APPEND_ONLY("guarantee"),
+};
+
+enum row { ROW_HOLD, ROW_END, ROW_CAPACITY, ROW_PRICE, ROW_GAP, ROW_GUARANTEE, ROW_META, N_ROWS };
 static const char *const INSERTS[N_ROWS] = {
     [ROW_HOLD] = "INSERT INTO hold(pod_uid, tenant, cluster, ns, name, owner, node, pool, product,"
-                 " resources, gpu_num, gpu_den, begin_us)"
-                 " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
+                 " resources, mode, gpu_num, gpu_den, begin_us)"
+                 " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)"
                  " ON CONFLICT(pod_uid) DO NOTHING",
     [ROW_END] = "INSERT INTO hold_end SELECT id, max(begin_us, ?2), ?3, ?4 FROM hold"
                 " WHERE pod_uid = ?1 ON CONFLICT(hold) DO NOTHING",
@@ -57,13 +69,20 @@ static const char *const INSERTS[N_ROWS] = {
                      " unhealthy_num, unhealthy_den, down, estimated)"
                      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
     /* Not before the one on record, nor in what was seen: a clock may be set back. */
-    [ROW_PRICE] = "INSERT INTO price(pool, from_us, num, den, currency) SELECT ?1,"
+    [ROW_PRICE] = "INSERT INTO price(pool, from_us, num, den, currency, borrow_num, borrow_den)"
+                  " SELECT ?1,"
                   " max(?2, coalesce((SELECT max(from_us) FROM price WHERE pool = ?1), ?2),"
                   " CASE WHEN EXISTS (SELECT 1 FROM price WHERE pool = ?1)"
-                  " THEN (SELECT value FROM meta WHERE key = 'seen') ELSE ?2 END), ?3,?4,?5"
+                  " THEN (SELECT value FROM meta WHERE key = 'seen') ELSE ?2 END), ?3,?4,?5,?6,?7"
                   " WHERE NOT EXISTS (SELECT 1 FROM price WHERE num = ?3 AND den = ?4 AND"
-                  " currency = ?5 AND id = (SELECT max(id) FROM price WHERE pool = ?1))",
+                  " currency = ?5 AND borrow_num = ?6 AND borrow_den = ?7 AND id = (SELECT max(id) "
+                  "FROM price WHERE pool = ?1))",
     [ROW_GAP] = "INSERT INTO gap(from_us, until_us) VALUES(?1,?2)",
+    [ROW_GUARANTEE] =
+        "INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den)"
+        " SELECT ?1, ?2, max(?3, (SELECT value FROM meta WHERE key = 'seen'),"
+        " coalesce((SELECT max(from_us) FROM guarantee WHERE tenant = ?1 AND pool = ?2), ?3)),"
+        " ?4, ?5, ?6, ?7, ?8",
     [ROW_META] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET value = ?2",
 };
 
@@ -140,12 +159,31 @@ static int prepare(struct ledger *l, struct err *err)
     return 0;
 }
 
+/* Of a ledger of this format, in the transaction that is open. */
+static int upgrade(struct ledger *l, int64_t format, struct err *err)
+{
+    for (; format < LEDGER_FORMAT; format++)
+        if (exec(l, UPGRADES[format - 1], err))
+            return -1;
+    l->dirty = true;
+    return prepare(l, err);
+}
+
+static int bring_up_to_date(struct ledger *l, int64_t format, struct err *err)
+{
+    if (format == LEDGER_FORMAT)
+        return 0;
+    return exec(l, "BEGIN IMMEDIATE", err) || upgrade(l, format, err) ||
+                   put_meta(l, "format", LEDGER_FORMAT, err) || ledger_commit(l, err)
+               ? -1
+               : 0;
+}
+
 /* In one transaction: a ledger without a format is a file without tables. */
 static int create(struct ledger *l, int64_t now_us, uint64_t identity, struct err *err)
 {
-    if (exec(l, "BEGIN IMMEDIATE", err) || exec(l, SCHEMA, err) || prepare(l, err))
+    if (exec(l, "BEGIN IMMEDIATE", err) || exec(l, SCHEMA, err) || upgrade(l, 1, err))
         return -1;
-    l->dirty = true;
     return put_meta(l, "format", LEDGER_FORMAT, err) ||
                    put_meta(l, "identity", (int64_t)identity, err) ||
                    put_meta(l, "begin", now_us, err) || put_meta(l, "seen", now_us, err) ||
@@ -176,7 +214,8 @@ static int open_database(struct ledger *l, const char *path, int64_t now_us, uin
         return ledger_failed(l->db, path, err);
     if (is_empty(l) && create(l, now_us, identity, err))
         return -1;
-    if (ledger_meta(l->db, "format", &format, err) || ledger_check_format(format, err))
+    if (ledger_meta(l->db, "format", &format, err) || ledger_check_format(format, err) ||
+        bring_up_to_date(l, format, err))
         return -1;
     if (!l->inserts[0] && prepare(l, err))
         return -1;
@@ -245,9 +284,9 @@ static int64_t not_before(const struct ledger *l, int64_t us)
 
 int ledger_add_hold(struct ledger *l, const struct fleet_hold *hold, struct err *err)
 {
-    const struct str strings[] = {hold->pod_uid, hold->tenant,   hold->cluster, hold->ns,
-                                  hold->name,    hold->owner,    hold->node,    hold->pool,
-                                  hold->product, hold->resources};
+    const struct str strings[] = {hold->pod_uid, hold->tenant,    hold->cluster, hold->ns,
+                                  hold->name,    hold->owner,     hold->node,    hold->pool,
+                                  hold->product, hold->resources, hold->mode};
     sqlite3_stmt *s = row(l, ROW_HOLD);
     int at = 1;
 
@@ -297,7 +336,24 @@ int ledger_add_price(struct ledger *l, const struct fleet_price *price, struct e
     sqlite3_bind_int64(s, 3, price->price.num);
     sqlite3_bind_int64(s, 4, price->price.den);
     ledger_bind_str(s, 5, price->currency);
+    sqlite3_bind_int64(s, 6, price->borrow.den ? price->borrow.num : 1);
+    sqlite3_bind_int64(s, 7, price->borrow.den ? price->borrow.den : 1);
     return insert(l, ROW_PRICE, err);
+}
+
+int ledger_add_guarantee(struct ledger *l, const struct fleet_guarantee *g, struct err *err)
+{
+    sqlite3_stmt *s = row(l, ROW_GUARANTEE);
+
+    ledger_bind_str(s, 1, g->tenant);
+    ledger_bind_str(s, 2, g->pool);
+    sqlite3_bind_int64(s, 3, not_before(l, g->from_us));
+    sqlite3_bind_int(s, 4, g->bound);
+    sqlite3_bind_int64(s, 5, g->guarantee.num);
+    sqlite3_bind_int64(s, 6, g->guarantee.den);
+    sqlite3_bind_int64(s, 7, g->granted.num);
+    sqlite3_bind_int64(s, 8, g->granted.den);
+    return insert(l, ROW_GUARANTEE, err);
 }
 
 int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *err)

@@ -37,7 +37,7 @@ int ledger_meta(sqlite3 *db, const char *key, int64_t *ret, struct err *err)
 
 int ledger_check_format(int64_t format, struct err *err)
 {
-    return format == LEDGER_FORMAT
+    return format >= 1 && format <= LEDGER_FORMAT
                ? 0
                : err_set(err, &ERR_STORAGE, "ledger: format %lld is not known to this version",
                          (long long)format);
@@ -47,7 +47,7 @@ struct reading {
     struct arena *a;
     struct fleet_records *records;
     int64_t from_us, until_us;
-    size_t caps[4];
+    size_t caps[5];
     bool too_many; /* holds for the arena's limit */
     struct map interned;
 };
@@ -107,6 +107,7 @@ static void read_hold(struct reading *r, sqlite3_stmt *s)
                              .pool = shared(r, s, 7),
                              .product = shared(r, s, 8),
                              .resources = shared(r, s, 9),
+                             .mode = shared(r, s, 16),
                              .gpu_eq = fraction(s, 10),
                              .begin_us = sqlite3_column_int64(s, 12),
                              .end_us = FLEET_OPEN};
@@ -141,7 +142,22 @@ static void read_price(struct reading *r, sqlite3_stmt *s)
     all->prices[all->n_prices++] = (struct fleet_price){.pool = string(r, s, 0),
                                                         .from_us = sqlite3_column_int64(s, 1),
                                                         .price = fraction(s, 2),
-                                                        .currency = string(r, s, 4)};
+                                                        .currency = string(r, s, 4),
+                                                        .borrow = fraction(s, 5)};
+}
+
+static void read_guarantee(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+
+    ARENA_GROW(r->a, all->guarantees, all->n_guarantees, r->caps[4]);
+    all->guarantees[all->n_guarantees++] =
+        (struct fleet_guarantee){.tenant = shared(r, s, 0),
+                                 .pool = shared(r, s, 1),
+                                 .from_us = sqlite3_column_int64(s, 2),
+                                 .bound = sqlite3_column_int(s, 3),
+                                 .guarantee = fraction(s, 4),
+                                 .granted = fraction(s, 6)};
 }
 
 static void read_gap(struct reading *r, sqlite3_stmt *s)
@@ -168,25 +184,34 @@ static void count_holds(struct reading *r, sqlite3_stmt *s)
     " FROM hold LEFT JOIN hold_end ON hold = id WHERE begin_us <= ?2"                              \
     " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
 
+#define HOLD                                                                                       \
+    "SELECT pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num,"   \
+    " gpu_den, begin_us, end_us, reason, estimated, "
+
+/* old: of format 1, where it is another; empty: it has none. */
 static const struct {
     const char *sql;
     void (*read)(struct reading *r, sqlite3_stmt *s);
+    const char *old;
 } TABLES[] = {
-    {"SELECT count(*)" OF_HOLDS, count_holds},
-    {"SELECT pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num,"
-     " gpu_den, begin_us, end_us, reason, estimated" OF_HOLDS " ORDER BY id",
-     read_hold},
+    {"SELECT count(*)" OF_HOLDS, count_holds, NULL},
+    {HOLD "mode" OF_HOLDS " ORDER BY id", read_hold, HOLD "''" OF_HOLDS " ORDER BY id"},
     {"SELECT node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den,"
      " down, estimated FROM capacity ORDER BY id",
-     read_capacity},
-    {"SELECT pool, from_us, num, den, currency FROM price ORDER BY id", read_price},
-    {"SELECT from_us, until_us FROM gap ORDER BY id", read_gap},
+     read_capacity, NULL},
+    {"SELECT pool, from_us, num, den, currency, borrow_num, borrow_den FROM price ORDER BY id",
+     read_price, "SELECT pool, from_us, num, den, currency, 1, 1 FROM price ORDER BY id"},
+    {"SELECT from_us, until_us FROM gap ORDER BY id", read_gap, NULL},
+    {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den FROM guarantee"
+     " ORDER BY id",
+     read_guarantee, ""},
 };
 
-static int read_table(struct reading *r, sqlite3 *db, size_t which, struct err *err)
+static int read_table(struct reading *r, sqlite3 *db, size_t which, bool old, struct err *err)
 {
+    const char *sql = old && TABLES[which].old ? TABLES[which].old : TABLES[which].sql;
     sqlite3_stmt *s = NULL;
-    int code = sqlite3_prepare_v2(db, TABLES[which].sql, -1, &s, NULL);
+    int code = *sql ? sqlite3_prepare_v2(db, sql, -1, &s, NULL) : SQLITE_DONE;
 
     if (code == SQLITE_OK && sqlite3_bind_parameter_count(s)) {
         sqlite3_bind_int64(s, 1, r->from_us);
@@ -216,7 +241,7 @@ static int read_all(struct reading *r, sqlite3 *db, struct err *err)
         ledger_meta(db, "seen", &r->records->seen_us, err))
         return -1;
     for (size_t i = 0; i < COUNT(TABLES); i++)
-        if (read_table(r, db, i, err))
+        if (read_table(r, db, i, format == 1, err))
             return -1;
     return 0;
 }

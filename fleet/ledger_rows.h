@@ -9,7 +9,7 @@
 #include <sublet/fleet_ledger.h>
 
 #define LEDGER_FILE   "ledger.db"
-#define LEDGER_FORMAT 1
+#define LEDGER_FORMAT 2 /* and 1, which readers know and the writer brings up to date */
 
 /* STORAGE with SQLite's own message. */
 int ledger_failed(sqlite3 *db, const char *doing, struct err *err);

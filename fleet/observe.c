@@ -247,6 +247,7 @@ static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
         return 0;
     h->pool = pool->name;
     h->product = n->last.product;
+    h->mode = config_mode_name(pool->mode);
     if (ledger_add_hold(o->ledger, h, err))
         return -1;
     remember_pod(o, h);
@@ -348,6 +349,8 @@ int observer_prices(struct observer *o, int64_t now_us, struct err *err)
 
         price.from_us = o->fresh ? ledger_begin_us(o->ledger) : now_us;
         if (!pool->price.n || !rational_parse(pool->price, &price.price))
+            continue;
+        if (pool->borrow_factor.n && !rational_parse(pool->borrow_factor, &price.borrow))
             continue;
         if (ledger_add_price(o->ledger, &price, err))
             return -1;

@@ -10,7 +10,7 @@
 
 struct ledger;
 /* Opens or creates DIRECTORY/ledger.db and locks it. A new ledger begins at now_us and has this
- * identity. STORAGE. */
+ * identity; one of an earlier format is brought up to date, in one transaction. STORAGE. */
 int ledger_open(struct str directory, int64_t now_us, uint64_t identity, struct ledger **ret,
                 struct err *err) MUST_CHECK;
 /* Without a commit: what was written since the last one is undone, as by a kill. Takes NULL. */
@@ -31,6 +31,9 @@ int ledger_add_capacity(struct ledger *l, const struct fleet_capacity *c,
 /* Nothing when the pool's last one on record is the same. Another one is valid from the later of
  * its from_us, the last one's, and what was seen: it never changes what the past cost. */
 int ledger_add_price(struct ledger *l, const struct fleet_price *price, struct err *err) MUST_CHECK;
+/* From the later of its from_us, the last one's of both, and what was seen. */
+int ledger_add_guarantee(struct ledger *l, const struct fleet_guarantee *g,
+                         struct err *err) MUST_CHECK;
 int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *err) MUST_CHECK;
 int ledger_set_seen(struct ledger *l, int64_t now_us, struct err *err) MUST_CHECK; /* only grows */
 int ledger_commit(struct ledger *l, struct err *err) MUST_CHECK;

@@ -36,6 +36,7 @@ struct fleet_hold {
     struct str ns, name, owner;     /* as the tenant knows them; owner is "Job/train" or empty */
     struct str node, pool, product; /* product: without -MIG-* and -SHARED */
     struct str resources;           /* "nvidia.com/gpu=2" */
+    struct str mode;                /* of the pool; empty: not on record */
     struct rational gpu_eq;         /* > 0 */
     int64_t begin_us, end_us;       /* FLEET_OPEN */
     struct str reason;              /* of the end: "Succeeded", "Failed", "Deleted", ... */
@@ -52,7 +53,16 @@ struct fleet_capacity {
 struct fleet_price {
     struct str pool, currency;
     int64_t from_us;
-    struct rational price; /* of one GPU for one hour */
+    struct rational price;  /* of one GPU for one hour */
+    struct rational borrow; /* ... times this beyond a guarantee; 0/0 (not set) is 1 */
+};
+/* What a tenant was guaranteed and granted in a pool from a moment on, until the next record of
+ * both. */
+struct fleet_guarantee {
+    struct str tenant, pool;
+    int64_t from_us;
+    bool bound; /* false: no binding counts from now on, and the others are 0 */
+    struct rational guarantee, granted;
 };
 /* When no process watched the host. */
 struct fleet_gap {
@@ -64,7 +74,8 @@ struct fleet_records {
     struct fleet_capacity *capacities; /* in order of from_us for each node and pool */
     struct fleet_price *prices;        /* in order of from_us for each pool */
     struct fleet_gap *gaps;
-    size_t n_holds, n_capacities, n_prices, n_gaps;
+    struct fleet_guarantee *guarantees; /* in order of from_us for each tenant and pool */
+    size_t n_holds, n_capacities, n_prices, n_gaps, n_guarantees;
 };
 
 enum usage_column {

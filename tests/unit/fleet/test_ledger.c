@@ -161,11 +161,11 @@ static void refuses_a_newer_format_and_no_ledger(void **state)
     world_kill(w);
     db = raw(w);
     assert_int_equal(
-        sqlite3_exec(db, "UPDATE meta SET value = 2 WHERE key = 'format'", NULL, NULL, NULL),
+        sqlite3_exec(db, "UPDATE meta SET value = 3 WHERE key = 'format'", NULL, NULL, NULL),
         SQLITE_OK);
     sqlite3_close(db);
     assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), -1);
-    assert_true(str_contains(w->err.message, STR("format 2 is not known")));
+    assert_true(str_contains(w->err.message, STR("format 3 is not known")));
     err_clear(&w->err);
     assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), -1);
     err_clear(&w->err);
@@ -173,13 +173,106 @@ static void refuses_a_newer_format_and_no_ledger(void **state)
     assert_ptr_equal(w->err.kind, &ERR_STORAGE);
 }
 
+/* A ledger as format 1 made it, with what it had: readers know it, the writer brings it up to date,
+ * and nothing of it is lost. */
+static const char FORMAT_1[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID, STRICT;"
+    "CREATE TABLE hold(id INTEGER PRIMARY KEY, pod_uid TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL,"
+    " cluster TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL, owner TEXT NOT NULL,"
+    " node TEXT NOT NULL, pool TEXT NOT NULL, product TEXT NOT NULL, resources TEXT NOT NULL,"
+    " gpu_num INTEGER NOT NULL, gpu_den INTEGER NOT NULL, begin_us INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE hold_end(hold INTEGER PRIMARY KEY REFERENCES hold(id), end_us INTEGER NOT NULL,"
+    " reason TEXT NOT NULL, estimated INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE capacity(id INTEGER PRIMARY KEY, node TEXT NOT NULL, pool TEXT NOT NULL,"
+    " product TEXT NOT NULL, from_us INTEGER NOT NULL, total_num INTEGER NOT NULL,"
+    " total_den INTEGER NOT NULL, unhealthy_num INTEGER NOT NULL, unhealthy_den INTEGER NOT NULL,"
+    " down INTEGER NOT NULL, estimated INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE price(id INTEGER PRIMARY KEY, pool TEXT NOT NULL, from_us INTEGER NOT NULL,"
+    " num INTEGER NOT NULL, den INTEGER NOT NULL, currency TEXT NOT NULL) STRICT;"
+    "CREATE TABLE gap(id INTEGER PRIMARY KEY, from_us INTEGER NOT NULL,"
+    " until_us INTEGER NOT NULL) STRICT;"
+    "CREATE TRIGGER hold_fixed BEFORE UPDATE ON hold"
+    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
+    "CREATE TRIGGER price_fixed BEFORE UPDATE ON price"
+    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
+    "INSERT INTO meta VALUES('format',1),('identity',77),('begin',1000000),('seen',9000000);"
+    "INSERT INTO hold VALUES(1,'u1','team-a','c','default','train','Job/x','n1','a100','A100',"
+    " 'nvidia.com/gpu=2',2,1,1000000),(2,'u2','team-a','c','default','more','','n1','a100','A100',"
+    " 'nvidia.com/gpu=1',1,1,2000000);"
+    "INSERT INTO hold_end VALUES(1,3000000,'Succeeded',0);"
+    "INSERT INTO capacity VALUES(1,'n1','a100','A100',1000000,8,1,0,1,0,0);"
+    "INSERT INTO price VALUES(1,'a100',1000000,5,2,'USD');"
+    "INSERT INTO gap VALUES(1,4000000,5000000);";
+
+static void check_old(struct world *w)
+{
+    struct fleet_records r;
+
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(r.n_holds, 2);
+    assert_str(r.holds[0].reason, "Succeeded");
+    assert_str(r.holds[0].mode, "");
+    assert_int_equal(r.holds[1].end_us, FLEET_OPEN);
+    assert_int_equal(r.n_capacities, 1);
+    assert_int_equal(rational_cmp(r.prices[0].price, (struct rational){5, 2}), 0);
+    assert_int_equal(rational_cmp(r.prices[0].borrow, (struct rational){1, 1}), 0);
+    assert_int_equal(r.n_gaps, 1);
+    assert_int_equal(r.n_guarantees, 0);
+    assert_int_equal(r.seen_us, 9000000);
+}
+
+static void an_earlier_format_is_brought_up_to_date(void **state)
+{
+    struct world *w = *state;
+    struct fleet_guarantee g = {
+        .tenant = STR("team-a"), .pool = STR("a100"), .guarantee = {4, 1}, .granted = {6, 1}};
+    struct fleet_price p = {.pool = STR("a100"),
+                            .currency = STR("USD"),
+                            .from_us = 1,
+                            .price = {5, 2},
+                            .borrow = {4, 5}};
+    struct fleet_records r;
+    sqlite3 *db;
+
+    world_kill(w);
+    assert_int_equal(remove(arena_printf(w->a, "%s/ledger.db", w->directory).p), 0);
+    db = raw(w);
+    assert_int_equal(sqlite3_exec(db, FORMAT_1, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    check_old(w);
+    for (int i = 0; i < 2; i++) { /* once, and with the format that it has then */
+        assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), 0);
+        assert_int_equal(ledger_identity(w->ledger), 77);
+        check_old(w);
+        w->ledger = ledger_close(w->ledger);
+    }
+    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), 0);
+    g.bound = true;
+    assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
+    assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
+    assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(r.n_guarantees, 1);
+    assert_int_equal(r.guarantees[0].from_us, 9000000); /* the past stays as it was */
+    assert_true(r.guarantees[0].bound);
+    assert_int_equal(rational_cmp(r.guarantees[0].granted, (struct rational){6, 1}), 0);
+    assert_int_equal(r.n_prices, 2); /* another factor is another price */
+    assert_int_equal(r.prices[1].from_us, 9000000);
+    assert_int_equal(rational_cmp(r.prices[1].borrow, (struct rational){4, 5}), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(written_twice_is_there_once),         TEST(reads_what_a_period_needs),
-        TEST(what_was_not_committed_is_not_there), TEST(rows_cannot_be_changed),
-        TEST(has_one_writer_and_many_readers),     TEST(refuses_a_newer_format_and_no_ledger),
+        TEST(written_twice_is_there_once),
+        TEST(reads_what_a_period_needs),
+        TEST(what_was_not_committed_is_not_there),
+        TEST(rows_cannot_be_changed),
+        TEST(has_one_writer_and_many_readers),
+        TEST(refuses_a_newer_format_and_no_ledger),
+        TEST(an_earlier_format_is_brought_up_to_date),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ledger has of grants: a record for each change, and none for a repetition, a binding
+ * that does not count, or a look that does not see all. */
+#include "world.h"
+
+#include "guarantees.h"
+
+#define DO(call) assert_int_equal((call), 0)
+
+struct fixture {
+    struct world w;
+    struct guarantees *g;
+    struct grants_row rows[4];
+    struct grants_view view;
+    int64_t now;
+};
+
+static void start(struct fixture *f)
+{
+    struct fleet_records r;
+
+    world_start(&f->w, BEGIN);
+    DO(ledger_read(f->w.a, str_c(f->w.directory), LEDGER_OPEN, INT64_MAX, &r, &f->w.err));
+    f->g = guarantees_new(f->w.ledger, &r);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    world_open(&f->w);
+    start(f);
+    f->view = (struct grants_view){.rows = f->rows, .current = true};
+    f->now = BEGIN;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    guarantees_free(f->g);
+    world_close(&f->w);
+    free(f);
+    return 0;
+}
+
+static struct grants_row *row(struct fixture *f, const char *tenant, int64_t guarantee)
+{
+    struct grants_row *r = &f->rows[f->view.n_rows++];
+
+    *r = (struct grants_row){.tenant = str_c(tenant),
+                             .pool = STR("a100"),
+                             .counts = true,
+                             .guarantee = {guarantee, 1},
+                             .grant = {guarantee + 2, 1}};
+    return r;
+}
+
+/* How many records there are then. */
+static struct fleet_records look(struct fixture *f)
+{
+    struct fleet_records r;
+
+    f->now += SECOND;
+    DO(guarantees_look(f->g, &f->w.pool, 1, &f->view, f->now, &f->w.err));
+    DO(ledger_commit(f->w.ledger, &f->w.err));
+    DO(ledger_read(f->w.a, str_c(f->w.directory), 0, INT64_MAX, &r, &f->w.err));
+    return r;
+}
+
+static void changes_are_recorded_once(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_records r;
+
+    row(f, "team-a", 4);
+    row(f, "team-b", 1)->pool = STR("not-metered");
+    row(f, "team-c", 1)->counts = false;
+    r = look(f);
+    assert_int_equal(r.n_guarantees, 1);
+    assert_str(r.guarantees[0].tenant, "team-a");
+    assert_int_equal(r.guarantees[0].from_us, BEGIN + SECOND);
+    assert_int_equal(r.guarantees[0].guarantee.num, 4);
+    assert_int_equal(r.guarantees[0].granted.num, 6);
+    assert_int_equal(look(f).n_guarantees, 1);
+    f->rows[0].grant = (struct rational){3, 1};
+    assert_int_equal(look(f).n_guarantees, 2);
+
+    guarantees_free(f->g); /* another process goes on with it */
+    world_kill(&f->w);
+    start(f);
+    assert_int_equal(look(f).n_guarantees, 2);
+}
+
+static void what_is_gone_is_bound_no_longer(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_records r;
+
+    row(f, "team-a", 4);
+    row(f, "team-b", 4);
+    assert_int_equal(look(f).n_guarantees, 2);
+    f->view.n_rows = 1;
+    f->view.current = false;
+    assert_int_equal(look(f).n_guarantees, 2);
+    f->view.current = true;
+    f->view.n_not_shown = 1;
+    assert_int_equal(look(f).n_guarantees, 2);
+    f->view.n_not_shown = 0;
+    r = look(f);
+    assert_int_equal(r.n_guarantees, 3);
+    assert_str(r.guarantees[2].tenant, "team-b");
+    assert_false(r.guarantees[2].bound);
+    assert_int_equal(r.guarantees[2].guarantee.num, 0);
+    assert_int_equal(look(f).n_guarantees, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(changes_are_recorded_once),
+        TEST(what_is_gone_is_bound_no_longer),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
