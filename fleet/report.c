@@ -12,7 +12,6 @@
 
 #define HOUR_US             INT64_C(3600000000)
 #define REPORT_TABLE_PLACES 4
-#define MOST_CELLS          (N_USAGE_COLUMNS + 5)
 
 static const char *const KINDS[] = {
     [USAGE_HELD] = "held", [USAGE_IDLE] = "idle", [USAGE_UNHEALTHY] = "unhealthy"};
@@ -68,9 +67,25 @@ static bool has(unsigned columns, unsigned column)
     return columns & (1u << column);
 }
 
-size_t report_line_cells(struct arena *a, const struct fleet_usage_line *l, unsigned columns,
-                         unsigned places, struct str cells[REPORT_CELLS + 1])
+/* fleet_usage_compute() checked that it fits. */
+static struct exact guaranteed(const struct fleet_usage_line *l)
 {
+    struct exact rest = EXACT_ZERO;
+    bool fits = exact_sub(l->gpu_us, l->borrowed, &rest);
+
+    assert(fits);
+    return rest;
+}
+
+bool report_is_number(const struct usage *u, size_t i, size_t n)
+{
+    return i + (u->bound ? 8 : 5) >= n && i + 3 != n; /* the last ones, but for the currency */
+}
+
+size_t report_line_cells(struct arena *a, const struct usage *u, const struct fleet_usage_line *l,
+                         unsigned columns, unsigned places, struct str cells[REPORT_CELLS + 1])
+{
+    const struct exact parts[] = {guaranteed(l), l->borrowed, l->reserved};
     size_t n = 0;
 
     cells[n++] = str_c(KINDS[l->kind]);
@@ -78,6 +93,9 @@ size_t report_line_cells(struct arena *a, const struct fleet_usage_line *l, unsi
         if (has(columns, i))
             cells[n++] = l->values[i];
     cells[n++] = exact_decimal(a, report_hours(l->gpu_us), places);
+    for (size_t i = 0; u->bound && i < COUNT(parts); i++)
+        cells[n++] =
+            l->kind == USAGE_HELD ? exact_decimal(a, report_hours(parts[i]), places) : STR("");
     cells[n++] = l->currency.n ? exact_decimal(a, l->cost, places) : STR("");
     cells[n++] = l->currency;
     cells[n++] = arena_printf(a, "%zu", l->pods);
@@ -85,15 +103,20 @@ size_t report_line_cells(struct arena *a, const struct fleet_usage_line *l, unsi
     return n;
 }
 
-size_t report_head_cells(unsigned columns, struct str cells[REPORT_CELLS + 1])
+size_t report_head_cells(const struct usage *u, unsigned columns,
+                         struct str cells[REPORT_CELLS + 1])
 {
-    static const char *const last[] = {"gpuHours", "cost", "currency", "pods", "estimated"};
+    static const char *const parts[] = {"guaranteed", "borrowed", "reservedUnused"};
+    static const char *const last[] = {"cost", "currency", "pods", "estimated"};
     size_t n = 0;
 
     cells[n++] = STR("kind");
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
             cells[n++] = str_c(FLEET_USAGE_COLUMNS[i]);
+    cells[n++] = STR("gpuHours");
+    for (size_t i = 0; u->bound && i < COUNT(parts); i++)
+        cells[n++] = str_c(parts[i]);
     for (size_t i = 0; i < COUNT(last); i++)
         cells[n++] = str_c(last[i]);
     return n;
@@ -114,14 +137,19 @@ static bool total(const struct usage *u, struct fleet_usage_balance *ret)
                                     .held = EXACT_ZERO,
                                     .idle = EXACT_ZERO,
                                     .unhealthy = EXACT_ZERO,
-                                    .unmatched = EXACT_ZERO};
+                                    .unmatched = EXACT_ZERO,
+                                    .borrowed = EXACT_ZERO,
+                                    .reserved = EXACT_ZERO,
+                                    .reserved_idle = EXACT_ZERO};
     bool fits = true;
 
     for (size_t i = 0; i < u->n_balances; i++) {
         const struct fleet_usage_balance *b = &u->balances[i];
 
         fits &= add(&t.capacity, b->capacity) && add(&t.held, b->held) && add(&t.idle, b->idle) &&
-                add(&t.unhealthy, b->unhealthy) && add(&t.unmatched, b->unmatched);
+                add(&t.unhealthy, b->unhealthy) && add(&t.unmatched, b->unmatched) &&
+                add(&t.borrowed, b->borrowed) && add(&t.reserved, b->reserved) &&
+                add(&t.reserved_idle, b->reserved_idle);
     }
     *ret = t;
     return fits;
@@ -153,18 +181,20 @@ static struct str upper(struct arena *a, struct str s)
 static void print_lines(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
 {
     struct str(*rows)[REPORT_CELLS + 1] = arena_alloc(a, (u->n_lines + 1) * sizeof(*rows));
-    size_t n = report_head_cells(columns, rows[0]), widths[REPORT_CELLS + 1] = {0};
+    size_t n = report_head_cells(u, columns, rows[0]), widths[REPORT_CELLS + 1] = {0};
 
     for (size_t k = 0; k < n; k++)
-        rows[0][k] = str_eqc(rows[0][k], "gpuHours") ? STR("GPU-HOURS") : upper(a, rows[0][k]);
+        rows[0][k] = str_eqc(rows[0][k], "gpuHours")         ? STR("GPU-HOURS")
+                     : str_eqc(rows[0][k], "reservedUnused") ? STR("RESERVED-UNUSED")
+                                                             : upper(a, rows[0][k]);
     for (size_t i = 0; i < u->n_lines; i++)
-        report_line_cells(a, &u->lines[i], columns, REPORT_TABLE_PLACES, rows[i + 1]);
+        report_line_cells(a, u, &u->lines[i], columns, REPORT_TABLE_PLACES, rows[i + 1]);
     for (size_t i = 0; i <= u->n_lines; i++)
         for (size_t k = 0; k < n; k++)
             widths[k] = rows[i][k].n > widths[k] ? rows[i][k].n : widths[k];
     for (size_t i = 0; i <= u->n_lines; i++)
-        for (size_t k = 0; k < n; k++) /* the last five are numbers, but for the currency */
-            print_padded(out, rows[i][k], widths[k], k + 5 >= n && k + 3 != n, k + 1 == n);
+        for (size_t k = 0; k < n; k++)
+            print_padded(out, rows[i][k], widths[k], report_is_number(u, k, n), k + 1 == n);
 }
 
 static void print_costs(struct arena *a, struct buf *out, const struct usage *u)
@@ -189,6 +219,30 @@ static void print_costs(struct arena *a, struct buf *out, const struct usage *u)
     }
 }
 
+static struct str table_hours(struct arena *a, struct exact gpu_us)
+{
+    return exact_decimal(a, report_hours(gpu_us), REPORT_TABLE_PLACES);
+}
+
+/* What was checked of guarantees: t's sums, of which each of these is a part. */
+static void print_guarantees(struct arena *a, struct buf *out, const struct fleet_usage_balance *t)
+{
+    struct exact within = EXACT_ZERO, available = EXACT_ZERO, lent = EXACT_ZERO;
+
+    if (!exact_sub(t->held, t->borrowed, &within) ||
+        !exact_sub(t->idle, t->reserved_idle, &available) ||
+        !exact_sub(t->reserved, t->reserved_idle, &lent))
+        return;
+    buf_printf(out, "held: guaranteed %.*s + borrowed %.*s; idle: reserved %.*s + free %.*s\n",
+               STR_F(table_hours(a, within)), STR_F(table_hours(a, t->borrowed)),
+               STR_F(table_hours(a, t->reserved_idle)), STR_F(table_hours(a, available)));
+    buf_printf(
+        out,
+        "guarantees that their tenants did not use: %.*s GPU-hours, of which %.*s were lent, "
+        "or not healthy\n",
+        STR_F(table_hours(a, t->reserved)), STR_F(table_hours(a, lent)));
+}
+
 static void print_sums(struct arena *a, struct buf *out, const struct usage *u)
 {
     struct fleet_usage_balance t;
@@ -208,6 +262,8 @@ static void print_sums(struct arena *a, struct buf *out, const struct usage *u)
     else
         buf_addc(out, " of capacity");
     buf_printf(out, " (checked exactly, pool by pool and month by month)\n");
+    if (u->bound)
+        print_guarantees(a, out, &t);
 }
 
 void report_sums(struct arena *a, struct buf *out, const struct usage *u)
@@ -264,14 +320,32 @@ static void print_csv(struct arena *a, struct buf *out, const struct usage *u, u
 {
     struct str cells[REPORT_CELLS + 1];
 
-    print_row(out, cells, report_head_cells(columns, cells));
+    print_row(out, cells, report_head_cells(u, columns, cells));
     for (size_t i = 0; i < u->n_lines; i++)
-        print_row(out, cells, report_line_cells(a, &u->lines[i], columns, REPORT_PLACES, cells));
+        print_row(out, cells, report_line_cells(a, u, &u->lines[i], columns, REPORT_PLACES, cells));
 }
 
 /* --- JSON --- */
 
-cJSON *report_line_json(struct arena *a, const struct fleet_usage_line *l, unsigned columns)
+static void put_parts(struct arena *a, cJSON *into, const struct fleet_usage_line *l)
+{
+    const struct {
+        const char *name, *exact;
+        struct exact gpu_us;
+    } parts[] = {{"guaranteed", "guaranteedExact", guaranteed(l)},
+                 {"borrowed", "borrowedExact", l->borrowed},
+                 {"reservedUnused", "reservedUnusedExact", l->reserved}};
+
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        struct exact hours = report_hours(parts[i].gpu_us);
+
+        json_set_str(a, into, parts[i].name, exact_decimal(a, hours, REPORT_PLACES));
+        json_set_str(a, into, parts[i].exact, exact_fraction(a, hours));
+    }
+}
+
+cJSON *report_line_json(struct arena *a, const struct usage *u, const struct fleet_usage_line *l,
+                        unsigned columns)
 {
     cJSON *ret = json_object(a, JSON("kind", KINDS[l->kind]));
 
@@ -280,6 +354,8 @@ cJSON *report_line_json(struct arena *a, const struct fleet_usage_line *l, unsig
             json_set_str(a, ret, FLEET_USAGE_COLUMNS[i], l->values[i]);
     json_put(a, ret, JSON("gpuHours", exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES)),
              JSON("gpuHoursExact", exact_fraction(a, report_hours(l->gpu_us))));
+    if (u->bound && l->kind == USAGE_HELD)
+        put_parts(a, ret, l);
     if (l->currency.n)
         json_put(a, ret, JSON("cost", exact_decimal(a, l->cost, REPORT_PLACES)),
                  JSON("costExact", exact_fraction(a, l->cost)), JSON("currency", l->currency));
@@ -290,14 +366,21 @@ cJSON *report_line_json(struct arena *a, const struct fleet_usage_line *l, unsig
     return ret;
 }
 
-cJSON *report_balance_json(struct arena *a, const struct fleet_usage_balance *b)
+cJSON *report_balance_json(struct arena *a, const struct usage *u,
+                           const struct fleet_usage_balance *b)
 {
-    return json_object(a, JSON("pool", b->pool), JSON("month", b->month),
-                       JSON("capacity", exact_fraction(a, report_hours(b->capacity))),
-                       JSON("held", exact_fraction(a, report_hours(b->held))),
-                       JSON("idle", exact_fraction(a, report_hours(b->idle))),
-                       JSON("unhealthy", exact_fraction(a, report_hours(b->unhealthy))),
-                       JSON("unmatched", exact_fraction(a, report_hours(b->unmatched))));
+    cJSON *ret = json_object(a, JSON("pool", b->pool), JSON("month", b->month),
+                             JSON("capacity", exact_fraction(a, report_hours(b->capacity))),
+                             JSON("held", exact_fraction(a, report_hours(b->held))),
+                             JSON("idle", exact_fraction(a, report_hours(b->idle))),
+                             JSON("unhealthy", exact_fraction(a, report_hours(b->unhealthy))),
+                             JSON("unmatched", exact_fraction(a, report_hours(b->unmatched))));
+
+    if (u->bound)
+        json_put(a, ret, JSON("borrowed", exact_fraction(a, report_hours(b->borrowed))),
+                 JSON("reservedUnused", exact_fraction(a, report_hours(b->reserved))),
+                 JSON("reservedIdle", exact_fraction(a, report_hours(b->reserved_idle))));
+    return ret;
 }
 
 static void print_json(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
@@ -305,9 +388,9 @@ static void print_json(struct arena *a, struct buf *out, const struct usage *u, 
     cJSON *lines = json_new_array(a), *balances = json_new_array(a);
 
     for (size_t i = 0; i < u->n_lines; i++)
-        json_append(lines, report_line_json(a, &u->lines[i], columns));
+        json_append(lines, report_line_json(a, u, &u->lines[i], columns));
     for (size_t i = 0; i < u->n_balances; i++)
-        json_append(balances, report_balance_json(a, &u->balances[i]));
+        json_append(balances, report_balance_json(a, u, &u->balances[i]));
     json_print_pretty(
         out, json_object(a, JSON("from", time_format_us(a, u->from_us)),
                          JSON("until", time_format_us(a, u->until_us)), JSON("lines", lines),
@@ -360,6 +443,8 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
     struct str cost = exact_decimal(a, l->cost, REPORT_PLACES);
     struct str quantity = exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES);
     struct str month = l->values[USAGE_MONTH];
+    struct str borrowed =
+        u->bound ? exact_decimal(a, report_hours(l->borrowed), REPORT_PLACES) : STR("");
     const struct str cells[] = {
         l->values[USAGE_TENANT],
         l->values[USAGE_TENANT],
@@ -387,7 +472,9 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
                                  JSON("product", l->values[USAGE_PRODUCT]),
                                  JSON_NONEMPTY("namespace", l->values[USAGE_NAMESPACE]),
                                  JSON_NONEMPTY("owner", l->values[USAGE_OWNER]),
-                                 JSON_NONEMPTY("pod", l->values[USAGE_POD]))),
+                                 JSON_NONEMPTY("pod", l->values[USAGE_POD]),
+                                 JSON_NONEMPTY("reason", l->values[USAGE_REASON]),
+                                 JSON_NONEMPTY("borrowedGPUHours", borrowed))),
     };
 
     print_row(out, cells, COUNT(cells));
@@ -401,7 +488,7 @@ static void print_focus(struct arena *a, struct buf *out, const struct usage *u)
                   "PricingUnit,ConsumedQuantity,ConsumedUnit,ProviderName,ServiceCategory,"
                   "ServiceName,SkuId,ResourceType,Tags\r\n");
     for (size_t i = 0; i < u->n_lines; i++)
-        if (u->lines[i].kind == USAGE_HELD)
+        if (u->lines[i].kind == USAGE_HELD && u->lines[i].gpu_us.num)
             print_charge(a, out, u, &u->lines[i]);
 }
 

@@ -178,11 +178,12 @@ static void plot_lines(struct arena *a, struct buf *out, const struct usage *u)
 
 /* --- table --- */
 
-static void put_row(struct buf *out, const char *tag, const struct str *cells, size_t n)
+static void put_row(struct buf *out, const struct usage *u, const char *tag,
+                    const struct str *cells, size_t n)
 {
     buf_addc(out, "<tr>");
     for (size_t i = 0; i < n; i++) {
-        bool number = i + 5 >= n && i + 3 != n; /* the last five, but for the currency */
+        bool number = report_is_number(u, i, n);
 
         buf_printf(out, "<%s%s>", tag, number ? " class=\"n\"" : "");
         put_escaped(out, cells[i]);
@@ -196,11 +197,11 @@ static void put_table(struct arena *a, struct buf *out, const struct usage *u, u
     struct str cells[REPORT_CELLS + 1];
 
     buf_addc(out, "<h2>Usage and cost</h2>\n<table>\n<thead>\n");
-    put_row(out, "th", cells, report_head_cells(columns, cells));
+    put_row(out, u, "th", cells, report_head_cells(u, columns, cells));
     buf_addc(out, "</thead>\n<tbody>\n");
     for (size_t i = 0; i < u->n_lines; i++)
-        put_row(out, "td", cells,
-                report_line_cells(a, &u->lines[i], columns, REPORT_TABLE_PLACES, cells));
+        put_row(out, u, "td", cells,
+                report_line_cells(a, u, &u->lines[i], columns, REPORT_TABLE_PLACES, cells));
     buf_addc(out, "</tbody>\n</table>\n");
 }
 

@@ -54,6 +54,18 @@ static bool has_pool(const cJSON *lines, struct str pool)
     return false;
 }
 
+static cJSON *price_json(const struct issuing *s, const struct fleet_price *p)
+{
+    cJSON *ret =
+        json_object(s->a, JSON("pool", p->pool), JSON("from", time_format_us(s->a, p->from_us)),
+                    JSON("priceExact", exact_fraction(s->a, exact_of(p->price))),
+                    JSON("currency", p->currency));
+
+    if (p->borrow.den && p->borrow.num != p->borrow.den)
+        json_put(s->a, ret, JSON("borrowFactorExact", exact_fraction(s->a, exact_of(p->borrow))));
+    return ret;
+}
+
 static cJSON *prices_json(const struct issuing *s, const cJSON *lines)
 {
     cJSON *ret = json_new_array(s->a);
@@ -62,11 +74,7 @@ static cJSON *prices_json(const struct issuing *s, const cJSON *lines)
         const struct fleet_price *p = &s->records.prices[i];
 
         if (price_counts(s, i) && has_pool(lines, p->pool))
-            json_append(ret,
-                        json_object(s->a, JSON("pool", p->pool),
-                                    JSON("from", time_format_us(s->a, p->from_us)),
-                                    JSON("priceExact", exact_fraction(s->a, exact_of(p->price))),
-                                    JSON("currency", p->currency)));
+            json_append(ret, price_json(s, p));
     }
     return ret;
 }
@@ -80,7 +88,7 @@ static cJSON *lines_json(const struct issuing *s)
 
         if (!s->o->tenant.n ||
             (l->kind == USAGE_HELD && str_eq(l->values[USAGE_TENANT], s->o->tenant)))
-            json_append(ret, report_line_json(s->a, l, COLUMNS));
+            json_append(ret, report_line_json(s->a, &s->usage, l, COLUMNS));
     }
     return ret;
 }
@@ -90,7 +98,7 @@ static cJSON *balances_json(const struct issuing *s)
     cJSON *ret = json_new_array(s->a);
 
     for (size_t i = 0; !s->o->tenant.n && i < s->usage.n_balances; i++)
-        json_append(ret, report_balance_json(s->a, &s->usage.balances[i]));
+        json_append(ret, report_balance_json(s->a, &s->usage, &s->usage.balances[i]));
     return ret;
 }
 

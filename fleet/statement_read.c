@@ -17,6 +17,7 @@
 struct line {
     struct str kind, tenant, pool, month, currency;
     struct exact hours, cost;
+    struct exact borrowed; /* of the hours */
 };
 struct total {
     struct map_entry by_key;
@@ -51,6 +52,22 @@ static int read_pair(struct reading *r, const cJSON *object, const char *exact, 
     return 0;
 }
 
+/* Where guarantees are on record: which of its hours are beyond one. */
+static int read_parts(struct reading *r, const cJSON *item, struct line *ret)
+{
+    struct exact within, unused, sum;
+
+    if (!json_get(item, "borrowedExact"))
+        return 0;
+    if (read_pair(r, item, "guaranteedExact", "guaranteed", REPORT_PLACES, &within) ||
+        read_pair(r, item, "borrowedExact", "borrowed", REPORT_PLACES, &ret->borrowed) ||
+        read_pair(r, item, "reservedUnusedExact", "reservedUnused", REPORT_PLACES, &unused))
+        return -1;
+    if (!exact_add(within, ret->borrowed, &sum) || exact_cmp(sum, ret->hours))
+        return bad(r, "guaranteed and borrowed hours are not the hours of a line, pool", ret->pool);
+    return 0;
+}
+
 static int read_line(struct reading *r, const cJSON *item, struct line *ret)
 {
     *ret = (struct line){.kind = json_str(json_get(item, "kind")),
@@ -59,10 +76,12 @@ static int read_line(struct reading *r, const cJSON *item, struct line *ret)
                          .month = json_str(json_get(item, "month")),
                          .currency = json_str(json_get(item, "currency")),
                          .hours = EXACT_ZERO,
-                         .cost = EXACT_ZERO};
+                         .cost = EXACT_ZERO,
+                         .borrowed = EXACT_ZERO};
     if (str_word_index("held|idle|unhealthy", ret->kind) < 0)
         return bad(r, "unknown kind of line", ret->kind);
-    if (read_pair(r, item, "gpuHoursExact", "gpuHours", REPORT_PLACES, &ret->hours))
+    if (read_pair(r, item, "gpuHoursExact", "gpuHours", REPORT_PLACES, &ret->hours) ||
+        read_parts(r, item, ret))
         return -1;
     if (!ret->currency.n)
         return json_get(item, "costExact") ? bad(r, "a cost without a currency, pool", ret->pool)
@@ -160,10 +179,35 @@ static int check_totals(struct reading *r, const cJSON *given)
 
 /* --- prices --- */
 
+struct range {
+    struct exact low, high;
+};
+
+static void widen(struct range *r, bool first, struct exact v)
+{
+    r->low = first || exact_cmp(v, r->low) < 0 ? v : r->low;
+    r->high = first || exact_cmp(v, r->high) > 0 ? v : r->high;
+}
+
+/* What the hours of a line cost at a price, those within its guarantee and the others. */
+static bool cost_at(struct reading *r, const cJSON *item, const struct line *l,
+                    struct exact *ret_within, struct exact *ret_borrowed)
+{
+    const cJSON *factor = json_get(item, "borrowFactorExact");
+    struct exact price, times = {1, 1};
+
+    return exact_parse(r->a, json_str(json_get(item, "priceExact")), &price) &&
+           (!factor || exact_parse(r->a, json_str(factor), &times)) &&
+           exact_sub(l->hours, l->borrowed, ret_within) &&
+           exact_mul(*ret_within, price, ret_within) && exact_mul(l->borrowed, price, &price) &&
+           exact_mul(price, times, ret_borrowed);
+}
+
 /* Of a line: at its lowest and at its highest price. */
 static int check_cost(struct reading *r, const cJSON *prices, const struct line *l)
 {
-    struct exact price, cost, low = EXACT_ZERO, high = EXACT_ZERO;
+    struct range within = {EXACT_ZERO, EXACT_ZERO}, borrowed = within;
+    struct exact a, b, low, high;
     bool any = false;
 
     json_each(item, prices)
@@ -171,14 +215,15 @@ static int check_cost(struct reading *r, const cJSON *prices, const struct line 
         if (!str_eq(json_str(json_get(item, "pool")), l->pool) ||
             !str_eq(json_str(json_get(item, "currency")), l->currency))
             continue;
-        if (!exact_parse(r->a, json_str(json_get(item, "priceExact")), &price) ||
-            !exact_mul(l->hours, price, &cost))
+        if (!cost_at(r, item, l, &a, &b))
             return bad(r, "no price, or one that does not fit, of pool", l->pool);
-        low = !any || exact_cmp(cost, low) < 0 ? cost : low;
-        high = !any || exact_cmp(cost, high) > 0 ? cost : high;
+        widen(&within, !any, a);
+        widen(&borrowed, !any, b);
         any = true;
     }
-    if (any == (l->currency.n > 0) && exact_cmp(l->cost, low) >= 0 && exact_cmp(l->cost, high) <= 0)
+    if (any == (l->currency.n > 0) && exact_add(within.low, borrowed.low, &low) &&
+        exact_add(within.high, borrowed.high, &high) && exact_cmp(l->cost, low) >= 0 &&
+        exact_cmp(l->cost, high) <= 0)
         return 0;
     return bad(r, "a cost that is not GPU hours times a price of its pool", l->pool);
 }
@@ -217,6 +262,21 @@ static bool lines_sum_to(struct reading *r, const cJSON *balance, const char *ki
     return !exact_cmp(sum, want);
 }
 
+/* What pods borrowed is what their tenants did. */
+static int check_borrowed(struct reading *r, const cJSON *b)
+{
+    struct str pool = json_str(json_get(b, "pool")), month = json_str(json_get(b, "month"));
+    struct exact want = EXACT_ZERO, sum = EXACT_ZERO;
+    bool fits = !json_get(b, "borrowed") || balance_value(r, b, "borrowed", &want);
+
+    for (size_t i = 0; i < r->n_lines; i++)
+        if (str_eq(r->lines[i].pool, pool) && str_eq(r->lines[i].month, month))
+            fits &= exact_add(sum, r->lines[i].borrowed, &sum);
+    return fits && !exact_cmp(sum, want)
+               ? 0
+               : bad(r, "the lines are not what is borrowed of pool", pool);
+}
+
 static int check_balance(struct reading *r, const cJSON *b)
 {
     static const char *const used[] = {"held", "idle", "unhealthy"}, *const owned[] = {"capacity",
@@ -232,9 +292,9 @@ static int check_balance(struct reading *r, const cJSON *b)
     for (size_t i = 0; i < COUNT(owned); i++)
         if (!balance_value(r, b, owned[i], &v) || !exact_add(right, v, &right))
             return bad(r, "no capacity of pool", pool);
-    return exact_cmp(left, right)
-               ? bad(r, "held, idle and unhealthy are not the capacity of pool", pool)
-               : 0;
+    if (exact_cmp(left, right))
+        return bad(r, "held, idle and unhealthy are not the capacity of pool", pool);
+    return check_borrowed(r, b);
 }
 
 static const cJSON *balance_of(const cJSON *balances, const struct line *l)

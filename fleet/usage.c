@@ -40,10 +40,11 @@ struct track {
     struct fleet_hold **holds;
     size_t n_holds;
     struct fleet_usage_balance **balances; /* of the months of the edges; NULL: not needed yet */
+    struct usage_pool *guaranteed;         /* NULL: without guarantees */
     /* The sweep: */
     struct event *events;
     size_t n_events, next; /* the first one that `held` is without */
-    struct exact held;
+    struct exact held, idle;
 };
 
 /* --- time --- */
@@ -155,34 +156,61 @@ static void add_priced(struct sums *s, struct line *line, const struct fleet_pri
         fleet_usage_sum(s, &line->line.cost, cost);
 }
 
+static void hold_values(const struct fleet_hold *hold, struct str values[N_USAGE_COLUMNS])
+{
+    values[USAGE_TENANT] = hold->tenant;
+    values[USAGE_NAMESPACE] = hold->ns;
+    values[USAGE_OWNER] = hold->owner;
+    values[USAGE_POD] = hold->name;
+    values[USAGE_REASON] = hold->end_us == FLEET_OPEN ? STR("Running") : hold->reason;
+}
+
+const struct fleet_price *fleet_usage_price(const struct sums *s, struct str pool, size_t edge)
+{
+    return price_at(s, pool, s->edges[edge]);
+}
+
+struct line *fleet_usage_hold_line(struct sums *s, const struct fleet_hold *hold, size_t edge)
+{
+    const struct fleet_price *price = fleet_usage_price(s, hold->pool, edge);
+    struct str values[N_USAGE_COLUMNS] = {
+        [USAGE_POOL] = hold->pool,
+        [USAGE_PRODUCT] = hold->product,
+        [USAGE_NODE] = hold->node,
+        [USAGE_MONTH] = s->months[edge],
+    };
+
+    hold_values(hold, values);
+    return fleet_usage_line(s, USAGE_HELD, values, price ? price->currency : STR(""));
+}
+
 static void add_to_line(struct sums *s, const struct track *t, enum usage_kind kind,
-                        const struct fleet_hold *hold, struct str product, size_t edge,
-                        struct exact gpu_us)
+                        struct str product, size_t edge, struct exact gpu_us)
 {
     const struct fleet_price *price = price_at(s, t->pool, s->edges[edge]);
-    struct str values[N_USAGE_COLUMNS] = {
+    const struct str values[N_USAGE_COLUMNS] = {
         [USAGE_POOL] = t->pool,
         [USAGE_PRODUCT] = product,
         [USAGE_NODE] = t->node,
         [USAGE_MONTH] = s->months[edge],
     };
-    struct line *line;
 
-    if (hold) {
-        values[USAGE_TENANT] = hold->tenant;
-        values[USAGE_NAMESPACE] = hold->ns;
-        values[USAGE_OWNER] = hold->owner;
-        values[USAGE_POD] = hold->name;
-        values[USAGE_REASON] = hold->end_us == FLEET_OPEN ? STR("Running") : hold->reason;
-    }
-    line = fleet_usage_line(s, kind, values, price ? price->currency : STR(""));
-    add_priced(s, line, price, gpu_us);
-    if (hold && line->last != hold) {
-        line->last = hold;
-        line->line.pods++;
-        line->line.estimated += hold->estimated;
-        line->line.open += hold->end_us == FLEET_OPEN;
-    }
+    add_priced(s, fleet_usage_line(s, kind, values, price ? price->currency : STR("")), price,
+               gpu_us);
+}
+
+static void add_hold(struct sums *s, const struct fleet_hold *hold, size_t edge,
+                     struct exact gpu_us)
+{
+    struct line *line = fleet_usage_hold_line(s, hold, edge);
+
+    add_priced(s, line, fleet_usage_price(s, hold->pool, edge), gpu_us);
+    if (line->last == hold)
+        return;
+    line->last = hold;
+    line->line.pods++;
+    line->line.estimated += hold->estimated;
+    line->line.open += hold->end_us == FLEET_OPEN;
 }
 
 static struct exact times(struct sums *s, struct exact v, int64_t us)
@@ -197,13 +225,14 @@ static struct exact times(struct sums *s, struct exact v, int64_t us)
 /* --- what pods held --- */
 
 static void bill(struct sums *s, const struct track *t, const struct fleet_hold *hold,
-                 const struct piece *piece)
+                 struct usage_group *group, const struct piece *piece)
 {
     int64_t from = hold->begin_us > piece->from ? hold->begin_us : piece->from;
     int64_t until = hold->end_us < piece->until ? hold->end_us : piece->until;
 
     if (from >= until || (piece->capacity && piece->capacity->down))
         return;
+    fleet_usage_spell(group, hold, from, until);
     for (size_t i = edge_of(s, from); i + 1 < s->n_edges && s->edges[i] < until; i++) {
         int64_t x = from > s->edges[i] ? from : s->edges[i];
         int64_t y = until < s->edges[i + 1] ? until : s->edges[i + 1];
@@ -213,13 +242,14 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
             continue;
         gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
         fleet_usage_sum(s, &balance_at(s, t, i)->held, gpu_us);
-        add_to_line(s, t, USAGE_HELD, hold, hold->product, i, gpu_us);
+        add_hold(s, hold, i, gpu_us);
     }
 }
 
 /* The pieces are in order and without gaps. */
 static void bill_hold(struct sums *s, const struct track *t, const struct fleet_hold *hold)
 {
+    struct usage_group *group = fleet_usage_group(s, hold->tenant, hold->pool);
     size_t low = 0, high = t->n_pieces;
 
     while (high - low > 1) {
@@ -228,7 +258,7 @@ static void bill_hold(struct sums *s, const struct track *t, const struct fleet_
         *(t->pieces[middle].from <= hold->begin_us ? &low : &high) = middle;
     }
     for (; low < t->n_pieces && t->pieces[low].from < hold->end_us; low++)
-        bill(s, t, hold, &t->pieces[low]);
+        bill(s, t, hold, group, &t->pieces[low]);
 }
 
 /* --- idle and unhealthy: a sweep over the cells between edges --- */
@@ -275,7 +305,8 @@ struct cell {
     struct exact idle, unhealthy, unmatched; /* GPU microseconds */
 };
 
-static void sweep_interval(struct sums *s, struct cell *c, struct exact held, int64_t us)
+static void sweep_interval(struct sums *s, struct track *t, struct cell *c, struct exact held,
+                           int64_t at, int64_t us)
 {
     struct exact left, unhealthy = c->broken, idle;
 
@@ -286,6 +317,7 @@ static void sweep_interval(struct sums *s, struct cell *c, struct exact held, in
         return;
     }
     if (left.num < 0) {
+        fleet_usage_idle(s, t->guaranteed, at, &t->idle, EXACT_ZERO);
         fleet_usage_sum(s, &c->unmatched, times(s, (struct exact){-left.num, left.den}, us));
         return;
     }
@@ -295,6 +327,7 @@ static void sweep_interval(struct sums *s, struct cell *c, struct exact held, in
         s->overflow = true;
         return;
     }
+    fleet_usage_idle(s, t->guaranteed, at, &t->idle, idle);
     fleet_usage_sum(s, &c->unhealthy, times(s, unhealthy, us));
     fleet_usage_sum(s, &c->idle, times(s, idle, us));
 }
@@ -308,6 +341,7 @@ static void sweep_cell(struct sums *s, struct track *t, struct cell *c, bool dow
     while (t->next < t->n_events && t->events[t->next].at <= x)
         (void)take_event(s, t, y);
     if (down) { /* whatever its pods still hold */
+        fleet_usage_idle(s, t->guaranteed, x, &t->idle, EXACT_ZERO);
         c->unhealthy = times(s, c->total, y - x);
         return;
     }
@@ -315,7 +349,7 @@ static void sweep_cell(struct sums *s, struct track *t, struct cell *c, bool dow
         struct exact held = t->held;
         int64_t next = take_event(s, t, y);
 
-        sweep_interval(s, c, held, next - at);
+        sweep_interval(s, t, c, held, at, next - at);
         at = next;
     }
 }
@@ -337,9 +371,9 @@ static void account(struct sums *s, struct track *t, const struct piece *piece, 
     fleet_usage_sum(s, &b->unhealthy, c.unhealthy);
     fleet_usage_sum(s, &b->unmatched, c.unmatched);
     if (c.idle.num)
-        add_to_line(s, t, USAGE_IDLE, NULL, k->product, edge, c.idle);
+        add_to_line(s, t, USAGE_IDLE, k->product, edge, c.idle);
     if (c.unhealthy.num)
-        add_to_line(s, t, USAGE_UNHEALTHY, NULL, k->product, edge, c.unhealthy);
+        add_to_line(s, t, USAGE_UNHEALTHY, k->product, edge, c.unhealthy);
 }
 
 static void account_piece(struct sums *s, struct track *t, const struct piece *piece)
@@ -416,6 +450,8 @@ static void make_pieces(struct sums *s, struct track *t, struct fleet_capacity *
 static void compute_track(struct sums *s, struct track *t)
 {
     t->balances = mem_alloc(s->n_edges * sizeof(*t->balances));
+    t->guaranteed = fleet_usage_pool(s, t->pool);
+    t->idle = EXACT_ZERO;
     make_events(t);
     for (size_t i = 0; i < t->n_pieces; i++)
         account_piece(s, t, &t->pieces[i]);
@@ -472,6 +508,15 @@ static int check_balance(struct sums *s, const struct fleet_usage_balance *b, st
 {
     struct exact used = b->held, owned = b->capacity;
 
+    if (s->split.n)
+        return err_set(err, &ERR_INTERNAL,
+                       "what pods of tenant \"%.*s\" borrowed is not what it did", STR_F(s->split));
+    if (exact_cmp(b->borrowed, b->held) > 0 || exact_cmp(b->reserved_idle, b->idle) > 0 ||
+        exact_cmp(b->reserved_idle, b->reserved) > 0)
+        return err_set(err, &ERR_INTERNAL,
+                       "pool \"%.*s\", %.*s: more is borrowed than held, or reserved than idle",
+                       STR_F(b->pool), STR_F(b->month));
+
     fleet_usage_sum(s, &used, b->idle);
     fleet_usage_sum(s, &used, b->unhealthy);
     fleet_usage_sum(s, &owned, b->unmatched);
@@ -494,13 +539,18 @@ static bool fits_in_hours(const struct usage *u)
     bool fits = true;
 
     for (size_t i = 0; i < u->n_lines; i++)
-        fits &= exact_mul(u->lines[i].gpu_us, hour, &unused);
+        fits &= exact_mul(u->lines[i].gpu_us, hour, &unused) &&
+                exact_sub(u->lines[i].gpu_us, u->lines[i].borrowed, &unused) &&
+                exact_mul(unused, hour, &unused) &&
+                exact_mul(u->lines[i].borrowed, hour, &unused) &&
+                exact_mul(u->lines[i].reserved, hour, &unused);
     for (size_t i = 0; i < u->n_balances; i++) {
         const struct fleet_usage_balance *b = &u->balances[i];
 
         fits &= exact_mul(b->capacity, hour, &unused) && exact_mul(b->held, hour, &unused) &&
                 exact_mul(b->idle, hour, &unused) && exact_mul(b->unhealthy, hour, &unused) &&
-                exact_mul(b->unmatched, hour, &unused);
+                exact_mul(b->unmatched, hour, &unused) && exact_mul(b->borrowed, hour, &unused) &&
+                exact_mul(b->reserved, hour, &unused) && exact_mul(b->reserved_idle, hour, &unused);
     }
     return fits;
 }
@@ -532,8 +582,11 @@ int fleet_usage_compute(struct arena *a, const struct fleet_records *records, in
         return 0;
     }
     make_edges(&s);
+    fleet_usage_guarantees_begin(&s);
     compute(&s);
+    fleet_usage_guarantees_end(&s);
     fleet_usage_finish(&s, ret);
+    ret->bound = s.bound;
     if (s.overflow || !fits_in_hours(ret))
         return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
     for (size_t i = 0; i < ret->n_balances; i++)

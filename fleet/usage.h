@@ -26,6 +26,12 @@ struct sums {
     size_t n_edges, cap_edges;
     struct map lines, balances;
     bool overflow; /* a sum did not fit */
+    /* Of guarantees: */
+    struct map groups, pools;
+    struct usage_group *first_group;
+    struct usage_pool *first_pool;
+    bool bound;       /* one is on record in the period */
+    struct str split; /* whose pods borrowed something else than it did; nobody's */
 };
 void fleet_usage_sum(struct sums *s, struct exact *sum, struct exact more);
 /* The line of these values, of which the report's columns count; made when it is new. */
@@ -34,3 +40,21 @@ struct line *fleet_usage_line(struct sums *s, enum usage_kind kind,
 struct fleet_usage_balance *fleet_usage_balance(struct sums *s, struct str pool, struct str month);
 /* Lines and balances as sorted arrays; the maps are empty afterwards. */
 void fleet_usage_finish(struct sums *s, struct usage *ret);
+/* Of a hold from an edge on, to the next; no pod is counted. */
+struct line *fleet_usage_hold_line(struct sums *s, const struct fleet_hold *hold, size_t edge);
+/* NULL: there is none. */
+const struct fleet_price *fleet_usage_price(const struct sums *s, struct str pool, size_t edge);
+
+/* --- usage_guarantees.c: begin, then spells and idle levels, then end --- */
+
+void fleet_usage_guarantees_begin(struct sums *s);
+/* NULL: no guarantee of both, or of the pool, is on record. The others take NULL. */
+struct usage_group *fleet_usage_group(struct sums *s, struct str tenant, struct str pool);
+struct usage_pool *fleet_usage_pool(struct sums *s, struct str pool);
+/* A hold is billed for this time. Those of a hold come in order. */
+void fleet_usage_spell(struct usage_group *g, const struct fleet_hold *hold, int64_t from,
+                       int64_t until);
+/* What is idle of a node is another level from `at` on. */
+void fleet_usage_idle(struct sums *s, struct usage_pool *p, int64_t at, struct exact *level,
+                      struct exact to);
+void fleet_usage_guarantees_end(struct sums *s);

@@ -26,8 +26,12 @@ static struct line *line_new(struct sums *s, enum usage_kind kind,
 {
     struct line *l = ARENA_NEW(s->a, struct line);
 
-    l->line = (struct fleet_usage_line){
-        .kind = kind, .currency = currency, .gpu_us = EXACT_ZERO, .cost = EXACT_ZERO};
+    l->line = (struct fleet_usage_line){.kind = kind,
+                                        .currency = currency,
+                                        .gpu_us = EXACT_ZERO,
+                                        .cost = EXACT_ZERO,
+                                        .borrowed = EXACT_ZERO,
+                                        .reserved = EXACT_ZERO};
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         l->line.values[i] = s->columns & (1u << i) ? values[i] : STR("");
     return l;
@@ -66,7 +70,8 @@ struct fleet_usage_balance *fleet_usage_balance(struct sums *s, struct str pool,
     b = found ? CONTAINER(found, struct balance, by_key) : ARENA_NEW(s->a, struct balance);
     if (!found) {
         b->balance = (struct fleet_usage_balance){pool,       month,      EXACT_ZERO, EXACT_ZERO,
-                                                  EXACT_ZERO, EXACT_ZERO, EXACT_ZERO};
+                                                  EXACT_ZERO, EXACT_ZERO, EXACT_ZERO, EXACT_ZERO,
+                                                  EXACT_ZERO, EXACT_ZERO};
         map_put(&s->balances, &b->by_key, arena_str(s->a, buf_str(&key)));
     }
     buf_fini(&key);

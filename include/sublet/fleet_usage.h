@@ -98,6 +98,9 @@ struct fleet_usage_line {
     struct str values[N_USAGE_COLUMNS]; /* of the columns of the report; others are empty */
     struct str currency;                /* empty: without a price */
     struct exact gpu_us, cost;
+    struct exact borrowed; /* of gpu_us: beyond its tenant's guarantee */
+    struct exact reserved; /* GPU microseconds of its guarantee that a tenant did not hold; in the
+                              line of tenant, pool and month alone */
     size_t pods, estimated, open; /* of kind USAGE_HELD */
 };
 /* Of one pool in one month: held + idle + unhealthy = capacity + unmatched, checked. */
@@ -105,6 +108,9 @@ struct fleet_usage_balance {
     struct str pool, month;
     struct exact capacity, held, idle, unhealthy; /* GPU microseconds */
     struct exact unmatched;                       /* held beyond the capacity on record */
+    struct exact borrowed;                        /* of held: beyond guarantees */
+    struct exact reserved;                        /* of guarantees, not held by their tenants */
+    struct exact reserved_idle; /* of both idle and reserved; what else is reserved was lent */
 };
 struct usage {
     int64_t from_us, until_us;      /* the part of the period that is on record */
@@ -112,6 +118,7 @@ struct usage {
     struct fleet_usage_balance *balances;
     size_t n_lines, n_balances;
     int64_t unobserved_us; /* of the period */
+    bool bound;            /* a guarantee is on record in the period */
 };
 /* columns: a bit for each of the report's. Everything lives in the arena. INTERNAL when a balance
  * does not add up, TOO_LARGE when a sum does not fit. */

@@ -35,6 +35,12 @@ static struct fleet_capacity CAPACITY = {.node = {"n1", 2},
 static struct fleet_price PRICE = {.pool = {"a100", 4}, .currency = {"USD", 3}, .price = {5, 2}};
 static struct fleet_gap GAP = {HOUR, HOUR + 3 * SECOND};
 
+static struct fleet_guarantee GUARANTEES[] = {
+    {.tenant = {"team-a", 6}, .pool = {"a100", 4}, .bound = true, .guarantee = {1, 1}},
+    {.tenant = {"team-b", 6}, .pool = {"a100", 4}, .bound = true, .guarantee = {1, 4}},
+};
+static size_t n_guarantees; /* on record */
+
 static struct str printed(struct arena *a, enum report_format format, const char *by)
 {
     struct fleet_records r = {.seen_us = 2 * HOUR,
@@ -44,6 +50,8 @@ static struct str printed(struct arena *a, enum report_format format, const char
                               .n_capacities = 1,
                               .prices = &PRICE,
                               .n_prices = 1,
+                              .guarantees = GUARANTEES,
+                              .n_guarantees = n_guarantees,
                               .gaps = &GAP,
                               .n_gaps = 1};
     struct buf out = BUF_INIT(0);
@@ -80,6 +88,55 @@ static void prints_a_table(void **state)
                "(checked exactly, pool by pool and month by month)\n"
                "cost of what was held: 6.07 USD\n"
                "no process observed the host for 3.0 s of this time\n");
+    arena_free(a);
+}
+
+/* team-a has 3/7 of 1 for an hour, team-b 1 of 1/4 for two. */
+static void shows_what_was_borrowed(void **state)
+{
+    static const char *const parts[] = {
+        "\"guaranteedExact\": \"1/2\"",      "\"borrowedExact\": \"3/2\"",
+        "\"reservedUnusedExact\": \"11/7\"", "\"borrowed\": \"3/2\"",
+        "\"reservedUnused\": \"11/7\"",      "\"reservedIdle\": \"11/7\"",
+    };
+    struct arena *a = arena_new(0);
+    struct str text;
+
+    (void)state;
+    n_guarantees = COUNT(GUARANTEES);
+    assert_str(printed(a, REPORT_TABLE, "tenant,pool"),
+               "GPU usage from 1970-01-01T00:00:00Z to 1970-01-01T02:00:00Z\n"
+               "\n"
+               "KIND  TENANT  POOL  GPU-HOURS  GUARANTEED  BORROWED  RESERVED-UNUSED    COST  "
+               "CURRENCY  PODS  ESTIMATED\n"
+               "held  team-a  a100     0.4286      0.4286    0.0000           1.5714  1.0714  "
+               "USD          1          1\n"
+               "held  team-b  a100     2.0000      0.5000    1.5000           0.0000  5.0000  "
+               "USD          1          0\n"
+               "idle          a100     1.5714                                         3.9286  "
+               "USD          0          0\n"
+               "\n"
+               "held 2.4286 + idle 1.5714 + unhealthy 0.0000 = 4.0000 GPU-hours of capacity "
+               "(checked exactly, pool by pool and month by month)\n"
+               "held: guaranteed 0.9286 + borrowed 1.5000; idle: reserved 1.5714 + free 0.0000\n"
+               "guarantees that their tenants did not use: 1.5714 GPU-hours, of which 0.0000 were "
+               "lent, or not healthy\n"
+               "cost of what was held: 6.07 USD\n"
+               "no process observed the host for 3.0 s of this time\n");
+    text = printed(a, REPORT_JSON, "tenant");
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (!str_contains(text, str_c(parts[i])))
+            fail_msg("%s is not in:\n%.*s", parts[i], STR_F(text));
+    text = printed(a, REPORT_CSV, "tenant");
+    assert_true(str_has_prefix(text, STR("kind,tenant,gpuHours,guaranteed,borrowed,"
+                                         "reservedUnused,cost,currency,pods,estimated\r\n")));
+    assert_true(str_contains(text, STR("held,team-b,2.000000000,0.500000000,1.500000000,"
+                                       "0.000000000,5.000000000,USD,1,0\r\n")));
+    assert_true(str_contains(printed(a, REPORT_FOCUS, "tenant"),
+                             STR("\"\"borrowedGPUHours\"\":\"\"1.500000000\"\"")));
+    assert_true(str_contains(printed(a, REPORT_HTML, "tenant"),
+                             STR("<th class=\"n\">reservedUnused</th>")));
+    n_guarantees = 0;
     arena_free(a);
 }
 
@@ -257,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prints_a_table),
+        cmocka_unit_test(shows_what_was_borrowed),
         cmocka_unit_test(csv_is_quoted_and_never_a_formula),
         cmocka_unit_test(json_has_the_exact_values),
         cmocka_unit_test(focus_has_a_row_per_charge),

@@ -215,12 +215,39 @@ static void any_changed_byte_is_found(void **state)
     verified(s, text, "a");
 }
 
+struct change {
+    const char *from, *to, *why;
+};
+
+static void changes_are_found(struct state *s, struct str text, const struct change *cases,
+                              size_t n)
+{
+    struct arena *a = s->w.a;
+    struct str key;
+    struct statement unused;
+    struct err err;
+
+    err_init(&err, a);
+    assert_ok(statement_read(a, text, &unused, &key, &err));
+    for (size_t i = 0; i < n; i++) {
+        const char *p = strstr(arena_cstr(a, text), cases[i].from);
+
+        if (!p)
+            fail_msg("%s is not in:\n%.*s", cases[i].from, STR_F(text));
+        struct str rest = str_from(text, text.n - strlen(p));
+        struct str changed =
+            arena_printf(a, "%.*s%s%.*s", STR_F(str_sub(text, 0, text.n - rest.n)), cases[i].to,
+                         STR_F(str_from(rest, strlen(cases[i].from))));
+        assert_int_equal(statement_read(a, changed, &unused, &key, &err), -1);
+        if (!str_contains(err.message, str_c(cases[i].why)))
+            fail_msg("got \"%.*s\", want \"%s\"", STR_F(err.message), cases[i].why);
+    }
+}
+
 /* What an issuer signs must add up as well. */
 static void signed_sums_are_checked(void **state)
 {
-    static const struct {
-        const char *from, *to, *why;
-    } cases[] = {
+    static const struct change cases[] = {
         {"\"gpuHoursExact\": \"72\"", "\"gpuHoursExact\": \"71\"", "gpuHours is not gpuHoursExact"},
         {"\"gpuHoursExact\": \"72\"", "\"gpuHoursExact\": \"144/2\"", "no fraction in lowest"},
         {"\"costExact\": \"180\"", "\"costExact\": \"180.0\"", "no fraction in lowest terms"},
@@ -238,27 +265,56 @@ static void signed_sums_are_checked(void **state)
         {"\"ledger\"", "\"number\": 1,\n  \"ledger\"", "a key stands twice"},
     };
     struct state *s = *state;
-    struct arena *a = s->w.a;
-    struct str text, key;
-    struct statement unused;
-    struct err err;
 
-    err_init(&err, a);
     observe_until(s, BEGIN + DAY);
-    text = issue(s, request(s, BEGIN, BEGIN + DAY));
-    assert_ok(statement_read(a, text, &unused, &key, &err));
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *p = strstr(arena_cstr(a, text), cases[i].from);
+    changes_are_found(s, issue(s, request(s, BEGIN, BEGIN + DAY)), cases, COUNT(cases));
+}
 
-        assert_non_null(p);
-        struct str rest = str_from(text, text.n - strlen(p));
-        struct str changed =
-            arena_printf(a, "%.*s%s%.*s", STR_F(str_sub(text, 0, text.n - rest.n)), cases[i].to,
-                         STR_F(str_from(rest, strlen(cases[i].from))));
-        assert_int_equal(statement_read(a, changed, &unused, &key, &err), -1);
-        if (!str_contains(err.message, str_c(cases[i].why)))
-            fail_msg("got \"%.*s\", want \"%s\"", STR_F(err.message), cases[i].why);
-    }
+/* 3 GPUs, 2 of them guaranteed, at 2.50 and 4/5 of it; another tenant's guarantee is not used. */
+static void what_is_borrowed_is_checked(void **state)
+{
+    static const struct change cases[] = {
+        {"\"guaranteedExact\": \"48\"", "\"guaranteedExact\": \"47\"", "guaranteed is not"},
+        {"\"guaranteed\": \"48.000000000\",\n      \"guaranteedExact\": \"48\"",
+         "\"guaranteed\": \"47.000000000\",\n      \"guaranteedExact\": \"47\"",
+         "are not the hours of a line"},
+        {"\"borrowFactorExact\": \"4/5\"", "\"borrowFactorExact\": \"1\"", "times a price"},
+        {"\"borrowed\": \"24\"", "\"borrowed\": \"25\"", "not what is borrowed of pool"},
+    };
+    struct state *s = *state;
+    struct world *w = &s->w;
+    struct fleet_price price = {.pool = STR("a100"),
+                                .currency = STR("USD"),
+                                .from_us = BEGIN,
+                                .price = {5, 2},
+                                .borrow = {4, 5}};
+    struct fleet_guarantee g = {.tenant = STR("team-a"),
+                                .pool = STR("a100"),
+                                .from_us = BEGIN,
+                                .bound = true,
+                                .guarantee = {2, 1},
+                                .granted = {4, 1}};
+    struct statement_request o = request(s, BEGIN, BEGIN + DAY);
+    cJSON *line;
+    struct str text;
+
+    assert_int_equal(ledger_add_price(w->ledger, &price, &w->err), 0);
+    assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
+    g.tenant = STR("team-b");
+    assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
+    observe_until(s, BEGIN + DAY);
+    text = issue(s, o);
+    verified(s, text, "a");
+    line = json_at(json_get(world_parse(w, text), "lines"), 0);
+    assert_str(json_str(json_get(line, "gpuHoursExact")), "72");
+    assert_str(json_str(json_get(line, "costExact")), "168");
+    changes_are_found(s, text, cases, COUNT(cases));
+    o.tenant = STR("team-b");
+    text = issue(s, o);
+    verified(s, text, "b");
+    line = json_at(json_get(world_parse(w, text), "lines"), 0);
+    assert_str(json_str(json_get(line, "reservedUnusedExact")), "48");
+    assert_str(json_str(json_get(line, "gpuHoursExact")), "0");
 }
 
 static void a_tenant_sees_its_own_lines(void **state)
@@ -342,15 +398,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(issues_a_closed_period_once),
-        TEST(says_why_a_period_has_none),
-        TEST(a_chain_shows_what_is_missing),
-        TEST(any_changed_byte_is_found),
-        TEST(signed_sums_are_checked),
-        TEST(a_tenant_sees_its_own_lines),
-        TEST(what_is_learnt_later_changes_nothing),
-        TEST(prices_of_the_period_are_named),
-        TEST(the_table_is_append_only),
+        TEST(issues_a_closed_period_once),    TEST(says_why_a_period_has_none),
+        TEST(a_chain_shows_what_is_missing),  TEST(any_changed_byte_is_found),
+        TEST(signed_sums_are_checked),        TEST(what_is_borrowed_is_checked),
+        TEST(a_tenant_sees_its_own_lines),    TEST(what_is_learnt_later_changes_nothing),
+        TEST(prices_of_the_period_are_named), TEST(the_table_is_append_only),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

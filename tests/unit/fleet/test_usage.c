@@ -10,6 +10,7 @@ struct fixture {
     struct fleet_hold holds[64];
     struct fleet_capacity capacities[64];
     struct fleet_price prices[8];
+    struct fleet_guarantee guarantees[32];
     struct fleet_records r;
     struct usage u;
 };
@@ -22,7 +23,8 @@ static int setup(void **state)
     f->r = (struct fleet_records){.seen_us = INT64_C(4000000000) * SECOND,
                                   .holds = f->holds,
                                   .capacities = f->capacities,
-                                  .prices = f->prices};
+                                  .prices = f->prices,
+                                  .guarantees = f->guarantees};
     *state = f;
     return 0;
 }
@@ -80,6 +82,18 @@ static void price(struct fixture *f, int64_t from, const char *value)
 
     *p = (struct fleet_price){.pool = STR("a100"), .currency = STR("USD"), .from_us = from};
     assert_true(rational_parse(str_c(value), &p->price));
+}
+
+/* guarantee < 0: no binding counts from then on. */
+static void guarantee(struct fixture *f, const char *tenant, int64_t from, struct rational gpus)
+{
+    f->guarantees[f->r.n_guarantees++] =
+        (struct fleet_guarantee){.tenant = str_c(tenant),
+                                 .pool = STR("a100"),
+                                 .from_us = from,
+                                 .bound = gpus.num >= 0,
+                                 .guarantee = gpus.num >= 0 ? gpus : (struct rational){0, 1},
+                                 .granted = {0, 1}};
 }
 
 static void compute(struct fixture *f, int64_t from, int64_t until, unsigned columns)
@@ -287,6 +301,123 @@ static void names_of_tenants_stay_apart(void **state)
     assert_int_equal(f->u.n_lines, 3);
 }
 
+/* --- guarantees --- */
+
+#define assert_exact_s(f, value, text)                                                             \
+    do {                                                                                           \
+        struct exact s_;                                                                           \
+        assert_true(exact_mul((value), (struct exact){1, SECOND}, &s_));                           \
+        assert_str(exact_fraction((f)->a, s_), text);                                              \
+    } while (0)
+#define BY_POD (1u << USAGE_POD)
+
+/* One that was not billed at all has none. */
+static const struct fleet_usage_line *line_of_pod(const struct fixture *f, const char *pod)
+{
+    static const struct fleet_usage_line none = {.borrowed = {0, 1}};
+
+    for (size_t i = 0; i < f->u.n_lines; i++)
+        if (str_eqc(f->u.lines[i].values[USAGE_POD], pod))
+            return &f->u.lines[i];
+    return &none;
+}
+
+static struct fleet_hold *pod(struct fixture *f, const char *name, const char *on, int64_t from,
+                              int64_t until, int64_t gpus)
+{
+    struct fleet_hold *h =
+        hold(f, "team-a", on, from * SECOND, until * SECOND, (struct rational){gpus, 1});
+
+    h->name = str_c(name);
+    return h;
+}
+
+/* On all nodes together; each is borrowed for as long as older ones fill the guarantee. */
+static void those_started_last_are_borrowed(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    node(f, "n2", 0, 8, 0, false);
+    price(f, 0, "3600");
+    f->prices[0].borrow = (struct rational){1, 2};
+    guarantee(f, "team-a", 0, (struct rational){4, 1});
+    pod(f, "old", "n1", 0, 10, 3);
+    pod(f, "half", "n2", 2, 20, 2); /* 1 of 2 is borrowed, from 10 on none */
+    pod(f, "new", "n1", 4, 20, 3);  /* 3, from 10 on 1 */
+    compute(f, 0, 20 * SECOND, BY_TENANT | BY_POD);
+    assert_exact_s(f, line_of_pod(f, "old")->borrowed, "0");
+    assert_exact_s(f, line_of_pod(f, "half")->borrowed, "8");
+    assert_exact_s(f, line_of_pod(f, "new")->borrowed, "28");
+    assert_str(exact_fraction(f->a, line_of_pod(f, "old")->cost), "30");
+    assert_str(exact_fraction(f->a, line_of_pod(f, "half")->cost), "32"); /* 28 + 8 / 2 */
+    assert_str(exact_fraction(f->a, line_of_pod(f, "new")->cost), "34");  /* 20 + 28 / 2 */
+    assert_exact_s(f, f->u.balances[0].borrowed, "36");
+    assert_exact_s(f, f->u.balances[0].reserved, "2"); /* 1 for 2 s */
+    assert_exact_s(f, f->u.balances[0].reserved_idle, "2");
+    assert_true(f->u.bound);
+}
+
+static void a_guarantee_that_changes_splits_what_is_held(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    pod(f, "a", "n1", 0, 50, 2);
+    pod(f, "b", "n1", 1, 50, 2);
+    guarantee(f, "team-a", 10 * SECOND, (struct rational){3, 1});
+    guarantee(f, "team-a", 20 * SECOND, (struct rational){1, 2});
+    guarantee(f, "team-a", 30 * SECOND, (struct rational){8, 1});
+    guarantee(f, "team-a", 40 * SECOND, (struct rational){-1, 1}); /* none counts: no split */
+    compute(f, 0, 50 * SECOND, BY_TENANT | BY_POD);
+    assert_exact_s(f, line_of_pod(f, "a")->borrowed, "15");
+    assert_exact_s(f, line_of_pod(f, "b")->borrowed, "30"); /* 10 + 20 */
+    assert_exact_s(f, f->u.balances[0].reserved, "40");
+    compute(f, 0, 50 * SECOND, BY_TENANT);
+    assert_exact_s(f, f->u.lines[0].borrowed, "45");
+    assert_exact_s(f, f->u.lines[0].reserved, "40");
+    f->r.n_guarantees = 0;
+    compute(f, 0, 50 * SECOND, BY_TENANT);
+    assert_exact_s(f, f->u.lines[0].borrowed, "0");
+    assert_false(f->u.bound);
+}
+
+/* A pod is as old as it was when its node comes back, and borrows nothing meanwhile. */
+static void a_node_that_comes_back_changes_no_order(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 4, 0, false);
+    node(f, "n1", 10 * SECOND, 4, 0, true);
+    node(f, "n1", 20 * SECOND, 4, 0, false);
+    node(f, "n2", 0, 4, 0, false);
+    guarantee(f, "team-a", 0, (struct rational){2, 1});
+    pod(f, "old", "n1", 0, 30, 2);
+    pod(f, "new", "n2", 5, 30, 2);
+    compute(f, 0, 30 * SECOND, BY_TENANT | BY_POD);
+    assert_exact_s(f, line_of_pod(f, "old")->borrowed, "0");
+    assert_exact_s(f, line_of_pod(f, "new")->borrowed, "30"); /* 5 to 10 and 20 to 30 */
+    compute(f, 22 * SECOND, 30 * SECOND, BY_TENANT | BY_POD); /* wherever a report begins */
+    assert_exact_s(f, line_of_pod(f, "new")->borrowed, "16");
+}
+
+static void what_is_reserved_is_idle_or_lent(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    guarantee(f, "team-a", 0, (struct rational){6, 1});
+    guarantee(f, "team-b", 0, (struct rational){0, 1});
+    hold(f, "team-b", "n1", 0, 10 * SECOND, (struct rational){5, 1});
+    compute(f, 0, 20 * SECOND, BY_TENANT);
+    assert_exact_s(f, line(f, 0, USAGE_HELD, "team-a")->reserved, "120");
+    assert_int_equal(f->u.lines[0].pods, 0);
+    assert_exact_s(f, line(f, 1, USAGE_HELD, "team-b")->borrowed, "50");
+    assert_exact_s(f, f->u.balances[0].idle, "110");
+    assert_exact_s(f, f->u.balances[0].reserved, "120");
+    assert_exact_s(f, f->u.balances[0].reserved_idle, "90"); /* 3 for 10 s, 6 for 10 s */
+}
+
 /* --- any history --- */
 
 static const char *const NODES[] = {"n1", "n2", "n3"};
@@ -294,7 +425,9 @@ static const struct rational SHARES[] = {{1, 1}, {2, 1}, {1, 7}, {3, 7}, {1, 4},
 
 static void random_history(struct fixture *f, uint64_t *seed, int64_t begin, int64_t length)
 {
-    f->r.n_holds = f->r.n_capacities = f->r.n_prices = 0;
+    int64_t since = begin - length / 10;
+
+    f->r.n_holds = f->r.n_capacities = f->r.n_prices = f->r.n_guarantees = 0;
     f->r.begin_us = begin + BELOW(seed, length / 4);
     f->r.seen_us = begin + length - BELOW(seed, length / 4);
     for (int i = 0; i < 20; i++) { /* clocks jump: not all are in order, or within the ledger */
@@ -309,17 +442,48 @@ static void random_history(struct fixture *f, uint64_t *seed, int64_t begin, int
         hold(f, BELOW(seed, 2) ? "team-a" : "team-b", NODES[BELOW(seed, 3)], from,
              BELOW(seed, 5) ? from + BELOW(seed, length / 3) : FLEET_OPEN, SHARES[BELOW(seed, 6)]);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         price(f, begin + BELOW(seed, length), i % 2 ? "1/3" : "2.50");
+        f->prices[i].borrow = (struct rational){BELOW(seed, 4), 2};
+    }
+    for (int i = 0; i < 12; i++) {
+        since += BELOW(seed, length / 8);
+        guarantee(f, BELOW(seed, 2) ? "team-a" : "team-b", since,
+                  BELOW(seed, 6) ? (struct rational){BELOW(seed, 20), 2}
+                                 : (struct rational){-1, 1});
+    }
 }
 
-static struct exact sum_lines(const struct fixture *f, bool cost)
+enum summed { SUM_GPU_US, SUM_COST, SUM_BORROWED, SUM_RESERVED, N_SUMS };
+
+static struct exact sum_lines(const struct fixture *f, enum summed what)
 {
     struct exact sum = EXACT_ZERO;
 
-    for (size_t i = 0; i < f->u.n_lines; i++)
-        assert_true(exact_add(sum, cost ? f->u.lines[i].cost : f->u.lines[i].gpu_us, &sum));
+    for (size_t i = 0; i < f->u.n_lines; i++) {
+        const struct fleet_usage_line *l = &f->u.lines[i];
+        const struct exact values[N_SUMS] = {l->gpu_us, l->cost, l->borrowed, l->reserved};
+
+        assert_true(exact_cmp(l->borrowed, l->gpu_us) <= 0);
+        assert_true(l->borrowed.num >= 0 && l->reserved.num >= 0);
+        assert_true(exact_add(sum, values[what], &sum));
+    }
     return sum;
+}
+
+static void check_balances_of_guarantees(const struct fixture *f)
+{
+    struct exact borrowed = EXACT_ZERO, reserved = EXACT_ZERO;
+
+    for (size_t i = 0; i < f->u.n_balances; i++) {
+        const struct fleet_usage_balance *b = &f->u.balances[i];
+
+        assert_true(exact_add(borrowed, b->borrowed, &borrowed));
+        assert_true(exact_add(reserved, b->reserved, &reserved));
+        assert_true(exact_cmp(b->reserved_idle, b->idle) <= 0);
+    }
+    assert_int_equal(exact_cmp(borrowed, sum_lines(f, SUM_BORROWED)), 0);
+    assert_int_equal(exact_cmp(reserved, sum_lines(f, SUM_RESERVED)), 0);
 }
 
 /* fleet_usage_compute() fails when a balance does not add up. Beyond that: all lines are the
@@ -331,24 +495,28 @@ static void conserves_every_history(void **state)
     uint64_t seed = 20261126;
 
     for (int round = 0; round < 400; round++) {
-        struct exact all, parts = EXACT_ZERO, money, paid = EXACT_ZERO, owned = EXACT_ZERO;
+        struct exact all[N_SUMS], parts[N_SUMS], owned = EXACT_ZERO;
         int64_t cut[] = {begin - HOUR, begin + BELOW(&seed, length), begin + 2 * length};
 
         random_history(f, &seed, begin, length);
         compute(f, cut[0], cut[2], BY_TENANT);
-        all = sum_lines(f, false);
-        money = sum_lines(f, true);
+        check_balances_of_guarantees(f);
+        for (enum summed k = 0; k < N_SUMS; k++) {
+            all[k] = sum_lines(f, k);
+            parts[k] = EXACT_ZERO;
+        }
         for (size_t i = 0; i < f->u.n_balances; i++)
             assert_true(exact_add(owned, f->u.balances[i].capacity, &owned) &&
                         exact_add(owned, f->u.balances[i].unmatched, &owned));
-        assert_int_equal(exact_cmp(all, owned), 0);
+        assert_int_equal(exact_cmp(all[SUM_GPU_US], owned), 0);
         for (int i = 0; i < 2; i++) {
             compute(f, cut[i], cut[i + 1], (1u << N_USAGE_COLUMNS) - 1);
-            assert_true(exact_add(parts, sum_lines(f, false), &parts) &&
-                        exact_add(paid, sum_lines(f, true), &paid));
+            check_balances_of_guarantees(f);
+            for (enum summed k = 0; k < N_SUMS; k++)
+                assert_true(exact_add(parts[k], sum_lines(f, k), &parts[k]));
         }
-        assert_int_equal(exact_cmp(all, parts), 0);
-        assert_int_equal(exact_cmp(money, paid), 0);
+        for (enum summed k = 0; k < N_SUMS; k++)
+            assert_int_equal(exact_cmp(all[k], parts[k]), 0);
         arena_reset(f->a);
     }
 }
@@ -390,6 +558,67 @@ static void agrees_with_counting_seconds(void **state)
     }
 }
 
+/* The same for what each pod borrowed: the oldest first, second by second. */
+static void agrees_with_splitting_seconds(void **state)
+{
+    static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"};
+    struct fixture *f = *state;
+    uint64_t seed = 11;
+
+    for (int round = 0; round < 300; round++) {
+        struct exact borrowed[10], left;
+        int64_t from = 0;
+
+        f->r.n_holds = f->r.n_capacities = f->r.n_guarantees = 0;
+        node(f, "n1", 0, 9, 0, false);
+        node(f, "n2", 0, 9, 0, false);
+        node(f, "n2", 40 * SECOND, 9, 0, true);
+        node(f, "n2", 60 * SECOND, 9, 0, false);
+        for (int i = 0; i < 5; i++, from += BELOW(&seed, 30))
+            guarantee(f, "team-a", from * SECOND,
+                      BELOW(&seed, 5) ? (struct rational){BELOW(&seed, 25), 7}
+                                      : (struct rational){-1, 1});
+        for (int i = 0; i < 10; i++) {
+            int64_t begin = BELOW(&seed, 90);
+
+            hold(f, "team-a", NODES[BELOW(&seed, 2)], begin * SECOND,
+                 (begin + 1 + BELOW(&seed, 60)) * SECOND, SHARES[BELOW(&seed, 6)])
+                ->name = str_c(names[i]);
+            borrowed[i] = EXACT_ZERO;
+        }
+        for (int64_t s = 0; s < 100; s++) {
+            const struct fleet_guarantee *g = NULL;
+
+            for (size_t i = 0; i < f->r.n_guarantees; i++)
+                if (f->guarantees[i].from_us <= s * SECOND)
+                    g = &f->guarantees[i];
+            left = exact_of(g->guarantee);
+            for (int64_t begin = 0; begin <= s && g->bound; begin++) /* the oldest first */
+                for (size_t i = 0; i < f->r.n_holds; i++) {
+                    const struct fleet_hold *h = &f->holds[i];
+                    struct exact over = EXACT_ZERO;
+
+                    if (h->begin_us != begin * SECOND || h->end_us <= s * SECOND ||
+                        (str_eqc(h->node, "n2") && s >= 40 && s < 60))
+                        continue;
+                    assert_true(exact_sub(left, exact_of(h->gpu_eq), &left));
+                    if (left.num < 0)
+                        over = (struct exact){-left.num, left.den};
+                    left = left.num < 0 ? EXACT_ZERO : left;
+                    assert_true(exact_add(borrowed[i], over, &borrowed[i]));
+                }
+        }
+        compute(f, 0, 100 * SECOND, BY_TENANT | BY_POD);
+        for (size_t i = 0; i < 10; i++) {
+            struct exact want;
+
+            assert_true(exact_mul(borrowed[i], (struct exact){SECOND, 1}, &want));
+            assert_int_equal(exact_cmp(want, line_of_pod(f, names[i])->borrowed), 0);
+        }
+        arena_reset(f->a);
+    }
+}
+
 static void a_sum_that_does_not_fit_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -418,8 +647,13 @@ int main(void)
         TEST(what_runs_accrues_until_it_was_seen_last),
         TEST(more_held_than_on_record_is_shown_as_such),
         TEST(names_of_tenants_stay_apart),
+        TEST(those_started_last_are_borrowed),
+        TEST(a_guarantee_that_changes_splits_what_is_held),
+        TEST(a_node_that_comes_back_changes_no_order),
+        TEST(what_is_reserved_is_idle_or_lent),
         TEST(conserves_every_history),
         TEST(agrees_with_counting_seconds),
+        TEST(agrees_with_splitting_seconds),
         TEST(a_sum_that_does_not_fit_is_refused),
     };
 
