@@ -47,7 +47,8 @@ static const char REPORT_HELP[] =
     "  --data-dir D   directory of the ledger that `sublet fleet` keeps\n"
     "  --from T       begin: 2026-11, 2026-11-26 or 2026-11-26T12:00:00Z (default: of the ledger)\n"
     "  --to T         end (default: until when the host was observed)\n"
-    "  --by LIST      of tenant, namespace, owner, pod, pool, product, node, month\n"
+    "  --by LIST      of tenant, namespace, owner, pod, pool, product, node, mode, label:KEY,\n"
+    "                 reason, month\n"
     "                 (default tenant,pool)\n"
     "  --format W     table, csv, json, focus or html (default table)\n";
 
@@ -256,6 +257,7 @@ struct report {
     struct str directory;
     int64_t from_us, until_us;
     unsigned columns;
+    struct str label; /* of --by label:key */
     enum report_format format;
 };
 
@@ -277,7 +279,7 @@ static int read_report(struct arena *a, int argc, char **argv, struct report *re
         return err_set(err, &ERR_BAD_REQUEST, "--format: unknown value \"%s\": want one of %s",
                        format, REPORT_FORMATS);
     ret->format = (enum report_format)word;
-    if (report_columns(str_c(by ? by : "tenant,pool"), &ret->columns, err))
+    if (report_columns(str_c(by ? by : "tenant,pool"), &ret->columns, &ret->label, err))
         return err_wrap(err, "--by");
     if (ret->format == REPORT_FOCUS)
         ret->columns |= REPORT_FOCUS_COLUMNS;
@@ -294,8 +296,10 @@ static int print_report(struct arena *a, const struct report *r, struct err *err
     struct fleet_records records;
     struct usage usage;
 
-    if (ledger_read(a, r->directory, r->from_us, r->until_us, &records, err) ||
-        fleet_usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
+    if (ledger_read(a, r->directory, r->from_us, r->until_us, &records, err))
+        return -1;
+    records.label = r->label;
+    if (fleet_usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
         return -1;
     report_print(a, &out, &usage, r->columns, r->format);
     fwrite(out.p, 1, out.n, stdout);

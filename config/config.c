@@ -268,6 +268,19 @@ static int check_allow(struct str_list list, const char *path, struct err *err)
     return 0;
 }
 
+static int check_grants_labels(struct str_list list, struct err *err)
+{
+    const char *why;
+
+    if (list.n > CONFIG_GRANTS_LABELS)
+        return bad_value(err, "grants.labels", list.items[CONFIG_GRANTS_LABELS],
+                         "want at most " CONFIG_GRANTS_LABELS_TEXT " keys");
+    for (size_t i = 0; i < list.n; i++)
+        if ((why = name_check_qualified(list.items[i])))
+            return bad_value(err, "grants.labels", list.items[i], why);
+    return 0;
+}
+
 static int check_cpu_nodes(struct str_list list, struct err *err)
 {
     for (size_t i = 0; i < list.n; i++) {
@@ -310,6 +323,8 @@ static int check_values(struct config *config, struct err *err)
         return bad_value(err, "kubeconfig.server", config->kubeconfig_server,
                          "want https://name or https://name:port");
     if (check_cpu_nodes(config->cpu_nodes, err))
+        return -1;
+    if (check_grants_labels(config->grants_labels, err))
         return -1;
     if (check_allow(config->labels_allow, "policy.labels.allow", err))
         return -1;

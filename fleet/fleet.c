@@ -273,6 +273,7 @@ static void open_grants(struct fleet *f)
                                      .host = f->host,
                                      .grace_ms = f->o.config->grants_grace_ms,
                                      .pause_ms = f->o.config->grants_pause_ms,
+                                     .labels = f->o.config->grants_labels,
                                      .nodes = f->nodes,
                                      .pods = f->pods,
                                      .watch = f->watch,

@@ -427,7 +427,24 @@ static bool is_current(const struct grants *g)
     return current;
 }
 
-static struct grants_row row_of(struct arena *a, const struct grant_state *s, size_t i)
+/* Values of labels have no '\n'. */
+static struct str labels_of(struct arena *a, const cJSON *tree, struct str_list keys)
+{
+    const cJSON *labels = json_path(tree, "metadata.labels");
+    struct str text = STR("");
+
+    for (size_t i = 0; i < keys.n; i++) {
+        struct str value = json_str(json_get(labels, arena_cstr(a, keys.items[i])));
+
+        if (value.n)
+            text =
+                arena_printf(a, "%.*s%.*s=%.*s\n", STR_F(text), STR_F(keys.items[i]), STR_F(value));
+    }
+    return text;
+}
+
+static struct grants_row row_of(struct arena *a, const struct grant_state *s, size_t i,
+                                struct str_list labels)
 {
     const struct grant_row *r = &s->rows[i];
     const struct share_binding *b = &s->bindings[i];
@@ -437,6 +454,7 @@ static struct grants_row row_of(struct arena *a, const struct grant_state *s, si
         .pool = arena_str(a, r->pool),
         .state = GRANT_REASONS[b->state],
         .counts = b->state == SHARE_READY,
+        .labels = labels_of(a, r->tree, labels),
         .guarantee = r->guarantee,
         .burst = r->burst,
         .grant = b->grant,
@@ -495,7 +513,7 @@ static void remember(struct grants *g, const struct grant_state *s)
     g->n_shown = g->n_not_shown = 0;
     for (size_t i = 0; i < s->n_rows; i++)
         if (g->n_shown < MOST_SERIES)
-            g->shown[g->n_shown++] = row_of(g->a, s, i);
+            g->shown[g->n_shown++] = row_of(g->a, s, i, g->o.labels);
         else
             g->n_not_shown++;
     remember_pools(g, s);

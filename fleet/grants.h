@@ -18,6 +18,7 @@ struct grants_options {
     const struct clock *clock;
     struct host *host;
     int64_t grace_ms, pause_ms;
+    struct str_list labels;         /* keys, which rows have of bindings */
     struct reflector *nodes, *pods; /* of the owner, who reports each change; they outlive it */
     struct fleet_watch *watch;      /* the same */
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
@@ -34,6 +35,7 @@ struct grants_row {
     struct str tenant, pool; /* tenant: its namespace */
     const char *state;       /* the reason of its condition Ready: "Granted" if it counts */
     bool counts;
+    struct str labels; /* of its object, those of grants_options: a "key=value\n" for each */
     struct rational guarantee, burst, grant;
     struct rational holds, placed; /* by its pods; placed: of it, on nodes */
     struct rational wants;         /* as the tenant reports; less than 0: it does not */

@@ -14,7 +14,7 @@
 struct kept {
     struct map_entry by_key;
     struct str key, tenant, pool; /* on the heap */
-    struct fleet_guarantee last;  /* without them */
+    struct fleet_guarantee last;  /* without them; its labels are on the heap */
     bool seen;                    /* by this look */
 };
 struct guarantees {
@@ -43,14 +43,22 @@ static struct kept *kept_of(struct guarantees *g, struct str tenant, struct str 
 static bool is_same(const struct fleet_guarantee *a, const struct fleet_guarantee *b)
 {
     return a->bound == b->bound && !rational_cmp(a->guarantee, b->guarantee) &&
-           !rational_cmp(a->granted, b->granted);
+           !rational_cmp(a->granted, b->granted) && str_eq(a->labels, b->labels);
+}
+
+static void remember(struct kept *k, struct fleet_guarantee now)
+{
+    now.labels = mem_str(now.labels);
+    now.tenant = now.pool = STR("");
+    mem_free(k->last.labels.p);
+    k->last = now;
 }
 
 static int record(struct guarantees *g, struct kept *k, struct fleet_guarantee now, struct err *err)
 {
     if (is_same(&k->last, &now))
         return 0;
-    k->last = now;
+    remember(k, now);
     now.tenant = k->tenant;
     now.pool = k->pool;
     return ledger_add_guarantee(g->ledger, &now, err);
@@ -113,7 +121,8 @@ int guarantees_look(struct guarantees *g, const struct config_pool *pools, size_
                    (struct fleet_guarantee){.from_us = now_us,
                                             .bound = true,
                                             .guarantee = r->guarantee,
-                                            .granted = r->grant},
+                                            .granted = r->grant,
+                                            .labels = r->labels},
                    err))
             return -1;
     }
@@ -130,8 +139,7 @@ struct guarantees *guarantees_new(struct ledger *ledger, const struct fleet_reco
     for (size_t i = 0; i < records->n_guarantees; i++) {
         struct kept *k = kept_of(g, records->guarantees[i].tenant, records->guarantees[i].pool);
 
-        k->last = records->guarantees[i];
-        k->last.tenant = k->last.pool = STR("");
+        remember(k, records->guarantees[i]);
     }
     return g;
 }
@@ -145,6 +153,7 @@ static void free_kept(void *ctx, struct map_entry *e)
     mem_free(k->key.p);
     mem_free(k->tenant.p);
     mem_free(k->pool.p);
+    mem_free(k->last.labels.p);
     mem_free(k);
 }
 

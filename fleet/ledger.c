@@ -53,7 +53,8 @@ static const char *const UPGRADES[LEDGER_FORMAT - 1] = {
     "ALTER TABLE price ADD COLUMN borrow_den INTEGER NOT NULL DEFAULT 1;"
     "CREATE TABLE guarantee(id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, pool TEXT NOT NULL,"
     " from_us INTEGER NOT NULL, bound INTEGER NOT NULL, num INTEGER NOT NULL,"
-    " den INTEGER NOT NULL, granted_num INTEGER NOT NULL, granted_den INTEGER NOT NULL) STRICT;"
+    " den INTEGER NOT NULL, granted_num INTEGER NOT NULL, granted_den INTEGER NOT NULL,"
+    " labels TEXT NOT NULL) STRICT;"
     "CREATE INDEX guarantee_of ON guarantee(tenant, pool, id);" APPEND_ONLY("guarantee"),
 };
 
@@ -79,10 +80,11 @@ static const char *const INSERTS[N_ROWS] = {
                   "FROM price WHERE pool = ?1))",
     [ROW_GAP] = "INSERT INTO gap(from_us, until_us) VALUES(?1,?2)",
     [ROW_GUARANTEE] =
-        "INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den)"
+        "INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den,"
+        " labels)"
         " SELECT ?1, ?2, max(?3, (SELECT value FROM meta WHERE key = 'seen'),"
         " coalesce((SELECT max(from_us) FROM guarantee WHERE tenant = ?1 AND pool = ?2), ?3)),"
-        " ?4, ?5, ?6, ?7, ?8",
+        " ?4, ?5, ?6, ?7, ?8, ?9",
     [ROW_META] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET value = ?2",
 };
 
@@ -353,6 +355,7 @@ int ledger_add_guarantee(struct ledger *l, const struct fleet_guarantee *g, stru
     sqlite3_bind_int64(s, 6, g->guarantee.den);
     sqlite3_bind_int64(s, 7, g->granted.num);
     sqlite3_bind_int64(s, 8, g->granted.den);
+    ledger_bind_str(s, 9, g->labels);
     return insert(l, ROW_GUARANTEE, err);
 }
 

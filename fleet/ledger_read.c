@@ -157,7 +157,8 @@ static void read_guarantee(struct reading *r, sqlite3_stmt *s)
                                  .from_us = sqlite3_column_int64(s, 2),
                                  .bound = sqlite3_column_int(s, 3),
                                  .guarantee = fraction(s, 4),
-                                 .granted = fraction(s, 6)};
+                                 .granted = fraction(s, 6),
+                                 .labels = shared(r, s, 8)};
 }
 
 static void read_gap(struct reading *r, sqlite3_stmt *s)
@@ -202,8 +203,8 @@ static const struct {
     {"SELECT pool, from_us, num, den, currency, borrow_num, borrow_den FROM price ORDER BY id",
      read_price, "SELECT pool, from_us, num, den, currency, 1, 1 FROM price ORDER BY id"},
     {"SELECT from_us, until_us FROM gap ORDER BY id", read_gap, NULL},
-    {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den FROM guarantee"
-     " ORDER BY id",
+    {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels FROM"
+     " guarantee ORDER BY id",
      read_guarantee, ""},
 };
 

@@ -10,6 +10,7 @@
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 
+#define LABEL               "label:"
 #define HOUR_US             INT64_C(3600000000)
 #define REPORT_TABLE_PLACES 4
 
@@ -18,24 +19,35 @@ static const char *const KINDS[] = {
 
 /* --- arguments --- */
 
-int report_columns(struct str list, unsigned *ret, struct err *err)
+int report_columns(struct str list, unsigned *ret, struct str *ret_label, struct err *err)
 {
     unsigned columns = 0;
+    struct str label = STR("");
 
     while (list.p) {
         struct str name = str_trim(str_cut(&list, ','));
         unsigned i = 0;
 
+        if (str_has_prefix(name, STR(LABEL))) {
+            struct str key = str_from(name, sizeof(LABEL) - 1);
+
+            if (!key.n || (label.n && !str_eq(label, key)))
+                return err_set(err, &ERR_BAD_REQUEST, "want one label:key, as label:cost-center");
+            label = key;
+            columns |= 1u << USAGE_LABEL;
+            continue;
+        }
         while (i < N_USAGE_COLUMNS && !str_eqc(name, FLEET_USAGE_COLUMNS[i]))
             i++;
-        if (i == N_USAGE_COLUMNS)
+        if (i == N_USAGE_COLUMNS || i == USAGE_LABEL)
             return err_set(err, &ERR_BAD_REQUEST,
                            "\"%.*s\" is no column: want tenant, namespace, owner, pod, pool, "
-                           "product, node, reason or month",
+                           "product, node, mode, label:key, reason or month",
                            STR_F(name));
         columns |= 1u << i;
     }
     *ret = columns;
+    *ret_label = label;
     return 0;
 }
 
@@ -113,7 +125,7 @@ size_t report_head_cells(const struct usage *u, unsigned columns,
     cells[n++] = STR("kind");
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
-            cells[n++] = str_c(FLEET_USAGE_COLUMNS[i]);
+            cells[n++] = i == USAGE_LABEL ? u->label : str_c(FLEET_USAGE_COLUMNS[i]);
     cells[n++] = STR("gpuHours");
     for (size_t i = 0; u->bound && i < COUNT(parts); i++)
         cells[n++] = str_c(parts[i]);
@@ -352,6 +364,8 @@ cJSON *report_line_json(struct arena *a, const struct usage *u, const struct fle
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         if (has(columns, i))
             json_set_str(a, ret, FLEET_USAGE_COLUMNS[i], l->values[i]);
+    if (has(columns, USAGE_LABEL))
+        json_set_str(a, ret, "labelKey", u->label);
     json_put(a, ret, JSON("gpuHours", exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES)),
              JSON("gpuHoursExact", exact_fraction(a, report_hours(l->gpu_us))));
     if (u->bound && l->kind == USAGE_HELD)
@@ -437,14 +451,30 @@ static struct str charge_edge(struct arena *a, const struct usage *u, struct str
     return use_own ? own : edge;
 }
 
+static cJSON *tags_of(struct arena *a, const struct usage *u, const struct fleet_usage_line *l)
+{
+    cJSON *tags = json_object(
+        a, JSON("pool", l->values[USAGE_POOL]), JSON("product", l->values[USAGE_PRODUCT]),
+        JSON_NONEMPTY("namespace", l->values[USAGE_NAMESPACE]),
+        JSON_NONEMPTY("owner", l->values[USAGE_OWNER]), JSON_NONEMPTY("pod", l->values[USAGE_POD]),
+        JSON_NONEMPTY("mode", l->values[USAGE_MODE]),
+        JSON_NONEMPTY("reason", l->values[USAGE_REASON]));
+
+    if (u->bound)
+        json_set_str(a, tags, "borrowedGPUHours",
+                     exact_decimal(a, report_hours(l->borrowed), REPORT_PLACES));
+    if (l->values[USAGE_LABEL].n) /* a key of the configuration; not one of those above */
+        json_set_str(a, tags, arena_printf(a, "binding/%.*s", STR_F(u->label)).p,
+                     l->values[USAGE_LABEL]);
+    return tags;
+}
+
 static void print_charge(struct arena *a, struct buf *out, const struct usage *u,
                          const struct fleet_usage_line *l)
 {
     struct str cost = exact_decimal(a, l->cost, REPORT_PLACES);
     struct str quantity = exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES);
     struct str month = l->values[USAGE_MONTH];
-    struct str borrowed =
-        u->bound ? exact_decimal(a, report_hours(l->borrowed), REPORT_PLACES) : STR("");
     const struct str cells[] = {
         l->values[USAGE_TENANT],
         l->values[USAGE_TENANT],
@@ -468,13 +498,7 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
         STR("GPU pool"),
         l->values[USAGE_POOL],
         l->values[USAGE_PRODUCT],
-        json_text(a, json_object(a, JSON("pool", l->values[USAGE_POOL]),
-                                 JSON("product", l->values[USAGE_PRODUCT]),
-                                 JSON_NONEMPTY("namespace", l->values[USAGE_NAMESPACE]),
-                                 JSON_NONEMPTY("owner", l->values[USAGE_OWNER]),
-                                 JSON_NONEMPTY("pod", l->values[USAGE_POD]),
-                                 JSON_NONEMPTY("reason", l->values[USAGE_REASON]),
-                                 JSON_NONEMPTY("borrowedGPUHours", borrowed))),
+        json_text(a, tags_of(a, u, l)),
     };
 
     print_row(out, cells, COUNT(cells));

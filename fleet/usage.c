@@ -19,7 +19,8 @@
 const char *const FLEET_USAGE_COLUMNS[N_USAGE_COLUMNS] = {
     [USAGE_TENANT] = "tenant", [USAGE_NAMESPACE] = "namespace", [USAGE_OWNER] = "owner",
     [USAGE_POD] = "pod",       [USAGE_POOL] = "pool",           [USAGE_PRODUCT] = "product",
-    [USAGE_NODE] = "node",     [USAGE_REASON] = "reason",       [USAGE_MONTH] = "month",
+    [USAGE_NODE] = "node",     [USAGE_MODE] = "mode",           [USAGE_LABEL] = "label",
+    [USAGE_REASON] = "reason", [USAGE_MONTH] = "month",
 };
 
 /* A stretch of a node's time for a pool, in which its capacity does not change. */
@@ -76,7 +77,7 @@ static int order_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void add_edge(struct sums *s, int64_t at)
+void fleet_usage_edge(struct sums *s, int64_t at)
 {
     if (at < s->from || at > s->until)
         return;
@@ -84,17 +85,18 @@ static void add_edge(struct sums *s, int64_t at)
     s->edges[s->n_edges++] = at;
 }
 
-/* Where lines are split: ends of the period and of months, changes of prices. */
+/* Where lines are split: ends of the period and of months, changes of prices and labels. */
 static void make_edges(struct sums *s)
 {
     size_t n = 0;
 
-    add_edge(s, s->from);
-    add_edge(s, s->until);
+    fleet_usage_edge(s, s->from);
+    fleet_usage_edge(s, s->until);
     for (int64_t at = next_month(s->a, s->from); at < s->until; at = next_month(s->a, at))
-        add_edge(s, at);
+        fleet_usage_edge(s, at);
     for (size_t i = 0; i < s->records->n_prices; i++)
-        add_edge(s, s->records->prices[i].from_us);
+        fleet_usage_edge(s, s->records->prices[i].from_us);
+    fleet_usage_label_edges(s);
     qsort(s->edges, s->n_edges, sizeof(*s->edges), order_times);
     for (size_t i = 0; i < s->n_edges; i++)
         if (n == 0 || s->edges[i] != s->edges[n - 1])
@@ -162,6 +164,7 @@ static void hold_values(const struct fleet_hold *hold, struct str values[N_USAGE
     values[USAGE_NAMESPACE] = hold->ns;
     values[USAGE_OWNER] = hold->owner;
     values[USAGE_POD] = hold->name;
+    values[USAGE_MODE] = hold->mode;
     values[USAGE_REASON] = hold->end_us == FLEET_OPEN ? STR("Running") : hold->reason;
 }
 
@@ -181,6 +184,8 @@ struct line *fleet_usage_hold_line(struct sums *s, const struct fleet_hold *hold
     };
 
     hold_values(hold, values);
+    if (s->columns & 1u << USAGE_LABEL)
+        values[USAGE_LABEL] = fleet_usage_label(s, hold->tenant, hold->pool, s->edges[edge]);
     return fleet_usage_line(s, USAGE_HELD, values, price ? price->currency : STR(""));
 }
 
@@ -581,12 +586,13 @@ int fleet_usage_compute(struct arena *a, const struct fleet_records *records, in
         ret->until_us = s.from;
         return 0;
     }
-    make_edges(&s);
     fleet_usage_guarantees_begin(&s);
+    make_edges(&s);
     compute(&s);
     fleet_usage_guarantees_end(&s);
     fleet_usage_finish(&s, ret);
     ret->bound = s.bound;
+    ret->label = records->label;
     if (s.overflow || !fits_in_hours(ret))
         return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
     for (size_t i = 0; i < ret->n_balances; i++)

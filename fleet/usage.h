@@ -45,9 +45,15 @@ struct line *fleet_usage_hold_line(struct sums *s, const struct fleet_hold *hold
 /* NULL: there is none. */
 const struct fleet_price *fleet_usage_price(const struct sums *s, struct str pool, size_t edge);
 
+void fleet_usage_edge(struct sums *s, int64_t at); /* lines are split there */
+
 /* --- usage_guarantees.c: begin, then spells and idle levels, then end --- */
 
 void fleet_usage_guarantees_begin(struct sums *s);
+/* The value of records->label of a tenant's binding of a pool; empty: it has none. Lines are split
+ * where one changes, if the report is by it. */
+struct str fleet_usage_label(struct sums *s, struct str tenant, struct str pool, int64_t at);
+void fleet_usage_label_edges(struct sums *s);
 /* NULL: no guarantee of both, or of the pool, is on record. The others take NULL. */
 struct usage_group *fleet_usage_group(struct sums *s, struct str tenant, struct str pool);
 struct usage_pool *fleet_usage_pool(struct sums *s, struct str pool);

@@ -51,15 +51,17 @@ struct usage_group {
 /* What is idle in a pool, or reserved there, changes. */
 struct level {
     int64_t at;
-    bool reserved;
-    struct exact change;
+    struct rational change; /* as long as sums of it fit there: there are millions */
+};
+struct levels {
+    struct level *items; /* on the heap */
+    size_t n, cap, next; /* next: that the sweep is without */
 };
 struct usage_pool {
     struct map_entry by_name;
     struct usage_pool *next;
     struct str name;
-    struct level *levels; /* on the heap */
-    size_t n_levels, cap_levels;
+    struct levels idle, reserved;
 };
 
 /* --- groups --- */
@@ -128,6 +130,51 @@ void fleet_usage_guarantees_begin(struct sums *s)
     }
 }
 
+/* --- labels --- */
+
+static struct str label_in(struct str labels, struct str key)
+{
+    while (labels.n) {
+        struct str value = str_cut(&labels, '\n'), name = str_cut(&value, '=');
+
+        if (str_eq(name, key))
+            return value;
+    }
+    return STR("");
+}
+
+struct str fleet_usage_label(struct sums *s, struct str tenant, struct str pool, int64_t at)
+{
+    const struct usage_group *g = fleet_usage_group(s, tenant, pool);
+    size_t low = 0, high = g ? g->n_changes : 0;
+
+    while (low < high) { /* the first that is later */
+        size_t middle = (low + high) / 2;
+
+        if (g->changes[middle]->from_us <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? label_in(g->changes[low - 1]->labels, s->records->label) : STR("");
+}
+
+void fleet_usage_label_edges(struct sums *s)
+{
+    if (!(s->columns & 1u << USAGE_LABEL))
+        return;
+    for (struct usage_group *g = s->first_group; g; g = g->next)
+        for (size_t i = 0; i < g->n_changes; i++) {
+            struct str before = i ? g->changes[i - 1]->labels : STR("");
+
+            if (!str_eq(label_in(before, s->records->label),
+                        label_in(g->changes[i]->labels, s->records->label)))
+                fleet_usage_edge(s, g->changes[i]->from_us);
+        }
+}
+
+/* --- what is idle or reserved in a pool --- */
+
 struct usage_pool *fleet_usage_pool(struct sums *s, struct str pool)
 {
     struct map_entry *e = s->first_pool ? map_get(&s->pools, pool) : NULL;
@@ -135,34 +182,34 @@ struct usage_pool *fleet_usage_pool(struct sums *s, struct str pool)
     return e ? CONTAINER(e, struct usage_pool, by_name) : NULL;
 }
 
-static void add_level(struct usage_pool *p, bool reserved, int64_t at, struct exact change)
-{
-    if (p->n_levels == p->cap_levels) {
-        p->cap_levels = p->cap_levels ? p->cap_levels * 2 : 64;
-        p->levels = mem_realloc(p->levels, p->cap_levels * sizeof(*p->levels));
-    }
-    p->levels[p->n_levels++] = (struct level){at, reserved, change};
-}
-
 /* The level is another one from `at` on. */
-static void move_level(struct sums *s, struct usage_pool *p, bool reserved, int64_t at,
-                       struct exact *level, struct exact to)
+static void move_level(struct sums *s, struct levels *l, int64_t at, struct exact *level,
+                       struct exact to)
 {
     struct exact change;
+    struct rational kept;
 
-    if (!p || !exact_cmp(*level, to))
+    if (!exact_cmp(*level, to))
         return;
-    if (!exact_sub(to, *level, &change))
+    if (!exact_sub(to, *level, &change)) {
         s->overflow = true;
-    else
-        add_level(p, reserved, at, change);
+        return;
+    }
+    kept = (struct rational){(int64_t)change.num, (int64_t)change.den};
+    s->overflow |= kept.num != change.num || kept.den != change.den;
+    if (l->n == l->cap) {
+        l->cap = l->cap ? l->cap + l->cap / 2 : 64;
+        l->items = mem_realloc(l->items, l->cap * sizeof(*l->items));
+    }
+    l->items[l->n++] = (struct level){at, kept};
     *level = to;
 }
 
 void fleet_usage_idle(struct sums *s, struct usage_pool *p, int64_t at, struct exact *level,
                       struct exact to)
 {
-    move_level(s, p, false, at, level, to);
+    if (p)
+        move_level(s, &p->idle, at, level, to);
 }
 
 void fleet_usage_spell(struct usage_group *g, const struct fleet_hold *hold, int64_t from,
@@ -379,7 +426,7 @@ static void pass(struct sweep *w, int64_t until)
     struct exact unused = left.num > 0 ? left : EXACT_ZERO;
     int64_t us = until - w->at;
 
-    move_level(w->s, w->g->pool, true, w->at, &w->reserved, unused);
+    move_level(w->s, &w->g->pool->reserved, w->at, &w->reserved, unused);
     w->s->bound |= w->bound;
     if (left.num < 0)
         fleet_usage_sum(w->s, &w->borrowed, times(w->s, (struct exact){-left.num, left.den}, us));
@@ -407,6 +454,7 @@ static void book_edge(struct sweep *w)
         const struct str values[N_USAGE_COLUMNS] = {
             [USAGE_TENANT] = w->g->tenant,
             [USAGE_POOL] = w->g->pool->name,
+            [USAGE_LABEL] = fleet_usage_label(s, w->g->tenant, w->g->pool->name, s->edges[w->edge]),
             [USAGE_MONTH] = s->months[w->edge],
         };
         struct line *line =
@@ -481,21 +529,35 @@ static int order_levels(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
+static void sort_levels(struct levels *l)
+{
+    if (l->n)
+        qsort(l->items, l->n, sizeof(*l->items), order_levels);
+}
+
+/* The sum of what changes until then; *then: the next change before it. */
+static void take_levels(struct sums *s, struct levels *l, int64_t at, struct exact *sum,
+                        int64_t *then)
+{
+    for (; l->next < l->n && l->items[l->next].at <= at; l->next++)
+        fleet_usage_sum(s, sum, exact_of(l->items[l->next].change));
+    if (l->next < l->n && l->items[l->next].at < *then)
+        *then = l->items[l->next].at;
+}
+
 static void sweep_pool(struct sums *s, struct usage_pool *p)
 {
     struct exact idle = EXACT_ZERO, reserved = EXACT_ZERO;
-    size_t next = 0;
 
-    if (p->n_levels)
-        qsort(p->levels, p->n_levels, sizeof(*p->levels), order_levels);
+    sort_levels(&p->idle);
+    sort_levels(&p->reserved);
     for (size_t edge = 0; edge + 1 < s->n_edges && !s->overflow; edge++) {
         struct exact sum = EXACT_ZERO;
 
         for (int64_t at = s->edges[edge], end = s->edges[edge + 1], then; at < end; at = then) {
-            for (; next < p->n_levels && p->levels[next].at <= at; next++)
-                fleet_usage_sum(s, p->levels[next].reserved ? &reserved : &idle,
-                                p->levels[next].change);
-            then = next < p->n_levels && p->levels[next].at < end ? p->levels[next].at : end;
+            then = end;
+            take_levels(s, &p->idle, at, &idle, &then);
+            take_levels(s, &p->reserved, at, &reserved, &then);
             if (idle.num > 0 && reserved.num > 0)
                 fleet_usage_sum(s, &sum, times(s, least(idle, reserved), then - at));
         }
@@ -513,7 +575,8 @@ void fleet_usage_guarantees_end(struct sums *s)
     }
     for (struct usage_pool *p = s->first_pool; p; p = p->next) {
         sweep_pool(s, p);
-        p->levels = mem_free(p->levels);
+        p->idle.items = mem_free(p->idle.items);
+        p->reserved.items = mem_free(p->reserved.items);
     }
     map_clear(&s->groups);
     map_clear(&s->pools);

@@ -126,6 +126,8 @@ struct usage fleet_usage_copy(struct arena *a, const struct usage *u)
 {
     struct usage copy = *u;
 
+    copy.label = arena_str(a, u->label);
+
     copy.lines = arena_alloc(a, (u->n_lines + 1) * sizeof(*copy.lines));
     for (size_t i = 0; i < u->n_lines; i++) {
         copy.lines[i] = u->lines[i];

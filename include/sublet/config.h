@@ -82,8 +82,11 @@ struct config {
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
-    bool grants; /* of `sublet fleet`, all three */
+    bool grants; /* of `sublet fleet`, all four */
     int64_t grants_grace_ms, grants_pause_ms;
+#define CONFIG_GRANTS_LABELS      16
+#define CONFIG_GRANTS_LABELS_TEXT "16"
+    struct str_list grants_labels;
     /* telemetry.dcgm of `sublet fleet` */
     bool dcgm;
     struct str dcgm_namespace, dcgm_selector, dcgm_path, dcgm_idle_below_text;

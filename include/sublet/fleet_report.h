@@ -10,8 +10,10 @@
 enum report_format { REPORT_TABLE, REPORT_CSV, REPORT_JSON, REPORT_FOCUS, REPORT_HTML };
 #define REPORT_FORMATS "table|csv|json|focus|html" /* in this order */
 
-/* "tenant,pool" to a bit for each column. BAD_REQUEST names the unknown one. */
-int report_columns(struct str list, unsigned *ret, struct err *err) MUST_CHECK;
+/* "tenant,pool" to a bit for each column. ret_label: the key of a "label:key", of which there is at
+ * most one, otherwise empty. BAD_REQUEST names the unknown one. */
+int report_columns(struct str list, unsigned *ret, struct str *ret_label,
+                   struct err *err) MUST_CHECK;
 /* FOCUS has rows for each of these. */
 #define REPORT_FOCUS_COLUMNS                                                                       \
     (1u << USAGE_TENANT | 1u << USAGE_POOL | 1u << USAGE_PRODUCT | 1u << USAGE_MONTH)

@@ -63,6 +63,7 @@ struct fleet_guarantee {
     int64_t from_us;
     bool bound; /* false: no binding counts from now on, and the others are 0 */
     struct rational guarantee, granted;
+    struct str labels; /* of the binding: a "key=value\n" for each that is kept */
 };
 /* When no process watched the host. */
 struct fleet_gap {
@@ -76,6 +77,7 @@ struct fleet_records {
     struct fleet_gap *gaps;
     struct fleet_guarantee *guarantees; /* in order of from_us for each tenant and pool */
     size_t n_holds, n_capacities, n_prices, n_gaps, n_guarantees;
+    struct str label; /* the key that column USAGE_LABEL is of */
 };
 
 enum usage_column {
@@ -86,6 +88,8 @@ enum usage_column {
     USAGE_POOL,
     USAGE_PRODUCT,
     USAGE_NODE,
+    USAGE_MODE,   /* of the pool; empty: not on record */
+    USAGE_LABEL,  /* of the tenant's binding of the pool; fleet_records.label says which */
     USAGE_REASON, /* of the end of a pod's hold; "Running": it has not ended */
     USAGE_MONTH,  /* "2026-11", of UTC */
     N_USAGE_COLUMNS
@@ -119,6 +123,7 @@ struct usage {
     size_t n_lines, n_balances;
     int64_t unobserved_us; /* of the period */
     bool bound;            /* a guarantee is on record in the period */
+    struct str label;      /* of column USAGE_LABEL */
 };
 /* columns: a bit for each of the report's. Everything lives in the arena. INTERNAL when a balance
  * does not add up, TOO_LARGE when a sum does not fit. */

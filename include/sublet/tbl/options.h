@@ -68,6 +68,9 @@ OPTION(DURATION, grants_grace_ms, "grants.grace", NULL, "SUBLET_GRANTS_GRACE", "
 OPTION(DURATION, grants_pause_ms, "grants.lendPause", NULL, "SUBLET_GRANTS_LEND_PAUSE", "5m",
        "0s..24h",
        "of `sublet fleet`: how long GPUs that their lender took back are not lent again")
+OPTION(LIST, grants_labels, "grants.labels", NULL, "SUBLET_GRANTS_LABELS", "", "",
+       "of `sublet fleet`: keys of labels of GPUBindings that reports can be made by, such as "
+       "cost-center")
 OPTION(BOOL, dcgm, "telemetry.dcgm.enabled", NULL, "SUBLET_TELEMETRY_DCGM_ENABLED", "false", "",
        "of `sublet fleet`: reads the DCGM exporters of the host's GPU nodes: who uses the GPUs they "
        "hold")

@@ -173,6 +173,9 @@ static void file_mistakes(void **state)
          "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
         {"network: {apiAddress: api.example}",
          "config: network.apiAddress: \"api.example\": want an IP address"},
+        {"grants: {labels: [cost center]}}", "config: grants.labels: \"cost center\": "},
+        {"grants: {labels: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}}",
+         "config: grants.labels: \"q\": want at most 16 keys"},
         {"policy: {labels: {allow: [kueue.x-k8s.io/queue-name]}}",
          "config: policy.labels.allow: \"kueue.x-k8s.io/queue-name\": queueing systems and GPU "
          "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},

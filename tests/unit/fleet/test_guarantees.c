@@ -87,11 +87,15 @@ static void changes_are_recorded_once(void **state)
     assert_int_equal(look(f).n_guarantees, 1);
     f->rows[0].grant = (struct rational){3, 1};
     assert_int_equal(look(f).n_guarantees, 2);
+    f->rows[0].labels = STR("cost-center=42\n");
+    r = look(f);
+    assert_int_equal(r.n_guarantees, 3);
+    assert_str(r.guarantees[2].labels, "cost-center=42\n");
 
     guarantees_free(f->g); /* another process goes on with it */
     world_kill(&f->w);
     start(f);
-    assert_int_equal(look(f).n_guarantees, 2);
+    assert_int_equal(look(f).n_guarantees, 3);
 }
 
 static void what_is_gone_is_bound_no_longer(void **state)

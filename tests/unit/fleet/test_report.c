@@ -36,7 +36,11 @@ static struct fleet_price PRICE = {.pool = {"a100", 4}, .currency = {"USD", 3}, 
 static struct fleet_gap GAP = {HOUR, HOUR + 3 * SECOND};
 
 static struct fleet_guarantee GUARANTEES[] = {
-    {.tenant = {"team-a", 6}, .pool = {"a100", 4}, .bound = true, .guarantee = {1, 1}},
+    {.tenant = {"team-a", 6},
+     .pool = {"a100", 4},
+     .bound = true,
+     .guarantee = {1, 1},
+     .labels = {"cost-center==42\n", 16}},
     {.tenant = {"team-b", 6}, .pool = {"a100", 4}, .bound = true, .guarantee = {1, 4}},
 };
 static size_t n_guarantees; /* on record */
@@ -61,7 +65,7 @@ static struct str printed(struct arena *a, enum report_format format, const char
     unsigned columns;
 
     err_init(&err, a);
-    assert_ok(report_columns(str_c(by), &columns, &err));
+    assert_ok(report_columns(str_c(by), &columns, &r.label, &err));
     if (format == REPORT_FOCUS)
         columns |= REPORT_FOCUS_COLUMNS;
     assert_ok(fleet_usage_compute(a, &r, 0, INT64_MAX, columns, &u, &err));
@@ -136,6 +140,12 @@ static void shows_what_was_borrowed(void **state)
                              STR("\"\"borrowedGPUHours\"\":\"\"1.500000000\"\"")));
     assert_true(str_contains(printed(a, REPORT_HTML, "tenant"),
                              STR("<th class=\"n\">reservedUnused</th>")));
+    assert_true(str_has_prefix(printed(a, REPORT_CSV, "label:cost-center"),
+                               STR("kind,cost-center,gpuHours,")));
+    assert_true(
+        str_contains(printed(a, REPORT_CSV, "label:cost-center"), STR("held,'=42,0.428571429,")));
+    assert_true(str_contains(printed(a, REPORT_FOCUS, "label:cost-center"),
+                             STR("\"\"binding/cost-center\"\":\"\"=42\"\"")));
     n_guarantees = 0;
     arena_free(a);
 }
@@ -287,13 +297,21 @@ static void reads_columns_and_times(void **state)
     struct arena *a = arena_new(0);
     struct err err;
     unsigned columns;
+    struct str label;
     int64_t us, until;
 
     (void)state;
     err_init(&err, a);
-    assert_ok(report_columns(STR("pool, month"), &columns, &err));
+    assert_ok(report_columns(STR("label:cost-center,pool"), &columns, &label, &err));
+    assert_int_equal(columns, 1u << USAGE_POOL | 1u << USAGE_LABEL);
+    assert_str(label, "cost-center");
+    assert_int_equal(report_columns(STR("label:a,label:b"), &columns, &label, &err), -1);
+    assert_int_equal(report_columns(STR("label:"), &columns, &label, &err), -1);
+    assert_int_equal(report_columns(STR("label"), &columns, &label, &err), -1);
+    assert_ok(report_columns(STR("pool, month"), &columns, &label, &err));
     assert_int_equal(columns, 1u << USAGE_POOL | 1u << USAGE_MONTH);
-    assert_int_equal(report_columns(STR("pool,color"), &columns, &err), -1);
+    assert_str(label, "");
+    assert_int_equal(report_columns(STR("pool,color"), &columns, &label, &err), -1);
     assert_true(str_contains(err.message, STR("\"color\" is no column")));
     assert_ok(report_time(a, STR("1970-02"), &us, &err));
     assert_int_equal(us, 31 * 24 * HOUR);

@@ -401,6 +401,31 @@ static void a_node_that_comes_back_changes_no_order(void **state)
     assert_exact_s(f, line_of_pod(f, "new")->borrowed, "16");
 }
 
+/* A change of the key that the report is by splits lines, one of another does not. */
+static void lines_are_by_a_label_of_the_binding(void **state)
+{
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    hold(f, "team-a", "n1", 0, 40 * SECOND, (struct rational){2, 1})->mode = STR("mig");
+    hold(f, "team-b", "n1", 0, 40 * SECOND, (struct rational){1, 1});
+    for (int i = 1; i < 4; i++)
+        guarantee(f, "team-a", i * 10 * SECOND, (struct rational){2, 1});
+    f->guarantees[0].labels = STR("cost-center=42\nteam=x\n");
+    f->guarantees[1].labels = STR("cost-center=42\n");
+    f->guarantees[2].labels = STR("cost-center=7\n");
+    f->r.label = STR("cost-center");
+    compute(f, 0, 40 * SECOND, 1u << USAGE_LABEL | 1u << USAGE_MODE);
+    assert_int_equal(f->u.n_lines, 5);
+    assert_gpu_s(f, line(f, 0, USAGE_HELD, ""), "40"); /* team-b, which has no binding */
+    assert_gpu_s(f, line(f, 1, USAGE_HELD, "mig"), "20");
+    assert_str(f->u.lines[1].values[USAGE_LABEL], "");
+    assert_gpu_s(f, line(f, 2, USAGE_HELD, "mig"), "40");
+    assert_str(f->u.lines[2].values[USAGE_LABEL], "42");
+    assert_gpu_s(f, line(f, 3, USAGE_HELD, "mig"), "20");
+    assert_str(f->u.lines[3].values[USAGE_LABEL], "7");
+}
+
 static void what_is_reserved_is_idle_or_lent(void **state)
 {
     struct fixture *f = *state;
@@ -650,6 +675,7 @@ int main(void)
         TEST(those_started_last_are_borrowed),
         TEST(a_guarantee_that_changes_splits_what_is_held),
         TEST(a_node_that_comes_back_changes_no_order),
+        TEST(lines_are_by_a_label_of_the_binding),
         TEST(what_is_reserved_is_idle_or_lent),
         TEST(conserves_every_history),
         TEST(agrees_with_counting_seconds),
