@@ -173,8 +173,12 @@ static void file_mistakes(void **state)
          "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
         {"network: {apiAddress: api.example}",
          "config: network.apiAddress: \"api.example\": want an IP address"},
-        {"grants: {labels: [cost center]}}", "config: grants.labels: \"cost center\": "},
-        {"grants: {labels: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}}",
+        {"grants: {labels: [cost center]}",
+         "config: grants.labels: \"cost center\": name part must consist of alphanumeric "
+         "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+         "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+         "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+        {"grants: {labels: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}",
          "config: grants.labels: \"q\": want at most 16 keys"},
         {"policy: {labels: {allow: [kueue.x-k8s.io/queue-name]}}",
          "config: policy.labels.allow: \"kueue.x-k8s.io/queue-name\": queueing systems and GPU "
