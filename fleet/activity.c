@@ -412,6 +412,30 @@ void activity_look(struct activity *a, struct arena *arena, int64_t now_ms,
     memcpy(ret->refused, a->refused, sizeof(ret->refused));
 }
 
+struct visiting {
+    const struct activity *a;
+    int64_t now_ms;
+    void (*visit)(void *ctx, struct str uid, enum activity_state state);
+    void *ctx;
+};
+
+static void visit_pod(void *ctx, struct map_entry *e)
+{
+    const struct visiting *v = ctx;
+    const struct pod *p = CONTAINER(e, struct pod, by_name);
+
+    v->visit(v->ctx, p->uid, state_of(v->a, p, v->now_ms));
+}
+
+void activity_each(struct activity *a, int64_t now_ms,
+                   void (*visit)(void *ctx, struct str uid, enum activity_state state), void *ctx)
+{
+    struct visiting v = {a, now_ms, visit, ctx};
+
+    assert(a->magic == ACTIVITY_MAGIC);
+    map_each(&a->pods, visit_pod, &v);
+}
+
 /* --- life --- */
 
 static void free_line(void *ctx, struct map_entry *e)

@@ -72,6 +72,9 @@ struct activity_view {
     size_t n_lines, n_idle, n_not_shown;
     uint64_t refused[N_ACTIVITY_REFUSALS]; /* samples, since the process began */
 };
+/* Each pod that holds GPUs, in any order. */
+void activity_each(struct activity *a, int64_t now_ms,
+                   void (*visit)(void *ctx, struct str uid, enum activity_state state), void *ctx);
 #define ACTIVITY_ROWS  2000
 #define ACTIVITY_LINES 10000 /* tenants and pools; more are not counted */
 void activity_look(struct activity *a, struct arena *arena, int64_t now_ms,

@@ -35,10 +35,12 @@
 #include "overview.h"
 #include "page.h"
 #include "telemetry.h"
+#include "uses.h"
 #include "watch.h"
 
 #define FLEET_MAGIC 0x666c6565u
 #define BEAT_MS     5000
+#define USES_BEATS  12 /* a minute */
 #define LEASE_NAME  "sublet-fleet"
 
 enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_FAILED, FLEET_CLOSING, N_FLEET_PHASES };
@@ -50,6 +52,8 @@ struct fleet {
     struct ledger *ledger;
     struct observer *observer;
     struct guarantees *guarantees;
+    struct uses *uses;
+    unsigned beats; /* since uses were recorded */
     struct fleet_watch *watch;
     struct host *host;
     struct fleet_lease *lease;
@@ -123,6 +127,24 @@ static bool is_current(const struct reflector *r)
     return reflector_listed_ms(r) != REFLECTOR_NOT_CURRENT;
 }
 
+static void show_use(void *ctx, struct str uid, enum activity_state state)
+{
+    uses_pod(ctx, uid, state);
+}
+
+static void record_uses(struct fleet *f)
+{
+    struct err err;
+
+    err_init(&err, NULL);
+    f->beats = 0;
+    if (!writes(f))
+        return;
+    uses_begin(f->uses);
+    telemetry_each(f->telemetry, show_use, f->uses);
+    check(f, uses_end(f->uses, now_us(f), &err), &err);
+}
+
 static void beat(struct fleet *f)
 {
     struct err err;
@@ -137,6 +159,8 @@ static void on_beat(uv_timer_t *timer)
     struct fleet *f = timer->data;
 
     assert(f->magic == FLEET_MAGIC);
+    if (++f->beats >= USES_BEATS && f->phase == FLEET_READY)
+        record_uses(f);
     beat(f);
 }
 
@@ -345,6 +369,7 @@ static void on_held(void *ctx)
     struct err err;
 
     err_init(&err, NULL);
+    record_uses(f); /* what was seen before says nothing from then on */
     check(f, observer_prices(f->observer, now_us(f), &err), &err);
     if (!writes(f))
         return;
@@ -560,6 +585,8 @@ static int open_ledger(struct fleet *f, struct err *err)
         f->observer = observer_new(&o);
     if (!result)
         f->guarantees = guarantees_new(f->ledger, &records);
+    if (!result)
+        f->uses = uses_new(f->ledger, &records);
     arena_free(a);
     return result;
 }
@@ -568,6 +595,7 @@ static void release_all(struct fleet *f)
 {
     f->observer = observer_free(f->observer);
     f->guarantees = guarantees_free(f->guarantees);
+    f->uses = uses_free(f->uses);
     f->watch = fleet_watch_free(f->watch);
     f->ledger = ledger_close(f->ledger);
     f->magic = 0;

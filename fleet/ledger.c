@@ -55,10 +55,24 @@ static const char *const UPGRADES[LEDGER_FORMAT - 1] = {
     " from_us INTEGER NOT NULL, bound INTEGER NOT NULL, num INTEGER NOT NULL,"
     " den INTEGER NOT NULL, granted_num INTEGER NOT NULL, granted_den INTEGER NOT NULL,"
     " labels TEXT NOT NULL) STRICT;"
-    "CREATE INDEX guarantee_of ON guarantee(tenant, pool, id);" APPEND_ONLY("guarantee"),
+    "CREATE TABLE activity(id INTEGER PRIMARY KEY, hold INTEGER NOT NULL REFERENCES hold(id),"
+    " from_us INTEGER NOT NULL, use INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX activity_of ON activity(hold, id);" APPEND_ONLY(
+        "activity") "CREATE INDEX guarantee_of ON guarantee(tenant, pool, id);" APPEND_ONLY("guaran"
+                                                                                            "tee"),
 };
 
-enum row { ROW_HOLD, ROW_END, ROW_CAPACITY, ROW_PRICE, ROW_GAP, ROW_GUARANTEE, ROW_META, N_ROWS };
+enum row {
+    ROW_HOLD,
+    ROW_END,
+    ROW_CAPACITY,
+    ROW_PRICE,
+    ROW_GAP,
+    ROW_GUARANTEE,
+    ROW_ACTIVITY,
+    ROW_META,
+    N_ROWS
+};
 static const char *const INSERTS[N_ROWS] = {
     [ROW_HOLD] = "INSERT INTO hold(pod_uid, tenant, cluster, ns, name, owner, node, pool, product,"
                  " resources, mode, gpu_num, gpu_den, begin_us)"
@@ -85,6 +99,10 @@ static const char *const INSERTS[N_ROWS] = {
         " SELECT ?1, ?2, max(?3, (SELECT value FROM meta WHERE key = 'seen'),"
         " coalesce((SELECT max(from_us) FROM guarantee WHERE tenant = ?1 AND pool = ?2), ?3)),"
         " ?4, ?5, ?6, ?7, ?8, ?9",
+    [ROW_ACTIVITY] = "INSERT INTO activity(hold, from_us, use) SELECT id, max(begin_us, ?2,"
+                     " (SELECT value FROM meta WHERE key = 'seen'), coalesce((SELECT max(from_us)"
+                     " FROM activity WHERE activity.hold = hold.id), 0)), ?3 FROM hold"
+                     " WHERE pod_uid = ?1",
     [ROW_META] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET value = ?2",
 };
 
@@ -357,6 +375,17 @@ int ledger_add_guarantee(struct ledger *l, const struct fleet_guarantee *g, stru
     sqlite3_bind_int64(s, 8, g->granted.den);
     ledger_bind_str(s, 9, g->labels);
     return insert(l, ROW_GUARANTEE, err);
+}
+
+int ledger_add_activity(struct ledger *l, struct str pod_uid, int64_t from_us, enum fleet_use use,
+                        struct err *err)
+{
+    sqlite3_stmt *s = row(l, ROW_ACTIVITY);
+
+    ledger_bind_str(s, 1, pod_uid);
+    sqlite3_bind_int64(s, 2, not_before(l, from_us));
+    sqlite3_bind_int(s, 3, (int)use);
+    return insert(l, ROW_ACTIVITY, err);
 }
 
 int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *err)

@@ -47,7 +47,9 @@ struct reading {
     struct arena *a;
     struct fleet_records *records;
     int64_t from_us, until_us;
-    size_t caps[5];
+    size_t caps[6];
+    int64_t *ids;  /* of the holds */
+    size_t at;     /* the hold of the last activity */
     bool too_many; /* holds for the arena's limit */
     struct map interned;
 };
@@ -95,7 +97,9 @@ static void read_hold(struct reading *r, sqlite3_stmt *s)
     struct fleet_records *all = r->records;
     struct fleet_hold *h;
 
-    ARENA_GROW(r->a, all->holds, all->n_holds, r->caps[0]);
+    if (all->n_holds == r->caps[0]) /* as many as were counted, in one transaction */
+        return;
+    r->ids[all->n_holds] = sqlite3_column_int64(s, 17);
     h = &all->holds[all->n_holds++];
     *h = (struct fleet_hold){.pod_uid = string(r, s, 0),
                              .tenant = shared(r, s, 1),
@@ -170,6 +174,25 @@ static void read_gap(struct reading *r, sqlite3_stmt *s)
         (struct fleet_gap){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1)};
 }
 
+/* In the order of holds. */
+static void read_activity(struct reading *r, sqlite3_stmt *s)
+{
+    struct fleet_records *all = r->records;
+    int64_t hold = sqlite3_column_int64(s, 0), use = sqlite3_column_int64(s, 2);
+
+    while (r->at < all->n_holds && r->ids[r->at] < hold)
+        r->at++;
+    if (r->at == all->n_holds || r->ids[r->at] != hold)
+        return;
+    ARENA_GROW(r->a, all->activities, all->n_activities, r->caps[5]);
+    if (!all->holds[r->at].n_activities++)
+        all->holds[r->at].activity = all->n_activities;
+    all->activities[all->n_activities++] = (struct fleet_activity){
+        sqlite3_column_int64(s, 1), use > FLEET_USE_UNKNOWN && use <= FLEET_USE_UNUSED
+                                        ? (enum fleet_use)use
+                                        : FLEET_USE_UNKNOWN};
+}
+
 static void count_holds(struct reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
@@ -179,6 +202,7 @@ static void count_holds(struct reading *r, sqlite3_stmt *s)
     if (r->too_many)
         return;
     all->holds = arena_alloc(r->a, r->caps[0] * sizeof(*all->holds));
+    r->ids = mem_alloc((r->caps[0] + 1) * sizeof(*r->ids));
 }
 
 #define OF_HOLDS                                                                                   \
@@ -196,7 +220,7 @@ static const struct {
     const char *old;
 } TABLES[] = {
     {"SELECT count(*)" OF_HOLDS, count_holds, NULL},
-    {HOLD "mode" OF_HOLDS " ORDER BY id", read_hold, HOLD "''" OF_HOLDS " ORDER BY id"},
+    {HOLD "mode, id" OF_HOLDS " ORDER BY id", read_hold, HOLD "'', id" OF_HOLDS " ORDER BY id"},
     {"SELECT node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den,"
      " down, estimated FROM capacity ORDER BY id",
      read_capacity, NULL},
@@ -206,6 +230,11 @@ static const struct {
     {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels FROM"
      " guarantee ORDER BY id",
      read_guarantee, ""},
+    {"SELECT activity.hold, activity.from_us, use FROM activity JOIN hold ON hold.id ="
+     " activity.hold LEFT JOIN hold_end ON hold_end.hold = hold.id WHERE begin_us <= ?2"
+     " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
+     " ORDER BY activity.hold, activity.id",
+     read_activity, ""},
 };
 
 static int read_table(struct reading *r, sqlite3 *db, size_t which, bool old, struct err *err)
@@ -263,6 +292,7 @@ int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t 
     else
         result = read_all(&r, db, err);
     map_clear(&r.interned);
+    mem_free(r.ids);
     sqlite3_close(db);
     return result;
 }

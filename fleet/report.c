@@ -91,13 +91,16 @@ static struct exact guaranteed(const struct fleet_usage_line *l)
 
 bool report_is_number(const struct usage *u, size_t i, size_t n)
 {
-    return i + (u->bound ? 8 : 5) >= n && i + 3 != n; /* the last ones, but for the currency */
+    size_t numbers = 5 + (u->bound ? 3u : 0) + (u->measured ? 2u : 0);
+
+    return i + numbers >= n && i + 3 != n; /* the last ones, but for the currency */
 }
 
 size_t report_line_cells(struct arena *a, const struct usage *u, const struct fleet_usage_line *l,
                          unsigned columns, unsigned places, struct str cells[REPORT_CELLS + 1])
 {
     const struct exact parts[] = {guaranteed(l), l->borrowed, l->reserved};
+    const struct exact uses[] = {l->idle_held, l->unmeasured};
     size_t n = 0;
 
     cells[n++] = str_c(KINDS[l->kind]);
@@ -108,6 +111,9 @@ size_t report_line_cells(struct arena *a, const struct usage *u, const struct fl
     for (size_t i = 0; u->bound && i < COUNT(parts); i++)
         cells[n++] =
             l->kind == USAGE_HELD ? exact_decimal(a, report_hours(parts[i]), places) : STR("");
+    for (size_t i = 0; u->measured && i < COUNT(uses); i++)
+        cells[n++] =
+            l->kind == USAGE_HELD ? exact_decimal(a, report_hours(uses[i]), places) : STR("");
     cells[n++] = l->currency.n ? exact_decimal(a, l->cost, places) : STR("");
     cells[n++] = l->currency;
     cells[n++] = arena_printf(a, "%zu", l->pods);
@@ -129,6 +135,10 @@ size_t report_head_cells(const struct usage *u, unsigned columns,
     cells[n++] = STR("gpuHours");
     for (size_t i = 0; u->bound && i < COUNT(parts); i++)
         cells[n++] = str_c(parts[i]);
+    if (u->measured) {
+        cells[n++] = STR("idleHeld");
+        cells[n++] = STR("unmeasured");
+    }
     for (size_t i = 0; i < COUNT(last); i++)
         cells[n++] = str_c(last[i]);
     return n;
@@ -198,6 +208,7 @@ static void print_lines(struct arena *a, struct buf *out, const struct usage *u,
     for (size_t k = 0; k < n; k++)
         rows[0][k] = str_eqc(rows[0][k], "gpuHours")         ? STR("GPU-HOURS")
                      : str_eqc(rows[0][k], "reservedUnused") ? STR("RESERVED-UNUSED")
+                     : str_eqc(rows[0][k], "idleHeld")       ? STR("IDLE-HELD")
                                                              : upper(a, rows[0][k]);
     for (size_t i = 0; i < u->n_lines; i++)
         report_line_cells(a, u, &u->lines[i], columns, REPORT_TABLE_PLACES, rows[i + 1]);
@@ -282,6 +293,8 @@ void report_sums(struct arena *a, struct buf *out, const struct usage *u)
 {
     print_sums(a, out, u);
     print_costs(a, out, u);
+    if (!u->measured)
+        buf_addc(out, "whether held GPUs were used was not measured\n");
     if (u->unobserved_us)
         buf_printf(out, "no process observed the host for %.*s s of this time\n",
                    STR_F(exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 1)));
@@ -370,6 +383,14 @@ cJSON *report_line_json(struct arena *a, const struct usage *u, const struct fle
              JSON("gpuHoursExact", exact_fraction(a, report_hours(l->gpu_us))));
     if (u->bound && l->kind == USAGE_HELD)
         put_parts(a, ret, l);
+    if (u->measured && l->kind == USAGE_HELD) {
+        struct exact idle = report_hours(l->idle_held), unknown = report_hours(l->unmeasured);
+
+        json_put(a, ret, JSON("idleHeld", exact_decimal(a, idle, REPORT_PLACES)),
+                 JSON("idleHeldExact", exact_fraction(a, idle)),
+                 JSON("unmeasured", exact_decimal(a, unknown, REPORT_PLACES)),
+                 JSON("unmeasuredExact", exact_fraction(a, unknown)));
+    }
     if (l->currency.n)
         json_put(a, ret, JSON("cost", exact_decimal(a, l->cost, REPORT_PLACES)),
                  JSON("costExact", exact_fraction(a, l->cost)), JSON("currency", l->currency));

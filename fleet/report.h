@@ -11,7 +11,7 @@
 #define REPORT_PLACES 9
 
 #define REPORT_TABLE_PLACES 4
-#define REPORT_CELLS        (N_USAGE_COLUMNS + 8)
+#define REPORT_CELLS        (N_USAGE_COLUMNS + 10)
 
 /* fleet_usage_compute() and the totals checked that it fits. */
 struct exact report_hours(struct exact gpu_us);

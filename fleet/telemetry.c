@@ -201,6 +201,13 @@ bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *
     return true;
 }
 
+void telemetry_each(struct telemetry *t,
+                    void (*visit)(void *ctx, struct str uid, enum activity_state state), void *ctx)
+{
+    if (t && t->exporters)
+        activity_each(t->activity, now_ms(t), visit, ctx);
+}
+
 int telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out, struct err *err)
 {
     if (!t || !t->exporters)

@@ -40,5 +40,8 @@ void telemetry_metrics(struct telemetry *t, struct buf *out); /* takes t NULL */
  * telemetry (takes t NULL); TOO_MANY_REQUESTS; TOO_LARGE. */
 int telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out,
                      struct err *err) MUST_CHECK;
+/* As activity_each(); none where there is no telemetry (takes t NULL). */
+void telemetry_each(struct telemetry *t,
+                    void (*visit)(void *ctx, struct str uid, enum activity_state state), void *ctx);
 /* False: there is no telemetry. */
 bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *ret);

@@ -204,18 +204,19 @@ static void add_to_line(struct sums *s, const struct track *t, enum usage_kind k
                gpu_us);
 }
 
-static void add_hold(struct sums *s, const struct fleet_hold *hold, size_t edge,
-                     struct exact gpu_us)
+static struct line *add_hold(struct sums *s, const struct fleet_hold *hold, size_t edge,
+                             struct exact gpu_us)
 {
     struct line *line = fleet_usage_hold_line(s, hold, edge);
 
     add_priced(s, line, fleet_usage_price(s, hold->pool, edge), gpu_us);
     if (line->last == hold)
-        return;
+        return line;
     line->last = hold;
     line->line.pods++;
     line->line.estimated += hold->estimated;
     line->line.open += hold->end_us == FLEET_OPEN;
+    return line;
 }
 
 static struct exact times(struct sums *s, struct exact v, int64_t us)
@@ -225,6 +226,32 @@ static struct exact times(struct sums *s, struct exact v, int64_t us)
     if (!exact_mul(v, (struct exact){us, 1}, &product))
         s->overflow = true;
     return product;
+}
+
+/* --- what pods did with it --- */
+
+/* Of a time that no edge divides. */
+static void add_use(struct sums *s, struct line *line, const struct fleet_hold *hold, int64_t x,
+                    int64_t y)
+{
+    const struct fleet_activity *list = s->records->activities;
+    int64_t idle_us = 0, unknown_us = 0;
+
+    for (size_t i = 0; i <= hold->n_activities; i++) { /* 0: before the first */
+        const struct fleet_activity *now = i ? &list[hold->activity + i - 1] : NULL;
+        int64_t from = now && now->from_us > x ? now->from_us : x, until = y;
+
+        if (i < hold->n_activities && list[hold->activity + i].from_us < until)
+            until = list[hold->activity + i].from_us;
+        if (from >= until)
+            continue;
+        if (!now || now->use == FLEET_USE_UNKNOWN)
+            unknown_us += until - from;
+        else if (now->use != FLEET_USE_BUSY)
+            idle_us += until - from;
+    }
+    fleet_usage_sum(s, &line->line.idle_held, times(s, exact_of(hold->gpu_eq), idle_us));
+    fleet_usage_sum(s, &line->line.unmeasured, times(s, exact_of(hold->gpu_eq), unknown_us));
 }
 
 /* --- what pods held --- */
@@ -242,12 +269,15 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
         int64_t x = from > s->edges[i] ? from : s->edges[i];
         int64_t y = until < s->edges[i + 1] ? until : s->edges[i + 1];
         struct exact gpu_us;
+        struct line *line;
 
         if (x >= y)
             continue;
         gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
         fleet_usage_sum(s, &balance_at(s, t, i)->held, gpu_us);
-        add_hold(s, hold, i, gpu_us);
+        line = add_hold(s, hold, i, gpu_us);
+        if (s->records->n_activities)
+            add_use(s, line, hold, x, y);
     }
 }
 
@@ -548,6 +578,8 @@ static bool fits_in_hours(const struct usage *u)
                 exact_sub(u->lines[i].gpu_us, u->lines[i].borrowed, &unused) &&
                 exact_mul(unused, hour, &unused) &&
                 exact_mul(u->lines[i].borrowed, hour, &unused) &&
+                exact_mul(u->lines[i].idle_held, hour, &unused) &&
+                exact_mul(u->lines[i].unmeasured, hour, &unused) &&
                 exact_mul(u->lines[i].reserved, hour, &unused);
     for (size_t i = 0; i < u->n_balances; i++) {
         const struct fleet_usage_balance *b = &u->balances[i];
@@ -593,6 +625,7 @@ int fleet_usage_compute(struct arena *a, const struct fleet_records *records, in
     fleet_usage_finish(&s, ret);
     ret->bound = s.bound;
     ret->label = records->label;
+    ret->measured = records->n_activities > 0;
     if (s.overflow || !fits_in_hours(ret))
         return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
     for (size_t i = 0; i < ret->n_balances; i++)

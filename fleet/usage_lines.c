@@ -31,7 +31,9 @@ static struct line *line_new(struct sums *s, enum usage_kind kind,
                                         .gpu_us = EXACT_ZERO,
                                         .cost = EXACT_ZERO,
                                         .borrowed = EXACT_ZERO,
-                                        .reserved = EXACT_ZERO};
+                                        .reserved = EXACT_ZERO,
+                                        .idle_held = EXACT_ZERO,
+                                        .unmeasured = EXACT_ZERO};
     for (unsigned i = 0; i < N_USAGE_COLUMNS; i++)
         l->line.values[i] = s->columns & (1u << i) ? values[i] : STR("");
     return l;

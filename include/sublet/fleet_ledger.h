@@ -34,6 +34,9 @@ int ledger_add_price(struct ledger *l, const struct fleet_price *price, struct e
 /* From the later of its from_us, the last one's of both, and what was seen. */
 int ledger_add_guarantee(struct ledger *l, const struct fleet_guarantee *g,
                          struct err *err) MUST_CHECK;
+/* From the later of from_us and what was seen. Nothing of a pod without a hold. */
+int ledger_add_activity(struct ledger *l, struct str pod_uid, int64_t from_us, enum fleet_use use,
+                        struct err *err) MUST_CHECK;
 int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *err) MUST_CHECK;
 int ledger_set_seen(struct ledger *l, int64_t now_us, struct err *err) MUST_CHECK; /* only grows */
 int ledger_commit(struct ledger *l, struct err *err) MUST_CHECK;

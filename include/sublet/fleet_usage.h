@@ -28,6 +28,13 @@ struct str exact_decimal(struct arena *a, struct exact v, unsigned places);
 
 #define FLEET_OPEN INT64_MAX /* the end of what has not ended */
 
+/* What a pod does with its GPUs from a moment on, until its next record. Without one: not known. */
+enum fleet_use { FLEET_USE_UNKNOWN, FLEET_USE_BUSY, FLEET_USE_WARM, FLEET_USE_UNUSED };
+struct fleet_activity {
+    int64_t from_us;
+    enum fleet_use use;
+};
+
 /* A pod that holds GPUs, from its PodScheduled condition until its last container finished. */
 struct fleet_hold {
     struct str pod_uid;
@@ -41,6 +48,7 @@ struct fleet_hold {
     int64_t begin_us, end_us;       /* FLEET_OPEN */
     struct str reason;              /* of the end: "Succeeded", "Failed", "Deleted", ... */
     bool estimated;                 /* the end was not observed */
+    size_t activity, n_activities;  /* fleet_records.activities from there on */
 };
 /* What a node has for a pool from a moment on, until the next record of both. */
 struct fleet_capacity {
@@ -76,7 +84,8 @@ struct fleet_records {
     struct fleet_price *prices;        /* in order of from_us for each pool */
     struct fleet_gap *gaps;
     struct fleet_guarantee *guarantees; /* in order of from_us for each tenant and pool */
-    size_t n_holds, n_capacities, n_prices, n_gaps, n_guarantees;
+    struct fleet_activity *activities;  /* those of a hold in order of from_us */
+    size_t n_holds, n_capacities, n_prices, n_gaps, n_guarantees, n_activities;
     struct str label; /* the key that column USAGE_LABEL is of */
 };
 
@@ -102,9 +111,11 @@ struct fleet_usage_line {
     struct str values[N_USAGE_COLUMNS]; /* of the columns of the report; others are empty */
     struct str currency;                /* empty: without a price */
     struct exact gpu_us, cost;
-    struct exact borrowed; /* of gpu_us: beyond its tenant's guarantee */
-    struct exact reserved; /* GPU microseconds of its guarantee that a tenant did not hold; in the
+    struct exact borrowed;   /* of gpu_us: beyond its tenant's guarantee */
+    struct exact reserved;   /* GPU microseconds of its guarantee that a tenant did not hold; in the
                               line of tenant, pool and month alone */
+    struct exact idle_held;  /* of gpu_us: of pods that telemetry calls warm or unused */
+    struct exact unmeasured; /* of gpu_us: nothing says whether it was used */
     size_t pods, estimated, open; /* of kind USAGE_HELD */
 };
 /* Of one pool in one month: held + idle + unhealthy = capacity + unmatched, checked. */
@@ -123,6 +134,7 @@ struct usage {
     size_t n_lines, n_balances;
     int64_t unobserved_us; /* of the period */
     bool bound;            /* a guarantee is on record in the period */
+    bool measured;         /* telemetry is on record; else nothing is known of idle_held */
     struct str label;      /* of column USAGE_LABEL */
 };
 /* columns: a bit for each of the report's. Everything lives in the arena. INTERNAL when a balance

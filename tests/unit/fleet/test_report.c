@@ -91,6 +91,7 @@ static void prints_a_table(void **state)
                "held 2.4286 + idle 1.5714 + unhealthy 0.0000 = 4.0000 GPU-hours of capacity "
                "(checked exactly, pool by pool and month by month)\n"
                "cost of what was held: 6.07 USD\n"
+               "whether held GPUs were used was not measured\n"
                "no process observed the host for 3.0 s of this time\n");
     arena_free(a);
 }
@@ -126,6 +127,7 @@ static void shows_what_was_borrowed(void **state)
                "guarantees that their tenants did not use: 1.5714 GPU-hours, of which 0.0000 were "
                "lent, or not healthy\n"
                "cost of what was held: 6.07 USD\n"
+               "whether held GPUs were used was not measured\n"
                "no process observed the host for 3.0 s of this time\n");
     text = printed(a, REPORT_JSON, "tenant");
     for (size_t i = 0; i < COUNT(parts); i++)

@@ -401,6 +401,37 @@ static void a_node_that_comes_back_changes_no_order(void **state)
     assert_exact_s(f, line_of_pod(f, "new")->borrowed, "16");
 }
 
+/* Whatever is not on record is not known, and no part of it is idle. */
+static void what_was_not_used_is_told_apart(void **state)
+{
+    static struct fleet_activity uses[] = {
+        {10 * SECOND, FLEET_USE_BUSY},   {20 * SECOND, FLEET_USE_WARM},
+        {25 * SECOND, FLEET_USE_UNUSED}, {30 * SECOND, FLEET_USE_UNKNOWN},
+        {32 * SECOND, FLEET_USE_UNUSED},
+    };
+    struct fixture *f = *state;
+
+    node(f, "n1", 0, 8, 0, false);
+    node(f, "n1", 22 * SECOND, 8, 0, true); /* down: nothing is billed */
+    node(f, "n1", 26 * SECOND, 8, 0, false);
+    pod(f, "measured", "n1", 0, 40, 2);
+    pod(f, "silent", "n1", 0, 40, 1);
+    f->holds[0].n_activities = COUNT(uses);
+    compute(f, 0, 40 * SECOND, BY_TENANT | BY_POD);
+    assert_false(f->u.measured);
+    f->r.activities = uses;
+    f->r.n_activities = COUNT(uses);
+    compute(f, 0, 40 * SECOND, BY_TENANT | BY_POD);
+    assert_true(f->u.measured);
+    assert_exact_s(f, line_of_pod(f, "measured")->idle_held, "28");  /* 2 x (2 + 4 + 8) */
+    assert_exact_s(f, line_of_pod(f, "measured")->unmeasured, "24"); /* 2 x (10 + 2) */
+    assert_exact_s(f, line_of_pod(f, "silent")->idle_held, "0");
+    assert_exact_s(f, line_of_pod(f, "silent")->unmeasured, "36");
+    compute(f, 21 * SECOND, 31 * SECOND, BY_TENANT | BY_POD);
+    assert_exact_s(f, line_of_pod(f, "measured")->idle_held, "10"); /* 2 x (1 + 4) */
+    assert_exact_s(f, line_of_pod(f, "measured")->unmeasured, "2");
+}
+
 /* A change of the key that the report is by splits lines, one of another does not. */
 static void lines_are_by_a_label_of_the_binding(void **state)
 {
@@ -675,6 +706,7 @@ int main(void)
         TEST(those_started_last_are_borrowed),
         TEST(a_guarantee_that_changes_splits_what_is_held),
         TEST(a_node_that_comes_back_changes_no_order),
+        TEST(what_was_not_used_is_told_apart),
         TEST(lines_are_by_a_label_of_the_binding),
         TEST(what_is_reserved_is_idle_or_lent),
         TEST(conserves_every_history),
