@@ -102,108 +102,106 @@ static void flags_win_over_variables_over_file(void **state)
     assert_true(json_i64_at(f->config.tree, "host.qps", 0) == 9);
 }
 
+static const struct {
+    const char *yaml, *message;
+} FILE_MISTAKES[] = {
+    {"[]", "config: want an object, got array"},
+    {"nmae: x",
+     "config: nmae: unknown key: known here are pools, bindings, authentication, init, name, "
+     "host, listen, kubeconfig, store, lease, grants, telemetry, network, policy, fleet, sync, "
+     "metrics, controllers, "
+     "audit, limits, log"},
+    {"policy: {verdcit: off}",
+     "config: policy.verdcit: unknown key: known here are podSecurity, "
+     "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, plainResources, "
+     "imagePullPolicy, podsPerMinute, storageClasses"},
+    {"telemetry: {dcgm: {selector: \"a in (\"}}",
+     "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "
+     "')' or identifier"},
+    {"telemetry: {dcgm: {selector: \"\"}}",
+     "config: telemetry.dcgm.selector: \"\": it selects every pod"},
+    {"telemetry: {dcgm: {idleBelow: \"1.5\"}}",
+     "config: telemetry.dcgm.idleBelow: \"1.5\": want a number from 0 to 1"},
+    {"telemetry: {fleet: \"http://fleet:8081\"}",
+     "config: telemetry.fleet: \"http://fleet:8081\": want https://name or https://name:port"},
+    {"telemetry: {fleet: \"https://fleet/path\"}",
+     "config: telemetry.fleet: \"https://fleet/path\": want https://name or https://name:port"},
+    {"telemetry: {dcgm: {path: \"metrics\"}}",
+     "config: telemetry.dcgm.path: \"metrics\": want a path such as /metrics"},
+    {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
+    {"policy: {tolerations: ignore}",
+     "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
+    {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
+                    "authentication, init, name, host, "
+                    "listen, kubeconfig, store, lease, grants, telemetry, network, policy, "
+                    "fleet, sync, metrics, "
+                    "controllers, audit, limits, log"},
+    {"policy: {verdict: yes}",
+     "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
+    {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},
+    {"policy: {verdict: fast}",
+     "config: policy.verdict: unknown value \"fast\": want one of off|warn|enforce"},
+    {"policy: {labels: [x]}", "config: policy.labels: want an object, got array"},
+    {"name: 5", "config: name: want a string, got number"},
+    {"host: {qps: many}", "config: host.qps: want a whole number, got string"},
+    {"host: {qps: 0}", "config: host.qps: must be within 1..100000"},
+    {"host: {qps: 1.5}", "config: host.qps: want a whole number"},
+    {"listen: {names: [a, 1]}", "config: listen.names[1]: want a string, got number"},
+    {"listen: {names: a}", "config: listen.names: want a list of strings, got string"},
+    {"policy: {verdictTimeout: 2}",
+     "config: policy.verdictTimeout: want a duration such as 2s, got number"},
+    {"policy: {verdictTimeout: 2h}", "config: policy.verdictTimeout: must be within 10ms..1m"},
+    {"policy: {verdictTimeout: soon}", "config: policy.verdictTimeout: want a duration such as 2s"},
+    {"store: {maxBytes: 1Ki}", "config: store.maxBytes: must be within 1Mi..1Ti"},
+    {"store: {maxBytes: x}", "config: store.maxBytes: want a whole quantity such as 1Gi"},
+    {"controllers: both",
+     "config: controllers: unknown value \"both\": want one of external|native"},
+    {"log: {level: loud}",
+     "config: log.level: unknown value \"loud\": want one of error|warn|info|debug"},
+    {"listen: {address: nowhere}", "config: listen.address: \"nowhere\": want address:port"},
+    {"listen: {address: 'a:99999'}", "config: listen.address: \"a:99999\": want address:port"},
+    {"kubeconfig: {server: \"http://a\"}",
+     "config: kubeconfig.server: \"http://a\": want https://name or https://name:port"},
+    {"kubeconfig: {server: \"https://:443\"}",
+     "config: kubeconfig.server: \"https://:443\": want https://name or https://name:port"},
+    {"kubeconfig: {server: 'https://a\"b'}",
+     "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
+    {"network: {apiAddress: api.example}",
+     "config: network.apiAddress: \"api.example\": want an IP address"},
+    {"grants: {labels: [cost center]}",
+     "config: grants.labels: \"cost center\": name part must consist of alphanumeric "
+     "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+     "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+    {"grants: {labels: [a,b,c,d,e,f,g,h,i,j,k,l,m,o,p,q,r]}",
+     "config: grants.labels: \"r\": want at most 16 keys"},
+    {"policy: {labels: {allow: [kueue.x-k8s.io/queue-name]}}",
+     "config: policy.labels.allow: \"kueue.x-k8s.io/queue-name\": queueing systems and GPU "
+     "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+    {"policy: {labels: {allow: [scheduling.volcano.sh/]}}",
+     "config: policy.labels.allow: \"scheduling.volcano.sh/\": queueing systems and GPU "
+     "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+    {"policy: {labels: {allow: [priorityClassName]}}",
+     "config: policy.labels.allow: \"priorityClassName\": queueing systems and GPU "
+     "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+    {"policy: {annotations: {allow: [gpu-fraction]}}",
+     "config: policy.annotations.allow: \"gpu-fraction\": queueing systems and GPU "
+     "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+    {"policy: {labels: {allow: [sublet.dev/]}}",
+     "config: policy.labels.allow: \"sublet.dev/\": keys of sublet.dev are never a tenant's"},
+    {"pools: {}", "config: pools: want a list, got object"},
+    {"bindings: 5", "config: bindings: want a list, got number"},
+};
+
 static void file_mistakes(void **state)
 {
-    static const struct {
-        const char *yaml, *message;
-    } cases[] = {
-        {"[]", "config: want an object, got array"},
-        {"nmae: x",
-         "config: nmae: unknown key: known here are pools, bindings, authentication, init, name, "
-         "host, "
-         "listen, kubeconfig, "
-         "store, lease, grants, telemetry, network, policy, fleet, sync, metrics, controllers, "
-         "audit, limits, "
-         "log"},
-        {"policy: {verdcit: off}",
-         "config: policy.verdcit: unknown key: known here are podSecurity, "
-         "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, plainResources, "
-         "imagePullPolicy, podsPerMinute, storageClasses"},
-        {"telemetry: {dcgm: {selector: \"a in (\"}}",
-         "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "
-         "')' or identifier"},
-        {"telemetry: {dcgm: {selector: \"\"}}",
-         "config: telemetry.dcgm.selector: \"\": it selects every pod"},
-        {"telemetry: {dcgm: {idleBelow: \"1.5\"}}",
-         "config: telemetry.dcgm.idleBelow: \"1.5\": want a number from 0 to 1"},
-        {"telemetry: {fleet: \"http://fleet:8081\"}",
-         "config: telemetry.fleet: \"http://fleet:8081\": want https://name or https://name:port"},
-        {"telemetry: {fleet: \"https://fleet/path\"}",
-         "config: telemetry.fleet: \"https://fleet/path\": want https://name or https://name:port"},
-        {"telemetry: {dcgm: {path: \"metrics\"}}",
-         "config: telemetry.dcgm.path: \"metrics\": want a path such as /metrics"},
-        {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
-        {"policy: {tolerations: ignore}",
-         "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
-        {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
-                        "authentication, init, name, host, "
-                        "listen, kubeconfig, store, lease, grants, telemetry, network, policy, "
-                        "fleet, sync, metrics, "
-                        "controllers, audit, limits, log"},
-        {"policy: {verdict: yes}",
-         "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
-        {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},
-        {"policy: {verdict: fast}",
-         "config: policy.verdict: unknown value \"fast\": want one of off|warn|enforce"},
-        {"policy: {labels: [x]}", "config: policy.labels: want an object, got array"},
-        {"name: 5", "config: name: want a string, got number"},
-        {"host: {qps: many}", "config: host.qps: want a whole number, got string"},
-        {"host: {qps: 0}", "config: host.qps: must be within 1..100000"},
-        {"host: {qps: 1.5}", "config: host.qps: want a whole number"},
-        {"listen: {names: [a, 1]}", "config: listen.names[1]: want a string, got number"},
-        {"listen: {names: a}", "config: listen.names: want a list of strings, got string"},
-        {"policy: {verdictTimeout: 2}",
-         "config: policy.verdictTimeout: want a duration such as 2s, got number"},
-        {"policy: {verdictTimeout: 2h}", "config: policy.verdictTimeout: must be within 10ms..1m"},
-        {"policy: {verdictTimeout: soon}",
-         "config: policy.verdictTimeout: want a duration such as 2s"},
-        {"store: {maxBytes: 1Ki}", "config: store.maxBytes: must be within 1Mi..1Ti"},
-        {"store: {maxBytes: x}", "config: store.maxBytes: want a whole quantity such as 1Gi"},
-        {"controllers: both",
-         "config: controllers: unknown value \"both\": want one of external|native"},
-        {"log: {level: loud}",
-         "config: log.level: unknown value \"loud\": want one of error|warn|info|debug"},
-        {"listen: {address: nowhere}", "config: listen.address: \"nowhere\": want address:port"},
-        {"listen: {address: 'a:99999'}", "config: listen.address: \"a:99999\": want address:port"},
-        {"kubeconfig: {server: \"http://a\"}",
-         "config: kubeconfig.server: \"http://a\": want https://name or https://name:port"},
-        {"kubeconfig: {server: \"https://:443\"}",
-         "config: kubeconfig.server: \"https://:443\": want https://name or https://name:port"},
-        {"kubeconfig: {server: 'https://a\"b'}",
-         "config: kubeconfig.server: \"https://a\"b\": want https://name or https://name:port"},
-        {"network: {apiAddress: api.example}",
-         "config: network.apiAddress: \"api.example\": want an IP address"},
-        {"grants: {labels: [cost center]}",
-         "config: grants.labels: \"cost center\": name part must consist of alphanumeric "
-         "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-         "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-         "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
-        {"grants: {labels: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}",
-         "config: grants.labels: \"q\": want at most 16 keys"},
-        {"policy: {labels: {allow: [kueue.x-k8s.io/queue-name]}}",
-         "config: policy.labels.allow: \"kueue.x-k8s.io/queue-name\": queueing systems and GPU "
-         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
-        {"policy: {labels: {allow: [scheduling.volcano.sh/]}}",
-         "config: policy.labels.allow: \"scheduling.volcano.sh/\": queueing systems and GPU "
-         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
-        {"policy: {labels: {allow: [priorityClassName]}}",
-         "config: policy.labels.allow: \"priorityClassName\": queueing systems and GPU "
-         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
-        {"policy: {annotations: {allow: [gpu-fraction]}}",
-         "config: policy.annotations.allow: \"gpu-fraction\": queueing systems and GPU "
-         "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
-        {"policy: {labels: {allow: [sublet.dev/]}}",
-         "config: policy.labels.allow: \"sublet.dev/\": keys of sublet.dev are never a tenant's"},
-        {"pools: {}", "config: pools: want a list, got object"},
-        {"bindings: 5", "config: bindings: want a list, got number"},
-    };
     struct config_fixture *f = *state;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        int rc = load_all(f, cases[i].yaml, 0, NULL, NULL);
+    for (size_t i = 0; i < COUNT(FILE_MISTAKES); i++) {
+        int rc = load_all(f, FILE_MISTAKES[i].yaml, 0, NULL, NULL);
 
         assert_true(rc == 0 || f->err.kind == &ERR_BAD_REQUEST);
-        assert_error(rc, cases[i].message);
+        assert_error(rc, FILE_MISTAKES[i].message);
     }
 }
 
