@@ -34,7 +34,7 @@ def cells(text):
 
 def test_usage_follows_pods_and_the_line(vc):
     k = vc.kubectl
-    assert cells(k("get", "gpuusages")) == [["NAME", "USED", "LIMIT", "GUARANTEE", "PODS", "WAITING", "WAITING-PODS"],
+    assert cells(k("get", "gpuusages")) == [["NAME", "USED", "LIMIT", "GUARANTEE", "PODS", "WAITING", "WAITING-PODS", "UNAVAILABLE"],
                                             ["shared", "0", "3", "1", "0", "0", "0"]]
     k("create", "namespace", "other")
     k.apply(pod("a", 2))
