@@ -5,6 +5,7 @@
     nodes       of eight GPUs, so many in each pool; each fails MONTHLY times a month for two hours, all at its own times
     holds       on each node one after the other in eight lanes of one GPU, until the year is over: they last from a minute
                 to what makes their number right, with no time between them in half of the cases
+    guarantees  of each team in its pool, changed CHANGES times in the year
     names       of pods, owners and namespaces as ReplicaSets and Jobs make them
 
 Deterministic: the same numbers make the same rows. The rows go into a ledger that `sublet fleet` made and that is closed.
@@ -18,11 +19,14 @@ BEGIN = 1_735_689_600 * SECOND  # 2025-01-01
 LANES = 8
 MONTHLY = 1
 OUTAGE = 2 * 3600 * SECOND
+CHANGES = 12
 POOLS = ("a100", "h100", "l40s", "l4")
 HOLD = ("INSERT INTO hold(id, pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num, gpu_den, begin_us)"
         " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
 CAPACITY = ("INSERT INTO capacity(node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den, down, estimated)"
             " VALUES(?,?,?,?,8,1,0,1,?,0)")
+GUARANTEE = ("INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels)"
+             " VALUES(?,?,?,1,?,1,?,1,?)")
 
 
 def outages(rng):
@@ -34,6 +38,13 @@ def capacities(rng, node, pool):
     for at in outages(rng):
         yield (node, pool, "NVIDIA-" + pool.upper(), BEGIN + at, 1)
         yield (node, pool, "NVIDIA-" + pool.upper(), BEGIN + at + OUTAGE, 0)
+
+
+def guarantees(rng, tenants):
+    for n in range(tenants):
+        for at in sorted(rng.randrange(YEAR) // SECOND * SECOND for _ in range(CHANGES)):
+            gpus = rng.randrange(20)
+            yield (f"team-{n}", POOLS[n % len(POOLS)], BEGIN + at, gpus, gpus + 2, f"cost-center={n % 10}\n")
 
 
 def holds(rng, mean, node, pool, teams):
@@ -55,6 +66,7 @@ def fill(path, tenants, nodes, count):
     mean = YEAR * nodes * LANES // count * 8 // 9
     made = 0
     with db:
+        db.executemany(GUARANTEE, guarantees(random.Random(11), tenants))
         db.execute("UPDATE meta SET value = ? WHERE key = 'begin'", (BEGIN,))
         db.execute("UPDATE meta SET value = ? WHERE key = 'seen'", (BEGIN + YEAR,))
         for number, pool in enumerate(POOLS):
