@@ -7,24 +7,16 @@
  *   OPEN --> INITIAL (objects of revision R as ADDED, in chunks) --> LIVE (events after R) --.
  *     '--- resourceVersion=N: straight to LIVE after N --------------^                        |
  *                                               ENDED <-- timeout, 410, close --------------' */
-#include "watch.h"
-
-#include "../flow/flow.h"
-#include "../respond/respond.h"
+#include "watch_out.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include <uv.h>
 
-#include <sublet/crd.h>
-#include <sublet/proto.h>
 #include <sublet/store_recall.h>
 
 #define WATCH_MAGIC   0x77617463u
-#define BACKLOG_LIMIT (1u << 20)
-#define BACKLOG_TIGHT (16u << 10) /* when memory is short; a slow watcher lists again */
-#define BOOKMARK_MS   60000
 #define BOOKMARK_LEAD 2000
 #define INITIAL_CHUNK 512
 #define TIMEOUT_MIN_S 1800
@@ -35,21 +27,17 @@ struct watch {
     unsigned magic;
     enum watch_phase phase;
     struct call *call;
-    struct watch_socket *socket; /* NULL: a stream of HTTP */
+    struct watch_out out;
     uv_timer_t timer;
     struct store_watch *cursor;
     struct store_recall *initial_state; /* keeps it while it is sent */
     bool mark_initial_end;              /* and then the bookmark that marks its end */
-    bool columns_sent, last_bookmark;
-    int64_t start;      /* revision of the initial state, or the requested one */
-    int64_t ends_ms;    /* monotonic */
-    int64_t bookmarked; /* revision of the last bookmark */
+    bool last_bookmark;
+    int64_t start;   /* revision of the initial state, or the requested one */
+    int64_t ends_ms; /* monotonic */
     struct str after_ns, after_name;
-    struct arena *scratch; /* trees of one event */
     size_t in_chunk;
 };
-
-static const char *const EVENT_NAMES[] = {"ADDED", "MODIFIED", "DELETED"};
 
 static void watch_tick(struct watch *w);
 
@@ -68,7 +56,7 @@ static void watch_enter(struct watch *w, enum watch_phase to)
 
 /* --- options --- */
 
-static int check_watch_options(struct call *c, struct err *err)
+int watch_check_options(struct call *c, struct err *err)
 {
     static const char *const matches[] = {"NotOlderThan", NULL};
     const struct field_path *path = FIELD(NULL, "resourceVersionMatch");
@@ -94,166 +82,6 @@ static int check_watch_options(struct call *c, struct err *err)
     return index_select(c, err);
 }
 
-/* --- sending --- */
-
-static bool has_room(const struct watch *w)
-{
-    size_t backlog = net_backlog(w->call->exchange);
-
-    if (backlog <= BACKLOG_TIGHT)
-        return true;
-    return backlog <= BACKLOG_LIMIT && !budget_tight(w->call->api);
-}
-
-static void on_text_sent(void *ctx)
-{
-    mem_free(ctx);
-}
-
-static struct net_slice text_slice(struct buf *text)
-{
-    struct str bytes = buf_take(text);
-
-    return (struct net_slice){bytes, on_text_sent, (void *)(uintptr_t)bytes.p};
-}
-
-/* The bytes before n bytes of an event; returns the number of slices. */
-static size_t head_slice(struct watch *w, size_t n, struct net_slice *ret)
-{
-    unsigned char head[WATCH_SOCKET_HEAD];
-    struct buf b = BUF_INIT(0);
-
-    if (!w->socket)
-        return 0;
-    buf_add(&b, (struct str){(const char *)head, watch_socket_head(w->call->protobuf, n, head)});
-    *ret = text_slice(&b);
-    return 1;
-}
-
-static void send_text(struct watch *w, struct buf *text)
-{
-    struct net_slice slices[2];
-    size_t n = head_slice(w, text->n, slices);
-
-    slices[n++] = text_slice(text);
-    net_write(w->call->exchange, slices, n);
-}
-
-/* False when the object has no protobuf message. */
-static bool send_frame(struct watch *w, const char *type, const cJSON *object)
-{
-    struct buf text = BUF_INIT(0);
-    struct str frame;
-
-    if (!proto_encode_event(w->scratch, str_c(type), object, &frame))
-        return false;
-    /* A message of a WebSocket has its length already. */
-    buf_add(&text, w->socket ? str_from(frame, 4) : frame);
-    send_text(w, &text);
-    return true;
-}
-
-static void send_tree(struct watch *w, const char *type, cJSON *object)
-{
-    struct buf text = BUF_INIT(0);
-
-    respond_table_form_version(w->scratch, w->call, object);
-    if (w->call->protobuf && send_frame(w, type, object)) {
-        arena_reset(w->scratch);
-        return;
-    }
-    buf_printf(&text, "{\"type\":\"%s\",\"object\":", type);
-    json_print(&text, object);
-    buf_addc(&text, "}\n");
-    send_text(w, &text);
-    arena_reset(w->scratch); /* an idle watch keeps nothing of its last event */
-}
-
-static void on_sent(void *ctx)
-{
-    store_object_unref(ctx);
-}
-
-static cJSON *watch_form(struct watch *w, cJSON *object)
-{
-    struct call *c = w->call;
-
-    if (c->output == OUTPUT_PARTIAL)
-        return respond_partial_metadata(w->scratch, c->resource, object);
-    if (c->output != OUTPUT_TABLE)
-        return object;
-
-    int64_t rv = 0;
-    uint64_t value;
-    if (str_to_u64(json_str_at(object, "metadata.resourceVersion"), &value))
-        rv = (int64_t)value;
-    cJSON *table = respond_table_head(w->scratch, c->resource, rv, !w->columns_sent);
-    json_append(json_get(table, "rows"),
-                respond_table_row(w->scratch, c->resource, object, c->include,
-                                  clock_wall_s(vapi_clock(c->api))));
-    w->columns_sent = true;
-    return table;
-}
-
-/* revision: shown in the object; differs from its own when the object left the selector. */
-static void send_event(struct watch *w, enum store_event_type type, const struct store_object *o,
-                       int64_t revision)
-{
-    struct call *c = w->call;
-
-    if (c->output == OUTPUT_OBJECT && !c->protobuf && revision == o->revision &&
-        convert_is_identity(c->resource, o)) {
-        /* The stored bytes, by reference: the usual case. */
-        static const struct str heads[] = {
-            {"{\"type\":\"ADDED\",\"object\":", 25},
-            {"{\"type\":\"MODIFIED\",\"object\":", 28},
-            {"{\"type\":\"DELETED\",\"object\":", 27},
-        };
-        struct str tail = STR("}\n");
-        struct net_slice slices[4];
-        size_t n = head_slice(w, heads[type].n + o->bytes.n + tail.n, slices);
-
-        slices[n++] = (struct net_slice){.bytes = heads[type]};
-        slices[n++] = (struct net_slice){.bytes = o->bytes};
-        slices[n++] = (struct net_slice){tail, on_sent, (void *)(uintptr_t)store_object_ref(o)};
-        net_write(w->call->exchange, slices, n);
-        return;
-    }
-    arena_reset(w->scratch);
-    cJSON *object = convert_tree(w->scratch, c->resource, o);
-    if (revision != o->revision)
-        json_set_str(w->scratch, json_get(object, "metadata"), "resourceVersion",
-                     arena_printf(w->scratch, "%lld", (long long)revision));
-    send_tree(w, EVENT_NAMES[type], watch_form(w, object));
-}
-
-static void send_bookmark(struct watch *w, int64_t revision, bool initial_end)
-{
-    struct call *c = w->call;
-    bool partial = c->output == OUTPUT_PARTIAL;
-
-    arena_reset(w->scratch);
-    cJSON *object = json_new_object(w->scratch);
-    json_set_str(w->scratch, object, "kind",
-                 partial ? STR("PartialObjectMetadata") : c->resource->kind);
-    json_set_str(w->scratch, object, "apiVersion",
-                 partial ? STR("meta.k8s.io/v1") : c->resource->api_version);
-    cJSON *meta = json_ensure_object(w->scratch, object, "metadata");
-    json_set_str(w->scratch, meta, "resourceVersion",
-                 arena_printf(w->scratch, "%lld", (long long)revision));
-    if (initial_end)
-        json_set_str(w->scratch, json_ensure_object(w->scratch, meta, "annotations"),
-                     "k8s.io/initial-events-end", STR("true"));
-    send_tree(w, "BOOKMARK", c->output == OUTPUT_TABLE ? watch_form(w, object) : object);
-    w->bookmarked = revision;
-}
-
-static void send_error(struct watch *w, const struct err *err)
-{
-    arena_reset(w->scratch);
-    send_tree(w, "ERROR", status_tree(w->scratch, err));
-}
-
 /* --- end --- */
 
 static void on_timer_closed(uv_handle_t *h)
@@ -262,7 +90,7 @@ static void on_timer_closed(uv_handle_t *h)
 
     assert(w->magic == WATCH_MAGIC && w->phase == WATCH_ENDED);
     w->magic = 0;
-    arena_free(w->scratch);
+    watch_out_free(&w->out);
     mem_free(w->after_ns.p);
     mem_free(w->after_name.p);
     mem_free(w);
@@ -286,8 +114,7 @@ static struct call *watch_release(struct watch *w)
 
 static void watch_end(struct watch *w)
 {
-    if (w->socket)
-        watch_socket_goodbye(w->call);
+    watch_out_goodbye(&w->out);
     call_end(watch_release(w));
 }
 
@@ -349,7 +176,7 @@ static bool on_initial(void *ctx, const struct store_object *o)
     struct chunk *chunk = ctx;
     struct watch *w = chunk->watch;
 
-    if (w->in_chunk == INITIAL_CHUNK || !has_room(w)) {
+    if (w->in_chunk == INITIAL_CHUNK || !watch_out_has_room(&w->out)) {
         chunk->full = true;
         return false;
     }
@@ -357,7 +184,7 @@ static bool on_initial(void *ctx, const struct store_object *o)
     store_object_unref(chunk->last);
     chunk->last = store_object_ref(o);
     if (index_match(&w->call->options, o))
-        send_event(w, STORE_ADDED, o, o->revision);
+        watch_out_stored(&w->out, STORE_ADDED, o, o->revision);
     return true;
 }
 
@@ -385,17 +212,17 @@ static void initial_step(struct watch *w)
             chunk.last = NULL;
         }
         if (failed) {
-            send_error(w, &err);
+            watch_out_error(&w->out, &err);
             watch_end(w);
             return;
         }
-    } while (chunk.full && has_room(w));
+    } while (chunk.full && watch_out_has_room(&w->out));
     if (chunk.full)
         return; /* drained() continues */
     watch_enter(w, WATCH_LIVE);
     w->initial_state = store_recall_close(w->initial_state);
     if (w->mark_initial_end)
-        send_bookmark(w, w->start, true);
+        watch_out_bookmark(&w->out, w->start, true);
 }
 
 /* --- live events --- */
@@ -413,7 +240,7 @@ static void live_step(struct watch *w)
     const struct store_event *e;
     bool before, now;
 
-    while (has_room(w)) {
+    while (watch_out_has_room(&w->out)) {
         e = store_watch_next(w->cursor, &expired);
         if (!e)
             break;
@@ -423,11 +250,12 @@ static void live_step(struct watch *w)
         before = shows(w, e->previous);
         now = e->type != STORE_DELETED && shows(w, e->object);
         if (now)
-            send_event(w, before ? STORE_MODIFIED : STORE_ADDED, e->object, e->revision);
+            watch_out_stored(&w->out, before ? STORE_MODIFIED : STORE_ADDED, e->object,
+                             e->revision);
         else if (e->type == STORE_DELETED && (before || shows(w, e->object)))
-            send_event(w, STORE_DELETED, e->object, e->revision);
+            watch_out_stored(&w->out, STORE_DELETED, e->object, e->revision);
         else if (before)
-            send_event(w, STORE_DELETED, e->previous, e->revision);
+            watch_out_stored(&w->out, STORE_DELETED, e->previous, e->revision);
     }
     if (!expired)
         return;
@@ -436,7 +264,7 @@ static void live_step(struct watch *w)
     err_set(&err, &ERR_EXPIRED, "too old resource version: %lld (%lld)",
             (long long)store_watch_position(w->cursor),
             (long long)store_oldest_revision(vapi_store(w->call->api)));
-    send_error(w, &err);
+    watch_out_error(&w->out, &err);
     watch_end(w);
 }
 
@@ -476,7 +304,7 @@ static void timer_next(struct watch *w)
 
     if (w->call->options.bookmarks && !w->last_bookmark) {
         wait = left > BOOKMARK_LEAD ? left - BOOKMARK_LEAD : 0;
-        wait = wait > BOOKMARK_MS ? BOOKMARK_MS : wait;
+        wait = wait > WATCH_BOOKMARK_MS ? WATCH_BOOKMARK_MS : wait;
     }
     uv_timer_start(&w->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
 }
@@ -494,15 +322,15 @@ static void on_timer(uv_timer_t *t)
     if (left <= BOOKMARK_LEAD)
         w->last_bookmark = true;
     if (w->phase == WATCH_LIVE && w->call->options.bookmarks &&
-        store_watch_position(w->cursor) > w->bookmarked)
-        send_bookmark(w, store_watch_position(w->cursor), false);
+        store_watch_position(w->cursor) > w->out.bookmarked)
+        watch_out_bookmark(&w->out, store_watch_position(w->cursor), false);
     timer_next(w);
 }
 
 /* --- begin --- */
 
 /* Upstream distributes the ends of watches without a timeout over 30 to 60 minutes. */
-static int64_t watch_seconds(struct call *c)
+int64_t watch_seconds(struct call *c)
 {
     if (c->options.timeout_s > 0)
         return c->options.timeout_s;
@@ -514,7 +342,7 @@ static bool from_now(const struct call *c)
     return !c->options.rv_set || c->options.rv == 0;
 }
 
-static bool wants_initial(const struct call *c)
+bool watch_wants_initial(const struct call *c)
 {
     return c->options.send_initial_set ? c->options.send_initial : from_now(c);
 }
@@ -522,10 +350,11 @@ static bool wants_initial(const struct call *c)
 static struct watch *watch_new(struct call *c)
 {
     struct watch *w = NEW(struct watch);
-    *w = (struct watch){.magic = WATCH_MAGIC, .call = c, .scratch = arena_new(0)};
+    *w = (struct watch){.magic = WATCH_MAGIC, .call = c};
     /* The end of a requested initial state is always marked. */
-    w->mark_initial_end = wants_initial(c) && c->options.bookmarks;
-    w->start = wants_initial(c) || from_now(c) ? store_revision(vapi_store(c->api)) : c->options.rv;
+    w->mark_initial_end = watch_wants_initial(c) && c->options.bookmarks;
+    w->start =
+        watch_wants_initial(c) || from_now(c) ? store_revision(vapi_store(c->api)) : c->options.rv;
     w->ends_ms = clock_mono_ms(vapi_clock(c->api)) + 1000 * watch_seconds(c);
     uv_timer_init(vapi_loop(c->api), &w->timer);
     w->timer.data = w;
@@ -533,13 +362,6 @@ static struct watch *watch_new(struct call *c)
     c->cancel = watch_cancel;
     c->drained = watch_drained;
     return w;
-}
-
-static struct str stream_type(const struct call *c)
-{
-    if (c->protobuf)
-        return STR("application/vnd.kubernetes.protobuf;stream=watch");
-    return STR("application/json");
 }
 
 static void on_received(void *ctx, struct str bytes)
@@ -550,17 +372,8 @@ static void on_received(void *ctx, struct str bytes)
     if (!w)
         return;
     assert(w->magic == WATCH_MAGIC);
-    if (watch_socket_receive(w->socket, c, bytes) == SOCKET_CLOSE)
+    if (watch_socket_receive(w->out.socket, c, bytes) == SOCKET_CLOSE)
         watch_end(w);
-}
-
-static void watch_begin(struct watch *w)
-{
-    w->socket = watch_socket_open(w->call, NULL, on_received);
-    if (!w->socket)
-        call_begin(w->call, 200, stream_type(w->call));
-    /* Thousands of watches live for an hour: their headers are not needed again. */
-    net_forget_request(w->call->exchange);
 }
 
 /* The stream begins before it is known that its revision will not come, or that its deadline
@@ -569,8 +382,8 @@ static void watch_late(struct call *c, const struct err *err)
 {
     struct watch *w = watch_new(c);
 
-    watch_begin(w);
-    send_error(w, err);
+    watch_out_begin(&w->out, c, on_received);
+    watch_out_error(&w->out, err);
     watch_end(w);
 }
 
@@ -579,19 +392,19 @@ static void watch_start(struct call *c)
     struct watch *w = watch_new(c);
     struct err err;
 
-    watch_begin(w);
+    watch_out_begin(&w->out, c, on_received);
     err_init(&err, c->arena);
     /* A revision before the history is reported as an event: clients list again. */
     if (store_watch_open(vapi_store(c->api), c->resource->storage, w->start, on_wake, w, &w->cursor,
                          &err)) {
-        send_error(w, &err);
+        watch_out_error(&w->out, &err);
         watch_end(w);
         return;
     }
-    if (wants_initial(c))
+    if (watch_wants_initial(c))
         w->initial_state =
             store_recall_open(vapi_store(c->api), c->resource->storage, w->start, NULL, NULL);
-    watch_enter(w, wants_initial(c) ? WATCH_INITIAL : WATCH_LIVE);
+    watch_enter(w, watch_wants_initial(c) ? WATCH_INITIAL : WATCH_LIVE);
     timer_next(w);
     watch_tick(w);
 }
@@ -601,7 +414,7 @@ void call_watch(struct call *c)
     struct err err;
 
     err_init(&err, c->arena);
-    if (check_watch_options(c, &err)) {
+    if (watch_check_options(c, &err)) {
         call_error(c, &err);
         return;
     }
