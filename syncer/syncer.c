@@ -292,9 +292,12 @@ static void on_released(void *ctx)
     sync_grants_released(((struct syncer *)ctx)->grants);
 }
 
-static void on_demand_changed(void *ctx)
+static void on_ledger_changed(void *ctx)
 {
-    sync_demand_look(((struct syncer *)ctx)->demand);
+    struct syncer *s = ctx;
+
+    sync_demand_look(s->demand);
+    vapi_gpu_usage_changed(s->api);
 }
 
 static void on_turned_away(void *ctx, const struct config_binding *binding, struct rational sum)
@@ -330,7 +333,7 @@ static void make_parts(struct syncer *s)
                                                          .released = on_released,
                                                          .lacks = sync_owner_lacks,
                                                          .later = on_ledger_later,
-                                                         .changed = on_demand_changed,
+                                                         .changed = on_ledger_changed,
                                                          .turned_away = on_turned_away,
                                                          .ctx = s});
     s->reclaims = sync_reclaims_new(s);

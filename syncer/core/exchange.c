@@ -147,8 +147,10 @@ static void put_mapping(struct sync_run *run)
 
 void sync_take_mapping(struct sync_run *run)
 {
-    if (sync_mapping_begin(&run->mapping, run->uid))
-        put_mapping(run);
+    if (!sync_mapping_begin(&run->mapping, run->uid))
+        return;
+    put_mapping(run);
+    vapi_gpu_usage_changed(run->syncer->api); /* what is charged to it has a namespace now */
 }
 
 void sync_attempt_over(struct sync_run *run, const struct err *err)

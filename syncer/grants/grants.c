@@ -522,6 +522,7 @@ static void take_effect(struct grants *g, bool reshaped)
     if (reshaped)
         sync_ledger_pools_changed(s->ledger);
     sync_demand_look(s->demand);
+    vapi_gpu_usage_changed(s->api);
     sync_reclaims_look(s->reclaims, true);
     syncer_rescan(s, SYNC_NODES);
     sync_nodes_recheck(s->nodes);

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from testenv import eventually
-from testenv.api import ApiError
+from testenv.kubectl import end
 from testenv.nodes import pool_config
 
 from test_tenant import pod, running
@@ -46,6 +46,7 @@ def test_usage_follows_pods_and_the_line(vc):
     eventually(lambda: k.json("get", "clustergpuusage", "shared")["status"]["waitingPods"] == 2, 60, "the line")
     assert cells(k("get", "clustergpuusages"))[1] == ["shared", "2", "3", "1", "1", "exclusive", "1", "5", "2"]
     mine, other = (k.json("get", "gpuusage", "shared", "-n", ns) for ns in ("default", "other"))
+    assert int(mine["metadata"].pop("resourceVersion")) > 0
     assert (mine["apiVersion"], mine["kind"], mine["metadata"]) == (
         "sublet.dev/v1", "GPUUsage", {"name": "shared", "namespace": "default"})
     status = mine["status"]
@@ -72,10 +73,30 @@ def test_usage_follows_pods_and_the_line(vc):
     eventually(lambda: k.json("get", "gpuusage", "shared")["status"]["waiting"] == "0", 60, "the end of the wait")
 
 
+def test_usage_is_watched(vc):
+    k = vc.kubectl
+    p = k.start("get", "gpuusages", "--watch", "--output-watch-events")
+    try:
+        lines = [p.stdout.readline().decode().split()[:4] for _ in range(2)]
+        assert lines == [["EVENT", "NAME", "USED", "LIMIT"], ["ADDED", "shared", "0", "3"]]
+        k.apply(pod("a", 2))
+        seen = []
+        while not seen or seen[-1][:3] != ["MODIFIED", "shared", "2"]:
+            seen.append(p.stdout.readline().decode().split())
+            assert seen[-1], "the watch ended"
+        k("delete", "pod", "a", "--now")
+        while seen[-1][2] != "0":
+            seen.append(p.stdout.readline().decode().split())
+            assert seen[-1], "the watch ended"
+        assert {line[0] for line in seen} == {"MODIFIED"}
+    finally:
+        end(p)
+
+
 def test_usage_is_read_only_and_described(vc):
     k = vc.kubectl
     assert {r["name"]: r["verbs"] for r in vc.api.get(ROOT)["resources"]} == {
-        "gpuusages": ["get", "list"], "clustergpuusages": ["get", "list"]}
+        "gpuusages": ["get", "list", "watch"], "clustergpuusages": ["get", "list", "watch"]}
     assert "GPUs of one pool, named like the pool" in " ".join(k("explain", "gpuusage").split())
     assert "position" in k("explain", "clustergpuusage.status.queue")
     assert 'gpuusages.sublet.dev "none" not found' in k.fails("get", "gpuusage", "none")
@@ -85,9 +106,8 @@ def test_usage_is_read_only_and_described(vc):
     for method, params in (("POST", {}), ("DELETE", {})):
         status, _, body = vc.api.raw(method, path, {"metadata": {"name": "x"}} if method == "POST" else None)
         assert status == 405, (method, body)
-    with pytest.raises(ApiError) as e:
-        vc.api.get(path, watch="true")
-    assert e.value.code == 405
+    events = vc.api.raw("GET", f"{path}?watch=1&timeoutSeconds=1&resourceVersion=7")[2].decode()
+    assert '"type":"ERROR"' in events and '"reason":"Expired"' in events, events
     assert vc.api.get(f"{ROOT}/namespaces/none/gpuusages")["items"] == []
 
 
@@ -115,7 +135,7 @@ def test_a_definition_of_the_same_name_is_not_served(vc, version):
     vc.restart()
     assert cells(k("get", "gpuusages"))[1][0] == "shared"
     assert [v["version"] for v in vc.api.get("/apis/sublet.dev")["versions"]] == ["v1"]
-    assert {r["name"]: r["verbs"] for r in vc.api.get(ROOT)["resources"]}["gpuusages"] == ["get", "list"]
+    assert {r["name"]: r["verbs"] for r in vc.api.get(ROOT)["resources"]}["gpuusages"] == ["get", "list", "watch"]
     k("delete", "crd", "gpuusages.sublet.dev")
     assert cells(k("get", "gpuusages"))[1][0] == "shared"
 

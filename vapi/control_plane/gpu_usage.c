@@ -5,6 +5,7 @@
  * but there is none. Must never be writable. */
 #include "control_plane.h"
 
+#include "../api/watch/usage.h"
 #include "../crd/version_new.h"
 
 #include <sublet/json_build.h>
@@ -138,7 +139,7 @@ static struct crd_version *serve(struct vapi *api, struct arena *a, const struct
     struct err err;
 
     err_init(&err, a);
-    v->resource->verbs = VERB_GET | VERB_LIST;
+    v->resource->verbs = VERB_GET | VERB_LIST | VERB_WATCH;
     v->resource->flags |= RES_REVIEW;
     if (!registry_add(api->registry, v->resource, &err))
         return v;
@@ -154,11 +155,13 @@ void vapi_gpu_usage_serve(struct vapi *api)
 
     for (size_t i = 0; i < COUNT(SHAPES); i++)
         api->gpu_usage[i] = serve(api, a, &SHAPES[i]);
+    api->usage_watches = watch_usages_new();
     arena_free(a);
 }
 
 void vapi_gpu_usage_free(struct vapi *api)
 {
+    api->usage_watches = watch_usages_free(api->usage_watches);
     for (size_t i = 0; i < COUNT(SHAPES); i++)
         if (api->gpu_usage[i])
             crd_version_free(api->gpu_usage[i]);

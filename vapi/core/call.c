@@ -306,7 +306,8 @@ static call_handler handler_of(const struct call *c)
 
     if (instead)
         return instead;
-    if ((c->resource->flags & RES_REVIEW) && (c->verb == CALL_GET || c->verb == CALL_LIST))
+    if ((c->resource->flags & RES_REVIEW) &&
+        (c->verb == CALL_GET || c->verb == CALL_LIST || c->verb == CALL_WATCH))
         return c->api->handlers->measured;
     if (c->sub && c->sub->kind != SUB_STATUS)
         return c->api->handlers->subresources[c->sub->kind];

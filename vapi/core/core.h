@@ -64,7 +64,8 @@ struct vapi {
     size_t call_arena;                    /* the limit of one call's arena */
     char *version;
     struct registry *registry;
-    struct crd_version *gpu_usage[2]; /* NULL: not served */
+    struct crd_version *gpu_usage[2];   /* NULL: not served */
+    struct watch_usages *usage_watches; /* NULL where they are not served */
     struct auth *auth;
     struct crds *crds;
     struct controllers *controllers;

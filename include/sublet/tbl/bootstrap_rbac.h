@@ -425,7 +425,7 @@ BOOTSTRAP_ROLE("ClusterRole", "", "view", "rbac.authorization.k8s.io/aggregate-t
 /* Sublet's own: upstream's view role, and with it edit and admin, reads the usage of GPUs. */
 BOOTSTRAP_ROLE("ClusterRole", "", "sublet:aggregate-gpu-usage-to-view",
                "rbac.authorization.k8s.io/aggregate-to-view=true", "",
-               "get,list|sublet.dev|clustergpuusages,gpuusages||\n")
+               "get,list,watch|sublet.dev|clustergpuusages,gpuusages||\n")
 BOOTSTRAP_ROLE("Role", "kube-public", "system:controller:bootstrap-signer", "", "",
                "get,list,watch|-|configmaps||\n"
                "update|-|configmaps|cluster-info|\n"
