@@ -14,6 +14,7 @@ int cmd_host(int argc, char **argv);
 int cmd_kubeconfig(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_certs(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);

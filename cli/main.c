@@ -27,6 +27,7 @@ static const struct {
     {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
     {"check", cmd_check, "report problems of a configuration, a host or stored data"},
     {"explain", cmd_explain, "show what the host gets of an object, and why"},
+    {"certs", cmd_certs, "show certificates, renew them, replace the certificate authority"},
     {"backup", cmd_backup, "copy a virtual cluster into one file, while it serves or not"},
     {"restore", cmd_restore, "make an empty data directory of such a file"},
     {"version", cmd_version, "print the versions"},

@@ -339,8 +339,41 @@ static void run_compare(void *ctx, struct str body, control_answer_cb answer, vo
         syncer_compare_host(s->syncer, str_eqc(body, "repair"), answer, answer_ctx);
 }
 
+struct certs_answer {
+    control_answer_cb answer;
+    void *ctx;
+};
+
+static void on_certificates(void *ctx, const cJSON *list, const struct err *err)
+{
+    struct certs_answer *to = ctx;
+    struct arena *a = arena_new(0);
+
+    to->answer(to->ctx, err ? STR("") : json_text(a, list), err);
+    arena_free(a);
+    mem_free(to);
+}
+
+static void run_certs(void *ctx, struct str body, control_answer_cb answer, void *answer_ctx)
+{
+    int what = str_word_index("check|renew|rotate-ca|retire-ca", body);
+    struct certs_answer *to;
+    struct serve *s = ctx;
+    struct err err;
+
+    if (what < 0 || s->phase != SERVE_SERVING || s->lost) {
+        err_init(&err, NULL);
+        err_set(&err, &ERR_UNAVAILABLE, "%s", what < 0 ? "unknown order" : "it is not ready");
+        answer(answer_ctx, STR(""), &err);
+        return;
+    }
+    to = NEW(struct certs_answer);
+    *to = (struct certs_answer){answer, answer_ctx};
+    vapi_certificates(s->api, (enum vapi_certificates_order)what, on_certificates, to);
+}
+
 static const struct control_handler CONTROL_HANDLERS[] = {
-    {"explain", run_explain}, {"compare", run_compare}, {0}};
+    {"explain", run_explain}, {"compare", run_compare}, {"certs", run_certs}, {0}};
 
 /* A cluster serves without it as well. */
 static int open_control(struct serve *s)

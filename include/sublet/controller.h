@@ -44,6 +44,8 @@ struct controller *controller_start_with(struct vapi *api, const struct controll
 /* Statistics of its queue; returns its name. */
 const char *controller_stats(const struct controller *c, struct worker_stats *ret);
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
+/* Maps every existing object again: something changed that is no object. */
+void controller_rescan(struct controller *c);
 struct vapi *controller_api(const struct controller *c);
 void *controller_state(const struct controller *c);
 void controller_add(struct controller *c, struct str key);
@@ -136,6 +138,7 @@ struct controllers *controllers_start(struct vapi *api, bool native);
 void controllers_close(struct controllers *cs, void (*closed)(void *ctx), void *ctx);
 int64_t controllers_next_due(const struct controllers *cs);
 void controllers_wake(struct controllers *cs);
+void controllers_rescan(struct controllers *cs);
 
 /* The controller of CustomResourceDefinitions, which starts before anything is served: it has
  * registered the stored CRDs when this returns, and then follows changes. */

@@ -31,18 +31,26 @@ struct pki *pki_free(struct pki *p);
  * alone stand in for it, and no record is written: the cluster is to be read, not to go on. */
 const char *pki_lost(const struct pki *p);
 
-/* Views: the CA's valid until pki_free(), the serving ones until pki_renew_serving(). */
-struct str pki_ca_pem(const struct pki *p);
-struct str pki_serving_pem(const struct pki *p); /* leaf + CA */
+/* Views: the CA's valid until pki_free(), the serving ones until pki_renew_serving() and
+ * pki_reload(). */
+struct str pki_ca_pem(const struct pki *p);      /* what clients and the server trust: one or two */
+struct str pki_serving_pem(const struct pki *p); /* leaf + chain */
 struct str pki_serving_key_pem(const struct pki *p);
 /* Wall clock seconds: two thirds of its lifetime. */
 int64_t pki_serving_renew_at(const struct pki *p);
-/* When one was issued and when it expires, wall clock seconds; for the kubeconfig issued last, 0
- * and 0 when none was. */
-enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG };
+/* When one was issued and when it expires, wall clock seconds; for the kubeconfig issued last and
+ * the previous CA, 0 and 0 when there is none. */
+enum pki_certificate { PKI_CA, PKI_SERVING, PKI_KUBECONFIG, PKI_PREVIOUS_CA };
 void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
                   int64_t *ret_end);
 int pki_renew_serving(struct pki *p, struct err *err) MUST_CHECK;
+/* Writes another CA, by which the previous one stays trusted, or ends the trust in the previous
+ * one. It has its effect with pki_reload(), once the store has committed it. CONFLICT when there is
+ * a previous one already, or none. */
+int pki_rotate_ca(struct pki *p, struct err *err) MUST_CHECK;
+int pki_retire_ca(struct pki *p, struct err *err) MUST_CHECK;
+/* Takes the stored CA; a serving certificate of another is issued again. */
+int pki_reload(struct pki *p, struct err *err) MUST_CHECK;
 /* One more IP of the serving certificate, which is known only later and may change; it is stored,
  * so that the next start serves with it. True: the certificate lacks it, renew it. */
 bool pki_set_address(struct pki *p, struct str ip);

@@ -48,6 +48,20 @@ struct vapi_renewal {
 };
 void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r);
 
+/* What the admin orders about certificates, once the API is ready. done() exactly once, now or
+ * later: all certificates as [{name, from, until}] in seconds of the wall clock, valid until it
+ * returns. Errors: CONFLICT when there is a previous authority already, or none to retire;
+ * UNAVAILABLE when nothing is written now; STORAGE. */
+enum vapi_certificates_order {
+    VAPI_LIST_CERTIFICATES,
+    VAPI_RENEW_LEAVES,
+    VAPI_ROTATE_CA, /* a new authority; the previous one stays trusted */
+    VAPI_RETIRE_CA, /* it is trusted no more */
+};
+typedef void (*vapi_certificates_cb)(void *ctx, const cJSON *list, const struct err *err);
+void vapi_certificates(struct vapi *api, enum vapi_certificates_order what,
+                       vapi_certificates_cb done, void *ctx);
+
 /* The published address of this API: default/kubernetes, its Endpoints and its EndpointSlice are
  * kept so, and restored after any change. No cluster_ip: the Service is headless; no endpoint_ip:
  * no endpoints. Called again whenever it changes; before and after vapi_start(). The serving

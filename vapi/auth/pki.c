@@ -2,9 +2,9 @@
  *
  * The identity of one virtual cluster: its CA, its serving certificate, its token key. Why: they
  * live in the tenant's store, so that a restored copy is the same cluster and every kubeconfig and
- * token it issued stays valid. Must never replace a stored CA or token key, readable or not: that
- * would silently invalidate every credential of the tenant. */
-#include <sublet/pki.h>
+ * token it issued stays valid. Must never replace a stored token key, readable or not: that would
+ * silently invalidate every credential of the tenant. */
+#include "pki_impl.h"
 
 #include <assert.h>
 
@@ -12,144 +12,10 @@
 
 #include <sublet/buf.h>
 #include <sublet/encode.h>
-#include <sublet/store.h>
-#include <sublet/store_quarantine.h>
 
 #include "jwt.h"
-#include "pki_cert.h"
 
-#define PKI_MAGIC     0x706b6921u
-#define YEAR          (365LL * 24 * 3600)
-#define CA_LIFETIME   (10 * YEAR)
-#define LEAF_LIFETIME YEAR
-#define SKEW          300 /* seconds of clock skew of other machines */
-#define MAX_NAMES     100
-
-struct pki {
-    unsigned magic;
-    struct store *store;
-    const struct clock *clock;
-    const struct rng *rng;
-    struct arena *arena, *serving_arena;
-    struct str *names; /* the options', and the address if there is one */
-    size_t n_options, n_names;
-    struct str issuer, cluster_uid;
-    int64_t lifetime, config_from, config_end;
-    const char *lost; /* see pki_lost() */
-
-    X509 *ca, *serving;
-    EVP_PKEY *ca_key, *serving_key, *token_key;
-    struct str ca_pem, serving_pem, serving_key_pem, token_key_id;
-};
-
-/* Records. */
-
-static void put(struct pki *p, const char *key, struct str value)
-{
-    if (!p->lost)
-        store_record_put(p->store, RECORD_PKI, str_c(key), value);
-}
-
-/* Credentials of clients depend on it: it cannot be created again. */
-static void put_twice(struct pki *p, const char *key, struct str value)
-{
-    if (!p->lost)
-        store_record_put_twice(p->store, RECORD_PKI, str_c(key), value);
-}
-
-static struct str get(struct pki *p, const char *key)
-{
-    struct str value;
-
-    return store_record_get_either(p->store, RECORD_PKI, str_c(key), &value) ? value : STR_NULL;
-}
-
-/* A missing record may be damage: a generated one must not replace it. */
-static bool is_lost(struct pki *p, const char *key)
-{
-    return !get(p, key).p && store_record_damaged(p->store, RECORD_PKI, str_c(key));
-}
-
-/* A certificate and its key, stored as "<name>.crt" and "<name>.key". */
-struct pair {
-    X509 *cert;
-    EVP_PKEY *key;
-};
-
-static void pair_free(struct pair *pair)
-{
-    X509_free(pair->cert);
-    EVP_PKEY_free(pair->key);
-    *pair = (struct pair){NULL, NULL};
-}
-
-/* False, with *ret unchanged, unless both can be read and belong together. */
-static bool pair_load(struct pki *p, const char *cert, const char *key, struct pair *ret)
-{
-    ret->cert = pki_cert_read(get(p, cert));
-    ret->key = pki_key_read(get(p, key));
-    bool good = ret->cert && ret->key && X509_check_private_key(ret->cert, ret->key) == 1;
-
-    ERR_clear_error();
-    if (!good)
-        pair_free(ret);
-    return good;
-}
-
-/* Creates a key and a certificate for it, signed by the CA (by itself when there is none yet). */
-static int pair_issue(struct pki *p, const struct cert_request *request, struct pair *ret,
-                      struct err *err)
-{
-    *ret = (struct pair){.key = pki_key_new(err)};
-    if (ret->key && pki_cert_issue(request, ret->key, p->ca, p->ca_key, &ret->cert, err) == 0)
-        return 0;
-    pair_free(ret);
-    return -1;
-}
-
-/* The CA. */
-
-static int make_ca(struct pki *p, struct err *err)
-{
-    int64_t now = clock_wall_s(p->clock);
-    struct cert_request request = {
-        .use = CERT_CA,
-        .cn = arena_printf(p->arena, "sublet-ca-%.*s", STR_F(str_sub(p->cluster_uid, 0, 36))),
-        .not_before = now - SKEW,
-        .not_after = now + CA_LIFETIME,
-        .rng = p->rng,
-    };
-
-    struct pair ca;
-
-    if (pair_issue(p, &request, &ca, err))
-        return -1;
-    p->ca = ca.cert;
-    p->ca_key = ca.key;
-    p->ca_pem = pki_cert_pem(p->arena, p->ca);
-    put_twice(p, "ca.crt", p->ca_pem);
-    put_twice(p, "ca.key", pki_key_pem(p->arena, p->ca_key));
-    return 0;
-}
-
-static int load_ca(struct pki *p, struct err *err)
-{
-    bool lost = is_lost(p, "ca.crt") || is_lost(p, "ca.key");
-    struct pair ca;
-
-    if (!lost && !get(p, "ca.crt").p && !get(p, "ca.key").p)
-        return make_ca(p, err);
-    if (lost || !pair_load(p, "ca.crt", "ca.key", &ca)) {
-        p->lost = "CA";
-        return make_ca(p, err);
-    }
-    p->ca = ca.cert;
-    p->ca_key = ca.key;
-    p->ca_pem = arena_str(p->arena, get(p, "ca.crt"));
-    put_twice(p, "ca.crt", p->ca_pem);
-    put_twice(p, "ca.key", get(p, "ca.key"));
-    return 0;
-}
+#define MAX_NAMES 100
 
 /* A leaf never outlives its CA. */
 static int64_t leaf_end(const struct pki *p, int64_t seconds)
@@ -191,7 +57,7 @@ static void forget_serving(struct pki *p)
     p->serving_arena = arena_new(0);
 }
 
-static void keep_serving(struct pki *p, const struct pair *pair)
+static void keep_serving(struct pki *p, const struct pki_pair *pair)
 {
     struct str parts[2];
 
@@ -199,7 +65,7 @@ static void keep_serving(struct pki *p, const struct pair *pair)
     p->serving = pair->cert;
     p->serving_key = pair->key;
     parts[0] = pki_cert_pem(p->serving_arena, pair->cert);
-    parts[1] = p->ca_pem;
+    parts[1] = p->chain_pem;
     p->serving_pem = arena_concat(p->serving_arena, 2, parts);
     p->serving_key_pem = pki_key_pem(p->serving_arena, pair->key);
 }
@@ -215,13 +81,13 @@ int pki_renew_serving(struct pki *p, struct err *err)
         .not_after = leaf_end(p, p->lifetime),
         .rng = p->rng,
     };
-    struct pair pair;
+    struct pki_pair pair;
 
-    if (pair_issue(p, &request, &pair, err))
+    if (pki_pair_issue(p, &request, &pair, err))
         return -1;
     keep_serving(p, &pair);
-    put(p, "serving.crt", pki_cert_pem(p->serving_arena, pair.cert));
-    put(p, "serving.key", p->serving_key_pem);
+    pki_record_put(p, "serving.crt", pki_cert_pem(p->serving_arena, pair.cert));
+    pki_record_put(p, "serving.key", p->serving_key_pem);
     return 0;
 }
 
@@ -243,11 +109,11 @@ static bool outlives_option(const struct pki *p, const X509 *cert)
 }
 
 /* Unlike the CA, an unreadable serving certificate is harmless: it is issued again. */
-static int load_serving(struct pki *p, struct err *err)
+int pki_load_serving(struct pki *p, struct err *err)
 {
-    struct pair pair;
+    struct pki_pair pair;
 
-    if (!pair_load(p, "serving.crt", "serving.key", &pair))
+    if (!pki_pair_load(p, "serving.crt", "serving.key", &pair))
         return pki_renew_serving(p, err);
     bool good = X509_verify(pair.cert, p->ca_key) == 1 &&
                 pki_cert_has_names(pair.cert, p->names, p->n_names) &&
@@ -257,7 +123,7 @@ static int load_serving(struct pki *p, struct err *err)
         keep_serving(p, &pair);
         return 0;
     }
-    pair_free(&pair);
+    pki_pair_free(&pair);
     return pki_renew_serving(p, err);
 }
 
@@ -275,8 +141,8 @@ static void add_address(struct pki *p, struct str ip)
 bool pki_set_address(struct pki *p, struct str ip)
 {
     assert(p->magic == PKI_MAGIC);
-    if (!str_eq(get(p, "serving.address"), ip))
-        put(p, "serving.address", ip);
+    if (!str_eq(pki_record_get(p, "serving.address"), ip))
+        pki_record_put(p, "serving.address", ip);
     add_address(p, ip);
     return !pki_cert_has_names(p->serving, p->names, p->n_names);
 }
@@ -285,17 +151,17 @@ bool pki_set_address(struct pki *p, struct str ip)
 
 static int load_token_key(struct pki *p, struct err *err)
 {
-    struct str pem = get(p, "token.key");
+    struct str pem = pki_record_get(p, "token.key");
 
     if (pem.p)
         p->token_key = pki_key_read(pem);
-    if (!p->lost && !p->token_key && (pem.p || is_lost(p, "token.key")))
+    if (!p->lost && !p->token_key && (pem.p || pki_record_lost(p, "token.key")))
         p->lost = "token key";
     if (!p->token_key)
         p->token_key = pki_key_new(err);
     if (!p->token_key)
         return -1;
-    put_twice(p, "token.key", pki_key_pem(p->arena, p->token_key));
+    pki_record_put_twice(p, "token.key", pki_key_pem(p->arena, p->token_key));
     return jwt_key_id(p->arena, p->token_key, &p->token_key_id, err);
 }
 
@@ -320,9 +186,9 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
     p->n_options = options->n_names;
     for (size_t i = 0; i < options->n_names; i++)
         p->names[i] = arena_str(p->arena, options->names[i]);
-    add_address(p, get(p, "serving.address"));
+    add_address(p, pki_record_get(p, "serving.address"));
 
-    if (load_ca(p, err) < 0 || load_serving(p, err) < 0 || load_token_key(p, err) < 0) {
+    if (pki_load_ca(p, err) < 0 || pki_load_serving(p, err) < 0 || load_token_key(p, err) < 0) {
         pki_free(p);
         return -1;
     }
@@ -336,8 +202,7 @@ struct pki *pki_free(struct pki *p)
         return NULL;
     assert(p->magic == PKI_MAGIC);
     forget_serving(p);
-    X509_free(p->ca);
-    EVP_PKEY_free(p->ca_key);
+    pki_forget_ca(p);
     EVP_PKEY_free(p->token_key);
     arena_free(p->serving_arena);
     arena_free(p->arena);
@@ -374,10 +239,12 @@ int64_t pki_serving_renew_at(const struct pki *p)
 void pki_lifetime(const struct pki *p, enum pki_certificate which, int64_t *ret_from,
                   int64_t *ret_end)
 {
-    const X509 *cert = which == PKI_CA ? p->ca : p->serving;
+    const X509 *certs[] = {
+        [PKI_CA] = p->ca, [PKI_SERVING] = p->serving, [PKI_PREVIOUS_CA] = p->previous};
+    const X509 *cert = which == PKI_KUBECONFIG ? NULL : certs[which];
 
-    *ret_from = which == PKI_KUBECONFIG ? p->config_from : made_at(cert);
-    *ret_end = which == PKI_KUBECONFIG ? p->config_end : pki_cert_not_after(cert);
+    *ret_from = cert ? made_at(cert) : which == PKI_KUBECONFIG ? p->config_from : 0;
+    *ret_end = cert ? pki_cert_not_after(cert) : which == PKI_KUBECONFIG ? p->config_end : 0;
 }
 
 /* Client certificates. */
@@ -395,13 +262,13 @@ int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct
         .not_after = leaf_end(p, seconds),
         .rng = p->rng,
     };
-    struct pair pair;
+    struct pki_pair pair;
 
-    if (pair_issue(p, &request, &pair, err))
+    if (pki_pair_issue(p, &request, &pair, err))
         return -1;
     *ret_cert = pki_cert_pem(a, pair.cert);
     *ret_key = pki_key_pem(a, pair.key);
-    pair_free(&pair);
+    pki_pair_free(&pair);
     return 0;
 }
 

@@ -12,7 +12,8 @@
 #include <sublet/clock.h>
 #include <sublet/err.h>
 
-enum cert_use { CERT_CA, CERT_SERVER, CERT_CLIENT, CERT_REQUESTED };
+/* CERT_CROSS: a CA that another one signs. */
+enum cert_use { CERT_CA, CERT_CROSS, CERT_SERVER, CERT_CLIENT, CERT_REQUESTED };
 
 struct cert_request {
     enum cert_use use;

@@ -27,6 +27,11 @@ void initial_close(struct initial *x, void (*closed)(void *ctx), void *ctx);
 
 /* renewal.c */
 void renewal_serving_tls(struct vapi *api, struct net_tls *ret);
+int renewal_serve(struct vapi *api, struct err *err) MUST_CHECK; /* with what pki has now */
+/* Renews all but the CA, up to the first failure. */
+int renewal_all(struct vapi *api, struct err *err) MUST_CHECK;
+/* [{name, from, until}], seconds of the wall clock. */
+cJSON *renewal_list(struct vapi *api, struct arena *a);
 void renewal_start(struct vapi *api);
 void renewal_check(struct vapi *api); /* called by the timer, which it sets again */
 /* Adds this IP to the serving certificate: clients in pods verify the API by it. */

@@ -4,12 +4,13 @@
  * Renews certificates at two thirds of their lifetime, without a restart and without closing a
  * connection. One timer serves all of them, set to the next due one, so that an idle cluster does
  * nothing. Must never renew the CA: kubeconfigs and pods trust it directly; its remaining lifetime
- * is reported in the log and in the metrics instead. */
+ * is reported in the log and in the metrics instead, and the admin replaces it (authority.c). */
 
 #include "control_plane.h"
 
 #include <assert.h>
 
+#include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/metrics.h>
 #include <sublet/net.h>
@@ -54,22 +55,31 @@ static void ca_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
     pki_lifetime(((struct vapi *)ctx)->o.pki, PKI_CA, ret_from, ret_end);
 }
 
+int renewal_serve(struct vapi *api, struct err *err)
+{
+    struct net_tls tls;
+
+    renewal_serving_tls(api, &tls);
+    return api->server ? net_set_tls(api->server, &tls, err) : 0;
+}
+
 /* Open connections keep their certificate; new handshakes use the renewed one. */
 static int renew_serving(void *ctx, struct err *err)
 {
     struct vapi *api = ctx;
-    struct net_tls tls;
 
-    if (pki_renew_serving(api->o.pki, err))
-        return -1;
-    renewal_serving_tls(api, &tls);
-    return api->server ? net_set_tls(api->server, &tls, err) : 0;
+    return pki_renew_serving(api->o.pki, err) || renewal_serve(api, err) ? -1 : 0;
 }
 
 static struct vapi_renewal serving_of(struct vapi *api)
 {
     return (struct vapi_renewal){
         .name = "serving", .ctx = api, .life = serving_life, .renew = renew_serving};
+}
+
+static void previous_ca_life(void *ctx, int64_t *ret_from, int64_t *ret_end)
+{
+    pki_lifetime(((struct vapi *)ctx)->o.pki, PKI_PREVIOUS_CA, ret_from, ret_end);
 }
 
 static void log_ca(struct vapi_renewals *all, int64_t now)
@@ -112,22 +122,60 @@ static void set_timer(struct vapi_renewals *all)
     uv_timer_start(&all->api->renewal, on_renewal, (uint64_t)wait * 1000, 0);
 }
 
-static void renew_one(const struct vapi_renewal *r)
+static int renew_one(const struct vapi_renewal *r, struct err *err)
 {
     struct arena *a = arena_new(0);
     int64_t from, end;
-    struct err err;
+    int failed = r->renew(r->ctx, err);
 
-    err_init(&err, a);
-    if (r->renew(r->ctx, &err)) {
+    if (failed) {
         log_error("certificate not renewed certificate=%s error=\"%.*s\"", r->name,
-                  STR_F(err.message));
+                  STR_F(err->message));
     } else {
         r->life(r->ctx, &from, &end);
         log_info("certificate renewed certificate=%s until=%.*s", r->name,
                  STR_F(time_format_s(a, end)));
     }
     arena_free(a);
+    return failed;
+}
+
+static void try_one(const struct vapi_renewal *r)
+{
+    struct arena *a = arena_new(0);
+    struct err err;
+
+    err_init(&err, a);
+    if (renew_one(r, &err))
+        err_clear(&err);
+    arena_free(a);
+}
+
+int renewal_all(struct vapi *api, struct err *err)
+{
+    struct vapi_renewals *all = api->renewals;
+    int failed = 0;
+
+    for (size_t i = 0; i < all->n && !failed; i++)
+        failed = all->items[i].renew ? renew_one(&all->items[i], err) : 0;
+    set_timer(all);
+    return failed;
+}
+
+cJSON *renewal_list(struct vapi *api, struct arena *a)
+{
+    struct vapi_renewals *all = api->renewals;
+    cJSON *ret = json_new_array(a);
+
+    for (size_t i = 0; i < all->n; i++) {
+        int64_t from, end;
+
+        all->items[i].life(all->items[i].ctx, &from, &end);
+        if (end)
+            json_append(ret, json_object(a, JSON("name", all->items[i].name),
+                                         JSON_I64("from", from), JSON_I64("until", end)));
+    }
+    return ret;
 }
 
 void renewal_check(struct vapi *api)
@@ -137,7 +185,7 @@ void renewal_check(struct vapi *api)
 
     for (size_t i = 0; i < all->n; i++)
         if (due(&all->items[i]) <= now)
-            renew_one(&all->items[i]);
+            try_one(&all->items[i]);
     log_ca(all, now);
     set_timer(all);
 }
@@ -147,7 +195,7 @@ void renewal_serve_at(struct vapi *api, struct str ip)
     struct vapi_renewal serving = serving_of(api);
 
     if (pki_set_address(api->o.pki, ip))
-        renew_one(&serving);
+        try_one(&serving);
 }
 
 /* ---- metrics ---- */
@@ -162,6 +210,8 @@ static void write_metrics(void *ctx, struct buf *out)
         int64_t from, end;
 
         all->items[i].life(all->items[i].ctx, &from, &end);
+        if (!end)
+            continue; /* there is none */
         metrics_label(&labels, "certificate", str_c(all->items[i].name));
         metrics_sample(out, METRIC_CERTIFICATE_EXPIRY, buf_str(&labels), (double)end);
         buf_fini(&labels);
@@ -181,8 +231,11 @@ void vapi_add_renewal(struct vapi *api, const struct vapi_renewal *r)
 
 void renewal_start(struct vapi *api)
 {
-    const struct vapi_renewal own[] = {{.name = "ca", .ctx = api, .life = ca_life},
-                                       serving_of(api)};
+    const struct vapi_renewal own[] = {
+        {.name = "ca", .ctx = api, .life = ca_life},
+        {.name = "previous-ca", .ctx = api, .life = previous_ca_life},
+        serving_of(api),
+    };
 
     api->renewals = NEW(struct vapi_renewals);
     api->renewals->api = api;

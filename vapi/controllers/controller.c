@@ -118,15 +118,21 @@ static unsigned source_storage(struct controller *c, const struct controller_sou
     return store_resource(vapi_store(c->api), str_c(name));
 }
 
-/* The queue was full and has drained: maps every object again to find refused keys. */
-static void recover(struct controller *c)
+void controller_rescan(struct controller *c)
 {
-    if (!c->lossy || c->closing || worker_length(c->worker) > MAX_KEYS / 2)
+    if (c->closing)
         return;
     c->lossy = false;
     for (size_t i = 0; i < c->n_sources; i++)
         source_scan(&c->sources[i]);
     notice_drops(c);
+}
+
+/* The queue was full and has drained: finds the keys that were refused. */
+static void recover(struct controller *c)
+{
+    if (c->lossy && worker_length(c->worker) <= MAX_KEYS / 2)
+        controller_rescan(c);
 }
 
 /* ---- runs ---- */

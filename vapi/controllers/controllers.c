@@ -104,3 +104,9 @@ void controllers_wake(struct controllers *cs)
     for (size_t i = 0; i < cs->n; i++)
         controller_wake(cs->all[i]);
 }
+
+void controllers_rescan(struct controllers *cs)
+{
+    for (size_t i = 0; i < cs->n; i++)
+        controller_rescan(cs->all[i]);
+}
