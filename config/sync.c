@@ -8,6 +8,7 @@
 
 #include <sublet/cidr.h>
 #include <sublet/config_sync.h>
+#include <sublet/selector.h>
 
 #include "impl.h"
 
@@ -20,8 +21,17 @@ const struct config_down_kind CONFIG_DOWN_KINDS[N_SYNC_DOWN] = {
 #undef SYNC_DOWN
 };
 
+/* Some controllers read more into a name than DNS does: an expression, or text of a file. */
+static bool is_host_name(struct str host)
+{
+    return !name_check_dns1123_subdomain(str_has_prefix(host, STR("*.")) ? str_from(host, 2)
+                                                                         : host);
+}
+
 bool config_host_listed(struct str_list patterns, struct str host)
 {
+    if (!is_host_name(host))
+        return false;
     for (size_t i = 0; i < patterns.n; i++) {
         struct str pattern = patterns.items[i];
         size_t dot = str_find(host, '.');

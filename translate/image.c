@@ -14,12 +14,12 @@ static bool has_registry(struct str name)
                                 str_eqc(first, "localhost"));
 }
 
-/* With its registry, in lower case: nginx is docker.io/library/nginx, team/app docker.io/team/app.
- */
+/* With its registry, in lower case: nginx and docker.io/nginx are docker.io/library/nginx, team/app
+ * is docker.io/team/app. */
 static struct str in_full(struct arena *a, struct str name)
 {
     size_t slash = str_find(name, '/');
-    struct str registry;
+    struct str registry, rest;
     char *lower;
 
     if (!has_registry(name))
@@ -28,9 +28,13 @@ static struct str in_full(struct arena *a, struct str name)
     for (size_t i = 0; i < slash; i++)
         lower[i] = name.p[i] >= 'A' && name.p[i] <= 'Z' ? (char)(name.p[i] - 'A' + 'a') : name.p[i];
     registry = (struct str){lower, slash};
+    rest = str_from(name, slash + 1);
     if (str_eqc(registry, "index.docker.io"))
         registry = STR("docker.io");
-    return arena_printf(a, "%.*s%.*s", STR_F(registry), STR_F(str_from(name, slash)));
+    return arena_printf(
+        a, "%.*s/%s%.*s", STR_F(registry),
+        str_eqc(registry, "docker.io") && rest.n && str_find(rest, '/') == rest.n ? "library/" : "",
+        STR_F(rest));
 }
 
 struct str translate_image(struct arena *a, const cJSON *map, struct str image)

@@ -11,14 +11,18 @@
 #define NGINX       "nginx.ingress.kubernetes.io/"
 #define ALB         "alb.ingress.kubernetes.io/"
 #define HAPROXY     "haproxy-ingress.github.io/"
+#define HAPROXY_OLD "ingress.kubernetes.io/" /* the other prefix of both HAProxy controllers */
 #define HAPROXY_ORG "haproxy.org/"
+#define HAPROXY_COM "haproxy.com/"
+#define TRAEFIK     "traefik.ingress.kubernetes.io/"
 
 enum form {
     FORM_NAME,  /* NAME, or NAMESPACE/NAME */
     FORM_NAMES, /* NAME,NAME */
     FORM_HOSTS, /* HOST,HOST: of the admin's list */
     FORM_JSON,  /* by rows */
-    FORM_OF     /* JSON, and the end of the key names a backend */
+    FORM_OF,    /* JSON, and the end of the key names a backend */
+    FORM_ALONE  /* reaches further than its Ingress: the admin has to list the key itself */
 };
 
 struct note {
@@ -78,7 +82,10 @@ static const struct note NOTES[] = {
     {NGINX "auth-proxy-set-headers", FORM_NAME, .kind = "ConfigMap"},
     {NGINX "custom-headers", FORM_NAME, .kind = "ConfigMap"},
     {NGINX "default-backend", FORM_NAME, .kind = "Service"},
+    {NGINX "fastcgi-params-configmap", FORM_NAME, .kind = "ConfigMap"},
     {NGINX "server-alias", FORM_HOSTS},
+    {NGINX "auth-url", FORM_ALONE},
+    {"nginx.org/policies", FORM_ALONE},
     {"nginx.org/basic-auth-secret", FORM_NAME, .kind = "Secret"},
     {"nginx.com/jwt-key", FORM_NAME, .kind = "Secret"},
     {"nginx.org/ssl-services", FORM_NAMES, .kind = "Service"},
@@ -89,15 +96,42 @@ static const struct note NOTES[] = {
     {HAPROXY "secure-crt-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY "secure-verify-ca-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY "server-alias", FORM_HOSTS},
+    {HAPROXY "config-backend", FORM_ALONE},
+    {HAPROXY_OLD "auth-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "auth-tls-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "secure-crt-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "secure-verify-ca-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "client-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "client-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "server-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "server-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_OLD "server-alias", FORM_HOSTS},
+    {HAPROXY_OLD "config-backend", FORM_ALONE},
+    {HAPROXY_OLD "cr-backend", FORM_ALONE},
     {HAPROXY_ORG "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "client-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "client-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_ORG "cr-backend", FORM_ALONE},
+    {HAPROXY_COM "auth-secret", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_COM "client-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_COM "client-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_COM "server-ca", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_COM "server-crt", FORM_NAME, .kind = "Secret"},
+    {HAPROXY_COM "cr-backend", FORM_ALONE},
+    {TRAEFIK "router.middlewares", FORM_ALONE}, /* NAMESPACE-NAME@kubernetescrd */
+    {TRAEFIK "router.tls.options", FORM_ALONE},
+    {TRAEFIK "service.serverstransport", FORM_ALONE},
+    {"konghq.com/plugins", FORM_ALONE},
     {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
     {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
+    {ALB "group.name", FORM_ALONE}, /* of Ingresses of all namespaces */
 };
+
+/* Text of a controller's configuration. */
+static const struct note SNIPPET = {"", FORM_ALONE, NULL, NULL};
 
 /* ---- forms ---- */
 
@@ -183,6 +217,9 @@ static int value_down(const struct kind_call *c, const struct note *note, struct
     case FORM_NAMES:
     case FORM_HOSTS:
         return list_down(c, note, value, ret);
+    case FORM_ALONE:
+        *ret = value;
+        return 0;
     case FORM_JSON:
     case FORM_OF:
         break;
@@ -223,7 +260,16 @@ static const struct note *note_of(struct str key)
         if (NOTES[i].form == FORM_OF ? str_has_prefix(key, str_c(NOTES[i].key))
                                      : str_eqc(key, NOTES[i].key))
             return &NOTES[i];
-    return NULL;
+    return str_has_suffix(key, STR("-snippet")) || str_has_suffix(key, STR("-snippets")) ? &SNIPPET
+                                                                                         : NULL;
+}
+
+static bool is_listed_itself(const struct translate_tenant *t, struct str key)
+{
+    for (size_t i = 0; i < t->config->annotations_allow.n; i++)
+        if (str_eq(t->config->annotations_allow.items[i], key))
+            return true;
+    return false;
 }
 
 int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)
@@ -238,6 +284,9 @@ int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotat
         if (!json_is_string(member) || !translate_annotation_listed(c->tenant, key))
             continue;
         one.path = arena_printf(c->arena, "metadata.annotations[%.*s]", STR_F(key)).p;
+        if (note && note->form == FORM_ALONE && !is_listed_itself(c->tenant, key))
+            return translate_kind_refuse(&one, "reaches further than this Ingress, and "
+                                               "policy.annotations lists its prefix only");
         if (note && (key_down(&one, note, key, &key) || value_down(&one, note, value, &value)))
             return -1;
         object_add(c->arena, *ret, key, json_new_string(c->arena, value));

@@ -463,6 +463,14 @@ static void hosts_are_whole_labels(void **state)
         {"*", false},
         {"a.team.example.org", false},
         {"*.", false},
+        {"~^|x.team.example", false},
+        {"a b;} x.team.example", false},
+        {"a;.team.example", false},
+        {"a\n.team.example", false},
+        {"a*.team.example", false},
+        {"?.team.example", false},
+        {"A.team.example", false},
+        {"\xc3\xa4.team.example", false},
     };
     struct str items[] = {STR("*.team.example"), STR("fixed.example")};
     struct str_list patterns = {items, 2};

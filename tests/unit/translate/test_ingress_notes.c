@@ -11,6 +11,9 @@
 #define LISTED                                                                                     \
     "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, "                    \
     "alb.ingress.kubernetes.io/, haproxy.org/server-ca]}}\n" INGRESSES
+#define PREFIXES                                                                                   \
+    "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, "                    \
+    "nginx.org/policies]}}\n" INGRESSES
 #define NGINX "nginx.ingress.kubernetes.io/"
 #define ALB   "alb.ingress.kubernetes.io/"
 
@@ -129,6 +132,20 @@ static void assert_refused(struct fixture *f, const char *key, const char *value
     assert_str(refs(f, key, value), "");
 }
 
+/* A prefix does not list what reaches further than the Ingress. */
+static void keys_that_must_be_listed_themselves(void **state)
+{
+    static const char *const keys[] = {NGINX "server-snippet", NGINX "configuration-snippet",
+                                       NGINX "auth-url", "nginx.org/server-snippets"};
+    struct fixture *f = *state;
+
+    use_config(f, PREFIXES);
+    for (size_t i = 0; i < COUNT(keys); i++)
+        assert_refused(f, keys[i], "x", "lists its prefix only");
+    assert_str(str_c(note(f, "nginx.org/policies", "p", "nginx.org/policies")), "p");
+    assert_str(str_c(note(f, NGINX "proxy-body-size", "8m", NGINX "proxy-body-size")), "8m");
+}
+
 static void refused_names(void **state)
 {
     static const char *const values[] = {
@@ -158,6 +175,8 @@ static void refused_names(void **state)
     assert_refused(f, NGINX "server-alias", "a.team.example,bank.example", "ingresses.hosts");
     assert_refused(f, NGINX "server-alias", "~^.*$", "ingresses.hosts");
     assert_refused(f, NGINX "server-alias", "", "ingresses.hosts");
+    assert_refused(f, NGINX "server-alias", "~^|x.team.example", "ingresses.hosts");
+    assert_refused(f, NGINX "server-alias", "a b;} x.team.example", "ingresses.hosts");
 }
 
 static void actions(void **state)
@@ -231,7 +250,8 @@ static void refused_actions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names), TEST(unlisted), TEST(refused_names), TEST(actions), TEST(refused_actions),
+        TEST(names),         TEST(unlisted), TEST(keys_that_must_be_listed_themselves),
+        TEST(refused_names), TEST(actions),  TEST(refused_actions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

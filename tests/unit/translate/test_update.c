@@ -154,7 +154,7 @@ static void images_are_mapped_by_prefix(void **state)
         {"nginx:1", "exact:1"},
         {"nginx:2", "h.example/l/nginx:2"},
         {"nginx@sha256:ab", "h.example/l/nginx@sha256:ab"},
-        {"docker.io/nginx:1", "h.example/d/nginx:1"},
+        {"docker.io/nginx:1", "h.example/l/nginx:1"},
         {"docker.io/library/nginx:1", "h.example/l/nginx:1"},
         {"index.docker.io/library/nginx", "h.example/l/nginx"},
         {"Docker.IO/x/y", "h.example/d/x/y"},
