@@ -58,7 +58,8 @@ struct reflector {
     unsigned failures;
     unsigned errors; /* in a row */
     bool synced, refused, expired, closing;
-    size_t tried; /* paths where nothing is: see elsewhere() */
+    size_t tried;   /* paths where nothing is: see elsewhere() */
+    bool unwatched; /* the last watch was refused */
     uv_timer_t timer;
 };
 
@@ -265,20 +266,38 @@ static bool is_refusal(const struct err *err)
            err->kind == &ERR_METHOD_NOT_ALLOWED;
 }
 
-static void refuse(struct reflector *f, const struct err *err, enum state next)
+static void refuse(struct reflector *f, const struct err *err)
 {
     bool said = f->refused;
 
-    if (err->kind == &ERR_NOT_FOUND && f->o.elsewhere && f->o.elsewhere(f->o.ctx, f->tried)) {
-        f->tried++;
-        reflector_restart(f);
-        return;
-    }
     f->tried = 0;
     f->refused = true;
-    wait_then(f, next, REFUSED_MS);
+    wait_then(f, LISTING, REFUSED_MS);
     if (!said && f->o.refused)
         f->o.refused(f->o.ctx, err);
+}
+
+static void refuse_list(struct reflector *f, const struct err *err)
+{
+    if (err->kind != &ERR_NOT_FOUND || !f->o.elsewhere || !f->o.elsewhere(f->o.ctx, f->tried)) {
+        refuse(f, err);
+        return;
+    }
+    f->tried++;
+    reflector_restart(f);
+}
+
+/* Where the objects may be elsewhere, only a list tells: it comes soon, but for a path that lists
+ * and never watches. */
+static void refuse_watch(struct reflector *f, const struct err *err)
+{
+    bool soon = err->kind == &ERR_NOT_FOUND && f->o.elsewhere && !f->unwatched;
+
+    f->unwatched = true;
+    if (soon)
+        back_off(f, LISTING);
+    else
+        refuse(f, err);
 }
 
 /* --- listing --- */
@@ -382,7 +401,7 @@ static void on_listed(void *ctx, const struct host_answer *answer, const struct 
     /* A list cannot be resumed: after any failure it starts with its first page. */
     start_list(f);
     if (is_refusal(err)) {
-        refuse(f, err, LISTING);
+        refuse_list(f, err);
         return;
     }
     back_off(f, LISTING);
@@ -430,7 +449,7 @@ static void on_checked(void *ctx, const struct host_answer *answer, const struct
     f->call = NULL;
     if (err && is_refusal(err)) {
         start_list(f);
-        refuse(f, err, LISTING);
+        refuse_watch(f, err);
         return;
     }
     a = arena_new(ARENA_LIMIT);
@@ -511,7 +530,7 @@ static void watch_ended(struct reflector *f, const struct err *err)
         back_off(f, LISTING);
     } else if (err && is_refusal(err)) {
         start_list(f);
-        refuse(f, err, LISTING);
+        refuse_watch(f, err);
     } else {
         back_off(f, CHECKING);
         report_failing(f, err);

@@ -435,6 +435,25 @@ static void test_no_path_is_a_refusal(void **state)
     world_close(&w);
 }
 
+/* Each of them lists and none watches: no reason to go from one to the other. */
+static void test_a_path_without_watches_is_not_left_at_once(void **state)
+{
+    static const char *const paths[] = {"/a", "/b"};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.paths = paths;
+    w.n_paths = 2;
+    w.watch_status = 404;
+    w.pages[0] = LIST("5", "", OBJ("a", "ua", "1"));
+    world_sync(&w);
+    fake_run_ms(&w.s, 60);
+    assert_in_range(w.s.lists, 1, 5);
+    assert_int_equal(w.at, 0);
+    world_close(&w);
+}
+
 static void test_host_away_and_back(void **state)
 {
     struct world w;
@@ -561,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_late_removal_of_a_predecessor),
         cmocka_unit_test(test_refusal_is_told_once_and_not_hammered),
         cmocka_unit_test(test_another_path_is_tried_at_once),
+        cmocka_unit_test(test_a_path_without_watches_is_not_left_at_once),
         cmocka_unit_test(test_no_path_is_a_refusal),
         cmocka_unit_test(test_host_away_and_back),
         cmocka_unit_test(test_a_host_that_went_back_is_listed_anew),
