@@ -264,6 +264,21 @@ int value_of(const struct store_object *o)
     return value;
 }
 
+int count_hidden(struct fixture *f, int n)
+{
+    char name[16];
+    int hidden = 0;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        int value = committed(f, "a", name);
+        assert_true(value == i || value < 0);
+        assert_false(store_is_absent(f->store, f->pods, STR("a"), str_c(name)));
+        hidden += value < 0;
+    }
+    return hidden;
+}
+
 int committed(struct fixture *f, const char *ns, const char *name)
 {
     return value_of(store_get(f->store, f->pods, str_c(ns), str_c(name)));

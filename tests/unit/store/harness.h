@@ -63,6 +63,9 @@ const struct store_event *next_event(struct fixture *f, struct store_watch *w, b
 /* store_scan() of resource pods with what it needs recalled. */
 int scan_at(struct fixture *f, struct str ns, struct str after_ns, struct str after_name,
             int64_t revision, store_scan_cb each, void *ctx);
+/* Of objects a/k<i> with the values i, for i below n: how many are hidden. Each other one is right,
+ * and none of them absent. */
+int count_hidden(struct fixture *f, int n);
 /* The value of an object, or -1 for NULL. */
 int value_of(const struct store_object *o);
 int committed(struct fixture *f, const char *ns, const char *name);
