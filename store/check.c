@@ -5,6 +5,8 @@
 #include "db_impl.h"
 #include "impl.h"
 
+#include <sublet/clock.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,10 +60,38 @@ static void find_if(struct check *c, size_t n, const char *what, const char *why
     find(c, &(struct store_finding){.what = what, .why = str_c(text)});
 }
 
+static const struct {
+    unsigned report;
+    const char *what, *why;
+} MADE_GOOD[] = {
+    {DB_REPORT_SALVAGED, "file", "its structure was damaged"},
+    {DB_REPORT_LOG, "log", "it was damaged, and writes that were answered were lost"},
+    {DB_REPORT_LOG_MISSING, "log", "it was missing, and writes that were answered may be lost"},
+    {DB_REPORT_ACCOUNT, "file", "what it says of itself was damaged"},
+};
+
+/* What an earlier start found. */
+static void find_reports(struct check *c)
+{
+    const struct db_state *s = &c->store->state;
+    struct arena *a = arena_new(0);
+
+    for (size_t i = 0; i < COUNT(MADE_GOOD); i++) {
+        if (!(s->reports & ~s->found & MADE_GOOD[i].report))
+            continue;
+        find(c, &(struct store_finding){.what = MADE_GOOD[i].what,
+                                        .why = arena_printf(a, "a start made good at %.*s: %s",
+                                                            STR_F(time_format_s(a, s->reported_at)),
+                                                            MADE_GOOD[i].why)});
+    }
+    arena_free(a);
+}
+
 static void find_damage(struct check *c)
 {
     struct store_damage d;
     const struct damage *own = &c->store->damage;
+    unsigned found = c->store->state.found;
 
     store_damage(c->store, &d);
     store_scan_quarantined(c->store, 0, STR_NULL, find_object, c);
@@ -73,12 +103,14 @@ static void find_damage(struct check *c)
     find_if(c, d.unattributed, "row", "damaged, and it is unknown what it was");
     find_if(c, d.superseded, "history", "an older version of an object is damaged");
     find_if(c, d.history && !d.superseded, "history", "events are damaged or missing");
-    find_if(c, d.salvaged, "file", "the structure of the file is damaged");
-    find_if(c, d.log, "log", "damaged: writes that were answered are lost behind it");
+    find_if(c, !!(found & DB_REPORT_SALVAGED), "file", "the structure of the file is damaged");
+    find_if(c, !!(found & DB_REPORT_LOG), "log",
+            "damaged: writes that were answered are lost behind it");
     /* A file by itself is a copy of it, and the log may be wherever it was copied from. */
-    find_if(c, d.log_missing && c->is_dir, "log",
+    find_if(c, (found & DB_REPORT_LOG_MISSING) && c->is_dir, "log",
             "missing: writes that were answered may be lost with it");
-    find_if(c, d.own_account, "file", "what it says of itself is damaged");
+    find_if(c, !!(found & DB_REPORT_ACCOUNT), "file", "what it says of itself is damaged");
+    find_reports(c);
 }
 
 /* -1 with errno; a missing file is no error when it may be missing. */

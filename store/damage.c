@@ -279,10 +279,11 @@ void store_damage(const struct store *s, struct store_damage *ret)
         .records = d->n_records + d->missing_records,
         .unattributed = d->unattributed,
         .history = d->history,
-        .salvaged = s->state.salvaged,
-        .log = s->state.log_lost,
-        .log_missing = s->state.log_missing,
-        .own_account = s->state.meta_damaged,
+        .salvaged = s->state.reports & DB_REPORT_SALVAGED,
+        .log = s->state.reports & DB_REPORT_LOG,
+        .log_missing = s->state.reports & DB_REPORT_LOG_MISSING,
+        .own_account = s->state.reports & DB_REPORT_ACCOUNT,
+        .reported_at = s->state.reported_at,
     };
 }
 

@@ -43,7 +43,18 @@ struct db_state {
     bool log_lost;     /* answered writes are missing; so a new life was begun */
     bool log_missing;  /* so answered writes may be; likewise, but where nothing can be written */
     bool meta_damaged; /* so a new life was begun */
+    /* What a start finds once and makes good: what this one found, and starts of the last day. */
+    unsigned found, reports; /* DB_REPORT_*: of this start; of all of them */
+    int64_t reported_at;     /* of the last of them, Unix seconds; 0 without */
 };
+enum db_report {
+    DB_REPORT_SALVAGED = 1,
+    DB_REPORT_LOG = 2,
+    DB_REPORT_LOG_MISSING = 4,
+    DB_REPORT_ACCOUNT = 8
+};
+/* A report is durable together with what was made good, and starts repeat it for so long. */
+#define DB_REPORT_S 86400
 void db_state(const struct db *db, struct db_state *ret);
 /* Keeps a copy of the file beside it, <file>.<suffix>, unless there is one, or the file is open for
  * reading alone. */

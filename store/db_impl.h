@@ -31,7 +31,7 @@ enum statement {
     SQL_COUNT
 };
 
-#define DB_ACCOUNT 13
+#define DB_ACCOUNT 15
 
 struct db {
     unsigned magic;
@@ -93,6 +93,9 @@ int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a
 /* The file says that it has a log, or what it says cannot be read. */
 bool db_meta_promises_log(struct db *db);
 int db_meta_forget_log(struct db *db, struct err *err) MUST_CHECK;
+/* Into the rows of `to`, of any format, a report as of `from`'s clock. */
+int db_meta_report(struct db *from, struct db *to, enum db_report report,
+                   struct err *err) MUST_CHECK;
 /* All rows as `from` was opened with them, but for the records, which are so many now. */
 int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *err) MUST_CHECK;
 

@@ -28,13 +28,16 @@ enum number {
     FROM_HIGH, /* 0, 0: there is none or it is unknown */
     FROM_LOW,
     FROM_REVISION,
-    LOGGED, /* the file has a log beside it; not there in a file that none was ever promised for */
+    LOGGED,  /* the file has a log beside it; not there in a file that none was ever promised for */
+    REPORTS, /* db_report, for the starts of a day */
+    REPORTED_AT, /* Unix seconds */
     N_NUMBERS
 };
 _Static_assert(N_NUMBERS == DB_ACCOUNT, "one each");
 static const char *const KEYS[N_NUMBERS] = {
-    "floor",     "revision", "heals",     "copy",     "records",       "untraced", "epoch_high",
-    "epoch_low", "restored", "from_high", "from_low", "from_revision", "logged",
+    "floor",    "revision",      "heals",     "copy",     "records",
+    "untraced", "epoch_high",    "epoch_low", "restored", "from_high",
+    "from_low", "from_revision", "logged",    "reports",  "reported_at",
 };
 /* Without one of these the account is damaged. */
 #define REQUIRED ((1u << LOGGED) - 1)
@@ -203,6 +206,33 @@ int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *er
     return put_numbers(to, values, err);
 }
 
+/* Format 1 has no checksums; migrating adds them. */
+static int put_report_1(struct db *db, unsigned reports, int64_t at, struct err *err)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text),
+             "INSERT OR REPLACE INTO meta VALUES ('reports', %u), ('reported_at', %lld)", reports,
+             (long long)at);
+    return db_sql(db, text, err);
+}
+
+static int64_t now_s(const struct db *db)
+{
+    return db->options.wall_us() / 1000000;
+}
+
+int db_meta_report(struct db *from, struct db *to, enum db_report report, struct err *err)
+{
+    struct meta m = {0};
+
+    if (from->format == 1)
+        return put_report_1(to, report, now_s(from), err);
+    if (read_meta(to, &m, err) || db_meta_put(to, KEYS[REPORTS], m.values[REPORTS] | report, err))
+        return -1;
+    return db_meta_put(to, KEYS[REPORTED_AT], now_s(from), err);
+}
+
 int db_meta_forget_log(struct db *db, struct err *err)
 {
     return db_meta_put(db, KEYS[LOGGED], 0, err);
@@ -236,6 +266,40 @@ static bool is_lost(const struct db *db)
     return db->state.log_lost || (db->state.log_missing && !db->read_only);
 }
 
+static unsigned found(const struct db_state *s)
+{
+    return (s->salvaged ? DB_REPORT_SALVAGED : 0u) | (s->log_lost ? DB_REPORT_LOG : 0u) |
+           (s->log_missing ? DB_REPORT_LOG_MISSING : 0u) |
+           (s->meta_damaged ? DB_REPORT_ACCOUNT : 0u);
+}
+
+/* Of this start and of earlier ones; true: the rows change. A time far ahead is of a clock that was
+ * wrong. */
+static bool settle_reports(struct db *db, struct meta *m)
+{
+    int64_t *values = m->values, now = now_s(db);
+    int64_t before = values[REPORTS], before_at = values[REPORTED_AT];
+
+    db->state.found = found(&db->state);
+    values[REPORTS] = db->state.found | (now - before_at >= DB_REPORT_S ? 0 : before);
+    if (!values[REPORTS])
+        values[REPORTED_AT] = 0;
+    else if (db->state.found || before_at - now >= DB_REPORT_S)
+        values[REPORTED_AT] = now;
+    return values[REPORTS] != before || values[REPORTED_AT] != before_at;
+}
+
+/* Of reports alone: where that fails the next start does it. */
+static bool save_reports(struct db *db, const struct meta *m)
+{
+    enum store_disk met = db->met;
+    bool saved = !db->read_only && !save(db, m, NULL);
+
+    db->stale |= !saved;
+    db->met = met;
+    return saved;
+}
+
 int db_meta_settle(struct db *db, struct err *err)
 {
     struct db_state *state = &db->state;
@@ -246,15 +310,18 @@ int db_meta_settle(struct db *db, struct err *err)
     bool promised = m.values[LOGGED] != 0, copy = m.values[COPY] != 0, saved = true;
     m.values[LOGGED] = 1;
     state->meta_damaged = (m.there & REQUIRED) != REQUIRED;
-    if (state->meta_damaged || is_lost(db) || m.values[COPY] || is_overtaken(db, &m)) {
-        if (begin_life(db, &m, err) || save(db, &m, err))
-            return -1;
-    } else if (!m.values[EPOCH_HIGH]) { /* the first life, or one from before epochs */
+    bool begins = state->meta_damaged || is_lost(db) || copy || is_overtaken(db, &m);
+    bool first = !begins && !m.values[EPOCH_HIGH]; /* or one from before epochs */
+    bool reports = settle_reports(db, &m);
+    if (begins && begin_life(db, &m, err))
+        return -1;
+    if (first)
         make_epoch(db, &m);
+    if (begins || first) {
         if (save(db, &m, err))
             return -1;
     } else {
-        saved = false;
+        saved = reports && save_reports(db, &m);
     }
 
     if ((!promised || copy) && !db->read_only && !settle_in_file(db, saved))
@@ -265,6 +332,8 @@ int db_meta_settle(struct db *db, struct err *err)
     state->revision = m.values[REVISION];
     state->records = m.values[RECORDS];
     state->untraced = m.values[UNTRACED] != 0;
+    state->reports = (unsigned)m.values[REPORTS];
+    state->reported_at = m.values[REPORTED_AT];
     state->identity.restored = m.values[RESTORED] != 0;
     state->identity.from_revision = m.values[FROM_REVISION];
     print_epoch(&m, EPOCH_HIGH, state->identity.epoch);

@@ -330,7 +330,10 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
                "BEGIN IMMEDIATE",
                err))
         return -1;
-    int result = db_format_tables(new, db->format, err) || fill(db, new, ctx, err) ? -1 : 0;
+    int result = db_format_tables(new, db->format, err) || fill(db, new, ctx, err) ||
+                         db_meta_report(db, new, DB_REPORT_SALVAGED, err)
+                     ? -1
+                     : 0;
     if (!result && db->format > 1)
         result = db_meta_forget_log(new, err);
     return db_commit_sql(new, result, err);

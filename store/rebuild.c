@@ -140,7 +140,8 @@ void rebuild_answer(struct store *s, const struct job *job)
     store_disk_learn(s, &job->disk);
     if (!job->result) {
         batch_drops_done(s, s->history.n_drops); /* the rows were not taken over */
-        s->state.salvaged = true;
+        s->state.reports |= DB_REPORT_SALVAGED;
+        s->state.reported_at = store_now(s) / 1000000;
         s->damage.history = true;
     }
     if (s->on_rebuilt)

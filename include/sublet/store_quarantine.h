@@ -33,10 +33,12 @@ struct store_damage {
     size_t records;      /* damaged or missing */
     size_t unattributed; /* damaged rows of which it is unknown what they were about */
     bool history;        /* forgotten because of damage: all watchers list again */
+    /* Found at a start, or while it served, and made good; starts of a day after it say so too. */
     bool salvaged;       /* the file was made again; the damaged one is state.db.damaged */
     bool log;            /* the newest writes are lost, though answered: a new life began */
     bool log_missing;    /* the whole log is, and so may be the newest writes; likewise */
     bool own_account;    /* what the file says of itself was damaged: a new life began */
+    int64_t reported_at; /* when the last of these four was found, Unix seconds; 0: none was */
 };
 void store_damage(const struct store *s, struct store_damage *ret);
 /* Some object or other may be missing without a trace: that store_get() and store_quarantined()

@@ -113,8 +113,8 @@ def test_a_first_start_whose_log_is_lost(tenant, embedded_host):
     assert stored_uid(vc) == uid
     with open(vc.kubeconfig, encoding="utf-8") as f:
         assert ca in f.read()
-    vc.start()
-    assert b"StoreLogMissing" not in vc.api.raw("GET", "/readyz?verbose")[2]
+    vc.start()  # it is reported for a day
+    assert b"StoreLogMissing" in vc.api.raw("GET", "/readyz?verbose")[2]
     assert vc.api.raw("GET", CMS + "/after")[0] == 200
 
 
@@ -147,6 +147,11 @@ def test_a_log_that_is_lost(tenant, pools, embedded_host):
     assert r.returncode == 1 and "damaged  log: missing" in r.stdout, r
     vc.start()
     assert b"StoreLogMissing" in vc.api.raw("GET", "/readyz?verbose")[2]
+    vc.kill()
+    vc.start()
+    assert b"StoreLogMissing" in vc.api.raw("GET", "/readyz?verbose")[2]
+    r = subprocess.run([binaries.sublet(), "check", "--data-dir", vc.store], capture_output=True, text=True, check=False)
+    assert r.returncode == 1 and "damaged  log: a start made good at 20" in r.stdout, r
     create("later")
     assert int(vc.api.get(POD)["metadata"]["resourceVersion"]) > revision
     code, _, text = vc.api.raw("GET", f"{POD}?watch=true&timeoutSeconds=5&resourceVersion={revision}")

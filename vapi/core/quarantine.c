@@ -3,6 +3,7 @@
  * with an error, and can be deleted. Must never show the contents of such an object. */
 #include "quarantine.h"
 
+#include <sublet/clock.h>
 #include <sublet/json_build.h>
 #include <sublet/kinds.h>
 #include <sublet/notice.h>
@@ -83,6 +84,34 @@ static void report_damage(struct vapi *api, bool is, const char *subject, const 
         vapi_notice(api, &n);
 }
 
+/* What is over, and may be reported by several starts. */
+static void report_made_good(struct vapi *api, const struct store_damage *d)
+{
+    struct arena *a = arena_new(0);
+    const char *at = arena_printf(a, " (found at %.*s)", STR_F(time_format_s(a, d->reported_at))).p;
+    const struct {
+        bool is;
+        const char *subject, *reason, *message;
+    } made_good[] = {
+        {d->salvaged, "store file", "StoreSalvaged",
+         "the file of the store was damaged and was rebuilt from its readable parts; "
+         "the damaged file is kept as state.db.damaged, once the disk takes writes"},
+        {d->log_missing, "store log", "StoreLogMissing",
+         "the log of the store, state.db-wal, was missing, and the newest writes may be "
+         "lost with it: it continues as a restored store, once the disk takes writes"},
+        {d->log, "store log", "StoreLogLost",
+         "the log of the store was damaged and the newest writes are lost: it continues as a "
+         "restored store; the log is kept as state.db-wal.damaged"},
+        {d->own_account, "store identity", "StoreIdentityLost",
+         "the identity of the store was damaged: it continues as a restored store"},
+    };
+
+    for (size_t i = 0; i < COUNT(made_good); i++)
+        report_damage(api, made_good[i].is, made_good[i].subject, made_good[i].reason,
+                      arena_printf(a, "%s%s", made_good[i].message, at).p);
+    arena_free(a);
+}
+
 /* Reports damage beyond the named objects. */
 static void report_store(struct vapi *api)
 {
@@ -100,18 +129,7 @@ static void report_store(struct vapi *api)
                   "deleted because its owner is missing");
     report_damage(api, d.history, "store history", "StoreHistoryLost",
                   "events were damaged: the history restarts and watchers list again");
-    report_damage(api, d.salvaged, "store file", "StoreSalvaged",
-                  "the file of the store was damaged and was rebuilt from its readable parts; "
-                  "the damaged file is kept as state.db.damaged, once the disk takes writes");
-    report_damage(
-        api, d.log, "store log", "StoreLogLost",
-        "the log of the store was damaged and the newest writes are lost: it continues as a "
-        "restored store; the log is kept as state.db-wal.damaged");
-    report_damage(api, d.log_missing, "store log", "StoreLogMissing",
-                  "the log of the store, state.db-wal, was missing, and the newest writes may be "
-                  "lost with it: it continues as a restored store, once the disk takes writes");
-    report_damage(api, d.own_account, "store identity", "StoreIdentityLost",
-                  "the identity of the store was damaged: it continues as a restored store");
+    report_made_good(api, &d);
 }
 
 #define REBUILD_SUBJECT "store rebuild"

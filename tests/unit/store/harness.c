@@ -4,6 +4,8 @@
 #include "fault_vfs.h"
 #include "store/impl.h"
 
+#include <sublet/clock.h>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -62,6 +64,16 @@ void fixture_open(struct fixture *f)
     if (store_open(&f->loop, &f->options, &f->store, &f->err))
         fail_msg("%.*s", STR_F(f->err.message));
     f->pods = store_resource(f->store, STR("pods"));
+}
+
+static int64_t wall_next_day(void)
+{
+    return clock_wall_us(&CLOCK_SYSTEM) + INT64_C(90000) * 1000000;
+}
+
+void fixture_next_day(struct fixture *f)
+{
+    f->options.wall_us = wall_next_day;
 }
 
 static void on_closed(void *ctx)
@@ -316,13 +328,14 @@ static void copy_file(const char *from, const char *to)
 
 void copy_store(const char *from, const char *to)
 {
-    static const char *const FILES[] = {"state.db", "state.db-wal"};
+    static const char *const FILES[] = {"state.db", "state.db-wal", "state.db-wal.lost"};
     char source[512], target[512];
 
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < COUNT(FILES); i++) {
         snprintf(source, sizeof(source), "%s/%s", from, FILES[i]);
         snprintf(target, sizeof(target), "%s/%s", to, FILES[i]);
-        copy_file(source, target);
+        if (i < 2 || !access(source, F_OK))
+            copy_file(source, target);
     }
 }
 

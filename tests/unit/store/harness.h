@@ -31,6 +31,8 @@ int fault_teardown(void **state);
 /* For thousands of opens, each with its syncs: moves the empty directory to /dev/shm, if it can. */
 void fixture_in_memory(struct fixture *f);
 void fixture_open(struct fixture *f); /* must succeed */
+/* From the next start on it is a day later, and more: reports of earlier starts are over. */
+void fixture_next_day(struct fixture *f);
 void fixture_close(struct fixture *f);
 void fixture_reopen(struct fixture *f);
 /* Runs the loop until everything written so far is answered; what the answer was. */
@@ -77,5 +79,5 @@ int64_t file_size(struct fixture *f, const char *name);
 #define EMPTY_LOG 32 /* the bytes of a log with its header alone */
 int64_t query(struct fixture *f, const char *sql);
 void remove_dir(const char *dir);
-/* The database and its log: what a kill at this moment would leave. */
+/* The database, its log, and one that was found lost: what a kill at this moment would leave. */
 void copy_store(const char *from, const char *to);

@@ -345,6 +345,10 @@ static bool rebuild_without(void (*lose)(struct fixture *f, int page), int page,
         fixture_reopen(&f);
     }
     store_damage(f.store, &d);
+    assert_true(d.salvaged);
+    fixture_next_day(&f);
+    fixture_reopen(&f);
+    store_damage(f.store, &d);
     assert_false(d.salvaged || d.own_account || d.records || d.objects || d.unattributed);
     fixture_close(&f);
     assert_int_equal(query(&f, "SELECT count(*) FROM pragma_integrity_check"
@@ -434,6 +438,8 @@ static void test_lost_tail(void **state)
         fixture_reopen(g);
         assert_int_equal(count_hidden(g, PAD_KEYS), lost);
         assert_int_equal(committed(g, "a", "new"), 1);
+        fixture_next_day(g);
+        fixture_reopen(g);
         store_damage(g->store, &d);
         assert_false(d.salvaged);
         fixture_close(g);
