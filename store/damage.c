@@ -77,10 +77,11 @@ static void on_trail(void *ctx, const struct db_trail *t)
         loss->over = true;
 }
 
-/* The row is void. */
+/* The row is void. Without a copy of it the next start removes it. */
 static void drop_row(struct store *s, int64_t revision)
 {
-    history_drop_row(&s->history, revision);
+    if (!s->damage.unkept)
+        history_drop_row(&s->history, revision);
 }
 
 static void quarantine(struct store *s, struct table *t, struct object_entry *e,
@@ -168,9 +169,7 @@ int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct e
     if (!l->n && !s->damage.history)
         return 0;
     if (l->n) {
-        struct err ignored;
-        err_init(&ignored, NULL);
-        (void)!db_keep(db, "damaged", &ignored); /* a full disk: the rows are still there */
+        s->damage.unkept = !db_keep_rows(db);
         qsort(l->items, l->n, sizeof(*l->items), loss_cmp);
     }
     if (s->revision < 1)

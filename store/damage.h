@@ -43,6 +43,7 @@ struct damage {
     size_t unattributed;    /* damaged rows of which not even the key is known */
     size_t superseded;      /* lost versions that were not the newest */
     bool history;           /* events were lost, so none is kept */
+    bool unkept;            /* no copy of the damaged rows was made, so none is removed */
 };
 
 void damage_loss_add(struct loss_list *l, const struct db_version *v, const struct db_trail *t,

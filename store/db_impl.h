@@ -51,6 +51,7 @@ struct db {
     bool stale;     /* frames of a failed transaction may stand behind the end of the log */
     bool damaged;   /* the last commit failed because of the file's structure */
     bool read_only; /* opened for reading alone */
+    bool keep_due;  /* damaged rows were found that no copy was made of */
     bool reserved;  /* the reserve holds its blocks */
     int reserve;    /* its file, or -1 */
     enum store_disk disk, met; /* the present state; that of the last failure */

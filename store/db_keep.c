@@ -142,18 +142,25 @@ static int keep_as(struct db *db, const char *to, struct err *err)
     return result;
 }
 
-int db_keep(struct db *db, const char *suffix, struct err *err)
+static int keep_rows(struct db *db)
 {
-    if (db->read_only)
-        return 0;
-    char *to = numbered(db->file, suffix, 1);
+    char *to = numbered(db->file, "damaged", 1);
     bool there;
-    int result = db_is_there(to, &there, err);
+    int result = db_is_there(to, &there, NULL);
 
     if (!result && !there)
-        result = keep_as(db, to, err);
+        result = keep_as(db, to, NULL);
     mem_free(to);
     return result;
+}
+
+bool db_keep_rows(struct db *db)
+{
+    enum store_disk met = db->met;
+
+    db->keep_due = db->read_only || keep_rows(db);
+    db->met = met;
+    return !db->keep_due;
 }
 
 int db_keep_damaged(struct db *db, struct err *err)

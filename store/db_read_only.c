@@ -105,8 +105,11 @@ int db_reopen(struct db *db)
     db_disconnect(db);
     db->read_only = false;
     if (!db_open_writable(db, NULL)) {
-        if (is_the_same(db, &before))
+        if (is_the_same(db, &before)) {
+            if (db->keep_due)
+                (void)db_keep_rows(db);
             return 0;
+        }
         db->met = STORE_DISK_READ_ONLY;
         snprintf(db->why, sizeof(db->why), "it holds another store now");
     }

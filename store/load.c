@@ -157,7 +157,7 @@ static int settle_damage(struct loading *l, struct db *db, struct err *err)
     if (damage_resolve(l->store, db, &l->losses, err))
         return -1;
     /* What is explained can go. What is not stays, and is found again by every start. */
-    if (d->unattributed)
+    if (d->unattributed || d->unkept)
         return 0;
     for (size_t i = 0; i < l->bad_rows; i++)
         history_drop_row(&l->store->history, l->bad[i]);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -769,6 +770,97 @@ static void test_damaged(void **state)
     }
 }
 
+static int bad_rows(struct fixture *f, const char *name)
+{
+    char path[128];
+    sqlite3_stmt *q;
+    sqlite3 *db;
+
+    snprintf(path, sizeof(path), "file:%s/%s?immutable=1", f->dir, name);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix"), 0);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM version WHERE uid = 'bad'", -1, &q, NULL), 0);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    int n = sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    assert_int_equal(sqlite3_close(db), 0);
+    return n;
+}
+
+/* Of one object the newest version, of another one an older one, which nothing needs. */
+static void damage_rows(struct fixture *f)
+{
+    fill_store(f);
+    put(f, "a", "lost", 1);
+    put(f, "a", "old", 1);
+    put(f, "a", "old", 2);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    query(f, "UPDATE version SET uid = 'bad' WHERE name = 'lost' OR revision ="
+             " (SELECT min(revision) FROM version WHERE name = 'old')");
+}
+
+enum lack { READ_ONLY, NO_ROOM, RESERVE_ONLY };
+
+static void take_away(struct fixture *f, enum lack lack)
+{
+    char path[128];
+
+    if (lack == READ_ONLY) {
+        set_writable(f->dir, false);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/reserve", f->dir);
+    if (lack == NO_ROOM)
+        assert_int_equal(unlink(path), 0);
+    fill_disk(f);
+}
+
+/* A copy of damaged rows is there before they are written over: where the start had no disk to make
+ * it on, as soon as there is one, and until then the rows stay. */
+static void check_damaged_rows(struct fixture *f, enum lack lack)
+{
+    damage_rows(f);
+    take_away(f, lack);
+    fixture_open(f);
+    char name[16] = "more"; /* the log has some room left */
+    for (int i = 0; lack == RESERVE_ONLY && !create(f, name); i++)
+        snprintf(name, sizeof(name), "more%d", i);
+    assert_int_equal(store_disk(f->store), lack ? STORE_DISK_FULL : STORE_DISK_READ_ONLY);
+    assert_int_equal(committed(f, "a", "lost"), -1);
+    assert_int_equal(committed(f, "a", "old"), 2);
+    if (lack == RESERVE_ONLY) {
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(update(f, "kept", 1), 0);
+        assert_int_equal(removal(f, "grows"), 0);
+    }
+    assert_int_equal(file_size(f, "state.db.damaged"), -1);
+
+    if (lack == READ_ONLY)
+        set_writable(f->dir, true);
+    else
+        free_disk(f);
+    fixture_await(f, STORE_DISK_WRITABLE);
+    assert_int_equal(bad_rows(f, "state.db.damaged"), 2);
+    check_over(f);
+    assert_int_equal(committed(f, "a", "lost"), -1);
+    assert_int_equal(committed(f, "a", "old"), 2);
+    assert_int_equal(update(f, "kept", 1), 0);
+    fixture_quiet(f);
+    fixture_close(f);
+    assert_int_equal(bad_rows(f, "state.db"), 1); /* the object that is lost has no other */
+}
+
+static void test_damaged_rows(void **state)
+{
+    for (int i = READ_ONLY; i <= RESERVE_ONLY; i++) {
+        struct fixture *f = *state;
+        check_damaged_rows(f, (enum lack)i);
+        assert_int_equal(umount2(f->dir, MNT_DETACH), 0);
+        mount_disk(f->dir);
+    }
+}
+
 int main(void)
 {
 #define TEST(name)    cmocka_unit_test_setup_teardown(test_##name, fault_setup, fault_teardown)
@@ -789,6 +881,7 @@ int main(void)
         ON_DISK(no_store_any_more),
         ON_DISK(nothing_on_a_full_disk),
         ON_DISK(damaged),
+        ON_DISK(damaged_rows),
     };
 
     if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
