@@ -65,7 +65,8 @@ static const struct {
     const char *what, *why;
 } MADE_GOOD[] = {
     {DB_REPORT_SALVAGED, "file", "its structure was damaged"},
-    {DB_REPORT_LOG, "log", "it was damaged, and writes that were answered were lost"},
+    {DB_REPORT_LOG, "log",
+     "it was damaged, or that of another file, and writes that were answered were lost"},
     {DB_REPORT_LOG_MISSING, "log", "it was missing, and writes that were answered may be lost"},
     {DB_REPORT_ACCOUNT, "file", "what it says of itself was damaged"},
 };
@@ -105,7 +106,7 @@ static void find_damage(struct check *c)
     find_if(c, d.history && !d.superseded, "history", "events are damaged or missing");
     find_if(c, !!(found & DB_REPORT_SALVAGED), "file", "the structure of the file is damaged");
     find_if(c, !!(found & DB_REPORT_LOG), "log",
-            "damaged: writes that were answered are lost behind it");
+            "damaged, or that of another file: writes that were answered are lost");
     /* A file by itself is a copy of it, and the log may be wherever it was copied from. */
     find_if(c, (found & DB_REPORT_LOG_MISSING) && c->is_dir, "log",
             "missing: writes that were answered may be lost with it");

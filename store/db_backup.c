@@ -81,7 +81,8 @@ static int finish(struct db_backup *b, struct err *err)
     if (rc ||
         sqlite3_exec(b->sql, "PRAGMA synchronous=EXTRA;PRAGMA journal_mode=DELETE", NULL, NULL,
                      NULL) ||
-        sqlite3_exec(b->sql, MARK[b->format], NULL, NULL, NULL))
+        sqlite3_exec(b->sql, MARK[b->format], NULL, NULL, NULL) ||
+        (b->format > 1 && db_mark_own(b->sql)))
         return copy_error(b, err);
     rc = sqlite3_close(b->sql);
     assert(rc == SQLITE_OK);

@@ -45,6 +45,8 @@ static const char *const SQL[SQL_COUNT] = {
                      " WHERE key = 'records'"),
     [SQL_HEAL] = ("UPDATE meta SET value = value + 1, sum = row_sum('meta', key, value + 1)"
                   " WHERE key = 'heals'"),
+    [SQL_META_PUT] = ("INSERT OR REPLACE INTO meta (key, value, sum)"
+                      " VALUES (?1, ?2, row_sum('meta', ?1, ?2))"),
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_VACUUM] = "PRAGMA incremental_vacuum(64)",
@@ -302,7 +304,7 @@ static void clear_bindings(struct db *db)
 static int attempt(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
     bool began = !run(db, SQL_BEGIN);
-    int result = began && !db_run_ops(db, ops, n) && !run(db, SQL_COMMIT) ? 0 : -1;
+    int result = began && !db_mark(db) && !db_run_ops(db, ops, n) && !run(db, SQL_COMMIT) ? 0 : -1;
 
     int code = sqlite3_extended_errcode(db->sql) & 0xff;
 
@@ -313,6 +315,8 @@ static int attempt(struct db *db, const struct op *ops, size_t n, struct err *er
     if (result && !sqlite3_get_autocommit(db->sql))
         run(db, SQL_ROLLBACK);
     db->stale = result != 0;
+    if (!result)
+        db_marked(db);
     return result;
 }
 
@@ -367,8 +371,11 @@ static int shorten_log(struct db *db)
 static int checkpoint_once(struct db *db, int mode)
 {
     errno = 0;
-    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, NULL, NULL);
+    int frames = -1, folded = 0;
+    int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, mode, &frames, &folded);
 
+    if (!rc && frames == folded)
+        db->mark_due = true;
     return !rc && mode == SQLITE_CHECKPOINT_RESTART ? shorten_log(db) : rc;
 }
 

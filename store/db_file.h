@@ -36,14 +36,20 @@ int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
 int db_log_find(struct db *db, int format, struct err *err) MUST_CHECK;
 int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
 
+/* db_mark.c: before the file is opened, with a log beside it. -1: there is no memory. */
+int db_mark_check(struct db *db, bool *ret_foreign, struct err *err) MUST_CHECK;
+
 /* The bytes of one with no frame in it. */
 #define DB_LOG_EMPTY 32
-/* Where nothing can be written: whether there is a log, and whether it is known to be missing. */
-void db_log_look(struct db *db);
+/* Where nothing can be written: whether there is a log of this file, and whether it is known to be
+ * missing. */
+int db_log_look(struct db *db, struct err *err) MUST_CHECK;
 
 /* db_read_only.c: the file as it is, with its log, on a disk that takes nothing; a damaged one as
  * what can be read of it, in memory. */
 int db_read_only(struct db *db, struct err *err) MUST_CHECK;
+/* For reading alone, with its log or without. */
+int db_connect_reading(struct db *db, bool alone, struct err *err) MUST_CHECK;
 /* For writing again; 0 if that worked. */
 int db_reopen(struct db *db) MUST_CHECK;
 

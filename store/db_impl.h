@@ -25,6 +25,7 @@ enum statement {
     SQL_REVISION,
     SQL_RECORDS,
     SQL_HEAL,
+    SQL_META_PUT,
     SQL_FREE_PAGES,
     SQL_PAGES,
     SQL_VACUUM,
@@ -48,12 +49,15 @@ struct db {
     int log_pages;  /* frames of the log since it was last folded into the file */
     bool young;     /* the file itself has no transaction of this life yet */
     bool log_there; /* as it was opened: with a header at least */
+    bool log_used;  /* and with more than that */
     bool stale;     /* frames of a failed transaction may stand behind the end of the log */
     bool damaged;   /* the last commit failed because of the file's structure */
     bool read_only; /* opened for reading alone */
-    bool keep_due;  /* damaged rows were found that no copy was made of */
-    bool reserved;  /* the reserve holds its blocks */
-    int reserve;    /* its file, or -1 */
+    bool mark_due;  /* all of the log is in the file, and no transaction since has marked it */
+    int64_t mark, next_mark;   /* db_mark.c: of the log; of the transaction under way */
+    bool keep_due;             /* damaged rows were found that no copy was made of */
+    bool reserved;             /* the reserve holds its blocks */
+    int reserve;               /* its file, or -1 */
     enum store_disk disk, met; /* the present state; that of the last failure */
     char why[64];              /* of the disk, as the system says it */
     int64_t newest;            /* read_only: the newest row that was read */
@@ -99,6 +103,14 @@ int db_meta_report(struct db *from, struct db *to, enum db_report report,
                    struct err *err) MUST_CHECK;
 /* All rows as `from` was opened with them, but for the records, which are so many now. */
 int db_meta_copy(struct db *from, struct db *to, int64_t records, struct err *err) MUST_CHECK;
+
+/* db_mark.c */
+/* In a transaction: marks the log, if that is due. And once it is committed. */
+int db_mark(struct db *db) MUST_CHECK;
+void db_marked(struct db *db);
+/* Of a file that no log belongs to. A result of SQLite. */
+int db_mark_own(sqlite3 *sql) MUST_CHECK;
+void db_mark_load(struct db *db); /* once the file is open */
 
 /* db_load.c: a row of VERSION_COLUMNS and sum, and whether that is right. */
 void db_version_read(struct db *db, sqlite3_stmt *q, struct db_version *v);

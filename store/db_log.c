@@ -18,9 +18,10 @@
  * A log beside a file that is missing or empty has the newest answered writes, and nothing they
  * apply to. SQLite would remove it with the first read of the empty file: the store is not opened.
  *
+ * A log that is another file's (db_mark.c) is LOST as it is: the store goes on with the file alone.
+ *
  * What cannot be known: whether the last transaction of the log, when it is the damaged one, was
- * answered; and whether a log is the one that belongs to the file. Format:
- * https://sqlite.org/fileformat2.html#walformat */
+ * answered. Format: https://sqlite.org/fileformat2.html#walformat */
 #include "db_disk.h"
 #include "db_file.h"
 #include "db_impl.h"
@@ -237,7 +238,7 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
     errno = 0;
     if (!rc)
         rc = exists(path, &there);
-    db->log_there = false;
+    db->log_there = db->log_used = false;
     if (!rc && there) {
         memset(l.file, 0, (size_t)vfs->szOsFile);
         rc = vfs->xOpen(vfs, sqlite3_filename_wal(name), l.file,
@@ -245,6 +246,7 @@ static int inspect_file(struct db *db, const char *lost, bool *ret_lost, int *re
         if (!rc)
             rc = inspect(&l, ret_lost);
         db->log_there = l.size >= HEADER;
+        db->log_used = l.size > HEADER;
         if (!rc && *ret_lost)
             *ret_kept = db_keep_bytes(read_log, &l, lost, err);
         if (l.file->pMethods)
@@ -278,13 +280,32 @@ int db_log_check_file(struct db *db, struct err *err)
     return result;
 }
 
+/* Whatever a kill leaves, the log is either there, and found again, or LOST. */
+static int put_foreign_aside(struct db *db, const char *lost, struct err *err)
+{
+    char *log = db_path_join(db->dir, DB_LOG_FILE);
+    int result = 0;
+
+    db->log_there = db->log_used = false;
+    if (rename(log, lost)) {
+        db_disk_met(db, errno);
+        result = err_set(err, &ERR_STORAGE, "%s is the log of another file: %s", log,
+                         strerrordesc_np(errno));
+    } else {
+        result = store_sync_dir_of(lost, err);
+    }
+    mem_free(log);
+    return result;
+}
+
 int db_log_inspect(struct db *db, struct err *err)
 {
     char *lost = db_path_join(db->dir, LOST);
-    bool *state = &db->state.log_lost;
+    bool *state = &db->state.log_lost, foreign = false;
     int rc = 0, result = 0;
     struct stat st = {0};
 
+    db->log_used = false;
     /* Only what is known not to be there is not. */
     *state = !stat(lost, &st);
     db->state.log_missing = *state && !st.st_size;
@@ -297,21 +318,35 @@ int db_log_inspect(struct db *db, struct err *err)
             db_disk_met(db, errno);
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
     }
+    if (!result && !*state && db->log_used)
+        result = db_mark_check(db, &foreign, err);
+    if (foreign) {
+        *state = true;
+        result = put_foreign_aside(db, lost, err);
+    }
     mem_free(lost);
     return result;
 }
 
-void db_log_look(struct db *db)
+int db_log_look(struct db *db, struct err *err)
 {
     char *path = db_path_join(db->dir, DB_LOG_FILE), *lost = db_path_join(db->dir, LOST);
     struct stat st;
-    int there = 0;
+    int there = 0, result = 0;
+    bool foreign = false;
 
     /* One that cannot be looked at is one that holds something. */
     db->log_there = exists(path, &there) || there;
     db->state.log_missing = !stat(lost, &st) && !st.st_size;
+    if (there && !db->state.log_missing)
+        result = db_mark_check(db, &foreign, err);
+    if (foreign) {
+        db->state.log_lost = true;
+        db->log_there = false;
+    }
     mem_free(path);
     mem_free(lost);
+    return result;
 }
 
 static ssize_t read_nothing(void *ctx, void *bytes, size_t n, int64_t at)

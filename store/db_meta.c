@@ -263,7 +263,7 @@ static int settle_in_file(struct db *db, bool saved)
 
 static bool is_lost(const struct db *db)
 {
-    return db->state.log_lost || (db->state.log_missing && !db->read_only);
+    return (db->state.log_lost || db->state.log_missing) && !db->read_only;
 }
 
 static unsigned found(const struct db_state *s)
@@ -327,6 +327,7 @@ int db_meta_settle(struct db *db, struct err *err)
     if ((!promised || copy) && !db->read_only && !settle_in_file(db, saved))
         copy = false;
     db->young = !m.values[RECORDS] || copy;
+    db_mark_load(db);
     memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];
     state->revision = m.values[REVISION];

@@ -23,11 +23,11 @@ static const char *without_locks(void)
 
 /* SQLite opens a file in WAL mode only together with its log, which it makes if there is none: then
  * the file alone is everything, and is declared immutable. */
-static int connect(struct db *db, struct err *err)
+int db_connect_reading(struct db *db, bool alone, struct err *err)
 {
     struct arena *a = arena_new(0);
     struct str path = url_encode(a, str_c(db->file));
-    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), !db->log_there);
+    struct str uri = arena_printf(a, "file:%.*s?immutable=%d", STR_F(path), alone);
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     int result = db_connect(db, uri.p, flags, without_locks(), err);
 
@@ -52,7 +52,8 @@ static int open_file(struct db *db)
     bool damaged;
     int format;
 
-    if (db_check_connected(db, connect(db, NULL), &format, &damaged, NULL) ||
+    if (db_check_connected(db, db_connect_reading(db, !db->log_there, NULL), &format, &damaged,
+                           NULL) ||
         check_format(db, format, NULL) || db_log_find(db, format, NULL))
         return -1;
     if (!damaged && db_salvage_due(db, &damaged, NULL))
@@ -72,10 +73,9 @@ int db_read_only(struct db *db, struct err *err)
     memcpy(why, db->why, sizeof(why));
     db_disconnect(db);
     db->read_only = true;
-    db_log_look(db);
     db->options.after = (struct store_predecessor){0}; /* nor when it can be written again */
-    if (open_file(db) || db_meta_settle(db, NULL) || db_number(db, NEWEST, &db->newest, NULL) ||
-        db_prepare(db, NULL))
+    if (db_log_look(db, NULL) || open_file(db) || db_meta_settle(db, NULL) ||
+        db_number(db, NEWEST, &db->newest, NULL) || db_prepare(db, NULL))
         return -1;
     db->disk = disk;
     memcpy(db->why, why, sizeof(why));
@@ -98,8 +98,9 @@ int db_reopen(struct db *db)
     struct db_state before = db->state;
 
     /* The next start begins another life: what this one has shown does not go on. */
-    if (before.log_missing) {
-        snprintf(db->why, sizeof(db->why), "its log is missing: only a restart goes on writing");
+    if (before.log_missing || before.log_lost) {
+        snprintf(db->why, sizeof(db->why), "its log is %s: only a restart goes on writing",
+                 before.log_missing ? "missing" : "lost");
         return -1;
     }
     db_disconnect(db);

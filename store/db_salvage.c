@@ -336,6 +336,8 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
                      : 0;
     if (!result && db->format > 1)
         result = db_meta_forget_log(new, err);
+    if (!result && db->format > 1 && db_mark_own(new->sql))
+        result = db_error(new, "salvage", err);
     return db_commit_sql(new, result, err);
 }
 

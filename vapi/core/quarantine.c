@@ -100,8 +100,8 @@ static void report_made_good(struct vapi *api, const struct store_damage *d)
          "the log of the store, state.db-wal, was missing, and the newest writes may be "
          "lost with it: it continues as a restored store, once the disk takes writes"},
         {d->log, "store log", "StoreLogLost",
-         "the log of the store was damaged and the newest writes are lost: it continues as a "
-         "restored store; the log is kept as state.db-wal.damaged"},
+         "the log of the store was damaged, or that of another file, and the newest writes are "
+         "lost: it continues as a restored store; the log is kept as state.db-wal.damaged"},
         {d->own_account, "store identity", "StoreIdentityLost",
          "the identity of the store was damaged: it continues as a restored store"},
     };

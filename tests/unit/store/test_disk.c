@@ -570,6 +570,49 @@ static void test_read_only_without_a_log(void **state)
     check_over(f);
 }
 
+/* The file is read without it, and both stay as they are until a start puts the log aside. */
+static void test_read_only_with_the_log_of_another(void **state)
+{
+    struct fixture *f = *state, other;
+    struct store_damage d;
+    char file[96], mine[96];
+
+    fill_store(f);
+    fixture_close(f);
+    fixture_init(&other);
+    fill_store(&other);
+    put(&other, "a", "other", 1);
+    assert_true(fixture_sync(&other));
+    snprintf(file, sizeof(file), "%s/state.db", f->dir);
+    snprintf(mine, sizeof(mine), "%s/mine", f->dir);
+    assert_int_equal(rename(file, mine), 0);
+    copy_store(other.dir, f->dir);
+    assert_int_equal(rename(mine, file), 0);
+    fixture_fini(&other);
+    int64_t size = file_size(f, "state.db-wal");
+
+    set_writable(f->dir, false);
+    fixture_open(f);
+    assert_int_equal(store_disk(f->store), STORE_DISK_READ_ONLY);
+    store_damage(f->store, &d);
+    assert_true(d.log);
+    assert_int_equal(committed(f, "a", "other"), -1);
+    check_shut(f);
+    set_writable(f->dir, true);
+    for (int i = 0; i < 50 && !str_contains(f->err.message, STR("its log is lost")); i++) {
+        fixture_run(f, 100);
+        check_shut(f);
+    }
+    assert_true(str_contains(f->err.message, STR("its log is lost")));
+    assert_int_equal(file_size(f, "state.db-wal"), size);
+    fixture_reopen(f);
+    store_damage(f->store, &d);
+    assert_true(d.log);
+    assert_int_equal(committed(f, "a", "other"), -1);
+    assert_int_equal(file_size(f, "state.db-wal.damaged"), size);
+    check_over(f);
+}
+
 /* A life cannot begin there: the previous one goes on, also once the disk takes writes. */
 static void test_no_other_life_on_a_read_only_disk(void **state)
 {
@@ -876,6 +919,7 @@ int main(void)
         ON_DISK(deletes_make_room),
         ON_DISK(read_only_with_a_log),
         ON_DISK(read_only_without_a_log),
+        ON_DISK(read_only_with_the_log_of_another),
         ON_DISK(no_other_life_on_a_read_only_disk),
         ON_DISK(another_store),
         ON_DISK(no_store_any_more),

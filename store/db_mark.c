@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether a log is the one that belongs to the file. SQLite does not know: it applies a log to any
+ * file it lies beside. So the log says which file it follows, in rows of meta that its first
+ * transaction writes: `log`, a new random number, and `log_after`, what `log` was before.
+ *
+ * A transaction is marked when the log was folded as a whole since the last mark. The fold synced
+ * the file, so the file alone says `log_after` then, durably, until a part of the log is folded
+ * into it, and `log` from then on. Nothing else can be there, whatever is killed or loses power,
+ * and whether SQLite began the log anew or went on with it. The numbers of the account only grow,
+ * so those of the file alone are never greater. A log that does not fit is of another time or of
+ * another store.
+ *
+ * Where one of the two cannot be read nothing is known, and the log is taken. So it is where the
+ * log has no mark (the transactions of a start, an earlier program), where it is an earlier copy of
+ * the same log, nothing behind which was folded, and where it is the whole of the log before, which
+ * the file has: those make an earlier state of the store, without mixing any. A file that is made
+ * as a copy, or in place of a damaged one, has a number of its own: no log is its. */
+#include "db_file.h"
+#include "db_impl.h"
+
+#include <stdio.h>
+
+enum number { LOG, LOG_AFTER, GROWING, N_NUMBERS = GROWING + 3 };
+static const char *const KEYS[N_NUMBERS] = {"log", "log_after", "floor", "revision", "heals"};
+
+static int64_t new_mark(void)
+{
+    int64_t mark;
+
+    sqlite3_randomness(sizeof(mark), &mark);
+    return mark;
+}
+
+/* ---- writing ---- */
+
+static int put(struct db *db, enum number n, int64_t value)
+{
+    sqlite3_stmt *q = db_statement(db, SQL_META_PUT);
+
+    db_bind_text(q, 1, str_c(KEYS[n]));
+    sqlite3_bind_int64(q, 2, value);
+    sqlite3_step(q);
+    return sqlite3_reset(q) ? -1 : 0;
+}
+
+int db_mark(struct db *db)
+{
+    if (!db->mark_due)
+        return 0;
+    db->next_mark = new_mark();
+    return put(db, LOG, db->next_mark) || put(db, LOG_AFTER, db->mark) ? -1 : 0;
+}
+
+void db_marked(struct db *db)
+{
+    if (db->mark_due)
+        db->mark = db->next_mark;
+    db->mark_due = false;
+}
+
+int db_mark_own(sqlite3 *sql)
+{
+    char text[160];
+    long long mark = new_mark();
+
+    snprintf(text, sizeof(text),
+             "INSERT OR REPLACE INTO meta (key, value, sum)"
+             " VALUES ('log', %lld, row_sum('meta', 'log', %lld))",
+             mark, mark);
+    return sqlite3_exec(sql, text, NULL, NULL, NULL);
+}
+
+/* ---- reading ---- */
+
+struct account {
+    int64_t values[N_NUMBERS];
+    unsigned there; /* a bit per number that could be read */
+    bool read;      /* the rows were read; if there is no table, none */
+};
+
+static bool has(const struct account *a, enum number n)
+{
+    return a->there & 1u << n;
+}
+
+static int read_rows(struct db *db, struct account *ret)
+{
+    sqlite3_stmt *q;
+    int rc = sqlite3_prepare_v2(db->sql,
+                                "SELECT key, value FROM meta WHERE sum = " META_SUM
+                                " AND typeof(value) = 'integer'",
+                                -1, &q, NULL);
+
+    while (!rc && sqlite3_step(q) == SQLITE_ROW) {
+        struct str key = db_column(q, 0);
+        for (unsigned i = 0; i < N_NUMBERS; i++) {
+            if (!str_eqc(key, KEYS[i]))
+                continue;
+            ret->values[i] = sqlite3_column_int64(q, 1);
+            ret->there |= 1u << i;
+        }
+    }
+    return rc || sqlite3_finalize(q) ? -1 : 0;
+}
+
+static bool is_no_memory(const struct db *db)
+{
+    int rc = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
+
+    return rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
+}
+
+static int read_account(struct db *db, bool alone, struct account *ret, struct err *err)
+{
+    struct db other = {.magic = DB_MAGIC,
+                       .lock = -1,
+                       .raw = -1,
+                       .reserve = -1,
+                       .sum = db->sum,
+                       .dir = db->dir,
+                       .file = db->file,
+                       .read_only = true};
+    int64_t tables;
+    int result = 0;
+
+    *ret = (struct account){0};
+    if (!db_connect_reading(&other, alone, NULL) &&
+        !db_number(&other, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'", &tables, NULL))
+        ret->read = !tables || !read_rows(&other, ret);
+    if (!ret->read && is_no_memory(&other))
+        result = err_set(err, &ERR_STORAGE, "%s: the log: out of memory", db->file);
+    db_disconnect(&other);
+    return result;
+}
+
+void db_mark_load(struct db *db)
+{
+    struct account a = {0};
+
+    db->mark = !read_rows(db, &a) && has(&a, LOG) ? a.values[LOG] : 0;
+}
+
+static bool fits(const struct account *file, const struct account *both)
+{
+    bool after = has(both, LOG_AFTER) && both->values[LOG_AFTER] == file->values[LOG];
+    bool folded = has(both, LOG) && both->values[LOG] == file->values[LOG];
+
+    for (unsigned i = GROWING; i < N_NUMBERS; i++) {
+        if (has(file, i) && has(both, i) && file->values[i] > both->values[i])
+            return false;
+    }
+    return after || folded;
+}
+
+int db_mark_check(struct db *db, bool *ret_foreign, struct err *err)
+{
+    struct account file, both;
+
+    if (read_account(db, true, &file, err))
+        return -1;
+    if (!has(&file, LOG))
+        return 0;
+    if (read_account(db, false, &both, err))
+        return -1;
+    *ret_foreign = both.read && !fits(&file, &both);
+    return 0;
+}
