@@ -4,6 +4,7 @@
 #include "judge.h"
 #include "logless.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,14 +72,29 @@ static void judge_open(struct world *w, const char *path, int64_t seen)
     uv_loop_close(&loop);
 }
 
-void logless_do(struct world *w)
+/* A file that no longer says that it has a log. */
+static void forget_log(const char *path)
+{
+    static const char SQL[] = "PRAGMA locking_mode=EXCLUSIVE;"
+                              "DELETE FROM meta WHERE key = 'logged';"
+                              "PRAGMA wal_checkpoint(TRUNCATE);";
+    char file[512];
+    sqlite3 *db;
+
+    snprintf(file, sizeof(file), "%.480s/state.db", path);
+    if (sqlite3_open(file, &db) || sqlite3_exec(db, SQL, NULL, NULL, NULL))
+        world_trace("the file keeps its promise: %s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static bool open_without_log(struct world *w, bool silent)
 {
     struct life *l = w->lives[0];
     uint64_t dice[N_DICE];
     char path[512];
 
     if (!l || l->dead || !life_serves(l))
-        return;
+        return false;
     int64_t seen = store_revision(l->store);
     life_kill(l, dice_below(&w->moment, DICE_ACTION, 2) != 0);
     memcpy(dice, w->moment.state, sizeof(dice));
@@ -86,6 +102,19 @@ void logless_do(struct world *w)
     mkdir(disk_path(d), 0700);
     snprintf(path, sizeof(path), "%.480s/state.db-wal", disk_path(d));
     unlink(path);
+    if (silent)
+        forget_log(disk_path(d));
     judge_open(w, disk_path(d), seen);
     memcpy(w->moment.state, dice, sizeof(dice));
+    return true;
+}
+
+void logless_do(struct world *w)
+{
+    (void)open_without_log(w, false);
+}
+
+bool logless_plant(struct world *w)
+{
+    return open_without_log(w, true);
 }

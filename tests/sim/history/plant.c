@@ -13,6 +13,7 @@
 
 #include "history.h"
 #include "judge.h"
+#include "logless.h"
 
 enum { FIRST_STEP = 12 };
 
@@ -417,6 +418,7 @@ const struct plant PLANTS[] = {
     {"write-lost", lose_a_write_of_first, "was answered and is gone"},
     {"write-undone", undo_a_write, "carries mark"},
     {"disk-back", go_back_with_first, "answered"},
+    {"log-lost", logless_plant, "the log is lost with revision"},
     {"watch-gap", miss_an_event_of_first, "a watch"},
     {"content", falsify_content, "the worlds are apart", LATE},
     {"leftover", leave_a_secret, "the worlds are apart", LATE},
