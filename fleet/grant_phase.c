@@ -50,6 +50,18 @@ struct grant_phase grant_phase_of(const struct grant_phase_facts *f)
     return p;
 }
 
+const char *grant_phase_state(const struct grant_phase *p)
+{
+    static const char *const maintenance[] = {
+        [GRANT_CORDONED] = "cordoned", [GRANT_DRAINING] = "draining", [GRANT_DRAINED] = "drained"};
+
+    if (p->conversion == GRANT_CONVERTS)
+        return "converting";
+    if (p->conversion == GRANT_WAITS_FOR_NODES)
+        return "waiting-for-nodes";
+    return p->maintenance >= GRANT_CORDONED ? maintenance[p->maintenance] : NULL;
+}
+
 static const struct pool_resource *same_resource(const struct config_pool *pool,
                                                  const struct pool_resource *r)
 {

@@ -42,6 +42,8 @@ struct grant_phase {
     int64_t next_s;       /* it is another one then, with nothing changed; 0: it is not */
 };
 struct grant_phase grant_phase_of(const struct grant_phase_facts *f);
+/* What the pool is, other than open, in one word of a metric: "draining"; NULL: it is as usual. */
+const char *grant_phase_state(const struct grant_phase *p);
 /* Are the devices of both the same, but for further ones of the same mode? Then no pod that holds
  * some is in the way. */
 bool grant_devices_stay(const struct config_pool *now, const struct config_pool *next);

@@ -475,6 +475,18 @@ static struct str_list copy_list(struct arena *a, struct str_list list)
 }
 
 /* What nodes that are not Ready hold is unhealthy, not held, as in the ledger. */
+static void remember_phase(struct grants *g, const struct grant_pool *from, struct grants_pool *to)
+{
+    const struct config_maintenance *wants = &from->facts.wants;
+
+    to->state = grant_phase_state(&from->phase);
+    to->overdue = from->phase.overdue && from->phase.maintenance >= GRANT_CORDONED;
+    if (from->phase.maintenance < GRANT_CORDONED)
+        return;
+    to->reason = arena_str(g->a, wants->reason);
+    to->until = wants->until_s ? time_format_s(g->a, wants->until_s) : STR("");
+}
+
 static void remember_pools(struct grants *g, const struct grant_state *s)
 {
     g->pools = arena_alloc(g->a, (s->n_configs + 1) * sizeof(*g->pools));
@@ -501,6 +513,8 @@ static void remember_pools(struct grants *g, const struct grant_state *s)
         if (b->state == SHARE_READY)
             rational_add_most(&p->guaranteed, b->guarantee);
     }
+    for (size_t p = 0; p < s->n_configs; p++)
+        remember_phase(g, grant_pool_at(s, p), &g->pools[p]);
     for (size_t p = 0; p < s->n_configs; p++)
         g->pools[p].held = grant_without(g->pools[p].held, s->sums[p].stranded);
 }
@@ -689,6 +703,29 @@ static double gpus(struct rational r)
     return r.num > 0 ? (double)r.num / (double)r.den : 0;
 }
 
+static void sample_state(struct buf *out, struct str pool, const char *state)
+{
+    struct buf labels = BUF_INIT(0);
+
+    metrics_label(&labels, "pool", pool);
+    metrics_label(&labels, "state", str_c(state));
+    metrics_sample_u64(out, METRIC_FLEET_POOL_UNAVAILABLE, buf_str(&labels), 1);
+    buf_fini(&labels);
+}
+
+static void pool_metrics(const struct grants *g, struct buf *out)
+{
+    metrics_family(out, METRIC_FLEET_POOL_UNAVAILABLE);
+    for (size_t i = 0; i < g->n_pools; i++) {
+        const struct grants_pool *p = &g->pools[i];
+
+        if (p->state)
+            sample_state(out, p->name, p->state);
+        if (p->overdue)
+            sample_state(out, p->name, "overdue");
+    }
+}
+
 void grants_metrics(const struct grants *g, struct buf *out)
 {
     static const enum metric families[] = {METRIC_FLEET_GRANTED, METRIC_FLEET_BORROWED,
@@ -714,6 +751,8 @@ void grants_metrics(const struct grants *g, struct buf *out)
             buf_fini(&labels);
         }
     }
+    if (g)
+        pool_metrics(g, out);
     if (g)
         metrics_single_u64(out, METRIC_FLEET_GRANT_FAILURES, g->n_failed);
     if (g)

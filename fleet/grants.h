@@ -49,6 +49,9 @@ struct grants_pool {
     struct rational guaranteed;             /* to bindings that count */
     struct rational borrowed;               /* placed by bindings beyond their guarantees */
     struct str_list selector;               /* of fact_selector() */
+    const char *state;                      /* of grant_phase_state(); NULL: as usual */
+    struct str reason, until;               /* of a maintenance that has begun */
+    bool overdue;
 };
 struct grants_view {
     const struct grants_row *rows; /* at most as many as metrics have */

@@ -50,6 +50,10 @@ static void add_granted(struct arena *a, cJSON *pool, const struct grants_pool *
     json_set_str(a, pool, "guaranteed", gpus_of(a, p->guaranteed));
     json_set_str(a, pool, "borrowed", gpus_of(a, p->borrowed));
     json_set_str(a, pool, "absent", gpus_of(a, p->absent));
+    json_put(a, pool, JSON_NONEMPTY("state", p->state ? str_c(p->state) : STR("")),
+             JSON_NONEMPTY("reason", p->reason), JSON_NONEMPTY("until", p->until));
+    if (p->overdue)
+        json_set_bool(a, pool, "overdue", true);
 }
 
 static cJSON *granted_pool(struct arena *a, const struct grants_pool *p)

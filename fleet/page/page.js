@@ -56,12 +56,28 @@ const number = text => ({n: text === undefined ? "" : plain(text)});
 const sum = (list, of) => list.reduce((all, item) => all + of(item), 0);
 const round = value => plain(value.toFixed(3));
 
+const POOL_STATES = {cordoned: "cordoned: no new pods", draining: "draining", drained: "drained",
+    converting: "draining, to be converted", "waiting-for-nodes": "waiting for nodes to be converted"};
+
+// In words, below the name; empty: it is as usual.
+function poolState(p) {
+    if (!p.state) return "";
+    return (POOL_STATES[p.state] || p.state) + (p.reason ? `: ${p.reason}` : "") +
+        (p.until ? `, ${p.overdue ? "overdue since" : "until"} ${p.until}` : "");
+}
+
+function poolName(p) {
+    const e = element("span", "", p.name);
+    if (p.state) e.append(element("div", p.overdue ? "trouble" : "state", poolState(p)));
+    return e;
+}
+
 function showPools(s) {
     show("pools", s.pools.map(p => {
         const borrowed = Math.min(+p.held, +(p.borrowed || 0));
         const absent = +(p.absent || 0);
         const whole = Math.max(+p.capacity + absent, +p.held + +p.idle + +p.unhealthy);
-        return [p.name, bar([["guaranteed", p.held - borrowed], ["borrowed", borrowed], ["idle", +p.idle],
+        return [poolName(p), bar([["guaranteed", p.held - borrowed], ["borrowed", borrowed], ["idle", +p.idle],
             ["unhealthy", +p.unhealthy]], whole), {n: plain(p.capacity) + (absent ? ` of ${round(+p.capacity + absent)}` : "")},
         number(p.held), {n: p.borrowed === undefined ? "" : round(borrowed)}, number(p.idle), number(p.unhealthy),
         number(p.guaranteed)];

@@ -537,6 +537,9 @@ def test_the_chart(helm, priced):
     with open(os.path.join(TREE, "include", "sublet", "tbl", "metrics.h"), encoding="utf-8") as f:
         known = set(re.findall(r"sublet_fleet_\w+", f.read()))
     assert set(re.findall(r"sublet_fleet_\w+", rules)) - {"sublet_fleet_"} <= known
+    overdue, = [r for r in objects["PrometheusRule"]["spec"]["groups"][0]["rules"]
+                if r.get("alert") == "SubletFleetMaintenanceOverdue"]
+    assert 'sublet_fleet_pool_unavailable{state="overdue"}' in overdue["expr"]
     assert "sublet_fleet_idle_held_gpus" in queries and set(re.findall(r"sublet_fleet_\w+", queries)) <= known
     measured = {"telemetry": {"dcgm": {"enabled": True, "idleBelow": "0.1"}}, "pools": priced["pools"]}
     objects = {o["kind"]: o for o in render(helm, "sublet-system", {"config": measured})}

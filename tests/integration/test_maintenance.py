@@ -45,6 +45,13 @@ def pool_says(host, kind, status, reason, words=""):
     eventually(said, 60, f"{kind} {status} {reason} {words}")
 
 
+def states_of(grants):
+    """What the metrics of the fleet say of the pool; nothing: it is as usual."""
+    found = grants.fleet.metrics().get("sublet_fleet_pool_unavailable", {})
+    assert all(value == 1 and dict(labels)["pool"] == "a100" for labels, value in found.items()), found
+    return {dict(labels)["state"] for labels in found}
+
+
 def hard(host, vc, resource):
     """What the host admits of a resource in the namespace of a tenant."""
     quota = host.api.get(f"/api/v1/namespaces/{vc.namespace}/resourcequotas/sublet-gpu")
@@ -65,9 +72,9 @@ def unavailable(k):
     return k.json("get", "gpuusage", "a100")["status"].get("unavailable", "")
 
 
-def node_says(vc):
-    """(reason, message) of the condition of the tenant's node, where it is closed to new pods; else None."""
-    node = vc.api.get("/api/v1/nodes/a100")
+def node_says(vc, name="a100"):
+    """(reason, message) of the condition of a node the tenant sees, where it is closed to new pods; else None."""
+    node = vc.api.get(f"/api/v1/nodes/{name}")
     said = [c for c in node["status"]["conditions"] if c["type"] == "PoolMaintenance"]
     assert bool(said) or not node["spec"].get("unschedulable"), node
     return (said[0]["reason"], said[0]["message"]) if said and node["spec"].get("unschedulable") else None
@@ -118,6 +125,11 @@ def test_a_cordoned_pool_takes_no_new_pods(host, grants, tenant):
     assert [p["metadata"]["uid"] for p in queues.host_pods()] == [uid], "what runs stays, and nothing else runs"
     assert "reclaim" not in grants.until(queues.namespace, grant="2")
 
+    assert states_of(grants) == {"cordoned"}
+    host.api.patch(POOL, {"spec": {"maintenance": {"until": "2026-01-01T00:00:00Z"}}})
+    pool_says(host, "Maintenance", "True", "Overdue", "driver upgrade; until 2026-01-01T00:00:00Z")
+    eventually(lambda: states_of(grants) == {"cordoned", "overdue"}, 60, "what the alert is of")
+
     maintain(host)
     running(k, "waits")
     assert host_pod(queues, "stays")["metadata"]["uid"] == uid
@@ -126,6 +138,7 @@ def test_a_cordoned_pool_takes_no_new_pods(host, grants, tenant):
         eventually(lambda v=vc: not unavailable(v.kubectl) and not node_says(v), 60, "the pool to be as usual")
     assert "PoolUnavailable" not in warned(rejects.kubectl, "apply", "-f", "-", stdin=json.dumps(pod("refused", 1)))
     pool_says(host, "Maintenance", "False", "Open")
+    assert not states_of(grants)
 
 
 def test_a_drained_pool_is_given_back(host, grants, tenant):

@@ -130,6 +130,9 @@ METRIC(FLEET_LENT, GAUGE, "sublet_fleet_lent_gpus", "pool,tenant",
        "GPUs of the guarantee that are not granted: lent, unhealthy, or not free yet.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
+METRIC(FLEET_POOL_UNAVAILABLE, GAUGE, "sublet_fleet_pool_unavailable", "pool,state",
+       "1 for a GPUPool that is cordoned, draining, drained, converting or waiting-for-nodes, and for "
+       "one whose maintenance is overdue.")
 METRIC(FLEET_NODES, GAUGE, "sublet_fleet_nodes", "pool,state",
        "GPU nodes of a pool, or of none (\"\"), that are not-ready, unhealthy, cordoned, untainted, "
        "unmatched, or any.")

@@ -161,7 +161,18 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     };
     const struct grants_pool pools[] = {
         {STR("a100"), {8, 1}, {8, 1}, RATIONAL_ZERO, RATIONAL_ZERO, {5, 1}, {1, 2}},
-        {STR("l4"), {8, 1}, {6, 1}, {56, 1}, {2, 1}, RATIONAL_ZERO, RATIONAL_ZERO},
+        {STR("l4"),
+         {8, 1},
+         {6, 1},
+         {56, 1},
+         {2, 1},
+         RATIONAL_ZERO,
+         RATIONAL_ZERO,
+         {0},
+         "draining",
+         STR("<b>firmware"),
+         STR("2026-11-27T00:00:00Z"),
+         true},
         {STR("gone"), {1, 1}, RATIONAL_ZERO, RATIONAL_ZERO, {1, 1}, RATIONAL_ZERO, RATIONAL_ZERO},
     };
     const struct overview o = {
@@ -177,6 +188,12 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     says(s, "pools", 1, "absent", "56.000"); /* declared, not unhealthy */
     says(s, "pools", 1, "idle", "4.000");
     says(s, "pools", 1, "unhealthy", "2.000");
+    says(s, "pools", 1, "state", "draining");
+    says(s, "pools", 1, "reason", "<b>firmware"); /* the page escapes it */
+    says(s, "pools", 1, "until", "2026-11-27T00:00:00Z");
+    assert_true(json_true(json_get(json_at(json_get(s, "pools"), 1), "overdue")));
+    assert_null(json_get(json_at(json_get(s, "pools"), 0), "state")); /* as usual */
+    assert_null(json_get(json_at(json_get(s, "pools"), 0), "overdue"));
     says(s, "pools", 2, "idle", "0.000");
     says(s, "pools", 2, "unhealthy", "1.000");
     says(s, "bindings", 0, "state", "Granted");
