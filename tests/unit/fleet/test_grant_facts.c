@@ -3,6 +3,7 @@
  * compared with sums that other functions compute from the trees. */
 #include "test.h"
 
+#include <sublet/clock.h>
 #include <sublet/object.h>
 
 #include "grant_state.h"
@@ -300,11 +301,88 @@ static void a_pod_without_devices_has_no_fact(void **state)
     arena_free(a);
 }
 
+/* --- what settles --- */
+
+static int64_t wall_us(void *ctx)
+{
+    return *(const int64_t *)ctx * SECOND;
+}
+
+struct seen {
+    bool aside;
+    int64_t settles_s;
+    int n;
+};
+
+static void see_node(void *ctx, const struct grant_node *node)
+{
+    struct seen *seen = ctx;
+
+    *seen = (struct seen){node->aside, node->settles_s, seen->n + 1};
+}
+
+static void see_pod(void *ctx, const struct grant_pod *pod)
+{
+    (void)ctx;
+    (void)pod;
+}
+
+static struct seen see(struct grant_facts *f, struct arena *a, bool cordoned)
+{
+    const cJSON *tree = parse(
+        a, arena_printf(a, "{'metadata':{'name':'n'},'spec':{'unschedulable':%s},'status':{}}",
+                        cordoned ? "true" : "false"));
+    struct seen seen = {0};
+    const struct grant_facts_visit visit = {see_node, see_pod, &seen};
+
+    assert_true(grant_facts_node(f, STR("n"), tree));
+    grant_facts_each(f, &visit);
+    assert_int_equal(seen.n, 1);
+    return seen;
+}
+
+/* What was aside counts so for a minute, from when it last was; a new node, or one that is made
+ * anew, does not, and a clock that was set back holds none for longer. */
+static void a_node_that_was_aside_settles(void **state)
+{
+    int64_t now_s = 1790000000, begin_s = now_s;
+    const struct clock clock = {.wall_us = wall_us, .ctx = &now_s};
+    struct grant_facts *f = grant_facts_new();
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    see(f, a, true);
+    assert_int_equal(see(f, a, false).settles_s, 0); /* without a clock */
+    grant_facts_settle(f, &clock);
+    assert_int_equal(see(f, a, false).settles_s, 0);
+    assert_true(see(f, a, true).aside);
+    assert_int_equal(see(f, a, true).settles_s, 0); /* it is aside anyway */
+    now_s += 5;
+    assert_false(see(f, a, false).aside);
+    now_s += 20; /* another change of the node prolongs nothing */
+    assert_int_equal(see(f, a, false).settles_s, begin_s + 5 + GRANT_SETTLES_S);
+    see(f, a, true);
+    now_s += 7; /* it flaps: counted from the last time */
+    assert_int_equal(see(f, a, false).settles_s, now_s + GRANT_SETTLES_S);
+    now_s += GRANT_SETTLES_S;
+    assert_int_equal(see(f, a, false).settles_s, 0);
+    see(f, a, true);
+    see(f, a, false);
+    now_s -= 1000;
+    assert_int_equal(see(f, a, false).settles_s, 0);
+    see(f, a, true);
+    grant_facts_node(f, STR("n"), NULL);
+    assert_int_equal(see(f, a, false).settles_s, 0);
+    grant_facts_free(f);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_is_what_is_read_anew),
         cmocka_unit_test(a_pod_without_devices_has_no_fact),
+        cmocka_unit_test(a_node_that_was_aside_settles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
