@@ -6,7 +6,7 @@
 #pragma once
 
 #include <sublet/clock.h>
-#include <sublet/err.h>
+#include <sublet/host_trouble.h>
 
 struct uv_loop_s;
 struct host_get;
@@ -16,7 +16,7 @@ struct host_get_options {
     struct str server;         /* "http://10.0.0.7:9400", "https://name"; no path */
     struct str path;           /* with its query, encoded */
     const char *accept;
-    struct str ca_file;    /* PEM; empty: what libcurl trusts */
+    struct str ca_file;    /* PEM, alone trusted; empty: what libcurl trusts */
     struct str token_file; /* of the bearer token; empty: none */
     size_t max_bytes;      /* of the answer; beyond them TOO_LARGE */
     int64_t timeout_ms;    /* connecting included */
@@ -27,9 +27,12 @@ struct host_get_options {
 struct host_get_answer {
     int status; /* 0: none */
     struct str body;
+    enum host_trouble trouble; /* why there is no status; HOST_FINE: there is, or it is too large */
 };
 typedef void (*host_get_cb)(void *ctx, const struct host_get_answer *answer, const struct err *err);
 /* Copies the options. done() comes once, from the loop, unless cancelled. Handles of it stay in the
  * loop for a few turns longer, and close by themselves. */
 struct host_get *host_get_send(const struct host_get_options *options, host_get_cb done, void *ctx);
 void host_get_cancel(struct host_get *g); /* takes NULL; no callback after it */
+/* Does a file have certificates, all of them readable? BAD_REQUEST says what is wrong with it. */
+int host_get_check_ca(struct str file, struct err *err) MUST_CHECK;

@@ -380,4 +380,6 @@ void sync_hooks_register(struct syncer *s)
         hooks.devices = devices;
     vapi_set_hooks(s->api, &hooks);
     vapi_add_metrics(s->api, sync_usage_metrics, s);
+    if (s->config->telemetry_fleet.n)
+        vapi_add_metrics(s->api, sync_devices_metrics, s->devices);
 }

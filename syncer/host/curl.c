@@ -343,12 +343,27 @@ static void set_blob(CURL *easy, CURLoption option, struct str pem)
     curl_easy_setopt(easy, option, &blob);
 }
 
+/* A CA that is configured is the only one. libcurl would trust the system's directory besides, and
+ * all of the system's where it is given none: a file without content becomes a list that it refuses
+ * before anything is sent (CURLE_SSL_CACERT_BADFILE). */
+static void set_trust(struct wire *w)
+{
+    const struct curl_transport *t = w->transport;
+    const struct kubeconfig *k = t->config;
+    struct str ca = t->ca.n ? buf_str(&t->ca) : k->ca;
+
+    if (!ca.n && !k->ca_file.n)
+        return;
+    set_blob(w->easy, CURLOPT_CAINFO_BLOB, ca.n ? ca : STR("no certificate"));
+    curl_easy_setopt(w->easy, CURLOPT_CAPATH, NULL);
+}
+
 static void set_tls(struct wire *w)
 {
     const struct curl_transport *t = w->transport;
     const struct kubeconfig *k = t->config;
 
-    set_blob(w->easy, CURLOPT_CAINFO_BLOB, t->ca.n ? buf_str(&t->ca) : k->ca);
+    set_trust(w);
     set_blob(w->easy, CURLOPT_SSLCERT_BLOB, k->certificate);
     set_blob(w->easy, CURLOPT_SSLKEY_BLOB, k->key);
     if (k->certificate.n) {

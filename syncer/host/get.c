@@ -9,12 +9,17 @@
 
 #include <assert.h>
 
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
 #include <sublet/buf.h>
+#include <sublet/file.h>
 
 #include "kubeconfig.h"
 #include "transport.h"
 
-#define GET_MAGIC 0x68676574u
+#define GET_MAGIC    0x68676574u
+#define MOST_CA_FILE ((size_t)1 << 20)
 
 struct host_get {
     unsigned magic;
@@ -44,9 +49,9 @@ static void close_get(struct host_get *g)
     g->transport->ops->close(g->transport, on_closed, g);
 }
 
-static void finish(struct host_get *g, int status, const struct err *err)
+static void finish(struct host_get *g, int status, enum host_trouble trouble, const struct err *err)
 {
-    const struct host_get_answer answer = {status, buf_str(&g->body)};
+    const struct host_get_answer answer = {status, buf_str(&g->body), trouble};
 
     g->wire = NULL;
     g->done(g->ctx, &answer, err);
@@ -66,7 +71,7 @@ static void on_data(void *ctx, struct str bytes)
     err_set(&err, &ERR_TOO_LARGE, "an answer of more than %zu bytes", g->max_bytes);
     buf_clear(&g->body);
     g->transport->ops->cancel(g->transport, g->wire);
-    finish(g, 0, &err);
+    finish(g, 0, HOST_FINE, &err);
 }
 
 static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure)
@@ -82,7 +87,7 @@ static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wi
                 failure->text);
     else if (status != 200)
         err_set(&err, &ERR_UNAVAILABLE, "an answer with status %d", status);
-    finish(g, status, err.kind ? &err : NULL);
+    finish(g, status, failure ? failure->trouble : HOST_FINE, err.kind ? &err : NULL);
 }
 
 struct host_get *host_get_send(const struct host_get_options *o, host_get_cb done, void *ctx)
@@ -116,4 +121,35 @@ void host_get_cancel(struct host_get *g)
     g->transport->ops->cancel(g->transport, g->wire);
     g->wire = NULL;
     close_get(g);
+}
+
+/* --- its CA --- */
+
+int host_get_check_ca(struct str file, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct str pem;
+    size_t n = 0;
+    bool whole;
+    X509 *cert;
+    BIO *bio;
+
+    if (file_read(a, file, MOST_CA_FILE, &pem, err)) {
+        arena_free(a);
+        return -1;
+    }
+    ERR_clear_error();
+    bio = BIO_new_mem_buf(pem.n ? pem.p : "", (int)pem.n);
+    while ((cert = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        X509_free(cert);
+        n++;
+    }
+    whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    BIO_free(bio);
+    arena_free(a);
+    if (n && whole)
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST, "%.*s: %s", STR_F(file),
+                   n || !whole ? "a certificate in it cannot be read" : "no certificate is in it");
 }

@@ -44,6 +44,7 @@ struct devices;
 struct devices *sync_devices_new(struct syncer *s);
 void sync_devices_fetch(struct devices *d,
                         void (*done)(void *ctx, struct str body, const struct err *err), void *ctx);
+void sync_devices_metrics(void *devices, struct buf *out); /* for vapi_add_metrics() */
 void sync_devices_stop(struct devices *d); /* fails what is under way, and all later ones */
 struct devices *sync_devices_free(struct devices *d); /* takes NULL */
 

@@ -6,7 +6,10 @@ import pytest
 
 from testenv import eventually
 from testenv.exporter import Exporter, exporter_pod, series
+from testenv.https import JsonServer
 from testenv.page import gpu_pod
+from testenv.pki import Pki
+from testenv.process import Port
 
 from test_tenant import host_pod, running
 
@@ -249,3 +252,40 @@ def test_a_tenant_scrapes_its_own_gpus(host, page, pools, exporter, tenant, tmp_
     told = json.loads(content)
     assert (status, told["kind"], told["reason"]) == (503, "Status", "ServiceUnavailable")
     assert "the fleet does not answer" in told["message"] and "127.0.0.1" not in told["message"]
+
+
+def test_a_fleet_without_its_ca(tenant, tmp_path):
+    """While the configured CA is no CA, nothing is sent; once it is, the next request succeeds."""
+    pki, ca, paths = Pki(str(tmp_path / "pki")), tmp_path / "ca.crt", []
+    port = Port()
+
+    def answer(path):
+        paths.append(path)
+        return 200, b""
+    server = JsonServer(pki.issue("fleet", "/CN=fleet", ["127.0.0.1"]), port, answer)
+    (tmp_path / "token").write_text("secret")
+    telemetry = {"fleet": f"https://127.0.0.1:{port.number}", "fleetCA": str(ca), "fleetToken": str(tmp_path / "token")}
+    a = tenant("alpha", config={"telemetry": telemetry})
+
+    def reads(outcome):
+        content = a.api.raw("GET", "/metrics")[2].decode()
+        line, = (x for x in content.splitlines() if x.startswith("sublet_telemetry_reads_total{outcome=\"%s\"}" % outcome))
+        return int(line.split()[-1])
+    try:
+        assert reads("bad-ca") == 0
+        for content in (None, "", "no certificate\n"):
+            if content is not None:
+                ca.write_text(content)
+            status, _, body = a.api.raw("GET", "/metrics/dcgm")
+            assert status == 503 and "the CA of the fleet cannot be read: see telemetry.fleetCA" in body.decode()
+            assert str(ca) not in body.decode()
+        assert reads("bad-ca") == 3 and str(ca) in a.process.tail() and not paths
+        # Another CA than that of the server's certificate.
+        other = Pki(str(tmp_path / "other"))
+        ca.write_text(open(other.path("ca.crt"), encoding="utf-8").read())
+        assert a.api.raw("GET", "/metrics/dcgm")[0] == 503 and reads("tls") == 1 and not paths
+        ca.write_text(open(pki.path("ca.crt"), encoding="utf-8").read())
+        eventually(lambda: a.api.raw("GET", "/metrics/dcgm")[0] == 200, 30, "an answer of the fleet")
+        assert paths and set(paths) == {f"/tenants/{a.namespace}/dcgm"} and reads("answered") >= 1
+    finally:
+        server.stop()

@@ -87,6 +87,9 @@ METRIC(GPU_QUEUE_WAIT, HISTOGRAM, "sublet_gpu_queue_wait_seconds", "pool",
        "From the creation of a pod that had to wait for GPUs until it was charged for them.")
 METRIC(GPU_SCHEDULING, HISTOGRAM, "sublet_gpu_pod_scheduling_seconds", "pool",
        "From the creation of a pod with GPUs until the host had a node for it.")
+METRIC(TELEMETRY_READS, COUNTER, "sublet_telemetry_reads_total", "outcome",
+       "Reads of the fleet's series of this virtual cluster's GPUs: answered, or why not (bad-ca, tls, "
+       "dns, unreachable, timeout, broken, refused, absent, throttled, status, too-large).")
 METRIC(DNS_QUESTIONS, COUNTER, "sublet_dns_questions_total", "outcome", "DNS questions by outcome.")
 METRIC(DNS_CACHE_BYTES, GAUGE, "sublet_dns_cache_bytes", "",
        "Memory of cached answers of other resolvers.")

@@ -7,10 +7,14 @@
 
 #include <sublet/host_get.h>
 
+#include "host/curl_impl.h"
+#include "host/kubeconfig.h"
+
 struct seen {
     bool over;
     int status;
     const struct err_kind *failure;
+    enum host_trouble trouble;
     char body[64], message[128];
     size_t n;
 };
@@ -23,6 +27,7 @@ static void on_done(void *ctx, const struct host_get_answer *answer, const struc
     seen->over = true;
     seen->status = answer->status;
     seen->n = answer->body.n;
+    seen->trouble = answer->trouble;
     seen->failure = err ? err->kind : NULL;
     snprintf(seen->body, sizeof(seen->body), "%.*s", STR_F(str_clip(answer->body, 63)));
     if (err)
@@ -141,11 +146,144 @@ static void test_no_answer(void **state)
     fake_close(&s);
 }
 
+/* --- its CA --- */
+
+static const char CERTIFICATE[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBcTCCARegAwIBAgIUStkse1uimVCgmUEtqITpcyw1HFUwCgYIKoZIzj0EAwIw\n"
+    "DTELMAkGA1UEAwwCY2EwIBcNMjYxMTI4MDkzNDIwWhgPMjEyNjExMDQwOTM0MjBa\n"
+    "MA0xCzAJBgNVBAMMAmNhMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0x5d1h5o\n"
+    "pHURByU/p4aMy29NLwL0xBxYN1Aj68xHBS5cVKHiQBy552iwscvJsLeQVxkLZJEM\n"
+    "doBU9ySWPf9sxqNTMFEwHQYDVR0OBBYEFOzsU6sSpEVpzU+qzhglKOoamSlTMB8G\n"
+    "A1UdIwQYMBaAFOzsU6sSpEVpzU+qzhglKOoamSlTMA8GA1UdEwEB/wQFMAMBAf8w\n"
+    "CgYIKoZIzj0EAwIDSAAwRQIgCsB+UrjMIS6XeBomSUwXgK9WOzcGZXVRfdL8B1+j\n"
+    "sZACIQCSB9ZRDbfkex+jag+qYWFkKER2JbZjmwvre5LLcqRMbQ==\n"
+    "-----END CERTIFICATE-----\n";
+
+/* What a GET of https ends with when its CA is this file; content NULL: there is none. */
+static void get_tls(struct fake_server *s, struct seen *seen, const char *content, bool *ret_good)
+{
+    char file[] = "/tmp/sublet-ca-XXXXXX";
+    int fd = mkstemp(file);
+    struct host_get_options o = {.loop = &s->loop,
+                                 .clock = &CLOCK_SYSTEM,
+                                 .server = arena_printf(s->arena, "https://127.0.0.1:%u", s->port),
+                                 .path = STR("/metrics"),
+                                 .accept = "text/plain",
+                                 .ca_file = arena_str(s->arena, str_c(file)),
+                                 .max_bytes = 65536,
+                                 .timeout_ms = 20000};
+    struct err err;
+
+    if (content)
+        assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+    if (!content)
+        unlink(file);
+    err_init(&err, s->arena);
+    *ret_good = !host_get_check_ca(o.ca_file, &err);
+    if (!*ret_good)
+        assert_true(str_contains(err.message, o.ca_file));
+    *seen = (struct seen){0};
+    host_get_send(&o, on_done, seen);
+    fake_run_until(s, &seen->over);
+    unlink(file);
+    assert_ptr_equal(seen->failure, &ERR_UNAVAILABLE);
+    assert_int_equal(seen->trouble, HOST_TLS);
+}
+
+/* A CA that cannot be read is an error before anything is sent, and no leave to trust others. */
+static void test_no_ca_no_request(void **state)
+{
+    static const char *const bad[] = {NULL, "", "\n", "nonsense",
+                                      "-----BEGIN CERTIFICATE-----\nAAAA\n"
+                                      "-----END CERTIFICATE-----\n"};
+    const char *refusal = curl_easy_strerror(CURLE_SSL_CACERT_BADFILE);
+    struct fake_server s;
+    struct seen seen;
+    bool good;
+
+    (void)state;
+    fake_open(&s, answer, NULL);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        get_tls(&s, &seen, bad[i], &good);
+        assert_false(good);
+        assert_string_equal(seen.message, refusal);
+    }
+    /* With a good one it comes to the server, which speaks no TLS. */
+    get_tls(&s, &seen, CERTIFICATE, &good);
+    assert_true(good);
+    assert_string_not_equal(seen.message, refusal);
+    assert_int_equal(s.requests, 0);
+    fake_close(&s);
+}
+
+static void on_closed(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+/* --- what else it would trust: the options of libcurl, as they are set --- */
+
+static struct {
+    bool set;
+    const void *value;
+} directory; /* CURLOPT_CAPATH */
+
+#undef curl_easy_setopt
+CURLcode __real_curl_easy_setopt(CURL *easy, CURLoption option, ...);
+CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...);
+CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...)
+{
+    void *value;
+    va_list rest;
+
+    va_start(rest, option);
+    value = va_arg(rest, void *); /* every argument of it has this size here */
+    va_end(rest);
+    if (option == CURLOPT_CAPATH) {
+        directory.set = true;
+        directory.value = value;
+    }
+    return __real_curl_easy_setopt(easy, option, value);
+}
+
+static bool trusts_directory(struct fake_server *s, struct kubeconfig *k)
+{
+    struct transport *t = host_curl_transport_new(&s->loop, &CLOCK_SYSTEM, k);
+    bool closed = false;
+
+    directory.set = false;
+    host_curl_wire_free(host_curl_wire_new(host_curl_from(t), STR("/"), 1000));
+    t->ops->close(t, on_closed, &closed);
+    fake_run_until(s, &closed);
+    return !directory.set || directory.value;
+}
+
+/* libcurl trusts the directory of the system's CAs besides those it is given. */
+static void test_no_other_ca(void **state)
+{
+    struct kubeconfig k = {.server = STR("https://127.0.0.1:1")};
+    struct fake_server s;
+
+    (void)state;
+    fake_open(&s, answer, NULL);
+    assert_true(trusts_directory(&s, &k));
+    k.ca = str_c(CERTIFICATE);
+    assert_false(trusts_directory(&s, &k));
+    k.ca = STR("");
+    k.ca_file = STR("/nonexistent/ca.crt");
+    assert_false(trusts_directory(&s, &k));
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_no_answer),
+        cmocka_unit_test(test_no_ca_no_request),
+        cmocka_unit_test(test_no_other_ca),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
