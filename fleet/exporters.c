@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads exporters. Why over their pods' addresses: there is no right for it that the fleet lacks,
  * and no Service that would answer for another node. Must never block the loop, have more than a
- * few requests under way, read at an address that is not one of a Ready pod, or read a server again
- * at once because it fails.
+ * few requests and bytes of answers under way, let servers that hang delay those that answer, read
+ * at an address that is not one of a Ready pod, or read a server again at once because it fails.
  *
- *   pods (reflector) -> due, in the order of their times -> host_get -> answered()
+ *   pods (reflector) -> turns.c: who is next -> host_get -> answered()
  *                        ^---- after the interval, longer after failures ----'
  */
 #include "exporters.h"
 
 #include <assert.h>
 #include <netinet/in.h>
+#include <string.h>
 
 #include <arpa/inet.h>
 #include <uv.h>
@@ -23,24 +24,33 @@
 #include <sublet/reflector.h>
 
 #include "dcgm.h"
+#include "turns.h"
 
 #define EXPORTERS_MAGIC 0x65787073u
-#define MOST_UNDER_WAY  8
 #define TIMEOUT_MS      10000
+#define MOST_HELD       ((size_t)16 << 20) /* bytes of answers under way, in each lane */
 #define SPREAD_MS       10000 /* over which a process that starts spreads its first requests */
 #define MOST_BACKOFF    8     /* intervals */
 #define ACCEPT          "text/plain;version=0.0.4"
 
 const char *const EXPORTER_STATES[N_EXPORTER_STATES] = {"answering", "failing", "new"};
+const char *const EXPORTER_FAILURES[N_EXPORTER_FAILURES] = {
+    [EXPORTER_TIMEOUT] = "timeout", [EXPORTER_UNREACHABLE] = "unreachable",
+    [EXPORTER_BROKEN] = "broken",   [EXPORTER_TLS] = "tls",
+    [EXPORTER_STATUS] = "status",   [EXPORTER_TOO_LARGE] = "too-large",
+    [EXPORTER_MEMORY] = "memory",   [EXPORTER_PARSE] = "parse",
+};
 
 struct exporter {
     struct map_entry by_name;
+    struct turn turn;
     struct exporters *all;
     struct str name, node, server; /* on the heap */
     enum exporter_state state;
-    int64_t due_ms, since_ms; /* since_ms: of its last answer, or of its begin */
-    unsigned failures;        /* in a row, as far as they count */
-    struct host_get *get;     /* NULL: none is under way */
+    enum exporter_failure why; /* of one that is failing */
+    int64_t since_ms;          /* of its last answer, or of its begin */
+    unsigned failures;         /* in a row, as far as they count */
+    struct host_get *get;      /* NULL: none is under way */
 };
 struct exporters {
     unsigned magic;
@@ -49,8 +59,9 @@ struct exporters {
     struct reflector *pods;
     struct map by_name;
     uv_timer_t timer;
-    size_t n_under_way;
-    uint64_t failures;
+    struct turns turns;
+    struct host_get_budget budgets[N_TURN_LANES];
+    uint64_t failures[N_EXPORTER_FAILURES];
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -73,15 +84,48 @@ static void free_exporter(struct exporter *x)
 {
     struct exporters *e = x->all;
 
-    if (x->get) {
-        host_get_cancel(x->get);
-        e->n_under_way--;
-    }
+    host_get_cancel(x->get);
+    exporter_turns_remove(&e->turns, &x->turn);
     map_remove(&e->by_name, &x->by_name);
     mem_free(x->name.p);
     mem_free(x->node.p);
     mem_free(x->server.p);
     mem_free(x);
+}
+
+/* What Go's server answers to a request in the clear. */
+static bool wants_tls(const struct host_get_answer *answer)
+{
+    return answer->status == 400 && str_contains(answer->body, STR("to an HTTPS server"));
+}
+
+static enum exporter_failure why_of(const struct host_get_answer *answer, const struct err *err)
+{
+    if (!err)
+        return EXPORTER_PARSE;
+    if (err->kind == &ERR_TOO_LARGE)
+        return EXPORTER_TOO_LARGE;
+    if (err->kind == &ERR_TOO_MANY_REQUESTS)
+        return EXPORTER_MEMORY;
+    if (answer->status)
+        return wants_tls(answer) ? EXPORTER_TLS : EXPORTER_STATUS;
+    return answer->trouble == HOST_TIMEOUT   ? EXPORTER_TIMEOUT
+           : answer->trouble == HOST_REFUSED ? EXPORTER_UNREACHABLE
+                                             : EXPORTER_BROKEN;
+}
+
+/* The first failure of a row is logged, and another reason. */
+static void note_failure(struct exporter *x, enum exporter_failure why, const struct err *err)
+{
+    if (x->state != EXPORTER_FAILING || x->why != why)
+        log_warn("fleet: an exporter fails node=\"%.*s\" reason=%s error=\"%.*s\"", STR_F(x->node),
+                 EXPORTER_FAILURES[why], STR_F(err ? err->message : STR("")));
+    x->state = EXPORTER_FAILING;
+    x->why = why;
+    x->all->failures[why]++;
+    x->failures = x->failures * 2 + 1;
+    if (x->failures >= MOST_BACKOFF)
+        x->failures = MOST_BACKOFF - 1;
 }
 
 static void on_answer(void *ctx, const struct host_get_answer *answer, const struct err *err)
@@ -92,15 +136,16 @@ static void on_answer(void *ctx, const struct host_get_answer *answer, const str
 
     assert(e->magic == EXPORTERS_MAGIC && x->get);
     x->get = NULL;
-    e->n_under_way--;
     good = !err && e->o.answered(e->o.ctx, x->node, answer->body);
-    x->failures = good ? 0 : x->failures * 2 + 1;
-    if (x->failures >= MOST_BACKOFF)
-        x->failures = MOST_BACKOFF - 1;
-    x->state = good ? EXPORTER_ANSWERING : EXPORTER_FAILING;
-    x->since_ms = good ? now_ms(e) : x->since_ms;
-    e->failures += !good;
-    x->due_ms = now_ms(e) + e->o.interval_ms * (1 + (int64_t)x->failures);
+    if (good) {
+        x->state = EXPORTER_ANSWERING;
+        x->since_ms = now_ms(e);
+        x->failures = 0;
+    } else {
+        note_failure(x, why_of(answer, err), err);
+    }
+    exporter_turns_end(&e->turns, &x->turn, good,
+                       now_ms(e) + e->o.interval_ms * (1 + (int64_t)x->failures));
     step(e);
 }
 
@@ -113,21 +158,13 @@ static void read_exporter(struct exporter *x)
                                        .path = e->path,
                                        .accept = ACCEPT,
                                        .max_bytes = DCGM_MOST_BYTES,
+                                       .budget = &e->budgets[x->turn.lane],
                                        .timeout_ms = TIMEOUT_MS};
 
-    e->n_under_way++;
     x->get = host_get_send(&o, on_answer, x);
 }
 
 /* --- which is next --- */
-
-static void earlier(void *ctx, struct map_entry *entry)
-{
-    struct exporter *x = CONTAINER(entry, struct exporter, by_name), **first = ctx;
-
-    if (!x->get && (!*first || x->due_ms < (*first)->due_ms))
-        *first = x;
-}
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -140,21 +177,14 @@ static void on_timer(uv_timer_t *timer)
 /* Sends what is due, as far as may be under way, and waits for the next one. */
 static void step(struct exporters *e)
 {
-    uv_timer_stop(&e->timer);
-    while (e->n_under_way < MOST_UNDER_WAY) {
-        struct exporter *first = NULL;
-        int64_t wait;
+    struct turn *turn;
+    int64_t due = 0;
 
-        map_each(&e->by_name, earlier, &first);
-        if (!first)
-            return;
-        wait = first->due_ms - now_ms(e);
-        if (wait > 0) {
-            uv_timer_start(&e->timer, on_timer, (uint64_t)wait, 0);
-            return;
-        }
-        read_exporter(first);
-    }
+    uv_timer_stop(&e->timer);
+    while ((turn = exporter_turns_next(&e->turns, now_ms(e), &due)) != NULL)
+        read_exporter(CONTAINER(turn, struct exporter, turn));
+    if (due != INT64_MAX)
+        uv_timer_start(&e->timer, on_timer, (uint64_t)(due - now_ms(e)), 0);
 }
 
 /* --- pods --- */
@@ -197,9 +227,9 @@ static void add_exporter(struct exporters *e, struct str name, struct str node, 
                            .node = mem_str(node),
                            .server = mem_str(server),
                            .state = EXPORTER_NEW,
-                           .since_ms = now_ms(e),
-                           .due_ms = now_ms(e) +
-                                     (int64_t)(str_hash(name, hash_seed()) % (uint64_t)spread)};
+                           .since_ms = now_ms(e)};
+    exporter_turns_add(&e->turns, &x->turn, x->node,
+                       now_ms(e) + (int64_t)(str_hash(name, hash_seed()) % (uint64_t)spread));
     map_put(&e->by_name, &x->by_name, x->name);
 }
 
@@ -245,9 +275,10 @@ static void count(void *ctx, struct map_entry *entry)
 
 struct exporters_view exporters_look(const struct exporters *e)
 {
-    struct look l = {{.failures = e->failures}, now_ms(e)};
+    struct look l = {.since_ms = now_ms(e)};
     struct map all = e->by_name;
 
+    memcpy(l.view.failures, e->failures, sizeof(e->failures));
     map_each(&all, count, &l);
     l.view.age_ms = now_ms(e) - l.since_ms;
     return l.view;
@@ -268,6 +299,9 @@ struct exporters *exporters_open(const struct exporters_options *options)
 
     *e =
         (struct exporters){.magic = EXPORTERS_MAGIC, .o = *options, .path = mem_str(options->path)};
+    exporter_turns_init(&e->turns);
+    for (size_t i = 0; i < N_TURN_LANES; i++)
+        e->budgets[i].most = MOST_HELD;
     uv_timer_init(options->loop, &e->timer);
     e->timer.data = e;
     e->pods = reflector_open(&pods);

@@ -34,10 +34,23 @@ enum exporter_state {
     N_EXPORTER_STATES
 };
 extern const char *const EXPORTER_STATES[N_EXPORTER_STATES];
+/* Why a read ended without an answer of an exporter. */
+enum exporter_failure {
+    EXPORTER_TIMEOUT,
+    EXPORTER_UNREACHABLE, /* no connection */
+    EXPORTER_BROKEN,      /* ... or it broke off */
+    EXPORTER_TLS,         /* it speaks TLS, which is not spoken to it */
+    EXPORTER_STATUS,      /* another HTTP status than 200 */
+    EXPORTER_TOO_LARGE,
+    EXPORTER_MEMORY, /* answers of others had what there is for all of them */
+    EXPORTER_PARSE,  /* what it says is not what exporters say */
+    N_EXPORTER_FAILURES
+};
+extern const char *const EXPORTER_FAILURES[N_EXPORTER_FAILURES]; /* "timeout", ... */
 struct exporters_view {
     size_t n[N_EXPORTER_STATES];
-    uint64_t failures; /* since the process began */
-    int64_t age_ms;    /* since the answer, or else the begin, of the one that is longest ago */
+    uint64_t failures[N_EXPORTER_FAILURES]; /* since the process began */
+    int64_t age_ms; /* since the answer, or else the begin, of the one that is longest ago */
 };
 #define EXPORTERS_MOST 5000 /* more are not read */
 struct exporters_view exporters_look(const struct exporters *e);

@@ -151,7 +151,14 @@ static void write_exporters(struct buf *out, const struct exporters_view *v)
         metrics_sample_u64(out, METRIC_FLEET_EXPORTERS, buf_str(&labels), v->n[i]);
         buf_fini(&labels);
     }
-    metrics_single_u64(out, METRIC_FLEET_EXPORTER_FAILURES, v->failures);
+    metrics_family(out, METRIC_FLEET_EXPORTER_FAILURES);
+    for (size_t i = 0; i < N_EXPORTER_FAILURES; i++) {
+        struct buf labels = BUF_INIT(0);
+
+        metrics_label(&labels, "reason", str_c(EXPORTER_FAILURES[i]));
+        metrics_sample_u64(out, METRIC_FLEET_EXPORTER_FAILURES, buf_str(&labels), v->failures[i]);
+        buf_fini(&labels);
+    }
     metrics_single(out, METRIC_FLEET_TELEMETRY_AGE, (double)v->age_ms / 1000);
 }
 

@@ -10,20 +10,25 @@
 
 struct uv_loop_s;
 struct host_get;
+/* Bytes of answers that several requests hold together. The caller's, and outlives them. */
+struct host_get_budget {
+    size_t most, used;
+};
 struct host_get_options {
     struct uv_loop_s *loop;
     const struct clock *clock; /* outlives the loop's last turn */
     struct str server;         /* "http://10.0.0.7:9400", "https://name"; no path */
     struct str path;           /* with its query, encoded */
     const char *accept;
-    struct str ca_file;    /* PEM, alone trusted; empty: what libcurl trusts */
-    struct str token_file; /* of the bearer token; empty: none */
-    size_t max_bytes;      /* of the answer; beyond them TOO_LARGE */
-    int64_t timeout_ms;    /* connecting included */
+    struct str ca_file;             /* PEM, alone trusted; empty: what libcurl trusts */
+    struct str token_file;          /* of the bearer token; empty: none */
+    size_t max_bytes;               /* of the answer; beyond them TOO_LARGE */
+    struct host_get_budget *budget; /* beyond it TOO_MANY_REQUESTS; NULL: none */
+    int64_t timeout_ms;             /* connecting included */
 };
 /* err NULL: status 200, the body is good until done() returns. Otherwise UNAVAILABLE, TIMEOUT,
- * TOO_LARGE; no address is in the message. Another status is UNAVAILABLE, too, with `status` and
- * the body. No redirect is followed, no proxy used. */
+ * TOO_LARGE, TOO_MANY_REQUESTS; no address is in the message. Another status is UNAVAILABLE, too,
+ * with `status` and the body. No redirect is followed, no proxy used. */
 struct host_get_answer {
     int status; /* 0: none */
     struct str body;

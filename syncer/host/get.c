@@ -29,6 +29,8 @@ struct host_get {
     void *wire; /* NULL: ended */
     struct buf body;
     size_t max_bytes;
+    struct host_get_budget *budget;
+    size_t charged; /* to it */
     host_get_cb done;
     void *ctx;
 };
@@ -45,6 +47,8 @@ static void on_closed(void *ctx)
 
 static void close_get(struct host_get *g)
 {
+    if (g->budget)
+        g->budget->used -= g->charged;
     buf_fini(&g->body);
     g->transport->ops->close(g->transport, on_closed, g);
 }
@@ -58,17 +62,34 @@ static void finish(struct host_get *g, int status, enum host_trouble trouble, co
     close_get(g);
 }
 
+/* False: others hold what there is. */
+static bool charge(struct host_get *g, size_t n)
+{
+    if (!g->budget)
+        return true;
+    if (n > g->budget->most - g->budget->used)
+        return false;
+    g->budget->used += n;
+    g->charged += n;
+    return true;
+}
+
 static void on_data(void *ctx, struct str bytes)
 {
     struct host_get *g = ctx;
+    bool room = charge(g, bytes.n);
     struct err err;
 
     assert(g->magic == GET_MAGIC);
     buf_add(&g->body, bytes);
-    if (!g->body.failed)
+    if (room && !g->body.failed)
         return;
     err_init(&err, NULL);
-    err_set(&err, &ERR_TOO_LARGE, "an answer of more than %zu bytes", g->max_bytes);
+    if (room)
+        err_set(&err, &ERR_TOO_LARGE, "an answer of more than %zu bytes", g->max_bytes);
+    else
+        err_set(&err, &ERR_TOO_MANY_REQUESTS, "answers of more than %zu bytes at once",
+                g->budget->most);
     buf_clear(&g->body);
     g->transport->ops->cancel(g->transport, g->wire);
     finish(g, 0, HOST_FINE, &err);
@@ -102,6 +123,7 @@ struct host_get *host_get_send(const struct host_get_options *o, host_get_cb don
                            .a = arena_new(0),
                            .body = BUF_INIT(o->max_bytes),
                            .max_bytes = o->max_bytes,
+                           .budget = o->budget,
                            .done = done,
                            .ctx = ctx};
     g->config = (struct kubeconfig){.server = arena_str(g->a, o->server),

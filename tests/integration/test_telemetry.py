@@ -13,6 +13,7 @@ from testenv.process import Port
 
 from test_tenant import host_pod, running
 
+TLS_ANSWER = "Client sent an HTTP request to an HTTPS server.\n"
 FAMILIES = ("idle_held_gpus", "idle_held_gpu_seconds_total", "utilised_gpus", "unmeasured_gpus", "telemetry_exporters",
             "telemetry_failures_total", "telemetry_age_seconds", "telemetry_series_refused_total")
 
@@ -43,6 +44,12 @@ class Measured:
 
     def becomes(self, *want):
         eventually(lambda: self.gpus() == want, 60, f"utilised, warm, unused and unmeasured GPUs to be {want}")
+
+    def failures(self, *reasons):
+        """Reads that failed, for these reasons or all of them."""
+        samples = {dict(k)["reason"]: v for k, v in self.fleet.metrics()["sublet_fleet_telemetry_failures_total"].items()}
+        assert set(reasons) <= samples.keys()
+        return sum(v for k, v in samples.items() if not reasons or k in reasons)
 
     def refused(self, reason):
         return self.get("telemetry_series_refused_total", reason=reason)
@@ -77,7 +84,7 @@ def test_who_uses_what_it_holds(host, page, pools, exporter):
     measured.becomes(1.25, 0, 0, 0)
     assert measured.get("telemetry_exporters", state="answering") == 1
     assert 0 <= measured.get("telemetry_age_seconds") < 60
-    assert measured.get("telemetry_failures_total") == 0
+    assert measured.failures() == 0
 
     # Idle with memory in use, then without; the time is counted, and the page names who it is.
     exporter.say(series(pod, 0, 0.01, 40000), series(pod, 1, 0, 40000))
@@ -101,9 +108,9 @@ def test_who_uses_what_it_holds(host, page, pools, exporter):
 
     # Neither a page of another server, nor an answer that was cut, nor silence is a zero.
     for broken in ("<html>hello</html>", exporter.content[:-1]):
-        failures = measured.get("telemetry_failures_total")
+        failures = measured.failures("parse")
         exporter.broken = broken
-        eventually(lambda: measured.get("telemetry_failures_total") > failures, 60, "an answer that is none")
+        eventually(lambda: measured.failures("parse") > failures, 60, "an answer that is none")
         assert measured.get("telemetry_exporters", state="failing") == 1
     eventually(lambda: measured.gpus() == (0, 0, 0, 2), 60, "the last answer to be old")
     exporter.broken = None
@@ -138,6 +145,25 @@ def test_what_an_exporter_claims_is_compared(host, page, pools, exporter):
     eventually(lambda: measured.refused("out-of-range") >= 2, 60, "values that cannot be")
     exporter.say(series(pod, 0, None, 1, DCGM_FI_DEV_GPU_UTIL=50, labels={"pod_uid": pod["metadata"]["uid"]}))
     measured.becomes(0.5, 0, 0, 0)
+
+
+def test_why_an_exporter_fails(host, page, pools, exporter):
+    """Each reason is counted by its name; what fails comes back, and more exporters than are read at a time are read."""
+    measured = start(page, exporter)
+    names = [n["metadata"]["name"] for n in host.api.get("/api/v1/nodes")["items"]]
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    exporter.say(series(None, 0, 0, 0))
+    host.api.post(path, exporter_pod(names[0]))
+    eventually(lambda: measured.get("telemetry_exporters", state="answering") == 1, 60, "an answer")
+    for reason, fault in (("status", {"status": 503}), ("tls", {"status": 400, "content": TLS_ANSWER}),
+                          ("too-large", {"content": "#" * (5 << 20)}), ("broken", {"cut": True}), ("timeout", {"hang": True})):
+        exporter.fault(**fault)
+        eventually(lambda: measured.failures(reason) > 0, 60, reason)
+    exporter.fault()
+    for i in range(12):
+        host.api.post(path, exporter_pod(names[i % len(names)], f"more-{i}"))
+    eventually(lambda: measured.get("telemetry_exporters", state="answering") == 13, 60, "answers of all")
+    assert measured.failures() == sum(measured.failures(r) for r in ("status", "tls", "too-large", "broken", "timeout"))
 
 
 def test_off_by_default(page, exporter):

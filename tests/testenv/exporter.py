@@ -23,17 +23,23 @@ def series(pod, gpu, activity=None, used=None, **more):
 
 
 class Exporter:
-    """A server of what say() was given last. `broken`: what it sends in place of that."""
+    """A server of what say() was given last. `broken`: what it sends in place of that; fault(): how else it fails."""
 
     def __init__(self):
         outer = self
-        self.content, self.broken, self.reads = "", None, 0
+        self.content, self.broken, self.reads, self.released = "", None, 0, threading.Event()
+        self.fault()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 outer.reads += 1
                 body = (outer.content if outer.broken is None else outer.broken).encode()
-                self.send_response(200 if self.path == "/metrics" else 404)
+                if outer.hang:
+                    outer.released.wait(60)
+                if outer.cut:
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+                    return
+                self.send_response(outer.status if self.path == "/metrics" else 404)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -46,6 +52,10 @@ class Exporter:
         self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
+
+    def fault(self, status=200, content=None, cut=False, hang=False):
+        """Without arguments: none."""
+        self.status, self.broken, self.cut, self.hang = status, content, cut, hang
 
     def say(self, *groups):
         lines = []
@@ -62,6 +72,7 @@ class Exporter:
         return {"enabled": True, "namespace": namespace, "port": self.port, "interval": "1s", "idleAfter": "1s"}
 
     def close(self):
+        self.released.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()

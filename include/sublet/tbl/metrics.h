@@ -156,8 +156,11 @@ METRIC(FLEET_UNMEASURED, GAUGE, "sublet_fleet_unmeasured_gpus", "pool,tenant",
        "GPUs held by pods of which no exporter said anything lately, or not of each of their GPUs.")
 METRIC(FLEET_EXPORTERS, GAUGE, "sublet_fleet_telemetry_exporters", "state",
        "DCGM exporters that are answering, failing, or new: not read yet.")
-METRIC(FLEET_EXPORTER_FAILURES, COUNTER, "sublet_fleet_telemetry_failures_total", "",
-       "Reads of exporters without an answer of one.")
+METRIC(FLEET_EXPORTER_FAILURES, COUNTER, "sublet_fleet_telemetry_failures_total", "reason",
+       "Reads of exporters without an answer of one: none in time (timeout), no connection "
+       "(unreachable), one that broke off (broken), a server of TLS (tls), another HTTP status than "
+       "200 (status), too many bytes (too-large, or memory: of all answers together), or not what "
+       "exporters say (parse).")
 METRIC(FLEET_TELEMETRY_AGE, GAUGE, "sublet_fleet_telemetry_age_seconds", "",
        "Time since the last answer of the exporter that answered longest ago.")
 METRIC(FLEET_SERIES_REFUSED, COUNTER, "sublet_fleet_telemetry_series_refused_total", "reason",

@@ -146,6 +146,41 @@ static void test_no_answer(void **state)
     fake_close(&s);
 }
 
+/* Answers that would not fit beside those of others fail, and what each held comes back. */
+static void test_budget(void **state)
+{
+    struct host_get_budget budget = {.most = 6};
+    struct fake_server s;
+    struct seen seen[2];
+    struct host_get_options o;
+
+    (void)state;
+    fake_open(&s, answer, NULL);
+    o = (struct host_get_options){.loop = &s.loop,
+                                  .clock = &CLOCK_SYSTEM,
+                                  .server = arena_printf(s.arena, "http://127.0.0.1:%u", s.port),
+                                  .path = STR("/metrics"), /* answers with 4 bytes */
+                                  .accept = "text/plain",
+                                  .max_bytes = 65536,
+                                  .budget = &budget,
+                                  .timeout_ms = 20000};
+    for (size_t i = 0; i < 2; i++) {
+        seen[i] = (struct seen){0};
+        host_get_send(&o, on_done, &seen[i]);
+        fake_run_until(&s, &seen[i].over);
+        assert_null(seen[i].failure);
+        assert_int_equal(budget.used, 0);
+    }
+    budget.used = 3; /* another one's */
+    seen[0] = (struct seen){0};
+    host_get_send(&o, on_done, &seen[0]);
+    fake_run_until(&s, &seen[0].over);
+    assert_ptr_equal(seen[0].failure, &ERR_TOO_MANY_REQUESTS);
+    assert_int_equal(seen[0].n, 0);
+    assert_int_equal(budget.used, 3);
+    fake_close(&s);
+}
+
 /* --- its CA --- */
 
 static const char CERTIFICATE[] =
@@ -280,9 +315,8 @@ static void test_no_other_ca(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_no_answer),
-        cmocka_unit_test(test_no_ca_no_request),
+        cmocka_unit_test(test_answers),     cmocka_unit_test(test_no_answer),
+        cmocka_unit_test(test_budget),      cmocka_unit_test(test_no_ca_no_request),
         cmocka_unit_test(test_no_other_ca),
     };
 
