@@ -7,21 +7,21 @@
  * the file, so the file alone says `log_after` then, durably, until a part of the log is folded
  * into it, and `log` from then on. Nothing else can be there, whatever is killed or loses power,
  * and whether SQLite began the log anew or went on with it. The numbers of the account only grow,
- * so those of the file alone are never greater. A log that does not fit is of another time or of
- * another store.
+ * and so does the newest revision: those of the file alone are never greater. A log that does not
+ * fit is of another time or of another store.
  *
  * Where one of the two cannot be read nothing is known, and the log is taken. So it is where the
  * log has no mark (the transactions of a start, an earlier program), where it is an earlier copy of
- * the same log, nothing behind which was folded, and where it is the whole of the log before, which
- * the file has: those make an earlier state of the store, without mixing any. A file that is made
- * as a copy, or in place of a damaged one, has a number of its own: no log is its. */
+ * the same log, behind which no version was folded, and where it is the whole of the log before,
+ * which the file has. A file that is made as a copy, or in place of a damaged one, has a number of
+ * its own: no log is its. */
 #include "db_file.h"
 #include "db_impl.h"
 
 #include <stdio.h>
 
-enum number { LOG, LOG_AFTER, GROWING, N_NUMBERS = GROWING + 3 };
-static const char *const KEYS[N_NUMBERS] = {"log", "log_after", "floor", "revision", "heals"};
+enum number { LOG, LOG_AFTER, GROWING, HEALS = GROWING, FLOOR, REVISION, N_NUMBERS };
+static const char *const KEYS[N_NUMBERS] = {"log", "log_after", "heals", "floor", "revision"};
 
 static int64_t new_mark(void)
 {
@@ -76,6 +76,7 @@ struct account {
     int64_t values[N_NUMBERS];
     unsigned there; /* a bit per number that could be read */
     bool read;      /* the rows were read; if there is no table, none */
+    int64_t newest; /* revision in the trail; INT64_MAX: unknown */
 };
 
 static bool has(const struct account *a, enum number n)
@@ -110,6 +111,19 @@ static bool is_no_memory(const struct db *db)
     return rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
 }
 
+/* Of rows that are right. In a file that was half folded, a page can be one of another table. */
+static int64_t read_newest(struct db *db, int64_t unknown)
+{
+    int64_t newest;
+
+    return db_number(db,
+                     "SELECT coalesce((SELECT revision FROM trail WHERE sum = " TRAIL_SUM
+                     " ORDER BY revision DESC LIMIT 1), 0)",
+                     &newest, NULL)
+               ? unknown
+               : newest;
+}
+
 static int read_account(struct db *db, bool alone, struct account *ret, struct err *err)
 {
     struct db other = {.magic = DB_MAGIC,
@@ -127,6 +141,8 @@ static int read_account(struct db *db, bool alone, struct account *ret, struct e
     if (!db_connect_reading(&other, alone, NULL) &&
         !db_number(&other, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'", &tables, NULL))
         ret->read = !tables || !read_rows(&other, ret);
+    if (ret->read && tables)
+        ret->newest = read_newest(&other, alone ? 0 : INT64_MAX);
     if (!ret->read && is_no_memory(&other))
         result = err_set(err, &ERR_STORAGE, "%s: the log: out of memory", db->file);
     db_disconnect(&other);
@@ -140,6 +156,18 @@ void db_mark_load(struct db *db)
     db->mark = !read_rows(db, &a) && has(&a, LOG) ? a.values[LOG] : 0;
 }
 
+/* A revision that was committed is never above it again. */
+static int64_t newest_of(const struct account *a)
+{
+    int64_t newest = a->newest;
+
+    for (unsigned i = GROWING; i < N_NUMBERS; i++) {
+        if (has(a, i) && i != HEALS && a->values[i] > newest)
+            newest = a->values[i];
+    }
+    return newest;
+}
+
 static bool fits(const struct account *file, const struct account *both)
 {
     bool after = has(both, LOG_AFTER) && both->values[LOG_AFTER] == file->values[LOG];
@@ -149,7 +177,7 @@ static bool fits(const struct account *file, const struct account *both)
         if (has(file, i) && has(both, i) && file->values[i] > both->values[i])
             return false;
     }
-    return after || folded;
+    return (after || folded) && newest_of(file) <= newest_of(both);
 }
 
 int db_mark_check(struct db *db, bool *ret_foreign, struct err *err)
