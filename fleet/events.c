@@ -48,6 +48,7 @@ static const struct rule {
     {"GPUPool", "NodesHealthy", "True", "NodesUnhealthy", "NodesRecovered", "all are healthy"},
     {"GPUPool", "Untainted", "False", "Untainted", "Tainted", "all nodes have a taint"},
     {"GPUPool", "Misused", "False", NULL, NULL, NULL},
+    {"GPUPool", "Accepted", "True", NULL, "Accepted", "its maintenance is as specified"},
     {"GPUPool", "Maintenance", "False", NULL, "MaintenanceOver", "the pool is open"},
     {"GPUPool", "Converting", "False", "Converting", "Converted", "nodes have its devices"},
 };

@@ -160,7 +160,8 @@ static bool settle_item(struct grant_state *s, struct grant_pool *p, struct conf
     return true;
 }
 
-/* One that makes no sense is none: the schema of the kind refuses most of them. */
+/* One that makes no sense is none, and a condition says so: an older schema of the kind lets it
+ * pass. */
 static void settle_wish(struct grant_state *s, struct grant_pool *p)
 {
     struct err err;
@@ -168,7 +169,15 @@ static void settle_wish(struct grant_state *s, struct grant_pool *p)
     err_init(&err, s->a);
     if (config_maintenance_parse(s->a, STR("maintenance"), json_path(p->tree, "spec.maintenance"),
                                  &p->facts.wants, &err))
-        err_clear(&err);
+        p->wish_why = arena_str(s->a, err.message);
+    err_clear(&err);
+}
+
+/* Has no status of this pool said what is in force? A definition of before status.inForce prunes
+ * it, but keeps the condition that is written with it. */
+static bool is_unrecorded(const cJSON *tree)
+{
+    return !json_path(tree, "status.inForce") && !condition_of(tree, GRANT_CONVERTING);
 }
 
 /* What a pod holds is a multiple of 1/it; 0: there is no such. */
@@ -222,6 +231,7 @@ void grant_state_pool(struct grant_state *s, const cJSON *tree)
         p.why = STR("capacity is a number of GPUs");
     } else if (settle_item(s, &p, &config)) {
         settle_wish(s, &p);
+        p.unrecorded = is_unrecorded(tree);
         p.index = s->n_configs;
         add_config(s, &config, declared);
     }

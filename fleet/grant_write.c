@@ -356,6 +356,16 @@ static struct str still_held(struct grant_state *s, const struct grant_pool *p)
     return arena_printf(s->a, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
 }
 
+static void accepted_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
+{
+    bool is = !p->wish_why.n;
+
+    set_condition(s, object, "Accepted", is, is ? "Accepted" : "InvalidMaintenance",
+                  is ? STR("")
+                     : arena_printf(s->a, "spec.maintenance counts as none: %.*s",
+                                    STR_F(str_clip(p->wish_why, 800))));
+}
+
 static void maintenance_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
 {
     static const char *const reasons[] = {"Open", "Planned", "Cordoned", "Draining", "Drained"};
@@ -424,6 +434,7 @@ static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct
     fence_condition(s, p, object);
     node_conditions(s, p, object);
     if (pool) {
+        accepted_condition(s, p, object);
         maintenance_condition(s, p, object);
         conversion_condition(s, p, object);
         mode = config_mode_name(s->configs[p->index].mode);
@@ -648,9 +659,13 @@ static bool repair_quota(struct grant_state *s, size_t i, struct grant_write *re
 
 /* --- the list --- */
 
-static bool is_overflown(const struct grant_state *s, size_t pool)
+/* Nothing of it is written: its sums do not fit, or what is in force is not on record, so that a
+ * change of its devices would take effect without a drain. */
+static bool is_held_back(const struct grant_state *s, size_t pool)
 {
-    return pool != SHARE_NO_POOL && s->shares[pool].overflow;
+    const struct grant_pool *p = grant_pool_at(s, pool);
+
+    return p && (s->shares[pool].overflow || p->unrecorded);
 }
 
 bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret)
@@ -661,7 +676,7 @@ bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret
 
         if (i >= 2 * s->n_rows)
             writes = write_pool(s, &s->pools[i - 2 * s->n_rows], ret);
-        else if (is_overflown(s, s->rows[row].index))
+        else if (is_held_back(s, s->rows[row].index))
             writes = false;
         else if (i >= s->n_rows)
             writes = s->rows[row].tree && write_binding(s, row, ret);

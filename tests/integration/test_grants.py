@@ -103,6 +103,14 @@ def test_the_example_and_the_page_are_accepted(host, gpu_crds, namespace):
     ({"resources": {"nvidia.com/gpu": {"gpuEq": "1" * 41}}}, "gpuEq"),
     ({"caps": {"perPodGPU": -1}}, "perPodGPU"),
     ({"caps": {"maxLifetime": "3 days"}}, "maxLifetime"),
+    ({"maintenance": {"state": "drian"}}, 'Unsupported value: "drian"'),
+    ({"maintenance": {"state": "drain", "start": "2026-12-02T08:00:00Z", "until": "2026-12-01T08:00:00Z"}}, "until must be after start"),
+    ({"maintenance": {"state": "drain", "until": "1969-12-31T08:00:00Z"}}, "until must be after start"),
+    ({"maintenance": {"state": "drain", "start": "2026-02-30T08:00:00Z"}}, "spec"),
+    ({"maintenance": {"state": "drain", "grace": "25h"}}, "maintenance.grace is 1s to 24h"),
+    ({"maintenance": {"state": "drain", "grace": "999ms"}}, "maintenance.grace is 1s to 24h"),
+    ({"maintenance": {"state": "drain", "reason": "two\nlines"}}, "maintenance.reason is one line of at most 200 bytes"),
+    ({"maintenance": {"state": "drain", "reason": "\u00e9" * 101}}, "maintenance.reason is one line of at most 200 bytes"),
 ])
 def test_a_host_refuses_a_pool_that_is_none(host, gpu_crds, spec, message):
     body = pool_object("refused", **spec)

@@ -54,7 +54,7 @@ static void stamp(struct host_of *h, cJSON *tree)
                  arena_printf(h->a, "%lld", (long long)++h->version));
 }
 
-static void begin(struct host_of *h, uint64_t seed)
+static void begin_unrecorded(struct host_of *h, uint64_t seed)
 {
     *h =
         (struct host_of){.a = arena_new(0), .random = seed * 0x9e3779b97f4a7c15u + 1, .now_s = NOW};
@@ -68,6 +68,14 @@ static void begin(struct host_of *h, uint64_t seed)
                "'Ready','status':'True'}]}}");
         json_set_str(h->a, json_get(h->nodes[i], "metadata"), "name", arena_printf(h->a, "n%d", i));
     }
+}
+
+static void record_pool(struct host_of *h);
+
+static void begin(struct host_of *h, uint64_t seed)
+{
+    begin_unrecorded(h, seed);
+    record_pool(h);
 }
 
 static void bind(struct host_of *h, int tenant, const char *spec)
@@ -253,6 +261,16 @@ static size_t step(struct host_of *h, struct buf *out)
     }
     grant_state_end(&s);
     return n;
+}
+
+/* The first status of the pool, which says what is in force. */
+static void record_pool(struct host_of *h)
+{
+    struct buf unused = BUF_INIT(0);
+
+    assert_int_equal(step(h, &unused), 1);
+    buf_fini(&unused);
+    assert_true(json_path(h->pool, "status.inForce") != NULL);
 }
 
 static void check_step(struct host_of *h, const char *want)
@@ -823,7 +841,7 @@ static void of_a_pool_that_is_not_bound_nothing_is_let_through(void **state)
     bind(&h, 0, "{'pool':'a100','burst':'16'}");
     bind(&h, 1, "{'pool':'a100','guarantee':'0'}"); /* nothing is granted */
     check_step(&h, "POST " QUOTA(0) HARD(16) "POST " QUOTA(1)
-                       HARD(0) "PUT " BINDING(0) " 0\nPUT " BINDING(1) " 0\n" POOL);
+                       HARD(0) "PUT " BINDING(0) " 0\nPUT " BINDING(1) " 0\n");
     check_step(&h, "PUT " BINDING(0) " 16\n");
     check_step(&h, POOL);
     check_step(&h, "");
@@ -954,6 +972,43 @@ static void a_planned_maintenance_begins_by_itself(void **state)
     arena_free(h.a);
 }
 
+/* A schema may be older than the reader. */
+static void a_maintenance_that_makes_no_sense_is_said(void **state)
+{
+    static const char *const none[][2] = {
+        {"{'state':'drain','start':'2026-12-02T08:00:00Z','until':'2026-12-01T08:00:00Z'}",
+         "maintenance: until must be after start"},
+        {"{'state':'drain','grace':'25h'}",
+         "maintenance.grace: want a duration of 1s to 24h, such as 10m"},
+        {"{'state':'drain','until':'2026-13-01T08:00:00Z'}",
+         "maintenance.until: want a time such as 2026-01-31T12:00:00Z"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(none); i++) {
+        struct host_of h;
+
+        begin(&h, 1);
+        bind(&h, 0, "{'pool':'a100','guarantee':'8'}");
+        settle(&h);
+        assert_str(condition_text(&h, h.pool, "Accepted"), "True Accepted ");
+        maintain(&h, none[i][0]);
+        settle(&h);
+        assert_str(condition_text(&h, h.pool, "Accepted"),
+                   arena_cstr(h.a, arena_printf(h.a,
+                                                "False InvalidMaintenance spec.maintenance "
+                                                "counts as none: %s",
+                                                none[i][1])));
+        assert_str(condition_text(&h, h.pool, "Maintenance"), "False Open ");
+        assert_int_equal(grant_of(&h, 0), 8);
+        maintain(&h, "{'state':'drain'}");
+        settle(&h);
+        assert_str(condition_text(&h, h.pool, "Accepted"), "True Accepted ");
+        assert_int_equal(grant_of(&h, 0), 0);
+        arena_free(h.a);
+    }
+}
+
 static void convert(struct host_of *h, bool to_mig)
 {
     cJSON *spec = json_get(h->pool, "spec");
@@ -1024,6 +1079,33 @@ static void a_pool_is_converted_after_it_is_drained(void **state)
     settle(&h);
     assert_int_equal(units_at(h.quotas[0], "spec.hard"), 16);
     assert_int_equal(slices_at(&h, 0), 0);
+    arena_free(h.a);
+}
+
+/* What is in force is on record before anything is granted: a change that comes right after the
+ * first grant drains, whenever the process ends. */
+static void nothing_is_granted_before_what_is_in_force_is_on_record(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_unrecorded(&h, 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    check_step(&h, POOL);
+    assert_str(json_str_at(h.pool, "status.inForce.name"), "a100");
+    check_step(&h, "POST " QUOTA(0) HARD(4) "PUT " BINDING(0) " 0\n");
+    convert(&h, true);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "mig"); /* nothing was held */
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 0);
+
+    arena_free(h.a);
+    begin_unrecorded(&h, 1); /* a definition that prunes what is in force */
+    bind(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    check_step(&h, POOL);
+    json_remove(json_get(h.pool, "status"), "inForce");
+    stamp(&h, h.pool);
+    check_step(&h, "POST " QUOTA(0) HARD(4) "PUT " BINDING(0) " 0\n" POOL);
     arena_free(h.a);
 }
 
@@ -1153,10 +1235,9 @@ static void a_conversion_survives_an_end_between_any_two_writes(void **state)
         struct host_of h;
         bool mig = false;
 
-        begin(&h, seed);
+        begin_unrecorded(&h, seed);
         for (int i = 0; i < TENANTS; i++)
             bind(&h, i, "{'pool':'a100','guarantee':'2','burst':'8'}");
-        settle(&h); /* what is in force is on record */
         for (int k = 0; k < 40; k++) {
             struct grant_write writes[3 * TENANTS + 1];
             struct grant_state s;
@@ -1235,6 +1316,8 @@ int main(void)
         cmocka_unit_test(a_cordoned_pool_grants_nothing_new),
         cmocka_unit_test(a_drained_pool_takes_all_back),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
+        cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
+        cmocka_unit_test(nothing_is_granted_before_what_is_in_force_is_on_record),
         cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
         cmocka_unit_test(a_node_set_aside_lends_nothing),
         cmocka_unit_test(a_conversion_may_be_taken_back),
