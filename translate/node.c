@@ -131,6 +131,44 @@ static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, c
     return ret;
 }
 
+/* ---- maintenance ---- */
+
+cJSON *translate_node_taint(struct arena *a, const char *key, struct str value, const char *effect)
+{
+    return json_object(a, JSON("key", key), JSON_NONEMPTY("value", value), JSON("effect", effect));
+}
+
+cJSON *translate_node_maintenance(struct arena *a, const struct config_pool *pool)
+{
+    struct str text = pool ? config_maintenance_text(a, pool) : STR("");
+    const char *reason = "Converting";
+
+    if (!text.n)
+        return NULL;
+    if (pool->maintenance.state)
+        reason = pool->maintenance.state == MAINTENANCE_DRAIN ? "Draining" : "Cordoned";
+    return json_object(a, JSON("type", "PoolMaintenance"), JSON("status", "True"),
+                       JSON("reason", reason), JSON("message", text));
+}
+
+bool translate_node_is_closed(const struct config_pool *pool)
+{
+    return pool && pool->maintenance.state != MAINTENANCE_NONE;
+}
+
+/* The bound pool of these labels that is out of use; NULL: there is none. */
+static const struct config_pool *unavailable_pool(struct arena *a, const struct translate_tenant *t,
+                                                  const cJSON *labels)
+{
+    for (size_t i = 0; i < t->config->n_bindings; i++) {
+        const struct config_pool *pool = t->config->bindings[i].pool;
+
+        if (in_pool(pool, labels) && config_maintenance_text(a, pool).n)
+            return pool;
+    }
+    return NULL;
+}
+
 /* ---- the status ---- */
 
 static cJSON *addresses_up(struct arena *a, const cJSON *addresses)
@@ -198,32 +236,39 @@ static cJSON *condition_up(struct arena *a, const cJSON *condition)
     return ret;
 }
 
-static cJSON *conditions_up(struct arena *a, const cJSON *conditions)
+/* One of that type of the host's own would be a second one. */
+static cJSON *conditions_up(struct arena *a, const cJSON *conditions, cJSON *maintenance)
 {
     cJSON *ret = json_new_array(a);
 
     if (!json_is_array(conditions))
-        return NULL;
+        return maintenance ? json_array(a, maintenance) : NULL;
     json_each(condition, conditions)
     {
-        if (json_is_object(condition))
+        if (json_is_object(condition) &&
+            !(maintenance &&
+              json_equal(json_get(condition, "type"), json_get(maintenance, "type"))))
             json_append(ret, condition_up(a, condition));
     }
+    if (maintenance)
+        json_append(ret, maintenance);
     return ret;
 }
 
 static cJSON *status_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
-                        const cJSON *status)
+                        const cJSON *status, const struct config_pool *unavailable)
 {
     const cJSON *capacity = json_get(status, "capacity");
     const cJSON *allocatable = json_get(status, "allocatable");
 
-    return json_object(a, JSON("capacity", quantities_up(a, t, labels, capacity, false)),
-                       JSON("allocatable", quantities_up(a, t, labels, allocatable, true)),
-                       JSON("conditions", conditions_up(a, json_get(status, "conditions"))),
-                       JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
-                       JSON("nodeInfo", translate_node_info_up(a, json_get(status, "nodeInfo"))),
-                       JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
+    return json_object(
+        a, JSON("capacity", quantities_up(a, t, labels, capacity, false)),
+        JSON("allocatable", quantities_up(a, t, labels, allocatable, true)),
+        JSON("conditions", conditions_up(a, json_get(status, "conditions"),
+                                         translate_node_maintenance(a, unavailable))),
+        JSON("addresses", addresses_up(a, json_get(status, "addresses"))),
+        JSON("nodeInfo", translate_node_info_up(a, json_get(status, "nodeInfo"))),
+        JSON("declaredFeatures", array_up(a, json_get(status, "declaredFeatures"))));
 }
 
 /* A taint that every pod of the tenant tolerates on the host keeps none off, so none is shown:
@@ -240,13 +285,28 @@ static cJSON *taints_up(struct arena *a, const struct translate_tenant *t, const
     return json_count(ret) ? ret : NULL;
 }
 
-static cJSON *spec_up(struct arena *a, const struct translate_tenant *t, const cJSON *spec)
+static bool has_taint(const cJSON *taints, const char *key)
+{
+    json_each(taint, taints)
+    {
+        if (str_eqc(json_str(json_get(taint, "key")), key))
+            return true;
+    }
+    return false;
+}
+
+static cJSON *spec_up(struct arena *a, const struct translate_tenant *t, const cJSON *spec,
+                      bool closed)
 {
     cJSON *ret = json_new_object(a), *taints = taints_up(a, t, json_get(spec, "taints"));
 
+    if (closed && !has_taint(taints, TAINT_CLOSED)) {
+        taints = taints ? taints : json_new_array(a);
+        json_append(taints, translate_node_taint(a, TAINT_CLOSED, STR_NULL, "NoSchedule"));
+    }
     if (taints)
         object_add(a, ret, STR("taints"), taints);
-    if (json_true(json_get(spec, "unschedulable")))
+    if (closed || json_true(json_get(spec, "unschedulable")))
         object_add(a, ret, STR("unschedulable"), json_new_bool(a, true));
     return ret;
 }
@@ -254,11 +314,13 @@ static cJSON *spec_up(struct arena *a, const struct translate_tenant *t, const c
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node)
 {
     const cJSON *labels = json_path(host_node, "metadata.labels");
+    const struct config_pool *unavailable = unavailable_pool(a, t, labels);
     cJSON *metadata = json_object(a, JSON("name", json_str_at(host_node, "metadata.name")),
                                   JSON("labels", translate_node_labels_up(a, t, labels)));
 
-    return json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Node"),
-                       JSON("metadata", metadata),
-                       JSON("spec", spec_up(a, t, json_get(host_node, "spec"))),
-                       JSON("status", status_up(a, t, labels, json_get(host_node, "status"))));
+    return json_object(
+        a, JSON("apiVersion", "v1"), JSON("kind", "Node"), JSON("metadata", metadata),
+        JSON("spec",
+             spec_up(a, t, json_get(host_node, "spec"), translate_node_is_closed(unavailable))),
+        JSON("status", status_up(a, t, labels, json_get(host_node, "status"), unavailable)));
 }

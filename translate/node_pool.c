@@ -327,25 +327,21 @@ static cJSON *info_of(struct arena *a, const struct pool_node_facts *facts)
 
 /* ---- the node ---- */
 
-static cJSON *taint(struct arena *a, const char *key, struct str value, const char *effect)
-{
-    return json_object(a, JSON("key", key), JSON_NONEMPTY("value", value), JSON("effect", effect));
-}
-
 /* Devices take no toleration here: the pool's are Sublet's to add. Schedulers of the tenant keep
  * other pods off where they can. */
 static cJSON *spec_of(struct arena *a, const struct pool_node_facts *facts, bool ready)
 {
-    bool closed = facts->pool && facts->pool->maintenance.state != MAINTENANCE_NONE;
-    bool cordoned = closed || (ready && facts->nodes && !any(facts->nodes, is_usable));
+    bool cordoned = translate_node_is_closed(facts->pool) ||
+                    (ready && facts->nodes && !any(facts->nodes, is_usable));
     cJSON *spec = json_new_object(a), *taints = json_new_array(a);
 
     if (facts->pool)
-        json_append(taints, taint(a, LABEL_POOL, facts->name, "PreferNoSchedule"));
+        json_append(taints, translate_node_taint(a, LABEL_POOL, facts->name, "PreferNoSchedule"));
     if (!ready)
-        json_append(taints, taint(a, "node.kubernetes.io/not-ready", STR_NULL, "NoSchedule"));
+        json_append(taints, translate_node_taint(a, "node.kubernetes.io/not-ready", STR_NULL,
+                                                 "NoSchedule"));
     if (cordoned)
-        json_append(taints, taint(a, "node.kubernetes.io/unschedulable", STR_NULL, "NoSchedule"));
+        json_append(taints, translate_node_taint(a, TAINT_CLOSED, STR_NULL, "NoSchedule"));
     if (json_count(taints))
         json_set(a, spec, "taints", taints);
     if (cordoned)
@@ -371,20 +367,6 @@ static cJSON *ready_condition(struct arena *a, const struct pool_node_facts *fac
                        JSON("reason", reason), JSON("message", message));
 }
 
-/* NULL: the pool is as usual. */
-static cJSON *maintenance_condition(struct arena *a, const struct config_pool *pool)
-{
-    struct str text = pool ? config_maintenance_text(a, pool) : STR("");
-    const char *reason = "Converting";
-
-    if (!text.n)
-        return NULL;
-    if (pool->maintenance.state)
-        reason = pool->maintenance.state == MAINTENANCE_DRAIN ? "Draining" : "Cordoned";
-    return json_object(a, JSON("type", "PoolMaintenance"), JSON("status", "True"),
-                       JSON("reason", reason), JSON("message", text));
-}
-
 cJSON *translate_pool_node_up(struct arena *a, const struct translate_tenant *t,
                               const struct pool_node_facts *facts)
 {
@@ -394,7 +376,7 @@ cJSON *translate_pool_node_up(struct arena *a, const struct translate_tenant *t,
         json_object(a, JSON("name", facts->name), JSON("labels", labels_up(a, t, facts)));
     cJSON *address = json_object(a, JSON("type", "Hostname"), JSON("address", facts->name));
     cJSON *conditions = json_array(a, ready_condition(a, facts, ready));
-    cJSON *maintenance = maintenance_condition(a, facts->pool);
+    cJSON *maintenance = translate_node_maintenance(a, facts->pool);
 
     if (maintenance)
         json_append(conditions, maintenance);

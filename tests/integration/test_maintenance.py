@@ -141,6 +141,26 @@ def test_a_cordoned_pool_takes_no_new_pods(host, grants, tenant):
     assert not states_of(grants)
 
 
+def test_nodes_of_the_host_are_shown_closed(host, grants, tenant):
+    """Where a tenant sees the host's own nodes, those of the pool are closed to it, and no others; on the host none is."""
+    vc = tenant("machines", config={"fleet": FOLLOWING["fleet"]}, on=host)
+    grants.bind(vc.namespace, guarantee="4", default=True)
+    grants.fleet.start()
+    grants.until(vc.namespace, grant="4")
+    own = ("gpu-a100-1", "gpu-a100-2")
+    eventually(lambda: set(own) <= set(vc.kubectl.names("nodes")), 60, "the nodes of the pool")
+    maintain(host, state="cordon", reason="driver upgrade")
+    said = ("Cordoned", 'pool "a100" takes no new pods: driver upgrade')
+    for name in own:
+        eventually(lambda n=name: node_says(vc, n) == said, 60, "a node to be closed")
+    shown = vc.kubectl("get", "nodes")
+    assert sorted(line.split()[0] for line in shown.splitlines() if "SchedulingDisabled" in line) == list(own), shown
+    assert not any(n["spec"].get("unschedulable") for n in host.api.get("/api/v1/nodes")["items"])
+    maintain(host)
+    for name in own:
+        eventually(lambda n=name: not node_says(vc, n), 60, "a node to be as usual")
+
+
 def test_a_drained_pool_is_given_back(host, grants, tenant):
     """Pods end after the grace and not before, though the fleet is killed meanwhile; then none holds or may hold a GPU."""
     vc = tenant("drained", config=FOLLOWING, on=host)

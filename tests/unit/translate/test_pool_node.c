@@ -193,6 +193,75 @@ static void a_pool_that_is_not_bound_has_what_pods_hold(void **state)
     assert_str(ALLOCATABLE(node_of(f, "other", NULL, "[]", &holds), "nvidia.com/gpu"), "3");
 }
 
+/* ---- maintenance ---- */
+
+#define CLOSED "{key: node.kubernetes.io/unschedulable, effect: NoSchedule}"
+
+static void check_node(struct fixture *f, const char *host_node, const char *spec,
+                       const char *conditions)
+{
+    const cJSON *node = translate_node_up(f->a, &f->tenant, doc(f, host_node));
+
+    assert_json(json_get(node, "spec"), spec);
+    assert_json(json_path(node, "status.conditions"), conditions);
+}
+
+/* A node of the host that is shown, and the one of the pool, say the same of its pool. */
+static void a_pool_out_of_use_is_shown(void **state)
+{
+    static const char own[] = "taints: [{key: sublet.dev/pool, value: a100, effect: NoSchedule}";
+    static const char ready[] = "[{type: Ready, status: 'True'}";
+    struct fixture *f = *state;
+    struct config_pool pool = f->config.pools[0];
+    struct config_binding binding = f->config.bindings[0];
+    struct config_maintenance *m = &pool.maintenance;
+    static const struct {
+        enum maintenance_state state;
+        const char *reason, *message;
+    } rows[] = {
+        {MAINTENANCE_NONE, "Converting", "is being changed: why"},
+        {MAINTENANCE_CORDON, "Cordoned", "takes no new pods: why"},
+        {MAINTENANCE_DRAIN, "Draining", "is drained: why"},
+    };
+    bool holds = false;
+
+    binding.pool = &pool;
+    f->config.pools = &pool;
+    f->config.bindings = &binding;
+    f->config.n_pools = f->config.n_bindings = 1;
+    check_node(f, UP("m-1"), arena_printf(f->a, "{%s]}", own).p,
+               arena_printf(f->a, "%s]", ready).p);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        bool closed = rows[i].state != MAINTENANCE_NONE;
+        struct str said = arena_printf(
+            f->a,
+            "{type: PoolMaintenance, status: 'True', reason: %s, message: 'pool \"a100\" %s'}",
+            rows[i].reason, rows[i].message);
+        const cJSON *node;
+
+        m->state = rows[i].state;
+        m->reason = STR("why");
+        check_node(f, UP("m-1"),
+                   arena_printf(f->a, "{%s%s]%s}", own, closed ? ", " CLOSED : "",
+                                closed ? ", unschedulable: true" : "")
+                       .p,
+                   arena_printf(f->a, "%s, %.*s]", ready, STR_F(said)).p);
+        node = node_of(f, "a100", "[" UP("m-1") "]", "[]", &holds);
+        assert_json(json_at(json_path(node, "status.conditions"), 1), arena_cstr(f->a, said));
+        assert_true(json_true(json_path(node, "spec.unschedulable")) == closed);
+    }
+    /* What the host says is not said twice, and other nodes are as usual. */
+    check_node(f,
+               "{metadata: {labels: {sublet.dev/pool: a100, nvidia.com/gpu.product: A100}}, spec: "
+               "{unschedulable: true, taints: [" CLOSED "]}, status: {conditions: [{type: "
+               "PoolMaintenance, status: 'False'}]}}",
+               "{taints: [" CLOSED "], unschedulable: true}",
+               "[{type: PoolMaintenance, status: 'True', reason: Draining, message: 'pool "
+               "\"a100\" is drained: why'}]");
+    check_node(f, "{metadata: {labels: {sublet.dev/pool: mig}}, status: {conditions: []}}", "{}",
+               "[]");
+}
+
 static void machines_of_a_pool(void **state)
 {
     struct fixture *f = *state;
@@ -414,6 +483,7 @@ int main(void)
         TEST(a_quota_of_the_host_bounds_it),
         TEST(slices_of_one_limit_are_what_is_left),
         TEST(a_pool_that_is_not_bound_has_what_pods_hold),
+        TEST(a_pool_out_of_use_is_shown),
         TEST(machines_of_a_pool),
         TEST(requests_of_a_pod),
         TEST(its_name_becomes_the_fence),
