@@ -344,6 +344,30 @@ static bool is_aside(struct grant_state *s, const struct grant_node *node)
     return node->aside || node->settles_s > s->now_s;
 }
 
+/* Is it still shared in another way than is in force, while the pool's nodes are converted? The
+ * resource may have one name in both, so the label counts by which the device plugin says so.
+ * Without the label, and of a pool that is not converted, the resource counts. */
+static bool is_shared_as_before(const struct grant_state *s, size_t pool, struct str labels)
+{
+    static const enum pool_mode modes[] = {POOL_EXCLUSIVE, POOL_TIME_SLICING, POOL_MPS};
+    enum pool_mode mode =
+        s->configs[pool].mode == POOL_MIG ? POOL_EXCLUSIVE : s->configs[pool].mode;
+    const cJSON *converting = condition_of(grant_pool_at(s, pool)->tree, GRANT_CONVERTING);
+
+    if (mode > POOL_MPS || !str_eqc(json_str_at(converting, "status"), "True") ||
+        str_eqc(json_str_at(converting, "reason"), GRANT_DRAINS))
+        return false;
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct str member = arena_printf(
+            s->a, "\"nvidia.com/gpu.sharing-strategy\":\"%.*s\"",
+            STR_F(modes[i] == POOL_EXCLUSIVE ? STR("none") : config_mode_name(modes[i])));
+
+        if (modes[i] != mode && fact_selected((struct str_list){&member, 1}, labels))
+            return true;
+    }
+    return false;
+}
+
 void grant_state_node(struct grant_state *s, const struct grant_node *node)
 {
     size_t pool = pool_that_selects(s, node->labels);
@@ -352,8 +376,10 @@ void grant_state_node(struct grant_state *s, const struct grant_node *node)
 
     if (pool == SHARE_NO_POOL || map_get(&s->nodes, node->name))
         return;
-    (void)fact_gpus(node->capacity, node->n_capacity, &s->configs[pool], &total);
-    (void)fact_gpus(node->allocatable, node->n_allocatable, &s->configs[pool], &usable);
+    if (!is_shared_as_before(s, pool, node->labels)) {
+        (void)fact_gpus(node->capacity, node->n_capacity, &s->configs[pool], &total);
+        (void)fact_gpus(node->allocatable, node->n_allocatable, &s->configs[pool], &usable);
+    }
     n = arena_alloc(s->a, sizeof(*n));
     *n = (struct placed){.name = node->name, .pool = pool, .down = node->down};
     n->aside = !node->down && is_aside(s, node);

@@ -19,7 +19,8 @@
 #define GRANT_QUOTA      "sublet-gpu"
 #define GRANT_DEMAND     CONFIG_GPU_DEMAND
 #define GRANT_ANNOTATION "sublet.dev/grants"
-#define GRANT_CONVERTING "Converting" /* condition of a GPUPool */
+#define GRANT_CONVERTING "Converting" /* condition of a GPUPool, and a reason of it */
+#define GRANT_DRAINS     "Draining"
 #define GRANT_GROUP      "/apis/sublet.dev/v1alpha1"
 
 struct grant_pool {

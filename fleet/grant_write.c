@@ -403,9 +403,11 @@ static void conversion_condition(struct grant_state *s, const struct grant_pool 
     else if (c == GRANT_WAITS_FOR_NODES)
         text = arena_printf(s->a, "%zu of %zu nodes do not have its devices yet", p->facts.changing,
                             p->facts.nodes);
-    set_condition(s, object, GRANT_CONVERTING, c >= GRANT_CONVERTS,
+    set_condition(s, object, GRANT_CONVERTING,
+                  c >= GRANT_CONVERTS ||
+                      (c == GRANT_REFUSED && p->facts.was_changing && p->facts.changing),
                   c == GRANT_REFUSED           ? "Refused"
-                  : c == GRANT_CONVERTS        ? "Draining"
+                  : c == GRANT_CONVERTS        ? GRANT_DRAINS
                   : c == GRANT_WAITS_FOR_NODES ? "WaitingForNodes"
                                                : "AsSpecified",
                   text);

@@ -1082,6 +1082,66 @@ static void a_pool_is_converted_after_it_is_drained(void **state)
     arena_free(h.a);
 }
 
+static void share(struct host_of *h, int node, const char *strategy, int replicas)
+{
+    struct str text =
+        arena_printf(h->a, "{'nvidia.com/gpu':'%d','cpu':'96'}", 8 * (replicas ? replicas : 1));
+    cJSON *status = json_get(h->nodes[node], "status");
+
+    json_set(h->a, status, "capacity", object(h, arena_cstr(h->a, text)));
+    json_set(h->a, status, "allocatable", json_copy(h->a, json_get(status, "capacity")));
+    json_set_str(h->a, json_path(h->nodes[node], "metadata.labels"),
+                 "nvidia.com/gpu.sharing-strategy", str_c(strategy));
+}
+
+static void set_mode(struct host_of *h, const char *mode)
+{
+    json_set_str(h->a, json_get(h->pool, "spec"), "mode", str_c(mode));
+    stamp(h, h->pool);
+}
+
+/* exclusive and time-slicing have one name of the resource: its label tells a node that is not
+ * converted, which has 8 whole GPUs and not 8 halves. Only while a pool is converted: of one that
+ * never was, nodes count as their resource says. */
+static void nodes_of_one_resource_name_are_told_apart(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    for (int i = 0; i < 2; i++)
+        share(&h, i, i ? "none" : "time-slicing", 1);
+    bind(&h, 0, "{'pool':'a100','guarantee':'4','burst':'4'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    share(&h, 0, "none", 1);
+    json_set(h.a, json_get(h.pool, "spec"), "resources",
+             object(&h, "{'nvidia.com/gpu':{'gpuEq':'1/2'}}"));
+    set_mode(&h, "time-slicing");
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "time-slicing");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True WaitingForNodes 2 of 2 nodes do not have its devices yet");
+    assert_int_equal(grant_of(&h, 0), 0);
+    set_mode(&h, "fast"); /* a mistake meanwhile forgets nothing */
+    settle(&h);
+    assert_true(str_has_prefix(condition_text(&h, h.pool, "Converting"), STR("True Refused ")));
+    assert_int_equal(grant_of(&h, 0), 0);
+    set_mode(&h, "time-slicing");
+    share(&h, 0, "time-slicing", 2);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True WaitingForNodes 1 of 2 nodes do not have its devices yet");
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 16);
+    assert_str(json_str_at(h.pool, "status.capacity"), "8");
+    share(&h, 1, "time-slicing", 2);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    assert_str(json_str_at(h.pool, "status.capacity"), "16");
+    arena_free(h.a);
+}
+
 /* What is in force is on record before anything is granted: a change that comes right after the
  * first grant drains, whenever the process ends. */
 static void nothing_is_granted_before_what_is_in_force_is_on_record(void **state)
@@ -1317,6 +1377,7 @@ int main(void)
         cmocka_unit_test(a_drained_pool_takes_all_back),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
+        cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
         cmocka_unit_test(nothing_is_granted_before_what_is_in_force_is_on_record),
         cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
         cmocka_unit_test(a_node_set_aside_lends_nothing),
