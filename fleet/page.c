@@ -22,6 +22,7 @@
 #include <sublet/token_bucket.h>
 
 #include "page_files.h"
+#include "review_rates.h"
 #include "reviews.h"
 #include "tls_files.h"
 
@@ -35,13 +36,11 @@
 #define MOST_STATE      ((size_t)8 << 20)
 #define GRACE_MS        1000
 #define STALLED_MS      10000
-#define PUSH_MS         1000  /* between two states */
-#define BEAT_MS         15000 /* between two signs of life */
-#define REVIEW_MS       60000 /* a stream's token is reviewed again */
-#define REVIEWS_BURST   20    /* of tokens that come in, */
-#define REVIEWS_RATE    10    /* and so many a second: the host's own work goes before, */
-#define TENANTS_BURST   40    /* and of those of tenants */
-#define TENANTS_RATE    20
+#define PUSH_MS         1000   /* between two states */
+#define BEAT_MS         15000  /* between two signs of life */
+#define REVIEW_MS       60000  /* a stream's token is reviewed again */
+#define REVIEWS_BURST   20     /* of tokens that come in, */
+#define REVIEWS_RATE    10     /* and so many a second: the host's own work goes before */
 #define SILENT_MS       300000 /* a stream outlives a host that gives no verdict */
 
 /* One state, as it is sent; streams share it. */
@@ -73,7 +72,8 @@ struct page {
     bool stale, closing;
     bool failed;     /* the last state could not be written */
     int64_t next_ms; /* no other state before */
-    struct token_bucket viewing, fetching;
+    struct token_bucket viewing;
+    struct fleet_review_rates *fetching; /* of tenants */
     uv_timer_t push, beat;
     struct tls_files *files; /* NULL: unencrypted */
     unsigned open_parts;
@@ -444,19 +444,27 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
 
     v->review = NULL;
     v->allowed_ms = clock_mono_ms(v->page->o.clock);
+    if (v->ns.n && verdict != REVIEW_UNKNOWN)
+        fleet_review_rates_note(v->page->fetching, v->ns, v->token, verdict == REVIEW_ALLOWED);
     decide(v, verdict, why);
 }
 
-/* Whoever reaches the port may send tokens: the reviews that follow are bounded. */
-static bool may_ask_for(struct page *p, struct str ns)
+/* Whoever reaches the port may send tokens: the reviews that follow are bounded. NULL: not now. */
+static struct review *ask(struct viewer *v)
 {
     static const struct token_rate views = {
         .burst = REVIEWS_BURST, .n = REVIEWS_RATE, .period = 1000};
-    static const struct token_rate fetches = {
-        .burst = TENANTS_BURST, .n = TENANTS_RATE, .period = 1000};
+    struct page *p = v->page;
+    int64_t now = clock_mono_ms(p->o.clock);
+    enum review_leave leave = REVIEW_OF_UNKNOWN;
 
-    return ns.n ? token_bucket_take(&p->fetching, &fetches, clock_mono_ms(p->o.clock))
-                : token_bucket_take(&p->viewing, &views, clock_mono_ms(p->o.clock));
+    if (v->ns.n)
+        leave = fleet_review_rates_take(p->fetching, v->ns, v->token, now);
+    else if (!token_bucket_take(&p->viewing, &views, now))
+        leave = REVIEW_NOT_NOW;
+    if (leave == REVIEW_NOT_NOW)
+        return NULL;
+    return fleet_reviews_ask(p->reviews, v->token, v->ns, leave == REVIEW_OF_KNOWN, on_reviewed, v);
 }
 
 static void begin(struct page *p, struct net_exchange *x, struct str token, bool events,
@@ -475,8 +483,7 @@ static void begin(struct page *p, struct net_exchange *x, struct str token, bool
         decide(v, verdict, STR(""));
         return;
     }
-    if (may_ask_for(p, ns))
-        v->review = fleet_reviews_ask(p->reviews, token, ns, false, on_reviewed, v);
+    v->review = ask(v);
     if (v->review)
         return;
     net_on(x, NULL, NULL, NULL);
@@ -542,6 +549,7 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
 static void release(struct page *p)
 {
     p->reviews = fleet_reviews_free(p->reviews);
+    p->fetching = fleet_review_rates_free(p->fetching);
     p->state = state_unref(p->state);
     p->magic = 0;
     mem_free(p);
@@ -582,6 +590,7 @@ int fleet_page_open(const struct page_options *options, struct page **ret, struc
         return -1;
     }
     p->reviews = fleet_reviews_new(&reviews);
+    p->fetching = fleet_review_rates_new();
     uv_timer_init(p->o.loop, &p->push);
     uv_timer_init(p->o.loop, &p->beat);
     p->push.data = p->beat.data = p;

@@ -17,8 +17,8 @@
 
 #define REVIEWS_MAGIC  0x72657669u
 #define MOST_KEPT      256
-#define MOST_NEW       16 /* under way of tokens that were not permitted before, */
-#define MOST_UNDER_WAY 80 /* and of all: more than there are streams */
+#define MOST_NEW       16  /* under way of tokens that were not permitted before, */
+#define MOST_UNDER_WAY 144 /* and of all: more than there are streams and tenants that fetch */
 #define PERMITTED_MS   10000
 #define REFUSED_MS     2000
 #define TIMEOUT_MS     10000
