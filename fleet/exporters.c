@@ -284,6 +284,30 @@ struct exporters_view exporters_look(const struct exporters *e)
     return l.view;
 }
 
+struct visit {
+    void (*visit)(void *ctx, const struct exporter_row *row);
+    void *ctx;
+    int64_t now_ms;
+};
+
+static void show(void *ctx, struct map_entry *entry)
+{
+    const struct exporter *x = CONTAINER(entry, struct exporter, by_name);
+    const struct visit *v = ctx;
+    const struct exporter_row row = {x->node, x->state, x->why, v->now_ms - x->since_ms};
+
+    v->visit(v->ctx, &row);
+}
+
+void exporters_each(const struct exporters *e,
+                    void (*visit)(void *ctx, const struct exporter_row *row), void *ctx)
+{
+    struct visit v = {visit, ctx, now_ms(e)};
+    struct map all = e->by_name;
+
+    map_each(&all, show, &v);
+}
+
 struct exporters *exporters_open(const struct exporters_options *options)
 {
     struct exporters *e = NEW(struct exporters);

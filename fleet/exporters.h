@@ -52,5 +52,13 @@ struct exporters_view {
     uint64_t failures[N_EXPORTER_FAILURES]; /* since the process began */
     int64_t age_ms; /* since the answer, or else the begin, of the one that is longest ago */
 };
+struct exporter_row {
+    struct str node; /* good until the loop goes on */
+    enum exporter_state state;
+    enum exporter_failure why; /* of EXPORTER_FAILING */
+    int64_t age_ms;            /* since its last answer, or since it is known */
+};
+void exporters_each(const struct exporters *e,
+                    void (*visit)(void *ctx, const struct exporter_row *row), void *ctx);
 #define EXPORTERS_MOST 5000 /* more are not read */
 struct exporters_view exporters_look(const struct exporters *e);

@@ -473,7 +473,7 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
         look(f, a, &watched);
         fleet_watch_metrics(out, &watched);
     }
-    telemetry_metrics(f->telemetry, out);
+    telemetry_metrics(f->telemetry, now.held, out);
     arena_free(a);
     return result;
 }
@@ -486,10 +486,13 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
     struct fleet_now now = now_of(f, a, &held);
     struct fleet_watch_view watched;
     struct activity_view activity;
+    struct exporter_nodes_view exporters;
     bool measured = telemetry_look(f->telemetry, a, &activity);
+    bool read = now.held && telemetry_nodes(f->telemetry, a, now.held, &exporters);
     const struct overview o = {.now = &now,
                                .watched = &watched,
                                .activity = measured ? &activity : NULL,
+                               .exporters = read ? &exporters : NULL,
                                .grants = grants_view(f->grants),
                                .month = fleet_month_usage(f->month),
                                .month_trouble = fleet_month_trouble(f->month)};

@@ -202,6 +202,24 @@ static cJSON *hoarders_of(struct arena *a, const struct overview *o)
     return list;
 }
 
+static cJSON *exporters_of(struct arena *a, const struct overview *o)
+{
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < o->exporters->n_rows; i++) {
+        const struct exporter_node *x = &o->exporters->rows[i];
+        int64_t since_us = o->now->now_us - x->age_ms * 1000;
+
+        json_append(
+            list,
+            json_object(a, JSON("node", x->node), JSON("pool", x->pool), JSON("state", x->state),
+                        JSON_NONEMPTY("reason", str_c(x->why)),
+                        JSON_NONEMPTY("since",
+                                      x->age_ms ? time_format_s(a, since_us / 1000000) : STR(""))));
+    }
+    return list;
+}
+
 static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
 {
     cJSON *list;
@@ -248,6 +266,10 @@ int fleet_overview_write(struct arena *a, struct buf *out, const struct overview
     if (o->activity) {
         json_set(a, state, "hoarders", hoarders_of(a, o));
         more += o->activity->n_not_shown;
+    }
+    if (o->exporters) {
+        json_set(a, state, "exporters", exporters_of(a, o));
+        more += o->exporters->n_not_shown;
     }
     more += o->watched ? o->watched->n_not_shown : 0;
     json_set_i64(a, state, "notShown", (int64_t)more);

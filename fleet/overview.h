@@ -8,16 +8,18 @@
 #include <sublet/buf.h>
 
 #include "activity.h"
+#include "exporter_nodes.h"
 #include "grants.h"
 #include "metrics.h"
 
 struct overview {
     const struct fleet_now *now;
     struct grants_view grants;
-    const struct fleet_watch_view *watched; /* NULL: nothing */
-    const struct activity_view *activity;   /* NULL: no telemetry */
-    const struct usage *month;              /* by tenant and pool; NULL: not known yet */
-    struct str month_trouble;               /* why not; may be empty */
+    const struct fleet_watch_view *watched;      /* NULL: nothing */
+    const struct activity_view *activity;        /* NULL: no telemetry */
+    const struct exporter_nodes_view *exporters; /* NULL: the same */
+    const struct usage *month;                   /* by tenant and pool; NULL: not known yet */
+    struct str month_trouble;                    /* why not; may be empty */
 };
 int fleet_overview_write(struct arena *a, struct buf *out, const struct overview *o,
                          struct err *err) MUST_CHECK;

@@ -10,6 +10,7 @@
 #include <sublet/metrics.h>
 #include <sublet/fleet_usage.h>
 
+#include "exporter_nodes.h"
 #include "exporters.h"
 #include "facts.h"
 #include "telemetry_series.h"
@@ -141,16 +142,23 @@ static void write_idle(struct buf *out, enum metric metric, const struct activit
                                                         : v->lines[i].idle_seconds[idle[k]]);
 }
 
-static void write_exporters(struct buf *out, const struct exporters_view *v)
+static void write_state(struct buf *out, const char *state, size_t n)
+{
+    struct buf labels = BUF_INIT(0);
+
+    metrics_label(&labels, "state", str_c(state));
+    metrics_sample_u64(out, METRIC_FLEET_EXPORTERS, buf_str(&labels), n);
+    buf_fini(&labels);
+}
+
+static void write_exporters(struct buf *out, const struct exporters_view *v,
+                            const struct exporter_nodes_view *nodes)
 {
     metrics_family(out, METRIC_FLEET_EXPORTERS);
-    for (size_t i = 0; i < N_EXPORTER_STATES; i++) {
-        struct buf labels = BUF_INIT(0);
-
-        metrics_label(&labels, "state", str_c(EXPORTER_STATES[i]));
-        metrics_sample_u64(out, METRIC_FLEET_EXPORTERS, buf_str(&labels), v->n[i]);
-        buf_fini(&labels);
-    }
+    for (size_t i = 0; i < N_EXPORTER_STATES; i++)
+        write_state(out, EXPORTER_STATES[i], v->n[i]);
+    if (nodes)
+        write_state(out, "absent", nodes->n_absent);
     metrics_family(out, METRIC_FLEET_EXPORTER_FAILURES);
     for (size_t i = 0; i < N_EXPORTER_FAILURES; i++) {
         struct buf labels = BUF_INIT(0);
@@ -174,9 +182,10 @@ static void write_refused(struct buf *out, const struct activity_view *v)
     }
 }
 
-void telemetry_metrics(struct telemetry *t, struct buf *out)
+void telemetry_metrics(struct telemetry *t, const struct fleet_records *now, struct buf *out)
 {
     struct activity_view v;
+    struct exporter_nodes_view nodes;
     struct exporters_view exporters;
     struct arena *a;
 
@@ -194,9 +203,30 @@ void telemetry_metrics(struct telemetry *t, struct buf *out)
     for (size_t i = 0; i < v.n_lines; i++)
         write_line(out, METRIC_FLEET_UNMEASURED, &v.lines[i], NULL,
                    v.lines[i].gpus[ACTIVITY_UNKNOWN]);
-    write_exporters(out, &exporters);
+    if (now)
+        telemetry_nodes(t, a, now, &nodes);
+    write_exporters(out, &exporters, now ? &nodes : NULL);
     write_refused(out, &v);
     arena_free(a);
+}
+
+static void add_row(void *ctx, const struct exporter_row *row)
+{
+    exporter_nodes_add(ctx, row);
+}
+
+bool telemetry_nodes(struct telemetry *t, struct arena *a, const struct fleet_records *now,
+                     struct exporter_nodes_view *ret)
+{
+    struct exporter_nodes *n;
+
+    if (!t || !t->exporters)
+        return false;
+    assert(t->magic == TELEMETRY_MAGIC);
+    n = exporter_nodes_new(a);
+    exporters_each(t->exporters, add_row, n);
+    exporter_nodes_end(n, now, ret);
+    return true;
 }
 
 bool telemetry_look(struct telemetry *t, struct arena *a, struct activity_view *ret)

@@ -11,7 +11,9 @@
 
 #include "activity.h"
 
+struct exporter_nodes_view;
 struct fleet_hold;
+struct fleet_records;
 struct host;
 struct telemetry;
 struct uv_loop_s;
@@ -35,7 +37,11 @@ void telemetry_close(struct telemetry *t, void (*closed)(void *ctx), void *ctx);
  * holds nothing. Takes t NULL. */
 void telemetry_pod(struct telemetry *t, struct str name, const cJSON *pod,
                    const struct fleet_hold *hold);
-void telemetry_metrics(struct telemetry *t, struct buf *out); /* takes t NULL */
+/* now: of observer_snapshot(); NULL: the host is not read yet. Takes t NULL. */
+void telemetry_metrics(struct telemetry *t, const struct fleet_records *now, struct buf *out);
+/* The nodes of which no exporter answers. False: there is no telemetry. */
+bool telemetry_nodes(struct telemetry *t, struct arena *a, const struct fleet_records *now,
+                     struct exporter_nodes_view *ret);
 /* What a tenant, a host namespace, may see, in Prometheus' text format. NOT_FOUND: there is no
  * telemetry (takes t NULL); TOO_MANY_REQUESTS; TOO_LARGE. */
 int telemetry_tenant(struct telemetry *t, struct str tenant, struct buf *out,

@@ -108,6 +108,8 @@ function showTenants(s) {
 const STATES = {"not-ready": "node not Ready", unhealthy: "unhealthy", cordoned: "cordoned",
     untainted: "no taint: any pod can land there", unmatched: "GPUs in no pool"};
 
+const EXPORTERS = {absent: "no DCGM exporter", failing: "DCGM exporter does not answer", new: "DCGM exporter is not read yet"};
+
 function showFaults(s) {
     const rows = s.faults.map(f => [f.node, f.pool, number(f.unhealthy), number(f.total),
         f.ready ? "GPUs not allocatable" : "node not Ready"]);
@@ -117,6 +119,9 @@ function showFaults(s) {
     for (const p of s.pools)
         if (!p.metered && +p.unhealthy > 0)
             rows.push(["", p.name, number(p.unhealthy), "", "GPUs of a pool that is not metered"]);
+    for (const x of s.exporters || [])
+        rows.push([x.node, x.pool, "", "", EXPORTERS[x.state] + (x.reason ? `: ${x.reason}` : "") +
+            (x.since ? `, since ${x.since}` : "")]);
     show("faults", rows, "All GPUs are healthy.");
 }
 

@@ -150,15 +150,26 @@ def test_what_an_exporter_claims_is_compared(host, page, pools, exporter):
 def test_why_an_exporter_fails(host, page, pools, exporter):
     """Each reason is counted by its name; what fails comes back, and more exporters than are read at a time are read."""
     measured = start(page, exporter)
-    names = [n["metadata"]["name"] for n in host.api.get("/api/v1/nodes")["items"]]
     path = f"/api/v1/namespaces/{page.namespace}/pods"
     exporter.say(series(None, 0, 0, 0))
+    seer = page.account("seer", True)
+
+    def rows():
+        return {r["node"]: r for r in json.loads(page.ask(token=seer)[2])["exporters"]}
+    names = eventually(lambda: list(rows()), 60, "nodes without an exporter")
+    assert {r["state"] for r in rows().values()} == {"absent"}
+    absent = measured.get("telemetry_exporters", state="absent")
+    assert absent == len(rows()) > 0
     host.api.post(path, exporter_pod(names[0]))
     eventually(lambda: measured.get("telemetry_exporters", state="answering") == 1, 60, "an answer")
+    assert measured.get("telemetry_exporters", state="absent") == absent - 1
+    eventually(lambda: names[0] not in rows(), 30, "the page to show no fault of its exporter")
     for reason, fault in (("status", {"status": 503}), ("tls", {"status": 400, "content": TLS_ANSWER}),
                           ("too-large", {"content": "#" * (5 << 20)}), ("broken", {"cut": True}), ("timeout", {"hang": True})):
         exporter.fault(**fault)
         eventually(lambda: measured.failures(reason) > 0, 60, reason)
+        eventually(lambda: rows().get(names[0], {}).get("reason") == reason, 60, f"{reason} on the page")
+        assert rows()[names[0]]["state"] == "failing" and rows()[names[0]]["since"]
     exporter.fault()
     for i in range(12):
         host.api.post(path, exporter_pod(names[i % len(names)], f"more-{i}"))

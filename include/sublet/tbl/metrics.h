@@ -155,7 +155,8 @@ METRIC(FLEET_UTILISED, GAUGE, "sublet_fleet_utilised_gpus", "pool,tenant",
 METRIC(FLEET_UNMEASURED, GAUGE, "sublet_fleet_unmeasured_gpus", "pool,tenant",
        "GPUs held by pods of which no exporter said anything lately, or not of each of their GPUs.")
 METRIC(FLEET_EXPORTERS, GAUGE, "sublet_fleet_telemetry_exporters", "state",
-       "DCGM exporters that are answering, failing, or new: not read yet.")
+       "DCGM exporters that are answering, failing, or new: not read yet; and Ready nodes with GPUs of "
+       "a pool that have none (absent).")
 METRIC(FLEET_EXPORTER_FAILURES, COUNTER, "sublet_fleet_telemetry_failures_total", "reason",
        "Reads of exporters without an answer of one: none in time (timeout), no connection "
        "(unreachable), one that broke off (broken), a server of TLS (tls), another HTTP status than "
