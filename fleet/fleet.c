@@ -26,6 +26,8 @@
 
 #include "endpoint.h"
 #include "facts.h"
+#include "disruptions.h"
+#include "fairness.h"
 #include "grants.h"
 #include "guarantees.h"
 #include "lease.h"
@@ -63,6 +65,7 @@ struct fleet {
     struct reflector *nodes, *pods;
     struct grants *grants;       /* NULL: not before it is ready, or never */
     struct telemetry *telemetry; /* NULL: none */
+    struct fleet_disruptions *disruptions;
     uv_timer_t beat;
     uv_prepare_t prepare;
     unsigned open_handles;
@@ -186,6 +189,14 @@ static void show_telemetry(struct fleet *f, struct str name, cJSON *tree)
     telemetry_pod(f->telemetry, name, tree, holds ? &hold : NULL);
 }
 
+static void note_disruption(struct fleet *f, const cJSON *before, const cJSON *now)
+{
+    struct fleet_hold hold;
+
+    if (now && observer_held(f->observer, json_str_at(now, "metadata.uid"), &hold))
+        fleet_disruptions_pod(f->disruptions, before, now, &hold);
+}
+
 static void on_pod(void *ctx, const struct host_object *now, const struct host_object *before)
 {
     struct fleet *f = ctx;
@@ -200,6 +211,7 @@ static void on_pod(void *ctx, const struct host_object *now, const struct host_o
     }
     if (fleet_watch_pod(f->watch, tree_of(a, before), tree))
         grants_changed(f->grants);
+    note_disruption(f, tree_of(a, before), tree);
     /* Another uid under its name: the pod before is gone, whose deletion no event reported. */
     if (before && (!now || !str_eq(now->uid, before->uid)))
         check(f,
@@ -466,9 +478,13 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
     struct fleet_records held;
     struct fleet_now now = now_of(f, a, &held);
     int result = fleet_metrics(a, out, &now, NULL) ? sum_failed(err) : 0;
+    struct grants_view granted = grants_view(f->grants);
     struct fleet_watch_view watched;
 
     grants_metrics(f->grants, out);
+    if (f->grants)
+        fleet_fairness_metrics(out, &granted);
+    fleet_disruptions_metrics(f->disruptions, out);
     if (now.held) {
         look(f, a, &watched);
         fleet_watch_metrics(out, &watched);
@@ -599,6 +615,7 @@ static void release_all(struct fleet *f)
     f->observer = observer_free(f->observer);
     f->guarantees = guarantees_free(f->guarantees);
     f->uses = uses_free(f->uses);
+    f->disruptions = fleet_disruptions_free(f->disruptions);
     f->watch = fleet_watch_free(f->watch);
     f->ledger = ledger_close(f->ledger);
     f->magic = 0;
@@ -630,6 +647,7 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
                                 .burst = c->host_burst};
 
     *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options, .watch = fleet_watch_new()};
+    f->disruptions = fleet_disruptions_new();
     if (open_ledger(f, err) || host_open(&host, &f->host, err)) {
         release_all(f);
         return -1;

@@ -278,6 +278,10 @@ def test_a_guarantee_is_taken_back(host, grants, namespace, pools):
         metrics = grants.fleet.metrics()
         labels = frozenset({("pool", "a100"), ("tenant", namespace)})
         assert metrics["sublet_fleet_granted_gpus"][labels] == 8 and metrics["sublet_fleet_borrowed_gpus"][labels] == 4
+        assert metrics["sublet_fleet_guaranteed_gpus"][labels] == 4
+        pool = dict(labels)["pool"]
+        assert 0 < metrics["sublet_fleet_fairness_index"][frozenset({("pool", pool)})] <= 1
+        assert metrics["sublet_fleet_bindings"][frozenset({("pool", pool), ("state", "Granted")})] >= 1
         grants.end(namespace, "two")
         grants.end(other, "three")
     finally:

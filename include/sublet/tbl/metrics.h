@@ -131,6 +131,18 @@ METRIC(FLEET_BORROWED, GAUGE, "sublet_fleet_borrowed_gpus", "pool,tenant",
        "GPUs that are granted beyond the guarantee.")
 METRIC(FLEET_LENT, GAUGE, "sublet_fleet_lent_gpus", "pool,tenant",
        "GPUs of the guarantee that are not granted: lent, unhealthy, or not free yet.")
+METRIC(FLEET_GUARANTEED, GAUGE, "sublet_fleet_guaranteed_gpus", "pool,tenant",
+       "GPUs that the GPUBinding of a tenant guarantees.")
+METRIC(FLEET_WANTED, GAUGE, "sublet_fleet_wanted_gpus", "pool,tenant",
+       "GPUs that a tenant holds or waits for, as it reports.")
+METRIC(FLEET_FAIRNESS, GAUGE, "sublet_fleet_fairness_index", "pool",
+       "Jain's index of what tenants' pods hold of the lesser of grant and demand: 1 when all have the "
+       "same part of it, 1/n when one of n tenants has everything.")
+METRIC(FLEET_BINDINGS, GAUGE, "sublet_fleet_bindings", "pool,state",
+       "GPUBindings by the reason of their condition Ready; pool is empty where their pool is missing.")
+METRIC(FLEET_DISRUPTIONS, COUNTER, "sublet_fleet_gpu_pod_disruptions_total", "pool,reason,tenant",
+       "Pods with GPUs that the host ended or is about to, since the process began: evicted, preempted, "
+       "node-lost, kubelet (shortage or shutdown of the node), other.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
 METRIC(FLEET_POOL_UNAVAILABLE, GAUGE, "sublet_fleet_pool_unavailable", "pool,state",
