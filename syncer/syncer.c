@@ -350,6 +350,7 @@ static void make_parts(struct syncer *s)
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
     s->devices = sync_devices_new(s);
+    s->rejections = sync_rejections_new();
     s->mirrors = sync_mirrors_new(s);
     s->aliases = sync_aliases_new(s);
     s->defer = NEW(uv_timer_t);
@@ -480,6 +481,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->admits = sync_admits_free(s->admits);
     s->streams = sync_streams_free(s->streams);
     s->devices = sync_devices_free(s->devices);
+    s->rejections = sync_rejections_free(s->rejections);
     s->mirrors = sync_mirrors_free(s->mirrors);
     s->aliases = sync_aliases_free(s->aliases);
     arena_free(s->arena);

@@ -22,5 +22,28 @@ cJSON *sync_usage_list(struct syncer *s, struct arena *a, bool cluster, struct s
 /* For vapi_add_metrics(). */
 void sync_usage_metrics(void *syncer, struct buf *out);
 
+/* --- rejections.c --- */
+enum rejection {
+    REJECTED_POOL,      /* no pool serves the pod */
+    REJECTED_GUARDRAIL, /* of a pool: GPUs of a pod or container, devices of a claim */
+    REJECTED_RATE,      /* pods in this minute */
+    REJECTED_QUOTA,     /* GPUs of the binding */
+    REJECTED_POD,       /* the rules of pods on the host */
+    REJECTED_CLASS,     /* a class of priority, runtime or storage that is not offered */
+    REJECTED_NODE,      /* the node that the pod, or a Binding, names */
+    REJECTED_CLAIM,     /* device and volume claims */
+    REJECTED_OBJECT,    /* what else is synced: Services, ConfigMaps, ... */
+    REJECTED_HOST,      /* the host refused it in a dry run */
+    REJECTED_NOT_READY, /* it could not be decided yet */
+    N_REJECTIONS
+};
+struct rejections *sync_rejections_new(void);
+struct rejections *sync_rejections_free(struct rejections *r); /* takes NULL */
+/* Counts a write that err refuses, but for a dry run. Returns -1. */
+int sync_rejected(struct syncer *s, enum rejection why, bool dry_run, const struct err *err);
+void sync_rejections_warned(struct syncer *s);                   /* one warning was sent */
+void sync_rejections_created(struct syncer *s, struct str pool); /* a pod with its GPUs */
+void sync_rejections_metrics(void *syncer, struct buf *out);     /* for vapi_add_metrics() */
+
 /* --- hooks.c --- */
 void sync_hooks_register(struct syncer *s);

@@ -87,26 +87,58 @@ static bool is_gang(const struct pool_choice *choice, const struct vapi_template
     return choice->binding && choice->binding->pool->gang && str_eqc(of->kind, "Job");
 }
 
+/* Its text follows "is forbidden: ", and no name of a pod has a blank. */
+static bool is_guardrail(const struct err *err)
+{
+    return str_contains(err->message, STR("guardrail "));
+}
+
+static bool is_rate(const struct err *err)
+{
+    return is_guardrail(err) && str_contains(err->message, STR("pods-per-minute: "));
+}
+
+/* Passes warnings on, counted. */
+struct warned {
+    struct syncer *syncer;
+    void (*warn)(void *ctx, struct str text);
+    void *ctx;
+};
+
+static void on_warning(void *ctx, struct str text)
+{
+    const struct warned *w = ctx;
+
+    sync_rejections_warned(w->syncer);
+    w->warn(w->ctx, text);
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                      const struct vapi_template *of, bool dry_run,
-                     void (*warn)(void *warn_ctx, struct str text), void *warn_ctx, struct err *err)
+                     void (*to)(void *to_ctx, struct str text), void *to_ctx, struct err *err)
 {
     struct syncer *s = ctx;
+    struct warned warned = {s, to, to_ctx}, *warn_ctx = &warned;
+    void (*warn)(void *ctx, struct str text) = on_warning;
     struct pool_choice choice;
     struct pool_claims claims;
     struct str text;
     cJSON *host = NULL;
 
     if (claims_of(s, a, ns, pod, &claims, err))
-        return -1;
+        return sync_rejected(s, REJECTED_CLAIM, dry_run, err);
     if (resolve(s, a, ns, pod, claims.binding ? &claims : NULL, &choice, err)) {
         if (!of && !dry_run)
             note_unserved(s, ns, pod);
-        return -1;
+        return sync_rejected(s, is_guardrail(err) ? REJECTED_GUARDRAIL : REJECTED_POOL, dry_run,
+                             err);
     }
-    if (translate_check_pod(a, &s->tenant, ns, pod, err) ||
-        translate_check_pod_classes(&s->tenant, pod, err) || check_pool_node(s, &choice, pod, err))
-        return -1;
+    if (translate_check_pod(a, &s->tenant, ns, pod, err))
+        return sync_rejected(s, REJECTED_POD, dry_run, err);
+    if (translate_check_pod_classes(&s->tenant, pod, err))
+        return sync_rejected(s, REJECTED_CLASS, dry_run, err);
+    if (check_pool_node(s, &choice, pod, err))
+        return sync_rejected(s, REJECTED_NODE, dry_run, err);
     pool_warnings(a, s->config, &choice, pod, warn, warn_ctx);
     if (of && pool_exceeded_by(a, &choice, of->copies, is_gang(&choice, of), &text))
         warn(warn_ctx,
@@ -137,14 +169,14 @@ static int check_claim(void *ctx, struct arena *a, const cJSON *claim, const cJS
     struct syncer *s = ctx;
 
     if (translate_check_pvc(a, &s->tenant, claim, err))
-        return -1;
+        return sync_rejected(s, REJECTED_CLAIM, false, err);
     if (old && (is_on_host(s, a, old) || json_equal(json_path(old, "spec.storageClassName"),
                                                     json_path(claim, "spec.storageClassName"))))
         return 0;
     if (sync_claim_is_own(s, a, claim) || !translate_check_pvc_class(&s->tenant, claim, err))
         return 0;
     if (err->kind != &ERR_UNAVAILABLE)
-        return -1;
+        return sync_rejected(s, REJECTED_CLASS, false, err);
     err_clear(err);
     return 0;
 }
@@ -154,13 +186,15 @@ static int check_synced(void *ctx, struct arena *a, const struct resource *r, co
                         void *warn_ctx, struct err *err)
 {
     struct syncer *s = ctx;
+    struct warned warned = {s, warn, warn_ctx};
 
     if (object && (is_core(r, "configmaps") || is_core(r, "secrets")))
-        translate_data_warnings(a, &s->tenant, object, warn, warn_ctx);
-    if (sync_mirror_check(ctx, r, object, old, err) ||
-        sync_device_claim_check(ctx, a, r, object, old, err))
-        return -1;
-    return sync_down_check(ctx, a, r, object, old, err);
+        translate_data_warnings(a, &s->tenant, object, on_warning, &warned);
+    if (sync_device_claim_check(ctx, a, r, object, old, err))
+        return sync_rejected(s, REJECTED_CLAIM, false, err);
+    if (sync_mirror_check(ctx, r, object, old, err) || sync_down_check(ctx, a, r, object, old, err))
+        return sync_rejected(s, REJECTED_OBJECT, false, err);
+    return 0;
 }
 
 static bool has_effect(void *ctx, const struct resource *r)
@@ -220,9 +254,12 @@ static int store_pod(struct syncer *s, struct arena *a, const cJSON *pod, bool d
                        "counted yet; try again later");
     if (!pod_is_finished(pod) &&
         sync_ledger_charge(s->ledger, a, &choice, pod, dry_run, &queued, err))
-        return -1;
-    if (!dry_run)
-        note_pod(s, pod, &m);
+        return sync_rejected(s, is_rate(err) ? REJECTED_RATE : REJECTED_QUOTA, dry_run, err);
+    if (dry_run)
+        return 0;
+    note_pod(s, pod, &m);
+    if (choice.binding)
+        sync_rejections_created(s, choice.binding->pool->name);
     return 0;
 }
 
@@ -380,6 +417,7 @@ void sync_hooks_register(struct syncer *s)
         hooks.devices = devices;
     vapi_set_hooks(s->api, &hooks);
     vapi_add_metrics(s->api, sync_usage_metrics, s);
+    vapi_add_metrics(s->api, sync_rejections_metrics, s);
     if (s->config->telemetry_fleet.n)
         vapi_add_metrics(s->api, sync_devices_metrics, s->devices);
 }

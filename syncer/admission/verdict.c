@@ -152,6 +152,8 @@ static void finish(struct verdict *v, const struct err *err)
     void (*done)(void *ctx, const struct err *err) = v->done;
     void *ctx = v->done_ctx;
 
+    if (err)
+        (void)sync_rejected(v->syncer, REJECTED_HOST, v->dry_run, err);
     v->magic = 0;
     done(ctx, err);
 }

@@ -47,7 +47,6 @@ struct events_up;
 struct publisher;
 struct admits;
 struct mirrors;
-struct aliases;
 
 struct syncer {
     unsigned magic;
@@ -82,6 +81,7 @@ struct syncer {
     struct admits *admits;
     struct streams *streams;
     struct devices *devices;
+    struct rejections *rejections;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct aliases *aliases; /* NULL: no Service has a further name on the host */
     struct lease *lease;

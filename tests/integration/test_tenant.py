@@ -85,17 +85,30 @@ def test_gpu_pods_land_in_their_pools(vc, host):
     assert host_pod(vc, "plain")["spec"]["nodeName"].startswith("cpu-")
 
 
+def counters(vc):
+    """{sample: value} of what admission counted, and of GPU pods."""
+    lines = vc.api.raw("GET", "/metrics")[2].decode().splitlines()
+    return {x.rsplit(" ", 1)[0]: float(x.rsplit(" ", 1)[1]) for x in lines if x.startswith(("sublet_admission_", "sublet_gpu_"))}
+
+
 def test_refused_at_apply_with_the_reason(vc):
-    k = vc.kubectl
+    k, before = vc.kubectl, counters(vc)
+
+    def counted(sample):
+        return counters(vc)[sample] - before.get(sample, 0)
     too_many = k.fails("create", "-f", "-", stdin=json.dumps(pod("wide", 5, {"sublet.dev/gpu-pool": "a100"})))
     assert 'pods "wide" is forbidden: guardrail max-gpus-per-pod: requested nvidia.com/gpu=5, ' \
            'pool "a100" allows' in too_many
+    assert counted('sublet_admission_rejections_total{reason="guardrail"}') == 1
     made, refused = 0, ""
     for i in range(12):
         code, _, err = k.run("create", "-f", "-", stdin=json.dumps(pod(f"q{i}", 1)))
         made += code == 0
         refused = err or refused
     assert made == 8
+    assert counted('sublet_admission_rejections_total{reason="quota"}') == 4
+    assert counted('sublet_gpu_pods_created_total{pool="shared"}') == 8
+    assert counters(vc)['sublet_gpu_queue_oldest_seconds{pool="shared"}'] == 0
     assert "exceeded quota: gpu/shared, requested: gpu=1, used: gpu=8, limited: gpu=8" in refused
     k("delete", "pod", "q0", "--now")
     eventually(lambda: k.run("create", "-f", "-", stdin=json.dumps(pod("again", 1)))[0] == 0, 30,

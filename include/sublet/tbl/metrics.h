@@ -87,6 +87,15 @@ METRIC(GPU_QUEUE_WAIT, HISTOGRAM, "sublet_gpu_queue_wait_seconds", "pool",
        "From the creation of a pod that had to wait for GPUs until it was charged for them.")
 METRIC(GPU_SCHEDULING, HISTOGRAM, "sublet_gpu_pod_scheduling_seconds", "pool",
        "From the creation of a pod with GPUs until the host had a node for it.")
+METRIC(GPU_PODS_CREATED, COUNTER, "sublet_gpu_pods_created_total", "pool",
+       "Pods that were created with GPUs of a pool.")
+METRIC(GPU_QUEUE_OLDEST, GAUGE, "sublet_gpu_queue_oldest_seconds", "pool",
+       "Time since the creation of the oldest pod that waits for GPUs of a pool; 0: none waits.")
+METRIC(REJECTIONS, COUNTER, "sublet_admission_rejections_total", "reason",
+       "Writes that the rules of the host or the pools refused: pool, guardrail, rate, quota, pod, "
+       "class, node, claim, object, host, or not-ready: it could not be decided yet.")
+METRIC(WARNINGS, COUNTER, "sublet_admission_warnings_total", "",
+       "Warnings about what pods and data mean on the host.")
 METRIC(TELEMETRY_READS, COUNTER, "sublet_telemetry_reads_total", "outcome",
        "Reads of the fleet's series of this virtual cluster's GPUs: answered, or why not (bad-ca, tls, "
        "dns, unreachable, timeout, broken, refused, absent, throttled, status, too-large).")
