@@ -23,6 +23,7 @@
 
 #include <uv.h>
 
+#include <sublet/config_kubeconfig.h>
 #include <sublet/dns.h>
 #include <sublet/file.h>
 #include <sublet/kinds.h>
@@ -191,22 +192,56 @@ static struct str server_url(struct serve *s, struct arena *a)
     return arena_printf(a, "https://%.*s:%u", STR_F(host), vapi_port(s->api));
 }
 
+static int make_kubeconfig(struct serve *s, struct arena *a, const struct config_kubeconfig *more,
+                           struct str *ret, struct err *err)
+{
+    static const struct str masters[] = {{"system:masters", 14}};
+    const struct config *c = &s->config;
+    struct pki_kubeconfig want = {
+        .name = c->kubeconfig_context.n ? c->kubeconfig_context : c->name,
+        .server = server_url(s, a),
+        .cn = STR("admin"),
+        .organizations = masters,
+        .n_organizations = COUNT(masters),
+    };
+
+    if (more) {
+        want.name = more->context.n ? more->context : want.name;
+        want.server = more->server.n ? more->server : want.server;
+        want.authority = more->certificate_authority;
+        want.insecure = more->insecure;
+    }
+    return pki_kubeconfig(s->pki, a, &want, ret, err);
+}
+
+/* Each has a client certificate of its own. */
+static int publish_kubeconfigs(struct serve *s, struct arena *a, struct str first, struct err *err)
+{
+    struct str text;
+
+    syncer_publish_kubeconfig(s->syncer, first);
+    for (size_t i = 0; i < s->config.n_kubeconfigs; i++) {
+        if (make_kubeconfig(s, a, &s->config.kubeconfigs[i], &text, err))
+            return -1;
+        syncer_publish_kubeconfig_more(s->syncer, i, text);
+    }
+    return 0;
+}
+
 /* Writes a new client certificate at each start: the previous kubeconfig stays valid until its own
  * expires. */
 static int write_kubeconfig(void *ctx, struct err *err)
 {
-    static const struct str masters[] = {{"system:masters", 14}};
     struct serve *s = ctx;
     struct arena *a = arena_new(0);
-    struct str url = server_url(s, a), text;
+    struct str text;
     int failed =
-        pki_kubeconfig(s->pki, a, s->config.name, url, STR("admin"), masters, 1, &text, err) ||
-        cli_write_file(s->kubeconfig.p, text, err);
+        make_kubeconfig(s, a, NULL, &text, err) || cli_write_file(s->kubeconfig.p, text, err);
 
     if (!failed)
         s->kubeconfig_due = false;
     if (!failed && s->syncer)
-        syncer_publish_kubeconfig(s->syncer, text);
+        failed = publish_kubeconfigs(s, a, text, err);
     arena_free(a);
     return failed ? -1 : 0;
 }
@@ -388,9 +423,16 @@ static int open_control(struct serve *s)
     return 0;
 }
 
-/* Checks that need files, which config_load() does not read. */
-static int check_issuers(struct serve *s, struct err *err)
+/* Checks that config_load() cannot make: the room that reads certificates is above it. */
+static int check_bundles(struct serve *s, struct err *err)
 {
+    for (size_t i = 0; i < s->config.n_kubeconfigs; i++) {
+        struct str pem = s->config.kubeconfigs[i].certificate_authority;
+
+        if (pem.n && pki_check_bundle(pem, err))
+            return err_wrap(err, "config: kubeconfig.additionalSecrets[%zu].certificateAuthority",
+                            i);
+    }
     for (size_t i = 0; i < s->config.n_issuers; i++) {
         struct str pem = s->config.issuers[i].certificate_authority;
 
@@ -437,7 +479,7 @@ static int open_pki(struct serve *s, struct err *err)
         .issuer = arena_printf(s->arena, "https://kubernetes.default.svc.%.*s", STR_F(domain)),
         .life_s = c->certificate_life_ms / 1000,
     };
-    return check_issuers(s, err) || pki_open(s->store, &options, &s->pki, err) ? -1 : 0;
+    return check_bundles(s, err) || pki_open(s->store, &options, &s->pki, err) ? -1 : 0;
 }
 
 /* ---- an identity that is lost ----

@@ -44,8 +44,13 @@ static int parse_file(struct arena *a, struct str text, cJSON **ret, struct err 
 }
 
 /* Keys that have readers of their own. */
-static const char *const STRUCTURED[] = {"pools",       "bindings",      "authentication",
-                                         "sync.toHost", "sync.fromHost", "init"};
+static const char *const STRUCTURED[] = {"pools",
+                                         "bindings",
+                                         "authentication",
+                                         "sync.toHost",
+                                         "sync.fromHost",
+                                         "init",
+                                         "kubeconfig.additionalSecrets"};
 
 /* Does path name an option, or lead to one (ret_inner)? */
 static bool path_known(struct str path, bool *ret_inner)
@@ -222,7 +227,7 @@ static bool address_valid(struct str address)
 
 /* "https://name", with a port and a path at most: nothing that would need quoting in a kubeconfig.
  */
-static bool url_valid(struct str url)
+bool config_url_valid(struct str url)
 {
     static const char plain[] = "-._~:/[]";
     struct str scheme = STR("https://");
@@ -319,9 +324,12 @@ static int check_values(struct config *config, struct err *err)
         return bad_value(err, "network.clusterDomain", config->cluster_domain, why);
     if (config->api_address.n && !is_ip(config->arena, config->api_address))
         return bad_value(err, "network.apiAddress", config->api_address, "want an IP address");
-    if (config->kubeconfig_server.n && !url_valid(config->kubeconfig_server))
+    if (config->kubeconfig_server.n && !config_url_valid(config->kubeconfig_server))
         return bad_value(err, "kubeconfig.server", config->kubeconfig_server,
                          "want https://name or https://name:port");
+    why = config_context_check(config->kubeconfig_context);
+    if (why)
+        return bad_value(err, "kubeconfig.context", config->kubeconfig_context, why);
     if (check_cpu_nodes(config->cpu_nodes, err))
         return -1;
     if (check_grants_labels(config->grants_labels, err))
@@ -395,7 +403,8 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
     if (check_values(&config, err) || config_check_telemetry(&config, err) ||
         config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
-        config_load_init(a, tree, &config, err) || config_load_to_host(a, tree, &config, err) ||
+        config_load_init(a, tree, &config, err) || config_load_kubeconfigs(a, tree, &config, err) ||
+        config_load_to_host(a, tree, &config, err) ||
         config_load_sync_from(a, tree, &config, err) || check_nodes(&config, err))
         return -1;
     config.tree = tree;

@@ -91,6 +91,11 @@ int config_load_authentication(struct arena *a, const cJSON *tree, struct config
 /* `init:` of the tree. init.c */
 int config_load_init(struct arena *a, const cJSON *tree, struct config *config,
                      struct err *err) MUST_CHECK;
+/* `kubeconfig.additionalSecrets`. kubeconfig.c */
+int config_load_kubeconfigs(struct arena *a, const cJSON *tree, struct config *config,
+                            struct err *err) MUST_CHECK;
+const char *config_context_check(struct str name); /* its problem; NULL: none */
+bool config_url_valid(struct str url);             /* config.c */
 /* Host names, and patterns such as "*.team.example". sync.c */
 int config_read_hosts(const struct place *at, const cJSON *value, struct str_list *ret);
 /* Parts of `sync.toHost`; into: a config_to_host. */

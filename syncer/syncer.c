@@ -29,7 +29,7 @@ static void maybe_closed(struct syncer *s);
 
 void syncer_rescan_all(struct syncer *s)
 {
-    sync_publisher_kick(s->publisher);
+    sync_kubeconfigs_kick(s->kubeconfigs);
     sync_demand_kick(s->demand);
     syncer_rescan_kinds(s);
     sync_mirrors_rescan(s->mirrors);
@@ -204,7 +204,7 @@ static void renew_published(struct syncer *s)
 {
     if (syncer_is_closing(s))
         return;
-    sync_publisher_renew(s->publisher);
+    sync_kubeconfigs_renew(s->kubeconfigs);
     sync_demand_renew(s->demand);
 }
 
@@ -345,7 +345,7 @@ static void make_parts(struct syncer *s)
     s->last = sync_last_statuses_new();
     s->fights = sync_fights_new();
     s->events = sync_events_up_new(s);
-    s->publisher = sync_publisher_kubeconfig(s);
+    s->kubeconfigs = sync_kubeconfigs_new(s);
     s->demand = sync_demand_new(s);
     s->admits = sync_admits_new(s);
     s->streams = sync_streams_new();
@@ -463,7 +463,7 @@ static void on_defer_closed(uv_handle_t *handle)
     mem_free(s->defer);
     mem_free(s->host_class);
     mem_free(s->not_leading);
-    mem_free(s->kubeconfig.p);
+    s->kubeconfigs = sync_kubeconfigs_free(s->kubeconfigs);
     sync_departed_fini(s);
     s->refs = sync_refs_free(s->refs);
     s->ledger = sync_ledger_free(s->ledger);
@@ -517,7 +517,7 @@ static void maybe_closed(struct syncer *s)
     vapi_set_hooks(s->api, &none);
     s->host = NULL;
     host_flush(host);
-    sync_publisher_close(s->publisher);
+    sync_kubeconfigs_close(s->kubeconfigs);
     sync_demand_close(s->demand);
     host_close(host, on_host_closed, s);
 }

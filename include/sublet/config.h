@@ -15,6 +15,7 @@ struct config_pool;
 struct config_binding;
 struct config_to_host;
 struct config_from;
+struct config_kubeconfig;
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
@@ -107,7 +108,10 @@ struct config {
     bool audit_refuse;
     int64_t max_mutating, max_reading, max_watches, max_watches_all, memory_limit,
         request_timeout_ms;
-    struct str kubeconfig_server; /* "https://research.gpu.example"; empty: the listen address */
+    struct str kubeconfig_server;  /* "https://research.gpu.example"; empty: the listen address */
+    struct str kubeconfig_context; /* empty: the name of the virtual cluster */
+    const struct config_kubeconfig *kubeconfigs; /* config_kubeconfig.h */
+    size_t n_kubeconfigs;
 };
 
 /* The options of tbl/options.h, generic: for --help, the reference page and values.schema.json. */

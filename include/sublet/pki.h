@@ -79,10 +79,17 @@ int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
  * be trusted. */
 int pki_placeholder_ca(struct arena *a, struct str cn, const struct clock *clock,
                        const struct rng *rng, struct str *ret_pem, struct err *err) MUST_CHECK;
-/* A kubeconfig (YAML) with inline certificates, cluster and context named `name`. */
-int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
-                   struct str cn, const struct str *organizations, size_t n, struct str *ret,
-                   struct err *err) MUST_CHECK;
+/* A kubeconfig (YAML) with inline certificates and a client certificate of its own. */
+struct pki_kubeconfig {
+    struct str name, server; /* name: of the cluster and the context; of the user with "-" and cn */
+    struct str cn;
+    const struct str *organizations;
+    size_t n_organizations;
+    struct str authority; /* PEM that verifies the server; empty: the cluster's own */
+    bool insecure;        /* the server is not verified */
+};
+int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
+                   struct str *ret, struct err *err) MUST_CHECK;
 
 /* Service account tokens: claims in Kubernetes' form (iss, aud, exp, iat, nbf, jti, sub,
  * kubernetes.io{namespace, serviceaccount{name,uid}, pod|secret|node{name,uid}, warnafter}). */

@@ -46,5 +46,7 @@ void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, vo
  * What is under way at the moment may be listed. done() as above; err: the host could not be read.
  */
 void syncer_compare_host(struct syncer *s, bool repair, syncer_answer_cb done, void *ctx);
-/* Keeps Secret `<name>-kubeconfig` (key `value`) on the host; retried until it is there. */
+/* Keeps Secret `<name>-kubeconfig` (key `value`) on the host; retried until it is there. more: the
+ * same of config.kubeconfigs[i]. */
 void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig);
+void syncer_publish_kubeconfig_more(struct syncer *s, size_t i, struct str kubeconfig);

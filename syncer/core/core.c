@@ -135,15 +135,21 @@ struct str sync_uid(const cJSON *object)
     return json_str_at(object, "metadata.uid");
 }
 
-struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
-                     const char *tail)
+struct str sync_path_in(struct arena *a, const struct syncer *s, enum sync_id id, struct str ns,
+                        struct str host_name, const char *tail)
 {
     const struct sync_kind *k = &s->kinds[id];
     bool in_namespace = k->namespaced;
 
     return arena_printf(a, "%s%s%.*s/%s%s%.*s%s", k->root, in_namespace ? "/namespaces/" : "",
-                        STR_F(in_namespace ? s->tenant.host_namespace : STR("")), k->plural,
-                        host_name.n ? "/" : "", STR_F(host_name), tail);
+                        STR_F(in_namespace ? ns : STR("")), k->plural, host_name.n ? "/" : "",
+                        STR_F(host_name), tail);
+}
+
+struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
+                     const char *tail)
+{
+    return sync_path_in(a, s, id, s->tenant.host_namespace, host_name, tail);
 }
 
 /* --- keys --- */

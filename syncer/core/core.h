@@ -44,7 +44,7 @@ struct dry_runs;
 struct failed_pods;
 struct last_statuses;
 struct events_up;
-struct publisher;
+struct kubeconfigs;
 struct admits;
 struct mirrors;
 
@@ -74,8 +74,7 @@ struct syncer {
     struct last_statuses *last;
     struct fights *fights;
     struct events_up *events;
-    struct publisher *publisher;
-    struct str kubeconfig;      /* heap; what it publishes */
+    struct kubeconfigs *kubeconfigs;
     struct demand *demand;      /* NULL: the fleet grants nothing */
     LIST_HEAD(, fetch) fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;

@@ -44,6 +44,8 @@ void sync_send_attempt(struct sync_run *run, const struct host_request *q, sync_
 /* The same for parts that have records of their own: what was written to the store is durable
  * before the request is sent. If it is rolled back, nothing is sent. */
 void sync_send_recorded(struct sync_run *run, const struct host_request *q, sync_then then);
+struct str sync_path_in(struct arena *a, const struct syncer *s, enum sync_id id, struct str ns,
+                        struct str host_name, const char *tail);
 struct str sync_path(struct arena *a, const struct syncer *s, enum sync_id id, struct str host_name,
                      const char *tail);
 /* Creates the host object: records the attempt first, and caches the answer. After an attempt of

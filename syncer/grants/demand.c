@@ -289,7 +289,7 @@ struct demand *sync_demand_new(struct syncer *s)
     d = NEW(struct demand);
     *d = (struct demand){.magic = DEMAND_MAGIC, .syncer = s, .looked_ms = -APART_MS};
     TAILQ_INIT(&d->wishes);
-    d->publisher = sync_publisher_new(s, &DEMAND, STR(CONFIG_GPU_DEMAND), d);
+    d->publisher = sync_publisher_new(s, &DEMAND, STR(""), STR(CONFIG_GPU_DEMAND), d);
     return d;
 }
 

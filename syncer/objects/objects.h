@@ -105,18 +105,28 @@ struct publication {
     enum sync_id id;
     const char *kind;
     bool whole; /* keys of `data` that are not wanted are removed */
+    /* An annotation; an object that has it with the cluster's name is ours, whatever its labels.
+     * NULL: none has. */
+    const char *mark;
     /* What `data` is to be; existing: what it is, NULL: there is no such object. From the loop,
      * once the object was read. */
     cJSON *(*data)(void *ctx, struct arena *a, const cJSON *existing);
     const char *duty; /* see sync_dialogue_note() */
     const char *failed, *failed_message, *foreign, *foreign_message;
 };
+/* ns empty: the host namespace. */
 struct publisher *sync_publisher_new(struct syncer *s, const struct publication *what,
-                                     struct str name, void *ctx);
-struct publisher *sync_publisher_kubeconfig(struct syncer *s);
+                                     struct str ns, struct str name, void *ctx);
 /* data() has an answer, or another one than before. */
 void sync_publisher_want(struct publisher *p);
 void sync_publisher_renew(struct publisher *p); /* what the host has may be another's by now */
 void sync_publisher_kick(struct publisher *p);  /* the host answers again */
 /* After host_stop(). Freed when its timer is closed. */
 void sync_publisher_close(struct publisher *p);
+
+/* --- kubeconfigs.c: the Secrets with the admin's kubeconfig --- */
+struct kubeconfigs *sync_kubeconfigs_new(struct syncer *s);
+void sync_kubeconfigs_renew(struct kubeconfigs *k); /* as those of a publisher, of each */
+void sync_kubeconfigs_kick(struct kubeconfigs *k);
+void sync_kubeconfigs_close(struct kubeconfigs *k);
+struct kubeconfigs *sync_kubeconfigs_free(struct kubeconfigs *k); /* after the publishers */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of the host namespace that this process makes of itself, and that stand for no virtual
- * object: the kubeconfig of this virtual cluster in Secret `<name>-kubeconfig`, under key `value`,
- * where Cluster API, Flux and Argo CD look for it, and under the keys of vCluster's Secret, beside
- * its parts; and what demand.c reports. Retried until they
- * are written. Must never overwrite one that is not this cluster's.
+/* Objects of the host that this process makes of itself, and that stand for no virtual
+ * object: what kubeconfigs.c and demand.c report. Retried until they are written. Must never
+ * overwrite one that is not this cluster's.
  *
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
  *     ^                                 | failed: timer; not ours       | other data, or renewed
@@ -16,8 +14,6 @@
 #include <assert.h>
 
 #include <uv.h>
-
-#include <sublet/encode.h>
 
 #define PUBLISHER_MAGIC 0x7075626cu
 #define RETRY_MS        5000
@@ -42,7 +38,7 @@ struct publisher {
     const struct publication *what;
     void *ctx;
     uv_timer_t timer;
-    struct str name; /* heap */
+    struct str ns, name; /* heap */
     bool wanted;
     bool replaced; /* since the pending requests were made */
 };
@@ -117,6 +113,22 @@ static void remove_others(struct arena *a, cJSON *data, const cJSON *existing)
     }
 }
 
+static struct str note_of(const cJSON *object, const char *key)
+{
+    return json_str(json_get(json_path(object, "metadata.annotations"), key));
+}
+
+/* Made for this cluster to fill in, by whoever gave it the labels that it has. */
+static bool is_given(const struct publisher *p, const cJSON *object)
+{
+    return p->what->mark && str_eq(note_of(object, p->what->mark), p->syncer->config->name);
+}
+
+static struct str path_of(const struct publisher *p, struct arena *a, bool named)
+{
+    return sync_path_in(a, p->syncer, p->what->id, p->ns, named ? p->name : STR(""), "");
+}
+
 /* existing: NULL for none. */
 static void write_object(struct publisher *p, cJSON *data, const cJSON *existing)
 {
@@ -124,14 +136,17 @@ static void write_object(struct publisher *p, cJSON *data, const cJSON *existing
     struct arena *a = arena_new(0);
     struct host_request q = {.method = exists ? "PATCH" : "POST"};
     cJSON *object = json_new_object(a), *metadata = json_ensure_object(a, object, "metadata");
-    cJSON *labels = json_ensure_object(a, metadata, "labels");
     cJSON *notes = json_ensure_object(a, metadata, "annotations");
 
     json_set_str(a, object, "apiVersion", STR("v1"));
     json_set_str(a, object, "kind", str_c(p->what->kind));
     json_set_str(a, metadata, "name", p->name);
-    json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
-    json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
+    if (!is_given(p, existing)) {
+        cJSON *labels = json_ensure_object(a, metadata, "labels");
+
+        json_set_str(a, labels, LABEL_MANAGER, STR(MANAGER));
+        json_set_str(a, labels, LABEL_INSTANCE, p->syncer->config->name);
+    }
     json_set_str(a, notes, NOTE_CLUSTER, p->syncer->tenant.cluster_uid);
     json_set_str(a, notes, ANNOTATION_EPOCH, p->syncer->tenant.epoch);
     if (exists)
@@ -142,15 +157,10 @@ static void write_object(struct publisher *p, cJSON *data, const cJSON *existing
     json_set(a, object, "data", data);
     if (exists)
         q.content_type = "application/merge-patch+json";
-    q.path = sync_path(a, p->syncer, p->what->id, exists ? p->name : STR(""), "");
+    q.path = path_of(p, a, exists);
     q.body = json_text(a, object);
     host_send(p->syncer->host, &q, on_written, p);
     arena_free(a);
-}
-
-static struct str note_of(const cJSON *object, const char *key)
-{
-    return json_str(json_get(json_path(object, "metadata.annotations"), key));
 }
 
 /* A later epoch's is not. Another cluster's, of an earlier epoch, is from one that had this name
@@ -160,9 +170,10 @@ static bool is_ours(const struct publisher *p, const cJSON *object)
     const cJSON *labels = json_path(object, "metadata.labels");
     struct str cluster = note_of(object, NOTE_CLUSTER);
 
-    if (!str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) ||
-        !str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name) ||
-        !sync_life_owns(p->syncer, object))
+    bool labelled = str_eqc(json_str(json_get(labels, LABEL_MANAGER)), MANAGER) &&
+                    str_eq(json_str(json_get(labels, LABEL_INSTANCE)), p->syncer->config->name);
+
+    if ((!labelled && !is_given(p, object)) || !sync_life_owns(p->syncer, object))
         return false;
     return !cluster.n || str_eq(cluster, p->syncer->tenant.cluster_uid) ||
            sync_lease_state(p->syncer->lease) == LEASE_HELD;
@@ -233,7 +244,7 @@ static void send_read(struct publisher *p)
     move(p, PUBLISHER_SENDING);
     p->replaced = false;
     a = arena_new(0);
-    q.path = sync_path(a, p->syncer, p->what->id, p->name, "");
+    q.path = path_of(p, a, true);
     host_send(p->syncer->host, &q, on_read, p);
     arena_free(a);
 }
@@ -259,12 +270,18 @@ void sync_publisher_kick(struct publisher *p)
 }
 
 struct publisher *sync_publisher_new(struct syncer *s, const struct publication *what,
-                                     struct str name, void *ctx)
+                                     struct str ns, struct str name, void *ctx)
 {
     struct publisher *p = NEW(struct publisher);
 
     *p = (struct publisher){
-        .magic = PUBLISHER_MAGIC, .syncer = s, .what = what, .ctx = ctx, .name = mem_str(name)};
+        .magic = PUBLISHER_MAGIC,
+        .syncer = s,
+        .what = what,
+        .ctx = ctx,
+        .ns = mem_str(ns.n ? ns : s->tenant.host_namespace),
+        .name = mem_str(name),
+    };
     uv_timer_init(vapi_loop(s->api), &p->timer);
     p->timer.data = p;
     return p;
@@ -274,6 +291,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct publisher *p = handle->data;
 
+    mem_free(p->ns.p);
     mem_free(p->name.p);
     p->magic = 0;
     mem_free(p);
@@ -283,72 +301,4 @@ void sync_publisher_close(struct publisher *p)
 {
     move(p, PUBLISHER_CLOSED); /* asserts that no request is pending */
     uv_close((uv_handle_t *)&p->timer, on_closed);
-}
-
-/* --- the kubeconfig --- */
-
-/* The base64 behind a key of the kubeconfig that pki_kubeconfig() wrote, as Secrets have it too. */
-static struct str part_of(struct str kubeconfig, struct str key)
-{
-    while (kubeconfig.p) {
-        struct str line = str_trim(str_cut(&kubeconfig, '\n'));
-
-        if (str_has_prefix(line, key))
-            return str_trim(str_from(line, key.n));
-    }
-    return STR_NULL;
-}
-
-static cJSON *kubeconfig_data(void *ctx, struct arena *a, const cJSON *existing)
-{
-    static const struct {
-        const char *key, *from;
-    } parts[] = {
-        {"certificate-authority", "certificate-authority-data:"},
-        {"client-certificate", "client-certificate-data:"},
-        {"client-key", "client-key-data:"},
-    };
-    struct str kubeconfig = ((struct syncer *)ctx)->kubeconfig;
-    struct str whole = base64_encode(a, kubeconfig);
-    cJSON *data = json_new_object(a);
-
-    (void)existing;
-    json_set_str(a, data, "value", whole);
-    json_set_str(a, data, "config", whole);
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        struct str part = part_of(kubeconfig, str_c(parts[i].from));
-
-        if (part.n)
-            json_set_str(a, data, parts[i].key, part);
-    }
-    return data;
-}
-
-static const struct publication KUBECONFIG = {
-    .id = SYNC_SECRETS,
-    .kind = "Secret",
-    .data = kubeconfig_data,
-    .duty = "kubeconfig",
-    .failed = "KubeconfigNotPublished",
-    .failed_message =
-        "the Secret with this virtual cluster's kubeconfig cannot be written on the host cluster",
-    .foreign = "KubeconfigSecretExists",
-    .foreign_message = "the Secret for this virtual cluster's kubeconfig exists on the host "
-                       "cluster and is not this virtual cluster's"};
-
-struct publisher *sync_publisher_kubeconfig(struct syncer *s)
-{
-    struct arena *a = arena_new(0);
-    struct str name = arena_printf(a, "%.*s-kubeconfig", STR_F(s->config->name));
-    struct publisher *p = sync_publisher_new(s, &KUBECONFIG, name, s);
-
-    arena_free(a);
-    return p;
-}
-
-void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
-{
-    mem_free(s->kubeconfig.p);
-    s->kubeconfig = mem_str(kubeconfig);
-    sync_publisher_want(s->publisher);
 }

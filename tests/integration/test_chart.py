@@ -473,6 +473,9 @@ MISTAKES = {
     "a kubeconfig": (in_config(host={"kubeconfig": "/x"}), r"config\.host\.kubeconfig: the chart runs on the host"),
     "a path": (in_config(store={"path": "/var"}), r'config\.store\.path: "/var" is not the volume'),
     "a name": (in_config(name="Lab"), r"at '/config/name': 'Lab' does not match"),
+    "a context": (in_config(kubeconfig={"context": "a b"}), r"at '/config/kubeconfig/context'"),
+    "a Secret without a name": (in_config(kubeconfig={"additionalSecrets": [{"namespace": "a"}]}),
+                                r"additionalSecrets/0': missing property 'name'"),
     "a URL": (in_config(kubeconfig={"server": "lab.example"}), r"at '/config/kubeconfig/server'"),
     "a chart key": ({"persistence": {"sise": "1Gi"}}, r"at '/persistence': additional properties 'sise'"),
     "a quota that counts nothing": ({"quota": {"hard": {GPU: 4}}},
@@ -755,6 +758,54 @@ def test_what_has_no_namespace_goes_down(release, host):
     k("delete", "pv/data", "storageclass/fast", "--timeout=180s")
     eventually(lambda: not host.kubectl.names("pv", "-l", mine) and not host.kubectl.names("storageclass", "-l", mine), 60,
                "all of it to leave")
+
+
+@pytest.mark.parametrize("fence", [False, True], ids=["role", "role and fence"])
+def test_the_kubeconfig_in_further_secrets(release, on_host, host, team, fence):
+    """One beside the tenant's objects, one in a namespace of which the account may read and write this Secret alone."""
+    apart = f"{team}-readers"
+    host.create_namespace(apart)
+    try:
+        values = merge(in_config(kubeconfig={"context": "research@gpu", "additionalSecrets": [
+            {"name": "cluster-a", "namespace": apart, "context": "a", "server": "https://a.gpu.example"},
+            {"name": "lenient", "insecure": True}]}), {"hostFence": {"enabled": fence}})
+        r = release(values)
+        given = yaml.safe_load(r.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])["kubeconfig"]
+        r.vc.write_config({"kubeconfig": {**given, "server": ""}})  # the Service leads nowhere from here
+        r.vc.start()
+
+        def filled(namespace, name):
+            path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+            data = eventually(lambda: host.api.get(path).get("data"), 60, f"{name} to be filled in")
+            assert data["value"] == data["config"] and data["client-key"]
+            return data, yaml.safe_load(base64.b64decode(data["value"]))
+
+        first = filled(r.vc.namespace, "research-kubeconfig")[1]
+        assert first["current-context"] == "research@gpu" and first["contexts"][0]["context"]["user"] == "research@gpu-admin"
+        data, there = filled(apart, "cluster-a")
+        assert there["current-context"] == "a" and there["clusters"][0]["cluster"]["server"] == "https://a.gpu.example"
+        assert there["clusters"][0]["cluster"]["certificate-authority-data"] == data["certificate-authority"]
+        assert data["client-key"] != first["users"][0]["user"]["client-key-data"]
+        data, lenient = filled(r.vc.namespace, "lenient")
+        cluster = lenient["clusters"][0]["cluster"]
+        assert cluster["insecure-skip-tls-verify"] is True and "certificate-authority-data" not in cluster
+        assert "certificate-authority" not in data
+        path = os.path.join(on_host.directory, "lenient.kubeconfig")
+        with open(path, "w", encoding="utf-8") as f:
+            yaml.safe_dump(lenient, f)
+        assert r.vc.kubectl_as(path)("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == "admin"
+        account = r.vc.kubectl_as(r.token_kubeconfig())
+        for verb, what in (("list", "secrets"), ("get", "secrets/other"), ("create", "secrets"), ("delete", "secrets/cluster-a")):
+            code, out, _ = account.run("auth", "can-i", verb, what, "-n", apart)
+            assert (code, out.strip()) == (1, "no"), (verb, what)
+        on_host("upgrade", "research", CHART, "-n", team, "--wait", "--timeout", "300s", values=merge(
+            values, {"podAnnotations": {"a": "b"}}))
+        assert filled(apart, "cluster-a")[1] == there  # Helm leaves what is in it
+        on_host("upgrade", "research", CHART, "-n", team, "--wait", "--timeout", "300s", values={
+            "hostFence": {"enabled": fence}})
+        assert not [s for s in host.kubectl.names("secrets", "-n", apart) if "cluster-a" in s]
+    finally:
+        host.delete_namespace(apart)
 
 
 def test_a_namespace_apart_from_the_control_plane(release, host, team):

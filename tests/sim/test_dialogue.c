@@ -290,6 +290,73 @@ static void test_anothers_kubeconfig_is_kept_without_a_lease(void **state)
     sim_free(s);
 }
 
+/* --- further Secrets with it --- */
+
+static const cJSON *secret(struct sim *s, const char *name)
+{
+    json_each(one, fake_host_list(s->host, s->arena, "secrets"))
+    {
+        if (str_eqc(json_str_at(one, "metadata.name"), name))
+            return one;
+    }
+    return NULL;
+}
+
+static bool given_is_filled(struct sim *s)
+{
+    return str_eq(json_str_at(secret(s, "given"), "data.value"),
+                  base64_encode(s->arena, str_c(s->note)));
+}
+
+/* Helm made it, with its own labels, which stay; what else it held is gone. */
+static void test_a_secret_that_is_given_is_filled(void **state)
+{
+    struct sim *s = sim_new(37, "kubeconfig: {additionalSecrets: [{name: given}]}\n");
+
+    (void)state;
+    sim_until(s, account_is_there, "the default service account");
+    fake_host_put(s->host, "secrets",
+                  "{\"metadata\":{\"name\":\"given\",\"labels\":{"
+                  "\"app.kubernetes.io/managed-by\":\"Helm\"},\"annotations\":{"
+                  "\"sublet.dev/kubeconfig\":\"sim\"}},\"data\":{\"old\":\"b2xk\"}}");
+    snprintf(s->note, sizeof(s->note), "second");
+    syncer_publish_kubeconfig_more(s->syncer, 0, str_c(s->note));
+    sim_until(s, given_is_filled, "the Secret to be filled");
+    assert_true(str_eqc(json_str(json_get(json_path(secret(s, "given"), "metadata.labels"),
+                                          "app.kubernetes.io/managed-by")),
+                        "Helm"));
+    assert_null(json_path(secret(s, "given"), "data.old"));
+    assert_string_equal(published(s, "value"), "a3ViZWNvbmZpZw=="); /* of sim_open() */
+    fake_host_remove(s->host, "secrets", "given");
+    snprintf(s->note, sizeof(s->note), "third");
+    syncer_publish_kubeconfig_more(s->syncer, 0, str_c(s->note));
+    sim_until(s, given_is_filled, "one that nobody made");
+    sim_free(s);
+}
+
+/* Of another virtual cluster, or of none: it stays as it is. */
+static void test_a_secret_that_is_not_given_is_kept(void **state)
+{
+    static const char *const others[] = {"{}", "{\"sublet.dev/kubeconfig\":\"another\"}"};
+
+    (void)state;
+    for (unsigned i = 0; i < COUNT(others); i++) {
+        struct sim *s = sim_new(38 + i, "kubeconfig: {additionalSecrets: [{name: given}]}\n");
+
+        sim_until(s, account_is_there, "the default service account");
+        fake_host_put(s->host, "secrets",
+                      arena_printf(s->arena,
+                                   "{\"metadata\":{\"name\":\"given\",\"annotations\":%s},"
+                                   "\"data\":{\"value\":\"b2xk\"}}",
+                                   others[i])
+                          .p);
+        syncer_publish_kubeconfig_more(s->syncer, 0, STR("ours"));
+        expect(s, "KubeconfigSecretExists", "is not made for it");
+        assert_true(str_eqc(json_str_at(secret(s, "given"), "data.value"), "b2xk"));
+        sim_free(s);
+    }
+}
+
 static void test_unpublished_kubeconfig_is_reported(void **state)
 {
     struct sim *s = new_sim(32);
@@ -440,6 +507,8 @@ int main(void)
         cmocka_unit_test(test_a_name_that_was_anothers),
         cmocka_unit_test(test_anothers_kubeconfig_is_kept_without_a_lease),
         cmocka_unit_test(test_unpublished_kubeconfig_is_reported),
+        cmocka_unit_test(test_a_secret_that_is_given_is_filled),
+        cmocka_unit_test(test_a_secret_that_is_not_given_is_kept),
         cmocka_unit_test(test_verdicts_are_asked_for_once),
         cmocka_unit_test(test_answers_are_kept_and_failures_are_not),
     };

@@ -317,36 +317,40 @@ static void add_data(struct buf *b, struct arena *a, const char *key, struct str
 }
 
 /* Names are written as JSON strings, which are valid YAML. */
-int pki_kubeconfig(struct pki *p, struct arena *a, struct str name, struct str server,
-                   struct str cn, const struct str *organizations, size_t n, struct str *ret,
-                   struct err *err)
+int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
+                   struct str *ret, struct err *err)
 {
-    struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(name), STR_F(cn));
+    struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(want->name), STR_F(want->cn));
     struct buf b = BUF_INIT(0);
 
-    if (pki_issue_client(p, a, cn, organizations, n, p->lifetime, &cert, &key, err) < 0)
+    if (pki_issue_client(p, a, want->cn, want->organizations, want->n_organizations, p->lifetime,
+                         &cert, &key, err) < 0)
         return -1;
     p->config_from = clock_wall_s(p->clock);
     p->config_end = leaf_end(p, p->lifetime);
     buf_addc(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: ");
-    buf_json_string(&b, name);
+    buf_json_string(&b, want->name);
     buf_addc(&b, "\n  cluster:\n    server: ");
-    buf_json_string(&b, server);
+    buf_json_string(&b, want->server);
     buf_char(&b, '\n');
-    add_data(&b, a, "certificate-authority-data", p->ca_pem);
+    if (want->insecure)
+        buf_addc(&b, "    insecure-skip-tls-verify: true\n");
+    else
+        add_data(&b, a, "certificate-authority-data",
+                 want->authority.n ? want->authority : p->ca_pem);
     buf_addc(&b, "users:\n- name: ");
     buf_json_string(&b, user);
     buf_addc(&b, "\n  user:\n");
     add_data(&b, a, "client-certificate-data", cert);
     add_data(&b, a, "client-key-data", key);
     buf_addc(&b, "contexts:\n- name: ");
-    buf_json_string(&b, name);
+    buf_json_string(&b, want->name);
     buf_addc(&b, "\n  context:\n    cluster: ");
-    buf_json_string(&b, name);
+    buf_json_string(&b, want->name);
     buf_addc(&b, "\n    user: ");
     buf_json_string(&b, user);
     buf_addc(&b, "\ncurrent-context: ");
-    buf_json_string(&b, name);
+    buf_json_string(&b, want->name);
     buf_char(&b, '\n');
     *ret = arena_str(a, buf_str(&b));
     buf_fini(&b);

@@ -2,8 +2,8 @@
  * room: config
  *
  * Every option of a virtual cluster; flags, variables, --help, the reference page and
- * values.schema.json follow from here. `pools`, `bindings`, `authentication`, `init` and `sync.fromHost` are
- * the keys that are not options.
+ * values.schema.json follow from here. `pools`, `bindings`, `authentication`, `init`, `sync.toHost`, `sync.fromHost` and
+ * `kubeconfig.additionalSecrets` are the keys that are not options.
  *
  * OPTION(type, member, path, flag, env, default, values, help)
  *   member   of struct config; its C type follows from `type`:
@@ -38,6 +38,8 @@ OPTION(DURATION, certificate_life_ms, "listen.certificateLifetime", NULL,
        "lifetime of the serving certificate and the kubeconfig's; renewed at two thirds")
 OPTION(STRING, kubeconfig_server, "kubeconfig.server", NULL, "SUBLET_KUBECONFIG_SERVER", "", "",
        "URL of this API in the kubeconfig and its Secret; empty: made of the listen address")
+OPTION(STRING, kubeconfig_context, "kubeconfig.context", NULL, "SUBLET_KUBECONFIG_CONTEXT", "", "",
+       "name of its context, cluster and user; empty: the name of the virtual cluster")
 OPTION(STRING, data_dir, "store.path", "--data-dir", "SUBLET_STORE_PATH", "/data", "",
        "directory of the store, the certificates and the kubeconfig")
 OPTION(INT, max_objects, "store.maxObjects", NULL, "SUBLET_STORE_MAX_OBJECTS", "1000000",

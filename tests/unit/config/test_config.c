@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <sublet/config_kubeconfig.h>
+
 static int load_all(struct config_fixture *f, const char *yaml, int argc, const char *const *argv,
                     const char *const *env)
 {
@@ -76,6 +78,30 @@ static void off_is_a_word(void **state)
     assert_str(f->config.kubeconfig_server, "https://r.example:8443");
 }
 
+static void further_secrets(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_kubeconfig *k;
+
+    assert_ok(load_all(f,
+                       "kubeconfig:\n"
+                       "  context: team\n"
+                       "  additionalSecrets:\n"
+                       "  - {name: a, namespace: argocd, context: c, server: 'https://r.example'}\n"
+                       "  - {name: a, namespace: '', insecure: true}\n"
+                       "  - {name: b, certificateAuthority: '-----BEGIN CERTIFICATE-----'}\n",
+                       0, NULL, NULL));
+    assert_str(f->config.kubeconfig_context, "team");
+    assert_int_equal(f->config.n_kubeconfigs, 3);
+    k = f->config.kubeconfigs;
+    assert_str(k[0].ns, "argocd");
+    assert_str(k[0].context, "c");
+    assert_str(k[0].server, "https://r.example");
+    assert_int_equal(k[1].ns.n, 0);
+    assert_true(k[1].insecure);
+    assert_str(k[2].certificate_authority, "-----BEGIN CERTIFICATE-----");
+}
+
 static void flags_win_over_variables_over_file(void **state)
 {
     static const char *const args[] = {"--name", "flag", "--listen=127.0.0.1:0", "--config",
@@ -128,6 +154,46 @@ static const struct {
      "config: telemetry.fleet: \"https://fleet/path\": want https://name or https://name:port"},
     {"telemetry: {dcgm: {path: \"metrics\"}}",
      "config: telemetry.dcgm.path: \"metrics\": want a path such as /metrics"},
+    {"kubeconfig: {context: \"a b\"}", "config: kubeconfig.context: \"a b\": want printable ASCII "
+                                       "characters without spaces"},
+    {"kubeconfig: {additionalSecrets: {}}",
+     "config: kubeconfig.additionalSecrets: want a list, got object"},
+    {"kubeconfig: {additionalSecrets: [{namespace: a}]}",
+     "config: kubeconfig.additionalSecrets[0]: name is missing"},
+    {"kubeconfig: {additionalSecrets: [{name: A}]}",
+     "config: kubeconfig.additionalSecrets[0].name: \"A\": a lowercase RFC 1123 subdomain must "
+     "consist "
+     "of lower case alphanumeric characters, '-' or '.', and must start and end with an "
+     "alphanumeric "
+     "character (e.g. 'example.com', regex used for validation is "
+     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"},
+    {"kubeconfig: {additionalSecrets: [{name: a, namespace: b_c}]}",
+     "config: kubeconfig.additionalSecrets[0].namespace: \"b_c\": a lowercase RFC 1123 label must "
+     "consist of lower case alphanumeric characters or '-', and must start and end with an "
+     "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
+    {"kubeconfig: {additionalSecrets: [{name: a, server: \"http://x\"}]}",
+     "config: kubeconfig.additionalSecrets[0].server: \"http://x\": want https://name or "
+     "https://name:port"},
+    {"kubeconfig: {additionalSecrets: [{name: a, certificateAuthority: x}]}",
+     "config: kubeconfig.additionalSecrets[0].certificateAuthority: want certificates as PEM, of "
+     "at most 65536 bytes"},
+    {"kubeconfig: {additionalSecrets: [{name: a, insecure: true, certificateAuthority: "
+     "\"-----BEGIN CERTIFICATE-----\"}]}",
+     "config: kubeconfig.additionalSecrets[0]: insecure verifies nothing: leave out "
+     "certificateAuthority"},
+    {"{name: x, kubeconfig: {additionalSecrets: [{name: x-kubeconfig}]}}",
+     "config: kubeconfig.additionalSecrets[0]: Secret x-kubeconfig is written without it"},
+    {"{host: {namespace: team}, kubeconfig: {additionalSecrets: [{name: a}, {name: a, namespace: "
+     "team}]}}",
+     "config: kubeconfig.additionalSecrets[1]: Secret a is named twice"},
+    {"kubeconfig: {additionalSecrets: [{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, "
+     "{}, "
+     "{}]}",
+     "config: kubeconfig.additionalSecrets: at most 16 Secrets"},
+    {"kubeconfig: {additionalSecrets: [{name: a, certificate: x}]}",
+     "config: kubeconfig.additionalSecrets[0].certificate: unknown key: known here are name, "
+     "namespace, context, server, insecure, certificateAuthority"},
     {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
     {"policy: {tolerations: ignore}",
      "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
@@ -280,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(defaults, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(file_is_read, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(off_is_a_word, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(further_secrets, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(flags_win_over_variables_over_file, config_setup,
                                         config_teardown),
         cmocka_unit_test_setup_teardown(file_mistakes, config_setup, config_teardown),

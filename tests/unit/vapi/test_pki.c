@@ -442,11 +442,13 @@ static void test_kubeconfig(void **state)
 {
     struct world *w = *state;
     struct str organizations[] = {STR("system:masters")}, text;
+    struct pki_kubeconfig want = {.name = STR("team \"a\""),
+                                  .server = STR("https://1.2.3.4:8443"),
+                                  .cn = STR("admin"),
+                                  .organizations = organizations,
+                                  .n_organizations = 1};
 
-    assert_int_equal(pki_kubeconfig(w->pki, w->arena, STR("team \"a\""),
-                                    STR("https://1.2.3.4:8443"), STR("admin"), organizations, 1,
-                                    &text, &w->err),
-                     0);
+    assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
     assert_true(str_has_prefix(
         text, STR("apiVersion: v1\nkind: Config\nclusters:\n- name: \"team \\\"a\\\"\"\n"
                   "  cluster:\n    server: \"https://1.2.3.4:8443\"\n"
@@ -454,6 +456,15 @@ static void test_kubeconfig(void **state)
     assert_true(str_has_suffix(text, STR("    cluster: \"team \\\"a\\\"\"\n"
                                          "    user: \"team \\\"a\\\"-admin\"\n"
                                          "current-context: \"team \\\"a\\\"\"\n")));
+    want.authority = STR("another authority");
+    assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
+    assert_true(str_contains(
+        text, STR("    certificate-authority-data: YW5vdGhlciBhdXRob3JpdHk=\nusers:")));
+    want.insecure = true;
+    assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
+    assert_true(str_contains(text, STR("    server: \"https://1.2.3.4:8443\"\n"
+                                       "    insecure-skip-tls-verify: true\nusers:")));
+    assert_false(str_contains(text, STR("certificate-authority-data")));
 }
 
 /* Tokens. */
