@@ -100,6 +100,8 @@ int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows,
 /* A host name of sync.toHost.ingresses.hosts. */
 int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret);
 int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
+/* Does the AWS Load Balancer Controller read names of objects from it, also of a Service? */
+bool translate_kind_is_balancer_note(struct str key);
 
 /* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
 cJSON *translate_kind_body(struct arena *a, const cJSON *object);

@@ -272,6 +272,13 @@ static bool is_listed_itself(const struct translate_tenant *t, struct str key)
     return false;
 }
 
+bool translate_kind_is_balancer_note(struct str key)
+{
+    const struct note *note = note_of(key);
+
+    return note && (note->form == FORM_JSON || note->form == FORM_OF);
+}
+
 int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)
 {
     *ret = json_new_object(c->arena);

@@ -10,6 +10,7 @@
 #include <sublet/config_sync.h>
 #include <sublet/translate_alias.h>
 
+#include "kind_impl.h"
 #include "shape.h"
 
 enum { SOURCE_RANGES_MAX = 64 }; /* each is a rule on every node of the host */
@@ -64,14 +65,27 @@ static int check_picks(const cJSON *service, const cJSON *spec, struct err *err)
     return 0;
 }
 
+/* A controller of the host reads annotations of an Ingress from its Services as well. Those that
+ * name objects are translated in the Ingress; here they would go down as the tenant wrote them. */
+static int check_notes(struct arena *a, const struct translate_tenant *t, const cJSON *service,
+                       struct err *err)
+{
+    json_each(note, json_path(service, "metadata.annotations"))
+    {
+        if (translate_kind_is_balancer_note(json_key(note)) &&
+            translate_annotation_listed(t, json_key(note)))
+            return refuse(err, service, arena_printf(a, "metadata.annotations[%s]", note->string).p,
+                          "names objects, which are translated in an Ingress alone: set it there");
+    }
+    return 0;
+}
+
 int translate_check_service(struct arena *a, const struct translate_tenant *t, const cJSON *service,
                             struct err *err)
 {
     const cJSON *spec = json_get(service, "spec");
 
-    (void)a;
-    (void)t;
-    if (check_addresses(service, spec, err))
+    if (check_notes(a, t, service, err) || check_addresses(service, spec, err))
         return -1;
     return check_picks(service, spec, err);
 }

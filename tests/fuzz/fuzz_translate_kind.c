@@ -13,6 +13,8 @@
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static const char CONFIG[] =
+    "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, nginx.com/, "
+    "alb.ingress.kubernetes.io/, haproxy-ingress.github.io/, haproxy.org/]}}\n"
     "sync: {toHost: {networkPolicies: {enabled: true, allowedCIDRs: [10.20.0.0/16]}, ingresses: "
     "{enabled: true, classes: [nginx], hosts: ['*.team.example', fixed.example]}, "
     "podDisruptionBudgets: {enabled: true}, endpointSlices: {enabled: true, allowedCIDRs: "
@@ -70,9 +72,64 @@ static bool is_listed(struct str host)
     return str_eqc(host, "fixed.example") || str_has_suffix(host, STR(".team.example"));
 }
 
+static bool is_translated(struct str name)
+{
+    return name.n > 17 && name.p[name.n - 17] == '-';
+}
+
+/* "NAME", or "NAMESPACE/NAME" of the host namespace. */
+static void check_name(const struct translate_tenant *t, struct str name)
+{
+    size_t slash = str_find(name, '/');
+
+    if (slash < name.n) {
+        assert(str_eq(str_sub(name, 0, slash), t->host_namespace));
+        name = str_from(name, slash + 1);
+    }
+    assert(is_translated(name));
+}
+
+/* Members that name objects and hosts, wherever they are. */
+static void check_balancer_value(const struct translate_tenant *t, const cJSON *value)
+{
+    json_each(member, value)
+    {
+        struct str key = json_is_object(value) ? json_key(member) : STR("");
+
+        assert(!str_has_prefix(key, STR("targetGroupA")) && !str_eqc(key, "targetGroupName"));
+        if (str_eqc(key, "serviceName") || str_eqc(key, "secretName"))
+            check_name(t, json_str(member));
+        if (str_eqc(key, "hostHeaderConfig"))
+            json_each(one, json_get(member, "values")) assert(is_listed(json_str(one)));
+        check_balancer_value(t, member);
+    }
+}
+
+static void check_note(const struct translate_tenant *t, struct str key, struct str value)
+{
+    static const char *const names[] = {"-secret", "default-backend", "/jwt-key", "-services"};
+    static const char *const json[] = {"/auth-idp-oidc", "/actions.", "/conditions."};
+    struct arena *a = arena_new(0);
+    cJSON *tree = NULL;
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        while (value.p && str_has_suffix(key, str_c(names[i])) && !str_has_prefix(key, STR("alb.")))
+            check_name(t, str_cut(&value, ','));
+    while (value.p && str_has_suffix(key, STR("/server-alias")))
+        assert(is_listed(str_cut(&value, ',')));
+    for (size_t i = 0; i < COUNT(json); i++) {
+        if (!str_has_prefix(key, STR("alb.")) || !str_contains(key, str_c(json[i])))
+            continue;
+        assert(!json_parse(a, value, &tree, NULL));
+        check_balancer_value(t, tree);
+    }
+    arena_free(a);
+}
+
 static void check_ingress(const struct translate_tenant *t, const cJSON *host)
 {
-    (void)t;
+    json_each(note, json_path(host, "metadata.annotations"))
+        check_note(t, json_key(note), json_str(note));
     assert(str_eqc(json_str_at(host, "spec.ingressClassName"), "nginx"));
     assert(!json_path(host, "spec.defaultBackend"));
     json_each(rule, json_path(host, "spec.rules")) assert(is_listed(json_str_at(rule, "host")));
@@ -110,11 +167,6 @@ static void check_budget(const struct translate_tenant *t, const cJSON *host)
     const cJSON *selector = json_path(host, "spec.selector");
 
     assert(!selector || selects_own(t, selector));
-}
-
-static bool is_translated(struct str name)
-{
-    return name.n > 17 && name.p[name.n - 17] == '-';
 }
 
 /* Nothing names a namespace, and every reference has a name of ours. */

@@ -355,6 +355,12 @@ def test_annotations_that_name_objects(tenant, host, things):
                                      if e["reason"] == "NoUsers"), None), 60, "the Event of the host")
     assert down["users"] not in event["message"] and "users" in event["message"]
 
+    # Of a Service they would not be translated.
+    behind = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "behind", "annotations": {
+        "alb.ingress.kubernetes.io/auth-idp-oidc": '{"secretName": "users"}'}}, "spec": {"ports": [{"port": 80}]}}
+    refused(lambda: vc.api.post("/api/v1/namespaces/default/services", behind),
+            "metadata.annotations[alb.ingress.kubernetes.io/auth-idp-oidc]: names objects")
+
     for value in ("kube-system/users", f"{vc.namespace}/{down['users']}", "..", "", "a" * 200000):
         refused(lambda v=value: vc.api.patch(f"{kind.path}/x", {"metadata": {"annotations": {f"{nginx}auth-secret": v}}}),
                 f"metadata.annotations[{nginx}auth-secret]")

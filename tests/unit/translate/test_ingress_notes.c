@@ -60,6 +60,37 @@ static const char *name(struct fixture *f, const char *virtual_)
     return ret;
 }
 
+static int check_service(struct fixture *f, const char *key)
+{
+    cJSON *service = doc(f, "{metadata: {name: x, namespace: ml, uid: u1}, spec: {}}");
+
+    json_set_str(f->a, json_ensure_path(f->a, service, "metadata.annotations"), key, STR("{}"));
+    return translate_check_service(f->a, &f->tenant, service, &f->err);
+}
+
+/* The AWS controller reads them there, too, and translate_service() leaves them as they are. */
+static void on_services_they_are_refused(void **state)
+{
+    static const char *const keys[] = {ALB "auth-idp-oidc", ALB "actions.web",
+                                       ALB "conditions.web"};
+    struct fixture *f = *state, *unlisted;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_error(check_service(f, keys[i]),
+                     arena_printf(f->a,
+                                  "services \"x\" is forbidden: metadata.annotations[%s]: names "
+                                  "objects, which are translated in an Ingress alone: set it there",
+                                  keys[i])
+                         .p);
+        err_clear(&f->err);
+    }
+    assert_ok(check_service(f, ALB "target-type"));
+    assert_ok(check_service(f, "service.beta.kubernetes.io/aws-load-balancer-type"));
+    unlisted = fixture_new(INGRESSES);
+    assert_ok(check_service(unlisted, ALB "auth-idp-oidc")); /* it stays with the tenant */
+    fixture_free(unlisted);
+}
+
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
 {
     struct fixture *f = ctx;
@@ -250,8 +281,13 @@ static void refused_actions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names),         TEST(unlisted), TEST(keys_that_must_be_listed_themselves),
-        TEST(refused_names), TEST(actions),  TEST(refused_actions),
+        TEST(on_services_they_are_refused),
+        TEST(names),
+        TEST(unlisted),
+        TEST(keys_that_must_be_listed_themselves),
+        TEST(refused_names),
+        TEST(actions),
+        TEST(refused_actions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
