@@ -9,6 +9,7 @@
 
 #include <sublet/hash.h>
 #include <sublet/clock.h>
+#include <sublet/fraction.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
 
@@ -18,6 +19,8 @@
 #define ANNOTATION_NS    "sublet.dev/namespace"
 #define ANNOTATION_OWNER "sublet.dev/owner"
 #define NAME_LONGEST     253
+/* Where KAI has the pods that take a whole GPU for those that share it. */
+#define KAI_RESERVATIONS "kai-resource-reservation"
 
 static int64_t time_at(const cJSON *object, const char *path)
 {
@@ -72,13 +75,19 @@ bool fact_node_is_down(const cJSON *node)
     return !str_eqc(json_str(json_get(condition(node, "Ready"), "status")), "True");
 }
 
+/* Parts are of the whole GPUs that the node shows. */
+static int64_t units_on_node(const cJSON *map, struct str resource)
+{
+    return str_eqc(resource, FRACTION_RESOURCE) ? fraction_of_node(map) : units_of(map, resource);
+}
+
 static struct rational sum_of(const struct config_pool *pool, const cJSON *map)
 {
     struct rational sum = RATIONAL_ZERO, share;
 
     for (size_t i = 0; i < pool->n_resources; i++) {
         const struct pool_resource *r = &pool->resources[i];
-        struct rational units = {units_of(map, r->host_name), 1};
+        struct rational units = {units_on_node(map, r->host_name), 1};
 
         if (rational_mul(units, r->gpu_eq, &share))
             (void)rational_add(sum, share, &sum); /* what does not fit, no machine has */
@@ -226,7 +235,7 @@ static int64_t units_of_container(const cJSON *container, struct str resource)
 
 /* max(sum of containers and sidecars, the greatest init container beside the sidecars before
  * it). */
-static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
+static bool units_of_containers(const cJSON *pod, struct str resource, int64_t *ret)
 {
     int64_t sidecars = 0, peak = 0, sum;
     bool fits = true;
@@ -242,6 +251,22 @@ static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
         !__builtin_add_overflow(sum, units_of_container(c, resource), &sum);
     *ret = sum > peak ? sum : peak;
     return fits;
+}
+
+/* Of a pool of parts: parts by KAI's annotations, and whole GPUs, but for those that KAI itself
+ * takes for the pods that share them. A namespace is what no tenant's process chooses. */
+static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
+{
+    int64_t whole;
+
+    if (!str_eqc(resource, FRACTION_RESOURCE))
+        return units_of_containers(pod, resource, ret);
+    *ret = 0;
+    if (str_eqc(json_str_at(pod, "metadata.namespace"), KAI_RESERVATIONS))
+        return true;
+    return units_of_containers(pod, STR("nvidia.com/gpu"), &whole) &&
+           !__builtin_mul_overflow(whole, FRACTION_WHOLE, &whole) &&
+           !__builtin_add_overflow(whole, fraction_of_pod(pod), ret);
 }
 
 bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
@@ -488,7 +513,8 @@ static void keep_metadata(cJSON *object)
 
     KEEP(metadata, "name", "namespace", "uid", "resourceVersion", "creationTimestamp",
          "deletionTimestamp", "labels", "annotations", "ownerReferences");
-    KEEP(json_get(metadata, "annotations"), ANNOTATION_NAME, ANNOTATION_NS, ANNOTATION_OWNER);
+    KEEP(json_get(metadata, "annotations"), ANNOTATION_NAME, ANNOTATION_NS, ANNOTATION_OWNER,
+         FRACTION_NOTE, FRACTION_NOTE_MEMORY, FRACTION_NOTE_DEVICES);
 }
 
 void fact_reduce_node(struct arena *a, cJSON *node)
@@ -584,7 +610,7 @@ void fact_reduce_pod(struct arena *a, cJSON *pod)
     keep_metadata(pod);
     metadata = json_get(pod, "metadata");
     if (!has_devices(json_get(spec, "containers")) &&
-        !has_devices(json_get(spec, "initContainers"))) {
+        !has_devices(json_get(spec, "initContainers")) && !fraction_of_pod(pod)) {
         cJSON *asked = asked_of(a, pod);
 
         KEEP(pod, "metadata");

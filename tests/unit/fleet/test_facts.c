@@ -3,6 +3,8 @@
  * hostile tenant's process wrote. */
 #include "world.h"
 
+#include <sublet/fraction.h>
+
 #include "facts.h"
 
 static void counts_devices_as_the_scheduler(void **state)
@@ -44,6 +46,65 @@ static void counts_devices_as_the_scheduler(void **state)
         fact_reduce_pod(w.a, pod);
         assert_int_equal(any, fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names));
     }
+    world_close(&w);
+}
+
+/* Parts of GPUs: by KAI's annotations, and whole GPUs beside them, but for KAI's own pods. */
+static void counts_parts_of_gpus(void **state)
+{
+    static const struct {
+        const char *meta, *gpus, *want;
+    } cases[] = {
+        {"\"annotations\":{\"gpu-fraction\":\"0.07\"}", "0", "0.07"},
+        {"\"annotations\":{\"gpu-fraction\":\"0.5\",\"gpu-fraction-num-devices\":\"2\"}", "0", "1"},
+        {"\"annotations\":{\"gpu-fraction\":\"0.333\"}", "0", "1"},
+        {"\"annotations\":{\"gpu-memory\":\"100\"}", "0", "1"},
+        {"\"annotations\":{\"x\":\"y\"}", "2", "2"},
+        {"\"annotations\":{\"gpu-fraction\":\"0.25\"}", "1", "1.25"},
+        {"\"annotations\":{\"gpu-fraction\":\"0.25\"}", "9223372036854775807", "0"},
+        {"\"labels\":{\"app\":\"kai-resource-reservation\"}", "1", "1"},
+        {"\"namespace\":\"kai-resource-reservation\"", "1", "0"},
+        {"\"annotations\":{}", "0", "0"},
+    };
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.resource = (struct pool_resource){
+        .name = STR(FRACTION_RESOURCE), .host_name = STR(FRACTION_RESOURCE), .gpu_eq = {1, 100}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cJSON *pod = world_parse(
+            &w, arena_printf(w.a,
+                             "{\"metadata\":{%s},\"spec\":{\"nodeName\":\"n\",\"containers\":[{"
+                             "\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"%s\"}}}]}}",
+                             cases[i].meta, cases[i].gpus));
+        struct rational gpu_eq;
+        struct str names;
+        bool any = fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names);
+
+        assert_int_equal(any, strcmp(cases[i].want, "0") != 0);
+        if (any)
+            assert_str(rational_format(w.a, gpu_eq), cases[i].want);
+        fact_reduce_pod(w.a, pod);
+        assert_int_equal(any, fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names));
+        if (any)
+            assert_str(rational_format(w.a, gpu_eq), cases[i].want);
+    }
+    world_close(&w);
+}
+
+static void a_node_of_a_pool_of_parts(void **state)
+{
+    struct world w;
+    struct fact_node fact;
+
+    (void)state;
+    world_open(&w);
+    w.resource = (struct pool_resource){
+        .name = STR(FRACTION_RESOURCE), .host_name = STR(FRACTION_RESOURCE), .gpu_eq = {1, 100}};
+    fact_node(world_node(&w, "n1", 8, 6, true, BEGIN), &w.pool, 1, &fact);
+    assert_str(rational_format(w.a, fact.total), "8");
+    assert_str(rational_format(w.a, fact.unhealthy), "2");
     world_close(&w);
 }
 
@@ -165,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_of_many_names),
         cmocka_unit_test(counts_devices_as_the_scheduler),
+        cmocka_unit_test(counts_parts_of_gpus),
+        cmocka_unit_test(a_node_of_a_pool_of_parts),
         cmocka_unit_test(names_are_bounded_and_on_one_line),
         cmocka_unit_test(a_pod_of_no_tenant_has_its_own_names),
         cmocka_unit_test(a_node_is_what_its_labels_and_status_say),
