@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/fraction.h>
+
 #include "impl.h"
 
 /* What is read of one pool before it is put together. */
@@ -57,7 +59,7 @@ static int read_mode(const struct place *at, const cJSON *value, void *into)
     if (place_word(at, value, CONFIG_MODES, &word))
         return -1;
     d->pool.mode = (enum pool_mode)word;
-    if (d->pool.mode > POOL_MPS && d->pool.mode != POOL_DRA)
+    if (d->pool.mode == POOL_HAMI || d->pool.mode == POOL_VOLCANO)
         return place_error(at, "mode \"%.*s\" is not supported yet by this version",
                            STR_F(json_str(value)));
     return 0;
@@ -261,6 +263,8 @@ static int read_resources(const struct place *at, const cJSON *value, void *into
         if (!name_has_domain(json_key(member)) || name_check_qualified(json_key(member)))
             return place_error(&inner,
                                "want the name of an extended resource such as nvidia.com/gpu");
+        if (str_eqc(json_key(member), FRACTION_RESOURCE))
+            return place_error(&inner, "is of pools of mode kai-fraction, which need no resources");
     }
     return 0;
 }
@@ -282,7 +286,8 @@ static int read_rename(const struct place *at, const cJSON *value, void *into)
     {
         struct place inner = place_member(at, member->string);
 
-        if (!name_has_domain(json_str(member)) || name_check_qualified(json_str(member)))
+        if (!name_has_domain(json_str(member)) || name_check_qualified(json_str(member)) ||
+            str_eqc(json_str(member), FRACTION_RESOURCE))
             return place_error(&inner, "want the name of an extended resource");
     }
     return 0;
@@ -528,6 +533,11 @@ static int build_resources(const struct place *at, struct draft *d)
     if (n == 0 && d->pool.mode == POOL_EXCLUSIVE &&
         add_resource(at, d, list, STR("nvidia.com/gpu"), NULL))
         return -1;
+    if (d->pool.mode == POOL_KAI) {
+        list[d->pool.n_resources++] = (struct pool_resource){
+            STR(FRACTION_RESOURCE), STR(FRACTION_RESOURCE), {1, FRACTION_WHOLE}, 0, {0}};
+        return 0;
+    }
     if (d->pool.n_resources == 0 && d->pool.mode != POOL_DRA)
         return place_error(at, d->pool.mode == POOL_MIG
                                    ? "profiles or resources are needed for mode mig"
@@ -601,8 +611,8 @@ static bool counts_all(const struct config_pool *p)
     for (size_t i = 0; p->scheduler_kind == SCHEDULER_KAI && i < p->n_resources; i++) {
         struct str name = p->resources[i].host_name;
 
-        if (!str_eqc(name, counted[0]) && !str_eqc(name, counted[1]) &&
-            !str_has_prefix(name, STR("nvidia.com/mig-")))
+        if (!str_eqc(name, FRACTION_RESOURCE) && !str_eqc(name, counted[0]) &&
+            !str_eqc(name, counted[1]) && !str_has_prefix(name, STR("nvidia.com/mig-")))
             return false;
     }
     return true;
@@ -642,6 +652,24 @@ static int settle_queue(const struct place *at, const struct config *config, str
     return why ? place_error(&inner, "queue \"%.*s\": %s", STR_F(p->queue), why) : 0;
 }
 
+/* KAI alone hands out parts, and its queue is the bound around them on the host. */
+static int check_parts(const struct place *at, const struct draft *d)
+{
+    const struct config_pool *p = &d->pool;
+
+    if (p->mode != POOL_KAI)
+        return 0;
+    if (json_count(d->resources) || json_count(d->profiles) || json_count(d->rename))
+        return place_error(at, "resources, profiles and rename are not for mode kai-fraction: pods "
+                               "request " FRACTION_RESOURCE);
+    if (p->per_pod || p->per_container)
+        return place_error(at, "caps.perPodGPU and caps.perContainerGPU are not for mode "
+                               "kai-fraction: a pod has less than a GPU");
+    if (p->scheduler_kind != SCHEDULER_KAI)
+        return place_error(at, "scheduler.kind kai is needed for mode kai-fraction");
+    return 0;
+}
+
 static int check_pool(const struct place *at, const struct draft *d)
 {
     const struct config_pool *p = &d->pool;
@@ -650,6 +678,8 @@ static int check_pool(const struct place *at, const struct draft *d)
         return place_error(at, "name is needed");
     if (p->adversarial && p->mode != POOL_EXCLUSIVE && p->mode != POOL_MIG)
         return place_error(at, "mode: trust adversarial allows only exclusive|mig");
+    if (check_parts(at, d))
+        return -1;
     if (d->profiles && p->mode != POOL_MIG)
         return place_error(at, "profiles are for mode mig");
     if (p->n_device_classes && p->mode != POOL_DRA)

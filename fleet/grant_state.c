@@ -126,6 +126,11 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
         return false;
     }
     *ret = config->pools[0];
+    if (ret->mode == POOL_KAI) {
+        *ret_why = STR("mode kai-fraction has no bound that a ResourceQuota is: such a pool is "
+                       "bound in the configuration of virtual clusters, and by a Queue of KAI");
+        return false;
+    }
     if (ret->n_resources)
         return true;
     *ret_why = STR("mode dra has no capacity that nodes show, nor a bound that a ResourceQuota is: "

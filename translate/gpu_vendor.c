@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include <sublet/fraction.h>
+
 #include "pool.h"
 
 static const struct {
@@ -19,7 +21,7 @@ static const struct {
 } VENDORS[] = {
     {"NVIDIA_VISIBLE_DEVICES",
      "nvidia.com/gpu|nvidia.com/gpu.shared|nvidia.com/mig-*|nvidia.com/vgpu|volcano.sh/vgpu-number|"
-     "k8s.amazonaws.com/vgpu"},
+     "k8s.amazonaws.com/vgpu|" FRACTION_RESOURCE},
     /* A channel joins a memory domain of several machines: only a pool that names it grants it. */
     {"NVIDIA_IMEX_CHANNELS", ""},
     {"AMD_VISIBLE_DEVICES", "amd.com/gpu*|amd.com/spx_*|amd.com/dpx_*|amd.com/qpx_*|amd.com/cpx_*"},

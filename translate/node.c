@@ -8,6 +8,7 @@
 #include "node.h"
 #include "pool.h"
 
+#include <sublet/fraction.h>
 #include <sublet/json_build.h>
 #include <sublet/quantity.h>
 #include <sublet/translate_from_host.h>
@@ -114,6 +115,19 @@ static void devices_up(struct arena *a, const struct translate_tenant *t, const 
     }
 }
 
+/* Parts of GPUs, which no node shows by itself. */
+static void parts_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
+                     const cJSON *quantities, bool allocatable, cJSON *to)
+{
+    int64_t parts = fraction_of_node(quantities);
+    cJSON *shown = json_new_object(a);
+
+    if (!parts)
+        return;
+    add_str(a, shown, FRACTION_RESOURCE, arena_printf(a, "%lld", (long long)parts));
+    devices_up(a, t, labels, json_first(shown), allocatable, to);
+}
+
 static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, const cJSON *labels,
                             const cJSON *quantities, bool allocatable)
 {
@@ -128,6 +142,7 @@ static cJSON *quantities_up(struct arena *a, const struct translate_tenant *t, c
         else if (!json_get(ret, member->string))
             object_add(a, ret, json_key(member), json_copy(a, member));
     }
+    parts_up(a, t, labels, quantities, allocatable, ret);
     return ret;
 }
 

@@ -8,6 +8,7 @@
 
 #include "node.h"
 
+#include <sublet/fraction.h>
 #include <sublet/json_build.h>
 #include <sublet/translate_pool_node.h>
 
@@ -49,7 +50,8 @@ bool translate_pool_node_has(struct arena *a, const struct config *config,
         return false;
     if (!pool)
         return true;
-    if (pool->mode >= POOL_TIME_SLICING && !json_get(pool->node_selector, sharing) &&
+    if ((pool->mode == POOL_TIME_SLICING || pool->mode == POOL_MPS) &&
+        !json_get(pool->node_selector, sharing) &&
         !str_eq(json_str(json_get(labels, sharing)), config_mode_name(pool->mode)))
         return false;
     return !pool->products.n ||
@@ -96,6 +98,8 @@ static __int128 quantity_at(const cJSON *map, struct str key)
 {
     struct quantity q;
 
+    if (str_eqc(key, FRACTION_RESOURCE))
+        return fraction_of_node(map) * NANO;
     return quantity_parse(json_str(json_get_str(map, key)), &q) ? q.nano : 0;
 }
 

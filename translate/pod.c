@@ -271,6 +271,7 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
         add_str(a, labels, LABEL_MODE, config_mode_name(d.pool->mode));
         add_owner(a, json_get(metadata, "annotations"), vpod);
         translate_pod_queue_down(&d, labels, json_get(metadata, "annotations"));
+        translate_pod_fraction_down(&d, json_get(metadata, "annotations"));
         translate_pod_gang_down(&d, choice->gang, choice->gang_size, labels,
                                 json_get(metadata, "annotations"));
     }

@@ -21,7 +21,7 @@ enum { NOT_READY_SECONDS_MAX = 3600 };
 /* Its nodes have another product name, and say how they share. */
 static bool is_shared(const struct config_pool *pool)
 {
-    return pool->mode >= POOL_TIME_SLICING && pool->mode != POOL_DRA;
+    return pool->mode >= POOL_TIME_SLICING && pool->mode != POOL_DRA && pool->mode != POOL_KAI;
 }
 
 struct str_list translate_pod_product_variants(struct arena *a, const struct config_pool *pool,
@@ -71,7 +71,8 @@ static cJSON *expression(struct arena *a, const char *key, const char *operator_
 static void add_unshared(struct down *d, bool by_product, cJSON *to)
 {
     static const enum pool_mode sharing[] = {POOL_TIME_SLICING, POOL_MPS};
-    bool whole = d->pool->mode == POOL_EXCLUSIVE || d->pool->mode == POOL_MIG;
+    bool whole = d->pool->mode == POOL_EXCLUSIVE || d->pool->mode == POOL_MIG ||
+                 d->pool->mode == POOL_KAI; /* which shares whole ones itself */
     cJSON *values;
 
     if (!whole || (by_product && !d->pool->adversarial))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sublet/config_sync.h>
+#include <sublet/fraction.h>
 
 #include "shape.h"
 
@@ -137,7 +138,8 @@ static cJSON *quantities_down(struct down *d, const cJSON *map)
         }
         resource =
             d->pool && !d->ephemeral ? config_pool_resource(d->pool, json_key(member)) : NULL;
-        if (resource && !gpu_count_is_zero(member))
+        if (resource && !gpu_count_is_zero(member) &&
+            !str_eqc(resource->host_name, FRACTION_RESOURCE)) /* gpu_fraction.c */
             object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
     }
     return ret;

@@ -345,16 +345,20 @@ cJSON *translate_pod_env_down(struct down *d, const cJSON *container,
                               const struct device_counts *given)
 {
     const cJSON *env = json_get(container, "env");
+    cJSON *part = translate_pod_fraction_variable(d, container);
     struct env_list e = {d, json_new_array(d->arena), names_of(d, env), d->links_budget};
 
     add_voids(&e, given);
+    if (part)
+        json_append(e.list, part);
     add_api(&e);
     add_links(&e);
     if (!json_is_array(env))
         return e.list;
     json_each(one, env)
     {
-        if (goes_down(d, one))
+        if (goes_down(d, one) &&
+            !(part && json_equal(json_get(one, "name"), json_get(part, "name"))))
             json_append(e.list, variable_down(d, one));
     }
     return e.list;

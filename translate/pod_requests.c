@@ -5,6 +5,7 @@
 
 #include "pool.h"
 
+#include <sublet/fraction.h>
 #include <sublet/translate_pool_node.h>
 
 enum { RESOURCES_MAX = 96 }; /* of one pod; more than the API server of the host lets through */
@@ -77,6 +78,15 @@ static void add_init(struct arena *a, const cJSON *list, struct pod_requests *si
     }
 }
 
+static void add_part(struct arena *a, struct pod_requests *to, const cJSON *host_pod)
+{
+    int64_t part = fraction_of_pod(host_pod);
+    struct pod_request *e = part ? entry(a, to, STR(FRACTION_RESOURCE)) : NULL;
+
+    if (e)
+        e->nano += quantity_from_i64(part, QUANTITY_DECIMAL_SI).nano;
+}
+
 void translate_pod_requests(struct arena *a, const cJSON *host_pod, struct pod_requests *ret)
 {
     const cJSON *spec = json_get(host_pod, "spec"), *whole = json_path(spec, "resources.requests");
@@ -99,4 +109,5 @@ void translate_pod_requests(struct arena *a, const cJSON *host_pod, struct pod_r
             e->nano = quantity_of(one);
     }
     add(a, ret, json_get(spec, "overhead"));
+    add_part(a, ret, host_pod);
 }

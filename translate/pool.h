@@ -49,6 +49,12 @@ bool gpu_env_key_refused(const struct config *config, struct str key, struct str
 /* A mount under a directory whose files stand for devices. */
 bool gpu_mount_refused(struct str mount_path);
 
+/* ---- gpu_fraction.c ---- */
+
+struct resolve;
+/* In a pool of parts of GPUs: one part, less than a GPU, of one container. */
+int gpu_fraction_guard(const struct resolve *r);
+
 /* ---- pool_resolve.c and pod_affinity.c ---- */
 
 /* Keys that any pod may tolerate; only the first two (with bounded seconds) go down. */
@@ -64,7 +70,6 @@ struct str_list translate_pod_product_variants(struct arena *a, const struct con
 cJSON *translate_pod_fence_expressions(struct arena *a, const struct config *config);
 
 /* ---- pool_tolerations.c ---- */
-struct resolve;
 /* A toleration of sync.toHost.pods.enforceTolerations: is it sent? A pool may have come since that
  * has the taint for its own. */
 bool pool_enforces(const struct config *config, const cJSON *toleration);

@@ -152,7 +152,7 @@ static int check_container(const struct resolve *r, const cJSON *container)
 
         if (!resource || resource->gpu_eq.num == 0)
             continue;
-        if (r->pool->mode >= POOL_TIME_SLICING && units > 1)
+        if ((r->pool->mode == POOL_TIME_SLICING || r->pool->mode == POOL_MPS) && units > 1)
             return pool_refuse(r, "a shared GPU request must be 1 per container, got %lld",
                                (long long)units);
         if (r->pool->per_container && units > r->pool->per_container)
@@ -315,7 +315,9 @@ int pool_guard_pool(const struct resolve *r)
                 return -1;
         }
     }
-    return check_resource_caps(r) || check_pod_cap(r) ? -1 : pool_guard_queue(r);
+    return gpu_fraction_guard(r) || check_resource_caps(r) || check_pod_cap(r)
+               ? -1
+               : pool_guard_queue(r);
 }
 
 int pool_guard_pod(const struct resolve *r)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <sublet/fraction.h>
+
 #include "pool.h"
 
 static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
@@ -254,6 +256,13 @@ int pool_resolve_with(struct arena *a, const struct config *config, struct str n
     return 0;
 }
 
+static bool part_of_host_pod(const cJSON *host_pod, struct rational *ret)
+{
+    struct rational hundredths = {fraction_of_pod(host_pod), 1};
+
+    return rational_mul(hundredths, (struct rational){1, FRACTION_WHOLE}, ret) && ret->num > 0;
+}
+
 /* A resource that the pool no longer offers counts as one each: unknown is not free. */
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
                       struct pool_choice *ret)
@@ -268,6 +277,8 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
     err_init(&err, a);
     if (!ret->binding || gpu_count_pod(a, host_pod, &counts, &err))
         return false;
+    if (ret->binding->pool->mode == POOL_KAI)
+        return part_of_host_pod(host_pod, &ret->gpu_eq);
     for (size_t i = 0; i < counts.n; i++) {
         const struct pool_resource *resource =
             config_pool_resource(ret->binding->pool, counts.items[i].name);

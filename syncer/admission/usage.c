@@ -177,6 +177,7 @@ static const char *const ISOLATION[] = {
     [POOL_MIG] = "slices of a GPU whose memory and compute units the hardware keeps apart",
     [POOL_TIME_SLICING] = "GPUs that pods use in turns: neither memory nor faults are kept apart",
     [POOL_MPS] = "GPUs that pods use at once: memory is limited, a fault may end the other pods",
+    [POOL_KAI] = "GPUs that pods use at once: neither memory nor faults are kept apart",
     [POOL_DRA] = "what the device class says",
 };
 

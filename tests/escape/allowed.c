@@ -55,8 +55,8 @@ static void add_list(struct arena *a, cJSON *to, const char *key, struct str_lis
 
 static const char *mode_word(enum pool_mode mode)
 {
-    static const char *const words[] = {"exclusive", "mig",  "time-slicing", "mps",
-                                        "kai",       "hami", "volcano",      "dra"};
+    static const char *const words[] = {"exclusive",    "mig",  "time-slicing", "mps",
+                                        "kai-fraction", "hami", "volcano-vgpu", "dra"};
 
     return words[mode];
 }

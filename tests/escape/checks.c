@@ -217,6 +217,56 @@ static const char *gang_skip(struct walk *w, const struct node *n)
                : "a pod whose group is not ours";
 }
 
+/* ---- parts of GPUs ---- */
+
+static bool has_parts(const struct walk *w)
+{
+    return str_eqc(node_text(node_get(w->pool, "mode")), "kai-fraction");
+}
+
+/* "0.01" to "0.99": the one spelling of each. */
+static const char *part(struct walk *w, const struct node *n)
+{
+    struct str s = n->text;
+    bool good = s.n == 4 && str_has_prefix(s, STR("0.")) && s.p[2] >= '0' && s.p[2] <= '9' &&
+                s.p[3] >= '0' && s.p[3] <= '9' && !str_eqc(s, "0.00");
+
+    return has_parts(w) && good ? NULL : "not a part that the pool hands out";
+}
+
+static const char *part_container(struct walk *w, const struct node *n)
+{
+    return has_parts(w) && is_dns_label(n->text) ? NULL : "a container of no pool of parts";
+}
+
+/* What the names of the ConfigMaps begin with in which KAI says the device of a pod. */
+static bool is_maps(struct str s)
+{
+    struct str end = STR("-shared-gpu");
+
+    return s.n == 16 + end.n && str_has_suffix(s, end) && is_hash(str_sub(s, 0, 16));
+}
+
+static const char *part_maps(struct walk *w, const struct node *n)
+{
+    return has_parts(w) && is_maps(n->text) ? NULL : "ConfigMaps that are not KAI's for this pod";
+}
+
+static bool is_map(struct str s)
+{
+    size_t digits = 0;
+
+    while (digits < s.n && s.p[s.n - 1 - digits] >= '0' && s.p[s.n - 1 - digits] <= '9')
+        digits++;
+    return digits && digits + 1 < s.n && s.p[s.n - 1 - digits] == '-' &&
+           is_maps(str_sub(s, 0, s.n - 1 - digits));
+}
+
+static const char *key_name(struct walk *w, const struct node *n)
+{
+    return has_parts(w) && is_map(n->text) ? NULL : our_name(w, n);
+}
+
 static const char *tier(struct walk *w, const struct node *n)
 {
     node_each(one, node_get(w->pool, "tiers"))
@@ -628,11 +678,23 @@ static bool is_shared_control(struct str name)
            str_has_prefix(name, STR("CUDA_DEVICE_SM_LIMIT"));
 }
 
+/* The device that KAI says. */
+static bool is_part_of(const struct node *env)
+{
+    const struct node *ref = node_get(node_get(env, "valueFrom"), "configMapKeyRef");
+
+    return ref && is_map(node_text(node_get(ref, "name"))) &&
+           str_eqc(node_text(node_get(ref, "key")), "NVIDIA_VISIBLE_DEVICES") &&
+           !node_get(ref, "optional");
+}
+
 static const char *device_env(struct walk *w, const struct node *n)
 {
     static const char *const off[] = {"void", "none", NULL};
     struct str name = node_text(node_get(n, "name")), value = node_text(node_get(n, "value"));
 
+    if (str_eqc(name, "NVIDIA_VISIBLE_DEVICES") && has_parts(w) && is_part_of(n))
+        return NULL;
     if (vendor_of(name))
         return in(value, off) && !node_get(n, "valueFrom") ? NULL
                                                            : "a variable that hands out devices";
@@ -846,6 +908,7 @@ static const struct {
     {"fence", fence},
     {"gang-skip", gang_skip},
     {"gang-total", gang_total},
+    {"key-name", key_name},
     {"label-key", label_key},
     {"lifetime", lifetime},
     {"mount-path", mount_path},
@@ -853,6 +916,9 @@ static const struct {
     {"not-empty", not_empty},
     {"one-source", one_source},
     {"our-name", our_name},
+    {"part", part},
+    {"part-container", part_container},
+    {"part-maps", part_maps},
     {"pool-gang", pool_gang},
     {"pool-mode", pool_mode},
     {"pool-name", pool_name},

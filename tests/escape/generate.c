@@ -105,7 +105,9 @@ static const char KEYS[] =
     "pod-group-total-count|"
     "kueue.x-k8s.io/retriable-in-group|kueue.x-k8s.io/priority-class|kueue.x-k8s.io/role-hash|"
     "kueue.x-k8s.io/pod-suspending-parent|kueue.x-k8s.io/prebuilt-workload-name|gpu-fraction|"
-    "gpu-memory|runai-gpu-group|scheduling.k8s.io/group-name|kai.scheduler/queue|runai/"
+    "gpu-fraction-container-name|gpu-fraction-num-devices|runai/"
+    "shared-gpu-configmap|gpu-memory|runai-gpu-group|scheduling.k8s.io/group-name|kai.scheduler/"
+    "queue|runai/"
     "queue|volcano.sh/"
     "resource-group|hami.io/vgpu|cdi.k8s.io/gpu|istio.io/rev|k8s.v1.cni.cncf.io/networks|cluster-"
     "autoscaler.kubernetes.io/safe-to-evict|container.apparmor.security.beta.kubernetes.io/c|"
@@ -119,9 +121,9 @@ static const char RESOURCES[] =
     "cpu|memory|ephemeral-storage|hugepages-2Mi|nvidia.com/gpu|nvidia.com/gpu.shared|nvidia.com/"
     "mig-"
     "1g.10gb|amd.com/gpu|rdma/hca|deviceclass.resource.kubernetes.io/gpu|requests.nvidia.com/gpu|"
-    "pods|storage|example.com/fpga";
+    "pods|storage|example.com/fpga|sublet.dev/gpu-percent";
 
-static const char QUANTITIES[] = "1|0|2|8|100m|1Gi|1000000000|-1|1e3|0.5";
+static const char QUANTITIES[] = "1|0|2|8|50|100m|1Gi|1000000000|-1|1e3|0.5";
 
 static struct str pick(struct generator *g, struct str words)
 {

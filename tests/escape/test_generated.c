@@ -60,6 +60,13 @@ static const char *const CONFIGS[] = {
                                                                             "10, default: true}, "
                                                                             "{pool: h100, "
                                                                             "guarantee: 10}]}",
+    "{pools: [" POOL(
+        "parts",
+        "mode: kai-fraction, products: [L4], scheduler: {kind: kai, "
+        "queueTemplate: gpu}") ", " POOL("h100",
+                                         "products: [H100]") "], "
+                                                             "bindings: [{pool: parts, burst: 10}, "
+                                                             "{pool: h100, guarantee: 10}]}",
 };
 enum { N_CONFIGS = COUNT(CONFIGS) };
 

@@ -10,9 +10,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static void check_pool(const struct config_pool *p)
 {
-    assert(p->name.n && p->n_resources);
+    assert(p->name.n && (p->n_resources || p->mode == POOL_DRA));
     assert(!p->adversarial || p->mode == POOL_EXCLUSIVE || p->mode == POOL_MIG);
-    assert(p->mode <= POOL_MPS);
+    assert(p->mode <= POOL_KAI || p->mode == POOL_DRA);
+    assert(p->mode != POOL_KAI || (p->scheduler_kind == SCHEDULER_KAI && p->queue.n));
     assert(!p->dedicated || json_count(p->node_selector));
     assert(p->per_pod >= 0 && p->per_container >= 0 && p->max_lifetime_s >= 0);
     for (size_t i = 0; i < p->n_resources; i++) {

@@ -40,11 +40,13 @@ VALUES = {
                          pool_config("shared", "l4", kind="shared", priorityTiers={"high": "fence-unbound"}),
                          pool_config("kai", "l4", scheduler={"kind": "kai", "queueTemplate": "t-{tenant}", "gang": True}),
                          pool_config("vol", "l4", scheduler={"kind": "volcano", "queueTemplate": "v-{tenant}", "name": "vs"}),
+                         {k: v for k, v in pool_config("parts", "l4", mode="kai-fraction", scheduler={
+                             "kind": "kai", "queueTemplate": "t-{tenant}"}).items() if k != "resources"},
                          {"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [
                              {"key": "sublet.dev/pool", "operator": "Equal", "value": "dev", "effect": "NoSchedule"}],
                           "deviceClasses": {"gpu.example": {"gpuEq": "1", "config": [
                               {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
-               "bindings": [{"pool": p, "guarantee": 4} for p in ("a100", "dev", "kai", "vol")],
+               "bindings": [{"pool": p, "guarantee": 4} for p in ("a100", "dev", "kai", "parts", "vol")],
                "policy": {"annotations": {"allow": [AUTH]}},
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"], "patches": [
@@ -559,6 +561,65 @@ def test_a_pod_is_in_the_queue_of_its_scheduler(sides, real_host, pool):
         real_host.api.post(RUNTIMES, {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
         post(change(body(), "spec.runtimeClassName", "nvidia"))(fenced)
         real_host.api.delete(f"{RUNTIMES}/nvidia")
+
+
+def part_pod(**notes):
+    """As the program sends a pod with a part of a GPU; a note of None is left out."""
+    made = change(gpu_pod(), "spec.nodeSelector", {"sublet.dev/pool": "parts"})
+    made["spec"]["tolerations"][0]["value"] = "parts"
+    made["spec"]["schedulerName"] = "kai-scheduler"
+    del made["metadata"]["labels"][QUEUE]
+    made["metadata"]["labels"]["kai.scheduler/queue"] = "t-research"
+    container = made["spec"]["containers"][0]
+    del container["resources"]
+    container["env"] = [e for e in VOID if e["name"] != "NVIDIA_VISIBLE_DEVICES"] + [device(f"{HASH}-shared-gpu-0")]
+    keys = {"gpu-fraction": "0.25", "gpu-fraction-container-name": container["name"],
+            "runai/shared-gpu-configmap": f"{HASH}-shared-gpu", **notes}
+    made["metadata"]["annotations"] = {**made["metadata"]["annotations"], **{k: v for k, v in keys.items() if v is not None}}
+    return made
+
+
+def device(name):
+    return {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"configMapKeyRef": {"name": name, "key": "NVIDIA_VISIBLE_DEVICES"}}}
+
+
+def test_a_part_of_a_gpu(sides):
+    """Annotations are the request: they have the one spelling, never change, and are of a container in the pool of parts."""
+    fenced, _ = sides
+
+    def post(made, resource="pods"):
+        return lambda s: s.api.post(s.path(resource), made, dryRun="All")
+
+    post(part_pod())(fenced)
+    injected = part_pod()  # what KAI's webhook adds
+    injected["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": f"{HASH}-shared-gpu-0-evar", "optional": False}}]
+    injected["spec"]["containers"][0]["env"].append({"name": "GPU_PORTION", "valueFrom": {"configMapKeyRef": {
+        "name": f"{HASH}-shared-gpu-0", "key": "GPU_PORTION"}}})
+    injected["spec"].setdefault("volumes", []).append({"name": "v", "configMap": {"name": f"{HASH}-shared-gpu-0"}})
+    post(injected)(fenced)
+    for value in ("1", "0.5", "0.00", "0.001", "5e-1"):
+        refused(fenced, "metadata.annotations: gpu-fraction has a value that is not sent", post(part_pod(**{"gpu-fraction": value})))
+    refused(fenced, "metadata.annotations: runai/shared-gpu-configmap has a value",
+            post(part_pod(**{"runai/shared-gpu-configmap": "theirs"})))
+    for key in ("gpu-memory", "gpu-fraction-num-devices", "mps", "received-resource-type"):
+        refused(fenced, "metadata.annotations: a key that is neither", post(part_pod(**{key: "1"})))
+    elsewhere = part_pod(**{"gpu-fraction-container-name": "x"})
+    elsewhere["spec"]["containers"][0]["env"] = VOID
+    refused(fenced, "metadata.annotations: a part of a GPU is of one container", post(elsewhere))
+    refused(fenced, "spec.tolerations: a toleration that no bound pool has", post(part_pod(**{"gpu-fraction": None})))  # no device
+    other = part_pod()
+    other["spec"]["containers"][0]["env"][-1] = device(f"data-{HASH}")  # a ConfigMap of the tenant's
+    refused(fenced, "env: a variable that hands out devices", post(other))
+    refused(fenced, "spec.nodeSelector: not that of a pool of parts", post(change(part_pod(), "spec.nodeSelector", {"sublet.dev/pool": "kai"})))
+    unqueued = part_pod()
+    del unqueued["metadata"]["labels"]["kai.scheduler/queue"]
+    refused(fenced, "metadata.labels: ", post(unqueued))  # by two rules, of which either may answer
+    refused(fenced, "metadata.annotations: a part of a GPU is for pods", post(change(config_map(), "metadata.annotations", {
+        **config_map()["metadata"]["annotations"], "gpu-fraction": "0.25"}), "configmaps"))
+    path = fenced.path("pods", fenced.make("pods", change(part_pod(), "metadata.name", f"part-{HASH}")))
+    for value in ("0.01", None):
+        refused(fenced, "metadata.annotations: gpu-fraction of a pod never changes",
+                lambda s, x=value: s.api.patch(path, {"metadata": {"annotations": {"gpu-fraction": x}}}, dryRun="All"))
 
 
 GROUP = "pod-group-name"

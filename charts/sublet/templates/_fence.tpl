@@ -117,6 +117,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 -}}
 {{- $gangs := dict -}}
 {{- $classes := dict -}}
+{{- $parts := list -}}
 {{- range .Values.hostFence.pools -}}
 {{- $bound = append $bound .name -}}
 {{- end -}}
@@ -129,7 +130,11 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- $rename := .rename | default dict -}}
-{{- range (and (empty $offered) (ne (.mode | default "exclusive") "dra") | ternary (list "nvidia.com/gpu") $offered) -}}
+{{- $parted := eq (.mode | default "exclusive") "kai-fraction" -}}
+{{- if $parted -}}
+{{- $parts = append $parts .nodeSelector -}}
+{{- end -}}
+{{- range (and (empty $offered) (not $parted) (ne (.mode | default "exclusive") "dra") | ternary (list "nvidia.com/gpu") $offered) -}}
 {{- $devices = append $devices (get $rename . | default .) -}}
 {{- end -}}
 {{- range $_, $share := (.resources | default dict) -}}
@@ -171,7 +176,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "gangs" $gangs "classes" $classes | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "gangs" $gangs "classes" $classes "parts" $parts | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

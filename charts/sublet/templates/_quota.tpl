@@ -59,7 +59,7 @@ count/serviceaccounts: 3
 {{- $_ := set $offered (printf "nvidia.com/mig-%s" ($profile | replace "+" ".")) $share.gpuEq -}}
 {{- end -}}
 {{- end -}}
-{{- if not $offered -}}
+{{- if and (not $offered) (ne ($pool.mode | default "exclusive") "kai-fraction") -}}{{/* parts of GPUs are no resource: the queue bounds them */}}
 {{- $_ := set $offered "nvidia.com/gpu" 1 -}}
 {{- end -}}
 {{- $g := include "sublet.fraction" (.binding.guarantee | default 0) | fromJsonArray -}}

@@ -94,6 +94,58 @@ static void mig_profiles_are_resources(void **state)
     assert_str(p->resources[1].name, "nvidia.com/mig-1g.10gb.me");
 }
 
+static void parts_of_gpus(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_pool *p;
+
+    assert_ok(load_config(f, "name: research\n"
+                             "pools: [{name: a, mode: kai-fraction, nodeSelector: {p: a}, "
+                             "scheduler: {kind: kai, queueTemplate: 't-{tenant}'}}]\n"
+                             "bindings: [{pool: a, guarantee: '0.5', burst: 1}]\n"));
+    p = &f->config.pools[0];
+    assert_int_equal(p->mode, POOL_KAI);
+    assert_int_equal(p->n_resources, 1);
+    assert_str(p->resources[0].name, "sublet.dev/gpu-percent");
+    assert_rational(p->resources[0].gpu_eq, 1, 100);
+    assert_str(p->scheduler, "kai-scheduler");
+    assert_str(p->queue, "t-research");
+    assert_rational(f->config.bindings[0].limit, 3, 2);
+}
+
+static void mistakes_about_parts(void **state)
+{
+    static const struct {
+        const char *yaml, *message;
+    } cases[] = {
+        {"pools: [{name: a, mode: kai-fraction}]",
+         "config: pools[0]: scheduler.kind kai is needed for mode kai-fraction"},
+        {"pools: [{name: a, mode: kai-fraction, scheduler: {kind: volcano}}]",
+         "config: pools[0]: scheduler.kind kai is needed for mode kai-fraction"},
+        {"pools: [{name: a, mode: kai-fraction, nodeSelector: {p: a}, scheduler: {kind: kai}}]",
+         "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
+         "t-{tenant}"},
+        {"pools: [{name: a, mode: kai-fraction, trust: adversarial, scheduler: {kind: kai}}]",
+         "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
+        {"pools: [{name: a, mode: kai-fraction, resources: {nvidia.com/gpu: {gpuEq: 1}}, "
+         "scheduler: {kind: kai}}]",
+         "config: pools[0]: resources, profiles and rename are not for mode kai-fraction: pods "
+         "request sublet.dev/gpu-percent"},
+        {"pools: [{name: a, mode: kai-fraction, caps: {perPodGPU: 1}, scheduler: {kind: kai}}]",
+         "config: pools[0]: caps.perPodGPU and caps.perContainerGPU are not for mode kai-fraction: "
+         "a pod has less than a GPU"},
+        {"pools: [{name: a, resources: {sublet.dev/gpu-percent: {gpuEq: 1}}}]",
+         "config: pools[0].resources.sublet.dev/gpu-percent: is of pools of mode kai-fraction, "
+         "which need no resources"},
+        {"pools: [{name: a, rename: {nvidia.com/gpu: sublet.dev/gpu-percent}}]",
+         "config: pools[0].rename.nvidia.com/gpu: want the name of an extended resource"},
+    };
+    struct config_fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_error(load_config(f, cases[i].yaml), cases[i].message);
+}
+
 static void a_queue_is_named_after_the_virtual_cluster(void **state)
 {
     struct config_fixture *f = *state;
@@ -263,8 +315,8 @@ static void mistakes(void **state)
         {"pools: [{name: a, mode: fast}]",
          "config: pools[0].mode: unknown value \"fast\": want one of "
          "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra"},
-        {"pools: [{name: a, mode: kai-fraction}]",
-         "config: pools[0].mode: mode \"kai-fraction\" is not supported yet by this version"},
+        {"pools: [{name: a, mode: hami}]",
+         "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
         {"pools: [{name: a, mode: hami}]",
          "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
         {"pools: [{name: a, mode: volcano-vgpu}]",
@@ -419,6 +471,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_example_of_the_model, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(defaults_of_a_pool, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mig_profiles_are_resources, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(parts_of_gpus, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_about_parts, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_named_after_the_virtual_cluster, config_setup,
                                         config_teardown),
         cmocka_unit_test_setup_teardown(mistakes_about_queues, config_setup, config_teardown),

@@ -693,6 +693,13 @@ static void refusals_name_pool_and_namespace(void **state)
     while (step(&h, &unused))
         ;
     assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("mode dra has no")));
+    h.pool = object(&h, "{'metadata':{'name':'a100'},'spec':{'mode':'kai-fraction','nodeSelector':{"
+                        "'sublet.dev/pool':'a100'},'scheduler':{'kind':'kai','queueTemplate':"
+                        "'q'}}}");
+    stamp(&h, h.pool);
+    while (step(&h, &unused))
+        ;
+    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("mode kai-fraction has no")));
     buf_fini(&unused);
     arena_free(h.a);
 }
