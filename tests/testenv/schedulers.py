@@ -113,6 +113,8 @@ class Kai(_Scheduler):
         for name, value in self.CLASSES.items():
             self.host.api.post(PRIORITIES, {"metadata": {"name": name}, "value": value})
         self.host.create_namespace("kai-resource-reservation")
+        self.host.api.post("/api/v1/namespaces/kai-resource-reservation/serviceaccounts", {
+            "metadata": {"name": "kai-resource-reservation"}})
 
     def stop(self):
         super().stop()
