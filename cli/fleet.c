@@ -290,21 +290,29 @@ static int read_report(struct arena *a, int argc, char **argv, struct report *re
     return 0;
 }
 
+static void write_piece(void *ctx, struct str piece)
+{
+    (void)ctx;
+    fwrite(piece.p, 1, piece.n, stdout);
+}
+
 static int print_report(struct arena *a, const struct report *r, struct err *err)
 {
-    struct buf out = BUF_INIT(0);
-    struct fleet_records records;
+    const struct report_sink sink = {write_piece, NULL};
+    const struct ledger_usage_request request = {.a = a,
+                                                 .directory = r->directory,
+                                                 .from_us = r->from_us,
+                                                 .until_us = r->until_us,
+                                                 .columns = r->columns,
+                                                 .label = r->label};
     struct usage usage;
 
-    if (ledger_read(a, r->directory, r->from_us, r->until_us, &records, err))
+    if (ledger_usage(&request, &usage, err))
         return -1;
-    records.label = r->label;
-    if (fleet_usage_compute(a, &records, r->from_us, r->until_us, r->columns, &usage, err))
-        return -1;
-    report_print(a, &out, &usage, r->columns, r->format);
-    fwrite(out.p, 1, out.n, stdout);
-    buf_fini(&out);
-    return fflush(stdout) ? err_set(err, &ERR_STORAGE, "the report cannot be written") : 0;
+    report_write(&sink, &usage, r->columns, r->format);
+    return fflush(stdout) || ferror(stdout)
+               ? err_set(err, &ERR_STORAGE, "the report cannot be written")
+               : 0;
 }
 
 int cmd_report(int argc, char **argv)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of the ledger, for reports and for the process that goes on with it: all rows, in one
- * read transaction. A year has millions of holds, whose nodes, tenants and owners are few: a string
- * that recurs is in memory once, and holds are counted before they are read. Must not change the
- * file, nor lock out its writer. */
+/* The reader of the ledger, for reports and for the process that goes on with it, in one read
+ * transaction: all rows at once, or holds a part at a time. A year has millions of holds, whose
+ * nodes, tenants and owners are few: a string that recurs is in memory once, and holds are counted
+ * before they are read. Must not change the file, nor lock out its writer. */
 #include "ledger_rows.h"
 
-#include <sublet/hash.h>
+#include <stdlib.h>
 
 #define MOST_INTERNED 65536 /* strings; of what is different in each row no more is gained */
 
@@ -43,16 +43,6 @@ int ledger_check_format(int64_t format, struct err *err)
                          (long long)format);
 }
 
-struct reading {
-    struct arena *a;
-    struct fleet_records *records;
-    int64_t from_us, until_us;
-    size_t caps[6];
-    int64_t *ids;  /* of the holds */
-    size_t at;     /* the hold of the last activity */
-    bool too_many; /* holds for the arena's limit */
-    struct map interned;
-};
 struct interned {
     struct map_entry by_string;
     struct str string;
@@ -65,13 +55,13 @@ static struct str column_str(sqlite3_stmt *s, int column)
     return (struct str){p, (size_t)sqlite3_column_bytes(s, column)};
 }
 
-static struct str string(struct reading *r, sqlite3_stmt *s, int column)
+static struct str string(struct ledger_reading *r, sqlite3_stmt *s, int column)
 {
-    return arena_str(r->a, column_str(s, column));
+    return arena_str(r->rows, column_str(s, column));
 }
 
 /* The same for columns whose values recur. */
-static struct str shared(struct reading *r, sqlite3_stmt *s, int column)
+static struct str shared(struct ledger_reading *r, sqlite3_stmt *s, int column)
 {
     struct str value = column_str(s, column);
     struct map_entry *e = map_get(&r->interned, value);
@@ -80,7 +70,7 @@ static struct str shared(struct reading *r, sqlite3_stmt *s, int column)
     if (e)
         return CONTAINER(e, struct interned, by_string)->string;
     if (map_count(&r->interned) >= MOST_INTERNED)
-        return arena_str(r->a, value);
+        return arena_str(r->rows, value);
     i = ARENA_NEW(r->a, struct interned);
     i->string = arena_str(r->a, value);
     map_put(&r->interned, &i->by_string, i->string);
@@ -92,7 +82,7 @@ static struct rational fraction(sqlite3_stmt *s, int column)
     return (struct rational){sqlite3_column_int64(s, column), sqlite3_column_int64(s, column + 1)};
 }
 
-static void read_hold(struct reading *r, sqlite3_stmt *s)
+static void read_hold(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
     struct fleet_hold *h;
@@ -122,11 +112,11 @@ static void read_hold(struct reading *r, sqlite3_stmt *s)
     h->estimated = sqlite3_column_int(s, 15);
 }
 
-static void read_capacity(struct reading *r, sqlite3_stmt *s)
+static void read_capacity(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
 
-    ARENA_GROW(r->a, all->capacities, all->n_capacities, r->caps[1]);
+    ARENA_GROW(r->rows, all->capacities, all->n_capacities, r->caps[1]);
     all->capacities[all->n_capacities++] =
         (struct fleet_capacity){.node = shared(r, s, 0),
                                 .pool = shared(r, s, 1),
@@ -138,11 +128,11 @@ static void read_capacity(struct reading *r, sqlite3_stmt *s)
                                 .estimated = sqlite3_column_int(s, 9)};
 }
 
-static void read_price(struct reading *r, sqlite3_stmt *s)
+static void read_price(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
 
-    ARENA_GROW(r->a, all->prices, all->n_prices, r->caps[2]);
+    ARENA_GROW(r->rows, all->prices, all->n_prices, r->caps[2]);
     all->prices[all->n_prices++] = (struct fleet_price){.pool = string(r, s, 0),
                                                         .from_us = sqlite3_column_int64(s, 1),
                                                         .price = fraction(s, 2),
@@ -150,11 +140,11 @@ static void read_price(struct reading *r, sqlite3_stmt *s)
                                                         .borrow = fraction(s, 5)};
 }
 
-static void read_guarantee(struct reading *r, sqlite3_stmt *s)
+static void read_guarantee(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
 
-    ARENA_GROW(r->a, all->guarantees, all->n_guarantees, r->caps[4]);
+    ARENA_GROW(r->rows, all->guarantees, all->n_guarantees, r->caps[4]);
     all->guarantees[all->n_guarantees++] =
         (struct fleet_guarantee){.tenant = shared(r, s, 0),
                                  .pool = shared(r, s, 1),
@@ -165,17 +155,17 @@ static void read_guarantee(struct reading *r, sqlite3_stmt *s)
                                  .labels = shared(r, s, 8)};
 }
 
-static void read_gap(struct reading *r, sqlite3_stmt *s)
+static void read_gap(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
 
-    ARENA_GROW(r->a, all->gaps, all->n_gaps, r->caps[3]);
+    ARENA_GROW(r->rows, all->gaps, all->n_gaps, r->caps[3]);
     all->gaps[all->n_gaps++] =
         (struct fleet_gap){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1)};
 }
 
 /* In the order of holds. */
-static void read_activity(struct reading *r, sqlite3_stmt *s)
+static void read_activity(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
     int64_t hold = sqlite3_column_int64(s, 0), use = sqlite3_column_int64(s, 2);
@@ -184,7 +174,7 @@ static void read_activity(struct reading *r, sqlite3_stmt *s)
         r->at++;
     if (r->at == all->n_holds || r->ids[r->at] != hold)
         return;
-    ARENA_GROW(r->a, all->activities, all->n_activities, r->caps[5]);
+    ARENA_GROW(r->rows, all->activities, all->n_activities, r->caps[5]);
     if (!all->holds[r->at].n_activities++)
         all->holds[r->at].activity = all->n_activities;
     all->activities[all->n_activities++] = (struct fleet_activity){
@@ -193,16 +183,46 @@ static void read_activity(struct reading *r, sqlite3_stmt *s)
                                         : FLEET_USE_UNKNOWN};
 }
 
-static void count_holds(struct reading *r, sqlite3_stmt *s)
+static void count_holds(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
 
     r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
-    r->too_many = r->caps[0] > arena_left(r->a) / sizeof(*all->holds);
+    r->too_many = r->caps[0] > arena_left(r->rows) / sizeof(*all->holds);
     if (r->too_many)
         return;
-    all->holds = arena_alloc(r->a, r->caps[0] * sizeof(*all->holds));
+    all->holds = arena_alloc(r->rows, r->caps[0] * sizeof(*all->holds));
     r->ids = mem_alloc((r->caps[0] + 1) * sizeof(*r->ids));
+}
+
+static void count_spans(struct ledger_reading *r, sqlite3_stmt *s)
+{
+    r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
+    r->too_many = r->caps[0] > arena_left(r->a) / sizeof(*r->spans);
+    if (!r->too_many)
+        r->spans = mem_alloc((r->caps[0] + 1) * sizeof(*r->spans));
+}
+
+static void read_span(struct ledger_reading *r, sqlite3_stmt *s)
+{
+    struct str pool = column_str(s, 3);
+    struct map_entry *e;
+
+    if (r->n_spans == r->caps[0]) /* as many as were counted, in one transaction */
+        return;
+    r->spans[r->n_spans++] = (struct ledger_span){
+        sqlite3_column_int64(s, 0),
+        sqlite3_column_type(s, 1) == SQLITE_NULL ? FLEET_OPEN : sqlite3_column_int64(s, 1),
+        sqlite3_column_int64(s, 2)};
+    if (map_get(&r->pools, pool))
+        return;
+    e = ARENA_NEW(r->a, struct map_entry);
+    map_put(&r->pools, e, arena_str(r->a, pool));
+}
+
+static void read_measured(struct ledger_reading *r, sqlite3_stmt *s)
+{
+    r->records->measured = sqlite3_column_int(s, 0);
 }
 
 #define OF_HOLDS                                                                                   \
@@ -214,13 +234,12 @@ static void count_holds(struct reading *r, sqlite3_stmt *s)
     " gpu_den, begin_us, end_us, reason, estimated, "
 
 /* old: of format 1, where it is another; empty: it has none. */
-static const struct {
+struct table {
     const char *sql;
-    void (*read)(struct reading *r, sqlite3_stmt *s);
+    void (*read)(struct ledger_reading *r, sqlite3_stmt *s);
     const char *old;
-} TABLES[] = {
-    {"SELECT count(*)" OF_HOLDS, count_holds, NULL},
-    {HOLD "mode, id" OF_HOLDS " ORDER BY id", read_hold, HOLD "'', id" OF_HOLDS " ORDER BY id"},
+};
+static const struct table TABLES[] = {
     {"SELECT node, pool, product, from_us, total_num, total_den, unhealthy_num, unhealthy_den,"
      " down, estimated FROM capacity ORDER BY id",
      read_capacity, NULL},
@@ -230,18 +249,35 @@ static const struct {
     {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels FROM"
      " guarantee ORDER BY id",
      read_guarantee, ""},
+};
+static const struct table HOLDS[] = {
+    {"SELECT count(*)" OF_HOLDS, count_holds, NULL},
+    {HOLD "mode, id" OF_HOLDS " ORDER BY id", read_hold, HOLD "'', id" OF_HOLDS " ORDER BY id"},
     {"SELECT activity.hold, activity.from_us, use FROM activity JOIN hold ON hold.id ="
      " activity.hold LEFT JOIN hold_end ON hold_end.hold = hold.id WHERE begin_us <= ?2"
      " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807)"
      " ORDER BY activity.hold, activity.id",
      read_activity, ""},
 };
+static const struct table SPANS[] = {
+    {"SELECT count(*)" OF_HOLDS, count_spans, NULL},
+    {"SELECT begin_us, end_us, id, pool" OF_HOLDS, read_span, NULL},
+    {"SELECT EXISTS(SELECT 1 FROM activity JOIN hold ON hold.id = activity.hold"
+     " LEFT JOIN hold_end ON hold_end.hold = hold.id WHERE begin_us <= ?2"
+     " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807))",
+     read_measured, ""},
+};
 
-static int read_table(struct reading *r, sqlite3 *db, size_t which, bool old, struct err *err)
+static int too_large(struct err *err)
 {
-    const char *sql = old && TABLES[which].old ? TABLES[which].old : TABLES[which].sql;
+    return err_set(err, &ERR_TOO_LARGE, "the ledger has more rows of the period than fit");
+}
+
+static int read_table(struct ledger_reading *r, const struct table *t, struct err *err)
+{
+    const char *sql = r->old && t->old ? t->old : t->sql;
     sqlite3_stmt *s = NULL;
-    int code = *sql ? sqlite3_prepare_v2(db, sql, -1, &s, NULL) : SQLITE_DONE;
+    int code = *sql ? sqlite3_prepare_v2(r->db, sql, -1, &s, NULL) : SQLITE_DONE;
 
     if (code == SQLITE_OK && sqlite3_bind_parameter_count(s)) {
         sqlite3_bind_int64(s, 1, r->from_us);
@@ -250,49 +286,149 @@ static int read_table(struct reading *r, sqlite3 *db, size_t which, bool old, st
     while (code == SQLITE_OK || code == SQLITE_ROW) {
         code = sqlite3_step(s);
         if (code == SQLITE_ROW)
-            TABLES[which].read(r, s);
-        if (r->too_many || arena_over(r->a))
+            t->read(r, s);
+        if (r->too_many || arena_over(r->rows))
             break;
     }
     sqlite3_finalize(s);
-    if (r->too_many || arena_over(r->a))
-        return err_set(err, &ERR_TOO_LARGE, "the ledger has more rows of the period than fit");
-    return code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
+    if (r->too_many || arena_over(r->rows))
+        return too_large(err);
+    return code == SQLITE_DONE ? 0 : ledger_failed(r->db, "ledger", err);
 }
 
-static int read_all(struct reading *r, sqlite3 *db, struct err *err)
+static int read_tables(struct ledger_reading *r, const struct table *tables, size_t n,
+                       struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (read_table(r, &tables[i], err))
+            return -1;
+    return 0;
+}
+
+static int begin(struct ledger_reading *r, struct err *err)
 {
     int64_t format;
 
-    if (sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        return ledger_failed(db, "ledger", err);
-    if (ledger_meta(db, "format", &format, err) || ledger_check_format(format, err) ||
-        ledger_meta(db, "begin", &r->records->begin_us, err) ||
-        ledger_meta(db, "seen", &r->records->seen_us, err))
+    if (sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        return ledger_failed(r->db, "ledger", err);
+    if (ledger_meta(r->db, "format", &format, err) || ledger_check_format(format, err) ||
+        ledger_meta(r->db, "begin", &r->records->begin_us, err) ||
+        ledger_meta(r->db, "seen", &r->records->seen_us, err))
         return -1;
-    for (size_t i = 0; i < COUNT(TABLES); i++)
-        if (read_table(r, db, i, format == 1, err))
-            return -1;
+    r->old = format == 1;
     return 0;
+}
+
+int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str directory,
+                        int64_t from_us, int64_t until_us, struct fleet_records *ret,
+                        struct err *err)
+{
+    struct str path = arena_printf(a, "%.*s/" LEDGER_FILE, STR_F(directory));
+
+    *ret = (struct fleet_records){0};
+    *r = (struct ledger_reading){
+        .a = a, .rows = a, .records = ret, .from_us = from_us, .until_us = until_us};
+    if (sqlite3_open_v2(path.p, &r->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
+        sqlite3_busy_timeout(r->db, 10000) != SQLITE_OK)
+        return ledger_failed(r->db, path.p, err);
+    return begin(r, err) || read_tables(r, TABLES, COUNT(TABLES), err) ? -1 : 0;
+}
+
+void ledger_reading_close(struct ledger_reading *r)
+{
+    map_clear(&r->interned);
+    map_clear(&r->pools);
+    mem_free(r->ids);
+    mem_free(r->spans);
+    sqlite3_finalize(r->hold);
+    sqlite3_finalize(r->activity);
+    sqlite3_close(r->db);
 }
 
 int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
                 struct fleet_records *ret, struct err *err)
 {
-    struct str path = arena_printf(a, "%.*s/" LEDGER_FILE, STR_F(directory));
-    struct reading r = {.a = a, .records = ret, .from_us = from_us, .until_us = until_us};
-    sqlite3 *db = NULL;
-    int result;
+    struct ledger_reading r;
+    int result = ledger_reading_open(&r, a, directory, from_us, until_us, ret, err) ||
+                         read_tables(&r, HOLDS, COUNT(HOLDS), err)
+                     ? -1
+                     : 0;
 
-    *ret = (struct fleet_records){0};
-    if (sqlite3_open_v2(path.p, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
-            SQLITE_OK ||
-        sqlite3_busy_timeout(db, 10000) != SQLITE_OK)
-        result = ledger_failed(db, path.p, err);
-    else
-        result = read_all(&r, db, err);
-    map_clear(&r.interned);
-    mem_free(r.ids);
-    sqlite3_close(db);
+    ledger_reading_close(&r);
+    return result;
+}
+
+/* --- in parts --- */
+
+static int order_spans(const void *a, const void *b)
+{
+    const struct ledger_span *x = a, *y = b;
+
+    if (x->begin_us != y->begin_us)
+        return x->begin_us < y->begin_us ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+int ledger_read_spans(struct ledger_reading *r, struct err *err)
+{
+    if (read_tables(r, SPANS, COUNT(SPANS), err))
+        return -1;
+    qsort(r->spans, r->n_spans, sizeof(*r->spans), order_spans);
+    return 0;
+}
+
+static int prepare_rows(struct ledger_reading *r, struct err *err)
+{
+    static const char from[] = " FROM hold LEFT JOIN hold_end ON hold = id WHERE id = ?1";
+    static const char activities[] =
+        "SELECT hold, from_us, use FROM activity WHERE hold = ?1 ORDER BY id";
+    struct str sql;
+
+    if (r->hold)
+        return 0;
+    sql = arena_printf(r->a, HOLD "%s%s", r->old ? "'', id" : "mode, id", from);
+    if (sqlite3_prepare_v2(r->db, sql.p, -1, &r->hold, NULL) != SQLITE_OK ||
+        (r->records->measured &&
+         sqlite3_prepare_v2(r->db, activities, -1, &r->activity, NULL) != SQLITE_OK))
+        return ledger_failed(r->db, "ledger", err);
+    return 0;
+}
+
+static int read_rows(struct ledger_reading *r, sqlite3_stmt *s, int64_t id,
+                     void (*read)(struct ledger_reading *r, sqlite3_stmt *s), struct err *err)
+{
+    int code;
+
+    if (!s)
+        return 0;
+    sqlite3_bind_int64(s, 1, id);
+    while ((code = sqlite3_step(s)) == SQLITE_ROW)
+        read(r, s);
+    sqlite3_reset(s);
+    return code == SQLITE_DONE ? 0 : ledger_failed(r->db, "ledger", err);
+}
+
+int ledger_read_holds(struct ledger_reading *r, struct arena *rows, const int64_t *ids, size_t n,
+                      struct fleet_records *ret, struct err *err)
+{
+    struct fleet_records *whole = r->records;
+    int result = prepare_rows(r, err);
+
+    *ret = *whole;
+    r->rows = rows;
+    r->records = ret;
+    r->at = 0;
+    r->caps[0] = n;
+    r->caps[5] = 0;
+    ret->holds = arena_alloc(rows, (n + 1) * sizeof(*ret->holds));
+    r->ids = mem_realloc(r->ids, (n + 1) * sizeof(*r->ids));
+    for (size_t i = 0; i < n && !result; i++)
+        result = read_rows(r, r->hold, ids[i], read_hold, err) ||
+                         read_rows(r, r->activity, ids[i], read_activity, err)
+                     ? -1
+                     : 0;
+    r->rows = r->a;
+    r->records = whole;
     return result;
 }

@@ -63,17 +63,17 @@ static void write_tenants(struct arena *a, struct buf *out, const struct usage *
 {
     size_t n = 0, more;
 
-    while (n < u->n_lines && u->lines[n].kind == USAGE_HELD)
+    while (n < u->n_lines && u->lines[n]->kind == USAGE_HELD)
         n++;
     more = n > MOST_SERIES ? n - MOST_SERIES : 0;
     n -= more;
     metrics_family(out, METRIC_FLEET_HELD);
     for (size_t i = 0; i < n; i++)
-        metrics_sample(out, METRIC_FLEET_HELD, line_labels(a, &u->lines[i]),
-                       gpus(u->lines[i].gpu_us));
+        metrics_sample(out, METRIC_FLEET_HELD, line_labels(a, u->lines[i]),
+                       gpus(u->lines[i]->gpu_us));
     metrics_family(out, METRIC_FLEET_PODS);
     for (size_t i = 0; i < n; i++)
-        metrics_sample_u64(out, METRIC_FLEET_PODS, line_labels(a, &u->lines[i]), u->lines[i].pods);
+        metrics_sample_u64(out, METRIC_FLEET_PODS, line_labels(a, u->lines[i]), u->lines[i]->pods);
     metrics_single_u64(out, METRIC_FLEET_NOT_SHOWN, more);
 }
 

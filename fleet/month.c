@@ -70,13 +70,11 @@ static int compute(struct job *job, struct arena *a)
 {
     const unsigned columns = 1u << USAGE_TENANT | 1u << USAGE_POOL;
     struct str month = str_sub(time_format_s(a, job->now_s), 0, 7);
-    struct fleet_records records;
+    struct ledger_usage_request request = {.a = a, .directory = job->directory, .columns = columns};
     struct usage usage;
-    int64_t from, until;
 
-    if (report_month(a, month, &from, &until, &job->err) ||
-        ledger_read(a, job->directory, from, until, &records, &job->err) ||
-        fleet_usage_compute(a, &records, from, until, columns, &usage, &job->err))
+    if (report_month(a, month, &request.from_us, &request.until_us, &job->err) ||
+        ledger_usage(&request, &usage, &job->err))
         return -1;
     job->usage = fleet_usage_copy(job->a, &usage);
     return 0;

@@ -94,8 +94,8 @@ static cJSON *holders_of(struct arena *a, const struct usage *u, size_t *more)
     cJSON *list = json_new_array(a);
     size_t n = 0;
 
-    for (size_t i = 0; i < u->n_lines && u->lines[i].kind == USAGE_HELD; i++) {
-        const struct fleet_usage_line *l = &u->lines[i];
+    for (size_t i = 0; i < u->n_lines && u->lines[i]->kind == USAGE_HELD; i++) {
+        const struct fleet_usage_line *l = u->lines[i];
 
         if (n++ < MOST_ROWS)
             json_append(list, json_object(a, JSON("tenant", l->values[USAGE_TENANT]),
@@ -228,8 +228,8 @@ static cJSON *month_of(struct arena *a, const struct overview *o, size_t *more)
     if (!o->month)
         return json_object(a, JSON_NONEMPTY("trouble", o->month_trouble));
     list = json_new_array(a);
-    for (size_t i = 0; i < o->month->n_lines && o->month->lines[i].kind == USAGE_HELD; i++) {
-        const struct fleet_usage_line *l = &o->month->lines[i];
+    for (size_t i = 0; i < o->month->n_lines && o->month->lines[i]->kind == USAGE_HELD; i++) {
+        const struct fleet_usage_line *l = o->month->lines[i];
 
         if (n++ < MOST_ROWS)
             json_append(

@@ -11,6 +11,9 @@
 #include <sublet/json_build.h>
 
 #define LABEL               "label:"
+#define MEMBER_INDENT       "  "
+#define ITEM_INDENT         "    "
+#define PIECE               65536 /* bytes, about, of a report that are handed on at a time */
 #define HOUR_US             INT64_C(3600000000)
 #define REPORT_TABLE_PLACES 4
 
@@ -200,46 +203,65 @@ static struct str upper(struct arena *a, struct str s)
     return (struct str){p, s.n};
 }
 
-static void print_lines(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+static void widen(size_t widths[REPORT_CELLS + 1], const struct str *cells, size_t n)
 {
-    struct str(*rows)[REPORT_CELLS + 1] = arena_alloc(a, (u->n_lines + 1) * sizeof(*rows));
-    size_t n = report_head_cells(u, columns, rows[0]), widths[REPORT_CELLS + 1] = {0};
-
     for (size_t k = 0; k < n; k++)
-        rows[0][k] = str_eqc(rows[0][k], "gpuHours")         ? STR("GPU-HOURS")
-                     : str_eqc(rows[0][k], "reservedUnused") ? STR("RESERVED-UNUSED")
-                     : str_eqc(rows[0][k], "idleHeld")       ? STR("IDLE-HELD")
-                                                             : upper(a, rows[0][k]);
-    for (size_t i = 0; i < u->n_lines; i++)
-        report_line_cells(a, u, &u->lines[i], columns, REPORT_TABLE_PLACES, rows[i + 1]);
-    for (size_t i = 0; i <= u->n_lines; i++)
-        for (size_t k = 0; k < n; k++)
-            widths[k] = rows[i][k].n > widths[k] ? rows[i][k].n : widths[k];
-    for (size_t i = 0; i <= u->n_lines; i++)
-        for (size_t k = 0; k < n; k++)
-            print_padded(out, rows[i][k], widths[k], report_is_number(u, k, n), k + 1 == n);
+        widths[k] = cells[k].n > widths[k] ? cells[k].n : widths[k];
 }
 
+/* Each line is formatted twice, for the widths and to be printed: a year has more than fit. */
+static void print_lines(struct report_out *to, const struct usage *u, unsigned columns)
+{
+    struct str cells[REPORT_CELLS + 1], head[REPORT_CELLS + 1];
+    size_t n = report_head_cells(u, columns, head), widths[REPORT_CELLS + 1] = {0};
+    struct arena *names = arena_new(0);
+
+    for (size_t k = 0; k < n; k++)
+        head[k] = str_eqc(head[k], "gpuHours")         ? STR("GPU-HOURS")
+                  : str_eqc(head[k], "reservedUnused") ? STR("RESERVED-UNUSED")
+                  : str_eqc(head[k], "idleHeld")       ? STR("IDLE-HELD")
+                                                       : upper(names, head[k]);
+    widen(widths, head, n);
+    for (size_t i = 0; i < u->n_lines; i++, arena_reset(to->a))
+        widen(widths, cells,
+              report_line_cells(to->a, u, u->lines[i], columns, REPORT_TABLE_PLACES, cells));
+    for (size_t k = 0; k < n; k++)
+        print_padded(&to->buf, head[k], widths[k], report_is_number(u, k, n), k + 1 == n);
+    for (size_t i = 0; i < u->n_lines; i++, report_line_ends(to)) {
+        report_line_cells(to->a, u, u->lines[i], columns, REPORT_TABLE_PLACES, cells);
+        for (size_t k = 0; k < n; k++)
+            print_padded(&to->buf, cells[k], widths[k], report_is_number(u, k, n), k + 1 == n);
+    }
+    arena_free(names);
+}
+
+static bool has_currency(const struct str *list, size_t n, struct str currency)
+{
+    return str_list_has((struct str_list){list, n}, currency);
+}
+
+/* A sum for each currency of what is held, of which there are few. */
 static void print_costs(struct arena *a, struct buf *out, const struct usage *u)
 {
-    struct str_list done = {0};
-    struct str *seen = arena_alloc(a, (u->n_lines + 1) * sizeof(*seen));
+    struct str *seen = NULL;
+    size_t n = 0, cap = 0;
 
-    done.items = seen;
     for (size_t i = 0; i < u->n_lines; i++) {
-        struct str currency = u->lines[i].currency;
+        struct str currency = u->lines[i]->currency;
         struct exact sum = EXACT_ZERO;
         bool fits = true;
 
-        if (u->lines[i].kind != USAGE_HELD || !currency.n || str_list_has(done, currency))
+        if (u->lines[i]->kind != USAGE_HELD || !currency.n || has_currency(seen, n, currency))
             continue;
-        seen[done.n++] = currency;
+        GROW(seen, n, cap);
+        seen[n++] = currency;
         for (size_t k = i; k < u->n_lines; k++)
-            if (u->lines[k].kind == USAGE_HELD && str_eq(u->lines[k].currency, currency))
-                fits &= exact_add(sum, u->lines[k].cost, &sum);
+            if (u->lines[k]->kind == USAGE_HELD && str_eq(u->lines[k]->currency, currency))
+                fits &= exact_add(sum, u->lines[k]->cost, &sum);
         buf_printf(out, "cost of what was held: %.*s %.*s\n",
                    STR_F(fits ? exact_decimal(a, sum, 2) : STR("does not fit")), STR_F(currency));
     }
+    mem_free(seen);
 }
 
 static struct str table_hours(struct arena *a, struct exact gpu_us)
@@ -300,14 +322,14 @@ void report_sums(struct arena *a, struct buf *out, const struct usage *u)
                    STR_F(exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 1)));
 }
 
-static void print_table(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+static void print_table(struct report_out *to, const struct usage *u, unsigned columns)
 {
-    buf_printf(out, "GPU usage from %.*s to %.*s\n\n",
-               STR_F(time_format_s(a, u->from_us / 1000000)),
-               STR_F(time_format_s(a, u->until_us / 1000000)));
-    print_lines(a, out, u, columns);
-    buf_char(out, '\n');
-    report_sums(a, out, u);
+    buf_printf(&to->buf, "GPU usage from %.*s to %.*s\n\n",
+               STR_F(time_format_s(to->a, u->from_us / 1000000)),
+               STR_F(time_format_s(to->a, u->until_us / 1000000)));
+    print_lines(to, u, columns);
+    buf_char(&to->buf, '\n');
+    report_sums(to->a, &to->buf, u);
 }
 
 /* --- CSV --- */
@@ -341,13 +363,14 @@ static void print_row(struct buf *out, const struct str *cells, size_t n)
     buf_addc(out, "\r\n");
 }
 
-static void print_csv(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+static void print_csv(struct report_out *to, const struct usage *u, unsigned columns)
 {
     struct str cells[REPORT_CELLS + 1];
 
-    print_row(out, cells, report_head_cells(u, columns, cells));
-    for (size_t i = 0; i < u->n_lines; i++)
-        print_row(out, cells, report_line_cells(a, u, &u->lines[i], columns, REPORT_PLACES, cells));
+    print_row(&to->buf, cells, report_head_cells(u, columns, cells));
+    for (size_t i = 0; i < u->n_lines; i++, report_line_ends(to))
+        print_row(&to->buf, cells,
+                  report_line_cells(to->a, u, u->lines[i], columns, REPORT_PLACES, cells));
 }
 
 /* --- JSON --- */
@@ -418,21 +441,47 @@ cJSON *report_balance_json(struct arena *a, const struct usage *u,
     return ret;
 }
 
-static void print_json(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+/* An item of an array that is a member of the document: deeper by two levels. */
+static void print_item(struct report_out *to, const cJSON *item, bool first)
 {
-    cJSON *lines = json_new_array(a), *balances = json_new_array(a);
+    struct buf text = BUF_INIT(0);
 
+    buf_addc(&to->buf, first ? "\n" ITEM_INDENT : ",\n" ITEM_INDENT);
+    json_print_pretty(&text, item);
+    for (struct str rest = buf_str(&text); rest.n;) {
+        buf_add(&to->buf, str_cut(&rest, '\n'));
+        if (rest.p)
+            buf_addc(&to->buf, "\n" ITEM_INDENT);
+    }
+    buf_fini(&text);
+    report_line_ends(to);
+}
+
+static void print_member(struct report_out *to, const char *name, struct str value, bool last)
+{
+    buf_printf(&to->buf, MEMBER_INDENT "\"%s\": ", name);
+    buf_json_string(&to->buf, value);
+    buf_addc(&to->buf, last ? "\n" : ",\n");
+}
+
+static void print_json(struct report_out *to, const struct usage *u, unsigned columns)
+{
+    struct buf *out = &to->buf;
+
+    buf_addc(out, "{\n");
+    print_member(to, "from", time_format_us(to->a, u->from_us), false);
+    print_member(to, "until", time_format_us(to->a, u->until_us), false);
+    buf_addc(out, MEMBER_INDENT "\"lines\": [");
     for (size_t i = 0; i < u->n_lines; i++)
-        json_append(lines, report_line_json(a, u, &u->lines[i], columns));
+        print_item(to, report_line_json(to->a, u, u->lines[i], columns), i == 0);
+    buf_addc(out, u->n_lines ? "\n" MEMBER_INDENT "],\n" : "],\n");
+    buf_addc(out, MEMBER_INDENT "\"balances\": [");
     for (size_t i = 0; i < u->n_balances; i++)
-        json_append(balances, report_balance_json(a, u, &u->balances[i]));
-    json_print_pretty(
-        out, json_object(a, JSON("from", time_format_us(a, u->from_us)),
-                         JSON("until", time_format_us(a, u->until_us)), JSON("lines", lines),
-                         JSON("balances", balances),
-                         JSON("unobservedSeconds",
-                              exact_decimal(a, (struct exact){u->unobserved_us, 1000000}, 6))));
-    buf_char(out, '\n');
+        print_item(to, report_balance_json(to->a, u, &u->balances[i]), i == 0);
+    buf_addc(out, u->n_balances ? "\n" MEMBER_INDENT "],\n" : "],\n");
+    print_member(to, "unobservedSeconds",
+                 exact_decimal(to->a, (struct exact){u->unobserved_us, 1000000}, 6), true);
+    buf_addc(out, "}\n");
 }
 
 /* --- months --- */
@@ -525,29 +574,68 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
     print_row(out, cells, COUNT(cells));
 }
 
-static void print_focus(struct arena *a, struct buf *out, const struct usage *u)
+static void print_focus(struct report_out *to, const struct usage *u)
 {
-    buf_addc(out, "BillingAccountId,SubAccountId,BillingPeriodStart,BillingPeriodEnd,"
-                  "ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ChargeDescription,BilledCost,"
-                  "EffectiveCost,ListCost,ContractedCost,BillingCurrency,PricingQuantity,"
-                  "PricingUnit,ConsumedQuantity,ConsumedUnit,ProviderName,ServiceCategory,"
-                  "ServiceName,SkuId,ResourceType,Tags\r\n");
-    for (size_t i = 0; i < u->n_lines; i++)
-        if (u->lines[i].kind == USAGE_HELD && u->lines[i].gpu_us.num)
-            print_charge(a, out, u, &u->lines[i]);
+    buf_addc(&to->buf,
+             "BillingAccountId,SubAccountId,BillingPeriodStart,BillingPeriodEnd,"
+             "ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ChargeDescription,BilledCost,"
+             "EffectiveCost,ListCost,ContractedCost,BillingCurrency,PricingQuantity,"
+             "PricingUnit,ConsumedQuantity,ConsumedUnit,ProviderName,ServiceCategory,"
+             "ServiceName,SkuId,ResourceType,Tags\r\n");
+    for (size_t i = 0; i < u->n_lines; i++, report_line_ends(to))
+        if (u->lines[i]->kind == USAGE_HELD && u->lines[i]->gpu_us.num)
+            print_charge(to->a, &to->buf, u, u->lines[i]);
 }
 
-void report_print(struct arena *a, struct buf *out, const struct usage *u, unsigned columns,
+/* --- the whole --- */
+
+static void hand_on(struct report_out *to)
+{
+    if (!to->sink)
+        return;
+    to->sink->write(to->sink->ctx, buf_str(&to->buf));
+    buf_clear(&to->buf);
+}
+
+void report_line_ends(struct report_out *to)
+{
+    arena_reset(to->a);
+    if (to->buf.n >= PIECE)
+        hand_on(to);
+}
+
+static void print(struct report_out *to, const struct usage *u, unsigned columns,
                   enum report_format format)
 {
     if (format == REPORT_CSV)
-        print_csv(a, out, u, columns);
+        print_csv(to, u, columns);
     else if (format == REPORT_JSON)
-        print_json(a, out, u, columns);
+        print_json(to, u, columns);
     else if (format == REPORT_FOCUS)
-        print_focus(a, out, u);
+        print_focus(to, u);
     else if (format == REPORT_HTML)
-        report_html(a, out, u, columns);
+        report_html(to, u, columns);
     else
-        print_table(a, out, u, columns);
+        print_table(to, u, columns);
+}
+
+void report_write(const struct report_sink *sink, const struct usage *u, unsigned columns,
+                  enum report_format format)
+{
+    struct report_out to = {.a = arena_new(0), .buf = BUF_INIT(0), .sink = sink};
+
+    print(&to, u, columns, format);
+    hand_on(&to);
+    buf_fini(&to.buf);
+    arena_free(to.a);
+}
+
+void report_print(struct buf *out, const struct usage *u, unsigned columns,
+                  enum report_format format)
+{
+    struct report_out to = {.a = arena_new(0), .buf = *out};
+
+    print(&to, u, columns, format);
+    *out = to.buf;
+    arena_free(to.a);
 }

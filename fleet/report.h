@@ -26,7 +26,15 @@ size_t report_head_cells(const struct usage *u, unsigned columns,
 bool report_is_number(const struct usage *u, size_t i, size_t n);
 /* What was checked, what was held costs, what is not certain: sentences, a line each. */
 void report_sums(struct arena *a, struct buf *out, const struct usage *u);
-void report_html(struct arena *a, struct buf *out, const struct usage *u, unsigned columns);
+
+/* A report under way: `a` is emptied with each line. */
+struct report_out {
+    struct arena *a;
+    struct buf buf;
+    const struct report_sink *sink;
+};
+void report_line_ends(struct report_out *to);
+void report_html(struct report_out *to, const struct usage *u, unsigned columns);
 
 cJSON *report_line_json(struct arena *a, const struct usage *u, const struct fleet_usage_line *line,
                         unsigned columns);

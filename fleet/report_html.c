@@ -155,8 +155,8 @@ static void plot_lines(struct arena *a, struct buf *out, const struct usage *u)
     size_t n = 0, shown;
 
     for (size_t i = 0; i < u->n_lines; i++)
-        if (u->lines[i].kind == USAGE_HELD && u->lines[i].gpu_us.num > 0)
-            lines[n++] = &u->lines[i];
+        if (u->lines[i]->kind == USAGE_HELD && u->lines[i]->gpu_us.num > 0)
+            lines[n++] = u->lines[i];
     if (!n)
         return;
     qsort(lines, n, sizeof(*lines), order_by_hours);
@@ -192,16 +192,17 @@ static void put_row(struct buf *out, const struct usage *u, const char *tag,
     buf_addc(out, "</tr>\n");
 }
 
-static void put_table(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+static void put_table(struct report_out *to, const struct usage *u, unsigned columns)
 {
+    struct buf *out = &to->buf;
     struct str cells[REPORT_CELLS + 1];
 
     buf_addc(out, "<h2>Usage and cost</h2>\n<table>\n<thead>\n");
     put_row(out, u, "th", cells, report_head_cells(u, columns, cells));
     buf_addc(out, "</thead>\n<tbody>\n");
-    for (size_t i = 0; i < u->n_lines; i++)
+    for (size_t i = 0; i < u->n_lines; i++, report_line_ends(to))
         put_row(out, u, "td", cells,
-                report_line_cells(a, u, &u->lines[i], columns, REPORT_TABLE_PLACES, cells));
+                report_line_cells(to->a, u, u->lines[i], columns, REPORT_TABLE_PLACES, cells));
     buf_addc(out, "</tbody>\n</table>\n");
 }
 
@@ -220,8 +221,11 @@ static void put_sums(struct arena *a, struct buf *out, const struct usage *u)
     buf_fini(&sums);
 }
 
-void report_html(struct arena *a, struct buf *out, const struct usage *u, unsigned columns)
+void report_html(struct report_out *to, const struct usage *u, unsigned columns)
 {
+    struct arena *a = to->a;
+    struct buf *out = &to->buf;
+
     buf_addc(out, HEAD);
     buf_printf(out, "<h1>GPU usage</h1>\n<p>From %.*s to %.*s.</p>\n",
                STR_F(time_format_s(a, u->from_us / 1000000)),
@@ -229,6 +233,6 @@ void report_html(struct arena *a, struct buf *out, const struct usage *u, unsign
     put_sums(a, out, u);
     plot_pools(a, out, u);
     plot_lines(a, out, u);
-    put_table(a, out, u, columns);
+    put_table(to, u, columns);
     buf_addc(out, "</body>\n</html>\n");
 }

@@ -84,7 +84,7 @@ static cJSON *lines_json(const struct issuing *s)
     cJSON *ret = json_new_array(s->a);
 
     for (size_t i = 0; i < s->usage.n_lines; i++) {
-        const struct fleet_usage_line *l = &s->usage.lines[i];
+        const struct fleet_usage_line *l = s->usage.lines[i];
 
         if (!s->o->tenant.n ||
             (l->kind == USAGE_HELD && str_eq(l->values[USAGE_TENANT], s->o->tenant)))

@@ -81,7 +81,7 @@ void fleet_usage_edge(struct sums *s, int64_t at)
 {
     if (at < s->from || at > s->until)
         return;
-    ARENA_GROW(s->a, s->edges, s->n_edges, s->cap_edges);
+    ARENA_GROW(s->scratch, s->edges, s->n_edges, s->cap_edges);
     s->edges[s->n_edges++] = at;
 }
 
@@ -90,9 +90,12 @@ static void make_edges(struct sums *s)
 {
     size_t n = 0;
 
+    s->edges = NULL;
+    s->n_edges = s->cap_edges = 0;
     fleet_usage_edge(s, s->from);
     fleet_usage_edge(s, s->until);
-    for (int64_t at = next_month(s->a, s->from); at < s->until; at = next_month(s->a, at))
+    for (int64_t at = next_month(s->scratch, s->from); at < s->until;
+         at = next_month(s->scratch, at))
         fleet_usage_edge(s, at);
     for (size_t i = 0; i < s->records->n_prices; i++)
         fleet_usage_edge(s, s->records->prices[i].from_us);
@@ -102,9 +105,9 @@ static void make_edges(struct sums *s)
         if (n == 0 || s->edges[i] != s->edges[n - 1])
             s->edges[n++] = s->edges[i];
     s->n_edges = n;
-    s->months = arena_alloc(s->a, n * sizeof(*s->months));
+    s->months = arena_alloc(s->scratch, n * sizeof(*s->months));
     for (size_t i = 0; i < n; i++)
-        s->months[i] = month_of(s->a, s->edges[i]);
+        s->months[i] = month_of(s->scratch, s->edges[i]);
 }
 
 /* The edge from which on `at` is, which is not before the first. */
@@ -204,15 +207,71 @@ static void add_to_line(struct sums *s, const struct track *t, enum usage_kind k
                gpu_us);
 }
 
+/* A hold that more than one part touches, and the lines that count it. */
+struct spanning {
+    struct map_entry by_uid;
+    struct str uid; /* on the heap */
+    int64_t end_us;
+    struct line **lines;
+    size_t n, cap;
+};
+
+static struct spanning *spanning_of(struct sums *s, const struct fleet_hold *hold)
+{
+    struct map_entry *e = map_get(&s->spanning, hold->pod_uid);
+    struct spanning *found;
+
+    if (e)
+        return CONTAINER(e, struct spanning, by_uid);
+    found = NEW(struct spanning);
+    found->uid = mem_str(hold->pod_uid);
+    found->end_us = hold->end_us;
+    map_put(&s->spanning, &found->by_uid, found->uid);
+    return found;
+}
+
+static void forget_ended(void *ctx, struct map_entry *e)
+{
+    struct sums *s = ctx;
+    struct spanning *p = CONTAINER(e, struct spanning, by_uid);
+
+    if (p->end_us > s->until && s->until < s->whole_until)
+        return;
+    map_remove(&s->spanning, e);
+    mem_free(p->uid.p);
+    mem_free(p->lines);
+    mem_free(p);
+}
+
+/* False: an earlier part counted the hold in this line. */
+static bool is_first(struct sums *s, const struct fleet_hold *hold, struct line *line)
+{
+    bool earlier = hold->begin_us < s->from && s->from > s->whole_from;
+    bool later = hold->end_us > s->until && s->until < s->whole_until;
+    struct spanning *p = earlier || later ? spanning_of(s, hold) : NULL;
+
+    if (!p)
+        return true;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->lines[i] == line)
+            return false;
+    GROW(p->lines, p->n, p->cap);
+    p->lines[p->n++] = line;
+    return true;
+}
+
 static struct line *add_hold(struct sums *s, const struct fleet_hold *hold, size_t edge,
                              struct exact gpu_us)
 {
     struct line *line = fleet_usage_hold_line(s, hold, edge);
+    uint64_t number = s->counted + (uint64_t)(hold - s->records->holds) + 1;
 
     add_priced(s, line, fleet_usage_price(s, hold->pool, edge), gpu_us);
-    if (line->last == hold)
+    if (line->last == number)
         return line;
-    line->last = hold;
+    line->last = number;
+    if (!is_first(s, hold, line))
+        return line;
     line->line.pods++;
     line->line.estimated += hold->estimated;
     line->line.open += hold->end_us == FLEET_OPEN;
@@ -276,7 +335,7 @@ static void bill(struct sums *s, const struct track *t, const struct fleet_hold 
         gpu_us = times(s, exact_of(hold->gpu_eq), y - x);
         fleet_usage_sum(s, &balance_at(s, t, i)->held, gpu_us);
         line = add_hold(s, hold, i, gpu_us);
-        if (s->records->n_activities)
+        if (s->measured)
             add_use(s, line, hold, x, y);
     }
 }
@@ -470,7 +529,7 @@ static void make_pieces(struct sums *s, struct track *t, struct fleet_capacity *
 {
     struct piece piece = {s->from, s->until, NULL};
 
-    t->pieces = arena_alloc(s->a, (n + 1) * sizeof(*t->pieces));
+    t->pieces = arena_alloc(s->scratch, (n + 1) * sizeof(*t->pieces));
     t->n_pieces = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t at = records[i]->from_us;
@@ -497,7 +556,8 @@ static void compute_track(struct sums *s, struct track *t)
 }
 
 /* Pointers to the items of an array, sorted. */
-#define SORTED(s, items, n, order) sorted((s)->a, (char *)(items), (n), sizeof(*(items)), (order))
+#define SORTED(s, items, n, order)                                                                 \
+    sorted((s)->scratch, (char *)(items), (n), sizeof(*(items)), (order))
 static void **sorted(struct arena *a, char *items, size_t n, size_t size,
                      int (*order)(const void *, const void *))
 {
@@ -574,13 +634,13 @@ static bool fits_in_hours(const struct usage *u)
     bool fits = true;
 
     for (size_t i = 0; i < u->n_lines; i++)
-        fits &= exact_mul(u->lines[i].gpu_us, hour, &unused) &&
-                exact_sub(u->lines[i].gpu_us, u->lines[i].borrowed, &unused) &&
+        fits &= exact_mul(u->lines[i]->gpu_us, hour, &unused) &&
+                exact_sub(u->lines[i]->gpu_us, u->lines[i]->borrowed, &unused) &&
                 exact_mul(unused, hour, &unused) &&
-                exact_mul(u->lines[i].borrowed, hour, &unused) &&
-                exact_mul(u->lines[i].idle_held, hour, &unused) &&
-                exact_mul(u->lines[i].unmeasured, hour, &unused) &&
-                exact_mul(u->lines[i].reserved, hour, &unused);
+                exact_mul(u->lines[i]->borrowed, hour, &unused) &&
+                exact_mul(u->lines[i]->idle_held, hour, &unused) &&
+                exact_mul(u->lines[i]->unmeasured, hour, &unused) &&
+                exact_mul(u->lines[i]->reserved, hour, &unused);
     for (size_t i = 0; i < u->n_balances; i++) {
         const struct fleet_usage_balance *b = &u->balances[i];
 
@@ -592,45 +652,94 @@ static bool fits_in_hours(const struct usage *u)
     return fits;
 }
 
-static int64_t unobserved(const struct sums *s)
+static int64_t unobserved(const struct sums *s, const struct fleet_records *records)
 {
     int64_t sum = 0;
 
-    for (size_t i = 0; i < s->records->n_gaps; i++) {
-        const struct fleet_gap *g = &s->records->gaps[i];
-        int64_t x = g->from_us > s->from ? g->from_us : s->from;
-        int64_t y = g->until_us < s->until ? g->until_us : s->until;
+    for (size_t i = 0; i < records->n_gaps; i++) {
+        const struct fleet_gap *g = &records->gaps[i];
+        int64_t x = g->from_us > s->whole_from ? g->from_us : s->whole_from;
+        int64_t y = g->until_us < s->whole_until ? g->until_us : s->whole_until;
 
         sum += x < y ? y - x : 0;
     }
     return sum;
 }
 
+bool fleet_usage_start(struct sums *s, struct arena *a, const struct fleet_records *records,
+                       int64_t from_us, int64_t until_us, unsigned columns, struct usage *ret)
+{
+    int64_t from = from_us > records->begin_us ? from_us : records->begin_us;
+    int64_t until = until_us < records->seen_us ? until_us : records->seen_us;
+
+    *ret = (struct usage){.from_us = from, .until_us = from < until ? until : from};
+    *s = (struct sums){.a = a,
+                       .columns = columns,
+                       .whole_from = from,
+                       .whole_until = ret->until_us,
+                       .until = from,
+                       .measured = records->measured || records->n_activities};
+    return from < until;
+}
+
+void fleet_usage_mention(struct sums *s, struct str pool)
+{
+    struct arena *a = arena_new(0);
+
+    for (int64_t at = s->whole_from; at < s->whole_until; at = next_month(a, at))
+        fleet_usage_balance(s, pool, month_of(a, at));
+    arena_free(a);
+}
+
+void fleet_usage_part(struct sums *s, const struct fleet_records *records, int64_t until_us)
+{
+    s->scratch = arena_new(0);
+    s->records = records;
+    s->from = s->until;
+    s->until = until_us;
+    assert(s->from < s->until && s->until <= s->whole_until);
+    fleet_usage_guarantees_begin(s);
+    make_edges(s);
+    compute(s);
+    fleet_usage_guarantees_end(s);
+    map_each(&s->spanning, forget_ended, s);
+    s->counted += records->n_holds;
+    s->records = NULL;
+    s->scratch = arena_free(s->scratch);
+}
+
+void fleet_usage_drop(struct sums *s)
+{
+    s->until = s->whole_until;
+    map_each(&s->spanning, forget_ended, s);
+    map_clear(&s->lines);
+    map_clear(&s->balances);
+}
+
+int fleet_usage_total(struct sums *s, const struct fleet_records *records, struct usage *ret,
+                      struct err *err)
+{
+    assert(s->until == s->whole_until);
+    fleet_usage_finish(s, ret);
+    ret->bound = s->bound;
+    ret->label = records->label;
+    ret->measured = s->measured;
+    if (s->overflow || !fits_in_hours(ret))
+        return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
+    for (size_t i = 0; i < ret->n_balances; i++)
+        if (check_balance(s, &ret->balances[i], err))
+            return -1;
+    ret->unobserved_us = unobserved(s, records);
+    return 0;
+}
+
 int fleet_usage_compute(struct arena *a, const struct fleet_records *records, int64_t from_us,
                         int64_t until_us, unsigned columns, struct usage *ret, struct err *err)
 {
-    struct sums s = {.a = a, .records = records, .columns = columns};
+    struct sums s;
 
-    s.from = from_us > records->begin_us ? from_us : records->begin_us;
-    s.until = until_us < records->seen_us ? until_us : records->seen_us;
-    *ret = (struct usage){.from_us = s.from, .until_us = s.until};
-    if (s.from >= s.until) {
-        ret->until_us = s.from;
+    if (!fleet_usage_start(&s, a, records, from_us, until_us, columns, ret))
         return 0;
-    }
-    fleet_usage_guarantees_begin(&s);
-    make_edges(&s);
-    compute(&s);
-    fleet_usage_guarantees_end(&s);
-    fleet_usage_finish(&s, ret);
-    ret->bound = s.bound;
-    ret->label = records->label;
-    ret->measured = records->n_activities > 0;
-    if (s.overflow || !fits_in_hours(ret))
-        return err_set(err, &ERR_TOO_LARGE, TOO_GREAT);
-    for (size_t i = 0; i < ret->n_balances; i++)
-        if (check_balance(&s, &ret->balances[i], err))
-            return -1;
-    ret->unobserved_us = unobserved(&s);
-    return 0;
+    fleet_usage_part(&s, records, s.whole_until);
+    return fleet_usage_total(&s, records, ret, err);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * Where a computation collects: lines by their columns, balances by pool and month. */
+ * Where a computation collects: lines by their columns, balances by pool and month. The period may
+ * come in parts, one after the other, each with the records that touch it: nothing of those is kept
+ * between parts. */
 #pragma once
 
 #include <sublet/fleet_usage.h>
@@ -10,16 +12,20 @@
 struct line {
     struct map_entry by_key;
     struct fleet_usage_line line;
-    const struct fleet_hold *last; /* the one counted last */
+    uint64_t last; /* the hold that was counted last */
 };
 struct balance {
     struct map_entry by_key;
     struct fleet_usage_balance balance;
 };
 struct sums {
-    struct arena *a;
+    struct arena *a;       /* of lines and balances */
+    struct arena *scratch; /* of the part */
     const struct fleet_records *records;
-    int64_t from, until;
+    int64_t from, until;             /* the part */
+    int64_t whole_from, whole_until; /* the period */
+    uint64_t counted;                /* holds of earlier parts */
+    struct map spanning;             /* holds of earlier parts that reach into the next one */
     unsigned columns;
     int64_t *edges;
     struct str *months; /* in which they are */
@@ -32,7 +38,21 @@ struct sums {
     struct usage_pool *first_pool;
     bool bound;       /* one is on record in the period */
     struct str split; /* whose pods borrowed something else than it did; nobody's */
+    bool measured;
 };
+/* Without a part yet. False: nothing of the period is on record, and *ret is that. */
+bool fleet_usage_start(struct sums *s, struct arena *a, const struct fleet_records *records,
+                       int64_t from_us, int64_t until_us, unsigned columns, struct usage *ret);
+/* A pool that holds of the period are in has a balance for each month. */
+void fleet_usage_mention(struct sums *s, struct str pool);
+/* From where the last part ended until here, with all holds that touch this time, in the order of
+ * the ledger, and all other records. */
+void fleet_usage_part(struct sums *s, const struct fleet_records *records, int64_t until_us);
+/* Whatever came of the parts; s is empty afterwards. records: of the whole, but for holds. */
+int fleet_usage_total(struct sums *s, const struct fleet_records *records, struct usage *ret,
+                      struct err *err) MUST_CHECK;
+void fleet_usage_drop(struct sums *s); /* instead of a total */
+
 void fleet_usage_sum(struct sums *s, struct exact *sum, struct exact more);
 /* The line of these values, of which the report's columns count; made when it is new. */
 struct line *fleet_usage_line(struct sums *s, enum usage_kind kind,

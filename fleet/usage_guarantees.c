@@ -73,7 +73,7 @@ static struct usage_pool *pool_of(struct sums *s, struct str name)
 
     if (e)
         return CONTAINER(e, struct usage_pool, by_name);
-    p = ARENA_NEW(s->a, struct usage_pool);
+    p = ARENA_NEW(s->scratch, struct usage_pool);
     p->name = name;
     p->next = s->first_pool;
     s->first_pool = p;
@@ -105,7 +105,7 @@ struct usage_group *fleet_usage_group(struct sums *s, struct str tenant, struct 
 
 static struct usage_group *group_new(struct sums *s, const struct fleet_guarantee *of)
 {
-    struct usage_group *g = ARENA_NEW(s->a, struct usage_group);
+    struct usage_group *g = ARENA_NEW(s->scratch, struct usage_group);
     struct buf key = BUF_INIT(0);
 
     key_of(&key, of->tenant, of->pool);
@@ -113,7 +113,7 @@ static struct usage_group *group_new(struct sums *s, const struct fleet_guarante
     g->pool = pool_of(s, of->pool);
     g->next = s->first_group;
     s->first_group = g;
-    map_put(&s->groups, &g->by_key, arena_str(s->a, buf_str(&key)));
+    map_put(&s->groups, &g->by_key, arena_str(s->scratch, buf_str(&key)));
     buf_fini(&key);
     return g;
 }
@@ -125,7 +125,7 @@ void fleet_usage_guarantees_begin(struct sums *s)
         struct usage_group *g = fleet_usage_group(s, r->tenant, r->pool);
 
         g = g ? g : group_new(s, r);
-        ARENA_GROW(s->a, g->changes, g->n_changes, g->cap_changes);
+        ARENA_GROW(s->scratch, g->changes, g->n_changes, g->cap_changes);
         g->changes[g->n_changes++] = r;
     }
 }
@@ -443,7 +443,7 @@ static void book_edge(struct sweep *w)
 
     TAILQ_FOREACH(a, &w->actives, in) flush(w, a);
     if (exact_cmp(w->borrowed, w->by_pods))
-        s->split = w->g->tenant;
+        s->split = arena_str(s->a, w->g->tenant);
     if (w->borrowed.num || w->unused.num) {
         b = fleet_usage_balance(s, w->g->pool->name, s->months[w->edge]);
         fleet_usage_sum(s, &b->borrowed, w->borrowed);
@@ -580,4 +580,6 @@ void fleet_usage_guarantees_end(struct sums *s)
     }
     map_clear(&s->groups);
     map_clear(&s->pools);
+    s->first_group = NULL;
+    s->first_pool = NULL;
 }

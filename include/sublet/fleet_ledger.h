@@ -46,3 +46,16 @@ int ledger_commit(struct ledger *l, struct err *err) MUST_CHECK;
 #define LEDGER_OPEN INT64_MAX
 int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
                 struct fleet_records *ret, struct err *err) MUST_CHECK;
+
+/* What fleet_usage_compute() makes of what ledger_read() reads, with the holds of a part of the
+ * period in memory at a time. */
+struct ledger_usage_request {
+    struct arena *a; /* of the usage */
+    struct str directory;
+    int64_t from_us, until_us;
+    unsigned columns;
+    struct str label; /* of column USAGE_LABEL */
+    size_t holds;     /* that begin in a part, about; 0: many thousands */
+};
+int ledger_usage(const struct ledger_usage_request *request, struct usage *ret,
+                 struct err *err) MUST_CHECK;

@@ -22,6 +22,14 @@ int report_time(struct arena *a, struct str text, int64_t *ret_us, struct err *e
 /* "2026-11": its begin and end, in UTC. */
 int report_month(struct arena *a, struct str month, int64_t *ret_from, int64_t *ret_until,
                  struct err *err) MUST_CHECK;
+/* A report may have a million lines: it is handed on a piece at a time. */
+struct report_sink {
+    void (*write)(void *ctx, struct str piece);
+    void *ctx;
+};
 /* columns: those it was computed with. */
-void report_print(struct arena *a, struct buf *out, const struct usage *u, unsigned columns,
+void report_write(const struct report_sink *sink, const struct usage *u, unsigned columns,
+                  enum report_format format);
+/* The same into a buffer. */
+void report_print(struct buf *out, const struct usage *u, unsigned columns,
                   enum report_format format);

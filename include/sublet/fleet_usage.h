@@ -86,6 +86,7 @@ struct fleet_records {
     struct fleet_guarantee *guarantees; /* in order of from_us for each tenant and pool */
     struct fleet_activity *activities;  /* those of a hold in order of from_us */
     size_t n_holds, n_capacities, n_prices, n_gaps, n_guarantees, n_activities;
+    bool measured;    /* activities are on record, though perhaps not among these */
     struct str label; /* the key that column USAGE_LABEL is of */
 };
 
@@ -128,8 +129,8 @@ struct fleet_usage_balance {
     struct exact reserved_idle; /* of both idle and reserved; what else is reserved was lent */
 };
 struct usage {
-    int64_t from_us, until_us;      /* the part of the period that is on record */
-    struct fleet_usage_line *lines; /* sorted: tenants, then idle, then unhealthy */
+    int64_t from_us, until_us;       /* the part of the period that is on record */
+    struct fleet_usage_line **lines; /* sorted: tenants, then idle, then unhealthy */
     struct fleet_usage_balance *balances;
     size_t n_lines, n_balances;
     int64_t unobserved_us; /* of the period */

@@ -133,11 +133,11 @@ static const char *judge_usage(struct arena *a, const struct fleet_records *r, b
     if (fleet_usage_compute(a, r, 0, INT64_MAX, 1u << USAGE_TENANT, &u, &err))
         return "a report does not add up";
     for (size_t i = 0; i < u.n_lines; i++) {
-        if (u.lines[i].gpu_us.num < 0 || u.lines[i].cost.num < 0)
+        if (u.lines[i]->gpu_us.num < 0 || u.lines[i]->cost.num < 0)
             return "a line is negative";
-        assert_true(exact_add(lines, u.lines[i].gpu_us, &lines));
-        if (u.lines[i].kind == USAGE_HELD)
-            assert_true(exact_add(held, u.lines[i].gpu_us, &held));
+        assert_true(exact_add(lines, u.lines[i]->gpu_us, &lines));
+        if (u.lines[i]->kind == USAGE_HELD)
+            assert_true(exact_add(held, u.lines[i]->gpu_us, &held));
     }
     for (size_t i = 0; i < u.n_balances; i++) {
         if (u.balances[i].capacity.num < 0 || u.balances[i].unmatched.num < 0)

@@ -321,7 +321,7 @@ static struct exact run(struct world *w, uint64_t kills)
     DO(fleet_usage_compute(w->a, &r, 0, INT64_MAX, 1u << USAGE_TENANT, &u, &w->err));
     assert_int_equal(u.n_lines, 2);
     assert_int_equal(u.balances[0].unmatched.num, 0);
-    return u.lines[0].gpu_us;
+    return u.lines[0]->gpu_us;
 }
 
 static void killed_between_any_two_writes(void **state)

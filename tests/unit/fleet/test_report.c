@@ -69,7 +69,7 @@ static struct str printed(struct arena *a, enum report_format format, const char
     if (format == REPORT_FOCUS)
         columns |= REPORT_FOCUS_COLUMNS;
     assert_ok(fleet_usage_compute(a, &r, 0, INT64_MAX, columns, &u, &err));
-    report_print(a, &out, &u, columns, format);
+    report_print(&out, &u, columns, format);
     text = arena_str(a, buf_str(&out));
     buf_fini(&out);
     return text;
@@ -287,7 +287,7 @@ static void html_is_empty_without_usage(void **state)
     struct arena *a = arena_new(0);
 
     (void)state;
-    report_print(a, &out, &u, 1u << USAGE_TENANT, REPORT_HTML);
+    report_print(&out, &u, 1u << USAGE_TENANT, REPORT_HTML);
     check_tags(buf_str(&out));
     assert_true(str_has_suffix(buf_str(&out), STR("</html>\n")));
     buf_fini(&out);

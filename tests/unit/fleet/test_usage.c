@@ -107,7 +107,7 @@ static void compute(struct fixture *f, int64_t from, int64_t until, unsigned col
 static const struct fleet_usage_line *line(const struct fixture *f, size_t i, enum usage_kind kind,
                                            const char *first)
 {
-    const struct fleet_usage_line *l = &f->u.lines[i];
+    const struct fleet_usage_line *l = f->u.lines[i];
 
     assert_true(i < f->u.n_lines);
     assert_int_equal(l->kind, kind);
@@ -138,8 +138,8 @@ static void bills_a_second_as_a_second(void **state)
     hold(f, "team-a", "n1", 10 * SECOND, 11 * SECOND, (struct rational){2, 1});
     compute(f, 0, HOUR, BY_TENANT);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "2");
-    assert_str(exact_fraction(f->a, f->u.lines[0].cost), "1/500"); /* 2 s of 3.60 an hour */
-    assert_int_equal(f->u.lines[0].pods, 1);
+    assert_str(exact_fraction(f->a, f->u.lines[0]->cost), "1/500"); /* 2 s of 3.60 an hour */
+    assert_int_equal(f->u.lines[0]->pods, 1);
     assert_gpu_s(f, line(f, 1, USAGE_IDLE, ""), "28798");
     assert_int_equal(f->u.n_lines, 2);
 }
@@ -155,12 +155,12 @@ static void splits_at_a_price_change_and_at_month_ends(void **state)
     price(f, change, "2.5");
     hold(f, "team-a", "n1", change - HOUR, end, (struct rational){1, 1});
     compute(f, 0, end, BY_TENANT | BY_MONTH);
-    assert_str(f->u.lines[0].values[USAGE_MONTH], "2026-11");
+    assert_str(f->u.lines[0]->values[USAGE_MONTH], "2026-11");
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "7200");
-    assert_str(exact_fraction(f->a, f->u.lines[0].cost), "7/2");
-    assert_str(f->u.lines[1].values[USAGE_MONTH], "2026-12");
-    assert_str(exact_fraction(f->a, f->u.lines[1].cost), "5");
-    assert_int_equal(f->u.lines[0].pods, 1);
+    assert_str(exact_fraction(f->a, f->u.lines[0]->cost), "7/2");
+    assert_str(f->u.lines[1]->values[USAGE_MONTH], "2026-12");
+    assert_str(exact_fraction(f->a, f->u.lines[1]->cost), "5");
+    assert_int_equal(f->u.lines[0]->pods, 1);
     assert_int_equal(f->u.n_balances, 2);
 }
 
@@ -174,7 +174,7 @@ static void bills_shares_exactly(void **state)
     compute(f, 0, HOUR, BY_TENANT);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "3600");
     assert_int_equal(f->u.n_lines, 1); /* nothing is idle */
-    assert_int_equal(f->u.lines[0].pods, 7);
+    assert_int_equal(f->u.lines[0]->pods, 7);
 }
 
 static void a_lost_node_is_unhealthy_and_bills_no_one(void **state)
@@ -208,12 +208,12 @@ static void a_pod_is_counted_once(void **state)
     hold(f, "team-a", "n1", end - HOUR, end, (struct rational){1, 1});
     compute(f, 0, end, BY_TENANT);
     assert_int_equal(line(f, 0, USAGE_HELD, "team-a")->pods, 3);
-    assert_int_equal(f->u.lines[0].open, 1);
-    assert_int_equal(f->u.lines[0].estimated, 1);
+    assert_int_equal(f->u.lines[0]->open, 1);
+    assert_int_equal(f->u.lines[0]->estimated, 1);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "190679"); /* 2 x 93540 - 1 + 3600 */
     compute(f, 0, end, BY_TENANT | BY_MONTH);
-    assert_int_equal(f->u.lines[0].pods, 2);
-    assert_int_equal(f->u.lines[1].pods, 3);
+    assert_int_equal(f->u.lines[0]->pods, 2);
+    assert_int_equal(f->u.lines[1]->pods, 3);
 }
 
 static void lines_say_why_pods_ended(void **state)
@@ -228,7 +228,7 @@ static void lines_say_why_pods_ended(void **state)
     hold(f, "team-a", "n1", 0, FLEET_OPEN, (struct rational){1, 1});
     compute(f, 0, HOUR, 1u << USAGE_REASON);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "PreemptionByScheduler"), "40");
-    assert_int_equal(f->u.lines[0].pods, 2);
+    assert_int_equal(f->u.lines[0]->pods, 2);
     assert_gpu_s(f, line(f, 1, USAGE_HELD, "Running"), "3600");
     assert_gpu_s(f, line(f, 2, USAGE_HELD, "Succeeded"), "3600");
     assert_int_equal(line(f, 3, USAGE_IDLE, "")->pods, 0);
@@ -269,7 +269,7 @@ static void what_runs_accrues_until_it_was_seen_last(void **state)
     hold(f, "team-a", "n1", 0, FLEET_OPEN, (struct rational){1, 1});
     compute(f, 0, INT64_MAX, BY_TENANT);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, "team-a"), "40");
-    assert_int_equal(f->u.lines[0].open, 1);
+    assert_int_equal(f->u.lines[0]->open, 1);
     compute(f, 95 * SECOND, INT64_MAX, BY_TENANT);
     assert_int_equal(f->u.n_lines, 0);
 }
@@ -317,8 +317,8 @@ static const struct fleet_usage_line *line_of_pod(const struct fixture *f, const
     static const struct fleet_usage_line none = {.borrowed = {0, 1}};
 
     for (size_t i = 0; i < f->u.n_lines; i++)
-        if (str_eqc(f->u.lines[i].values[USAGE_POD], pod))
-            return &f->u.lines[i];
+        if (str_eqc(f->u.lines[i]->values[USAGE_POD], pod))
+            return f->u.lines[i];
     return &none;
 }
 
@@ -374,11 +374,11 @@ static void a_guarantee_that_changes_splits_what_is_held(void **state)
     assert_exact_s(f, line_of_pod(f, "b")->borrowed, "30"); /* 10 + 20 */
     assert_exact_s(f, f->u.balances[0].reserved, "40");
     compute(f, 0, 50 * SECOND, BY_TENANT);
-    assert_exact_s(f, f->u.lines[0].borrowed, "45");
-    assert_exact_s(f, f->u.lines[0].reserved, "40");
+    assert_exact_s(f, f->u.lines[0]->borrowed, "45");
+    assert_exact_s(f, f->u.lines[0]->reserved, "40");
     f->r.n_guarantees = 0;
     compute(f, 0, 50 * SECOND, BY_TENANT);
-    assert_exact_s(f, f->u.lines[0].borrowed, "0");
+    assert_exact_s(f, f->u.lines[0]->borrowed, "0");
     assert_false(f->u.bound);
 }
 
@@ -450,11 +450,11 @@ static void lines_are_by_a_label_of_the_binding(void **state)
     assert_int_equal(f->u.n_lines, 5);
     assert_gpu_s(f, line(f, 0, USAGE_HELD, ""), "40"); /* team-b, which has no binding */
     assert_gpu_s(f, line(f, 1, USAGE_HELD, "mig"), "20");
-    assert_str(f->u.lines[1].values[USAGE_LABEL], "");
+    assert_str(f->u.lines[1]->values[USAGE_LABEL], "");
     assert_gpu_s(f, line(f, 2, USAGE_HELD, "mig"), "40");
-    assert_str(f->u.lines[2].values[USAGE_LABEL], "42");
+    assert_str(f->u.lines[2]->values[USAGE_LABEL], "42");
     assert_gpu_s(f, line(f, 3, USAGE_HELD, "mig"), "20");
-    assert_str(f->u.lines[3].values[USAGE_LABEL], "7");
+    assert_str(f->u.lines[3]->values[USAGE_LABEL], "7");
 }
 
 static void what_is_reserved_is_idle_or_lent(void **state)
@@ -467,7 +467,7 @@ static void what_is_reserved_is_idle_or_lent(void **state)
     hold(f, "team-b", "n1", 0, 10 * SECOND, (struct rational){5, 1});
     compute(f, 0, 20 * SECOND, BY_TENANT);
     assert_exact_s(f, line(f, 0, USAGE_HELD, "team-a")->reserved, "120");
-    assert_int_equal(f->u.lines[0].pods, 0);
+    assert_int_equal(f->u.lines[0]->pods, 0);
     assert_exact_s(f, line(f, 1, USAGE_HELD, "team-b")->borrowed, "50");
     assert_exact_s(f, f->u.balances[0].idle, "110");
     assert_exact_s(f, f->u.balances[0].reserved, "120");
@@ -517,7 +517,7 @@ static struct exact sum_lines(const struct fixture *f, enum summed what)
     struct exact sum = EXACT_ZERO;
 
     for (size_t i = 0; i < f->u.n_lines; i++) {
-        const struct fleet_usage_line *l = &f->u.lines[i];
+        const struct fleet_usage_line *l = f->u.lines[i];
         const struct exact values[N_SUMS] = {l->gpu_us, l->cost, l->borrowed, l->reserved};
 
         assert_true(exact_cmp(l->borrowed, l->gpu_us) <= 0);
@@ -606,8 +606,8 @@ static void agrees_with_counting_seconds(void **state)
         }
         compute(f, 0, 100 * SECOND, BY_TENANT);
         for (size_t i = 0; i < f->u.n_lines; i++)
-            if (f->u.lines[i].kind == USAGE_HELD)
-                billed = f->u.lines[i].gpu_us;
+            if (f->u.lines[i]->kind == USAGE_HELD)
+                billed = f->u.lines[i]->gpu_us;
         assert_true(exact_mul(held, (struct exact){SECOND, 1}, &held));
         assert_int_equal(exact_cmp(held, billed), 0);
         arena_reset(f->a);
