@@ -533,6 +533,12 @@ static cJSON *tags_of(struct arena *a, const struct usage *u, const struct fleet
     if (u->bound)
         json_set_str(a, tags, "borrowedGPUHours",
                      exact_decimal(a, report_hours(l->borrowed), REPORT_PLACES));
+    if (u->measured)
+        json_put(
+            a, tags,
+            JSON("idleHeldGPUHours", exact_decimal(a, report_hours(l->idle_held), REPORT_PLACES)),
+            JSON("unmeasuredGPUHours",
+                 exact_decimal(a, report_hours(l->unmeasured), REPORT_PLACES)));
     if (l->values[USAGE_LABEL].n) /* a key of the configuration; not one of those above */
         json_set_str(a, tags, arena_printf(a, "binding/%.*s", STR_F(u->label)).p,
                      l->values[USAGE_LABEL]);
@@ -543,6 +549,7 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
                          const struct fleet_usage_line *l)
 {
     struct str cost = exact_decimal(a, l->cost, REPORT_PLACES);
+    struct str list = exact_decimal(a, l->list, REPORT_PLACES);
     struct str quantity = exact_decimal(a, report_hours(l->gpu_us), REPORT_PLACES);
     struct str month = l->values[USAGE_MONTH];
     const struct str cells[] = {
@@ -554,10 +561,10 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
         charge_edge(a, u, month, true),
         STR("Usage"),
         arena_printf(a, "GPU hours of pool %.*s", STR_F(l->values[USAGE_POOL])),
-        cost,
-        cost,
-        cost,
-        cost,
+        cost, /* billed */
+        cost, /* effective */
+        list,
+        cost, /* contracted: borrowFactor is agreed upon */
         l->currency,
         quantity,
         STR("GPU-Hours"),
@@ -568,6 +575,11 @@ static void print_charge(struct arena *a, struct buf *out, const struct usage *u
         STR("GPU pool"),
         l->values[USAGE_POOL],
         l->values[USAGE_PRODUCT],
+        STR(""), /* a host cluster has no region */
+        l->values[USAGE_TENANT],
+        STR(""), /* no correction: a statement is never issued twice */
+        STR("sublet"),
+        STR("sublet"),
         json_text(a, tags_of(a, u, l)),
     };
 
@@ -581,7 +593,8 @@ static void print_focus(struct report_out *to, const struct usage *u)
              "ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ChargeDescription,BilledCost,"
              "EffectiveCost,ListCost,ContractedCost,BillingCurrency,PricingQuantity,"
              "PricingUnit,ConsumedQuantity,ConsumedUnit,ProviderName,ServiceCategory,"
-             "ServiceName,SkuId,ResourceType,Tags\r\n");
+             "ServiceName,SkuId,ResourceType,RegionId,BillingAccountName,ChargeClass,"
+             "InvoiceIssuerName,PublisherName,Tags\r\n");
     for (size_t i = 0; i < u->n_lines; i++, report_line_ends(to))
         if (u->lines[i]->kind == USAGE_HELD && u->lines[i]->gpu_us.num)
             print_charge(to->a, &to->buf, u, u->lines[i]);

@@ -157,8 +157,10 @@ static void add_priced(struct sums *s, struct line *line, const struct fleet_pri
     if (!exact_mul(gpu_us, exact_of(price->price), &cost) ||
         !exact_mul(cost, (struct exact){1, HOUR_US}, &cost))
         s->overflow = true;
-    else
+    else {
         fleet_usage_sum(s, &line->line.cost, cost);
+        fleet_usage_sum(s, &line->line.list, cost);
+    }
 }
 
 static void hold_values(const struct fleet_hold *hold, struct str values[N_USAGE_COLUMNS])

@@ -32,6 +32,7 @@ static struct line *line_new(struct sums *s, enum usage_kind kind, struct str cu
                                         .currency = currency,
                                         .gpu_us = EXACT_ZERO,
                                         .cost = EXACT_ZERO,
+                                        .list = EXACT_ZERO,
                                         .borrowed = EXACT_ZERO,
                                         .reserved = EXACT_ZERO,
                                         .idle_held = EXACT_ZERO,

@@ -112,6 +112,7 @@ struct fleet_usage_line {
     struct str values[N_USAGE_COLUMNS]; /* of the columns of the report; others are empty */
     struct str currency;                /* empty: without a price */
     struct exact gpu_us, cost;
+    struct exact list;       /* cost, as if nothing of it were borrowed */
     struct exact borrowed;   /* of gpu_us: beyond its tenant's guarantee */
     struct exact reserved;   /* GPU microseconds of its guarantee that a tenant did not hold; in the
                               line of tenant, pool and month alone */

@@ -44,6 +44,8 @@ static struct fleet_guarantee GUARANTEES[] = {
     {.tenant = {"team-b", 6}, .pool = {"a100", 4}, .bound = true, .guarantee = {1, 4}},
 };
 static size_t n_guarantees; /* on record */
+static struct fleet_activity IDLE = {HOUR, FLEET_USE_WARM};
+static size_t n_activities;
 
 static struct str printed(struct arena *a, enum report_format format, const char *by)
 {
@@ -56,6 +58,8 @@ static struct str printed(struct arena *a, enum report_format format, const char
                               .n_prices = 1,
                               .guarantees = GUARANTEES,
                               .n_guarantees = n_guarantees,
+                              .activities = &IDLE,
+                              .n_activities = n_activities,
                               .gaps = &GAP,
                               .n_gaps = 1};
     struct buf out = BUF_INIT(0);
@@ -192,15 +196,89 @@ static void focus_has_a_row_per_charge(void **state)
     (void)state;
     for (size_t i = 0; i < head.n; i++)
         columns += head.p[i] == ',';
-    assert_int_equal(columns, 23);
+    assert_int_equal(columns, 28);
     assert_str(str_cut(&text, '\n'),
                "team-a,team-a,1970-01-01T00:00:00Z,1970-02-01T00:00:00Z,1970-01-01T00:00:00Z,"
                "1970-01-01T02:00:00Z,Usage,GPU hours of pool a100,1.071428571,1.071428571,"
                "1.071428571,1.071428571,USD,0.428571429,GPU-Hours,0.428571429,GPU-Hours,sublet,"
-               "AI and Machine Learning,GPU pool,a100,A100,"
+               "AI and Machine Learning,GPU pool,a100,A100,,team-a,,sublet,sublet,"
                "\"{\"\"pool\"\":\"\"a100\"\",\"\"product\"\":\"\"A100\"\"}\"\r");
     assert_true(str_has_prefix(str_cut(&text, '\n'), STR("team-b,")));
     assert_int_equal(text.n, 0);
+    arena_free(a);
+}
+
+/* Cell i of the line of this tenant. */
+static struct str charge(struct str text, const char *tenant, const char *column)
+{
+    struct str head = str_trim(str_cut(&text, '\n')), line = {0}, cell = {0};
+
+    do {
+        cell = line = str_trim(str_cut(&text, '\n'));
+    } while (text.n && !str_eqc(str_cut(&cell, ','), tenant));
+    while (head.p) {
+        bool found = str_eqc(str_cut(&head, ','), column);
+
+        cell = head.p ? str_cut(&line, ',') : line; /* Tags have commas */
+        if (found)
+            return cell;
+    }
+    fail_msg("no column %s", column);
+    return cell;
+}
+
+/* team-b is guaranteed a quarter of the GPU that it holds for two hours; the other hours cost half
+ * as much. */
+static void focus_tells_costs_apart(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct str text;
+
+    (void)state;
+    n_guarantees = 2;
+    n_activities = 1;
+    PRICE.borrow = (struct rational){1, 2};
+    HOLDS[1].n_activities = 1;
+    text = printed(a, REPORT_FOCUS, "tenant");
+    n_guarantees = n_activities = HOLDS[1].n_activities = 0;
+    PRICE.borrow = (struct rational){0};
+    assert_str(charge(text, "team-b", "ListCost"), "5.000000000");
+    assert_str(charge(text, "team-b", "ContractedCost"), "3.125000000");
+    assert_str(charge(text, "team-b", "EffectiveCost"), "3.125000000");
+    assert_str(charge(text, "team-b", "BilledCost"), "3.125000000");
+    assert_str(charge(text, "team-a", "ListCost"), "1.071428571");
+    assert_str(charge(text, "team-a", "BilledCost"), "1.071428571");
+    assert_true(str_contains(charge(text, "team-b", "Tags"),
+                             STR("\"\"idleHeldGPUHours\"\":\"\"1.000000000\"\",\"\"unmeasured"
+                                 "GPUHours\"\":\"\"1.000000000\"\"")));
+    arena_free(a);
+}
+
+/* Names of FOCUS 1.0, of which those with a mark must be there. */
+static void focus_columns_are_those_of_the_specification(void **state)
+{
+    static const char names[] =
+        "|BilledCost!|BillingAccountId!|BillingAccountName!|BillingCurrency!|BillingPeriodEnd!|"
+        "BillingPeriodStart!|ChargeCategory!|ChargeClass!|ChargeDescription!|ChargePeriodEnd!|"
+        "ChargePeriodStart!|ContractedCost!|EffectiveCost!|InvoiceIssuerName!|ListCost!|"
+        "PricingQuantity!|PricingUnit!|ProviderName!|PublisherName!|ServiceCategory!|ServiceName!|"
+        "ConsumedQuantity|ConsumedUnit|RegionId|ResourceType|SkuId|SubAccountId|Tags|";
+    struct arena *a = arena_new(0);
+    struct str text = printed(a, REPORT_FOCUS, "tenant"), head = str_trim(str_cut(&text, '\n'));
+    size_t needed = 0;
+
+    (void)state;
+    for (const char *p = names; *p; p++)
+        needed += *p == '!';
+    while (head.p) {
+        struct str name = str_cut(&head, ',');
+        bool must = str_contains(str_c(names), arena_printf(a, "|%.*s!|", STR_F(name)));
+
+        needed -= must;
+        if (!must && !str_contains(str_c(names), arena_printf(a, "|%.*s|", STR_F(name))))
+            fail_msg("%.*s is no column of FOCUS", STR_F(name));
+    }
+    assert_int_equal(needed, 0);
     arena_free(a);
 }
 
@@ -338,6 +416,8 @@ int main(void)
         cmocka_unit_test(csv_is_quoted_and_never_a_formula),
         cmocka_unit_test(json_has_the_exact_values),
         cmocka_unit_test(focus_has_a_row_per_charge),
+        cmocka_unit_test(focus_tells_costs_apart),
+        cmocka_unit_test(focus_columns_are_those_of_the_specification),
         cmocka_unit_test(html_has_plots_and_sums),
         cmocka_unit_test(html_escapes_what_tenants_choose),
         cmocka_unit_test(html_is_empty_without_usage),
