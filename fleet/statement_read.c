@@ -332,7 +332,8 @@ static int read_head(struct reading *r, const cJSON *root, struct statement *ret
     ret->tenant = json_str(json_get(root, "tenant"));
     ret->previous = json_str(json_get(root, "previous"));
     if (!str_eqc(format, STATEMENT_FORMAT))
-        return bad(r, "its format is not known", format);
+        return bad(r, "its format is not known to this version, which reads " STATEMENT_FORMAT,
+                   format);
     if (!json_i64(json_get(root, "number"), &ret->number) || ret->number < 1)
         return err_set(r->err, &ERR_BAD_REQUEST, "it has no number");
     if ((ret->number == 1) != !ret->previous.n)

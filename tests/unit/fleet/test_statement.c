@@ -317,6 +317,59 @@ static void what_is_borrowed_is_checked(void **state)
     assert_str(json_str(json_get(line, "gpuHoursExact")), "0");
 }
 
+/* The ledger as format 1 had it. */
+static void downgrade(struct world *w)
+{
+    static const char sql[] =
+        "DROP TABLE guarantee; DROP TABLE activity; ALTER TABLE hold DROP COLUMN mode;"
+        "ALTER TABLE price DROP COLUMN borrow_num; ALTER TABLE price DROP COLUMN borrow_den;"
+        "UPDATE meta SET value = 1 WHERE key = 'format';";
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(arena_printf(w->a, "%s/ledger.db", w->directory).p, &db),
+                     SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static void a_chain_goes_on_when_guarantees_begin(void **state)
+{
+    static const struct change unknown[] = {
+        {"gpu-statement/v1", "gpu-statement/v2",
+         "not known to this version, which reads sublet.dev/gpu-statement/v1: "
+         "\"sublet.dev/gpu-statement/v2\""}};
+    struct state *s = *state;
+    struct world *w = &s->w;
+    struct fleet_guarantee g = {.tenant = STR("team-a"),
+                                .pool = STR("a100"),
+                                .from_us = BEGIN + DAY,
+                                .bound = true,
+                                .guarantee = {2, 1},
+                                .granted = {4, 1}};
+    struct str text[2];
+    struct statement before, after;
+    struct err err;
+
+    err_init(&err, w->a);
+    observe_until(s, BEGIN + DAY);
+    world_kill(w);
+    downgrade(w);
+    text[0] = issue(s, request(s, BEGIN, BEGIN + DAY));
+    world_start(w, BEGIN + DAY); /* brings it up to date */
+    assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
+    observe_until(s, BEGIN + 2 * DAY);
+    text[1] = issue(s, request(s, BEGIN + DAY, BEGIN + 2 * DAY));
+    before = verified(s, text[0], "before");
+    after = verified(s, text[1], "after");
+    assert_ok(statement_follows(&before, &after, &err));
+    assert_int_equal(statement_follows(&after, &before, &err), -1);
+    assert_false(str_contains(text[0], STR("borrowedExact")));
+    assert_true(str_contains(text[1], STR("\"borrowedExact\": \"24\"")));
+    assert_true(str_eq(issue(s, request(s, BEGIN, BEGIN + DAY)), text[0]));
+    changes_are_found(s, text[1], unknown, COUNT(unknown));
+}
+
 static void a_tenant_sees_its_own_lines(void **state)
 {
     struct state *s = *state;
@@ -398,11 +451,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(issues_a_closed_period_once),    TEST(says_why_a_period_has_none),
-        TEST(a_chain_shows_what_is_missing),  TEST(any_changed_byte_is_found),
-        TEST(signed_sums_are_checked),        TEST(what_is_borrowed_is_checked),
-        TEST(a_tenant_sees_its_own_lines),    TEST(what_is_learnt_later_changes_nothing),
-        TEST(prices_of_the_period_are_named), TEST(the_table_is_append_only),
+        TEST(issues_a_closed_period_once),
+        TEST(says_why_a_period_has_none),
+        TEST(a_chain_shows_what_is_missing),
+        TEST(any_changed_byte_is_found),
+        TEST(signed_sums_are_checked),
+        TEST(what_is_borrowed_is_checked),
+        TEST(a_chain_goes_on_when_guarantees_begin),
+        TEST(a_tenant_sees_its_own_lines),
+        TEST(what_is_learnt_later_changes_nothing),
+        TEST(prices_of_the_period_are_named),
+        TEST(the_table_is_append_only),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
