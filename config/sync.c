@@ -21,7 +21,7 @@ const struct config_down_kind CONFIG_DOWN_KINDS[N_SYNC_DOWN] = {
 #undef SYNC_DOWN
 };
 
-/* Some controllers read more into a name than DNS does: an expression, or text of a file. */
+/* Some controllers read more into a name than DNS does: an expression, or lines of a file. */
 static bool is_host_name(struct str host)
 {
     return !name_check_dns1123_subdomain(str_has_prefix(host, STR("*.")) ? str_from(host, 2)

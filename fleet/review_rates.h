@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * How often the host is asked about tokens that come for the series of a tenant. Whoever reaches
+ * How often the host reviews tokens that come for the series of a tenant. Whoever reaches
  * the port chooses token and namespace, so what is sent to the host is bounded for each namespace
  * and for all of them; the token that the host last permitted for a namespace has a rate of its
  * own, which others cannot use up. Pure; times are milliseconds of one monotonic clock. */

@@ -20,41 +20,6 @@
  * disk. */
 #define HEADROOM (RESERVE / 4)
 
-static const struct {
-    int system;
-    enum store_disk disk;
-} CAUSES[] = {
-    {ENOSPC, STORE_DISK_FULL},      {EDQUOT, STORE_DISK_FULL},     {EROFS, STORE_DISK_READ_ONLY},
-    {EACCES, STORE_DISK_READ_ONLY}, {EPERM, STORE_DISK_READ_ONLY},
-};
-
-enum store_disk db_disk_met(struct db *db, int system)
-{
-    db->met = STORE_DISK_WRITABLE;
-    for (size_t i = 0; i < COUNT(CAUSES); i++) {
-        if (CAUSES[i].system != system)
-            continue;
-        db->met = CAUSES[i].disk;
-        snprintf(db->why, sizeof(db->why), "%s", strerrordesc_np(system));
-    }
-    return db->met;
-}
-
-enum store_disk db_disk_blame(struct db *db)
-{
-    int system = errno; /* SQLite keeps none of a failed COMMIT */
-    int code = db->sql ? sqlite3_extended_errcode(db->sql) & 0xff : SQLITE_OK;
-
-    if (code == SQLITE_FULL)
-        return db_disk_met(db, ENOSPC);
-    if (code == SQLITE_IOERR || code == SQLITE_CANTOPEN)
-        return db_disk_met(db, system);
-    db_disk_met(db, code == SQLITE_READONLY ? EROFS : 0);
-    if (db->met) /* the file was moved away, or was opened so */
-        snprintf(db->why, sizeof(db->why), "%s", sqlite3_errmsg(db->sql));
-    return db->met;
-}
-
 void db_disk_failed(struct db *db, bool healed)
 {
     if (db->met == STORE_DISK_FULL)

@@ -4,9 +4,11 @@
 
 #include "db_impl.h"
 
-/* db_disk.c: what a failure says of the disk, by the system's error or by SQLite's last one. */
+/* db_sql.c: what a failure says of the disk, by the system's error or by SQLite's last one. */
 enum store_disk db_disk_met(struct db *db, int system);
 enum store_disk db_disk_blame(struct db *db);
+
+/* --- db_disk.c --- */
 /* After a failed write: db->met becomes what holds. */
 void db_disk_failed(struct db *db, bool healed);
 /* False: there is no room for it. */

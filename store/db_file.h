@@ -36,8 +36,17 @@ int db_log_inspect(struct db *db, struct err *err) MUST_CHECK;
 int db_log_find(struct db *db, int format, struct err *err) MUST_CHECK;
 int db_log_settled(struct db *db, struct err *err) MUST_CHECK;
 
-/* db_mark.c: before the file is opened, with a log beside it. -1: there is no memory. */
-int db_mark_check(struct db *db, bool *ret_foreign, struct err *err) MUST_CHECK;
+/* db_mark.c: what a file says of its log, alone or as the log changes it. */
+#define DB_MARK_NUMBERS 5
+struct db_mark_account {
+    int64_t values[DB_MARK_NUMBERS];
+    unsigned there; /* a bit per number that could be read */
+    bool read;      /* the rows were read; if there is no table, none */
+    int64_t newest; /* revision in the trail; INT64_MAX: unknown */
+};
+void db_mark_read(struct db *db, bool alone, struct db_mark_account *ret);
+bool db_mark_is_there(const struct db_mark_account *file);
+bool db_mark_fits(const struct db_mark_account *file, const struct db_mark_account *both);
 
 /* The bytes of one with no frame in it. */
 #define DB_LOG_EMPTY 32
@@ -50,6 +59,9 @@ int db_log_look(struct db *db, struct err *err) MUST_CHECK;
 int db_read_only(struct db *db, struct err *err) MUST_CHECK;
 /* For reading alone, with its log or without. */
 int db_connect_reading(struct db *db, bool alone, struct err *err) MUST_CHECK;
+/* Before the file is opened, with a log beside it: is that of another file? -1: there is no memory.
+ */
+int db_log_is_foreign(struct db *db, bool *ret_foreign, struct err *err) MUST_CHECK;
 /* For writing again; 0 if that worked. */
 int db_reopen(struct db *db) MUST_CHECK;
 

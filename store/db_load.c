@@ -9,15 +9,6 @@
 /* More resources than this are looked through for unused ones at start. */
 #define MANY_RESOURCES 1000
 
-struct str db_column(sqlite3_stmt *q, int index)
-{
-    /* The pointer first: it may convert the value, and then the length is another. */
-    const void *p = sqlite3_column_blob(q, index);
-    int n = sqlite3_column_bytes(q, index);
-
-    return (struct str){p ? p : "", n > 0 ? (size_t)n : 0};
-}
-
 /* Tenants name resources. Ids of those that left no row are only then worth a look at all rows. */
 static int tidy_resources(struct db *db, struct err *err)
 {

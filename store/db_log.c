@@ -319,7 +319,7 @@ int db_log_inspect(struct db *db, struct err *err)
         result = err_set(err, &ERR_STORAGE, "%s: the log: %s", db->file, sqlite3_errstr(rc));
     }
     if (!result && !*state && db->log_used)
-        result = db_mark_check(db, &foreign, err);
+        result = db_log_is_foreign(db, &foreign, err);
     if (foreign) {
         *state = true;
         result = put_foreign_aside(db, lost, err);
@@ -339,7 +339,7 @@ int db_log_look(struct db *db, struct err *err)
     db->log_there = exists(path, &there) || there;
     db->state.log_missing = !stat(lost, &st) && !st.st_size;
     if (there && !db->state.log_missing)
-        result = db_mark_check(db, &foreign, err);
+        result = db_log_is_foreign(db, &foreign, err);
     if (foreign) {
         db->state.log_lost = true;
         db->log_there = false;

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 enum number { LOG, LOG_AFTER, GROWING, HEALS = GROWING, FLOOR, REVISION, N_NUMBERS };
+_Static_assert(N_NUMBERS == DB_MARK_NUMBERS, "struct db_mark_account has them all");
 static const char *const KEYS[N_NUMBERS] = {"log", "log_after", "heals", "floor", "revision"};
 
 static int64_t new_mark(void)
@@ -72,19 +73,12 @@ int db_mark_own(sqlite3 *sql)
 
 /* ---- reading ---- */
 
-struct account {
-    int64_t values[N_NUMBERS];
-    unsigned there; /* a bit per number that could be read */
-    bool read;      /* the rows were read; if there is no table, none */
-    int64_t newest; /* revision in the trail; INT64_MAX: unknown */
-};
-
-static bool has(const struct account *a, enum number n)
+static bool has(const struct db_mark_account *a, enum number n)
 {
     return a->there & 1u << n;
 }
 
-static int read_rows(struct db *db, struct account *ret)
+static int read_rows(struct db *db, struct db_mark_account *ret)
 {
     sqlite3_stmt *q;
     int rc = sqlite3_prepare_v2(db->sql,
@@ -104,13 +98,6 @@ static int read_rows(struct db *db, struct account *ret)
     return rc || sqlite3_finalize(q) ? -1 : 0;
 }
 
-static bool is_no_memory(const struct db *db)
-{
-    int rc = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
-
-    return rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
-}
-
 /* Of rows that are right. In a file that was half folded, a page can be one of another table. */
 static int64_t read_newest(struct db *db, int64_t unknown)
 {
@@ -124,40 +111,31 @@ static int64_t read_newest(struct db *db, int64_t unknown)
                : newest;
 }
 
-static int read_account(struct db *db, bool alone, struct account *ret, struct err *err)
+void db_mark_read(struct db *db, bool alone, struct db_mark_account *ret)
 {
-    struct db other = {.magic = DB_MAGIC,
-                       .lock = -1,
-                       .raw = -1,
-                       .reserve = -1,
-                       .sum = db->sum,
-                       .dir = db->dir,
-                       .file = db->file,
-                       .read_only = true};
     int64_t tables;
-    int result = 0;
 
-    *ret = (struct account){0};
-    if (!db_connect_reading(&other, alone, NULL) &&
-        !db_number(&other, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'", &tables, NULL))
-        ret->read = !tables || !read_rows(&other, ret);
+    *ret = (struct db_mark_account){0};
+    if (!db_number(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'", &tables, NULL))
+        ret->read = !tables || !read_rows(db, ret);
     if (ret->read && tables)
-        ret->newest = read_newest(&other, alone ? 0 : INT64_MAX);
-    if (!ret->read && is_no_memory(&other))
-        result = err_set(err, &ERR_STORAGE, "%s: the log: out of memory", db->file);
-    db_disconnect(&other);
-    return result;
+        ret->newest = read_newest(db, alone ? 0 : INT64_MAX);
+}
+
+bool db_mark_is_there(const struct db_mark_account *file)
+{
+    return has(file, LOG);
 }
 
 void db_mark_load(struct db *db)
 {
-    struct account a = {0};
+    struct db_mark_account a = {0};
 
     db->mark = !read_rows(db, &a) && has(&a, LOG) ? a.values[LOG] : 0;
 }
 
 /* A revision that was committed is never above it again. */
-static int64_t newest_of(const struct account *a)
+static int64_t newest_of(const struct db_mark_account *a)
 {
     int64_t newest = a->newest;
 
@@ -168,7 +146,7 @@ static int64_t newest_of(const struct account *a)
     return newest;
 }
 
-static bool fits(const struct account *file, const struct account *both)
+bool db_mark_fits(const struct db_mark_account *file, const struct db_mark_account *both)
 {
     bool after = has(both, LOG_AFTER) && both->values[LOG_AFTER] == file->values[LOG];
     bool folded = has(both, LOG) && both->values[LOG] == file->values[LOG];
@@ -178,18 +156,4 @@ static bool fits(const struct account *file, const struct account *both)
             return false;
     }
     return (after || folded) && newest_of(file) <= newest_of(both);
-}
-
-int db_mark_check(struct db *db, bool *ret_foreign, struct err *err)
-{
-    struct account file, both;
-
-    if (read_account(db, true, &file, err))
-        return -1;
-    if (!has(&file, LOG))
-        return 0;
-    if (read_account(db, false, &both, err))
-        return -1;
-    *ret_foreign = both.read && !fits(&file, &both);
-    return 0;
 }

@@ -35,6 +35,52 @@ int db_connect_reading(struct db *db, bool alone, struct err *err)
     return result;
 }
 
+/* ---- whose is the log? ---- */
+
+static bool is_no_memory(const struct db *db)
+{
+    int rc = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
+
+    return rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
+}
+
+static int read_account(struct db *db, bool alone, struct db_mark_account *ret, struct err *err)
+{
+    struct db other = {.magic = DB_MAGIC,
+                       .lock = -1,
+                       .raw = -1,
+                       .reserve = -1,
+                       .sum = db->sum,
+                       .dir = db->dir,
+                       .file = db->file,
+                       .read_only = true};
+    int result = 0;
+
+    *ret = (struct db_mark_account){0};
+    if (!db_connect_reading(&other, alone, NULL))
+        db_mark_read(&other, alone, ret);
+    if (!ret->read && is_no_memory(&other))
+        result = err_set(err, &ERR_STORAGE, "%s: the log: out of memory", db->file);
+    db_disconnect(&other);
+    return result;
+}
+
+int db_log_is_foreign(struct db *db, bool *ret_foreign, struct err *err)
+{
+    struct db_mark_account file, both;
+
+    if (read_account(db, true, &file, err))
+        return -1;
+    if (!db_mark_is_there(&file))
+        return 0;
+    if (read_account(db, false, &both, err))
+        return -1;
+    *ret_foreign = both.read && !db_mark_fits(&file, &both);
+    return 0;
+}
+
+/* ---- opening ---- */
+
 static int check_format(struct db *db, int format, struct err *err)
 {
     if (format == DB_FORMAT) {

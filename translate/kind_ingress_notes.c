@@ -130,7 +130,7 @@ static const struct note NOTES[] = {
     {ALB "group.name", FORM_ALONE}, /* of Ingresses of all namespaces */
 };
 
-/* Text of a controller's configuration. */
+/* Lines of a controller's configuration. */
 static const struct note SNIPPET = {"", FORM_ALONE, NULL, NULL};
 
 /* ---- forms ---- */

@@ -39,5 +39,5 @@ typedef void (*host_get_cb)(void *ctx, const struct host_get_answer *answer, con
  * loop for a few turns longer, and close by themselves. */
 struct host_get *host_get_send(const struct host_get_options *options, host_get_cb done, void *ctx);
 void host_get_cancel(struct host_get *g); /* takes NULL; no callback after it */
-/* Does a file have certificates, all of them readable? BAD_REQUEST says what is wrong with it. */
+/* Does a file have certificates, all of them readable? BAD_REQUEST names the problem. */
 int host_get_check_ca(struct str file, struct err *err) MUST_CHECK;

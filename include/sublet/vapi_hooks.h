@@ -90,6 +90,6 @@ struct vapi_hooks {
     void (*devices)(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),
                     void *done_ctx);
 };
-/* What the hook `gpu_usage` says may have changed; cheap while nobody watches it. */
+/* What the hook `gpu_usage` says may have changed; cheap while there is no watch. */
 struct vapi;
 void vapi_gpu_usage_changed(struct vapi *api);

@@ -287,8 +287,8 @@ static void refuse_list(struct reflector *f, const struct err *err)
     reflector_restart(f);
 }
 
-/* Where the objects may be elsewhere, only a list tells: it comes soon, but for a path that lists
- * and never watches. */
+/* Where the objects may be elsewhere, only a list shows it: it comes soon, but for a path that
+ * lists and never watches. */
 static void refuse_watch(struct reflector *f, const struct err *err)
 {
     bool soon = err->kind == &ERR_NOT_FOUND && f->o.elsewhere && !f->unwatched;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The certificate authority: made once, and replaced only when the admin says so. The new one is
+ * The certificate authority: made once, and replaced only when the admin says so. The next one is
  * also signed by the previous, and a server sends that certificate with its own: who trusts only
  * the previous one still trusts the server, and credentials of both are accepted until the previous
  * one is retired. Must never replace a stored CA by itself, readable or not: that would silently

@@ -1107,9 +1107,9 @@ static void set_mode(struct host_of *h, const char *mode)
     stamp(h, h->pool);
 }
 
-/* exclusive and time-slicing have one name of the resource: its label tells a node that is not
- * converted, which has 8 whole GPUs and not 8 halves. Only while a pool is converted: of one that
- * never was, nodes count as their resource says. */
+/* exclusive and time-slicing have one name of the resource: its label distinguishes a node that is
+ * not converted, which has 8 whole GPUs and not 8 halves. Only while a pool is converted: of one
+ * that never was, nodes count as their resource says. */
 static void nodes_of_one_resource_name_are_told_apart(void **state)
 {
     struct host_of h;

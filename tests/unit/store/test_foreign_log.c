@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A log of another time or of another store beside the file: SQLite would apply it, and mix the
- * pages of both. It is put aside instead, and reported; no log that belongs to its file is,
+ * pages of both. It is quarantined instead, and reported; no log that belongs to its file is,
  * whatever fails and whenever the process is killed. See store/db_mark.c. */
 #include "fault_vfs.h"
 #include "harness.h"

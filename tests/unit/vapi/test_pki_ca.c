@@ -110,7 +110,7 @@ static STACK_OF(X509) * certificates(struct str pem)
     return ret;
 }
 
-/* Does somebody with these anchors accept what is presented: a leaf and what follows it? */
+/* Does a client with these anchors accept what is presented: a leaf and what follows it? */
 static bool accepts(struct world *w, struct str anchors, struct str presented, const char *purpose)
 {
     STACK_OF(X509) *trusted = certificates(anchors), *chain = certificates(presented);

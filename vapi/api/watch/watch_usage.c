@@ -2,7 +2,7 @@
 /* What is computed has no history: a watch compares what it has shown with what there is, a moment
  * after the syncer reported a change. A list is remembered for a while, so that a watch may begin
  * where it ended; from any other revision it gets a 410, and its client lists again. Must cost
- * nothing while nobody watches, and never show a namespace but the requested one.
+ * nothing while there is no watch, and never show a namespace but the requested one.
  *
  *   list --> remembered (revision) --watch--.
  *   no revision: objects as ADDED --------- LIVE --changed, SETTLE_MS--> compare, send
@@ -28,7 +28,7 @@ struct shown {
     struct map_entry entry; /* by "namespace/name" */
     struct str key;
     uint64_t state; /* hash of the object without its revision */
-    bool found;     /* in the comparison that is going on */
+    bool found;     /* in the comparison that is under way */
 };
 
 struct usage_seen {
