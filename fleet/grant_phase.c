@@ -82,3 +82,34 @@ bool grant_devices_stay(const struct config_pool *now, const struct config_pool 
             return false;
     return true;
 }
+
+/* A slice of MIG is by its name what it is, whatever part of a GPU it is counted as. */
+struct str grant_devices_mixed(const struct config_pool *now, const struct config_pool *next)
+{
+    for (size_t i = 0; i < now->n_resources; i++)
+        for (size_t k = 0; k < next->n_resources; k++) {
+            const struct pool_resource *a = &now->resources[i], *b = &next->resources[k];
+
+            if (str_eq(a->host_name, b->host_name) && rational_cmp(a->gpu_eq, b->gpu_eq) != 0 &&
+                (now->mode != POOL_MIG || next->mode != POOL_MIG || !str_eq(a->name, b->name)))
+                return a->host_name;
+        }
+    return STR("");
+}
+
+struct str grant_strategy(enum pool_mode mode)
+{
+    if (mode == POOL_EXCLUSIVE || mode == POOL_MIG)
+        return STR("none");
+    return mode == POOL_TIME_SLICING || mode == POOL_MPS ? config_mode_name(mode) : STR("");
+}
+
+struct str grant_devices_text(struct arena *a, const struct config_pool *pool)
+{
+    struct str text = config_mode_name(pool->mode);
+
+    for (size_t i = 0; i < pool->n_resources; i++)
+        text = arena_printf(a, "%.*s %.*s=%.*s", STR_F(text), STR_F(pool->resources[i].host_name),
+                            STR_F(rational_format(a, pool->resources[i].gpu_eq)));
+    return text;
+}

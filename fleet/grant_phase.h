@@ -47,3 +47,11 @@ const char *grant_phase_state(const struct grant_phase *p);
 /* Are the devices of both the same, but for further ones of the same mode? Then no pod that holds
  * some is in the way. */
 bool grant_devices_stay(const struct config_pool *now, const struct config_pool *next);
+/* A host name of both that is another part of a GPU in each, so that a node's resources do not say
+ * which of them it has; empty: there is none. */
+struct str grant_devices_mixed(const struct config_pool *now, const struct config_pool *next);
+/* The value of a node's label GRANT_STRATEGY in this mode; empty: the mode has none. */
+#define GRANT_STRATEGY "nvidia.com/gpu.sharing-strategy"
+struct str grant_strategy(enum pool_mode mode);
+/* "time-slicing nvidia.com/gpu=0.25" */
+struct str grant_devices_text(struct arena *a, const struct config_pool *pool);

@@ -138,6 +138,30 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
     return false;
 }
 
+/* Before a switch to devices that have a name of those in force: nothing is begun that no label of
+ * the nodes can tell apart. While nodes may have what was before those in force, only that may
+ * follow. Returns why not; empty: it may. */
+static struct str settle_mixed(struct grant_state *s, struct grant_pool *p,
+                               const struct config_pool *had, const struct config_pool *next)
+{
+    struct str mixed = grant_devices_mixed(had, next), strategy = grant_strategy(next->mode);
+
+    if (p->before.n && !str_eq(p->before, grant_devices_text(s->a, next)))
+        return arena_printf(s->a,
+                            "nodes are converted still, from \"%.*s\": go back to that, or wait "
+                            "until the label " GRANT_STRATEGY " of each of them is \"%.*s\"",
+                            STR_F(p->before), STR_F(grant_strategy(had->mode)));
+    if (mixed.n && (!strategy.n || str_eq(strategy, grant_strategy(had->mode))))
+        return arena_printf(s->a,
+                            "nothing on a node tells its %.*s from those of before, which are "
+                            "other parts of a GPU: give the resource another name, by the device "
+                            "plugin and `rename`",
+                            STR_F(mixed));
+    if (mixed.n)
+        p->mixed = str_clip(grant_devices_text(s->a, had), 1000);
+    return STR("");
+}
+
 /* What is in force stays so while the spec makes no sense, or has other devices. */
 static bool settle_item(struct grant_state *s, struct grant_pool *p, struct config_pool *ret)
 {
@@ -146,12 +170,16 @@ static bool settle_item(struct grant_state *s, struct grant_pool *p, struct conf
     struct str unused;
     bool valid;
 
+    p->before = json_str_at(p->tree, "status.convertsFrom");
     p->item = p->next = item_of(s, p->tree);
     valid = read_pool(s, p->item, ret, &p->why);
     if (!before || json_equal(before, p->item) || !read_pool(s, before, &had, &unused) ||
         !str_eq(had.name, p->name) || (valid && grant_devices_stay(&had, ret)))
         return valid;
     p->item = before;
+    if (valid)
+        p->why = settle_mixed(s, p, &had, ret);
+    valid &= !p->why.n;
     p->facts.invalid = !valid;
     p->facts.differs = valid;
     p->next_why = p->why;
@@ -349,28 +377,37 @@ static bool is_aside(struct grant_state *s, const struct grant_node *node)
     return node->aside || node->settles_s > s->now_s;
 }
 
+static bool has_strategy(struct grant_state *s, enum pool_mode mode, struct str labels)
+{
+    struct str member =
+        arena_printf(s->a, "\"" GRANT_STRATEGY "\":\"%.*s\"", STR_F(grant_strategy(mode)));
+
+    return fact_selected((struct str_list){&member, 1}, labels);
+}
+
 /* Is it still shared in another way than is in force, while the pool's nodes are converted? The
  * resource may have one name in both, so the label counts by which the device plugin says so.
- * Without the label, and of a pool that is not converted, the resource counts. */
-static bool is_shared_as_before(const struct grant_state *s, size_t pool, struct str labels)
+ * Without the label the resource counts, unless it is another part of a GPU in both; of a pool that
+ * is not converted, the resource alone. */
+static bool is_shared_as_before(struct grant_state *s, size_t pool, struct str labels)
 {
     static const enum pool_mode modes[] = {POOL_EXCLUSIVE, POOL_TIME_SLICING, POOL_MPS};
+    const struct grant_pool *p = grant_pool_at(s, pool);
     enum pool_mode mode =
         s->configs[pool].mode == POOL_MIG ? POOL_EXCLUSIVE : s->configs[pool].mode;
-    const cJSON *converting = condition_of(grant_pool_at(s, pool)->tree, GRANT_CONVERTING);
+    const cJSON *converting = condition_of(p->tree, GRANT_CONVERTING);
+    bool other = false;
 
-    if (mode > POOL_MPS || !str_eqc(json_str_at(converting, "status"), "True") ||
-        str_eqc(json_str_at(converting, "reason"), GRANT_DRAINS))
+    if (mode > POOL_MPS ||
+        (!p->before.n && (!str_eqc(json_str_at(converting, "status"), "True") ||
+                          str_eqc(json_str_at(converting, "reason"), GRANT_DRAINS))))
         return false;
-    for (size_t i = 0; i < COUNT(modes); i++) {
-        struct str member = arena_printf(
-            s->a, "\"nvidia.com/gpu.sharing-strategy\":\"%.*s\"",
-            STR_F(modes[i] == POOL_EXCLUSIVE ? STR("none") : config_mode_name(modes[i])));
-
-        if (modes[i] != mode && fact_selected((struct str_list){&member, 1}, labels))
-            return true;
-    }
-    return false;
+    for (size_t i = 0; i < COUNT(modes); i++)
+        other |= modes[i] != mode && has_strategy(s, modes[i], labels);
+    if (other || !p->before.n || has_strategy(s, mode, labels))
+        return other;
+    s->sums[pool].n_unlabelled++;
+    return true;
 }
 
 void grant_state_node(struct grant_state *s, const struct grant_node *node)
@@ -647,7 +684,8 @@ static void settle_phase(struct grant_state *s, struct grant_pool *p)
     const struct grant_sums *sums = &s->sums[p->index];
 
     f->empty = is_empty(s, p->index);
-    f->was_changing = condition_is_true(json_path(p->tree, "status.conditions"), GRANT_CONVERTING);
+    f->was_changing = p->before.n > 0 ||
+                      condition_is_true(json_path(p->tree, "status.conditions"), GRANT_CONVERTING);
     f->nodes = sums->n_nodes;
     f->changing = sums->n_changing;
     f->since_s = object_time_s(p->tree, "status.drainSince");

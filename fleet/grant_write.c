@@ -386,6 +386,13 @@ static void maintenance_condition(struct grant_state *s, const struct grant_pool
                                STR_F(until), held.n ? "; " : "", STR_F(held)));
 }
 
+static struct str unlabelled(struct grant_state *s, const struct grant_pool *p)
+{
+    size_t n = s->sums[p->index].n_unlabelled;
+
+    return n ? arena_printf(s->a, "; %zu have no label " GRANT_STRATEGY, n) : STR("");
+}
+
 static void conversion_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
 {
     const struct grant_phase *phase = &p->phase;
@@ -401,8 +408,8 @@ static void conversion_condition(struct grant_state *s, const struct grant_pool 
     else if (c == GRANT_WAITS_FOR_NODES && phase->switches)
         text = arena_printf(s->a, "%.*s: its nodes are to be converted", STR_F(p->change));
     else if (c == GRANT_WAITS_FOR_NODES)
-        text = arena_printf(s->a, "%zu of %zu nodes do not have its devices yet", p->facts.changing,
-                            p->facts.nodes);
+        text = arena_printf(s->a, "%zu of %zu nodes do not have its devices yet%.*s",
+                            p->facts.changing, p->facts.nodes, STR_F(unlabelled(s, p)));
     set_condition(s, object, GRANT_CONVERTING,
                   c >= GRANT_CONVERTS ||
                       (c == GRANT_REFUSED && p->facts.was_changing && p->facts.changing),
@@ -418,6 +425,14 @@ static cJSON *memory_of(struct grant_state *s, const struct grant_pool *p)
 {
     return p->index == SHARE_NO_POOL ? json_copy(s->a, json_path(p->tree, "status.inForce"))
                                      : json_copy(s->a, p->phase.switches ? p->next : p->item);
+}
+
+/* Of no node it is forgotten before all of them show what is in force. */
+static struct str converts_from(const struct grant_pool *p)
+{
+    if (p->phase.switches)
+        return p->mixed;
+    return p->index != SHARE_NO_POOL && p->facts.nodes && !p->facts.changing ? STR("") : p->before;
 }
 
 static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct grant_write *ret)
@@ -441,14 +456,14 @@ static bool write_pool(struct grant_state *s, const struct grant_pool *p, struct
         conversion_condition(s, p, object);
         mode = config_mode_name(s->configs[p->index].mode);
     }
-    status =
-        json_object(s->a, JSON("capacity", text_of(s, pool ? pool->healthy : zero)),
-                    JSON("guaranteed", text_of(s, pool ? pool->guaranteed : zero)),
-                    JSON("granted", text_of(s, granted)), JSON("free", text_of(s, left)),
-                    JSON_NONEMPTY("mode", mode), JSON("inForce", memory_of(s, p)),
-                    JSON_NONEMPTY("drainSince", since),
-                    JSON("conditions", json_path(object, "status.conditions")),
-                    JSON_I64("observedGeneration", json_i64_at(p->tree, "metadata.generation", 0)));
+    status = json_object(
+        s->a, JSON("capacity", text_of(s, pool ? pool->healthy : zero)),
+        JSON("guaranteed", text_of(s, pool ? pool->guaranteed : zero)),
+        JSON("granted", text_of(s, granted)), JSON("free", text_of(s, left)),
+        JSON_NONEMPTY("mode", mode), JSON("inForce", memory_of(s, p)),
+        JSON_NONEMPTY("convertsFrom", converts_from(p)), JSON_NONEMPTY("drainSince", since),
+        JSON("conditions", json_path(object, "status.conditions")),
+        JSON_I64("observedGeneration", json_i64_at(p->tree, "metadata.generation", 0)));
     return put_status(s, p->tree, "GPUPool",
                       arena_printf(s->a, GRANT_GROUP "/gpupools/%.*s/status", STR_F(p->name)),
                       status, ret);

@@ -23,6 +23,7 @@ struct host_of {
     int64_t holds[TENANTS], version, now_s;
     const char *on[TENANTS]; /* the node of its pod; NULL: it waits for one */
     bool evicted[TENANTS];   /* ... and is deleted there */
+    bool sliced;             /* nodes advertise parts: bounds are not of whole GPUs */
 };
 
 #define SLICES     "nvidia.com/mig-1g.10gb"

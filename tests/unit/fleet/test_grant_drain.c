@@ -274,6 +274,118 @@ static void nodes_of_one_resource_name_are_told_apart(void **state)
     arena_free(h.a);
 }
 
+static void slice(struct host_of *h, const char *mode, const char *gpu_eq)
+{
+    cJSON *spec = json_get(h->pool, "spec");
+
+    json_remove(spec, "resources");
+    if (gpu_eq)
+        json_set(h->a, spec, "resources",
+                 object(h, arena_cstr(h->a, arena_printf(h->a, "{'nvidia.com/gpu':{'gpuEq':'%s'}}",
+                                                         gpu_eq))));
+    set_mode(h, mode);
+}
+
+/* A pool of two nodes whose 8 GPUs are advertised as 32 each. */
+static void begin_sliced(struct host_of *h, const char *strategy)
+{
+    begin_unrecorded(h, 1);
+    h->sliced = true;
+    slice(h, "time-slicing", "1/4");
+    for (int i = 0; i < 2; i++) {
+        share(h, i, strategy, 4);
+        if (!*strategy)
+            json_remove(json_path(h->nodes[i], "metadata.labels"),
+                        "nvidia.com/gpu.sharing-strategy");
+    }
+    bind_team(h, 0, "{'pool':'a100','burst':'64'}");
+    settle(h);
+    assert_int_equal(grant_of(h, 0), 16);
+    assert_int_equal(units_at(h->quotas[0], "spec.hard"), 64);
+}
+
+/* One name, another part of a GPU: of a node only its label says that it was converted, so that 32
+ * quarters are never 32 GPUs, whatever becomes of the label or of the spec meanwhile. */
+static void nodes_without_a_label_are_not_taken_for_converted(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_sliced(&h, "");
+    slice(&h, "exclusive", NULL);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True WaitingForNodes 2 of 2 nodes do not have its devices yet; 2 have no label "
+               "nvidia.com/gpu.sharing-strategy");
+    assert_str(json_str_at(h.pool, "status.convertsFrom"), "time-slicing nvidia.com/gpu=0.25");
+    assert_int_equal(grant_of(&h, 0), 0);
+    set_mode(&h, "fast");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 0);
+    slice(&h, "mps", "1/4"); /* what the nodes have could be neither */
+    settle(&h);
+    assert_true(
+        str_contains(condition_text(&h, h.pool, "Converting"), STR("are converted still, from")));
+    assert_int_equal(grant_of(&h, 0), 0);
+    slice(&h, "exclusive", NULL);
+    share(&h, 0, "none", 1);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_str(json_str_at(h.pool, "status.convertsFrom"), "time-slicing nvidia.com/gpu=0.25");
+    share(&h, 1, "none", 1);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    assert_str(json_str_at(h.pool, "status.convertsFrom"), "");
+    json_remove(json_path(h.nodes[1], "metadata.labels"), "nvidia.com/gpu.sharing-strategy");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 16); /* the label counts no longer */
+    arena_free(h.a);
+}
+
+static void a_label_that_goes_converts_no_node(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_sliced(&h, "time-slicing");
+    slice(&h, "exclusive", NULL);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    json_remove(json_path(h.nodes[0], "metadata.labels"), "nvidia.com/gpu.sharing-strategy");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 0);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 0);
+    share(&h, 0, "time-slicing", 4);
+    slice(&h, "time-slicing", "1/4"); /* back to what it was: the nodes have it */
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "time-slicing");
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    assert_int_equal(grant_of(&h, 0), 16);
+    arena_free(h.a);
+}
+
+/* Neither name nor label can tell: it is not begun. */
+static void devices_that_nothing_tells_apart_are_refused(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_sliced(&h, "time-slicing");
+    slice(&h, "time-slicing", "1/2");
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "False Refused the spec is none, and what was before it stays in force: nothing on "
+               "a node tells its nvidia.com/gpu from those of before, which are other parts of a "
+               "GPU: give the resource another name, by the device plugin and `rename`");
+    assert_int_equal(grant_of(&h, 0), 16);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 64);
+    slice(&h, "time-slicing", "1/4");
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    arena_free(h.a);
+}
+
 /* What is in force is on record before anything is granted: a change that comes right after the
  * first grant drains, whenever the process ends. */
 static void nothing_is_granted_before_what_is_in_force_is_on_record(void **state)
@@ -405,6 +517,9 @@ int main(void)
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
+        cmocka_unit_test(nodes_without_a_label_are_not_taken_for_converted),
+        cmocka_unit_test(a_label_that_goes_converts_no_node),
+        cmocka_unit_test(devices_that_nothing_tells_apart_are_refused),
         cmocka_unit_test(nothing_is_granted_before_what_is_in_force_is_on_record),
         cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
         cmocka_unit_test(a_node_set_aside_lends_nothing),

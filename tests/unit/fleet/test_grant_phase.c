@@ -166,6 +166,30 @@ static void further_devices_of_the_mode_are_no_conversion(void **state)
     assert_false(grant_devices_stay(&now, &next));
 }
 
+static void a_name_of_other_devices_is_found(void **state)
+{
+    struct pool_resource gpu = {
+        .name = STR("nvidia.com/gpu"), .host_name = STR("nvidia.com/gpu"), .gpu_eq = {1, 1}};
+    struct pool_resource part = gpu, renamed = gpu;
+    struct config_pool now = {.resources = &gpu, .n_resources = 1};
+    struct config_pool next = {.mode = POOL_MPS, .resources = &part, .n_resources = 1};
+
+    (void)state;
+    assert_str(grant_devices_mixed(&now, &next), ""); /* each is a GPU in both */
+    part.gpu_eq = (struct rational){1, 4};
+    assert_str(grant_devices_mixed(&now, &next), "nvidia.com/gpu");
+    renamed.host_name = STR("nvidia.com/gpu.shared");
+    renamed.gpu_eq = part.gpu_eq;
+    next.resources = &renamed;
+    assert_str(grant_devices_mixed(&now, &next), "");
+    next.resources = &part; /* a slice of MIG is by its name what it is */
+    now.mode = next.mode = POOL_MIG;
+    assert_str(grant_devices_mixed(&now, &next), "");
+    assert_str(grant_strategy(POOL_MIG), "none");
+    assert_str(grant_strategy(POOL_MPS), "mps");
+    assert_str(grant_strategy(POOL_HAMI), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +198,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_drain_stays),
         cmocka_unit_test(what_follows_by_itself_is_announced),
         cmocka_unit_test(further_devices_of_the_mode_are_no_conversion),
+        cmocka_unit_test(a_name_of_other_devices_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
