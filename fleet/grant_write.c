@@ -140,7 +140,7 @@ static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
     const struct grant_row *r = &s->rows[i];
     const struct share_binding *b = &s->bindings[i];
     const struct grant_pool *p = grant_pool_at(s, b->pool);
-    bool drained = b->state == SHARE_READY && p && p->phase.door == SHARE_DRAINED;
+    bool drained = p && p->phase.door == SHARE_DRAINED;
     struct rational before, more, keeps = grant;
     int64_t at = object_time_s(r->tree, "status.reclaim.notBefore");
 
@@ -342,10 +342,38 @@ static void node_conditions(struct grant_state *s, const struct grant_pool *p, c
     buf_fini(&open);
 }
 
+#define MOST_NAMED 3
+
+/* ", 4 by namespace "a", whose GPUBinding was deleted": no process is told to end its pods. */
+static void add_unbound(struct grant_state *s, const struct grant_pool *p, struct buf *b)
+{
+    struct rational more = RATIONAL_ZERO;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct grant_row *r = &s->rows[i];
+        struct rational holds = s->bindings[i].holds;
+
+        if (r->index != p->index || r->tree || !holds.num)
+            continue;
+        if (n++ < MOST_NAMED)
+            buf_printf(b, "%s %.*s by namespace \"%.*s\"", n > 1 ? " and" : ",",
+                       STR_F(text_of(s, holds)), STR_F(r->tenant->ns));
+        else
+            rational_add_most(&more, holds);
+    }
+    if (n > MOST_NAMED)
+        buf_printf(b, " and %.*s by %zu more", STR_F(text_of(s, more)), n - MOST_NAMED);
+    if (n)
+        buf_printf(b, ", whose GPUBinding was deleted: end its pods, or bind it again");
+}
+
 /* "4 GPUs of 2 bindings are still held" */
 static struct str still_held(struct grant_state *s, const struct grant_pool *p)
 {
     struct rational sum = RATIONAL_ZERO;
+    struct buf b = BUF_INIT(0);
+    struct str text;
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_rows; i++)
@@ -353,7 +381,11 @@ static struct str still_held(struct grant_state *s, const struct grant_pool *p)
             rational_add_most(&sum, s->bindings[i].holds);
             n++;
         }
-    return arena_printf(s->a, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
+    buf_printf(&b, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
+    add_unbound(s, p, &b);
+    text = arena_str(s->a, buf_str(&b));
+    buf_fini(&b);
+    return text;
 }
 
 static void accepted_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)

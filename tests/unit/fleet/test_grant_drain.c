@@ -2,6 +2,28 @@
 /* Maintenance and conversion of a pool on a host of a few objects. */
 #include "grant_world.h"
 
+static void convert(struct host_of *h, bool to_mig)
+{
+    cJSON *spec = json_get(h->pool, "spec");
+
+    json_remove(spec, "mode");
+    json_remove(spec, "profiles");
+    if (to_mig) {
+        json_set_str(h->a, spec, "mode", STR("mig"));
+        json_set(h->a, spec, "profiles", object(h, "{'1g.10gb':{'gpuEq':'1/7'}}"));
+    }
+    stamp(h, h->pool);
+}
+
+static void advertise(struct host_of *h, int node, bool mig)
+{
+    cJSON *status = json_get(h->nodes[node], "status");
+
+    json_set(h->a, status, "capacity",
+             object(h, mig ? "{'" SLICES "':'56'}" : "{'nvidia.com/gpu':'8'}"));
+    json_set(h->a, status, "allocatable", json_copy(h->a, json_get(status, "capacity")));
+}
+
 /* All may have more; what runs stays, and what ends is not granted again. */
 static void a_cordoned_pool_grants_nothing_new(void **state)
 {
@@ -81,6 +103,46 @@ static void a_drained_pool_takes_all_back(void **state)
     arena_free(h.a);
 }
 
+/* An edit that makes no sense gets the notice as well; of a binding that was deleted nothing is
+ * left to give one to, so a condition says who holds what. */
+static void a_drain_takes_from_bindings_that_do_not_count(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    run_on(&h, 0, 4, "n0");
+    run_on(&h, 1, 3, "n1");
+    maintain(&h, "{'state':'drain','grace':'5m'}");
+    settle(&h);
+    json_set_str(h.a, json_get(h.bindings[0], "spec"), "lend", STR("5"));
+    json_set_i64(h.a, json_get(h.bindings[0], "metadata"), "generation", 2);
+    h.bindings[1] = NULL;
+    h.now_s += 30;
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "False Invalid lend must not exceed guarantee");
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "4");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 300)));
+    assert_str(condition_text(&h, h.pool, "Maintenance"),
+               "True Draining ; 7 GPUs of 2 bindings are held, 3 by namespace \"team-1\", whose "
+               "GPUBinding was deleted: end its pods, or bind it again");
+    run_on(&h, 0, 0, NULL);
+    convert(&h, true);
+    settle(&h);
+    assert_true(str_contains(condition_text(&h, h.pool, "Converting"),
+                             STR("3 GPUs of 1 bindings are held, 3 by namespace \"team-1\"")));
+    run_on(&h, 1, 0, NULL);
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Maintenance"), "True Drained ");
+    assert_str(json_str_at(h.pool, "status.mode"), "mig");
+    arena_free(h.a);
+}
+
 static void a_planned_maintenance_begins_by_itself(void **state)
 {
     struct host_of h;
@@ -139,28 +201,6 @@ static void a_maintenance_that_makes_no_sense_is_said(void **state)
         assert_int_equal(grant_of(&h, 0), 0);
         arena_free(h.a);
     }
-}
-
-static void convert(struct host_of *h, bool to_mig)
-{
-    cJSON *spec = json_get(h->pool, "spec");
-
-    json_remove(spec, "mode");
-    json_remove(spec, "profiles");
-    if (to_mig) {
-        json_set_str(h->a, spec, "mode", STR("mig"));
-        json_set(h->a, spec, "profiles", object(h, "{'1g.10gb':{'gpuEq':'1/7'}}"));
-    }
-    stamp(h, h->pool);
-}
-
-static void advertise(struct host_of *h, int node, bool mig)
-{
-    cJSON *status = json_get(h->nodes[node], "status");
-
-    json_set(h->a, status, "capacity",
-             object(h, mig ? "{'" SLICES "':'56'}" : "{'nvidia.com/gpu':'8'}"));
-    json_set(h->a, status, "allocatable", json_copy(h->a, json_get(status, "capacity")));
 }
 
 /* The devices of before are in force until nothing of them is held; those of the spec count as
@@ -232,9 +272,9 @@ static void set_mode(struct host_of *h, const char *mode)
     stamp(h, h->pool);
 }
 
-/* exclusive and time-slicing have one name of the resource: its label distinguishes a node that is not
- * converted, which has 8 whole GPUs and not 8 halves. Only while a pool is converted: of one that
- * never was, nodes count as their resource says. */
+/* exclusive and time-slicing have one name of the resource: its label distinguishes a node that is
+ * not converted, which has 8 whole GPUs and not 8 halves. Only while a pool is converted: of one
+ * that never was, nodes count as their resource says. */
 static void nodes_of_one_resource_name_are_told_apart(void **state)
 {
     struct host_of h;
@@ -514,6 +554,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cordoned_pool_grants_nothing_new),
         cmocka_unit_test(a_drained_pool_takes_all_back),
+        cmocka_unit_test(a_drain_takes_from_bindings_that_do_not_count),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
