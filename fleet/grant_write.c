@@ -126,15 +126,9 @@ static bool is_claimed(const struct grant_state *s, size_t i)
     return false;
 }
 
-/* A notice that was given stays; one of before the drain that has passed is given anew, once. */
-static int64_t drain_notice(const struct grant_state *s, int64_t at, int64_t end_s)
-{
-    return !at || at > end_s || (at < s->now_s && end_s > s->now_s) ? end_s : at;
-}
-
 /* What is to be ended, and from when on: a notice that was given stays, unless there is more to end
  * and it has passed. Never of a guarantee that counts, nor what no other binding may have, but
- * where the pool is drained. NULL: nothing is. */
+ * where the pool is drained: then all of it, by the drain's own notice. NULL: nothing is. */
 static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
 {
     const struct grant_row *r = &s->rows[i];
@@ -149,7 +143,7 @@ static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
     if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || (!drained && !is_claimed(s, i)))
         return NULL;
     if (drained)
-        at = drain_notice(s, at, p->phase.not_before_s);
+        at = p->phase.not_before_s;
     else if (!at || (at < s->now_s &&
                      (!rational_parse(json_str_at(r->tree, "status.reclaim.gpus"), &before) ||
                       rational_cmp(more, before) > 0)))

@@ -143,6 +143,34 @@ static void a_drain_takes_from_bindings_that_do_not_count(void **state)
     arena_free(h.a);
 }
 
+/* It takes all with its own grace: a notice of before it was for less, and is none of it. */
+static void a_drain_ends_nothing_before_its_grace(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    run_on(&h, 0, 8, "n0");
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'12'}");
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "4");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 60)));
+    h.now_s += 50;
+    maintain(&h, "{'state':'drain','grace':'1h'}");
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "8");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 3650)));
+    h.now_s += 3000;
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 3650)));
+    arena_free(h.a);
+}
+
 static void a_planned_maintenance_begins_by_itself(void **state)
 {
     struct host_of h;
@@ -555,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_cordoned_pool_grants_nothing_new),
         cmocka_unit_test(a_drained_pool_takes_all_back),
         cmocka_unit_test(a_drain_takes_from_bindings_that_do_not_count),
+        cmocka_unit_test(a_drain_ends_nothing_before_its_grace),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
