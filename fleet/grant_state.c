@@ -163,7 +163,8 @@ static struct str settle_mixed(struct grant_state *s, struct grant_pool *p,
 }
 
 /* What is in force stays so while the spec makes no sense, or has other devices. */
-static bool settle_item(struct grant_state *s, struct grant_pool *p, struct config_pool *ret)
+static bool settle_item(struct grant_state *s, struct grant_pool *p, struct config_pool *ret,
+                        struct rational *ret_declared)
 {
     cJSON *before = json_copy(s->a, json_path(p->tree, "status.inForce"));
     struct config_pool had;
@@ -173,7 +174,12 @@ static bool settle_item(struct grant_state *s, struct grant_pool *p, struct conf
     p->before = json_str_at(p->tree, "status.convertsFrom");
     p->item = p->next = item_of(s, p->tree);
     valid = read_pool(s, p->item, ret, &p->why);
-    if (!before || json_equal(before, p->item) || !read_pool(s, before, &had, &unused) ||
+    if (!gpus_of(json_path(p->tree, "spec.capacity"), ret_declared)) {
+        *ret_declared = RATIONAL_ZERO;
+        p->why = STR("capacity is a number of GPUs, of at most 10000 parts");
+        valid = false;
+    }
+    if (!before || (valid && json_equal(before, p->item)) || !read_pool(s, before, &had, &unused) ||
         !str_eq(had.name, p->name) || (valid && grant_devices_stay(&had, ret)))
         return valid;
     p->item = before;
@@ -260,9 +266,7 @@ void grant_state_pool(struct grant_state *s, const cJSON *tree)
     struct grant_pool p = {.tree = tree, .name = meta_name(tree), .index = SHARE_NO_POOL};
     struct rational declared;
 
-    if (!gpus_of(json_path(tree, "spec.capacity"), &declared)) {
-        p.why = STR("capacity is a number of GPUs");
-    } else if (settle_item(s, &p, &config)) {
+    if (settle_item(s, &p, &config, &declared)) {
         settle_wish(s, &p);
         p.unrecorded = is_unrecorded(tree);
         p.index = s->n_configs;

@@ -171,6 +171,37 @@ static void a_drain_ends_nothing_before_its_grace(void **state)
     arena_free(h.a);
 }
 
+/* Its schema lets more pass than can be counted. */
+static void a_capacity_that_makes_no_sense_moves_no_drain(void **state)
+{
+    struct host_of h;
+    struct str end;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    run_on(&h, 0, 4, "n0");
+    maintain(&h, "{'state':'drain','grace':'5m'}");
+    settle(&h);
+    end = arena_str(h.a, time_format_s(h.a, NOW + 300));
+    h.now_s += 100;
+    json_set_str(h.a, json_get(h.pool, "spec"), "capacity", STR("0.00001"));
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Ready"), "True Served ");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "False Refused the spec is none, and what was before it stays in force: capacity is "
+               "a number of GPUs, of at most 10000 parts");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"), arena_cstr(h.a, end));
+    json_remove(json_get(h.pool, "spec"), "capacity");
+    h.now_s += 100;
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Converting"), "False AsSpecified ");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"), arena_cstr(h.a, end));
+    assert_int_equal(object_time_s(h.pool, "status.drainSince"), NOW);
+    arena_free(h.a);
+}
+
 static void a_planned_maintenance_begins_by_itself(void **state)
 {
     struct host_of h;
@@ -584,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_drained_pool_takes_all_back),
         cmocka_unit_test(a_drain_takes_from_bindings_that_do_not_count),
         cmocka_unit_test(a_drain_ends_nothing_before_its_grace),
+        cmocka_unit_test(a_capacity_that_makes_no_sense_moves_no_drain),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),

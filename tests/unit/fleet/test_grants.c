@@ -288,7 +288,13 @@ static void a_declared_capacity_is_granted_without_nodes(void **state)
                "{\"name\":\"a100\",\"nodeSelector\":{\"sublet.dev/pool\":\"a100\"}}");
     json_set_str(h.a, json_get(h.pool, "spec"), "capacity", STR("many"));
     settle(&h);
-    assert_str(condition_text(&h, h.pool, "Ready"), "False Invalid capacity is a number of GPUs");
+    assert_true(str_has_prefix(condition_text(&h, h.pool, "Ready"), STR("False NoNodes ")));
+    assert_true(str_contains(condition_text(&h, h.pool, "Converting"),
+                             STR("capacity is a number of GPUs, of at most 10000 parts")));
+    json_remove(json_get(h.pool, "status"), "inForce");
+    settle(&h);
+    assert_str(condition_text(&h, h.pool, "Ready"),
+               "False Invalid capacity is a number of GPUs, of at most 10000 parts");
     arena_free(h.a);
 }
 
