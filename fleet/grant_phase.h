@@ -24,7 +24,7 @@ struct grant_phase_facts {
     struct config_maintenance wants; /* of the spec */
     bool invalid;                    /* the spec is no pool, and what was before it is in force */
     bool differs;                    /* the spec has other devices than those in force */
-    bool empty;        /* none of those in force are granted, bounded, held or under way */
+    bool empty;        /* none of those in force are granted, bounded, held or under way, by any */
     bool was_changing; /* nodes were waited for, as the host shows */
     size_t nodes,
         changing;    /* of the pool; of these, those that do not advertise what is in force */

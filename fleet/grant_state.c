@@ -466,6 +466,7 @@ void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
             add(&s->sums[pool].aside_held, gpus);
     } else if (node) { /* what no binding can have */
         add(&s->sums[pool].foreign, gpus);
+        s->sums[pool].foreign_ns = s->sums[pool].foreign_ns.n ? s->sums[pool].foreign_ns : pod->ns;
         if (!node->down)
             add(&s->sums[pool].foreign_up, gpus);
         if (node->aside)
@@ -671,6 +672,8 @@ static void settle_row(struct grant_state *s, size_t i)
 /* Of what is in force: what its pods hold counts, whether nodes still have it or not. */
 static bool is_empty(const struct grant_state *s, size_t pool)
 {
+    if (s->sums[pool].foreign.num)
+        return false;
     for (size_t i = 0; i < s->n_rows; i++) {
         const struct share_binding *b = &s->bindings[i];
 

@@ -43,6 +43,7 @@ struct grant_sums {
     struct rational nodes, down; /* of nodes, down those that are not Ready */
     struct rational stranded;    /* held on those by pods of bindings */
     struct rational foreign, foreign_up;
+    struct str foreign_ns;             /* a namespace of these */
     struct rational aside, aside_held; /* usable ones of nodes that get no pod now; by bindings */
     struct rational aside_foreign;
     struct rational declared;   /* spec.capacity */

@@ -365,6 +365,7 @@ static void add_unbound(struct grant_state *s, const struct grant_pool *p, struc
 /* "4 GPUs of 2 bindings are still held" */
 static struct str still_held(struct grant_state *s, const struct grant_pool *p)
 {
+    const struct grant_sums *sums = &s->sums[p->index];
     struct rational sum = RATIONAL_ZERO;
     struct buf b = BUF_INIT(0);
     struct str text;
@@ -377,6 +378,9 @@ static struct str still_held(struct grant_state *s, const struct grant_pool *p)
         }
     buf_printf(&b, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
     add_unbound(s, p, &b);
+    if (sums->foreign.num)
+        buf_printf(&b, ", and %.*s by pods of namespaces without a GPUBinding, such as \"%.*s\"",
+                   STR_F(text_of(s, sums->foreign)), STR_F(sums->foreign_ns));
     text = arena_str(s->a, buf_str(&b));
     buf_fini(&b);
     return text;

@@ -206,7 +206,7 @@ void check_host(const struct host_of *h)
     int64_t hard = 0, held = 0;
 
     for (int i = 0; i < TENANTS; i++) {
-        if (slices_at(h, i) || h->sliced)
+        if (slices_at(h, i) || h->sliced || (!h->quotas[i] && !h->bindings[i]))
             continue;
         hard += units_at(h->quotas[i], "spec.hard");
         held += h->holds[i];

@@ -313,6 +313,30 @@ static void a_pool_is_converted_after_it_is_drained(void **state)
     arena_free(h.a);
 }
 
+/* Whoever holds GPUs of a pool is in the way of other devices. */
+static void a_conversion_waits_for_pods_without_a_binding(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    h.holds[3] = 5;
+    h.on[3] = "n0";
+    convert(&h, true);
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "exclusive");
+    assert_str(condition_text(&h, h.pool, "Converting"),
+               "True Draining from exclusive to mig: what was before it is in force until it is "
+               "drained; 0 GPUs of 0 bindings are held, and 5 by pods of namespaces without a "
+               "GPUBinding, such as \"team-3\"");
+    h.holds[3] = 0;
+    settle(&h);
+    assert_str(json_str_at(h.pool, "status.mode"), "mig");
+    arena_free(h.a);
+}
+
 static void share(struct host_of *h, int node, const char *strategy, int replicas)
 {
     struct str text =
@@ -618,6 +642,7 @@ int main(void)
         cmocka_unit_test(a_capacity_that_makes_no_sense_moves_no_drain),
         cmocka_unit_test(a_planned_maintenance_begins_by_itself),
         cmocka_unit_test(a_maintenance_that_makes_no_sense_is_said),
+        cmocka_unit_test(a_conversion_waits_for_pods_without_a_binding),
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
         cmocka_unit_test(nodes_without_a_label_are_not_taken_for_converted),
         cmocka_unit_test(a_label_that_goes_converts_no_node),
