@@ -84,7 +84,8 @@ static void end_pod(void *ctx, struct map_entry *e)
 {
     struct ending *x = ctx;
     struct pod *p = CONTAINER(e, struct pod, by_uid);
-    bool may = p->now == FLEET_USE_UNKNOWN || x->now_us >= p->next_us;
+    bool may = p->now == FLEET_USE_UNKNOWN || x->now_us >= p->next_us ||
+               x->now_us < p->next_us - USES_SPACING_US; /* a clock that was set back */
 
     if (x->result)
         return;

@@ -103,6 +103,21 @@ static void a_verdict_ends_with_its_process(void **state)
     assert_int_equal(r.activities[1].from_us, BEGIN + 2 * MINUTE);
 }
 
+/* A record of a moment that is a day ahead by now does not hold back those of this day. */
+static void a_clock_that_is_set_back_ends_a_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_records r;
+
+    assert_int_equal(look(f, 24 * HOUR, ACTIVITY_BUSY).n_activities, 1);
+    r = look(f, MINUTE - 24 * HOUR, ACTIVITY_WARM);
+    assert_int_equal(r.n_activities, 2);
+    assert_int_equal(r.activities[1].use, FLEET_USE_WARM);
+    assert_int_equal(r.activities[1].from_us, BEGIN + 24 * HOUR); /* the past stays as it was */
+    assert_int_equal(look(f, MINUTE, ACTIVITY_BUSY).n_activities, 2);
+    assert_int_equal(look(f, 30 * MINUTE, ACTIVITY_BUSY).n_activities, 3);
+}
+
 /* A day of an exporter that flaps as fast as it is looked at. */
 static void rows_are_bounded(void **state)
 {
@@ -126,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(records_changes),
         TEST(a_verdict_ends_with_its_process),
+        TEST(a_clock_that_is_set_back_ends_a_wait),
         TEST(rows_are_bounded),
     };
 
