@@ -381,8 +381,9 @@ static void on_held(void *ctx)
     struct err err;
 
     err_init(&err, NULL);
-    record_uses(f); /* what was seen before says nothing from then on */
-    check(f, observer_prices(f->observer, now_us(f), &err), &err);
+    check(f, uses_forget(f->uses, &err), &err);
+    if (writes(f))
+        check(f, observer_prices(f->observer, now_us(f), &err), &err);
     if (!writes(f))
         return;
     f->nodes = open_watch(f, "/api/v1/nodes", false, &how);

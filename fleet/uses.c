@@ -108,6 +108,12 @@ int uses_end(struct uses *u, int64_t now_us, struct err *err)
     return x.result;
 }
 
+int uses_forget(struct uses *u, struct err *err)
+{
+    uses_begin(u);
+    return uses_end(u, ledger_seen_us(u->ledger), err);
+}
+
 struct uses *uses_new(struct ledger *ledger, const struct fleet_records *records)
 {
     struct uses *u = NEW(struct uses);

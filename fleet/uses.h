@@ -16,6 +16,9 @@ struct uses;
 /* records: with the open holds of the ledger. */
 struct uses *uses_new(struct ledger *ledger, const struct fleet_records *records);
 struct uses *uses_free(struct uses *u); /* takes NULL */
+/* Before anything is observed: what an earlier process saw of pods is not known from the moment on
+ * until which the host was observed. */
+int uses_forget(struct uses *u, struct err *err) MUST_CHECK;
 /* uses_begin(), each pod that is measured or may be, uses_end(): of others nothing is known any
  * more. */
 void uses_begin(struct uses *u);

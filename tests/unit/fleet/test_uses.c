@@ -86,6 +86,7 @@ static void records_changes(void **state)
     assert_int_equal(r.activities[2].use, FLEET_USE_UNKNOWN);
 }
 
+/* What pods did while no process ran is not known, however long that was. */
 static void a_verdict_ends_with_its_process(void **state)
 {
     struct fixture *f = *state;
@@ -96,11 +97,15 @@ static void a_verdict_ends_with_its_process(void **state)
     DO(ledger_commit(f->w.ledger, &f->w.err));
     uses_free(f->u);
     world_kill(&f->w);
+    f->now += HOUR;
     start(f);
-    r = look(f, 0, N_UNKNOWN);
-    assert_int_equal(r.n_activities, 2);
+    DO(uses_forget(f->u, &f->w.err));
+    r = look(f, 0, ACTIVITY_BUSY);
+    assert_int_equal(r.n_activities, 3);
     assert_int_equal(r.activities[1].use, FLEET_USE_UNKNOWN);
     assert_int_equal(r.activities[1].from_us, BEGIN + 2 * MINUTE);
+    assert_int_equal(r.activities[2].use, FLEET_USE_BUSY);
+    assert_int_equal(r.activities[2].from_us, BEGIN + MINUTE + HOUR);
 }
 
 /* A record of a moment that is a day ahead by now does not hold back those of this day. */
