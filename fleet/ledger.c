@@ -97,7 +97,8 @@ static const char *const INSERTS[N_ROWS] = {
         "INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den,"
         " labels)"
         " SELECT ?1, ?2, max(?3, (SELECT value FROM meta WHERE key = 'seen'),"
-        " coalesce((SELECT max(from_us) FROM guarantee WHERE tenant = ?1 AND pool = ?2), ?3)),"
+        " coalesce((SELECT from_us FROM guarantee WHERE tenant = ?1 AND pool = ?2"
+        " ORDER BY id DESC LIMIT 1), ?3)),"
         " ?4, ?5, ?6, ?7, ?8, ?9",
     [ROW_ACTIVITY] = "INSERT INTO activity(hold, from_us, use) SELECT id, max(begin_us, ?2,"
                      " (SELECT value FROM meta WHERE key = 'seen'), coalesce((SELECT max(from_us)"

@@ -233,6 +233,29 @@ static void read_measured(struct ledger_reading *r, sqlite3_stmt *s)
     "SELECT pod_uid, tenant, cluster, ns, name, owner, node, pool, product, resources, gpu_num,"   \
     " gpu_den, begin_us, end_us, reason, estimated, "
 
+/* Those that a period needs: of each tenant and pool (`of`) the last one by its begin, and what is
+ * later until its end; LEDGER_OPEN reads no more. Of a tenant and a pool, ids are in order of
+ * from_us: `part` halves the range of ids until `low` alone may be the last one. */
+#define GUARANTEE                                                                                  \
+    " SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels, id FROM"    \
+    " guarantee WHERE from_us <= ?2 AND "
+#define GUARANTEES                                                                                 \
+    "WITH RECURSIVE of(tenant, pool) AS ("                                                         \
+    " SELECT * FROM (SELECT tenant, pool FROM guarantee ORDER BY tenant, pool LIMIT 1)"            \
+    " UNION ALL SELECT g.tenant, g.pool FROM of JOIN guarantee g ON g.id = coalesce("              \
+    "(SELECT id FROM guarantee WHERE tenant = of.tenant AND pool > of.pool ORDER BY pool LIMIT "   \
+    "1),"                                                                                          \
+    "(SELECT id FROM guarantee WHERE tenant > of.tenant ORDER BY tenant, pool LIMIT 1))),"         \
+    " part(tenant, pool, low, high) AS ("                                                          \
+    " SELECT tenant, pool, 0, (SELECT max(id) + 1 FROM guarantee) FROM of UNION ALL"               \
+    " SELECT part.tenant, part.pool, iif(g.from_us > ?1, low, (low + high) / 2),"                  \
+    " iif(g.from_us > ?1, (low + high) / 2, high) FROM part LEFT JOIN guarantee g ON g.id ="       \
+    " (SELECT max(id) FROM guarantee WHERE tenant = part.tenant AND pool = part.pool"              \
+    " AND id <= (low + high) / 2) WHERE high - low > 1),"                                          \
+    " last(id) AS (SELECT (SELECT max(id) FROM guarantee WHERE tenant = part.tenant"               \
+    " AND pool = part.pool AND id <= low) FROM part WHERE high - low = 1)" GUARANTEE               \
+    "id IN last UNION ALL" GUARANTEE "from_us > ?1 AND ?1 < 9223372036854775807 ORDER BY id"
+
 /* old: of format 1, where it is another; empty: it has none. */
 struct table {
     const char *sql;
@@ -246,9 +269,7 @@ static const struct table TABLES[] = {
     {"SELECT pool, from_us, num, den, currency, borrow_num, borrow_den FROM price ORDER BY id",
      read_price, "SELECT pool, from_us, num, den, currency, 1, 1 FROM price ORDER BY id"},
     {"SELECT from_us, until_us FROM gap ORDER BY id", read_gap, NULL},
-    {"SELECT tenant, pool, from_us, bound, num, den, granted_num, granted_den, labels FROM"
-     " guarantee ORDER BY id",
-     read_guarantee, ""},
+    {GUARANTEES, read_guarantee, ""},
 };
 static const struct table HOLDS[] = {
     {"SELECT count(*)" OF_HOLDS, count_holds, NULL},

@@ -2,6 +2,8 @@
 /* The file: append-only, written twice is there once, one writer, and a format it knows. */
 #include "world.h"
 
+#include <sublet/buf.h>
+
 #include <sqlite3.h>
 
 static int setup(void **state)
@@ -83,6 +85,55 @@ static void reads_what_a_period_needs(void **state)
             ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
             0);
         assert_int_equal(r.n_holds, periods[i].n);
+    }
+}
+
+static void reads_the_guarantees_of_a_period(void **state)
+{
+    static const struct {
+        int64_t from, until;
+        const char *read; /* tenants, and what each was guaranteed */
+    } periods[] = {
+        {0, INT64_MAX, "a1 b7 a2 a3 b8 a4 "},
+        {LEDGER_OPEN, INT64_MAX, "b8 a4 "},
+        {BEGIN, INT64_MAX, "a1 b7 a2 a3 b8 a4 "},
+        {BEGIN + 25 * SECOND, INT64_MAX, "b7 a3 b8 a4 "},
+        {BEGIN + 25 * SECOND, BEGIN + 35 * SECOND, "b7 a3 b8 "},
+        {BEGIN + 20 * SECOND, BEGIN + 25 * SECOND, "b7 a3 "},
+        {0, BEGIN + 5 * SECOND, "a1 b7 "},
+        {0, BEGIN - 1, ""},
+    };
+    static const struct {
+        const char *tenant;
+        int64_t after, guarantee;
+    } changes[] = {
+        {"a", 0, 1}, {"b", 0, 7}, {"a", 10, 2}, {"a", 20, 3}, {"b", 30, 8}, {"a", 40, 4},
+    };
+    struct world *w = *state;
+    struct fleet_records r;
+
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        struct fleet_guarantee g = {.tenant = str_c(changes[i].tenant),
+                                    .pool = STR("a100"),
+                                    .from_us = BEGIN + changes[i].after * SECOND,
+                                    .bound = true,
+                                    .guarantee = {changes[i].guarantee, 1},
+                                    .granted = {8, 1}};
+
+        assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
+    }
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    for (size_t i = 0; i < COUNT(periods); i++) {
+        struct buf got = BUF_INIT(0);
+
+        assert_int_equal(
+            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
+            0);
+        for (size_t k = 0; k < r.n_guarantees; k++)
+            buf_printf(&got, "%.*s%lld ", STR_F(r.guarantees[k].tenant),
+                       (long long)r.guarantees[k].guarantee.num);
+        assert_str(buf_str(&got), periods[i].read);
+        buf_fini(&got);
     }
 }
 
@@ -268,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(written_twice_is_there_once),
         TEST(reads_what_a_period_needs),
+        TEST(reads_the_guarantees_of_a_period),
         TEST(what_was_not_committed_is_not_there),
         TEST(rows_cannot_be_changed),
         TEST(has_one_writer_and_many_readers),

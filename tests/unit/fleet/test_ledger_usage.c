@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report that reads its holds in parts says to the bit what one says that reads them at once:
- * histories over months with prices, guarantees, labels, nodes that fail and what pods did,
- * wherever the parts are cut. */
+/* A report that reads its holds in parts says to the bit what one says that reads them at once, and
+ * one of the guarantees of its period what one of all guarantees says: histories over months with
+ * prices, guarantees, labels, nodes that fail and what pods did, wherever the parts are cut. */
 #include "world.h"
 
 #include <sublet/fleet_report.h>
@@ -21,6 +21,7 @@ struct history {
     struct world w;
     uint64_t seed;
     int64_t now, n_holds;
+    size_t left_out; /* guarantees that periods did not need */
 };
 
 static struct str pick(struct history *h, const char *const *of, int64_t n)
@@ -140,6 +141,23 @@ static struct str printed(struct history *h, const struct usage *u, unsigned col
     return text;
 }
 
+/* With the guarantees of all time, of which the period needs some. */
+static struct str with_all_guarantees(struct history *h, struct fleet_records records, int64_t from,
+                                      int64_t until, unsigned columns)
+{
+    struct world *w = &h->w;
+    struct fleet_records all;
+    struct usage u;
+
+    DO(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &all, &w->err));
+    assert_true(records.n_guarantees <= all.n_guarantees);
+    h->left_out += all.n_guarantees - records.n_guarantees;
+    records.guarantees = all.guarantees;
+    records.n_guarantees = all.n_guarantees;
+    DO(fleet_usage_compute(w->a, &records, from, until, columns, &u, &w->err));
+    return printed(h, &u, columns);
+}
+
 static void compare(struct history *h, int64_t from, int64_t until, unsigned columns)
 {
     struct world *w = &h->w;
@@ -156,6 +174,8 @@ static void compare(struct history *h, int64_t from, int64_t until, unsigned col
     DO(ledger_read(w->a, q.directory, from, until, &records, &w->err));
     records.label = q.label;
     DO(fleet_usage_compute(w->a, &records, from, until, columns, &whole, &w->err));
+    if (!str_eq(printed(h, &whole, columns), with_all_guarantees(h, records, from, until, columns)))
+        fail_msg("the guarantees of the period are not enough, columns %x", columns);
     for (size_t i = 0; i < COUNT(sizes); i++) {
         q.holds = sizes[i];
         DO(ledger_usage(&q, &parts, &w->err));
@@ -179,6 +199,8 @@ static void parts_are_the_whole(void **state)
         compare(&h, 0, INT64_MAX, 1u << USAGE_TENANT | 1u << USAGE_OWNER);
         compare(&h, BEGIN + 20 * DAY, BEGIN + 70 * DAY, 1u << USAGE_POOL | 1u << USAGE_MONTH);
         compare(&h, BEGIN + 20 * DAY, BEGIN + 70 * DAY, 1u << USAGE_TENANT | 1u << USAGE_LABEL);
+        compare(&h, BEGIN + 80 * DAY, INT64_MAX, (1u << N_USAGE_COLUMNS) - 1);
+        assert_true(h.left_out > 0);
         world_close(&h.w);
     }
 }
