@@ -40,10 +40,10 @@
 #include "uses.h"
 #include "watch.h"
 
-#define FLEET_MAGIC 0x666c6565u
-#define BEAT_MS     5000
-#define USES_BEATS  12 /* a minute */
-#define LEASE_NAME  "sublet-fleet"
+#define FLEET_MAGIC  0x666c6565u
+#define BEAT_MS      5000
+#define RECORD_BEATS 12 /* a minute */
+#define LEASE_NAME   "sublet-fleet"
 
 enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_FAILED, FLEET_CLOSING, N_FLEET_PHASES };
 
@@ -55,7 +55,7 @@ struct fleet {
     struct observer *observer;
     struct guarantees *guarantees;
     struct uses *uses;
-    unsigned beats; /* since uses were recorded */
+    unsigned beats; /* since uses and guarantees were recorded */
     struct fleet_watch *watch;
     struct host *host;
     struct fleet_lease *lease;
@@ -64,6 +64,7 @@ struct fleet {
     struct month *month;             /* beside the page */
     struct reflector *nodes, *pods;
     struct grants *grants;       /* NULL: not before it is ready, or never */
+    bool granted;                /* its view was computed: before, it is empty */
     struct telemetry *telemetry; /* NULL: none */
     struct fleet_disruptions *disruptions;
     uv_timer_t beat;
@@ -140,12 +141,25 @@ static void record_uses(struct fleet *f)
     struct err err;
 
     err_init(&err, NULL);
-    f->beats = 0;
     if (!writes(f))
         return;
     uses_begin(f->uses);
     telemetry_each(f->telemetry, show_use, f->uses);
     check(f, uses_end(f->uses, now_us(f), &err), &err);
+}
+
+/* Without grants no binding counts, whatever one was worth while there were some. */
+static void record_guarantees(struct fleet *f)
+{
+    const struct grants_view view = grants_view(f->grants);
+    struct err err;
+
+    err_init(&err, NULL);
+    if (writes(f))
+        check(f,
+              guarantees_look(f->guarantees, f->o.config->pools, f->o.config->n_pools, &view,
+                              now_us(f), &err),
+              &err);
 }
 
 static void beat(struct fleet *f)
@@ -162,8 +176,12 @@ static void on_beat(uv_timer_t *timer)
     struct fleet *f = timer->data;
 
     assert(f->magic == FLEET_MAGIC);
-    if (++f->beats >= USES_BEATS && f->phase == FLEET_READY)
+    if (++f->beats >= RECORD_BEATS && f->phase == FLEET_READY) {
+        f->beats = 0;
         record_uses(f);
+        if (f->granted)
+            record_guarantees(f);
+    }
     beat(f);
 }
 
@@ -280,24 +298,11 @@ static void on_shown_changed(void *ctx)
     fleet_page_changed(f->page);
 }
 
-/* Without grants no binding counts, whatever one was worth while there were some. */
-static void record_guarantees(struct fleet *f)
-{
-    const struct grants_view view = grants_view(f->grants);
-    struct err err;
-
-    err_init(&err, NULL);
-    if (writes(f))
-        check(f,
-              guarantees_look(f->guarantees, f->o.config->pools, f->o.config->n_pools, &view,
-                              now_us(f), &err),
-              &err);
-}
-
 static void on_granted(void *ctx)
 {
     struct fleet *f = ctx;
 
+    f->granted = true;
     record_guarantees(f);
     fleet_page_changed(f->page);
 }

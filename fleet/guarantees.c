@@ -2,7 +2,8 @@
 /* From what the fleet grants to records of the ledger, so that a report can say what was held
  * within a guarantee and what beyond it. Like the observer's memory this is a cache of the ledger:
  * repeating what is granted writes nothing. Must not record by what a watch that is not current
- * shows, nor take a row that is not shown for one that is gone. */
+ * shows, nor take a row that is not shown for one that is gone, nor write rows as fast as tenants
+ * change what they want. */
 #include "guarantees.h"
 
 #include <assert.h>
@@ -40,10 +41,19 @@ static struct kept *kept_of(struct guarantees *g, struct str tenant, struct str 
     return k;
 }
 
-static bool is_same(const struct fleet_guarantee *a, const struct fleet_guarantee *b)
+static bool is_owed_the_same(const struct fleet_guarantee *a, const struct fleet_guarantee *b)
 {
     return a->bound == b->bound && !rational_cmp(a->guarantee, b->guarantee) &&
-           !rational_cmp(a->granted, b->granted) && str_eq(a->labels, b->labels);
+           str_eq(a->labels, b->labels);
+}
+
+/* A clock that was set back ends a wait. */
+static bool is_due(const struct fleet_guarantee *last, const struct fleet_guarantee *now)
+{
+    if (!is_owed_the_same(last, now))
+        return true;
+    return rational_cmp(last->granted, now->granted) &&
+           (now->from_us < last->from_us || now->from_us - last->from_us >= GUARANTEES_SPACING_US);
 }
 
 static void remember(struct kept *k, struct fleet_guarantee now)
@@ -56,7 +66,7 @@ static void remember(struct kept *k, struct fleet_guarantee now)
 
 static int record(struct guarantees *g, struct kept *k, struct fleet_guarantee now, struct err *err)
 {
-    if (is_same(&k->last, &now))
+    if (!is_due(&k->last, &now))
         return 0;
     remember(k, now);
     now.tenant = k->tenant;

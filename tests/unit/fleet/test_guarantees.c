@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ledger has of grants: a record for each change, and none for a repetition, a binding
- * that does not count, or a look that does not see all. */
+/* What the ledger has of grants: a record for each change, so many a day at most of what tenants
+ * move, and none for a repetition, a binding that does not count, or a look that does not see
+ * all. */
 #include "world.h"
 
 #include "guarantees.h"
@@ -58,6 +59,14 @@ static struct grants_row *row(struct fixture *f, const char *tenant, int64_t gua
     return r;
 }
 
+/* Another process goes on with it. */
+static void restart(struct fixture *f)
+{
+    guarantees_free(f->g);
+    world_kill(&f->w);
+    start(f);
+}
+
 /* How many records there are then. */
 static struct fleet_records look(struct fixture *f)
 {
@@ -85,17 +94,63 @@ static void changes_are_recorded_once(void **state)
     assert_int_equal(r.guarantees[0].guarantee.num, 4);
     assert_int_equal(r.guarantees[0].granted.num, 6);
     assert_int_equal(look(f).n_guarantees, 1);
-    f->rows[0].grant = (struct rational){3, 1};
+    f->rows[0].guarantee = (struct rational){3, 1};
     assert_int_equal(look(f).n_guarantees, 2);
     f->rows[0].labels = STR("cost-center=42\n");
     r = look(f);
     assert_int_equal(r.n_guarantees, 3);
     assert_str(r.guarantees[2].labels, "cost-center=42\n");
 
-    guarantees_free(f->g); /* another process goes on with it */
-    world_kill(&f->w);
-    start(f);
+    restart(f);
     assert_int_equal(look(f).n_guarantees, 3);
+}
+
+/* Tenants move it: what a lender wants is granted to others no more. */
+static void a_change_of_the_grant_alone_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_records r;
+
+    row(f, "team-a", 4);
+    assert_int_equal(look(f).n_guarantees, 1);
+    f->rows[0].grant = (struct rational){3, 1};
+    assert_int_equal(look(f).n_guarantees, 1);
+    restart(f);
+    assert_int_equal(look(f).n_guarantees, 1);
+    f->rows[0].guarantee = (struct rational){5, 1}; /* the administrator's does not */
+    r = look(f);
+    assert_int_equal(r.n_guarantees, 2);
+    assert_int_equal(r.guarantees[1].granted.num, 3);
+    f->rows[0].grant = (struct rational){9, 1};
+    f->now = r.guarantees[1].from_us + GUARANTEES_SPACING_US - 2 * SECOND;
+    assert_int_equal(look(f).n_guarantees, 2);
+    r = look(f);
+    assert_int_equal(r.n_guarantees, 3);
+    assert_int_equal(r.guarantees[2].granted.num, 9);
+    assert_int_equal(r.guarantees[2].from_us, r.guarantees[1].from_us + GUARANTEES_SPACING_US);
+    f->rows[0].grant = (struct rational){2, 1};
+    f->now -= HOUR; /* a clock that is set back does not make it wait for longer */
+    assert_int_equal(look(f).n_guarantees, 4);
+    f->view.n_rows = 0; /* nor does what is gone wait */
+    assert_int_equal(look(f).n_guarantees, 5);
+}
+
+/* A day of a neighbour that raises and lowers its demand each second. */
+static void rows_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_records r;
+
+    row(f, "team-a", 4);
+    for (int i = 0; i < 24 * 3600; i++) {
+        f->rows[0].grant.num = 4 + i % 3;
+        f->now += SECOND;
+        DO(guarantees_look(f->g, &f->w.pool, 1, &f->view, f->now, &f->w.err));
+    }
+    r = look(f);
+    assert_true(r.n_guarantees > 2);
+    if (r.n_guarantees > 49)
+        fail_msg("%zu rows", r.n_guarantees);
 }
 
 static void what_is_gone_is_bound_no_longer(void **state)
@@ -126,6 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(changes_are_recorded_once),
+        TEST(a_change_of_the_grant_alone_waits),
+        TEST(rows_are_bounded),
         TEST(what_is_gone_is_bound_no_longer),
     };
 
