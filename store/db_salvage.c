@@ -16,8 +16,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WHOLE_VERSION VERSION_COLUMNS ", sum"
@@ -341,18 +343,40 @@ static int write_new(struct db *db, struct db *new, db_fill fill, const void *ct
     return db_commit_sql(new, result, err);
 }
 
-/* The log is removed before the new file is in place, and has answered writes until all of it is in
- * the damaged one: unfolded, it would be lost by a crash in between or a rename that fails. */
+static int log_error(struct db *db, const char *log, struct err *err)
+{
+    db_disk_met(db, errno);
+    return err_set(err, &ERR_STORAGE, "%s: %s", log, strerrordesc_np(errno));
+}
+
+/* Of a file that is closed. Frames that a power loss brings back, or that could not be cut off,
+ * would be applied to the new file. */
+static int settle_log(struct db *db, const char *log, struct err *err)
+{
+    int fd = open(log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : log_error(db, log, err);
+    int result = fstat(fd, &st) || fsync(fd) ? log_error(db, log, err) : 0;
+    close(fd);
+    if (result || st.st_size <= DB_LOG_EMPTY)
+        return result;
+    return unlink(log) ? log_error(db, log, err) : store_sync_dir_of(log, err);
+}
+
+/* All of the log is in the damaged file before its replacement is in place: unfolded, it would be
+ * lost by a crash in between or a rename that fails. Its header stays beside either of them: the
+ * damaged one says that it has a log. */
 static int put_in_place(struct db *db, const char *new, struct err *err)
 {
     if (db_fold_all(db, "salvage", err) || db_keep_damaged(db, err))
         return -1;
     db_disconnect(db);
     char *log = db_path_join(db->dir, DB_LOG_FILE);
-    unlink(log);
+    int result = settle_log(db, log, err);
     mem_free(log);
-    /* A log that comes back would be applied to the new file. */
-    if (store_sync_dir_of(db->file, err))
+    if (result)
         return -1;
     if (rename(new, db->file)) {
         db_disk_met(db, errno);

@@ -8,8 +8,11 @@ void names_watch(void);
 /* Renames since then. */
 int names_renamed(void);
 /* Renames that were not synced with their directory before the next one, or before this call; and
- * those with the removal of a log before them that was not. */
+ * those with the removal of a log before them that was not; and of a database put in place beside a
+ * log that was cut off, and not synced since. */
 int names_loose(void);
+/* Renames onto a file of this name fail with this error. NULL: none does. */
+void names_refuse(const char *file, int why);
 /* After so many more operations on names, or syncs, the process ends instead. -1: never. */
 void names_die_after(int operations);
 /* The exit code then. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names: what is renamed is synced with its directory before anything relies on it, and a restore
  * that is killed between any two operations never leaves a directory in which an empty store
- * begins. */
+ * begins, nor a salvage one in which another life does. */
 #include "harness.h"
 #include "names.h"
 
 #include <sublet/store_admin.h>
+#include <sublet/store_identity.h>
+#include <sublet/store_quarantine.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -98,10 +101,9 @@ static void test_migration(void **state)
     expect_synced(1);
 }
 
-static void test_salvage(void **state)
+/* Closed, and with a page that is damaged. */
+static void begin_damaged(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     begin(f);
     for (int i = 0; i < 600; i++) {
         char name[16];
@@ -111,10 +113,17 @@ static void test_salvage(void **state)
     assert_true(fixture_sync(f));
     fixture_close(f);
     spoil(in(f->dir, "state.db"), (long)file_size(f, "state.db") - 4096, 4096);
+}
+
+static void test_salvage(void **state)
+{
+    struct fixture *f = *state;
+
     names_watch();
+    begin_damaged(f);
     fixture_open(f);
     assert_true(file_size(f, "state.db.damaged") > 0);
-    expect_synced(2);
+    expect_synced(3); /* the backup, the damaged file, and what replaces it beside its log */
 }
 
 static void test_damaged_log(void **state)
@@ -140,6 +149,111 @@ static void test_damaged_log(void **state)
     fixture_close(f);
     remove_dir(dir);
     f->options.path = f->dir;
+}
+
+/* ---- a salvage that does not finish ---- */
+
+/* Everything was folded: what is left is the store that it was, without its damaged page. */
+static void check_salvaged(struct fixture *f, const char *epoch)
+{
+    struct store_identity now;
+    struct store_damage d;
+
+    store_damage(f->store, &d);
+    assert_true(d.salvaged);
+    assert_false(d.log_missing || d.log || d.own_account);
+    store_identity(f->store, &now);
+    assert_string_equal(now.epoch, epoch);
+    assert_false(now.restored);
+    assert_int_equal(committed(f, "a", "x"), 7);
+}
+
+/* False: it ends before. */
+static bool open_and_die(struct fixture *f, int n)
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (!pid) {
+        names_die_after(n);
+        int result = store_open(&f->loop, &f->options, &f->store, &f->err);
+        names_die_after(-1);
+        _exit(result ? 1 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) &&
+                (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == NAMES_DIED));
+    return WEXITSTATUS(status) == NAMES_DIED;
+}
+
+static void test_killed_salvage(void **state)
+{
+    struct fixture *f = *state, g;
+    struct store_identity before;
+    bool died = true;
+    int n = 0;
+
+    fixture_open(f);
+    store_identity(f->store, &before);
+    fixture_close(f);
+    begin_damaged(f);
+    for (; died && n < 1000; n++) {
+        fixture_init(&g);
+        fixture_in_memory(&g);
+        copy_store(f->dir, g.dir);
+        died = open_and_die(&g, n);
+        fixture_open(&g);
+        check_salvaged(&g, before.epoch);
+        fixture_reopen(&g);
+        check_salvaged(&g, before.epoch);
+        fixture_fini(&g);
+    }
+    assert_false(died);
+    assert_true(n > 20);
+}
+
+/* What can be read is served where the disk is read-only then, and writes go on once it is not. */
+static void test_salvage_that_is_not_put_in_place(void **state)
+{
+    static const int reasons[] = {EROFS, EIO};
+    struct fixture *f = *state, g, killed;
+    struct store_identity before;
+
+    fixture_open(f);
+    store_identity(f->store, &before);
+    fixture_close(f);
+    begin_damaged(f);
+    for (size_t i = 0; i < COUNT(reasons); i++) {
+        fixture_init(&g);
+        copy_store(f->dir, g.dir);
+        names_refuse("state.db", reasons[i]);
+        if (reasons[i] == EROFS) {
+            fixture_open(&g);
+            assert_int_equal(store_disk(g.store), STORE_DISK_READ_ONLY);
+            check_salvaged(&g, before.epoch);
+        } else {
+            assert_int_equal(store_open(&g.loop, &g.options, &g.store, &g.err), -1);
+            assert_true(str_contains(g.err.message, STR("cannot be put in place")));
+            g.store = NULL;
+        }
+        names_refuse(NULL, 0);
+        if (g.store)
+            fixture_await(&g, STORE_DISK_WRITABLE);
+        else
+            fixture_open(&g);
+        check_salvaged(&g, before.epoch);
+        put(&g, "a", "y", 8);
+        assert_true(fixture_sync(&g));
+        fixture_init(&killed);
+        copy_store(g.dir, killed.dir);
+        fixture_fini(&g);
+        assert_true(file_size(&killed, "state.db-wal") > EMPTY_LOG);
+        fixture_open(&killed);
+        check_salvaged(&killed, before.epoch);
+        assert_int_equal(committed(&killed, "a", "y"), 8);
+        fixture_fini(&killed);
+    }
 }
 
 /* ---- a restore that does not finish ---- */
@@ -306,6 +420,8 @@ int main(void)
         TEST(migration),
         TEST(salvage),
         TEST(damaged_log),
+        TEST(killed_salvage),
+        TEST(salvage_that_is_not_put_in_place),
         TEST(killed_restore),
         TEST(killed_restore_beside_a_log),
         TEST(remains),
