@@ -42,6 +42,3 @@ int cli_values(struct arena *a, const char *path, int argc, char **argv, struct 
 /* Runs one control plane until a signal ends it. host: of an embedded host; NULL: a virtual
  * cluster. Everything lives in a. Returns the exit code. */
 int cli_run(struct arena *a, const struct config *config, const struct embedded_options *host);
-/* Writes to a temporary file beside `path` and renames: readers see the old or the new. Mode 0600.
- */
-int cli_write_file(const char *path, struct str text, struct err *err);

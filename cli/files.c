@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and configuration for the commands. A file that is read is bounded; a file that is written
- * is whole or not there. */
+/* Configuration for the commands. A file that is read is bounded. */
 #include "cli.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sublet/file.h>
@@ -18,44 +14,6 @@
 #define OWN_NAMESPACE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 extern char **environ;
-
-static int failed(struct err *err, const char *what, const char *path)
-{
-    return err_set(err, &ERR_BAD_REQUEST, "cannot %s %s: %s", what, path, strerror(errno));
-}
-
-static int write_all(int fd, struct str text)
-{
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        text = str_from(text, (size_t)n);
-    }
-    return fsync(fd);
-}
-
-int cli_write_file(const char *path, struct str text, struct err *err)
-{
-    struct arena *a = arena_new(0);
-    const char *temporary = arena_printf(a, "%s.new", path).p;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int result = 0;
-
-    if (fd < 0 || write_all(fd, text))
-        result = failed(err, "write", temporary);
-    if (fd >= 0)
-        close(fd);
-    if (!result && rename(temporary, path))
-        result = failed(err, "rename", temporary);
-    if (result) /* a partial file would take up space */
-        unlink(temporary);
-    arena_free(a);
-    return result;
-}
 
 static const char *config_path(int argc, char **argv)
 {

@@ -235,8 +235,7 @@ static int write_kubeconfig(void *ctx, struct err *err)
     struct serve *s = ctx;
     struct arena *a = arena_new(0);
     struct str text;
-    int failed =
-        make_kubeconfig(s, a, NULL, &text, err) || cli_write_file(s->kubeconfig.p, text, err);
+    int failed = make_kubeconfig(s, a, NULL, &text, err) || file_replace(s->kubeconfig, text, err);
 
     if (!failed)
         s->kubeconfig_due = false;
