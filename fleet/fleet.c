@@ -24,6 +24,7 @@
 #include <sublet/fleet_ledger.h>
 #include <sublet/reflector.h>
 
+#include "counters.h"
 #include "endpoint.h"
 #include "facts.h"
 #include "disruptions.h"
@@ -60,6 +61,7 @@ struct fleet {
     struct host *host;
     struct fleet_lease *lease;
     struct fleet_endpoint *endpoint; /* NULL: none */
+    struct counters *counters;       /* beside the endpoint */
     struct page *page;               /* NULL: none */
     struct month *month;             /* beside the page */
     struct reflector *nodes, *pods;
@@ -343,6 +345,7 @@ static void on_pods_current(void *ctx, bool listed)
     else
         record_guarantees(f);
     telemetry_start(f->telemetry);
+    fleet_counters_ask(f->counters, ledger_seen_us(f->ledger));
     fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
 }
@@ -438,7 +441,8 @@ static struct fleet_now now_of(struct fleet *f, struct arena *a, struct fleet_re
     struct fleet_now now = {.leader = f->nodes && writes(f),
                             .now_us = now_us(f),
                             .seen_us = ledger_seen_us(f->ledger),
-                            .unobserved_us = observer_unobserved_us(f->observer)};
+                            .unobserved_us = observer_unobserved_us(f->observer),
+                            .refused = fleet_counters_refused(f->counters)};
 
     assert(f->magic == FLEET_MAGIC);
     if (f->phase == FLEET_READY) {
@@ -496,6 +500,9 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
         fleet_watch_metrics(out, &watched);
     }
     telemetry_metrics(f->telemetry, now.held, out);
+    fleet_counters_metrics(f->counters, out);
+    if (f->phase == FLEET_READY)
+        fleet_counters_ask(f->counters, now.seen_us);
     arena_free(a);
     return result;
 }
@@ -582,9 +589,15 @@ int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned 
                                              .write = write_metrics,
                                              .ctx = f};
 
+    const struct counters_options counters = {.loop = f->o.loop,
+                                              .clock = f->o.clock,
+                                              .directory = f->o.config->data_dir,
+                                              .identity = ledger_identity(f->ledger)};
+
     assert(f->magic == FLEET_MAGIC && !f->endpoint);
     if (fleet_endpoint_open(&o, &f->endpoint, err))
         return -1;
+    f->counters = fleet_counters_new(&counters);
     *ret_port = fleet_endpoint_port(f->endpoint);
     return 0;
 }
@@ -685,6 +698,7 @@ static void on_endpoint_closed(void *ctx)
 {
     struct fleet *f = ctx;
 
+    f->counters = fleet_counters_free(f->counters);
     f->open_handles = 2;
     uv_close((uv_handle_t *)&f->beat, on_handle_closed);
     uv_close((uv_handle_t *)&f->prepare, on_handle_closed);

@@ -59,7 +59,7 @@ static void write_pools(struct arena *a, struct buf *out, const struct usage *u)
     }
 }
 
-static void write_tenants(struct arena *a, struct buf *out, const struct usage *u)
+static void write_tenants(struct arena *a, struct buf *out, const struct usage *u, size_t refused)
 {
     size_t n = 0, more;
 
@@ -74,7 +74,7 @@ static void write_tenants(struct arena *a, struct buf *out, const struct usage *
     metrics_family(out, METRIC_FLEET_PODS);
     for (size_t i = 0; i < n; i++)
         metrics_sample_u64(out, METRIC_FLEET_PODS, line_labels(a, u->lines[i]), u->lines[i]->pods);
-    metrics_single_u64(out, METRIC_FLEET_NOT_SHOWN, more);
+    metrics_single_u64(out, METRIC_FLEET_NOT_SHOWN, more > refused ? more : refused);
 }
 
 int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now, struct err *err)
@@ -90,7 +90,7 @@ int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
     if (!now->held)
         return 0;
     write_pools(a, out, &u);
-    write_tenants(a, out, &u);
+    write_tenants(a, out, &u, now->refused);
     return 0;
 }
 

@@ -13,6 +13,7 @@ struct fleet_now {
     bool leader;
     int64_t now_us, seen_us, unobserved_us;
     const struct fleet_records *held; /* of observer_snapshot(); NULL: the host is not read yet */
+    size_t refused;                   /* series of the counters */
 };
 int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
                   struct err *err) MUST_CHECK;

@@ -27,6 +27,8 @@ void metrics_family(struct buf *out, enum metric metric);
 /* labels: `a="x",b="y"`, each made by metrics_label(), or empty. */
 void metrics_sample(struct buf *out, enum metric metric, struct str labels, double value);
 void metrics_sample_u64(struct buf *out, enum metric metric, struct str labels, uint64_t value);
+/* Microseconds as seconds, with every digit. */
+void metrics_sample_us(struct buf *out, enum metric metric, struct str labels, uint64_t us);
 /* A family of one sample without labels. */
 void metrics_single(struct buf *out, enum metric metric, double value);
 void metrics_single_u64(struct buf *out, enum metric metric, uint64_t value);

@@ -412,10 +412,24 @@ def test_metrics_of_now(tenant, priced, make_fleet):
     for pool, gpus in capacity.items():
         assert sum(x.get(pool, 0) for x in parts) == gpus + beyond[pool]
 
+    def counted(vc):
+        """GPU seconds within and beyond the guarantee, and millionths of USD, of one scrape."""
+        metrics = fleet.metrics()
+
+        def of(name, **labels):
+            return metrics.get(name, {}).get(frozenset({"pool": "a100", "tenant": vc.namespace, **labels}.items()), 0)
+        return [*(of("sublet_fleet_gpu_seconds_total", borrowed=x) for x in ("false", "true")),
+                of("sublet_fleet_gpu_cost_micros_total", currency="USD")]
+    eventually(lambda: counted(a)[0] > 0, 90, "GPU seconds of alpha")
     a.kubectl("delete", "pod", "train", "--wait=false")
     eventually(lambda: held(a) is None, 60, "nothing held by alpha")
+    before = counted(b)
     fleet.kill()
     fleet.start()
+    eventually(lambda: counted(b)[0], 60, "GPU seconds after a restart")
+    after = counted(b)
+    assert before[0] < after[0] and before[2] < after[2] and after[1] == 0
+    assert after[2] == pytest.approx(after[0] / 3600 * 2.5 * 1e6, abs=1)
     assert held(b) == 2 and fleet.metrics()["sublet_fleet_unobserved_seconds_total"][frozenset()] > 0
 
     assert fleet.scrape("/")[0] == 404

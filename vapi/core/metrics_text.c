@@ -68,6 +68,15 @@ void metrics_sample_u64(struct buf *out, enum metric metric, struct str labels, 
     buf_printf(out, "%llu\n", (unsigned long long)value);
 }
 
+void metrics_sample_us(struct buf *out, enum metric metric, struct str labels, uint64_t us)
+{
+    add_name(out, METRICS[metric].name, labels);
+    buf_printf(out, "%llu", (unsigned long long)(us / 1000000));
+    if (us % 1000000)
+        buf_printf(out, ".%06llu", (unsigned long long)(us % 1000000));
+    buf_char(out, '\n');
+}
+
 void metrics_single(struct buf *out, enum metric metric, double value)
 {
     metrics_family(out, metric);

@@ -134,6 +134,13 @@ METRIC(FLEET_UNHEALTHY, GAUGE, "sublet_fleet_unhealthy_gpus", "pool",
 METRIC(FLEET_UNMATCHED, GAUGE, "sublet_fleet_unmatched_gpus", "pool",
        "GPUs that pods hold beyond the capacity of their nodes.")
 METRIC(FLEET_PODS, GAUGE, "sublet_fleet_pods", "pool,tenant", "Pods that hold GPUs.")
+METRIC(FLEET_GPU_SECONDS, COUNTER, "sublet_fleet_gpu_seconds_total", "borrowed,pool,tenant",
+       "Time of GPUs that pods of a tenant held since the ledger began, within its guarantee (false) or "
+       "beyond it (true).")
+METRIC(FLEET_GPU_COST, COUNTER, "sublet_fleet_gpu_cost_micros_total", "currency,pool,tenant",
+       "Cost of the GPUs that pods of a tenant held since the ledger began, in millionths of the currency.")
+METRIC(FLEET_COUNTED, GAUGE, "sublet_fleet_gpu_counted_timestamp_seconds", "",
+       "Until when the ledger is in the counters of GPU time and cost.")
 METRIC(FLEET_GRANTED, GAUGE, "sublet_fleet_granted_gpus", "pool,tenant",
        "GPUs that the GPUBinding of a tenant grants.")
 METRIC(FLEET_BORROWED, GAUGE, "sublet_fleet_borrowed_gpus", "pool,tenant",

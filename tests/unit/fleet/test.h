@@ -48,7 +48,8 @@ static inline uint64_t next_random(uint64_t *state)
 
 static inline void remove_directory(const char *path)
 {
-    static const char *const files[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm", "lock"};
+    static const char *const files[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm", "lock",
+                                        "counters"};
     char name[256];
 
     for (size_t i = 0; i < COUNT(files); i++) {
