@@ -247,7 +247,7 @@ bool db_meta_promises_log(struct db *db)
 
 /* The file itself says whose life it is and that it has a log: before the log has answered writes,
  * so that one that is lost then is missed. Where that fails all goes on, and the next fold does it;
- * of a copy, the one of its first transaction. */
+ * of a new life, the one of its first transaction. */
 static int settle_in_file(struct db *db, bool saved)
 {
     enum store_disk met = db->met;
@@ -307,10 +307,10 @@ int db_meta_settle(struct db *db, struct err *err)
 
     if (read_meta(db, &m, err))
         return -1;
-    bool promised = m.values[LOGGED] != 0, copy = m.values[COPY] != 0, saved = true;
+    bool promised = m.values[LOGGED] != 0, saved = true;
     m.values[LOGGED] = 1;
     state->meta_damaged = (m.there & REQUIRED) != REQUIRED;
-    bool begins = state->meta_damaged || is_lost(db) || copy || is_overtaken(db, &m);
+    bool begins = state->meta_damaged || is_lost(db) || m.values[COPY] || is_overtaken(db, &m);
     bool first = !begins && !m.values[EPOCH_HIGH]; /* or one from before epochs */
     bool reports = settle_reports(db, &m);
     if (begins && begin_life(db, &m, err))
@@ -324,9 +324,9 @@ int db_meta_settle(struct db *db, struct err *err)
         saved = reports && save_reports(db, &m);
     }
 
-    if ((!promised || copy) && !db->read_only && !settle_in_file(db, saved))
-        copy = false;
-    db->young = !m.values[RECORDS] || copy;
+    if ((begins || !promised) && !db->read_only && !settle_in_file(db, saved))
+        begins = false;
+    db->young = !m.values[RECORDS] || begins;
     db_mark_load(db);
     memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];

@@ -280,6 +280,96 @@ static void test_every_failure(void **state)
     }
 }
 
+/* ---- a log that is lost again ---- */
+
+static void damage_log(struct fixture *f)
+{
+    FILE *log = fopen(in(f, "state.db-wal"), "r+");
+
+    assert_non_null(log);
+    fseek(log, EMPTY_LOG + 24 + 100, SEEK_SET);
+    assert_int_equal(fwrite("noise", 1, 5, log), 5);
+    fclose(log);
+}
+
+static void damage_account(struct fixture *f)
+{
+    query(f, "UPDATE meta SET value = value + 1 WHERE key = 'floor'");
+}
+
+static void overtake(struct fixture *f)
+{
+    static struct store_predecessor after;
+    struct store_identity i;
+
+    fixture_open(f);
+    store_identity(f->store, &i);
+    fixture_close(f);
+    snprintf(after.epoch, sizeof(after.epoch), "%s", i.epoch);
+    after.epoch[0]++;
+    f->options.after = &after;
+}
+
+/* A new life that was served is the one that the next one comes from, whatever began it. */
+static void test_of_a_new_life(void **state)
+{
+    static void (*const causes[])(struct fixture *) = {lose_log, damage_log, damage_account,
+                                                       overtake};
+    struct fixture *f = *state;
+
+    fill(f);
+    for (int i = 0; i < 4; i++) {
+        put(f, "a", "logged", 2);
+        assert_true(fixture_sync(f));
+    }
+    for (size_t i = 0; i < COUNT(causes); i++) {
+        struct store_identity second, third;
+        struct fixture g, killed;
+        copy(f, &g);
+        causes[i](&g);
+        fixture_open(&g);
+        store_identity(g.store, &second);
+        assert_true(second.restored && second.from[0]);
+        copy(&g, &killed);
+        fixture_fini(&g);
+        lose_log(&killed);
+        fixture_open(&killed);
+        store_identity(killed.store, &third);
+        assert_string_equal(third.from, second.epoch);
+        assert_true(store_revision(killed.store) > third.from_revision);
+        fixture_fini(&killed);
+    }
+}
+
+/* Where the file takes it with the first write alone, that is answered once it has it. */
+static void test_of_a_new_life_on_a_full_disk(void **state)
+{
+    struct fixture *f = *state, g, killed;
+    struct store_identity second, third;
+
+    fill(f);
+    copy(f, &g);
+    lose_log(&g);
+    fault_arm(FAULT_WRITE, FAULT_MAIN, FAULT_FULL, 0, -1);
+    fixture_open(&g);
+    store_identity(g.store, &second);
+    assert_true(second.restored);
+    put(&g, "a", "new", 3);
+    assert_false(fixture_sync(&g));
+    fault_disarm();
+    fixture_await(&g, STORE_DISK_WRITABLE);
+    put(&g, "a", "new", 3);
+    assert_true(fixture_sync(&g));
+    copy(&g, &killed);
+    fixture_fini(&g);
+    lose_log(&killed);
+    fixture_open(&killed);
+    store_identity(killed.store, &third);
+    assert_string_equal(third.from, second.epoch);
+    assert_int_equal(committed(&killed, "a", "new"), 3);
+    fixture_fini(&killed);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, fault_teardown)
@@ -291,6 +381,8 @@ int main(void)
         TEST(not_promised),
         TEST(every_failure_of_a_start),
         TEST(every_failure),
+        TEST(of_a_new_life),
+        TEST(of_a_new_life_on_a_full_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
