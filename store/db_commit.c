@@ -206,7 +206,8 @@ static void clear_bindings(struct db *db)
 static int attempt(struct db *db, const struct op *ops, size_t n, struct err *err)
 {
     bool began = !run(db, SQL_BEGIN);
-    int result = began && !db_mark(db) && !db_run_ops(db, ops, n) && !run(db, SQL_COMMIT) ? 0 : -1;
+    bool noted = began && !db_mark(db) && !db_meta_promise_log(db);
+    int result = noted && !db_run_ops(db, ops, n) && !run(db, SQL_COMMIT) ? 0 : -1;
 
     int code = sqlite3_extended_errcode(db->sql) & 0xff;
 
@@ -323,9 +324,10 @@ static int attempt_and_grow_up(struct db *db, const struct op *ops, size_t n, st
 {
     if (attempt(db, ops, n, err))
         return -1;
-    if (db->young) {
+    if (db->young || db->promise_due) {
         fold_log(db, SQLITE_CHECKPOINT_PASSIVE);
-        db->young = db->trouble[0] != '\0';
+        db->young &= db->trouble[0] != '\0';
+        db->promise_due = false; /* what is in the log is in the file with a later fold */
     }
     return 0;
 }

@@ -54,10 +54,11 @@ struct db {
     bool damaged;   /* the last commit failed because of the file's structure */
     bool read_only; /* opened for reading alone */
     bool mark_due;  /* all of the log is in the file, and no transaction since has marked it */
-    int64_t mark, next_mark;   /* db_mark.c: of the log; of the transaction under way */
-    bool keep_due;             /* damaged rows were found that no copy was made of */
-    bool reserved;             /* the reserve holds its blocks */
-    int reserve;               /* its file, or -1 */
+    int64_t mark, next_mark; /* db_mark.c: of the log; of the transaction under way */
+    bool promise_due; /* the file does not say that it has a log: the next transaction does */
+    bool keep_due;    /* damaged rows were found that no copy was made of */
+    bool reserved;    /* the reserve holds its blocks */
+    int reserve;      /* its file, or -1 */
     enum store_disk disk, met; /* the present state; that of the last failure */
     char why[64];              /* of the disk, as the system says it */
     int64_t newest;            /* read_only: the newest row that was read */
@@ -97,6 +98,8 @@ int db_meta_put(struct db *db, const char *key, int64_t value, struct err *err) 
 int db_meta_create(struct db *db, struct err *err) MUST_CHECK; /* all rows, of a first life */
 /* The file says that it has a log, or what it says cannot be read. */
 bool db_meta_promises_log(struct db *db);
+/* In a transaction: says so, if that is due. */
+int db_meta_promise_log(struct db *db) MUST_CHECK;
 int db_meta_forget_log(struct db *db, struct err *err) MUST_CHECK;
 /* Into the rows of `to`, of any format, a report as of `from`'s clock. */
 int db_meta_report(struct db *from, struct db *to, enum db_report report,

@@ -233,6 +233,11 @@ int db_meta_report(struct db *from, struct db *to, enum db_report report, struct
     return db_meta_put(to, KEYS[REPORTED_AT], now_s(from), err);
 }
 
+int db_meta_promise_log(struct db *db)
+{
+    return db->promise_due ? db_meta_put(db, KEYS[LOGGED], 1, NULL) : 0;
+}
+
 int db_meta_forget_log(struct db *db, struct err *err)
 {
     return db_meta_put(db, KEYS[LOGGED], 0, err);
@@ -246,8 +251,8 @@ bool db_meta_promises_log(struct db *db)
 }
 
 /* The file itself says whose life it is and that it has a log: before the log has answered writes,
- * so that one that is lost then is missed. Where that fails all goes on, and the next fold does it;
- * of a new life, the one of its first transaction. */
+ * so that one that is lost then is missed. Where that fails all goes on, and the first transaction
+ * does it, folded before its answer; if that fold fails, of a promise alone, a later one. */
 static int settle_in_file(struct db *db, bool saved)
 {
     enum store_disk met = db->met;
@@ -324,9 +329,9 @@ int db_meta_settle(struct db *db, struct err *err)
         saved = reports && save_reports(db, &m);
     }
 
-    if ((begins || !promised) && !db->read_only && !settle_in_file(db, saved))
-        begins = false;
-    db->young = !m.values[RECORDS] || begins;
+    bool due = (begins || !promised) && !db->read_only && settle_in_file(db, saved);
+    db->promise_due = due && !promised;
+    db->young = !m.values[RECORDS] || (due && begins);
     db_mark_load(db);
     memcpy(db->account, m.values, sizeof(db->account));
     state->floor = m.values[FLOOR];

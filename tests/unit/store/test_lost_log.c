@@ -213,6 +213,33 @@ static void test_not_promised(void **state)
     }
 }
 
+/* Where the disk does not take the promise at the start, it is in the file with the first write. */
+static void test_promised_late(void **state)
+{
+    static const unsigned files[] = {FAULT_LOG, FAULT_MAIN};
+    struct fixture *f = *state, g, killed;
+
+    fill(f);
+    fixture_close(f);
+    query(f, "DELETE FROM meta WHERE key = 'logged'");
+    for (size_t i = 0; i < COUNT(files); i++) {
+        copy(f, &g);
+        fault_arm(FAULT_WRITE, files[i], FAULT_FULL, 0, -1);
+        fixture_open(&g);
+        assert_false(is_missing(&g));
+        assert_true(fault_disarm() > 0);
+        if (store_disk(g.store) != STORE_DISK_WRITABLE)
+            fixture_await(&g, STORE_DISK_WRITABLE);
+        put(&g, "a", "new", 3);
+        assert_true(fixture_sync(&g));
+        copy(&g, &killed);
+        fixture_fini(&g);
+        lose_log(&killed);
+        check_lost(&killed, 1);
+        fixture_fini(&killed);
+    }
+}
+
 /* A start that finds the loss, and fails or is killed at any step: the next one finds it as well,
  * or goes on with the life that the first one began. */
 static void test_every_failure_of_a_start(void **state)
@@ -379,6 +406,7 @@ int main(void)
         TEST(nothing_is_lost),
         TEST(removed_by_another_program),
         TEST(not_promised),
+        TEST(promised_late),
         TEST(every_failure_of_a_start),
         TEST(every_failure),
         TEST(of_a_new_life),
