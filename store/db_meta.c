@@ -39,12 +39,13 @@ static const char *const KEYS[N_NUMBERS] = {
     "untraced", "epoch_high",    "epoch_low", "restored", "from_high",
     "from_low", "from_revision", "logged",    "reports",  "reported_at",
 };
-/* Without one of these the account is damaged. */
+/* Without one of these the account is damaged; LOGGED may lack, but not be unreadable. */
 #define REQUIRED ((1u << LOGGED) - 1)
 
 struct meta {
     int64_t values[N_NUMBERS];
     unsigned there; /* a bit per number that could be read */
+    bool unclear;   /* whether there is a log: LOGGED is there, and cannot be read */
 };
 
 struct epoch {
@@ -86,26 +87,39 @@ int db_meta_create(struct db *db, struct err *err)
 
 /* ---- reading ---- */
 
+static void take_row(struct meta *m, struct str key, int64_t value, bool good)
+{
+    unsigned i = 0;
+
+    while (i < N_NUMBERS && !str_eqc(key, KEYS[i]))
+        i++;
+    if (!good) {
+        m->unclear |= i == LOGGED || i == N_NUMBERS; /* its key may be what is damaged */
+    } else if (i < N_NUMBERS) {
+        m->values[i] = value;
+        m->there |= 1u << i;
+    }
+}
+
 static int read_meta(struct db *db, struct meta *ret, struct err *err)
 {
     sqlite3_stmt *q;
 
     *ret = (struct meta){0};
     if (sqlite3_prepare_v2(db->sql,
-                           "SELECT key, value FROM meta WHERE sum = " META_SUM
-                           " AND typeof(value) = 'integer'",
+                           "SELECT key, value, sum = " META_SUM
+                           " AND typeof(value) = 'integer' FROM meta",
                            -1, &q, NULL))
         return db_error(db, "open", err);
-    while (sqlite3_step(q) == SQLITE_ROW) {
-        struct str key = db_column(q, 0);
-        for (unsigned i = 0; i < N_NUMBERS; i++) {
-            if (!str_eqc(key, KEYS[i]))
-                continue;
-            ret->values[i] = sqlite3_column_int64(q, 1);
-            ret->there |= 1u << i;
-        }
-    }
+    while (sqlite3_step(q) == SQLITE_ROW)
+        take_row(ret, db_column(q, 0), sqlite3_column_int64(q, 1), sqlite3_column_int(q, 2));
+    ret->unclear &= !(ret->there & 1u << LOGGED);
     return sqlite3_finalize(q) ? db_error(db, "open", err) : 0;
+}
+
+static bool promises_log(const struct meta *m)
+{
+    return m->values[LOGGED] || m->unclear;
 }
 
 static void print_epoch(const struct meta *m, enum number high, char ret[STORE_EPOCH_LEN + 1])
@@ -247,7 +261,7 @@ bool db_meta_promises_log(struct db *db)
 {
     struct meta m;
 
-    return read_meta(db, &m, NULL) || (m.values[LOGGED] && !m.values[COPY]);
+    return read_meta(db, &m, NULL) || (promises_log(&m) && !m.values[COPY]);
 }
 
 /* The file itself says whose life it is and that it has a log: before the log has answered writes,
@@ -312,9 +326,9 @@ int db_meta_settle(struct db *db, struct err *err)
 
     if (read_meta(db, &m, err))
         return -1;
-    bool promised = m.values[LOGGED] != 0, saved = true;
+    bool promised = promises_log(&m), saved = true;
     m.values[LOGGED] = 1;
-    state->meta_damaged = (m.there & REQUIRED) != REQUIRED;
+    state->meta_damaged = (m.there & REQUIRED) != REQUIRED || m.unclear;
     bool begins = state->meta_damaged || is_lost(db) || m.values[COPY] || is_overtaken(db, &m);
     bool first = !begins && !m.values[EPOCH_HIGH]; /* or one from before epochs */
     bool reports = settle_reports(db, &m);

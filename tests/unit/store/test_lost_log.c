@@ -190,26 +190,54 @@ static void test_removed_by_another_program(void **state)
     assert_int_equal(committed(f, "a", "logged"), 2);
 }
 
-/* Nothing was promised by an earlier program, nor by a salvage: from their first start on it is. */
+/* Nothing was promised by an earlier program: from the first start on it is. */
 static void test_not_promised(void **state)
 {
-    static const char *const ways[] = {"DELETE FROM meta WHERE key = 'logged'",
-                                       "UPDATE meta SET value = 2 WHERE key = 'logged'"};
     struct fixture *f = *state, g;
 
-    for (size_t i = 0; i < COUNT(ways); i++) {
-        fill(f);
-        fixture_close(f);
-        query(f, ways[i]);
-        lose_log(f);
-        check_whole(f);
+    fill(f);
+    fixture_close(f);
+    query(f, "DELETE FROM meta WHERE key = 'logged'");
+    lose_log(f);
+    check_whole(f);
+    copy(f, &g);
+    lose_log(&g);
+    check_lost(&g, store_revision(f->store));
+    fixture_fini(&g);
+}
+
+/* A promise that cannot be read is one, and damage: of its value, its sum, its type or its key. */
+static void test_damaged_promise(void **state)
+{
+    static const char *const ways[] = {
+        "UPDATE meta SET value = 0 WHERE key = 'logged'",
+        "UPDATE meta SET sum = sum + 1 WHERE key = 'logged'",
+        "UPDATE meta SET value = x'01' WHERE key = 'logged'",
+        "UPDATE meta SET key = 'mogged' WHERE key = 'logged'",
+    };
+    struct fixture *f = *state, g;
+    struct store_identity i;
+    struct store_damage d;
+
+    fill(f);
+    fixture_close(f);
+    for (size_t way = 0; way < 2 * COUNT(ways); way++) {
+        bool lost = way % 2;
         copy(f, &g);
-        lose_log(&g);
-        check_lost(&g, store_revision(f->store));
+        query(&g, ways[way / 2]);
+        if (lost)
+            unlink(in(&g, "state.db-wal"));
+        fixture_open(&g);
+        store_damage(g.store, &d);
+        assert_true(d.own_account);
+        assert_true(!lost || d.log_missing);
+        store_identity(g.store, &i);
+        assert_true(i.restored);
+        assert_int_equal(committed(&g, "a", "logged"), 2);
+        fixture_next_day(&g);
+        fixture_reopen(&g);
+        assert_false(is_missing(&g));
         fixture_fini(&g);
-        fixture_close(f);
-        unlink(in(f, "state.db"));
-        unlink(in(f, "state.db-wal"));
     }
 }
 
@@ -406,6 +434,7 @@ int main(void)
         TEST(nothing_is_lost),
         TEST(removed_by_another_program),
         TEST(not_promised),
+        TEST(damaged_promise),
         TEST(promised_late),
         TEST(every_failure_of_a_start),
         TEST(every_failure),
