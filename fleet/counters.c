@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the loop and the thread that counts. The thread has the book alone until on_counted();
  * the loop has the bytes that it wrote. A ledger of many pods takes seconds to read: it is not read
- * again before fifty times as long has passed. After a failure these bytes stay, and the next count
+ * again before ten times as long has passed. After a failure these bytes stay, and the next count
  * begins with the file. */
 #include "counters.h"
 
@@ -15,7 +15,7 @@
 
 #define COUNTERS_MAGIC 0x636f756eu
 #define PAUSE_MS       30000
-#define PAUSE_TIMES    50
+#define PAUSE_TIMES    10
 
 /* One count. */
 struct job {
