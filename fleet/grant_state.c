@@ -139,7 +139,7 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
 }
 
 /* Before a switch to devices that have a name of those in force: nothing is begun that no label of
- * the nodes can tell apart. While nodes may have what was before those in force, only that may
+ * the nodes show apart. While nodes may have what was before those in force, only that may
  * follow. Returns why not; empty: it may. */
 static struct str settle_mixed(struct grant_state *s, struct grant_pool *p,
                                const struct config_pool *had, const struct config_pool *next)

@@ -31,7 +31,7 @@ struct grant_pool {
     cJSON *item, *next;   /* of `pools:`: in force, and by the spec */
     struct str next_why;  /* why the spec is none, where another one is in force */
     struct str change;    /* "from exclusive to mig" */
-    struct str before;    /* devices that nodes may have still, not told by resources; else empty */
+    struct str before;    /* devices that nodes may have still, not known by resources; else empty */
     struct str mixed;     /* the same, once the spec is in force */
     bool unrecorded; /* no status says yet what is in force: nothing of it is written but that */
     struct str wish_why; /* why spec.maintenance counts as none; empty: it is as it says */
@@ -48,7 +48,7 @@ struct grant_sums {
     struct rational aside_foreign;
     struct rational declared;   /* spec.capacity */
     size_t n_nodes, n_changing; /* of its nodes those that do not advertise what is in force */
-    size_t n_unlabelled;        /* of these, those that have no label, which is to tell */
+    size_t n_unlabelled;        /* of these, those that have no label to know them by */
 };
 struct grant_tenant {
     struct map_entry by_ns;

@@ -338,7 +338,7 @@ static void node_conditions(struct grant_state *s, const struct grant_pool *p, c
 
 #define MOST_NAMED 3
 
-/* ", 4 by namespace "a", whose GPUBinding was deleted": no process is told to end its pods. */
+/* ", 4 by namespace "a", whose GPUBinding was deleted": no process has to end its pods. */
 static void add_unbound(struct grant_state *s, const struct grant_pool *p, struct buf *b)
 {
     struct rational more = RATIONAL_ZERO;
