@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histories of a host, seen by processes whose clock steps back and forth by hours and which are
- * killed at any moment: what the ledger then has is in order, nothing in it is negative or counted
- * twice, and every report adds up. The host's own times are those of one clock. */
+/* Histories of a host and of what it guarantees, seen by processes whose clock steps back and forth
+ * by hours and which are killed at any moment: what the ledger then has is in order, nothing in it
+ * is negative or counted twice, and every report adds up. The host's own times are those of one
+ * clock. */
 #include "world.h"
+
+#include "guarantees.h"
 
 enum { NODES = 3, PODS = 40, STEPS = 60, HISTORIES = 60, GPUS = 40 };
 
@@ -21,6 +24,9 @@ struct history {
     struct host_pod pods[PODS];
     int n_pods;
     bool nodes_fail;
+    struct guarantees *guarantees;
+    struct grants_row row; /* of the tenant that has the pods */
+    bool always_bound;
 };
 
 static int64_t below(struct history *h, int64_t n)
@@ -84,13 +90,29 @@ static const char *judge_nodes_and_prices(const struct fleet_records *r)
     return NULL;
 }
 
+static const char *judge_guarantees(const struct fleet_records *r)
+{
+    for (size_t i = 0; i < r->n_guarantees; i++) {
+        const struct fleet_guarantee *g = &r->guarantees[i];
+
+        if (g->from_us < r->begin_us)
+            return "a guarantee before the ledger";
+        if (i && g->from_us < r->guarantees[i - 1].from_us)
+            return "a guarantee that changes the past";
+        if (!g->bound && (g->guarantee.num || g->granted.num))
+            return "a guarantee without a binding";
+    }
+    return NULL;
+}
+
 /* A row of before is there, as it was; of a hold its end may have come. */
 static const char *judge_growth(const struct fleet_records *before, const struct fleet_records *r)
 {
     if (r->seen_us < before->seen_us || r->begin_us != before->begin_us)
         return "what was seen is not seen any more";
     if (r->n_holds < before->n_holds || r->n_capacities < before->n_capacities ||
-        r->n_prices < before->n_prices || r->n_gaps < before->n_gaps)
+        r->n_prices < before->n_prices || r->n_gaps < before->n_gaps ||
+        r->n_guarantees < before->n_guarantees)
         return "a row is gone";
     for (size_t i = 0; i < before->n_holds; i++) {
         const struct fleet_hold *was = &before->holds[i], *is = &r->holds[i];
@@ -120,6 +142,66 @@ static struct exact sum_of_holds(const struct fleet_records *r, const struct usa
                     exact_add(sum, one, &sum));
     }
     return sum;
+}
+
+/* What the tenant was guaranteed, GPU microseconds. */
+static struct exact sum_of_guarantees(const struct fleet_records *r, const struct usage *u)
+{
+    struct exact sum = EXACT_ZERO, one;
+
+    for (size_t i = 0; i < r->n_guarantees; i++) {
+        int64_t end = i + 1 < r->n_guarantees ? r->guarantees[i + 1].from_us : FLEET_OPEN;
+        int64_t us = clip(end, u) - clip(r->guarantees[i].from_us, u);
+
+        assert_true(exact_mul(exact_of(r->guarantees[i].guarantee), (struct exact){us, 1}, &one) &&
+                    exact_add(sum, one, &sum));
+    }
+    return sum;
+}
+
+static bool is_bound_throughout(const struct fleet_records *r)
+{
+    for (size_t i = 0; i < r->n_guarantees; i++)
+        if (!r->guarantees[i].bound)
+            return false;
+    return true;
+}
+
+static bool is_sum(struct exact a, struct exact b, struct exact sum)
+{
+    struct exact got = EXACT_ZERO;
+
+    return exact_add(a, b, &got) && !exact_cmp(got, sum);
+}
+
+/* All is guaranteed time that was used or not; held time was within it, borrowed, or unbound. */
+static const char *judge_borrowed(const struct fleet_records *r, const struct usage *u)
+{
+    struct exact borrowed = EXACT_ZERO, reserved = EXACT_ZERO, all[2] = {EXACT_ZERO, EXACT_ZERO};
+    struct exact held = EXACT_ZERO, within = EXACT_ZERO, owed = sum_of_guarantees(r, u);
+
+    for (size_t i = 0; i < u->n_lines; i++) {
+        const struct fleet_usage_line *l = u->lines[i];
+
+        if (l->borrowed.num < 0 || l->reserved.num < 0)
+            return "less than nothing is borrowed or reserved";
+        assert_true(exact_add(borrowed, l->borrowed, &borrowed) &&
+                    exact_add(reserved, l->reserved, &reserved));
+        if (l->kind == USAGE_HELD)
+            assert_true(exact_add(held, l->gpu_us, &held));
+    }
+    for (size_t i = 0; i < u->n_balances; i++)
+        assert_true(exact_add(all[0], u->balances[i].borrowed, &all[0]) &&
+                    exact_add(all[1], u->balances[i].reserved, &all[1]));
+    if (exact_cmp(borrowed, all[0]) || exact_cmp(reserved, all[1]))
+        return "what lines borrow or reserve is not what pools do";
+    assert_true(exact_sub(held, borrowed, &within));
+    if (within.num < 0 || exact_cmp(reserved, owed) > 0)
+        return "more is borrowed than held, or reserved than guaranteed";
+    if (r->n_guarantees && r->guarantees[0].from_us <= u->from_us && is_bound_throughout(r) &&
+        !is_sum(within, reserved, owed))
+        return "a guarantee is not what was held within it and what was not used";
+    return NULL;
 }
 
 static const char *judge_usage(struct arena *a, const struct fleet_records *r, bool nodes_fail)
@@ -153,7 +235,7 @@ static const char *judge_usage(struct arena *a, const struct fleet_records *r, b
         return "what is billed is not what was held";
     if (u.unobserved_us < 0 || u.unobserved_us > r->seen_us - r->begin_us)
         return "more time without an observer than time";
-    return NULL;
+    return judge_borrowed(r, &u);
 }
 
 /* NULL: it may be so. */
@@ -165,6 +247,7 @@ static const char *judge(struct arena *a, const struct fleet_records *before,
     why = why ? why : judge_holds(r);
     why = why ? why : judge_gaps(r);
     why = why ? why : judge_nodes_and_prices(r);
+    why = why ? why : judge_guarantees(r);
     return why ? why : judge_usage(a, r, nodes_fail);
 }
 
@@ -215,16 +298,65 @@ static void see_all(struct history *h)
     DO(observer_pods_listed(h->w.observer, now(h), &h->w.err));
 }
 
+static void look(struct history *h)
+{
+    const struct grants_view view = {
+        .rows = &h->row, .n_rows = h->row.tenant.n > 0, .current = true};
+
+    DO(guarantees_look(h->guarantees, &h->w.pool, 1, &view, now(h), &h->w.err));
+}
+
+static void change_grant(struct history *h)
+{
+    h->row.grant = (struct rational){below(h, 9), 1 + below(h, 3)};
+    look(h);
+}
+
+static void change_guarantee(struct history *h)
+{
+    if (below(h, 4) || h->always_bound)
+        h->row = (struct grants_row){.tenant = STR("team-a"),
+                                     .pool = STR("a100"),
+                                     .counts = true,
+                                     .guarantee = {below(h, 12), 1 + below(h, 3)},
+                                     .grant = {below(h, 12), 1}};
+    else
+        h->row = (struct grants_row){.tenant = STR("")};
+    look(h);
+}
+
+static void kill_all(struct history *h)
+{
+    h->guarantees = guarantees_free(h->guarantees);
+    world_kill(&h->w);
+}
+
+static void start(struct history *h)
+{
+    struct fleet_records r;
+
+    world_start(&h->w, now(h));
+    DO(ledger_read(h->w.a, str_c(h->w.directory), LEDGER_OPEN, INT64_MAX, &r, &h->w.err));
+    h->guarantees = guarantees_new(h->w.ledger, &r);
+}
+
+static void history_end(struct history *h)
+{
+    h->guarantees = guarantees_free(h->guarantees);
+    world_close(&h->w);
+}
+
 static void restart(struct history *h)
 {
     static const char *const prices[] = {"2.50", "1/3", "7"};
 
     if (below(h, 2))
         DO(ledger_commit(h->w.ledger, &h->w.err));
-    world_kill(&h->w);
+    kill_all(h);
     h->w.pool.price = str_c(prices[below(h, 3)]);
-    world_start(&h->w, now(h));
+    start(h);
     see_all(h);
+    look(h);
 }
 
 static void new_pod(struct history *h)
@@ -275,8 +407,8 @@ static void change_node(struct history *h)
 
 static void step(struct history *h)
 {
-    static void (*const changes[])(struct history *h) = {new_pod, new_pod, end_pod, change_node,
-                                                         see_all};
+    static void (*const changes[])(struct history *h) = {
+        new_pod, new_pod, end_pod, change_node, see_all, change_guarantee, change_grant};
 
     h->host_us += (1 + below(h, 50)) * SECOND;
     if (!below(h, 6))
@@ -297,8 +429,10 @@ static void history_begin(struct history *h, uint64_t seed)
         h->ready_us[i] = BEGIN - HOUR;
     }
     h->host_us = BEGIN + 5 * HOUR;
-    world_start(&h->w, BEGIN + 5 * HOUR);
+    start(h);
     see_all(h);
+    h->always_bound = seed / 2 % 2;
+    change_guarantee(h);
     DO(ledger_commit(h->w.ledger, &h->w.err));
 }
 
@@ -321,7 +455,7 @@ static void every_history_adds_up(void **state)
                 fail_msg("seed %llu, step %d: %s", (unsigned long long)seed, i, why);
             before = r;
         }
-        world_close(&h.w);
+        history_end(&h);
     }
 }
 
@@ -372,6 +506,23 @@ static void spoil_price(struct fleet_records *r)
     r->prices[1].from_us = r->prices[0].from_us - 1;
 }
 
+static void spoil_guarantee(struct fleet_records *r)
+{
+    r->guarantees[0].from_us = r->begin_us - 1;
+}
+
+static void spoil_guarantees(struct fleet_records *r)
+{
+    r->guarantees[0].from_us = r->begin_us + 1;
+    r->guarantees[1].from_us = r->begin_us;
+}
+
+static void spoil_bound(struct fleet_records *r)
+{
+    r->guarantees[1].bound = false;
+    r->guarantees[1].guarantee.num = 1;
+}
+
 static void spoil_seen(struct fleet_records *r)
 {
     r->seen_us--;
@@ -397,6 +548,9 @@ static void planted_defects_are_found(void **state)
         {spoil_gap, "two gaps of one time"},
         {spoil_gap_end, "a gap of no time, or less"},
         {spoil_price, "a price that changes the past"},
+        {spoil_guarantee, "a guarantee before the ledger"},
+        {spoil_guarantees, "a guarantee that changes the past"},
+        {spoil_bound, "a guarantee without a binding"},
         {spoil_seen, "what was seen is not seen any more"},
         {spoil_row, "a row is gone"},
     };
@@ -406,7 +560,7 @@ static void planted_defects_are_found(void **state)
     (void)state;
     history_begin(&h, 2);
     while (records_of(&h.w).n_gaps < 2 || records_of(&h.w).n_holds < 2 ||
-           records_of(&h.w).n_prices < 2) {
+           records_of(&h.w).n_prices < 2 || records_of(&h.w).n_guarantees < 2) {
         step(&h);
         DO(ledger_commit(h.w.ledger, &h.w.err));
     }
@@ -421,7 +575,7 @@ static void planted_defects_are_found(void **state)
         assert_non_null(why);
         assert_string_equal(why, plants[i].why);
     }
-    world_close(&h.w);
+    history_end(&h);
 }
 
 /* Rows that the writer takes but no observer writes: they are in the file, and are found there. */
@@ -443,7 +597,7 @@ static void planted_rows_are_found(void **state)
     r = records_of(&h.w);
     assert_string_equal(judge(h.w.a, &before, &r, true),
                         "a node has more unhealthy than all, or less than none");
-    world_close(&h.w);
+    history_end(&h);
 
     history_begin(&h, 2);
     before = records_of(&h.w);
@@ -451,7 +605,7 @@ static void planted_rows_are_found(void **state)
     DO(ledger_commit(h.w.ledger, &h.w.err));
     r = records_of(&h.w);
     assert_string_equal(judge(h.w.a, &before, &r, true), "a gap of what was not seen yet");
-    world_close(&h.w);
+    history_end(&h);
 }
 
 /* A price is from now on, whatever the clock says: what was seen stays at what it cost. */
@@ -463,21 +617,21 @@ static void a_price_does_not_change_the_past(void **state)
     (void)state;
     history_begin(&h, 2);
     h.skew_us = HOUR;
-    world_kill(&h.w);
+    kill_all(&h);
     h.w.pool.price = STR("5");
-    world_start(&h.w, now(&h));
+    start(&h);
     DO(observer_seen(h.w.observer, now(&h), &h.w.err));
     DO(ledger_commit(h.w.ledger, &h.w.err));
     h.skew_us = 10 * SECOND;
-    world_kill(&h.w);
+    kill_all(&h);
     h.w.pool.price = STR("7");
-    world_start(&h.w, now(&h));
+    start(&h);
     DO(ledger_commit(h.w.ledger, &h.w.err));
     r = records_of(&h.w);
     assert_int_equal(r.n_prices, 3);
     assert_int_equal(r.prices[1].from_us, BEGIN + 6 * HOUR);
     assert_int_equal(r.prices[2].from_us, BEGIN + 6 * HOUR);
-    world_close(&h.w);
+    history_end(&h);
 }
 
 int main(void)
