@@ -294,6 +294,6 @@ bool store_is_damaged(const struct store *s)
 
 bool store_is_absent(struct store *s, unsigned resource, struct str ns, struct str name)
 {
-    return !store_is_damaged(s) && !store_get(s, resource, ns, name) &&
+    return !s->state.behind && !store_is_damaged(s) && !store_get(s, resource, ns, name) &&
            !store_quarantined(s, resource, ns, name);
 }

@@ -43,6 +43,7 @@ struct db_state {
     bool log_lost;     /* answered writes are missing; so a new life was begun */
     bool log_missing;  /* so answered writes may be; likewise, but where nothing can be written */
     bool meta_damaged; /* so a new life was begun */
+    bool behind;       /* log_lost or log_missing, and none could begin: absence proves nothing */
     /* What a start finds once and makes good: what this one found, and starts of the last day. */
     unsigned found, reports; /* DB_REPORT_*: of this start; of all of them */
     int64_t reported_at;     /* of the last of them, Unix seconds; 0 without */

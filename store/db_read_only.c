@@ -123,6 +123,7 @@ int db_read_only(struct db *db, struct err *err)
     if (db_log_look(db, NULL) || open_file(db) || db_meta_settle(db, NULL) ||
         db_number(db, NEWEST, &db->newest, NULL) || db_prepare(db, NULL))
         return -1;
+    db->state.behind = db->state.log_missing || db->state.log_lost;
     db->disk = disk;
     memcpy(db->why, why, sizeof(why));
     if (err)

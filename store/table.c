@@ -328,7 +328,7 @@ bool store_is_whole(const struct store *s, unsigned resource, struct str ns)
     struct table *t = table_get(s, resource);
     struct object_entry *e;
 
-    if (store_is_damaged(s) || s->damage.n_lost)
+    if (s->state.behind || store_is_damaged(s) || s->damage.n_lost)
         return false;
     if (!s->quarantined)
         return true;

@@ -44,7 +44,9 @@ void store_damage(const struct store *s, struct store_damage *ret);
 /* Some object or other may be missing without a trace: that store_get() and store_quarantined()
  * both have none proves nothing, and nothing may be deleted on the strength of it. */
 bool store_is_damaged(const struct store *s);
-/* There is no such object, and that is no effect of damage: what was made for it may be deleted. */
+/* There is no such object, and that is no effect of damage: what was made for it may be deleted.
+ * False of all, and so is store_is_whole(), where the log is lost and the disk is read-only: no new
+ * life could begin, and the writes that are missing are of this one. */
 bool store_is_absent(struct store *s, unsigned resource, struct str ns, struct str name);
 /* No object of the resource is hidden (ns.p == NULL: in any namespace), by name or otherwise: what
  * a scan lacks does not exist. */

@@ -502,6 +502,21 @@ static void check_backup(struct fixture *f)
     fixture_fini(&copy);
 }
 
+/* The life goes on in which the newest writes were answered: what the file lacks may be among
+ * them. */
+static void check_unproven(struct fixture *f)
+{
+    assert_false(store_is_absent(f->store, f->pods, STR("a"), STR("none")));
+    assert_false(store_is_whole(f->store, f->pods, STR_NULL));
+    assert_false(store_is_whole(f->store, f->pods, STR("a")));
+}
+
+static void check_proven(struct fixture *f)
+{
+    assert_true(store_is_absent(f->store, f->pods, STR("a"), STR("none")));
+    assert_true(store_is_whole(f->store, f->pods, STR_NULL));
+}
+
 static void test_read_only_with_a_log(void **state)
 {
     struct fixture *f = *state;
@@ -520,6 +535,7 @@ static void test_read_only_with_a_log(void **state)
         fixture_open(f);
         assert_int_equal(store_disk(f->store), STORE_DISK_READ_ONLY);
         assert_int_equal(committed(f, "a", "grows"), 1);
+        check_proven(f);
         check_shut(f);
         assert_true(str_contains(f->err.message, STR("Read-only file system")));
         check_backup(f);
@@ -555,6 +571,7 @@ static void test_read_only_without_a_log(void **state)
     assert_true(d.log_missing);
     store_identity(f->store, &after);
     assert_string_equal(before.epoch, after.epoch);
+    check_unproven(f);
     check_shut(f);
     set_writable(f->dir, true);
     for (int i = 0; i < 50 && !str_contains(f->err.message, STR("its log is missing")); i++) {
@@ -567,6 +584,7 @@ static void test_read_only_without_a_log(void **state)
     assert_true(d.log_missing);
     store_identity(f->store, &after);
     assert_string_equal(before.epoch, after.from);
+    check_proven(f);
     check_over(f);
 }
 
@@ -597,6 +615,7 @@ static void test_read_only_with_the_log_of_another(void **state)
     store_damage(f->store, &d);
     assert_true(d.log);
     assert_int_equal(committed(f, "a", "other"), -1);
+    check_unproven(f);
     check_shut(f);
     set_writable(f->dir, true);
     for (int i = 0; i < 50 && !str_contains(f->err.message, STR("its log is lost")); i++) {
