@@ -65,6 +65,7 @@ int config_wrong_word(struct err *err, struct str where, struct str got, const c
 /* ---- the parts that are no options ---- */
 
 struct config_host_patches;
+struct config_patches;
 
 extern const char CONFIG_MODES[]; /* "exclusive|mig|..." */
 /* `pools:` and `bindings:` of the tree. */
@@ -108,6 +109,9 @@ int config_read_host_patches(const struct place *at, const cJSON *value,
                              struct config_host_patches *ret);
 int config_read_annotations(const struct place *at, const cJSON *value,
                             struct config_host_patches *ret);
+/* Of what sync.fromHost shows: PATCH_VALUE and PATCH_DROP. sync.c */
+int config_read_from_patches(const struct place *at, const cJSON *value,
+                             struct config_patches *ret);
 /* Names, `*` and `[*]` after each: "spec.rules[*].hosts[*]"; not of metadata or status. sync.c */
 bool config_path_valid(struct str path);
 /* sync_services.c */

@@ -387,13 +387,10 @@ struct patch_draft {
     unsigned actions;
 };
 
-bool config_path_valid(struct str path)
+static bool is_well_formed(struct str path)
 {
     struct str rest = path;
 
-    if (str_has_prefix(path, STR("metadata")) || str_has_prefix(path, STR("status")) ||
-        str_eqc(path, "kind") || str_eqc(path, "apiVersion"))
-        return false;
     while (rest.p) {
         struct str part = str_cut(&rest, '.');
 
@@ -410,6 +407,17 @@ bool config_path_valid(struct str path)
     return true;
 }
 
+static bool is_of_metadata(struct str path)
+{
+    return str_has_prefix(path, STR("metadata")) || str_eqc(path, "kind") ||
+           str_eqc(path, "apiVersion");
+}
+
+bool config_path_valid(struct str path)
+{
+    return !is_of_metadata(path) && !str_has_prefix(path, STR("status")) && is_well_formed(path);
+}
+
 static int patch_path(const struct place *at, const cJSON *value, void *into)
 {
     struct patch_draft *d = into;
@@ -423,6 +431,22 @@ static int patch_path(const struct place *at, const cJSON *value, void *into)
                            "and status have rules of their own",
                            STR_F(path));
     d->patch.path = arena_cstr(at->arena, path);
+    return 0;
+}
+
+/* A copy of the host's object has a status that follows no rules of ours. */
+static int from_patch_path(const struct place *at, const cJSON *value, void *into)
+{
+    struct str path;
+
+    if (place_string(at, value, &path))
+        return -1;
+    if (is_of_metadata(path) || *path.p == '*' || !is_well_formed(path))
+        return place_error(at,
+                           "\"%.*s\": want a path such as spec.servers[*].token; which keys of "
+                           "metadata are shown is up to policy",
+                           STR_F(path));
+    ((struct patch_draft *)into)->patch.path = arena_cstr(at->arena, path);
     return 0;
 }
 
@@ -502,15 +526,16 @@ static const struct place_key PATCH_KEYS[] = {
     {"drop", patch_drop},
     {0},
 };
-
-struct custom_draft {
-    struct config_custom custom;
-    bool enabled;
+static const struct place_key FROM_PATCH_KEYS[] = {
+    {"path", from_patch_path},
+    {"value", patch_value},
+    {"drop", patch_drop},
+    {0},
 };
 
-static int custom_patches(const struct place *at, const cJSON *value, void *into)
+static int read_patches(const struct place *at, const cJSON *value, const struct place_key *keys,
+                        const char *actions, struct config_patches *ret)
 {
-    struct custom_draft *d = into;
     struct config_patch *patches;
 
     if (!json_is_array(value))
@@ -520,18 +545,33 @@ static int custom_patches(const struct place *at, const cJSON *value, void *into
     patches = arena_alloc(at->arena, (json_count(value) + 1) * sizeof(*patches));
     json_each(item, value)
     {
-        struct place inner = place_item(at, d->custom.n_patches);
+        struct place inner = place_item(at, ret->n);
         struct patch_draft patch = {0};
 
-        if (place_object(&inner, item, PATCH_KEYS, &patch))
+        if (place_object(&inner, item, keys, &patch))
             return -1;
         if (!patch.patch.path || patch.actions != 1)
-            return place_error(&inner,
-                               "want a path and one of reference, labels, selector, value, drop");
-        patches[d->custom.n_patches++] = patch.patch;
+            return place_error(&inner, "want a path and one of %s", actions);
+        patches[ret->n++] = patch.patch;
     }
-    d->custom.patches = patches;
+    ret->items = patches;
     return 0;
+}
+
+int config_read_from_patches(const struct place *at, const cJSON *value, struct config_patches *ret)
+{
+    return read_patches(at, value, FROM_PATCH_KEYS, "value, drop", ret);
+}
+
+struct custom_draft {
+    struct config_custom custom;
+    bool enabled;
+};
+
+static int custom_patches(const struct place *at, const cJSON *value, void *into)
+{
+    return read_patches(at, value, PATCH_KEYS, "reference, labels, selector, value, drop",
+                        &((struct custom_draft *)into)->custom.patches);
 }
 
 static int custom_enabled(const struct place *at, const cJSON *value, void *into)

@@ -103,6 +103,11 @@ static int read_scope(const struct place *at, const cJSON *value, void *into)
     return 0;
 }
 
+static int read_from_patches(const struct place *at, const cJSON *value, void *into)
+{
+    return config_read_from_patches(at, value, &((struct from_draft *)into)->row.patches);
+}
+
 /* --- mappings --- */
 
 /* A namespace with a name, with a star or alone; an empty namespace is the own one, which only a
@@ -232,11 +237,8 @@ static const struct place_key FROM_SERVICE_KEYS[] = {
     {0},
 };
 static const struct place_key FROM_CUSTOM_KEYS[] = {
-    {"enabled", read_enabled},
-    {"mappings", read_mappings},
-    {"scope", read_scope},
-    {"selector", read_selector},
-    {0},
+    {"enabled", read_enabled}, {"mappings", read_mappings}, {"patches", read_from_patches},
+    {"scope", read_scope},     {"selector", read_selector}, {0},
 };
 
 static int add_row(const struct place *at, struct rows *r, const struct from_draft *d)

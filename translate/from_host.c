@@ -10,6 +10,7 @@
 #include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 
+#include "kind_impl.h"
 #include "shape.h"
 
 #define DEFAULT_INGRESS_CLASS "ingressclass.kubernetes.io/is-default-class"
@@ -522,6 +523,8 @@ cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
     add_metadata(&d, row, ns, name, ret);
     if (KINDS[row->kind].fields)
         shape_into(&d, KINDS[row->kind].fields, host, ret);
+    else if (row->patches.n)
+        return translate_kind_patched(a, t, &row->patches, host, ret) ? ret : NULL;
     else
         add_all_but_metadata(&d, ret);
     return ret;

@@ -476,6 +476,17 @@ cJSON *translate_kind_status_rows(struct arena *a, const struct translate_tenant
     return walk(&w, rules->up, true, host, ret) ? NULL : json_get(ret, "status");
 }
 
+bool translate_kind_patched(struct arena *a, const struct translate_tenant *t,
+                            const struct config_patches *patches, const cJSON *host, cJSON *to)
+{
+    struct err err;
+    struct kind_rules rules = {.whole = true, .down = translate_custom_rows(a, patches)};
+    struct walk w = walk_of(a, t, &rules, host, &err);
+
+    err_init(&err, a);
+    return !walk(&w, rules.down, false, host, to) && !walk(&w, rules.down, true, host, to);
+}
+
 cJSON *translate_kind_body(struct arena *a, const cJSON *object)
 {
     cJSON *ret = json_new_object(a);

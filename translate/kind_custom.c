@@ -16,24 +16,30 @@ static enum kind_action action_of(enum config_patch_action action)
     return actions[action];
 }
 
-const struct kind_rules *translate_custom_rules(struct arena *a, const struct config_custom *custom)
+const struct kind_rule *translate_custom_rows(struct arena *a, const struct config_patches *patches)
 {
-    struct kind_rules *rules = ARENA_NEW(a, struct kind_rules);
-    struct kind_rule *rows = arena_alloc(a, (custom->n_patches + 1) * sizeof(*rows));
+    struct kind_rule *rows = arena_alloc(a, (patches->n + 1) * sizeof(*rows));
 
-    for (size_t i = 0; i < custom->n_patches; i++) {
-        const struct config_patch *patch = &custom->patches[i];
+    for (size_t i = 0; i < patches->n; i++) {
+        const struct config_patch *patch = &patches->items[i];
 
         rows[i] = (struct kind_rule){.path = patch->path,
                                      .action = action_of(patch->action),
                                      .what = arena_cstr(a, patch->kind),
                                      .value = patch->value};
     }
+    return rows;
+}
+
+const struct kind_rules *translate_custom_rules(struct arena *a, const struct config_custom *custom)
+{
+    struct kind_rules *rules = ARENA_NEW(a, struct kind_rules);
+
     *rules = (struct kind_rules){.api_version =
                                      arena_printf(a, "%s/%s", custom->group, custom->version).p,
                                  .group = custom->group,
                                  .plural = custom->plural,
-                                 .down = rows,
+                                 .down = translate_custom_rows(a, &custom->patches),
                                  .whole = true};
     return rules;
 }

@@ -103,6 +103,10 @@ int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotat
 /* Does the AWS Load Balancer Controller read names of objects from it, also of a Service? */
 bool translate_kind_is_balancer_note(struct str key);
 
+/* Patches of the configuration as rows. kind_custom.c */
+const struct kind_rule *translate_custom_rows(struct arena *a,
+                                              const struct config_patches *patches);
+
 /* The members of an object that rows are about: all but apiVersion, kind, metadata and status. */
 cJSON *translate_kind_body(struct arena *a, const cJSON *object);
 /* The host's status by the rows `up`; NULL: there is none. */
@@ -130,3 +134,8 @@ int gateway_parents_down(const struct kind_call *c, const cJSON *value, cJSON **
 int gateway_parents_up(const struct kind_call *c, const cJSON *value, cJSON **ret);
 /* KIND_CALL of the status.ancestors of a policy: those of the tenant's Gateways and targets. */
 int gateway_ancestors_up(const struct kind_call *c, const cJSON *value, cJSON **ret);
+
+/* A whole object of the host into `to`, but for apiVersion, kind and metadata, with patches of
+ * PATCH_VALUE and PATCH_DROP. False: one of them cannot be applied, and nothing may be shown. */
+bool translate_kind_patched(struct arena *a, const struct translate_tenant *t,
+                            const struct config_patches *patches, const cJSON *host, cJSON *to);

@@ -29,6 +29,10 @@ struct config_patch {
     struct str kind;    /* of the referent: "Secret" */
     const cJSON *value; /* PATCH_VALUE: put in the place of what is there */
 };
+struct config_patches {
+    const struct config_patch *items;
+    size_t n;
+};
 /* What the admin changes in host objects of a built-in kind, after their translation. */
 struct config_host_patch {
     const char *path; /* "spec.rules[*].host", whose last part is a name; NULL: an annotation */
@@ -42,8 +46,7 @@ struct config_host_patches {
 /* customResources."certificates.cert-manager.io/v1" */
 struct config_custom {
     const char *group, *version, *plural;
-    const struct config_patch *patches;
-    size_t n_patches;
+    struct config_patches patches;
 };
 
 /* priorityClasses.ranges: tenants' classes up to this value become that class of the host. */

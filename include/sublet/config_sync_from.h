@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sublet/config.h>
+#include <sublet/config_sync.h>
 #include <sublet/selector.h>
 
 enum config_from_kind {
@@ -38,6 +39,7 @@ struct config_from {
     bool wildcards;                /* a pattern of hosts is such a host name itself */
     bool headless;                 /* services: those without an address, too */
     struct str_list topology_keys; /* csiStorageCapacities: beside those of zone and region */
+    struct config_patches patches; /* customResources: PATCH_VALUE and PATCH_DROP alone */
 };
 
 /* The row of a kind that has at most one; NULL: it is not enabled. */

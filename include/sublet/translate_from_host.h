@@ -24,7 +24,8 @@ struct translate_shown {
 #define FROM_HOST_MESSAGE "reported by the host cluster"
 
 /* An object of the host as sync.fromHost shows it, by the allow-list of its kind, under this name:
- * without apiVersion and kind. NULL: it is not shown. */
+ * without apiVersion and kind; a custom resource whole, with the patches of its row. NULL: it is
+ * not shown. */
 cJSON *translate_from_host(struct arena *a, const struct translate_tenant *t,
                            const struct config_from *row, const cJSON *host, struct str ns,
                            struct str name);

@@ -399,6 +399,20 @@ static bool same_map(const cJSON *now, const cJSON *wanted, const char *path)
     return !json_count(a) == !json_count(b) && (!json_count(a) || json_equal(a, b));
 }
 
+/* A field of a custom resource may have been shown before a patch dropped it. Defaults of its
+ * definition are written for nothing: an update that changes nothing is no event. */
+static bool has_no_more(const struct copy *c)
+{
+    json_each(member, c->virtual_)
+    {
+        if (strcmp(member->string, "metadata") != 0 &&
+            (strcmp(member->string, "status") != 0 || !resource_sub(c->resource, STR("status"))) &&
+            !json_equal(member, json_get(c->wanted, member->string)))
+            return false;
+    }
+    return true;
+}
+
 static bool is_right(const struct copy *c)
 {
     static const char *const maps[] = {"metadata.labels", "metadata.annotations", "data",
@@ -411,9 +425,8 @@ static bool is_right(const struct copy *c)
     if (json_path(c->virtual_, "metadata.finalizers") ||
         json_path(c->virtual_, "metadata.ownerReferences"))
         return false;
-    if (c->resource->crd) /* there are no defaults of the API's own */
-        return json_equal(json_get(c->virtual_, "spec"), json_get(c->wanted, "spec")) ||
-               has_all(c->virtual_, c->wanted);
+    if (c->resource->crd && !has_no_more(c))
+        return false;
     return has_all(c->virtual_, c->wanted);
 }
 
@@ -446,9 +459,17 @@ static cJSON *take_status(struct copy *c)
 
 static void update_status(struct copy *c, cJSON *status)
 {
-    if (!status || has_all(json_get(c->virtual_, "status"), status))
+    const cJSON *now = json_get(c->virtual_, "status");
+    bool exact = c->resource->crd && resource_sub(c->resource, STR("status"));
+
+    if (exact ? !json_count(now) == !json_count(status) &&
+                    (!json_count(now) || json_equal(now, status))
+              : !status || has_all(now, status))
         return;
-    json_set(c->arena, c->virtual_, "status", status);
+    if (status)
+        json_set(c->arena, c->virtual_, "status", status);
+    else
+        json_remove(c->virtual_, "status");
     reconcile_update_status(c->run, c->resource, c->virtual_);
 }
 

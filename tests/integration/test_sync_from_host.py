@@ -554,6 +554,44 @@ def test_custom_resources(host, tenant):
         host.delete_namespace(source)
 
 
+def test_patches_of_custom_resources(host, tenant):
+    tag = "t" + secrets.token_hex(3)
+    group, source = f"g{tag}.example.com", f"source-{tag}"
+    host.create_namespace(source)
+    definition = crd(group=group)
+    path = f"/apis/{group}/v1/namespaces/%s/crontabs"
+    shows = {"enabled": True, "scope": "Namespaced", "mappings": {"byName": {f"{source}/*": "jobs/*"}}}
+
+    def config(*patches):
+        return {"sync": {"fromHost": {"customResources": {f"crontabs.{group}": {**shows, "patches": list(patches)}}}}}
+
+    host.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    vc = tenant("patched", config=config({"path": "spec.cronSpec", "value": "0 0 1 1 1"},
+                                         {"path": "spec.image", "drop": True}))
+    try:
+        eventually(lambda: host.api.post(path % source, {
+            "apiVersion": f"{group}/v1", "kind": "CronTab", "metadata": {"name": "c"},
+            "spec": {"cronSpec": "* * * * *", "image": "registry.internal/SECRET"}}), 60, "the definition", also=(404,))
+        vc.kubectl.apply(definition)
+        assert shown(vc, path % "jobs" + "/c")["spec"] == {"cronSpec": "0 0 1 1 1", "replicas": 1}
+        host.api.patch(path % source + "/c", {"spec": {"replicas": 3, "image": "registry.internal/SECRET:2"}})
+        eventually(lambda: vc.api.get(path % "jobs" + "/c")["spec"] == {"cronSpec": "0 0 1 1 1", "replicas": 3}, 30,
+                   "the change")
+        vc.api.patch(path % "jobs" + "/c", {"spec": {"image": "mine"}})
+        eventually(lambda: "image" not in vc.api.get(path % "jobs" + "/c")["spec"], 30, "the edit to be put right")
+
+        # Another configuration changes the copy that exists.
+        vc.stop()
+        vc.write_config(config({"path": "spec.image", "value": "hidden"}))
+        vc.start()
+        eventually(lambda: vc.api.get(path % "jobs" + "/c")["spec"]
+                   == {"cronSpec": "* * * * *", "replicas": 3, "image": "hidden"}, 30, "the other patches")
+        assert host.api.get(path % source + "/c")["spec"]["image"] == "registry.internal/SECRET:2"
+    finally:
+        host.api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.{group}")
+        host.delete_namespace(source)
+
+
 def test_csi_nodes_and_capacities(host, tenant):
     tag = "t" + secrets.token_hex(3)
     driver, zone = f"csi-{tag}.example.com", "topology.kubernetes.io/zone"

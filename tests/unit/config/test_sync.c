@@ -108,13 +108,13 @@ static void all_of_it(void **state)
     assert_string_equal(to->custom[0].group, "cert-manager.io");
     assert_string_equal(to->custom[0].version, "v1");
     assert_string_equal(to->custom[1].version, "v1beta1");
-    assert_int_equal(to->custom[0].n_patches, 4);
-    assert_int_equal(to->custom[0].patches[0].action, PATCH_REFERENCE);
-    assert_str(to->custom[0].patches[0].kind, "Secret");
-    assert_string_equal(to->custom[0].patches[1].path, "spec.targets[*].selector");
-    assert_int_equal(to->custom[0].patches[2].action, PATCH_VALUE);
-    assert_true(json_is_object(to->custom[0].patches[2].value));
-    assert_int_equal(to->custom[0].patches[3].action, PATCH_DROP);
+    assert_int_equal(to->custom[0].patches.n, 4);
+    assert_int_equal(to->custom[0].patches.items[0].action, PATCH_REFERENCE);
+    assert_str(to->custom[0].patches.items[0].kind, "Secret");
+    assert_string_equal(to->custom[0].patches.items[1].path, "spec.targets[*].selector");
+    assert_int_equal(to->custom[0].patches.items[2].action, PATCH_VALUE);
+    assert_true(json_is_object(to->custom[0].patches.items[2].value));
+    assert_int_equal(to->custom[0].patches.items[3].action, PATCH_DROP);
     assert_int_equal(f->config.max_services, 7);
 }
 

@@ -6,6 +6,9 @@
 #include <sublet/config_sync_from.h>
 
 #define FROM(entries) "sync: {fromHost: {" entries "}}"
+#define PATCHED(it)                                                                                \
+    FROM("customResources: {w.example.com: {enabled: true, scope: Cluster, patches: [" it "]}}")
+#define PATCHES "config: sync.fromHost.customResources[w.example.com].patches"
 
 static void nothing_by_default(void **state)
 {
@@ -20,6 +23,28 @@ static void nothing_by_default(void **state)
     assert_int_equal(f->config.n_from, 0);
     assert_null(config_from_row(&f->config, FROM_INGRESS_CLASSES));
     assert_false(f->config.metrics_from_host);
+}
+
+static void patches(void **state)
+{
+    struct config_fixture *f = *state;
+    const struct config_patches *read;
+    struct str items = STR("");
+
+    assert_ok(load_config(f, PATCHED("{path: 'spec.servers[*].token', drop: true},"
+                                     "{path: status.address, value: none}")));
+    read = &f->config.from[0].patches;
+    assert_int_equal(read->n, 2);
+    assert_string_equal(read->items[0].path, "spec.servers[*].token");
+    assert_int_equal(read->items[0].action, PATCH_DROP);
+    assert_string_equal(read->items[1].path, "status.address");
+    assert_int_equal(read->items[1].action, PATCH_VALUE);
+    assert_str(json_str(read->items[1].value), "none");
+
+    for (int i = 0; i < 65; i++)
+        items = arena_printf(f->a, "%.*s{path: spec.a%d, drop: true}, ", STR_F(items), i);
+    assert_error(load_config(f, arena_printf(f->a, PATCHED("%.*s"), STR_F(items)).p),
+                 PATCHES ": at most 64");
 }
 
 static bool picks(const struct config_fixture *f, const struct config_from *row, const char *labels)
@@ -231,6 +256,27 @@ static const struct {
      "config: sync.fromHost.customResources[a.example.com]: mappings.byName is needed"},
     {FROM("customResources: {a.example.com: {scope: Cluster, mappings: {byName: {a/*: b/*}}}}"),
      "config: sync.fromHost.customResources[a.example.com]: mappings are for scope Namespaced"},
+    {PATCHED("{path: metadata.labels, drop: true}"),
+     PATCHES "[0].path: \"metadata.labels\": want a path such as spec.servers[*].token; which keys "
+             "of metadata are shown is up to policy"},
+    {PATCHED("{path: kind, value: K}"), PATCHES
+     "[0].path: \"kind\": want a path such as spec.servers[*].token; which keys of metadata "
+     "are shown is up to policy"},
+    {PATCHED("{path: '*.token', drop: true}"),
+     PATCHES "[0].path: \"*.token\": want a path such as spec.servers[*].token; which keys of "
+             "metadata are shown is up to policy"},
+    {PATCHED("{path: spec..a, drop: true}"),
+     PATCHES "[0].path: \"spec..a\": want a path such as spec.servers[*].token; which keys of "
+             "metadata are shown is up to policy"},
+    {PATCHED("{path: spec.a}"), PATCHES "[0]: want a path and one of value, drop"},
+    {PATCHED("{drop: true}"), PATCHES "[0]: want a path and one of value, drop"},
+    {PATCHED("{path: spec.a, drop: true}, {path: spec.b, drop: true, value: 1}"),
+     PATCHES "[1]: want a path and one of value, drop"},
+    {PATCHED("{path: spec.a, drop: false}"), PATCHES "[0].drop: want true"},
+    {PATCHED("{path: spec.a, reference: {kind: Secret}}"),
+     PATCHES "[0].reference: unknown key: known here are path, value, drop"},
+    {FROM("customResources: {w.example.com: {enabled: true, scope: Cluster, patches: {}}}"),
+     PATCHES ": want a list, got object"},
     {"metrics: {source: prometheus}",
      "config: metrics.source: unknown value \"prometheus\": want one of off|host"},
 };
@@ -252,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shared_gateways, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(headless_services, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(custom_resources, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(patches, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(refused, config_setup, config_teardown),
     };
 

@@ -236,6 +236,28 @@ static void tables(void **state)
     }
 }
 
+static void patched_custom_resources(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, "sync: {fromHost: {customResources: {widgets.example.com: {enabled: true, scope: "
+                  "Cluster, patches: [{path: 'spec.servers[*].token', drop: true},"
+                  " {path: spec.*.owner, value: host}, {path: spec.region, value: {name: eu}},"
+                  " {path: status.address, drop: true}, {path: data, drop: true}]}}}}");
+    assert_json(
+        up(f, FROM_CUSTOM_RESOURCES,
+           "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, " OF_THE_HOST "},"
+           " spec: {servers: [{name: a, token: t1}, {token: t2}], team: {owner: x, size: 1},"
+           " region: r7}, status: {address: 10.0.0.1, ready: true}, data: {k: v}, more: [1]}",
+           "", "w"),
+        "{metadata: {name: w, " NOTES "}, spec: {servers: [{name: a}, {}], team: {owner: host,"
+        " size: 1}, region: {name: eu}}, status: {ready: true}, more: [1]}");
+    /* A value is put where one is, and nowhere else. */
+    assert_json(up(f, FROM_CUSTOM_RESOURCES, "{metadata: {name: w}, spec: {size: 1}, status: text}",
+                   "", "w"),
+                "{metadata: {name: w, " NOTES "}, spec: {size: 1}, status: text}");
+}
+
 /* A class that a Gateway could not name is not shown by sync.toHost.gatewayApi. */
 static void named_gateway_classes(void **state)
 {
@@ -416,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(patched_custom_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(headless_services, setup, teardown),
         cmocka_unit_test_setup_teardown(named_gateway_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(listed_topology_keys, setup, teardown),
