@@ -199,7 +199,6 @@ int config_bound_add(struct config_bound *set, const cJSON *object, bool ended,
         binding.is_default = false;
     binding.ended = ended;
     binding.object = arena_str(set->arena, json_str_at(object, "metadata.name"));
-    binding.reclaim &= !ended;
     if (ended)
         binding.limit = binding.most = RATIONAL_ZERO;
     set->pools[set->n_pools] = pool;

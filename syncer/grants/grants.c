@@ -34,7 +34,8 @@ struct known {
     struct str name, pool; /* pool is empty: none was ever good */
     struct str bytes;      /* the last good one: metadata, spec, status: grant, pool, reclaim */
     bool ended, seen;
-    bool bad; /* the newest is not what bytes has */
+    bool heard; /* it is not Ready, and its reclaim is that of the object there is */
+    bool bad;   /* the newest is not what bytes has */
 };
 
 /* One that makes part of a set. */
@@ -269,6 +270,28 @@ static void update(struct grants *g, struct arena *a, struct known *k, const cJS
     keep(g, k);
 }
 
+/* What an object that grants nothing takes back from the pods that run by it. NULL: nothing, as
+ * where there is no object any more. */
+static void set_reclaim(struct grants *g, struct arena *a, struct known *k, const cJSON *reclaim)
+{
+    cJSON *tree = NULL, *status;
+    struct str bytes;
+
+    if (json_parse(a, k->bytes, &tree, NULL))
+        return;
+    status = json_ensure_object(a, tree, "status");
+    json_remove(status, "reclaim");
+    if (reclaim)
+        json_set(a, status, "reclaim", json_copy(a, reclaim));
+    bytes = json_text(a, tree);
+    if (str_eq(bytes, k->bytes))
+        return;
+    mem_free(k->bytes.p);
+    k->bytes = mem_str(bytes);
+    g->changed = true;
+    keep(g, k);
+}
+
 /* Neither Ready nor a pool yet: as if it were not bound. */
 static bool grants_nothing(const cJSON *object)
 {
@@ -349,13 +372,35 @@ static void take_good(struct grants *g, struct arena *a, struct str name, const 
     update(g, a, k, now);
 }
 
+/* It ends, or has ended, but for what it takes back. One that cannot be read takes nothing. */
+static void take_ended(struct grants *g, struct arena *a, struct str name, const cJSON *object)
+{
+    struct known *k = find(g, name, json_str_at(object, "spec.pool"));
+    cJSON *now = reduced(a, object), *status = json_ensure_object(a, now, "status");
+    cJSON *before = NULL;
+    struct err err;
+
+    if (!k || json_parse(a, k->bytes, &before, NULL))
+        return;
+    json_remove(status, "pool"); /* as it was bound, whatever the spec says now */
+    json_set(a, status, "pool", json_copy(a, json_path(before, "status.pool")));
+    json_remove(now, "spec");
+    json_set(a, now, "spec", json_copy(a, json_get(before, "spec")));
+    if (check(g, a, now, &err))
+        return;
+    k->heard = true;
+    set_reclaim(g, a, k, json_get(status, "reclaim"));
+}
+
 static void take_tree(struct grants *g, struct arena *a, struct str name, const cJSON *object)
 {
     cJSON *now;
     struct err err;
 
-    if (grants_nothing(object))
-        return; /* as if it were not there */
+    if (grants_nothing(object)) {
+        take_ended(g, a, name, object);
+        return;
+    }
     now = reduced(a, object);
     if (check(g, a, now, &err))
         take_bad(g, name, err.message);
@@ -542,6 +587,20 @@ static void end_missing(struct grants *g)
     }
 }
 
+/* Of a binding that was deleted nothing is taken back: no object says so any more. */
+static void forget_reclaims(struct grants *g)
+{
+    struct arena *a = arena_new(0);
+    struct known *k;
+
+    TAILQ_FOREACH(k, &g->known, place)
+    {
+        if (k->ended && !k->heard && k->bytes.n)
+            set_reclaim(g, a, k, NULL);
+    }
+    arena_free(a);
+}
+
 /* From now on pods are judged: what is bound is known, or that nothing is. */
 static void know_pools(struct grants *g)
 {
@@ -567,9 +626,10 @@ static void settle(void *ctx)
     if (syncer_is_closing(g->syncer))
         return;
     if (reflector_synced(g->reflector)) {
-        TAILQ_FOREACH(k, &g->known, place) k->seen = false;
+        TAILQ_FOREACH(k, &g->known, place) k->seen = k->heard = false;
         reflector_each(g->reflector, on_binding, g);
         end_missing(g);
+        forget_reclaims(g);
     }
     forget_unused(g);
     if (g->changed) {

@@ -78,6 +78,13 @@ static int64_t used(struct sim *s)
     return sync_ledger_used(s->syncer->ledger, &pool).num;
 }
 
+static bool has_ended(struct sim *s)
+{
+    const struct config_binding *b = config_binding_of(s->syncer->config, STR("p"));
+
+    return b && b->ended;
+}
+
 /* Is the end of the pod announced, or that it was taken back? */
 static bool is_target(struct sim *s, const char *name, const char *status)
 {
@@ -158,6 +165,38 @@ static void test_pods_end_after_the_notice(void **state)
     take_back(s, 1); /* once more: now b is the newest */
     sim_until(s, b_is_gone, "pod b to end");
     assert_int_equal(used(s), 1);
+    sim_free(s);
+}
+
+static bool all_are_gone(struct sim *s)
+{
+    return !*pods(s) && used(s) == 0;
+}
+
+/* One that was made invalid in a drain has ended, and what runs by it is taken back all the same;
+ * one that was deleted takes nothing back. */
+static void test_one_that_is_not_ready_gives_back(void **state)
+{
+    struct sim *s = with_pods(90);
+
+    (void)state;
+    take_back(s, 0);
+    sim_until(s, c_is_target, "the notice");
+    fake_host_patch(s->host, "gpubindings", "b",
+                    "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
+                    "\"reason\":\"Invalid\"}]}}");
+    sim_until(s, has_ended, "the end of the binding");
+    assert_string_equal(pods(s), "abc");
+    sim_until(s, all_are_gone, "all pods to end");
+    sim_free(s);
+
+    s = with_pods(91);
+    take_back(s, 0);
+    sim_until(s, c_is_target, "the notice");
+    fake_host_remove(s->host, "gpubindings", "b");
+    sim_until(s, c_is_free, "the notice to be taken back");
+    sim_run_ms(s, 2 * GRACE_S * 1000);
+    assert_string_equal(pods(s), "abc");
     sim_free(s);
 }
 
@@ -322,11 +361,6 @@ static void test_a_cordoned_pool_lets_none_in(void **state)
     arena_free(a);
 }
 
-static bool all_are_gone(struct sim *s)
-{
-    return !*pods(s) && used(s) == 0;
-}
-
 /* All pods end, also those whose own grace is longer than the drain's. */
 static void test_a_drain_ends_all(void **state)
 {
@@ -349,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_end_after_the_notice),
+        cmocka_unit_test(test_one_that_is_not_ready_gives_back),
         cmocka_unit_test(test_a_withdrawn_notice_ends_nothing),
         cmocka_unit_test(test_a_stale_binding_ends_nothing),
         cmocka_unit_test(test_a_recorded_binding_ends_nothing),

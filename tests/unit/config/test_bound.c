@@ -152,6 +152,20 @@ static void there_is_one_default(void **state)
     finish(f);
 }
 
+/* What runs by it is taken back as it says. */
+static void an_ended_one_takes_back(void **state)
+{
+    struct fixture v = begin(state, ""), *f = &v;
+
+    assert_ok(add(f,
+                  OBJECT("a", "a", "guarantee: 1",
+                         "grant: '0', reclaim: {gpus: '1', notBefore: '2026-01-31T12:00:00Z'}, "),
+                  true));
+    assert_true(bound(f, "a")->ended && bound(f, "a")->reclaim);
+    assert_int_equal(bound(f, "a")->reclaim_not_before_s, 1769860800);
+    finish(f);
+}
+
 /* One that has ended grants nothing, and is the default of nothing. */
 static void an_ended_one_grants_nothing(void **state)
 {
@@ -224,13 +238,10 @@ static void it_agrees_with_the_rest_of_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_grant_bounds_the_limit),
-        TEST(a_bad_one_is_refused_with_its_place),
-        TEST(one_pool_has_one_binding),
-        TEST(there_is_one_default),
-        TEST(an_ended_one_grants_nothing),
-        TEST(there_are_so_many),
-        TEST(it_agrees_with_the_rest_of_the_file),
+        TEST(a_grant_bounds_the_limit),    TEST(a_bad_one_is_refused_with_its_place),
+        TEST(one_pool_has_one_binding),    TEST(there_is_one_default),
+        TEST(an_ended_one_grants_nothing), TEST(an_ended_one_takes_back),
+        TEST(there_are_so_many),           TEST(it_agrees_with_the_rest_of_the_file),
         TEST(a_reclaim_has_a_time),
     };
 
