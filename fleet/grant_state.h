@@ -31,9 +31,9 @@ struct grant_pool {
     cJSON *item, *next;   /* of `pools:`: in force, and by the spec */
     struct str next_why;  /* why the spec is none, where another one is in force */
     struct str change;    /* "from exclusive to mig" */
-    struct str before;    /* devices that nodes may have still, not known by resources; else empty */
-    struct str mixed;     /* the same, once the spec is in force */
-    bool unrecorded; /* no status says yet what is in force: nothing of it is written but that */
+    struct str before; /* devices that nodes may have still, not known by resources; else empty */
+    struct str mixed;  /* the same, once the spec is in force */
+    bool unrecorded;   /* no status says yet what is in force: nothing of it is written but that */
     struct str wish_why; /* why spec.maintenance counts as none; empty: it is as it says */
     struct grant_phase_facts facts;
     struct grant_phase phase; /* ret */
