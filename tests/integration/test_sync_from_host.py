@@ -631,6 +631,7 @@ def test_csi_nodes_and_capacities(host, tenant):
         assert spec["drivers"] == [{"name": driver, "nodeID": "cpu-1", "topologyKeys": [zone]}]
         there = f"{STORAGE}/namespaces/kube-system/csistoragecapacities"
         assert shown(vc, f"{there}/zone-{tag}")["capacity"] == "5Gi"
+        shown(vc, f"{there}/place-{tag}")
         names = [o["metadata"]["name"] for o in vc.api.get(there)["items"]]
         assert names == [f"place-{tag}", f"zone-{tag}"]
         assert [o["metadata"]["name"] for o in vc.api.get(f"{STORAGE}/csinodes")["items"]
