@@ -337,10 +337,11 @@ static void timer_next(struct usage_watch *w)
 static void look(struct usage_watch *w)
 {
     w->behind = !watch_out_has_room(&w->out);
-    if (w->behind || !vapi_get_hooks(w->call->api)->gpu_usage)
+    if (w->behind)
         return;
     w->look_ms = 0;
-    compare(w);
+    if (vapi_get_hooks(w->call->api)->gpu_usage)
+        compare(w);
 }
 
 static void on_timer(uv_timer_t *t)
