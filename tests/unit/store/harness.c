@@ -397,3 +397,13 @@ int fault_teardown(void **state)
     fault_disarm();
     return fixture_teardown(state);
 }
+
+char *path_in(struct fixture *f, const char *name)
+{
+    static char paths[4][128];
+    static int next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof(paths[0]), "%s/%s", f->dir, name);
+    return path;
+}

@@ -81,3 +81,5 @@ int64_t query(struct fixture *f, const char *sql);
 void remove_dir(const char *dir);
 /* The database, its log, and one that was found lost: what a kill at this moment would leave. */
 void copy_store(const char *from, const char *to);
+/* Of a name in the store's directory; good until four others were made. */
+char *path_in(struct fixture *f, const char *name);

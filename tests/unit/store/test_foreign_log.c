@@ -21,16 +21,6 @@ static int setup(void **state)
     return 0;
 }
 
-static char *in(struct fixture *f, const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof(paths[0]), "%s/%s", f->dir, name);
-    return path;
-}
-
 /* What a kill at this moment leaves. */
 static void copy(struct fixture *f, struct fixture *ret)
 {
@@ -43,8 +33,8 @@ static void copy(struct fixture *f, struct fixture *ret)
 static void mix(struct fixture *file, struct fixture *log, struct fixture *ret)
 {
     copy(file, ret);
-    assert_int_equal(unlink(in(ret, "state.db-wal")), 0);
-    assert_int_equal(rename(in(log, "state.db-wal"), in(ret, "state.db-wal")), 0);
+    assert_int_equal(unlink(path_in(ret, "state.db-wal")), 0);
+    assert_int_equal(rename(path_in(log, "state.db-wal"), path_in(ret, "state.db-wal")), 0);
 }
 
 static struct store_damage damage_of(struct fixture *f)
@@ -166,9 +156,10 @@ static void test_backup_beside_a_log(void **state)
     fixture_close(f);
     fixture_init(&restored);
     fixture_in_memory(&restored);
-    if (store_restore(in(f, "state.db"), restored.dir, &f->err))
+    if (store_restore(path_in(f, "state.db"), restored.dir, &f->err))
         fail_msg("%.*s", STR_F(f->err.message));
-    assert_int_equal(rename(in(&killed, "state.db-wal"), in(&restored, "state.db-wal")), 0);
+    assert_int_equal(rename(path_in(&killed, "state.db-wal"), path_in(&restored, "state.db-wal")),
+                     0);
     fixture_open(&restored);
     assert_true(damage_of(&restored).log);
     assert_int_equal(committed(&restored, "a", "folded"), 2);

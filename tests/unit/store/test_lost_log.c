@@ -21,16 +21,6 @@ static int setup(void **state)
     return 0;
 }
 
-static char *in(struct fixture *f, const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof(paths[0]), "%s/%s", f->dir, name);
-    return path;
-}
-
 static void fill(struct fixture *f)
 {
     fixture_open(f);
@@ -98,7 +88,7 @@ static void check_whole(struct fixture *f)
 
 static void lose_log(struct fixture *f)
 {
-    assert_int_equal(unlink(in(f, "state.db-wal")), 0);
+    assert_int_equal(unlink(path_in(f, "state.db-wal")), 0);
 }
 
 /* Removed, emptied, or of a copy that was cut off at once. */
@@ -114,9 +104,9 @@ static void test_lost(void **state)
         if (size < 0)
             lose_log(&g);
         else
-            assert_int_equal(truncate(in(&g, "state.db-wal"), size), 0);
+            assert_int_equal(truncate(path_in(&g, "state.db-wal"), size), 0);
         assert_int_equal(store_check(g.dir, &g.options, NULL, &g.err), 1);
-        assert_int_equal(store_check(in(&g, "state.db"), &g.options, NULL, &g.err), 0);
+        assert_int_equal(store_check(path_in(&g, "state.db"), &g.options, NULL, &g.err), 0);
         check_lost(&g, newest);
         assert_int_equal(file_size(&g, "state.db-wal.lost"), -1);
         fixture_fini(&g);
@@ -131,7 +121,7 @@ static void test_restored(void **state)
     fill(f);
     fixture_close(f);
     fixture_init(&g);
-    if (store_restore(in(f, "state.db"), g.dir, &g.err))
+    if (store_restore(path_in(f, "state.db"), g.dir, &g.err))
         fail_msg("%.*s", STR_F(g.err.message));
     fixture_open(&g);
     assert_false(is_missing(&g));
@@ -155,7 +145,7 @@ static void test_nothing_is_lost(void **state)
 
     fixture_open(f);
     copy(f, &g); /* before anything was answered */
-    unlink(in(&g, "state.db-wal"));
+    unlink(path_in(&g, "state.db-wal"));
     fixture_open(&g);
     assert_false(is_missing(&g));
     fixture_fini(&g);
@@ -182,7 +172,8 @@ static void test_removed_by_another_program(void **state)
     fill(f);
     int64_t newest = store_revision(f->store);
     fixture_close(f);
-    assert_int_equal(sqlite3_open_v2(in(f, "state.db"), &db, SQLITE_OPEN_READWRITE, "unix"), 0);
+    assert_int_equal(sqlite3_open_v2(path_in(f, "state.db"), &db, SQLITE_OPEN_READWRITE, "unix"),
+                     0);
     assert_int_equal(sqlite3_exec(db, "SELECT * FROM meta", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     assert_int_equal(file_size(f, "state.db-wal"), -1);
@@ -226,7 +217,7 @@ static void test_damaged_promise(void **state)
         copy(f, &g);
         query(&g, ways[way / 2]);
         if (lost)
-            unlink(in(&g, "state.db-wal"));
+            unlink(path_in(&g, "state.db-wal"));
         fixture_open(&g);
         store_damage(g.store, &d);
         assert_true(d.own_account);
@@ -339,7 +330,7 @@ static void test_every_failure(void **state)
 
 static void damage_log(struct fixture *f)
 {
-    FILE *log = fopen(in(f, "state.db-wal"), "r+");
+    FILE *log = fopen(path_in(f, "state.db-wal"), "r+");
 
     assert_non_null(log);
     fseek(log, EMPTY_LOG + 24 + 100, SEEK_SET);

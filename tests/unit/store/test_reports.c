@@ -34,16 +34,6 @@ static int setup(void **state)
     return 0;
 }
 
-static char *in(struct fixture *f, const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof(paths[0]), "%s/%s", f->dir, name);
-    return path;
-}
-
 /* What a kill at this moment leaves. */
 static void copy(struct fixture *f, struct fixture *ret)
 {
@@ -67,7 +57,7 @@ static void spoil(const char *path, long at)
 
 static void lose_log(struct fixture *f)
 {
-    assert_int_equal(unlink(in(f, "state.db-wal")), 0);
+    assert_int_equal(unlink(path_in(f, "state.db-wal")), 0);
 }
 
 static bool log_missing(const struct store_damage *d)
@@ -78,7 +68,7 @@ static bool log_missing(const struct store_damage *d)
 /* A frame with others behind it. */
 static void spoil_log(struct fixture *f)
 {
-    spoil(in(f, "state.db-wal"), 32 + 24 + 100);
+    spoil(path_in(f, "state.db-wal"), 32 + 24 + 100);
 }
 
 static bool log_damaged(const struct store_damage *d)
@@ -90,7 +80,7 @@ static void spoil_page(struct fixture *f)
 {
     int64_t page = query(f, "SELECT rootpage FROM sqlite_schema WHERE name = 'trail'");
 
-    spoil(in(f, "state.db"), (long)((page - 1) * 4096));
+    spoil(path_in(f, "state.db"), (long)((page - 1) * 4096));
 }
 
 static bool salvaged(const struct store_damage *d)
