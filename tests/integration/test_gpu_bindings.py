@@ -144,6 +144,8 @@ def test_what_is_taken_back_is_announced_and_ends(vc):
     eventually(lambda: set(allocatable(k).values()) == {"4"}, 60, "the nodes of the pool")
     k.apply(pod("old", 1))
     running(k, "old")
+    made = vc.host_pods()[0]["metadata"]["creationTimestamp"]
+    eventually(lambda: stamp(0) > made, 30, "the next second: creation times have no smaller unit")
     k.apply(workload("ReplicaSet", "set", replicas=2))
     eventually(lambda: k.json("get", "rs", "set")["status"].get("readyReplicas") == 2, 60, "the set")
     binding.grant(2, reclaim={"gpus": "1", "notBefore": stamp(3600)})

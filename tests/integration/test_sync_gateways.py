@@ -70,12 +70,18 @@ def condition(of, generation, status="True"):
             "observedGeneration": generation}
 
 
-def life(vc, host, plural, name, changed, drift):
-    """A change here, one on the host while this process is away, a deletion there, a kill, and the end."""
+def life(vc, host, plural, name, changed, drift, settled=lambda spec: True):
+    """A change here, one on the host while this process is away, a deletion there, a kill, and the end.
+
+    settled: whether a spec on the host is the last one, where what it refers to may have come back just now.
+    """
     path, first = f"{GATEWAY}/namespaces/default/{plural}/{name}", arrives(vc, plural, name)
+
+    def written():
+        spec = on_host(vc, plural, name)["spec"]
+        return spec != first["spec"] and settled(spec) and spec
     eventually(lambda: vc.api.put(path, {**vc.api.get(path), "spec": changed}), 60, "the write beside those of its status")
-    wanted = eventually(lambda: on_host(vc, plural, name)["spec"] != first["spec"] and on_host(vc, plural, name)["spec"],
-                        60, "the change")
+    wanted = eventually(written, 60, "the change")
     vc.stop()
     host.api.patch(host_path(vc, plural, name), {"spec": drift})
     assert on_host(vc, plural, name)["spec"] != wanted
@@ -501,7 +507,8 @@ def test_a_gateway_of_the_host(tenant, host, gateway_api, infra):
 
     changed = copy.deepcopy(spec)
     changed["rules"][0]["backendRefs"][0]["port"] = 81
-    life(vc, host, "httproutes", "r", changed, {"parentRefs": [{"name": "hidden", "namespace": infra}]})
+    life(vc, host, "httproutes", "r", changed, {"parentRefs": [{"name": "hidden", "namespace": infra}]},
+         lambda spec: spec["parentRefs"] == theirs and spec["rules"][0]["backendRefs"][0]["port"] == 81)
 
     # Changed and deleted there while this process is away: the route leads nowhere then.
     create(vc, "httproutes", "s", {**spec, "parentRefs": [{"name": "public", "namespace": "edge"}]})
