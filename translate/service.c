@@ -66,14 +66,19 @@ static int check_picks(const cJSON *service, const cJSON *spec, struct err *err)
 }
 
 /* A controller of the host reads annotations of an Ingress from its Services as well. Those that
- * name objects are translated in the Ingress; here they would go down as the tenant wrote them. */
+ * name objects are translated in the Ingress; here they would go down as the tenant wrote them.
+ * old: as checked before; or NULL. */
 static int check_notes(struct arena *a, const struct translate_tenant *t, const cJSON *service,
-                       struct err *err)
+                       const cJSON *old, struct err *err)
 {
+    const cJSON *notes = json_path(old, "metadata.annotations");
+
     json_each(note, json_path(service, "metadata.annotations"))
     {
+        const cJSON *was = json_get(notes, note->string);
+
         if (translate_kind_is_balancer_note(json_key(note)) &&
-            translate_annotation_listed(t, json_key(note)))
+            translate_annotation_listed(t, json_key(note)) && !(was && json_equal(was, note)))
             return refuse(err, service, arena_printf(a, "metadata.annotations[%s]", note->string).p,
                           "names objects, which are translated in an Ingress alone: set it there");
     }
@@ -85,7 +90,7 @@ int translate_check_service(struct arena *a, const struct translate_tenant *t, c
 {
     const cJSON *spec = json_get(service, "spec");
 
-    if (check_notes(a, t, service, err) || check_addresses(service, spec, err))
+    if (check_notes(a, t, service, NULL, err) || check_addresses(service, spec, err))
         return -1;
     return check_picks(service, spec, err);
 }
@@ -160,7 +165,7 @@ static int check_given(const cJSON *service, const cJSON *value, struct str befo
     return refuse(err, service, field, why);
 }
 
-/* Stored by an earlier version that did not check: it stays readable and can be corrected. */
+/* Stored by an earlier version that did not check, it can be corrected one field at a time. */
 static int check_new_addresses(struct arena *a, const cJSON *service, const cJSON *old,
                                struct err *err)
 {
@@ -176,14 +181,16 @@ static int check_new_addresses(struct arena *a, const cJSON *service, const cJSO
     return check_addresses(service, spec, err);
 }
 
-int translate_check_service_change(struct arena *a, const cJSON *service, const cJSON *old,
-                                   struct str given, struct err *err)
+int translate_check_service_change(struct arena *a, const struct translate_tenant *t,
+                                   const cJSON *service, const cJSON *old, struct str given,
+                                   struct err *err)
 {
     const cJSON *spec = json_get(service, "spec");
     bool had = !str_eqc(json_str_at(old, "spec.type"), "ExternalName");
+    const cJSON *checked = had ? old : NULL;
     struct str before = had ? translate_service_given(a, old) : STR("");
 
-    if (check_new_addresses(a, service, old, err) ||
+    if (check_notes(a, t, service, checked, err) || check_new_addresses(a, service, checked, err) ||
         check_given(service, json_get(spec, "clusterIP"), before, given, "spec.clusterIP",
                     "cluster IP", err) ||
         check_given(service, json_get(spec, "healthCheckNodePort"), before, given,

@@ -98,10 +98,10 @@ int translate_check_service(struct arena *a, const struct translate_tenant *t, c
 /* What the host allocated to a Service (addresses, node ports), as "10.0.0.7,30080". */
 struct str translate_service_given(struct arena *a, const cJSON *service);
 bool translate_service_gave(struct str given, const cJSON *value);
-/* An update: FORBIDDEN where it sets what the host allocates to a value that neither the Service
- * had while it was on the host nor `given` lists. */
-int translate_check_service_change(struct arena *a, const cJSON *service, const cJSON *old,
-                                   struct str given, struct err *err) MUST_CHECK;
+/* An update: the same, where `old` did not have it on the host and `given` does not list it. */
+int translate_check_service_change(struct arena *a, const struct translate_tenant *t,
+                                   const cJSON *service, const cJSON *old, struct str given,
+                                   struct err *err) MUST_CHECK;
 
 /* What a pod needs on the host before it can start. */
 enum translate_ref_kind {

@@ -192,7 +192,8 @@ static int check_synced(void *ctx, struct arena *a, const struct resource *r, co
         translate_data_warnings(a, &s->tenant, object, on_warning, &warned);
     if (sync_device_claim_check(ctx, a, r, object, old, err))
         return sync_rejected(s, REJECTED_CLAIM, false, err);
-    if (sync_mirror_check(ctx, r, object, old, err) || sync_down_check(ctx, a, r, object, old, err))
+    if ((is_core(r, "services") && sync_service_check(s, a, object, old, err)) ||
+        sync_mirror_check(ctx, r, object, old, err) || sync_down_check(ctx, a, r, object, old, err))
         return sync_rejected(s, REJECTED_OBJECT, false, err);
     return 0;
 }

@@ -113,28 +113,23 @@ static bool lacks_address(const cJSON *service)
     return !json_str_at(service, "spec.clusterIP").n;
 }
 
-static int check_change(struct syncer *s, struct arena *a, const cJSON *object, const cJSON *old,
-                        struct err *err)
+int sync_service_check(struct syncer *s, struct arena *a, const cJSON *object, const cJSON *old,
+                       struct err *err)
 {
     struct str ns = json_str_at(object, "metadata.namespace");
-    struct mapping m =
-        sync_mapping_get(s, a, SYNC_SERVICES, ns, json_str_at(object, "metadata.name"));
-    bool same = m.exists && str_eq(m.uid, sync_uid(object));
+    struct str name = json_str_at(object, "metadata.name");
+    struct mapping m;
+    bool same;
 
-    return translate_check_service_change(a, object, old, same ? m.given : STR(""), err);
-}
-
-/* sync_service_admit() reports the refusal. */
-static bool picks(struct syncer *s, const cJSON *object, const cJSON *old)
-{
-    struct arena *a = arena_new(0);
-    struct err err;
-    bool refused;
-
-    err_init(&err, a);
-    refused = check_change(s, a, object, old, &err) != 0;
-    arena_free(a);
-    return refused;
+    if (!sync_service_wants_host(object) || sync_service_is_shown(s, object, ns, name) ||
+        object_is_terminating(object))
+        return 0;
+    if (!old)
+        return translate_check_service(a, &s->tenant, object, err);
+    m = sync_mapping_get(s, a, SYNC_SERVICES, ns, name);
+    same = m.exists && str_eq(m.uid, sync_uid(object));
+    return translate_check_service_change(a, &s->tenant, object, old, same ? m.given : STR(""),
+                                          err);
 }
 
 bool sync_service_wants_admit(struct syncer *s, const cJSON *object, const cJSON *old)
@@ -147,7 +142,7 @@ bool sync_service_wants_admit(struct syncer *s, const cJSON *object, const cJSON
         return false;
     if (!old)
         return !sync_service_is_headless(object);
-    return lacks_address(object) || lacks_node_port(object) || picks(s, object, old);
+    return lacks_address(object) || lacks_node_port(object);
 }
 
 /* --- the end --- */
@@ -500,11 +495,7 @@ void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const 
         map_put(&s->admits->map, &w->entry, str_c(w->key));
         w->listed = true;
     }
-    if (translate_check_service(a, &s->tenant, object, &w->err) ||
-        (old && check_change(s, a, object, old, &w->err)))
-        syncer_defer(s, on_deferred, w);
-    else
-        record(w);
+    record(w);
 }
 
 /* --- afterwards --- */

@@ -85,6 +85,9 @@ bool sync_service_is_dns(struct syncer *s, const cJSON *object, struct str ns, s
 /* Has it no host Service of its own: the API, the DNS, one that shows a Service of the host? */
 bool sync_service_is_shown(struct syncer *s, const cJSON *object, struct str ns, struct str name);
 void sync_service_publish_dns(struct syncer *s); /* once its address is known */
+/* Before it is stored: FORBIDDEN for what must not go down. old NULL: it is created. */
+int sync_service_check(struct syncer *s, struct arena *a, const cJSON *object, const cJSON *old,
+                       struct err *err) MUST_CHECK;
 void sync_service_admit(struct syncer *s, struct arena *a, cJSON *object, const cJSON *old,
                         bool dry_run, void (*done)(void *ctx, const struct err *err), void *ctx);
 void sync_service_admit_undo(struct syncer *s, const cJSON *object);

@@ -360,6 +360,11 @@ def test_annotations_that_name_objects(tenant, host, things):
         "alb.ingress.kubernetes.io/auth-idp-oidc": '{"secretName": "users"}'}}, "spec": {"ports": [{"port": 80}]}}
     refused(lambda: vc.api.post("/api/v1/namespaces/default/services", behind),
             "metadata.annotations[alb.ingress.kubernetes.io/auth-idp-oidc]: names objects")
+    headless = {**behind, "spec": {**behind["spec"], "clusterIP": "None"}}
+    refused(lambda: vc.api.post("/api/v1/namespaces/default/services", headless), "auth-idp-oidc]: names objects")
+    vc.api.post("/api/v1/namespaces/default/services", {**behind, "metadata": {"name": "behind"}})
+    refused(lambda: vc.api.patch("/api/v1/namespaces/default/services/behind", {"metadata": {
+        "annotations": behind["metadata"]["annotations"]}}), "auth-idp-oidc]: names objects")
 
     for value in ("kube-system/users", f"{vc.namespace}/{down['users']}", "..", "", "a" * 200000):
         refused(lambda v=value: vc.api.patch(f"{kind.path}/x", {"metadata": {"annotations": {f"{nginx}auth-secret": v}}}),

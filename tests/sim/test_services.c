@@ -102,6 +102,29 @@ static bool event_says(struct sim *s, const char *part)
 
 /* --- addresses --- */
 
+/* No part of these waits for the host, and what is stored with an external IP stays. */
+static void test_refused_before_it_is_stored(void **state)
+{
+    struct sim *s = sim_new(1, NULL);
+
+    (void)state;
+    sim_create(s, "services", "default",
+               "{'metadata':{'name':'h'},'spec':{'clusterIP':'None',"
+               "'externalIPs':['192.0.2.1']," PORTS "}}");
+    write_done(s);
+    assert_true(refused(s, "services \"h\" is forbidden: spec.externalIPs"));
+    sim_create(s, "services", "default",
+               "{'metadata':{'name':'e'},'spec':{'type':'ExternalName',"
+               "'externalName':'a.example','externalIPs':['192.0.2.1']}}");
+    write_done(s);
+    assert_int_equal(s->refusal[0], 0);
+    sim_patch(s, "services", "default", "e",
+              "{'spec':{'type':'ClusterIP','externalName':null," PORTS "}}");
+    write_done(s);
+    assert_true(refused(s, "services \"e\" is forbidden: spec.externalIPs"));
+    sim_free(s);
+}
+
 static void test_no_address_by_way_of_another_type(void **state)
 {
     struct sim *s = sim_new(1, NULL);
@@ -384,6 +407,7 @@ static void test_room_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_before_it_is_stored),
         cmocka_unit_test(test_no_address_by_way_of_another_type),
         cmocka_unit_test(test_no_forbidden_field_by_an_update),
         cmocka_unit_test(test_given_address_comes_back),
