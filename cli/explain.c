@@ -18,8 +18,10 @@ static const char HELP[] =
     "                      [--data-dir DIR]\n\n"
     "Shows the host object that the running virtual cluster would make of each object in FILE (-:\n"
     "standard input), every field that differs with the reason, and what the host says to a dry\n"
-    "run. Pods, workloads with a pod template, Services, claims, ConfigMaps and Secrets. Nothing\n"
-    "is stored or created. -o json and -o yaml print the host objects alone.\n"
+    "run. Pods, workloads with a pod template, Services, claims, ConfigMaps, Secrets and what\n"
+    "sync.toHost enables. Nothing is stored or created. -o json and -o yaml print the host "
+    "objects\n"
+    "alone.\n"
     "Exit code 1 when the virtual cluster or the host would refuse an object, 2 when one cannot\n"
     "be explained.\n";
 
@@ -120,6 +122,10 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
     json_each(change, json_get(answer, "changes"))
     {
         print_change(e, change);
+    }
+    json_each(sentence, json_get(answer, "leftOut"))
+    {
+        printf("left out: %.*s\n", STR_F(json_str(sentence)));
     }
     print_pool(json_get(answer, "pool"));
     print_queue(json_get(answer, "queue"));

@@ -9,6 +9,7 @@
 
 #include "core/compare.h"
 #include "core/dry_run.h"
+#include "objects/down.h"
 
 #include <assert.h>
 
@@ -23,6 +24,7 @@ struct explain {
     struct syncer *syncer;
     struct arena *arena;
     const struct resource *resource;
+    enum sync_id id; /* of the subject */
     struct str ns, name;
     cJSON *object;  /* as written, as stored or as admitted */
     cJSON *subject; /* what is translated: the object, or the pod of its template */
@@ -84,29 +86,29 @@ static void on_verdict(void *ctx, const struct dry_result *result, const struct 
     finish(e);
 }
 
-static enum sync_id kind_of(const cJSON *subject)
+static enum sync_id kind_of(const struct explain *e)
 {
     static const struct {
-        const char *kind;
+        const char *plural;
         enum sync_id id;
-    } kinds[] = {{"Pod", SYNC_PODS},
-                 {"Service", SYNC_SERVICES},
-                 {"PersistentVolumeClaim", SYNC_CLAIMS},
-                 {"ConfigMap", SYNC_CONFIG_MAPS},
-                 {"Secret", SYNC_SECRETS}};
+    } core[] = {{"pods", SYNC_PODS},
+                {"services", SYNC_SERVICES},
+                {"persistentvolumeclaims", SYNC_CLAIMS},
+                {"configmaps", SYNC_CONFIG_MAPS},
+                {"secrets", SYNC_SECRETS}};
 
-    for (size_t i = 0; i < COUNT(kinds); i++)
-        if (str_eqc(json_str(json_get(subject, "kind")), kinds[i].kind))
-            return kinds[i].id;
-    return SYNC_NONE;
+    for (size_t i = 0; !e->resource->group.n && i < COUNT(core); i++)
+        if (str_eqc(e->resource->plural, core[i].plural))
+            return core[i].id;
+    if (sync_verdict_pod(e->arena, e->resource, e->object))
+        return SYNC_PODS;
+    return sync_down_kind(e->syncer, e->resource);
 }
 
 static void request_verdict(struct explain *e)
 {
-    struct dry_run q = {.id = kind_of(e->subject),
-                        .object = e->host,
-                        .patience = DRY_RUN_PATIENT,
-                        .timeout_ms = HOST_TIMEOUT_MS};
+    struct dry_run q = {
+        .id = e->id, .object = e->host, .patience = DRY_RUN_PATIENT, .timeout_ms = HOST_TIMEOUT_MS};
     char tokens[64];
 
     if (q.id == SYNC_PODS) {
@@ -152,8 +154,9 @@ static int translate(struct explain *e, struct err *err)
 {
     struct syncer *s = e->syncer;
     struct arena *a = e->arena;
+    cJSON *left_out;
 
-    switch (kind_of(e->subject)) {
+    switch (e->id) {
     case SYNC_PODS:
         return translate_pod_down(e, err);
     case SYNC_SERVICES:
@@ -163,9 +166,13 @@ static int translate(struct explain *e, struct err *err)
     case SYNC_CONFIG_MAPS:
         e->host = translate_config_map(a, &s->tenant, e->subject);
         return 0;
-    default:
+    case SYNC_SECRETS:
         e->host = translate_secret(a, &s->tenant, e->subject);
         return 0;
+    default:
+        left_out = json_new_array(a);
+        json_set(a, e->answer, "leftOut", left_out);
+        return sync_down_translate(s, a, e->id, e->subject, left_out, &e->host, err);
     }
 }
 
@@ -248,11 +255,12 @@ static int read_object(struct explain *e, struct str json)
     v = api_version_read(json_str(json_get(e->object, "apiVersion")));
     kind = json_str(json_get(e->object, "kind"));
     e->resource = registry_find_kind(vapi_registry(e->syncer->api), v.group, v.version, kind);
-    if (!e->resource ||
-        (kind_of(e->object) == SYNC_NONE && !sync_verdict_pod(e->arena, e->resource, e->object)))
+    e->id = e->resource ? kind_of(e) : SYNC_NONE;
+    if (e->id == SYNC_NONE)
         return err_set(&e->err, &ERR_BAD_REQUEST,
                        "kind \"%.*s\" has no host object: explain takes Pods, workloads with a pod "
-                       "template, Services, PersistentVolumeClaims, ConfigMaps and Secrets",
+                       "template, Services, PersistentVolumeClaims, ConfigMaps, Secrets and what "
+                       "sync.toHost enables",
                        STR_F(kind));
     e->ns = json_str_at(e->object, "metadata.namespace");
     return 0;

@@ -23,12 +23,18 @@ struct compare {
     bool kept; /* what was sent beside the answer: only what is absent there */
 };
 
+/* Of a kind whose fields have no rows in tbl/fields.h. */
+#define NO_ROWS ""
+
 /* A place in both objects, and what the tables say of it. */
 struct place {
     const char *section; /* NULL: below a field without rows */
     uint32_t node;       /* 0: of no known type */
     struct str path;     /* "" at the root */
+    unsigned depth;      /* with NO_ROWS: nothing else bounds it */
 };
+
+static const struct translate_field PLAIN = {"", "", TREAT_PASS, false, ""};
 
 static bool may_step(struct compare *c)
 {
@@ -137,15 +143,14 @@ static void compare_items(struct compare *c, struct lists *l, const cJSON *v)
 static void compare_lists(struct compare *c, const struct place *at, const cJSON *v, const cJSON *h)
 {
     const struct schema_node *n = schema_node(c->schema, at->node);
-    struct lists l = {.at = {at->section, n->elem, at->path},
+    struct lists l = {.at = {at->section, n->elem, at->path, at->depth},
                       .keys = keys_of(c, at->section, at->node),
                       .lost = json_new_array(c->arena),
                       .added = json_new_array(c->arena),
                       .cursor = json_first(h)};
     const struct translate_field *row = l.keys ? translate_field(at->section, str_c(l.keys)) : NULL;
-    static const struct translate_field plain = {"", "", TREAT_PASS, false, ""};
 
-    row = row ? row : &plain;
+    row = row ? row : &PLAIN;
     compare_items(c, &l, v);
     if (json_count(l.lost))
         report(c, at->path, row, l.lost, NULL);
@@ -162,13 +167,37 @@ static struct str member_path(struct compare *c, const struct place *in, struct 
     return arena_printf(c->arena, "%.*s.%.*s", STR_F(in->path), STR_F(key));
 }
 
+static bool has_objects(const cJSON *list)
+{
+    return json_is_array(list) && json_is_object(json_first(list));
+}
+
+/* By its shape alone. */
+static void compare_plain(struct compare *c, const struct place *in, struct str key, const cJSON *v,
+                          const cJSON *h)
+{
+    struct place at = {NO_ROWS, schema_child(c->schema, in->node, key), member_path(c, in, key),
+                       in->depth + 1};
+
+    if (at.depth == DEPTH_MAX)
+        c->steps = STEPS_MAX;
+    else if (json_is_object(v) && json_is_object(h))
+        compare_objects(c, &at, v, h);
+    else if (has_objects(v) && has_objects(h))
+        compare_lists(c, &at, v, h);
+    else if (!(v && h && json_equal(v, h)) && !(is_empty(v) && is_empty(h)))
+        report(c, at.path, &PLAIN, v, h);
+}
+
 static void compare_member(struct compare *c, const struct place *in, struct str key,
                            const cJSON *v, const cJSON *h)
 {
     const struct translate_field *row = translate_field(in->section, key);
     struct place at = {.path = member_path(c, in, key)};
 
-    if (row && row->treatment == TREAT_INSIDE) {
+    if (in->section && !*in->section) {
+        compare_plain(c, in, key, v, h);
+    } else if (row && row->treatment == TREAT_INSIDE) {
         at.section = row->text;
         at.node = schema_child(c->schema, in->node, key);
         if (schema_node(c->schema, at.node)->kind == SCHEMA_LIST)
@@ -183,8 +212,10 @@ static void compare_member(struct compare *c, const struct place *in, struct str
 
 static bool is_of_root(const struct place *at, struct str key)
 {
-    return !at->path.n &&
-           (str_eqc(key, "apiVersion") || str_eqc(key, "kind") || str_eqc(key, "status"));
+    bool plain = at->section && !*at->section; /* then its metadata has been compared */
+
+    return !at->path.n && (str_eqc(key, "apiVersion") || str_eqc(key, "kind") ||
+                           str_eqc(key, "status") || (plain && str_eqc(key, "metadata")));
 }
 
 static void compare_objects(struct compare *c, const struct place *at, const cJSON *v,
@@ -342,13 +373,28 @@ bool sync_compare_kept(struct arena *a, const cJSON *sent, const cJSON *answer, 
 
 /* --- a virtual object beside its host object --- */
 
+static bool has_rows(const char *kind)
+{
+    for (size_t i = 0; i < TRANSLATE_N_FIELDS; i++)
+        if (!strcmp(TRANSLATE_FIELDS[i].section, kind))
+            return true;
+    return false;
+}
+
 bool sync_compare(struct arena *a, struct str kind, const cJSON *virtual_, const cJSON *host,
                   compare_cb each, void *ctx)
 {
     struct compare c = {a, &SCHEMA_BUILTIN, each, ctx, 0, false};
-    struct place root = {arena_cstr(a, kind), schema_builtin_root(STR(""), STR("v1"), kind),
-                         STR("")};
+    struct api_version v = api_version_read(json_str(json_get(host, "apiVersion")));
+    const char *section = arena_cstr(a, kind);
+    struct place root = {section, schema_builtin_root(STR(""), STR("v1"), kind), STR("")};
+    struct place metadata = {"ObjectMeta", 0, STR("metadata")};
 
+    if (v.group.n || !has_rows(section)) {
+        root.section = NO_ROWS;
+        root.node = schema_builtin_root(v.group, v.version, kind);
+        compare_objects(&c, &metadata, json_get(virtual_, "metadata"), json_get(host, "metadata"));
+    }
     compare_objects(&c, &root, virtual_, host);
     return c.steps < STEPS_MAX;
 }

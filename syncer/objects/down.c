@@ -696,21 +696,36 @@ static cJSON *difference(struct syncer *s, struct arena *a, enum sync_id id, con
 
 /* --- admission --- */
 
-static const struct sync_rules *rules_for(const struct syncer *s, const struct resource *r)
+enum sync_id sync_down_kind(const struct syncer *s, const struct resource *r)
 {
     for (size_t id = N_SYNC_FIXED; id < s->n_kinds; id++) {
         const struct sync_kind *k = &s->kinds[id];
 
         if (k->handlers->refs == refs_of && str_eqc(r->plural, k->plural) &&
             str_eqc(r->group, k->group))
-            return k->rules;
+            return (enum sync_id)id;
     }
-    return NULL;
+    return SYNC_NONE;
 }
 
 bool sync_down_has(const struct syncer *s, const struct resource *r)
 {
-    return rules_for(s, r) != NULL;
+    return sync_down_kind(s, r) != SYNC_NONE;
+}
+
+int sync_down_translate(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                        cJSON *left_out, cJSON **ret, struct err *err)
+{
+    struct reasons reasons;
+
+    *ret = NULL;
+    reasons_init(&reasons, a);
+    reasons.denied = left_out;
+    if (translate(s, a, s->kinds[id].rules->kind, object, &reasons, ret, err))
+        return -1;
+    if (reasons.left_out.kind)
+        json_append(left_out, json_new_string(a, reasons.left_out.message));
+    return 0;
 }
 
 static bool is_same(const cJSON *is, const cJSON *was)
@@ -737,7 +752,8 @@ static bool is_unchanged(const cJSON *object, const cJSON *old)
 int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,
                     const cJSON *object, const cJSON *old, struct err *err)
 {
-    const struct sync_rules *rules = rules_for(s, r);
+    enum sync_id id = sync_down_kind(s, r);
+    const struct sync_rules *rules = id == SYNC_NONE ? NULL : s->kinds[id].rules;
     cJSON *wanted;
 
     if (!rules || translate_kind_is_made(rules->kind, object) || (old && is_unchanged(object, old)))

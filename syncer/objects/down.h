@@ -26,6 +26,12 @@ bool sync_down_waits_for_room(struct sync_run *run);
 void sync_down_await(struct syncer *s, enum sync_id id);
 /* Does the configuration send objects of this resource down? */
 bool sync_down_has(const struct syncer *s, const struct resource *r);
+/* The row of such objects; SYNC_NONE: none goes down. */
+enum sync_id sync_down_kind(const struct syncer *s, const struct resource *r);
+/* What the host gets of it; *ret NULL: nothing. left_out: an array to which sentences are appended
+ * that say what the host does not get. FORBIDDEN, INVALID as at admission. */
+int sync_down_translate(struct syncer *s, struct arena *a, enum sync_id id, const cJSON *object,
+                        cJSON *left_out, cJSON **ret, struct err *err) MUST_CHECK;
 /* At admission, old NULL: created. FORBIDDEN for what may not go down; what is stored already is
  * not judged again. */
 int sync_down_check(struct syncer *s, struct arena *a, const struct resource *r,

@@ -137,6 +137,31 @@ def test_other_kinds(tenant):
     assert code in (1, 2)
 
 
+def test_kinds_that_are_enabled(tenant):
+    vc = tenant("research", config={"sync": {"toHost": {"ingresses": {"enabled": True, "classes": ["shared"], "hosts": ["*.team.example"]},
+                                                        "networkPolicies": {"enabled": True}}}})
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}, "spec": {"rules": [
+        {"host": "a.team.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"},
+              "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}
+    code, out, err = explain(vc, [ingress, policy])
+    assert (code, err) == (0, ""), out
+    first, second = out.split("\n\n")
+    assert first.startswith(f"Ingress default/i is Ingress {vc.namespace}/i-")
+    assert '  added    spec.ingressClassName: "shared"' in first
+    assert '  changed  spec.rules[0].http.paths[0].backend.service.name: "web" -> "web-' in first
+    assert second.startswith(f"NetworkPolicy default/p is NetworkPolicy {vc.namespace}/p-")
+    assert all(part.splitlines()[-1] == "the host admits it" for part in (first, second))
+    ingress["spec"]["rules"][0]["host"] = "bank.example"
+    code, out, _ = explain(vc, ingress)
+    assert code == 1 and "the virtual cluster refuses it: " in out and "sync.toHost.ingresses.hosts" in out
+    assert not vc.host_objects("/apis/networking.k8s.io/v1", "ingresses")
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
+    code, _, err = explain(vc, budget)
+    assert code == 2 and "and what sync.toHost enables" in err
+
+
 def test_it_needs_the_running_process(tenant):
     vc = tenant("research")
     vc.stop()

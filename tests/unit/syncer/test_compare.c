@@ -74,6 +74,21 @@ static void test_changes(void **state)
          "changed spec.ports[0].name from \"x\" to \"z\": \n"},
         {"Pod", "{spec: {containers: 7, volumes: [null, 3], affinity: []}}", "{spec: []}",
          "dropped spec.volumes from [null,3]: \n"},
+        /* a kind without rows: by its shape, but for its metadata */
+        {"Ingress",
+         "{metadata: {name: i}, spec: {rules: [{host: a, http: {paths: [{path: /}]}}, {host: b}], "
+         "tls: []}, status: {x: 1}}",
+         "{apiVersion: networking.k8s.io/v1, metadata: {name: i-x}, spec: {ingressClassName: c, "
+         "rules: [{host: a, http: {paths: [{path: /x}]}}]}}",
+         "changed metadata.name from \"i\" to \"i-x\": the host name: the name and a hash of "
+         "cluster, namespace and name\n"
+         "changed spec.rules[0].http.paths[0].path from \"/\" to \"/x\": \n"
+         "dropped spec.rules from [{\"host\":\"b\"}]: \n"
+         "added spec.ingressClassName to \"c\": \n"},
+        {"Service", "{spec: {template: {a: [1, 2]}, b: {c: [{d: 1}]}}}", /* of another group */
+         "{apiVersion: serving.example/v1, spec: {template: {a: [1, 3]}, b: {c: 2}}}",
+         "changed spec.template.a from [1,2] to [1,3]: \n"
+         "changed spec.b.c from [{\"d\":1}] to 2: \n"},
     };
 
     (void)state;
@@ -86,6 +101,24 @@ static void test_changes(void **state)
         buf_fini(&seen.text);
         arena_free(seen.arena);
     }
+}
+
+/* Deeper than any object that is stored: it ends, and says that it did. */
+static void test_depth(void **state)
+{
+    struct seen seen = {arena_new(0), BUF_INIT(0)};
+    cJSON *v = json_new_object(seen.arena), *host = json_new_object(seen.arena), *x = v, *y = host;
+
+    (void)state;
+    for (size_t i = 0; i < 200; i++) {
+        x = json_ensure_object(seen.arena, x, "a");
+        y = json_ensure_object(seen.arena, y, "a");
+    }
+    json_set_str(seen.arena, x, "b", STR("c"));
+    assert_false(sync_compare(seen.arena, STR("Deep"), v, host, on_change, &seen));
+    assert_int_equal(buf_str(&seen.text).n, 0);
+    buf_fini(&seen.text);
+    arena_free(seen.arena);
 }
 
 static void on_warning(void *ctx, struct str text)
@@ -279,9 +312,10 @@ static void test_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),         cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_bounds),          cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_dropped_meaning), cmocka_unit_test(test_dropped_bounds)};
+        cmocka_unit_test(test_changes),       cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_warnings),      cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_dropped),       cmocka_unit_test(test_dropped_meaning),
+        cmocka_unit_test(test_dropped_bounds)};
 
     return cmocka_run_group_tests_name("syncer/core/compare", tests, NULL, NULL);
 }
