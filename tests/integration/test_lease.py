@@ -98,7 +98,8 @@ def check_read_only(vc, other, reason=b"LeaseHeldByAnother"):
     assert e.value.status["details"]["retryAfterSeconds"] == 5
     assert holder(other) in e.value.status["message"], e.value
     assert vc.api.post(MAPS, config_map("dry"), dryRun="All")
-    assert reason in vc.api.raw("GET", "/readyz/warnings")[2]
+    # "Superseded" names what the other life lacks, which is found out first.
+    eventually(lambda: reason in vc.api.raw("GET", "/readyz/warnings")[2], 60, "the notice")
 
 
 def test_a_copied_directory_serves_reads_and_touches_nothing(first, another):

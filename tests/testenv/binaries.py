@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the programs under test and the programs around them are. A missing one is a failure."""
+import functools
 import os
+import re
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,6 +27,13 @@ def host_component(name):
     """A program of the host's control plane; SUBLET_HOST_VERSION is its version, where it is not the one of the tests."""
     version = os.environ.get("SUBLET_HOST_VERSION")
     return host_program(f"{name}-{version}" if version and name.startswith("kube-") else name)
+
+
+@functools.cache
+def host_minor():
+    """Of "1.36.3" 36: the minor version of the host's control plane."""
+    said = subprocess.run([host_component("kube-apiserver"), "--version"], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"v1\.(\d+)\.", said)[1])
 
 
 def _names(option):

@@ -221,7 +221,13 @@ class HostCluster:
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-cluster-ip-range={self.services}",
                 "--kubelet-preferred-address-types=InternalIP",
-                "--authorization-mode=Node,RBAC", "--allow-privileged=true", *extra]
+                "--authorization-mode=Node,RBAC", "--allow-privileged=true", *self._policies(), *extra]
+
+    @staticmethod
+    def _policies():
+        """What serves MutatingAdmissionPolicies, as from 1.36 on by itself: tests inject sidecars by them."""
+        return [] if binaries.host_minor() >= 36 else [
+            "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"]
 
     def _controller_manager(self):
         config = self._kubeconfig("controller-manager", "/CN=system:kube-controller-manager")
