@@ -273,6 +273,47 @@ static int check_allow(struct str_list list, const char *path, struct err *err)
     return 0;
 }
 
+/* Those that an API server, its controllers or its clients act on. */
+static bool is_of_kubernetes(struct str key)
+{
+    static const char *const bare[] = {"pod-template-hash", "controller-revision-hash", "job-name",
+                                       "controller-uid"};
+    struct str domain = str_sub(key, 0, str_find(key, '/'));
+
+    for (size_t i = 0; i < COUNT(bare); i++) {
+        if (str_eqc(key, bare[i]))
+            return true;
+    }
+    return domain.n < key.n &&
+           (str_eqc(domain, "kubernetes.io") || str_has_suffix(domain, STR(".kubernetes.io")) ||
+            str_eqc(domain, "k8s.io") || str_has_suffix(domain, STR(".k8s.io")));
+}
+
+#define KEYS_UP_MAX  64
+#define KEYS_UP_TEXT "64"
+
+static int check_up(struct str_list list, const char *path, struct err *err)
+{
+    if (list.n > KEYS_UP_MAX)
+        return bad_value(err, path, list.items[KEYS_UP_MAX], "want at most " KEYS_UP_TEXT " keys");
+    if (check_allow(list, path, err))
+        return -1;
+    for (size_t i = 0; i < list.n; i++)
+        if (is_of_kubernetes(list.items[i]))
+            return bad_value(err, path, list.items[i],
+                             "components of Kubernetes act on it: it never comes up");
+    return 0;
+}
+
+static int check_lists(const struct config *c, struct err *err)
+{
+    if (check_allow(c->labels_allow, "policy.labels.allow", err) ||
+        check_allow(c->annotations_allow, "policy.annotations.allow", err) ||
+        check_up(c->labels_up, "policy.labels.fromHost", err))
+        return -1;
+    return check_up(c->annotations_up, "policy.annotations.fromHost", err);
+}
+
 static int check_grants_labels(struct str_list list, struct err *err)
 {
     const char *why;
@@ -334,9 +375,7 @@ static int check_values(struct config *config, struct err *err)
         return -1;
     if (check_grants_labels(config->grants_labels, err))
         return -1;
-    if (check_allow(config->labels_allow, "policy.labels.allow", err))
-        return -1;
-    return check_allow(config->annotations_allow, "policy.annotations.allow", err);
+    return check_lists(config, err);
 }
 
 /* Of what has meaning only beside something else. */

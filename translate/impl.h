@@ -119,8 +119,8 @@ struct message_names {
     size_t n_more;
     bool ready;   /* the host names of `more` are computed */
     bool refusal; /* a message of the host's API: addresses of connections in it are the host's */
-    bool
-        program; /* a message of the tenant's program: only names of objects in it are the host's */
+    bool program; /* it is of the tenant's program: only names of objects in it are the host's */
+    bool others;  /* set: a word has the form of our host names, and is none of namespace ns */
 };
 struct str translate_message_up(struct arena *a, const struct translate_tenant *t, struct str text,
                                 struct message_names *names);

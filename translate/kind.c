@@ -3,6 +3,7 @@
  * The walk follows the object and all rows at once; a row ends where its path ends. Must never copy
  * a value that no row names, except of a kind that goes down whole. */
 
+#include "host_keys.h"
 #include "kind_impl.h"
 
 #include <assert.h>
@@ -341,7 +342,7 @@ static struct walk walk_of(struct arena *a, const struct translate_tenant *t,
     return (struct walk){.arena = a,
                          .tenant = t,
                          .rules = rules,
-                         .object = v,
+                         .object = translate_host_keys_without(a, t, v, false),
                          .ns = json_str_at(v, "metadata.namespace"),
                          .name = json_str_at(v, "metadata.name"),
                          .err = err};
@@ -396,7 +397,7 @@ int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
     struct walk w = walk_of(a, t, rules, v, err);
     struct kind_call c = {.arena = a,
                           .tenant = t,
-                          .object = v,
+                          .object = w.object,
                           .ns = w.ns,
                           .name = w.name,
                           .path = "",

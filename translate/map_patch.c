@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "host_keys.h"
 
 static int by_key(const void *x, const void *y)
 {
@@ -64,17 +64,17 @@ cJSON *translate_map_patch(struct arena *a, const cJSON *now, const cJSON *wante
 
 /* ---- metadata: only what an earlier translation of ours wrote may be dropped ---- */
 
-struct owned {
+struct map_owned {
     struct str *keys; /* sorted, each with its "l:" or "a:" */
     size_t n;
     struct arena *arena;
     char what;
 };
 
-static struct owned owned_of(struct arena *a, const cJSON *host)
+static struct map_owned owned_of(struct arena *a, const cJSON *host)
 {
     struct str text = json_str(json_get(json_path(host, "metadata.annotations"), ANNOTATION_OWNED));
-    struct owned ret = {.arena = a};
+    struct map_owned ret = {.arena = a};
     size_t n = 1;
 
     for (size_t i = 0; i < text.n; i++)
@@ -84,6 +84,21 @@ static struct owned owned_of(struct arena *a, const cJSON *host)
         ret.keys[ret.n++] = str_cut(&text, ',');
     qsort(ret.keys, ret.n, sizeof *ret.keys, str_order);
     return ret;
+}
+
+struct map_owned *translate_map_owned(struct arena *a, const cJSON *host)
+{
+    struct map_owned *ret = ARENA_NEW(a, struct map_owned);
+
+    *ret = owned_of(a, host);
+    return ret;
+}
+
+bool translate_map_is_owned(const struct map_owned *owned, char what, struct str key)
+{
+    struct str full = arena_printf(owned->arena, "%c:%.*s", what, STR_F(key));
+
+    return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, str_order);
 }
 
 /* Keys this room writes only for some objects. Others under sublet.dev/ may be the syncer's own. */
@@ -101,13 +116,9 @@ static bool is_derived(struct str key)
 
 static bool was_ours(void *ctx, struct str key)
 {
-    struct owned *owned = ctx;
-    struct str full;
+    struct map_owned *owned = ctx;
 
-    if (is_derived(key))
-        return true;
-    full = arena_printf(owned->arena, "%c:%.*s", owned->what, STR_F(key));
-    return owned->n && bsearch(&full, owned->keys, owned->n, sizeof full, str_order);
+    return is_derived(key) || translate_map_is_owned(owned, owned->what, key);
 }
 
 cJSON *translate_map_patch_metadata(struct arena *a, const cJSON *host_now,
@@ -117,7 +128,7 @@ cJSON *translate_map_patch_metadata(struct arena *a, const cJSON *host_now,
         const char *map;
         char what;
     } maps[] = {{"labels", 'l'}, {"annotations", 'a'}};
-    struct owned owned = owned_of(a, host_now);
+    struct map_owned owned = owned_of(a, host_now);
     cJSON *ret = NULL;
 
     for (size_t i = 0; i < COUNT(maps); i++) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "impl.h"
+#include "host_keys.h"
 
 /* Longer messages are cut: the API bounds them, but a host's webhook may not. */
 enum { TEXT_MAX = 32 * 1024 };
@@ -108,9 +108,12 @@ static struct str word_up(const struct translate_tenant *t, struct message_names
         return names->name;
     if (t->host_namespace.n && str_eq(word, t->host_namespace) && at_namespace(text, from, to))
         return names->ns;
-    if (word.n > HASH_CHARS + 1 && word.p[word.n - HASH_CHARS - 1] == '-' &&
-        is_hash(str_from(word, word.n - HASH_CHARS)) && unhash(t, names, word, &found))
+    if (word.n <= HASH_CHARS + 1 || word.p[word.n - HASH_CHARS - 1] != '-' ||
+        !is_hash(str_from(word, word.n - HASH_CHARS)))
+        return word;
+    if (unhash(t, names, word, &found))
         return found;
+    names->others = true;
     return word;
 }
 
@@ -347,6 +350,19 @@ struct str translate_names_up(struct arena *a, const struct translate_tenant *t,
     struct message_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
 
     return translate_message_up(a, t, text, &names);
+}
+
+struct str translate_value_up(struct arena *a, const struct translate_tenant *t, struct str value,
+                              struct str host_name, struct str ns, struct str name)
+{
+    struct message_names names = {.host_name = host_name, .ns = ns, .name = name, .program = true};
+    struct str ret = translate_message_up(a, t, value, &names);
+
+    if (names.others || str_contains(value, STR("system:node:")) ||
+        str_contains(value, STR("system:serviceaccount:")) ||
+        (t->node_up && !str_eq(nodes_up(a, t, value), value)))
+        return STR_NULL;
+    return ret;
 }
 
 /* ---- refusals ---- */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "impl.h"
+#include "host_keys.h"
 
 static const char *const LISTED[] = {
     "kubectl.kubernetes.io/default-container",
@@ -69,7 +69,7 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
 cJSON *translate_metadata_with(struct arena *a, const struct translate_tenant *t,
                                const cJSON *vobject, struct str host_name, const cJSON *annotations)
 {
-    const cJSON *vmeta = json_get(vobject, "metadata");
+    const cJSON *vmeta = json_get(translate_host_keys_without(a, t, vobject, true), "metadata");
     struct str ns = json_str(json_get(vmeta, "namespace"));
     cJSON *ret = json_new_object(a), *labels, *notes;
     struct buf owned = BUF_INIT(0);

@@ -58,10 +58,11 @@ struct config {
     enum pod_security_level pod_security;
     struct str_list labels_allow,
         annotations_allow; /* allow-listed keys; "prefix/" with a trailing slash: all below it */
-    enum config_tolerations tolerations; /* what happens to those that no pool grants */
-    struct str_list cpu_nodes;           /* "key=value": labels of nodes for pods without devices */
-    struct str_list plain_resources;     /* extended resources that are no devices */
-    struct str_list node_labels;         /* what else of a host node's labels a tenant sees */
+    struct str_list labels_up, annotations_up; /* the same, of what the host writes */
+    enum config_tolerations tolerations;       /* what happens to those that no pool grants */
+    struct str_list cpu_nodes;       /* "key=value": labels of nodes for pods without devices */
+    struct str_list plain_resources; /* extended resources that are no devices */
+    struct str_list node_labels;     /* what else of a host node's labels a tenant sees */
     bool controllers_native;
     int64_t host_qps, host_burst, host_dry_qps, max_failed_pods, max_services;
     bool pull_always;        /* policy.imagePullPolicy */

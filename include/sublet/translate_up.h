@@ -28,6 +28,14 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
  * host object, one after the other. */
 struct str translate_resized_by_host(struct arena *a, const cJSON *before, const cJSON *now,
                                      const cJSON *v);
+/* Of a virtual object: the keys of its labels and annotations that came from the host. */
+#define ANNOTATION_HOST_KEYS "sublet.dev/host-keys"
+/* Labels and annotations that the host wrote into its object, under the keys of policy.labels and
+ * policy.annotations.fromHost: into the metadata of v, which keeps a record of them; those that the
+ * host has no more are removed. A key of the tenant's stays, and a value that names another's
+ * object does not come up. True: v changed. */
+bool translate_host_keys_up(struct arena *a, const struct translate_tenant *t, const cJSON *host,
+                            cJSON *v);
 /* Readiness gates are the tenant's to open, but the host's kubelet waits for them: a strategic
  * merge patch of the host pod's status with the gate conditions that the virtual pod has and that
  * differ; NULL when none does. Conditions of Kubernetes' own are never in it. */

@@ -707,3 +707,19 @@ bool sync_settle_owner(struct sync_run *run)
     }
     return false;
 }
+
+/* --- metadata up --- */
+
+bool sync_keys_up(struct sync_run *run)
+{
+    struct syncer *s = run->syncer;
+    const struct sync_kind *k = &s->kinds[run->id];
+    const struct resource *r =
+        registry_find_group_resource(vapi_registry(s->api), str_c(k->group), str_c(k->plural));
+
+    if (!r || object_is_terminating(run->virtual_) ||
+        !translate_host_keys_up(run->arena, &s->tenant, run->host, run->virtual_))
+        return false;
+    reconcile_replace(run->reconcile, r, run->virtual_);
+    return true;
+}

@@ -104,6 +104,9 @@ void sync_fought_over(struct sync_run *run, const struct sync_change *change);
 struct fights *sync_fights_new(void);
 void sync_fights_clear(struct fights *fights); /* all may be sent again at once */
 struct fights *sync_fights_free(struct fights *fights);
+/* What the host wrote into the metadata of its object, to the virtual one, by policy. True: a write
+ * is pending. */
+bool sync_keys_up(struct sync_run *run);
 /* May a create without an answer still be executed? The key is added again when it no longer can
  * be. */
 bool sync_create_may_come(struct sync_run *run);

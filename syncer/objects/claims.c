@@ -162,7 +162,7 @@ static bool update_up(struct sync_run *run)
     }
     status = translate_pvc_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_);
     if (!status)
-        return false;
+        return sync_keys_up(run);
     json_set(run->arena, run->virtual_, "status", status);
     reconcile_update_status(run->reconcile, claims(run), run->virtual_);
     return true;

@@ -340,7 +340,8 @@ static void status_up(struct sync_run *run)
         sync_refs_wake(s->refs, run->id, run->ns, run->name);
     if (k->rules->awaited && sync_down_is_there(s, run->arena, run->id, run->virtual_))
         wake_claims(run);
-    if (!status || !r)
+    /* First: what the tenant's schema prunes of a status stays different for ever. */
+    if (sync_keys_up(run) || !status || !r)
         return;
     json_set(run->arena, run->virtual_, "status", status);
     if (resource_sub(r, STR("status")))

@@ -119,7 +119,7 @@ static bool update_up(struct sync_run *run)
     }
     spec = translate_service_spec_up(run->arena, run->host, run->virtual_);
     if (!spec)
-        return false;
+        return sync_keys_up(run);
     json_set(run->arena, run->virtual_, "spec", spec);
     reconcile_replace(run->reconcile, services(run), run->virtual_);
     return true;

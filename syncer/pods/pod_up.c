@@ -155,6 +155,8 @@ bool sync_pod_update_up(struct sync_run *run)
     }
     sync_nodes_count(run->syncer);
     sync_pod_explain_queue(run);
+    if (sync_keys_up(run))
+        return true;
     status = translate_pod_status_up(run->arena, &run->syncer->tenant, run->host, run->virtual_,
                                      is_applied(run));
     if (!status)

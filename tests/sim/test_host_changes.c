@@ -666,6 +666,101 @@ static void test_a_deleted_pod_is_not_remembered_for_ever(void **state)
     sim_free(s);
 }
 
+/* --- labels and annotations that the host writes --- */
+
+#define KEYS_UP                                                                                    \
+    "policy: {labels: {fromHost: [zone.example/], allow: [both.example/]}, annotations: "          \
+    "{fromHost: [lb.example/, both.example/], allow: [both.example/]}}\n"
+
+static struct str shown_key(struct sim *s, const char *map, const char *key)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *meta = json_get(sim_get(s, a, "pods", "default", "a"), "metadata");
+    struct str ret = arena_str(s->arena, json_str(json_get(json_get(meta, map), key)));
+
+    arena_free(a);
+    return ret;
+}
+
+static struct str version(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    struct str ret = arena_str(
+        s->arena, json_str_at(sim_get(s, a, "pods", "default", "a"), "metadata.resourceVersion"));
+
+    arena_free(a);
+    return ret;
+}
+
+static bool first_is_shown(struct sim *s)
+{
+    return str_eqc(shown_key(s, "labels", "zone.example/name"), "z1") &&
+           str_eqc(shown_key(s, "annotations", "both.example/a"), "h1");
+}
+
+static bool second_is_shown(struct sim *s)
+{
+    return !shown_key(s, "labels", "zone.example/name").n &&
+           str_eqc(shown_key(s, "annotations", "both.example/a"), "h2");
+}
+
+static bool nothing_is_shown(struct sim *s)
+{
+    return !shown_key(s, "annotations", "both.example/a").n &&
+           !shown_key(s, "annotations", "sublet.dev/host-keys").n;
+}
+
+/* Also while the virtual cluster is closed. */
+static void host_writes(struct sim *s, const char *name, const char *metadata)
+{
+    fake_host_patch(s->host, "pods", name,
+                    arena_printf(s->arena, "{\"metadata\":{%s}}", metadata).p);
+}
+
+static void expect_quiet(struct sim *s, unsigned at_least, unsigned at_most)
+{
+    struct str before = version(s);
+
+    expect_patches(s, at_least, at_most);
+    assert_true(str_eq(version(s), before));
+}
+
+/* One patch: the label, under the hash of its key. The annotation does not go down again, though
+ * its key is one that may. */
+static void test_keys_of_the_host_come_up_without_a_loop(void **state)
+{
+    struct sim *s = sim_new_ready(16, KEYS_UP);
+    char name[64];
+
+    (void)state;
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    host_name_of(s, "a", name);
+    host_writes(s, name,
+                "\"labels\":{\"zone.example/name\":\"z1\"},"
+                "\"annotations\":{\"both.example/a\":\"h1\",\"other\":\"h\"}");
+    sim_until(s, first_is_shown, "the keys of the host");
+    sim_run_ms(s, QUIET_MS);
+    expect_quiet(s, 1, 1);
+    assert_int_equal(shown_key(s, "annotations", "other").n, 0);
+
+    /* The next process goes by the record in the object. */
+    sim_close(s);
+    host_writes(s, name,
+                "\"labels\":{\"zone.example/name\":null},"
+                "\"annotations\":{\"both.example/a\":\"h2\"}");
+    sim_open(s);
+    sim_until(s, second_is_shown, "what the host changed meanwhile");
+    sim_run_ms(s, QUIET_MS);
+    expect_quiet(s, 2, 2);
+
+    host_writes(s, name, "\"annotations\":{\"both.example/a\":null}");
+    sim_until(s, nothing_is_shown, "the annotation to be gone");
+    sim_run_ms(s, QUIET_MS);
+    expect_quiet(s, 2, 2);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -683,6 +778,7 @@ int main(void)
         cmocka_unit_test(test_events_of_data_and_accounts),
         cmocka_unit_test(test_an_event_after_the_deletion_is_copied),
         cmocka_unit_test(test_a_deleted_pod_is_not_remembered_for_ever),
+        cmocka_unit_test(test_keys_of_the_host_come_up_without_a_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,8 +143,13 @@ OPTION(DURATION, verdict_timeout_ms, "policy.verdictTimeout", NULL, "SUBLET_POLI
        "2s", "10ms..1m", "how long a write waits for the host's dry run")
 OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_ALLOW", "", "",
        "label keys that go down as they are; \"example.com/\" stands for all below it")
+OPTION(LIST, labels_up, "policy.labels.fromHost", NULL, "SUBLET_POLICY_LABELS_FROM_HOST", "", "",
+       "label keys that come up where the host writes them into the tenant's host objects")
 OPTION(LIST, annotations_allow, "policy.annotations.allow", NULL, "SUBLET_POLICY_ANNOTATIONS_ALLOW",
        "", "", "annotation keys that go down; without it none does")
+OPTION(LIST, annotations_up, "policy.annotations.fromHost", NULL,
+       "SUBLET_POLICY_ANNOTATIONS_FROM_HOST", "", "",
+       "annotation keys that come up likewise")
 OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS", "drop",
        "drop|refuse",
        "tolerations that the pod's pool does not grant: dropped with a Warning, or a 403")

@@ -255,6 +255,21 @@ static const struct {
      "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
     {"policy: {labels: {allow: [sublet.dev/]}}",
      "config: policy.labels.allow: \"sublet.dev/\": keys of sublet.dev are never a tenant's"},
+    {"policy: {labels: {fromHost: [example.com/, sublet.dev/pool]}}",
+     "config: policy.labels.fromHost: \"sublet.dev/pool\": keys of sublet.dev are never a "
+     "tenant's"},
+    {"policy: {annotations: {fromHost: [hami.io/vgpu-node]}}",
+     "config: policy.annotations.fromHost: \"hami.io/vgpu-node\": queueing systems and GPU "
+     "schedulers take orders by it: it is never a tenant's, and scheduler of a pool sets it"},
+    {"policy: {labels: {fromHost: [topology.kubernetes.io/zone]}}",
+     "config: policy.labels.fromHost: \"topology.kubernetes.io/zone\": components of "
+     "Kubernetes act on it: it never comes up"},
+    {"policy: {labels: {fromHost: [pod-template-hash]}}",
+     "config: policy.labels.fromHost: \"pod-template-hash\": components of Kubernetes act on it: "
+     "it never comes up"},
+    {"policy: {annotations: {fromHost: [kubernetes.io/]}}",
+     "config: policy.annotations.fromHost: \"kubernetes.io/\": components of Kubernetes act "
+     "on it: it never comes up"},
     {"pools: {}", "config: pools: want a list, got object"},
     {"bindings: 5", "config: bindings: want a list, got number"},
 };
@@ -340,9 +355,29 @@ static void table_is_sound(void **state)
     buf_fini(&help);
 }
 
+static void keys_of_the_host(void **state)
+{
+    struct config_fixture *f = *state;
+    struct str keys = STR("");
+
+    for (int i = 0; i < 65; i++) {
+        const char *yaml =
+            arena_printf(f->a, "policy: {annotations: {fromHost: [%.*s]}}", STR_F(keys)).p;
+
+        assert_ok(load_config(f, yaml));
+        assert_int_equal(f->config.annotations_up.n, i);
+        keys = arena_printf(f->a, "%.*s%sexample.com/k%d", STR_F(keys), i ? ", " : "", i);
+    }
+    assert_error(
+        load_config(f,
+                    arena_printf(f->a, "policy: {annotations: {fromHost: [%.*s]}}", STR_F(keys)).p),
+        "config: policy.annotations.fromHost: \"example.com/k64\": want at most 64 keys");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(keys_of_the_host, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(defaults, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(file_is_read, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(off_is_a_word, config_setup, config_teardown),
