@@ -153,9 +153,9 @@ static struct str settle_mixed(struct grant_state *s, struct grant_pool *p,
                             STR_F(p->before), STR_F(grant_strategy(had->mode)));
     if (mixed.n && (!strategy.n || str_eq(strategy, grant_strategy(had->mode))))
         return arena_printf(s->a,
-                            "nothing on a node tells its %.*s from those of before, which are "
-                            "other parts of a GPU: give the resource another name, by the device "
-                            "plugin and `rename`",
+                            "nothing on a node distinguishes its %.*s from those of before, which "
+                            "are other parts of a GPU: give the resource another name, by the "
+                            "device plugin and `rename`",
                             STR_F(mixed));
     if (mixed.n)
         p->mixed = str_clip(grant_devices_text(s->a, had), 1000);

@@ -330,7 +330,7 @@ static void test_a_secret_that_is_given_is_filled(void **state)
     fake_host_remove(s->host, "secrets", "given");
     snprintf(s->note, sizeof(s->note), "third");
     syncer_publish_kubeconfig_more(s->syncer, 0, str_c(s->note));
-    sim_until(s, given_is_filled, "one that nobody made");
+    sim_until(s, given_is_filled, "the Secret that was missing");
     sim_free(s);
 }
 

@@ -488,8 +488,8 @@ static void a_label_that_goes_converts_no_node(void **state)
     arena_free(h.a);
 }
 
-/* Neither name nor label can tell: it is not begun. */
-static void devices_that_nothing_tells_apart_are_refused(void **state)
+/* Neither name nor label distinguishes them: the conversion is not begun. */
+static void indistinguishable_devices_are_refused(void **state)
 {
     struct host_of h;
 
@@ -497,10 +497,11 @@ static void devices_that_nothing_tells_apart_are_refused(void **state)
     begin_sliced(&h, "time-slicing");
     slice(&h, "time-slicing", "1/2");
     settle(&h);
-    assert_str(condition_text(&h, h.pool, "Converting"),
-               "False Refused the spec is none, and what was before it stays in force: nothing on "
-               "a node tells its nvidia.com/gpu from those of before, which are other parts of a "
-               "GPU: give the resource another name, by the device plugin and `rename`");
+    assert_str(
+        condition_text(&h, h.pool, "Converting"),
+        "False Refused the spec is none, and what was before it stays in force: nothing on "
+        "a node distinguishes its nvidia.com/gpu from those of before, which are other parts of a "
+        "GPU: give the resource another name, by the device plugin and `rename`");
     assert_int_equal(grant_of(&h, 0), 16);
     assert_int_equal(units_at(h.quotas[0], "spec.hard"), 64);
     slice(&h, "time-slicing", "1/4");
@@ -646,7 +647,7 @@ int main(void)
         cmocka_unit_test(nodes_of_one_resource_name_are_told_apart),
         cmocka_unit_test(nodes_without_a_label_are_not_taken_for_converted),
         cmocka_unit_test(a_label_that_goes_converts_no_node),
-        cmocka_unit_test(devices_that_nothing_tells_apart_are_refused),
+        cmocka_unit_test(indistinguishable_devices_are_refused),
         cmocka_unit_test(nothing_is_granted_before_what_is_in_force_is_on_record),
         cmocka_unit_test(a_pool_is_converted_after_it_is_drained),
         cmocka_unit_test(a_node_set_aside_lends_nothing),
