@@ -100,8 +100,9 @@ int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows,
 /* A host name of sync.toHost.ingresses.hosts. */
 int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret);
 int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
-/* Does the AWS Load Balancer Controller read names of objects from it, also of a Service? */
-bool translate_kind_is_balancer_note(struct str key);
+/* Why a listed annotation of a Service, from which controllers read those of its Ingress as well,
+ * may not go down as the tenant wrote it; NULL: it may. */
+const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key);
 
 /* Patches of the configuration as rows. kind_custom.c */
 const struct kind_rule *translate_custom_rows(struct arena *a,

@@ -85,6 +85,7 @@ static const struct note NOTES[] = {
     {NGINX "fastcgi-params-configmap", FORM_NAME, .kind = "ConfigMap"},
     {NGINX "server-alias", FORM_HOSTS},
     {NGINX "auth-url", FORM_ALONE},
+    {NGINX "mirror-target", FORM_ALONE},
     {"nginx.org/policies", FORM_ALONE},
     {"nginx.org/basic-auth-secret", FORM_NAME, .kind = "Secret"},
     {"nginx.com/jwt-key", FORM_NAME, .kind = "Secret"},
@@ -96,6 +97,11 @@ static const struct note NOTES[] = {
     {HAPROXY "secure-crt-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY "secure-verify-ca-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY "server-alias", FORM_HOSTS},
+    {HAPROXY "server-alias-regex", FORM_ALONE},
+    {HAPROXY "redirect-from", FORM_HOSTS},
+    {HAPROXY "redirect-from-regex", FORM_ALONE},
+    {HAPROXY "auth-url", FORM_ALONE},
+    {HAPROXY "tcp-service-port", FORM_ALONE},
     {HAPROXY "config-backend", FORM_ALONE},
     {HAPROXY_OLD "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_OLD "auth-tls-secret", FORM_NAME, .kind = "Secret"},
@@ -106,24 +112,34 @@ static const struct note NOTES[] = {
     {HAPROXY_OLD "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_OLD "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_OLD "server-alias", FORM_HOSTS},
+    {HAPROXY_OLD "server-alias-regex", FORM_ALONE},
+    {HAPROXY_OLD "redirect-from", FORM_HOSTS},
+    {HAPROXY_OLD "redirect-from-regex", FORM_ALONE},
+    {HAPROXY_OLD "auth-url", FORM_ALONE},
+    {HAPROXY_OLD "tcp-service-port", FORM_ALONE},
     {HAPROXY_OLD "config-backend", FORM_ALONE},
     {HAPROXY_OLD "cr-backend", FORM_ALONE},
+    {HAPROXY_OLD "route-acl", FORM_ALONE},
     {HAPROXY_ORG "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "client-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "client-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "cr-backend", FORM_ALONE},
+    {HAPROXY_ORG "route-acl", FORM_ALONE},
     {HAPROXY_COM "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "client-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "client-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "cr-backend", FORM_ALONE},
+    {HAPROXY_COM "route-acl", FORM_ALONE},
     {TRAEFIK "router.middlewares", FORM_ALONE}, /* NAMESPACE-NAME@kubernetescrd */
+    {TRAEFIK "router.pathmatcher", FORM_ALONE}, /* a piece of the rule, which can have hosts */
     {TRAEFIK "router.tls.options", FORM_ALONE},
     {TRAEFIK "service.serverstransport", FORM_ALONE},
     {"konghq.com/plugins", FORM_ALONE},
+    {"konghq.com/host-aliases", FORM_HOSTS},
     {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
     {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
@@ -272,11 +288,23 @@ static bool is_listed_itself(const struct translate_tenant *t, struct str key)
     return false;
 }
 
-bool translate_kind_is_balancer_note(struct str key)
+const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key)
 {
     const struct note *note = note_of(key);
 
-    return note && (note->form == FORM_JSON || note->form == FORM_OF);
+    if (!note)
+        return NULL;
+    switch (note->form) {
+    case FORM_ALONE:
+        return is_listed_itself(t, key)
+                   ? NULL
+                   : "reaches further than its Service, and policy.annotations lists its prefix "
+                     "only";
+    case FORM_HOSTS:
+        return "names hosts, which are checked in an Ingress alone: set it there";
+    default:
+        return "names objects, which are translated in an Ingress alone: set it there";
+    }
 }
 
 int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)

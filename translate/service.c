@@ -65,9 +65,9 @@ static int check_picks(const cJSON *service, const cJSON *spec, struct err *err)
     return 0;
 }
 
-/* A controller of the host reads annotations of an Ingress from its Services as well. Those that
- * name objects are translated in the Ingress; here they would go down as the tenant wrote them.
- * old: as checked before; or NULL. */
+/* Controllers of the host read annotations of an Ingress from its Services as well. Those that name
+ * objects are translated in the Ingress; here they would go down as the tenant wrote them. old: as
+ * checked before; or NULL. */
 static int check_notes(struct arena *a, const struct translate_tenant *t, const cJSON *service,
                        const cJSON *old, struct err *err)
 {
@@ -76,11 +76,13 @@ static int check_notes(struct arena *a, const struct translate_tenant *t, const 
     json_each(note, json_path(service, "metadata.annotations"))
     {
         const cJSON *was = json_get(notes, note->string);
+        const char *why = translate_annotation_listed(t, json_key(note))
+                              ? translate_kind_note_of_service(t, json_key(note))
+                              : NULL;
 
-        if (translate_kind_is_balancer_note(json_key(note)) &&
-            translate_annotation_listed(t, json_key(note)) && !(was && json_equal(was, note)))
+        if (why && !(was && json_equal(was, note)))
             return refuse(err, service, arena_printf(a, "metadata.annotations[%s]", note->string).p,
-                          "names objects, which are translated in an Ingress alone: set it there");
+                          why);
     }
     return 0;
 }

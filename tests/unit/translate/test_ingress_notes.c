@@ -13,7 +13,8 @@
     "alb.ingress.kubernetes.io/, haproxy.org/server-ca]}}\n" INGRESSES
 #define PREFIXES                                                                                   \
     "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, "                    \
-    "nginx.org/policies]}}\n" INGRESSES
+    "traefik.ingress.kubernetes.io/, haproxy-ingress.github.io/, ingress.kubernetes.io/, "         \
+    "haproxy.org/, konghq.com/, nginx.org/policies]}}\n" INGRESSES
 #define NGINX "nginx.ingress.kubernetes.io/"
 #define ALB   "alb.ingress.kubernetes.io/"
 
@@ -91,6 +92,33 @@ static void on_services_they_are_refused(void **state)
     fixture_free(unlisted);
 }
 
+/* Those of a backend are read from its Service, and a prefix does not list them there either. */
+static void on_services_a_prefix_is_not_enough(void **state)
+{
+    static const char *const keys[] = {
+        "haproxy.org/backend-config-snippet", "haproxy.org/cr-backend", "haproxy.org/route-acl",
+        "traefik.ingress.kubernetes.io/service.serverstransport", "konghq.com/plugins"};
+    struct fixture *f = *state;
+
+    use_config(f, PREFIXES);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_error(check_service(f, keys[i]),
+                     arena_printf(f->a,
+                                  "services \"x\" is forbidden: metadata.annotations[%s]: reaches "
+                                  "further than its Service, and policy.annotations lists its "
+                                  "prefix only",
+                                  keys[i])
+                         .p);
+        err_clear(&f->err);
+    }
+    assert_error(check_service(f, "haproxy.org/server-ca"),
+                 "services \"x\" is forbidden: metadata.annotations[haproxy.org/server-ca]: names "
+                 "objects, which are translated in an Ingress alone: set it there");
+    err_clear(&f->err);
+    assert_ok(check_service(f, "nginx.org/policies"));
+    assert_ok(check_service(f, "haproxy.org/check"));
+}
+
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
 {
     struct fixture *f = ctx;
@@ -166,13 +194,28 @@ static void assert_refused(struct fixture *f, const char *key, const char *value
 /* A prefix does not list what reaches further than the Ingress. */
 static void keys_that_must_be_listed_themselves(void **state)
 {
-    static const char *const keys[] = {NGINX "server-snippet", NGINX "configuration-snippet",
-                                       NGINX "auth-url", "nginx.org/server-snippets"};
+    static const char *const keys[] = {NGINX "server-snippet",
+                                       NGINX "configuration-snippet",
+                                       NGINX "auth-url",
+                                       NGINX "mirror-target",
+                                       "nginx.org/server-snippets",
+                                       "traefik.ingress.kubernetes.io/router.pathmatcher",
+                                       "haproxy-ingress.github.io/server-alias-regex",
+                                       "haproxy-ingress.github.io/redirect-from-regex",
+                                       "haproxy-ingress.github.io/auth-url",
+                                       "haproxy-ingress.github.io/tcp-service-port",
+                                       "ingress.kubernetes.io/server-alias-regex",
+                                       "haproxy.org/route-acl"};
     struct fixture *f = *state;
 
     use_config(f, PREFIXES);
     for (size_t i = 0; i < COUNT(keys); i++)
         assert_refused(f, keys[i], "x", "lists its prefix only");
+    assert_refused(f, "konghq.com/host-aliases", "a.team.example,bank.example", "ingresses.hosts");
+    assert_refused(f, "haproxy-ingress.github.io/redirect-from", "bank.example", "ingresses.hosts");
+    assert_str(str_c(note(f, "konghq.com/host-aliases", "a.team.example, b.team.example",
+                          "konghq.com/host-aliases")),
+               "a.team.example,b.team.example");
     assert_str(str_c(note(f, "nginx.org/policies", "p", "nginx.org/policies")), "p");
     assert_str(str_c(note(f, NGINX "proxy-body-size", "8m", NGINX "proxy-body-size")), "8m");
 }
@@ -282,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(on_services_they_are_refused),
+        TEST(on_services_a_prefix_is_not_enough),
         TEST(names),
         TEST(unlisted),
         TEST(keys_that_must_be_listed_themselves),
