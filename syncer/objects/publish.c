@@ -164,7 +164,8 @@ static void write_object(struct publisher *p, cJSON *data, const cJSON *existing
 }
 
 /* A later epoch's is not. Another cluster's, of an earlier epoch, is from one that had this name
- * before, if the Lease of the name is ours. Earlier versions wrote no annotations. */
+ * before, if the Lease of the name is ours; the Lease says nothing of other namespaces, where a
+ * cluster of this name may be of another one. Earlier versions wrote no annotations. */
 static bool is_ours(const struct publisher *p, const cJSON *object)
 {
     const cJSON *labels = json_path(object, "metadata.labels");
@@ -176,7 +177,8 @@ static bool is_ours(const struct publisher *p, const cJSON *object)
     if ((!labelled && !is_given(p, object)) || !sync_life_owns(p->syncer, object))
         return false;
     return !cluster.n || str_eq(cluster, p->syncer->tenant.cluster_uid) ||
-           sync_lease_state(p->syncer->lease) == LEASE_HELD;
+           (str_eq(p->ns, p->syncer->tenant.host_namespace) &&
+            sync_lease_state(p->syncer->lease) == LEASE_HELD);
 }
 
 static bool is_current(const struct publisher *p, const cJSON *object, const cJSON *data)

@@ -357,6 +357,36 @@ static void test_a_secret_that_is_not_given_is_kept(void **state)
     }
 }
 
+/* Two host namespaces can have a virtual cluster of one name, each with the Lease of it. Where both
+ * name the same Secret of a third, the first keeps it. */
+static void test_a_secret_of_a_namesake_is_kept(void **state)
+{
+    static const char options[] =
+        "kubeconfig: {additionalSecrets: [{name: given, namespace: argocd}]}\n";
+    static const char *const notes[] = {"", "\"sublet.dev/kubeconfig\":\"sim\","};
+
+    (void)state;
+    for (unsigned i = 0; i < COUNT(notes); i++) {
+        struct sim *s = sim_new(41 + i, options);
+
+        sim_until(s, account_is_there, "the default service account");
+        fake_host_put(s->host, "secrets",
+                      arena_printf(s->arena,
+                                   "{\"metadata\":{\"name\":\"given\",\"labels\":{"
+                                   "\"app.kubernetes.io/managed-by\":\"sublet\","
+                                   "\"app.kubernetes.io/instance\":\"sim\"},\"annotations\":{%s"
+                                   "\"sublet.dev/cluster-uid\":\"another\","
+                                   "\"sublet.dev/epoch\":\"00000000000000000000000000000001\"}},"
+                                   "\"data\":{\"value\":\"b2xk\"}}",
+                                   notes[i])
+                          .p);
+        syncer_publish_kubeconfig_more(s->syncer, 0, STR("ours"));
+        expect(s, "KubeconfigSecretExists", "is not made for it");
+        assert_true(str_eqc(json_str_at(secret(s, "given"), "data.value"), "b2xk"));
+        sim_free(s);
+    }
+}
+
 static void test_unpublished_kubeconfig_is_reported(void **state)
 {
     struct sim *s = new_sim(32);
@@ -509,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_unpublished_kubeconfig_is_reported),
         cmocka_unit_test(test_a_secret_that_is_given_is_filled),
         cmocka_unit_test(test_a_secret_that_is_not_given_is_kept),
+        cmocka_unit_test(test_a_secret_of_a_namesake_is_kept),
         cmocka_unit_test(test_verdicts_are_asked_for_once),
         cmocka_unit_test(test_answers_are_kept_and_failures_are_not),
     };
