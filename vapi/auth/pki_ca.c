@@ -106,19 +106,26 @@ static int make_ca(struct pki *p, struct err *err)
 }
 
 /* One that has ended, or cannot be read, is not trusted any more: only older credentials miss it.
- */
+ * Returns NULL then. */
+static X509 *read_previous(struct pki *p)
+{
+    X509 *ret = pki_cert_read(pki_record_get(p, "ca.previous.crt"));
+
+    ERR_clear_error();
+    if (ret && pki_cert_not_after(ret) > clock_wall_s(p->clock))
+        return ret;
+    X509_free(ret);
+    return NULL;
+}
+
 static void take_previous(struct pki *p)
 {
     struct str previous = pki_record_get(p, "ca.previous.crt"),
                cross = pki_record_get(p, "ca.cross.crt");
 
-    p->previous = pki_cert_read(previous);
-    ERR_clear_error();
-    if (!p->previous || pki_cert_not_after(p->previous) <= clock_wall_s(p->clock)) {
-        X509_free(p->previous);
-        p->previous = NULL;
+    p->previous = read_previous(p);
+    if (!p->previous)
         return;
-    }
     p->ca_pem = arena_concat(p->arena, 2, (struct str[]){p->ca_pem, previous});
     if (pki_cert_count(cross) == 1)
         p->chain_pem = arena_concat(p->arena, 2, (struct str[]){cross, p->chain_pem});
@@ -181,6 +188,16 @@ static int make_next(struct pki *p, struct arena *a, struct pki_pair *ret, X509 
     return 0;
 }
 
+/* Also by an order that the store has not committed yet. */
+static bool has_previous(struct pki *p)
+{
+    X509 *written = read_previous(p);
+    bool ret = p->previous || written;
+
+    X509_free(written);
+    return ret;
+}
+
 int pki_rotate_ca(struct pki *p, struct err *err)
 {
     struct arena *a;
@@ -191,7 +208,7 @@ int pki_rotate_ca(struct pki *p, struct err *err)
     assert(p->magic == PKI_MAGIC);
     if (p->lost)
         return err_set(err, &ERR_CONFLICT, "the stored %s cannot be read", p->lost);
-    if (p->previous)
+    if (has_previous(p))
         return err_set(err, &ERR_CONFLICT,
                        "the previous authority is still trusted: retire it first");
     a = arena_new(0);

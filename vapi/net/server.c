@@ -343,6 +343,7 @@ int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err
         return -1;
     SSL_CTX_free(s->tls); /* connections hold their own reference */
     s->tls = ctx;
+    s->tls_changes++;
     if (!s->bio)
         s->bio = tls_bio_method();
     return 0;

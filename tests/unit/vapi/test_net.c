@@ -528,6 +528,40 @@ static void test_certificate_ends(void **state)
     net_fixture_close(&f);
 }
 
+/* Nor does one of an authority that is trusted no more, on a connection from before. */
+static void test_an_authority_is_retired(void **state)
+{
+    struct net_fixture f;
+    struct get kept = {.path = "/peer", .version = CURL_HTTP_VERSION_2TLS}, cut = kept;
+    struct get *gets[] = {&kept, &cut};
+    struct identity alice, other;
+    struct net_tls tls;
+    struct err err = {0};
+
+    (void)state;
+    net_fixture_open(&f, true, NULL);
+    alice = net_identity(&f, &f.ca, CERT_CLIENT, "alice", NULL);
+    other = net_identity(&f, NULL, CERT_CA, "other-ca", NULL);
+    tls = (struct net_tls){.certificate = f.leaf.cert_pem, .key = f.leaf.key_pem};
+    for (size_t i = 0; i < COUNT(gets); i++) {
+        gets[i]->client = &alice;
+        net_fixture_start(&f, do_two_requests, gets[i]);
+        uv_run(&f.loop, UV_RUN_DEFAULT);
+        assert_int_equal(f.client_turn, 1);
+        tls.client_ca = i ? other.cert_pem : f.ca.cert_pem;
+        assert_int_equal(net_set_tls(f.server, &tls, &err), 0);
+        __atomic_store_n(&f.client_turn, 2, __ATOMIC_RELEASE);
+        net_fixture_wait(&f);
+    }
+    assert_str(buf_str(&kept.answer), "alice||alice||");
+    assert_str(buf_str(&cut.answer), "alice||||rejected");
+    free_get(&kept);
+    free_get(&cut);
+    free_identity(&alice);
+    free_identity(&other);
+    net_fixture_close(&f);
+}
+
 /* Who showed a certificate gets no ticket: sessions are not resumed into identities. */
 struct resumption {
     const struct identity *client;
@@ -691,6 +725,7 @@ int main(void)
         cmocka_unit_test(test_server_aborts),
         cmocka_unit_test(test_client_certificates),
         cmocka_unit_test(test_certificate_ends),
+        cmocka_unit_test(test_an_authority_is_retired),
         cmocka_unit_test(test_tickets),
         cmocka_unit_test(test_no_tls),
         cmocka_unit_test(test_rotation),

@@ -257,6 +257,26 @@ static void test_an_order_has_no_effect_by_itself(void **state)
     assert_true(accepts(w, before, client(w), "ssl_client"));
 }
 
+/* Orders of two commands can meet before the store has committed the first. */
+static void test_a_second_order_waits_for_the_first(void **state)
+{
+    struct world *w = *state;
+    struct str old_trust = ca_now(w);
+
+    assert_int_equal(pki_rotate_ca(w->pki, &w->err), 0);
+    assert_int_equal(pki_rotate_ca(w->pki, &w->err), -1);
+    assert_true(w->err.kind == &ERR_CONFLICT);
+    err_clear(&w->err);
+    committed(w);
+    assert_int_equal(pki_rotate_ca(w->pki, &w->err), -1);
+    assert_true(w->err.kind == &ERR_CONFLICT);
+    err_clear(&w->err);
+    assert_int_equal(pki_reload(w->pki, &w->err), 0);
+    assert_true(serves(w, old_trust));
+    retire(w);
+    rotate(w);
+}
+
 static void test_a_previous_one_that_ended_is_not_trusted(void **state)
 {
     struct world *w = *state;
@@ -286,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_previous_one_is_retired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_step_at_a_time, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_order_has_no_effect_by_itself, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_second_order_waits_for_the_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_previous_one_that_ended_is_not_trusted, setup,
                                         teardown),
     };
