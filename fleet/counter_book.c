@@ -20,9 +20,10 @@
 
 #define MOST_SERIES 10000 /* of a family, as of the others by tenant and pool */
 #define MOST_FILE   ((size_t)32 << 20)
-#define MOST_MEMORY ((size_t)192 << 20) /* of records, while they are summed */
+#define MOST_MEMORY ((size_t)192 << 20) /* of records of a month, while they are summed */
 #define MILLION     1000000
 #define DAY_US      (24 * COUNTER_SETTLED_US)
+#define MONTH_US    (30 * DAY_US)
 
 struct series {
     struct map_entry by_labels;
@@ -143,6 +144,21 @@ static void forget_all(struct counter_book *b, bool settled)
         map_each(&b->families[i], forget, &settled);
 }
 
+/* A month at a time: the memory bounds what is on record of one, not how old the ledger is. The
+ * first ends where the ledger begins. */
+static int settle(struct counter_book *b, int64_t until_us, struct err *err)
+{
+    int64_t before_us, next_us;
+
+    do {
+        before_us = b->settled_us;
+        next_us = until_us - before_us < MONTH_US ? until_us : before_us + MONTH_US;
+        if (add_period(b, next_us, true, &b->settled_us, err))
+            return -1;
+    } while (b->settled_us > before_us && b->settled_us < until_us);
+    return 0;
+}
+
 /* The parts are read one after the other; what comes between is of the second's time, or late. */
 static int add_ledger(struct counter_book *b, int64_t seen_us, struct err *err)
 {
@@ -153,8 +169,7 @@ static int add_ledger(struct counter_book *b, int64_t seen_us, struct err *err)
         b->settled_us = 0;
         b->whole_us = seen_us;
     }
-    if (settled_us - b->settled_us >= COUNTER_SETTLED_US &&
-        add_period(b, settled_us, true, &b->settled_us, err))
+    if (settled_us - b->settled_us >= COUNTER_SETTLED_US && settle(b, settled_us, err))
         return -1;
     forget_all(b, false);
     return add_period(b, seen_us, false, &b->until_us, err);

@@ -18,8 +18,8 @@ struct counter_book;
 /* identity: of the ledger; a file of another one counts for nothing. */
 struct counter_book *fleet_book_new(struct str directory, uint64_t identity);
 struct counter_book *fleet_book_free(struct counter_book *b); /* takes NULL, returns NULL */
-/* Counts what the ledger has until seen_us: all of it once a day, else an hour or two. The
- * file is written before it returns. After an error the book must be freed. */
+/* Counts what the ledger has until seen_us: all of it once a day, month by month, else an hour or
+ * two. The file is written before it returns. After an error the book must be freed. */
 int fleet_book_count(struct counter_book *b, int64_t seen_us, struct err *err) MUST_CHECK;
 /* The families, of what was counted last. */
 void fleet_book_write(struct counter_book *b, struct buf *out);

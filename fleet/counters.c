@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include <sublet/err.h>
+#include <sublet/log.h>
 
 #include "counter_book.h"
 
@@ -25,6 +26,7 @@ struct job {
     struct buf text;
     int64_t seen_us;
     bool failed;
+    struct err err; /* of one that failed */
 };
 struct counters {
     unsigned magic;
@@ -33,6 +35,7 @@ struct counters {
     struct counter_book *book; /* NULL: not yet, or it failed */
     struct buf text;
     size_t refused;
+    bool failing; /* the last count */
     int64_t next_ms, began_ms;
 };
 
@@ -71,10 +74,8 @@ struct counters *fleet_counters_free(struct counters *c)
 static void work(uv_work_t *work)
 {
     struct job *job = work->data;
-    struct err err;
 
-    err_init(&err, NULL);
-    job->failed = fleet_book_count(job->book, job->seen_us, &err) != 0;
+    job->failed = fleet_book_count(job->book, job->seen_us, &job->err) != 0;
     if (!job->failed)
         fleet_book_write(job->book, &job->text);
     mem_trim();
@@ -89,6 +90,17 @@ static void take(struct counters *c, struct job *job)
     c->book = job->book;
     job->book = NULL;
     c->refused = fleet_book_refused(c->book);
+    if (c->failing)
+        log_info("fleet: GPU time and cost are counted again");
+    c->failing = false;
+}
+
+/* The first failure in a row is logged: without a new count /metrics keeps the last one. */
+static void note_failure(struct counters *c, const struct err *err)
+{
+    if (!c->failing)
+        log_warn("fleet: GPU time and cost are not counted error=\"%.*s\"", STR_F(err->message));
+    c->failing = true;
 }
 
 static void on_counted(uv_work_t *work, int status)
@@ -104,7 +116,9 @@ static void on_counted(uv_work_t *work, int status)
         pause = (now - c->began_ms) * PAUSE_TIMES;
         c->job = NULL;
         c->next_ms = now + (pause > PAUSE_MS ? pause : PAUSE_MS);
-        if (!job->failed)
+        if (job->failed)
+            note_failure(c, &job->err);
+        else
             take(c, job);
     }
     job_free(job);
@@ -122,6 +136,7 @@ void fleet_counters_ask(struct counters *c, int64_t seen_us)
         return;
     job = NEW(struct job);
     *job = (struct job){.counters = c, .book = c->book, .seen_us = seen_us};
+    err_init(&job->err, NULL);
     if (!job->book)
         job->book = fleet_book_new(c->o.directory, c->o.identity);
     job->work.data = job;

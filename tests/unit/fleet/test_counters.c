@@ -3,8 +3,11 @@
  * when the clock goes back, and when the process is another one. */
 #include "world.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <sqlite3.h>
 #include <uv.h>
 
 #include "counter_book.h"
@@ -372,6 +375,33 @@ static void series_are_bounded_and_stay(void **state)
     fleet_book_free(b);
 }
 
+/* Two years of what twenty tenants are granted, twice an hour: more than fits into the memory of a
+ * count, but not of a month. */
+static void a_ledger_of_years_is_counted(void **state)
+{
+    struct world *w = *state;
+    struct counter_book *b = book_new(w);
+    struct str sql = arena_printf(
+        w->a,
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699999)"
+        " INSERT INTO guarantee(tenant, pool, from_us, bound, num, den, granted_num, granted_den,"
+        " labels) SELECT 'team-' || char(97 + i %% 20), 'a100', %lld + (i / 20) * 1800000000, 1,"
+        " 1, 1, i %% 8, 1, '' FROM n",
+        (long long)BEGIN);
+    sqlite3 *db = NULL;
+
+    hold(w, "u1", "team-a", 3, BEGIN);
+    DO(ledger_commit(w->ledger, &w->err));
+    assert_int_equal(sqlite3_open(arena_printf(w->a, "%s/ledger.db", w->directory).p, &db),
+                     SQLITE_OK);
+    if (sqlite3_exec(db, sql.p, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    has(count(w, b, BEGIN + 17500 * HOUR), WITHIN "63000000");
+    has(count(w, b, BEGIN + 17501 * HOUR), BEYOND "126007200");
+    fleet_book_free(b);
+}
+
 /* --- on the loop --- */
 
 struct now {
@@ -404,6 +434,24 @@ static struct str ask(struct world *w, uv_loop_t *loop, struct counters *c, int6
     return shown(w, c);
 }
 
+/* Returns what is logged meanwhile. */
+static struct str ask_logged(struct world *w, uv_loop_t *loop, struct counters *c, int64_t seen_us)
+{
+    char seen[4096];
+    int ends[2], saved = dup(STDERR_FILENO);
+    ssize_t n;
+
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    ask(w, loop, c, seen_us);
+    dup2(saved, STDERR_FILENO);
+    n = read(ends[0], seen, sizeof(seen));
+    close(ends[0]);
+    close(ends[1]);
+    close(saved);
+    return arena_str(w->a, (struct str){seen, n > 0 ? (size_t)n : 0});
+}
+
 static void is_counted_on_demand(void **state)
 {
     struct world *w = *state;
@@ -415,7 +463,7 @@ static void is_counted_on_demand(void **state)
                                  .directory = str_c(w->directory),
                                  .identity = ledger_identity(w->ledger)};
     struct counters *c = fleet_counters_new(&o);
-    struct str blocker = arena_printf(w->a, "%s/" COUNTER_FILE ".new", w->directory);
+    struct str blocker = arena_printf(w->a, "%s/" COUNTER_FILE ".new", w->directory), log;
 
     uv_loop_init(&loop);
     hold(w, "u1", "team-a", 1, BEGIN);
@@ -428,13 +476,20 @@ static void is_counted_on_demand(void **state)
     now.ms += 1;
     has(ask(w, &loop, c, BEGIN + 35 * SECOND), WITHIN "35");
 
-    /* What cannot be written is not shown. */
+    /* What cannot be written is not shown, and a line of the log says why, once. */
     assert_int_equal(mkdir(blocker.p, 0700), 0);
     now.ms += 30000;
-    has(ask(w, &loop, c, BEGIN + 65 * SECOND), WITHIN "35");
+    log = ask_logged(w, &loop, c, BEGIN + 65 * SECOND);
+    assert_true(str_contains(log, STR("fleet: GPU time and cost are not counted error=\"")));
+    assert_true(str_contains(log, blocker));
+    has(shown(w, c), WITHIN "35");
+    now.ms += 30000;
+    assert_int_equal(ask_logged(w, &loop, c, BEGIN + 66 * SECOND).n, 0);
     assert_int_equal(rmdir(blocker.p), 0);
     now.ms += 30000;
-    has(ask(w, &loop, c, BEGIN + 95 * SECOND), WITHIN "95");
+    log = ask_logged(w, &loop, c, BEGIN + 95 * SECOND);
+    assert_true(str_contains(log, STR("fleet: GPU time and cost are counted again")));
+    has(shown(w, c), WITHIN "95");
 
     now.ms += 30000;
     fleet_counters_ask(c, BEGIN + 95 * SECOND);
@@ -454,6 +509,7 @@ int main(void)
         TEST(another_ledger_begins_anew),
         TEST(is_the_report_of_the_moment),
         TEST(series_are_bounded_and_stay),
+        TEST(a_ledger_of_years_is_counted),
         TEST(is_counted_on_demand),
     };
 
