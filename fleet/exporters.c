@@ -178,13 +178,13 @@ static void on_timer(uv_timer_t *timer)
 static void step(struct exporters *e)
 {
     struct turn *turn;
-    int64_t due = 0;
+    int64_t wait = 0;
 
     uv_timer_stop(&e->timer);
-    while ((turn = exporter_turns_next(&e->turns, now_ms(e), &due)) != NULL)
+    while ((turn = exporter_turns_next(&e->turns, now_ms(e), &wait)) != NULL)
         read_exporter(CONTAINER(turn, struct exporter, turn));
-    if (due != INT64_MAX)
-        uv_timer_start(&e->timer, on_timer, (uint64_t)(due - now_ms(e)), 0);
+    if (wait != INT64_MAX)
+        uv_timer_start(&e->timer, on_timer, (uint64_t)wait, 0);
 }
 
 /* --- pods --- */

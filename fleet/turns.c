@@ -37,7 +37,7 @@ static bool is_before(const struct turn *a, const struct turn *b)
     return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->begun < b->begun;
 }
 
-struct turn *exporter_turns_next(struct turns *t, int64_t now_ms, int64_t *ret_due_ms)
+struct turn *exporter_turns_next(struct turns *t, int64_t now_ms, int64_t *ret_wait_ms)
 {
     struct turn *turn, *first = NULL;
 
@@ -49,7 +49,7 @@ struct turn *exporter_turns_next(struct turns *t, int64_t now_ms, int64_t *ret_d
         first = turn;
     }
     if (!first || first->due_ms > now_ms) {
-        *ret_due_ms = first ? first->due_ms : INT64_MAX;
+        *ret_wait_ms = first ? first->due_ms - now_ms : INT64_MAX;
         return NULL;
     }
     first->under_way = true;

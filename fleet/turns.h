@@ -38,7 +38,8 @@ struct turns {
 void exporter_turns_init(struct turns *t);
 void exporter_turns_add(struct turns *t, struct turn *turn, struct str node, int64_t due_ms);
 void exporter_turns_remove(struct turns *t, struct turn *turn); /* also one that is under way */
-/* The one to be read now: it is under way from here on. NULL: none, and *ret_due_ms is when one
- * will be due, or INT64_MAX where that is not before exporter_turns_end() of another. */
-struct turn *exporter_turns_next(struct turns *t, int64_t now_ms, int64_t *ret_due_ms);
+/* The one to be read now: it is under way from here on. NULL: none, and *ret_wait_ms is how long
+ * from now_ms on until one is due, at least 1, or INT64_MAX where that is not before
+ * exporter_turns_end() of another. */
+struct turn *exporter_turns_next(struct turns *t, int64_t now_ms, int64_t *ret_wait_ms);
 void exporter_turns_end(struct turns *t, struct turn *turn, bool answered, int64_t due_ms);

@@ -21,9 +21,9 @@ static unsigned read_all(struct turns *t, int64_t now)
 {
     unsigned n = 0;
     struct turn *turn;
-    int64_t due;
+    int64_t wait;
 
-    while ((turn = exporter_turns_next(t, now, &due)) != NULL) {
+    while ((turn = exporter_turns_next(t, now, &wait)) != NULL) {
         struct exporter *x = CONTAINER(turn, struct exporter, turn);
 
         x->reads++;
@@ -111,27 +111,27 @@ static void test_one_of_a_node_at_a_time(void **state)
 {
     struct turn a = {0}, b = {0}, c = {0};
     struct turns t;
-    int64_t due = 0;
+    int64_t wait = 0;
 
     (void)state;
     exporter_turns_init(&t);
     exporter_turns_add(&t, &a, STR("n1"), 0);
     exporter_turns_add(&t, &b, STR("n1"), 1);
     exporter_turns_add(&t, &c, STR("n2"), 500);
-    assert_ptr_equal(exporter_turns_next(&t, 10, &due), &a);
-    assert_null(exporter_turns_next(&t, 10, &due));
-    assert_int_equal(due, 500);
-    assert_ptr_equal(exporter_turns_next(&t, 500, &due), &c);
-    assert_null(exporter_turns_next(&t, 500, &due));
-    assert_true(due == INT64_MAX);
+    assert_ptr_equal(exporter_turns_next(&t, 10, &wait), &a);
+    assert_null(exporter_turns_next(&t, 10, &wait));
+    assert_int_equal(wait, 490);
+    assert_ptr_equal(exporter_turns_next(&t, 500, &wait), &c);
+    assert_null(exporter_turns_next(&t, 500, &wait));
+    assert_true(wait == INT64_MAX);
     exporter_turns_end(&t, &a, true, 1000);
-    assert_ptr_equal(exporter_turns_next(&t, 501, &due), &b);
+    assert_ptr_equal(exporter_turns_next(&t, 501, &wait), &b);
     exporter_turns_remove(&t, &b); /* while it is under way */
-    assert_ptr_equal(exporter_turns_next(&t, 1000, &due), &a);
+    assert_ptr_equal(exporter_turns_next(&t, 1000, &wait), &a);
     exporter_turns_remove(&t, &a);
     exporter_turns_remove(&t, &c);
     assert_int_equal(t.under_way[TURN_PROVEN] + t.under_way[TURN_UNPROVEN], 0);
-    assert_null(exporter_turns_next(&t, 1000, &due));
+    assert_null(exporter_turns_next(&t, 1000, &wait));
 }
 
 int main(void)
