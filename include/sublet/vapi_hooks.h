@@ -80,7 +80,8 @@ struct vapi_hooks {
                     void *done_ctx);
     /* GPUs of the tenant itself now: an array of GPUUsages of a namespace (empty: of all that hold
      * or wait for some), or of ClusterGPUUsages, without apiVersion and kind, by namespace and name
-     * (vapi/control_plane/gpu_usage.c has their members). NULL: those kinds are empty. */
+     * (vapi/control_plane/gpu_usage.c has their members). NULL: those kinds are empty; but once it
+     * was there, requests get a 503 without it, and watches wait. */
     cJSON *(*gpu_usage)(void *ctx, struct arena *a, bool cluster, struct str ns);
     /* Usage of nodes and pods. done() exactly once, not before returning. NULL: none is known. */
     void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,

@@ -79,6 +79,7 @@ void api_enter(struct vapi *api, enum api_state to)
 void vapi_set_hooks(struct vapi *api, const struct vapi_hooks *hooks)
 {
     assert(api->state == API_NEW || !hooks->ctx); /* the owner of the hooks may be closed */
+    api->usage_gone = (api->usage_gone || api->hooks.gpu_usage) && !hooks->gpu_usage;
     api->hooks = *hooks;
 }
 

@@ -93,9 +93,9 @@ struct vapi {
     LIST_HEAD(, vapi_order) orders;  /* read_only.c */
     LIST_HEAD(, vapi_retry) retries; /* retry.c */
     STAILQ_HEAD(, held_call) held;   /* waiting writes, in order of arrival */
-    bool holding;
-    struct vapi_address address; /* address clients use */
-    struct arena *address_texts; /* of it; NULL: not published yet */
+    bool holding, usage_gone;        /* the hook `gpu_usage` was taken away */
+    struct vapi_address address;     /* address clients use */
+    struct arena *address_texts;     /* of it; NULL: not published yet */
     void (*address_changed)(void *ctx);
     void *address_ctx;
     uv_timer_t deadline; /* of the call that is due first */

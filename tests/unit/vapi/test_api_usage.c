@@ -233,6 +233,25 @@ static void test_no_hook_is_no_deletion(void **state)
     assert_string_equal(events(w, r), "ADDED /a 1");
 }
 
+/* Nor is it one for a client that comes meanwhile: it comes again. */
+static void test_without_its_hook_nothing_is_said(void **state)
+{
+    struct world *w = *state;
+    const struct vapi_hooks none = {0};
+    struct str revision = listed(w, USAGES);
+    struct arena *a = harness_arena(w->h);
+
+    vapi_set_hooks(harness_api(w->h), &none);
+    assert_int_equal(get(w->h, USAGES).status, 503);
+    assert_int_equal(get(w->h, USAGES "/a").status, 503);
+    assert_int_equal(get(w->h, arena_printf(a, "%s?watch=1&timeoutSeconds=1&resourceVersion=%.*s",
+                                            USAGES, STR_F(revision))
+                                   .p)
+                         .status,
+                     503);
+    assert_int_equal(get(w->h, CLUSTER "?watch=1&timeoutSeconds=1").status, 503);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_initial_events_and_their_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_selector_hides_what_it_excludes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_hook_is_no_deletion, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_without_its_hook_nothing_is_said, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
