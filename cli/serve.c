@@ -211,10 +211,14 @@ static int make_kubeconfig(struct serve *s, struct arena *a, const struct config
         want.authority = more->certificate_authority;
         want.insecure = more->insecure;
     }
+    if (more && more->account.n) {
+        want.cn = more->account;
+        want.bearer = true;
+    }
     return pki_kubeconfig(s->pki, a, &want, ret, err);
 }
 
-/* Each has a client certificate of its own. */
+/* Each has a client certificate of its own, or tokens that the syncer adds. */
 static int publish_kubeconfigs(struct serve *s, struct arena *a, struct str first, struct err *err)
 {
     struct str text;

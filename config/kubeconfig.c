@@ -6,6 +6,8 @@
 
 #include "impl.h"
 
+#define MIN_TOKEN_S  600
+#define MAX_TOKEN_S  86400
 #define MOST_CONTEXT 253
 #define MOST_PEM     (64 * 1024)
 
@@ -83,6 +85,53 @@ static int read_authority(const struct place *at, const cJSON *value, void *into
     return 0;
 }
 
+static int read_account(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_kubeconfig *k = into;
+
+    return read_checked(at, value, &k->account, name_check_dns1123_subdomain);
+}
+
+static int read_account_namespace(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_kubeconfig *k = into;
+
+    return read_checked(at, value, &k->account_ns, name_check_dns1123_label);
+}
+
+/* A token outlives the rights of its reader: hence at most a day, as in pods. */
+static int read_lifetime(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_kubeconfig *k = into;
+
+    if (place_seconds(at, value, &k->token_s))
+        return -1;
+    return k->token_s >= MIN_TOKEN_S && k->token_s <= MAX_TOKEN_S
+               ? 0
+               : place_error(at, "want 10m to 24h");
+}
+
+static const struct place_key KUBECONFIG_ACCOUNT_KEYS[] = {
+    {"name", read_account},
+    {"namespace", read_account_namespace},
+    {"tokenLifetime", read_lifetime},
+    {0},
+};
+
+static int read_service_account(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_kubeconfig *k = into;
+
+    if (json_is_null(value))
+        return 0;
+    k->token_s = MAX_TOKEN_S;
+    if (place_object(at, value, KUBECONFIG_ACCOUNT_KEYS, k))
+        return -1;
+    if (!k->account.n || !k->account_ns.n)
+        return place_error(at, "want name and namespace of a ServiceAccount of the tenant");
+    return 0;
+}
+
 static const struct place_key KUBECONFIG_SECRET_KEYS[] = {
     {"name", read_name},
     {"namespace", read_namespace},
@@ -90,6 +139,7 @@ static const struct place_key KUBECONFIG_SECRET_KEYS[] = {
     {"server", read_server},
     {"insecure", read_insecure},
     {"certificateAuthority", read_authority},
+    {"serviceAccount", read_service_account},
     {0},
 };
 

@@ -79,7 +79,8 @@ int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
  * be trusted. */
 int pki_placeholder_ca(struct arena *a, struct str cn, const struct clock *clock,
                        const struct rng *rng, struct str *ret_pem, struct err *err) MUST_CHECK;
-/* A kubeconfig (YAML) with inline certificates and a client certificate of its own. */
+/* A kubeconfig (YAML) with inline certificates and a client certificate of its own; with `bearer`
+ * it ends where a token has to be appended. */
 struct pki_kubeconfig {
     struct str name, server; /* name: of the cluster and the context; of the user with "-" and cn */
     struct str cn;
@@ -87,6 +88,7 @@ struct pki_kubeconfig {
     size_t n_organizations;
     struct str authority; /* PEM that verifies the server; empty: the cluster's own */
     bool insecure;        /* the server is not verified */
+    bool bearer;          /* no client certificate */
 };
 int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
                    struct str *ret, struct err *err) MUST_CHECK;

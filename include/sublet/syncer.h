@@ -47,6 +47,7 @@ void syncer_explain(struct syncer *s, struct str json, syncer_answer_cb done, vo
  */
 void syncer_compare_host(struct syncer *s, bool repair, syncer_answer_cb done, void *ctx);
 /* Keeps Secret `<name>-kubeconfig` (key `value`) on the host; retried until it is there. more: the
- * same of config.kubeconfigs[i]. */
+ * same of config.kubeconfigs[i]; with a service account, tokens of it are appended to it, renewed
+ * before they expire (struct pki_kubeconfig, bearer). */
 void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig);
 void syncer_publish_kubeconfig_more(struct syncer *s, size_t i, struct str kubeconfig);

@@ -316,18 +316,31 @@ static void add_data(struct buf *b, struct arena *a, const char *key, struct str
     buf_printf(b, "    %s: %s\n", key, base64_encode(a, pem).p);
 }
 
-/* Names are written as JSON strings, which are valid YAML. */
-int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
-                   struct str *ret, struct err *err)
+/* The client certificate issued last is the one whose renewal is due by pki_lifetime(). */
+static int add_client(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
+                      struct buf *b, struct err *err)
 {
-    struct str cert, key, user = arena_printf(a, "%.*s-%.*s", STR_F(want->name), STR_F(want->cn));
-    struct buf b = BUF_INIT(0);
+    struct str cert, key;
 
     if (pki_issue_client(p, a, want->cn, want->organizations, want->n_organizations, p->lifetime,
                          &cert, &key, err) < 0)
         return -1;
     p->config_from = clock_wall_s(p->clock);
     p->config_end = leaf_end(p, p->lifetime);
+    add_data(b, a, "client-certificate-data", cert);
+    add_data(b, a, "client-key-data", key);
+    return 0;
+}
+
+/* Names are written as JSON strings, which are valid YAML. The user is last, so that a token can be
+ * appended. */
+int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *want,
+                   struct str *ret, struct err *err)
+{
+    struct str user = arena_printf(a, "%.*s-%.*s", STR_F(want->name), STR_F(want->cn));
+    struct buf b = BUF_INIT(0);
+    int failed = 0;
+
     buf_addc(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: ");
     buf_json_string(&b, want->name);
     buf_addc(&b, "\n  cluster:\n    server: ");
@@ -338,11 +351,6 @@ int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *
     else
         add_data(&b, a, "certificate-authority-data",
                  want->authority.n ? want->authority : p->ca_pem);
-    buf_addc(&b, "users:\n- name: ");
-    buf_json_string(&b, user);
-    buf_addc(&b, "\n  user:\n");
-    add_data(&b, a, "client-certificate-data", cert);
-    add_data(&b, a, "client-key-data", key);
     buf_addc(&b, "contexts:\n- name: ");
     buf_json_string(&b, want->name);
     buf_addc(&b, "\n  context:\n    cluster: ");
@@ -351,10 +359,17 @@ int pki_kubeconfig(struct pki *p, struct arena *a, const struct pki_kubeconfig *
     buf_json_string(&b, user);
     buf_addc(&b, "\ncurrent-context: ");
     buf_json_string(&b, want->name);
-    buf_char(&b, '\n');
-    *ret = arena_str(a, buf_str(&b));
+    buf_addc(&b, "\nusers:\n- name: ");
+    buf_json_string(&b, user);
+    buf_addc(&b, "\n  user:\n");
+    if (want->bearer)
+        buf_addc(&b, "    token: ");
+    else
+        failed = add_client(p, a, want, &b, err);
+    if (!failed)
+        *ret = arena_str(a, buf_str(&b));
     buf_fini(&b);
-    return 0;
+    return failed;
 }
 
 /* Tokens. */

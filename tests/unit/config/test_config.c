@@ -83,17 +83,25 @@ static void further_secrets(void **state)
     struct config_fixture *f = *state;
     const struct config_kubeconfig *k;
 
-    assert_ok(load_all(f,
-                       "kubeconfig:\n"
-                       "  context: team\n"
-                       "  additionalSecrets:\n"
-                       "  - {name: a, namespace: argocd, context: c, server: 'https://r.example'}\n"
-                       "  - {name: a, namespace: '', insecure: true}\n"
-                       "  - {name: b, certificateAuthority: '-----BEGIN CERTIFICATE-----'}\n",
-                       0, NULL, NULL));
+    assert_ok(
+        load_all(f,
+                 "kubeconfig:\n"
+                 "  context: team\n"
+                 "  additionalSecrets:\n"
+                 "  - {name: a, namespace: argocd, context: c, server: 'https://r.example'}\n"
+                 "  - {name: a, namespace: '', insecure: true}\n"
+                 "  - {name: b, certificateAuthority: '-----BEGIN CERTIFICATE-----'}\n"
+                 "  - {name: c, serviceAccount: {name: robot, namespace: ci}}\n"
+                 "  - {name: d, serviceAccount: {name: r, namespace: ci, tokenLifetime: 1h}}\n",
+                 0, NULL, NULL));
     assert_str(f->config.kubeconfig_context, "team");
-    assert_int_equal(f->config.n_kubeconfigs, 3);
+    assert_int_equal(f->config.n_kubeconfigs, 5);
     k = f->config.kubeconfigs;
+    assert_int_equal(k[0].account.n, 0);
+    assert_str(k[3].account, "robot");
+    assert_str(k[3].account_ns, "ci");
+    assert_int_equal(k[3].token_s, 86400);
+    assert_int_equal(k[4].token_s, 3600);
     assert_str(k[0].ns, "argocd");
     assert_str(k[0].context, "c");
     assert_str(k[0].server, "https://r.example");
@@ -193,7 +201,16 @@ static const struct {
      "config: kubeconfig.additionalSecrets: at most 16 Secrets"},
     {"kubeconfig: {additionalSecrets: [{name: a, certificate: x}]}",
      "config: kubeconfig.additionalSecrets[0].certificate: unknown key: known here are name, "
-     "namespace, context, server, insecure, certificateAuthority"},
+     "namespace, context, server, insecure, certificateAuthority, serviceAccount"},
+    {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: robot}}]}",
+     "config: kubeconfig.additionalSecrets[0].serviceAccount: want name and namespace of a "
+     "ServiceAccount of the tenant"},
+    {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: r, namespace: team, "
+     "tokenLifetime: 9m}}]}",
+     "config: kubeconfig.additionalSecrets[0].serviceAccount.tokenLifetime: want 10m to 24h"},
+    {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: r, namespace: team, "
+     "tokenLifetime: 25h}}]}",
+     "config: kubeconfig.additionalSecrets[0].serviceAccount.tokenLifetime: want 10m to 24h"},
     {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
     {"policy: {tolerations: ignore}",
      "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},

@@ -453,18 +453,43 @@ static void test_kubeconfig(void **state)
         text, STR("apiVersion: v1\nkind: Config\nclusters:\n- name: \"team \\\"a\\\"\"\n"
                   "  cluster:\n    server: \"https://1.2.3.4:8443\"\n"
                   "    certificate-authority-data: LS0tLS1CRUdJTi")));
-    assert_true(str_has_suffix(text, STR("    cluster: \"team \\\"a\\\"\"\n"
-                                         "    user: \"team \\\"a\\\"-admin\"\n"
-                                         "current-context: \"team \\\"a\\\"\"\n")));
+    assert_true(str_contains(text, STR("    cluster: \"team \\\"a\\\"\"\n"
+                                       "    user: \"team \\\"a\\\"-admin\"\n"
+                                       "current-context: \"team \\\"a\\\"\"\n"
+                                       "users:\n- name: \"team \\\"a\\\"-admin\"\n  user:\n"
+                                       "    client-certificate-data: LS0tLS1CRUdJTi")));
     want.authority = STR("another authority");
     assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
     assert_true(str_contains(
-        text, STR("    certificate-authority-data: YW5vdGhlciBhdXRob3JpdHk=\nusers:")));
+        text, STR("    certificate-authority-data: YW5vdGhlciBhdXRob3JpdHk=\ncontexts:")));
     want.insecure = true;
     assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
     assert_true(str_contains(text, STR("    server: \"https://1.2.3.4:8443\"\n"
-                                       "    insecure-skip-tls-verify: true\nusers:")));
+                                       "    insecure-skip-tls-verify: true\ncontexts:")));
     assert_false(str_contains(text, STR("certificate-authority-data")));
+}
+
+/* It issues no certificate: the renewal of the admin's goes by its own. */
+static void test_kubeconfig_for_a_token(void **state)
+{
+    struct world *w = *state;
+    struct pki_kubeconfig want = {.name = STR("ci"),
+                                  .server = STR("https://1.2.3.4:8443"),
+                                  .cn = STR("robot"),
+                                  .insecure = true};
+    int64_t before, after, end;
+    struct str text;
+
+    assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
+    pki_lifetime(w->pki, PKI_KUBECONFIG, &before, &end);
+    assert_int_not_equal(before, 0);
+    w->now += 60;
+    want.bearer = true;
+    assert_int_equal(pki_kubeconfig(w->pki, w->arena, &want, &text, &w->err), 0);
+    assert_true(str_has_suffix(text, STR("users:\n- name: \"ci-robot\"\n  user:\n    token: ")));
+    assert_false(str_contains(text, STR("client-")));
+    pki_lifetime(w->pki, PKI_KUBECONFIG, &after, &end);
+    assert_int_equal(before, after);
 }
 
 /* Tokens. */
@@ -694,6 +719,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_client, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kubeconfig, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kubeconfig_for_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(test_token_shape, setup, teardown),
         cmocka_unit_test_setup_teardown(test_token_round_trip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_token_times, setup, teardown),

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kubeconfig.additionalSecrets[].serviceAccount: a Secret of the host with the token of a tenant's service account."""
+import base64
+import os
+
+import yaml
+
+from testenv import eventually
+
+ROBOT = {"name": "robot-kubeconfig", "context": "ci",
+         "serviceAccount": {"name": "robot", "namespace": "default", "tokenLifetime": "10m"}}
+
+
+def test_a_secret_with_the_token_of_a_service_account(tenant, host):
+    vc = tenant("research", config={"kubeconfig": {"additionalSecrets": [ROBOT]}})
+    path = f"/api/v1/namespaces/{vc.namespace}/secrets/robot-kubeconfig"
+
+    def warnings():
+        return vc.api.raw("GET", "/readyz/warnings")[-1].decode()
+
+    def filled():
+        return eventually(lambda: host.api.get(path).get("data"), 60, "the Secret to be filled in")
+
+    def as_given(data, name):
+        given = os.path.join(vc.dir, name)
+        with open(given, "wb") as f:
+            f.write(base64.b64decode(data["value"]))
+        return vc.kubectl_as(given)
+
+    eventually(lambda: "KubeconfigAccountMissing" in warnings(), 60, "the warning")
+    assert not host.api.get(path).get("data")
+    vc.kubectl("create", "serviceaccount", "robot")
+    vc.kubectl("create", "rolebinding", "robot", "--clusterrole=view", "--serviceaccount=default:robot")
+    data = filled()
+    assert data["value"] == data["config"] and "client-key" not in data and "client-certificate" not in data
+    config = yaml.safe_load(base64.b64decode(data["value"]))
+    assert config["current-context"] == "ci" and config["users"][0]["user"] == {
+        "token": base64.b64decode(data["token"]).decode()}
+    robot = as_given(data, "first.kubeconfig")
+    assert robot("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == "system:serviceaccount:default:robot"
+    robot("get", "configmaps")
+    code, _, err = robot.run("get", "secrets")
+    assert code and "forbidden" in err
+    eventually(lambda: "KubeconfigAccountMissing" not in warnings(), 60, "the warning to end")
+
+    # A restart keeps the token; without the account the Secret is empty, and the next account has another.
+    vc.restart()
+    eventually(lambda: "admin" in vc.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"), 60, "the API")
+    assert filled()["token"] == data["token"]
+    vc.kubectl("delete", "serviceaccount", "robot")
+    eventually(lambda: not host.api.get(path).get("data"), 60, "the Secret to be empty")
+    assert robot.run("get", "configmaps")[0]
+    vc.kubectl("create", "serviceaccount", "robot")
+    assert filled()["token"] != data["token"]
+    as_given(filled(), "second.kubeconfig")("get", "configmaps")
