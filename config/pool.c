@@ -550,15 +550,34 @@ static int build_resources(const struct place *at, struct draft *d)
     return 0;
 }
 
-/* What a device plugin calls a device that several pods have at once, if it says so. */
+/* Why the mode of the pool is not what the name of a resource says of it; NULL if it is. Device
+ * plugins call a device that several pods have at once `.shared`; a MIG slice that pods share keeps
+ * them apart no more than a whole GPU would, and MPS shares none. */
+static const char *name_of_another_mode(const struct config_pool *p, struct str host_name)
+{
+    bool shared = str_has_suffix(host_name, STR(".shared"));
+    bool slice = str_has_prefix(host_name, STR("nvidia.com/mig-"));
+
+    if (shared && p->adversarial)
+        return "a shared device, and trust adversarial allows none";
+    if (shared && (p->mode == POOL_EXCLUSIVE || p->mode == POOL_MIG))
+        return "a shared device: mode time-slicing or mps is needed";
+    if (slice && p->mode == POOL_MPS)
+        return "a MIG slice, and MPS shares whole GPUs only";
+    if (slice && p->mode == POOL_TIME_SLICING && !p->dedicated)
+        return "a MIG slice that pods share, which those of one tenant may: kind dedicated is "
+               "needed";
+    return NULL;
+}
+
 static int check_shared_names(const struct place *at, const struct config_pool *p)
 {
-    for (size_t i = 0; p->adversarial && i < p->n_resources; i++) {
-        if (str_has_suffix(p->resources[i].host_name, STR(".shared")))
-            return place_error(at,
-                               "resources: \"%.*s\" is a shared device, and trust adversarial "
-                               "allows none",
-                               STR_F(p->resources[i].host_name));
+    for (size_t i = 0; i < p->n_resources; i++) {
+        struct str name = p->resources[i].host_name;
+        const char *why = name_of_another_mode(p, name);
+
+        if (why)
+            return place_error(at, "resources: \"%.*s\" is %s", STR_F(name), why);
     }
     return 0;
 }

@@ -274,7 +274,7 @@ static void mistakes_about_queues(void **state)
          "scheduler: {kind: volcano, queueTemplate: a}}]",
          "config: pools[0]: mode, resources: the queues of scheduler \"volcano\" do not count "
          "them"},
-        {"pools: [{name: a, nodeSelector: {p: a}, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
+        {"pools: [{name: a, nodeSelector: {p: a}, rename: {nvidia.com/gpu: x.example/gpu}, "
          "scheduler: {kind: kai, queueTemplate: a}}]",
          "config: pools[0]: mode, resources: the queues of scheduler \"kai-scheduler\" do not "
          "count them"},
@@ -402,6 +402,19 @@ static void mistakes(void **state)
 }
 
 /* What keeps a tenant off the nodes of others, and devices that no quota counts. */
+/* The driver shares slices of MIG by time; they keep nobody's pods apart then. */
+static void slices_are_shared_by_one_tenant(void **state)
+{
+    struct config_fixture *f = *state;
+
+    assert_ok(load_config(
+        f, "pools:\n"
+           "- {name: slices, kind: dedicated, mode: time-slicing, nodeSelector: {p: a},\n"
+           "   resources: {nvidia.com/mig-1g.10gb: {gpuEq: 1/14}},\n"
+           "   rename: {nvidia.com/mig-1g.10gb: nvidia.com/mig-1g.10gb.shared}}\n"));
+    assert_rational(f->config.pools[0].resources[0].gpu_eq, 1, 14);
+}
+
 static void mistakes_of_the_fence(void **state)
 {
     static const struct {
@@ -429,6 +442,23 @@ static void mistakes_of_the_fence(void **state)
          "{nvidia.com/mig-1g.10gb.shared: {gpuEq: 1/14}}}]",
          "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a shared device, and "
          "trust adversarial allows none"},
+        {"pools: [{name: a, nodeSelector: {p: a}, rename: {nvidia.com/gpu: nvidia.com/gpu.shared}, "
+         "resources: {nvidia.com/gpu: {gpuEq: 1/4}}}]",
+         "config: pools[0]: resources: \"nvidia.com/gpu.shared\" is a shared device: mode "
+         "time-slicing or mps is needed"},
+        {"pools: [{name: a, nodeSelector: {p: a}, mode: mig, resources: "
+         "{nvidia.com/mig-1g.10gb.shared: {gpuEq: 1/14}}}]",
+         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a shared device: mode "
+         "time-slicing or mps is needed"},
+        {"pools: [{name: a, nodeSelector: {p: a}, mode: mps, kind: dedicated, resources: "
+         "{nvidia.com/mig-1g.10gb: {gpuEq: 1/14}}}]",
+         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb\" is a MIG slice, and MPS shares "
+         "whole GPUs only"},
+        {"pools: [{name: a, nodeSelector: {p: a}, mode: time-slicing, rename: "
+         "{nvidia.com/gpu: nvidia.com/mig-1g.10gb.shared}, resources: {nvidia.com/gpu: {gpuEq: "
+         "1/14}}}]",
+         "config: pools[0]: resources: \"nvidia.com/mig-1g.10gb.shared\" is a MIG slice that pods "
+         "share, which those of one tenant may: kind dedicated is needed"},
         {"pools: [{name: a, resources: {x.example/npu: {gpuEq: 1, variables: [A B]}}}]",
          "config: pools[0].resources.x.example/npu.variables[0]: want the name of a variable such "
          "as EXAMPLE_VISIBLE_DEVICES"},
@@ -481,6 +511,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(grants_of_device_classes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mistakes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mistakes_about_device_classes, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(slices_are_shared_by_one_tenant, config_setup,
                                         config_teardown),
         cmocka_unit_test_setup_teardown(mistakes_of_the_fence, config_setup, config_teardown),
     };
