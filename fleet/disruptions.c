@@ -18,6 +18,7 @@ static const struct {
 } REASONS[N_FLEET_DISRUPTIONS] = {
     [FLEET_EVICTED] = {"evicted", "EvictionByEvictionAPI"},
     [FLEET_PREEMPTED] = {"preempted", "PreemptionByScheduler"},
+    [FLEET_RECLAIMED] = {"reclaimed", "ReclaimedByFleet"},
     [FLEET_NODE_LOST] = {"node-lost", "DeletionByTaintManager,DeletionByPodGC"},
     [FLEET_KUBELET] = {"kubelet", "TerminationByKubelet"},
     [FLEET_OTHER] = {"other", ""},

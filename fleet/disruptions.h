@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * Pods that held GPUs and that the host ended, or is about to: by their condition DisruptionTarget.
- * Counted since the process began. Pure. */
+ * Pods that held GPUs and that the host ended, or is about to: by their condition DisruptionTarget;
+ * and those that their virtual cluster deletes because the fleet takes GPUs back. Counted since the
+ * process began. Pure. */
 #pragma once
 
 #include <sublet/buf.h>
@@ -12,6 +13,7 @@
 enum fleet_disruption {
     FLEET_EVICTED,   /* EvictionByEvictionAPI: a drain, or an administrator */
     FLEET_PREEMPTED, /* PreemptionByScheduler */
+    FLEET_RECLAIMED, /* ReclaimedByFleet, see disrupted of struct fact_pod */
     FLEET_NODE_LOST, /* DeletionByTaintManager, DeletionByPodGC */
     FLEET_KUBELET,   /* TerminationByKubelet: the node was short of something, or was shut down */
     FLEET_OTHER,     /* of a controller that is not Kubernetes' own */

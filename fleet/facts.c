@@ -18,6 +18,8 @@
 #define ANNOTATION_NAME  "sublet.dev/name"
 #define ANNOTATION_NS    "sublet.dev/namespace"
 #define ANNOTATION_OWNER "sublet.dev/owner"
+#define ANNOTATION_ENDED "sublet.dev/ended" /* of one that is deleted */
+#define ENDED_RECLAIMED  "ReclaimedByFleet"
 #define NAME_LONGEST     253
 /* Where KAI has the pods that take a whole GPU for those that share it. */
 #define KAI_RESERVATIONS "kai-resource-reservation"
@@ -174,14 +176,22 @@ static int64_t last_finished(const cJSON *statuses)
     return last;
 }
 
+/* Only its process writes this of a virtual cluster's pod; any other value of it says nothing. */
+static bool is_reclaimed(const cJSON *pod)
+{
+    return object_is_terminating(pod) &&
+           json_get(json_path(pod, "metadata.labels"), LABEL_CLUSTER) &&
+           str_eqc(note(pod, ANNOTATION_ENDED), ENDED_RECLAIMED);
+}
+
 /* "PreemptionByScheduler", "EvictionByEvictionAPI", ...: why the host ended it, or is about to. */
 static struct str disruption_of(const cJSON *pod)
 {
     const cJSON *target = condition(pod, "DisruptionTarget");
 
-    return str_eqc(json_str(json_get(target, "status")), "True")
-               ? json_str(json_get(target, "reason"))
-               : STR("");
+    if (str_eqc(json_str(json_get(target, "status")), "True"))
+        return json_str(json_get(target, "reason"));
+    return is_reclaimed(pod) ? STR(ENDED_RECLAIMED) : STR("");
 }
 
 static void read_end(const cJSON *pod, struct fact_pod *ret)
@@ -514,7 +524,7 @@ static void keep_metadata(cJSON *object)
     KEEP(metadata, "name", "namespace", "uid", "resourceVersion", "creationTimestamp",
          "deletionTimestamp", "labels", "annotations", "ownerReferences");
     KEEP(json_get(metadata, "annotations"), ANNOTATION_NAME, ANNOTATION_NS, ANNOTATION_OWNER,
-         FRACTION_NOTE, FRACTION_NOTE_MEMORY, FRACTION_NOTE_DEVICES);
+         ANNOTATION_ENDED, FRACTION_NOTE, FRACTION_NOTE_MEMORY, FRACTION_NOTE_DEVICES);
 }
 
 void fact_reduce_node(struct arena *a, cJSON *node)

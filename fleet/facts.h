@@ -26,7 +26,9 @@ struct fact_pod {
     bool ended;             /* ... and its last container has finished */
     int64_t end_us;         /* 0: the host does not say when */
     struct str reason;      /* of the end */
-    struct str disrupted;   /* the reason of condition DisruptionTarget, where it is True */
+    /* The reason of condition DisruptionTarget, where it is True, else of the deletion by which a
+     * virtual cluster gives GPUs back: ENDED_RECLAIMED. */
+    struct str disrupted;
 };
 void fact_pod(struct arena *a, const cJSON *pod, struct fact_pod *ret);
 /* Of one extended resource, whose name has a '/'. */

@@ -419,6 +419,7 @@ void sync_hooks_register(struct syncer *s)
     vapi_set_hooks(s->api, &hooks);
     vapi_add_metrics(s->api, sync_usage_metrics, s);
     vapi_add_metrics(s->api, sync_rejections_metrics, s);
+    vapi_add_metrics(s->api, sync_reclaims_metrics, s);
     if (s->config->telemetry_fleet.n)
         vapi_add_metrics(s->api, sync_devices_metrics, s->devices);
 }

@@ -50,6 +50,8 @@ void sync_reclaims_look(struct reclaims *r, bool all);
 /* Announces the end of a pod that is to end, takes that back, or ends it. True: a request or write
  * is pending. */
 bool sync_pod_reclaim(struct sync_run *run);
+/* Pods that ended by it since the process began, for vapi_add_metrics(). */
+void sync_reclaims_metrics(void *syncer, struct buf *out);
 /* The host was restored, or another one answers: what it says of a reclaim may be out of date. */
 void sync_reclaims_host_changed(struct reclaims *r); /* takes NULL */
 

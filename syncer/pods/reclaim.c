@@ -14,10 +14,20 @@
 #include <string.h>
 
 #include <sublet/config_bound.h>
+#include <sublet/json_build.h>
+#include <sublet/metrics.h>
 
 #define REASON "ReclaimedByFleet"
+/* Why the process ends a host pod: REASON, else absent. */
+#define ANNOTATION_ENDED "sublet.dev/ended"
 
-enum { LOOK_AGAIN_MS = 10000, CORRECTED_MS = 60000, DEFAULT_GRACE_S = 30 };
+enum {
+    LOOK_AGAIN_MS = 10000,
+    CORRECTED_MS = 60000,
+    DEFAULT_GRACE_S = 30,
+    MARK_AGAIN_MS = 1000,
+    MOST_POOLS = 1024
+};
 
 /* What the host's binding says, read for one pod. */
 struct word {
@@ -30,12 +40,23 @@ struct word {
 struct mark {
     struct str uid, ns, name;
     struct word word;
+    bool unsaid;  /* the host did not take the mark of its pod: it ends without */
+    bool counted; /* as ended */
+};
+
+/* What was taken back of a pool since the process began. */
+struct taken {
+    struct str pool; /* on the heap */
+    uint64_t pods;
+    struct rational gpu_s;
 };
 
 struct reclaims {
     struct syncer *syncer;
     struct mark *marks;
     size_t n, cap;
+    struct taken *taken;
+    size_t n_taken, cap_taken;
     int64_t host_changed_ms; /* 0: it did not */
     bool due, all;           /* all: what was marked before is looked at again as well */
 };
@@ -134,7 +155,9 @@ static void add_marks(struct reclaims *r, const struct gather *g, struct mark *b
         r->marks[r->n++] = (struct mark){.uid = mem_str(w->uid),
                                          .ns = mem_str(w->ns),
                                          .name = mem_str(w->name),
-                                         .word = was ? was->word : (struct word){.life = 0}};
+                                         .word = was ? was->word : (struct word){.life = 0},
+                                         .unsaid = was && was->unsaid,
+                                         .counted = was && was->counted};
     }
 }
 
@@ -196,6 +219,49 @@ void sync_reclaims_look(struct reclaims *r, bool all)
     syncer_defer(r->syncer, look, r);
 }
 
+/* --- the mark of the host pod --- */
+
+static bool is_marked(const cJSON *host)
+{
+    return str_eqc(meta_annotation(host, ANNOTATION_ENDED), REASON);
+}
+
+static bool is_refusal(const struct err *err)
+{
+    return !sync_is_uncertain(err) && err->kind != &ERR_NOT_FOUND && err->kind != &ERR_CONFLICT &&
+           err->kind != &ERR_TOO_MANY_REQUESTS;
+}
+
+static void on_marked(struct sync_run *run, const struct host_answer *answer, const struct err *err)
+{
+    struct reclaims *r = run->syncer->reclaims;
+    struct mark *mark = find_mark(r->marks, r->n, run->uid);
+
+    if (!err) {
+        sync_patched(run, answer, NULL);
+        return;
+    }
+    if (mark && is_refusal(err))
+        mark->unsaid = true;
+    reconcile_again_after(run->reconcile, MARK_AGAIN_MS);
+}
+
+/* The fleet counts by this annotation, since the deletion of the host pod names no reason. True: a
+ * request is pending, after which the choice is made again. */
+static bool write_mark(struct sync_run *run, bool on)
+{
+    struct arena *a = run->arena;
+    cJSON *value = on ? json_new_string(a, STR(REASON)) : json_new_null(a);
+    cJSON *metadata =
+        json_object(a, JSON("annotations", json_object(a, JSON(ANNOTATION_ENDED, value))));
+    struct sync_change change = {.patch = json_object(a, JSON("metadata", metadata)),
+                                 .type = PATCH_MERGE,
+                                 .subresource = "",
+                                 .then = on ? on_marked : NULL};
+
+    return sync_patch(run, &change);
+}
+
 /* --- the condition --- */
 
 static bool is_ours(const cJSON *condition)
@@ -227,7 +293,7 @@ static bool announce(struct sync_run *run, const struct config_binding *b)
 static bool withdraw(struct sync_run *run)
 {
     if (!is_ours(condition_of(run->virtual_, "DisruptionTarget")))
-        return false;
+        return is_marked(run->host) && write_mark(run, false);
     if (run->syncer->reclaims->due) { /* it is chosen again in a moment */
         reconcile_again_after(run->reconcile, LOOK_AGAIN_MS);
         return false;
@@ -277,15 +343,52 @@ static int64_t drain_grace_s(const struct config_binding *b, int64_t own_s)
     return m->state == MAINTENANCE_DRAIN && own_s > most_s ? most_s : -1;
 }
 
+/* --- what is counted --- */
+
+static struct taken *taken_of(struct reclaims *r, struct str pool)
+{
+    for (size_t i = 0; i < r->n_taken; i++)
+        if (str_eq(r->taken[i].pool, pool))
+            return &r->taken[i];
+    if (r->n_taken == MOST_POOLS)
+        return NULL;
+    GROW(r->taken, r->n_taken, r->cap_taken);
+    r->taken[r->n_taken] = (struct taken){.pool = mem_str(pool), .gpu_s = RATIONAL_ZERO};
+    return &r->taken[r->n_taken++];
+}
+
+/* A pod without a node held GPUs of the quota, and no device. */
+static void count_end(struct sync_run *run, struct mark *mark, struct str pool)
+{
+    const cJSON *scheduled = condition_of(run->host, "PodScheduled");
+    struct taken *t = taken_of(run->syncer->reclaims, pool);
+    int64_t now_s = syncer_now_s(run->syncer),
+            since_s = object_time_s(scheduled, "lastTransitionTime");
+    struct rational gpus;
+
+    if (!t || mark->counted)
+        return;
+    mark->counted = true;
+    t->pods++;
+    if (json_str_at(run->host, "spec.nodeName").n && since_s && now_s > since_s &&
+        sync_ledger_charge_of(run->syncer->ledger, pool, run->uid, &gpus) &&
+        rational_mul(gpus, (struct rational){now_s - since_s, 1}, &gpus))
+        rational_add_most(&t->gpu_s, gpus);
+}
+
 /* By a word that is proven. */
 static void end_pod(struct sync_run *run, const struct config_binding *b, struct rational limit)
 {
+    struct mark *mark = find_mark(run->syncer->reclaims->marks, run->syncer->reclaims->n, run->uid);
     struct gather g = choose(run->syncer, run->arena, b, limit);
 
-    if (!is_chosen(&g, run->uid)) {
+    if (!mark || !is_chosen(&g, run->uid)) {
         reconcile_again_after(run->reconcile, LOOK_AGAIN_MS);
         return;
     }
+    if (!mark->unsaid && !is_marked(run->host) && write_mark(run, true))
+        return;
+    count_end(run, mark, b->pool->name);
     reconcile_event(run->reconcile, run->virtual_, "Warning", REASON,
                     "ended: pool %.*s has taken its GPUs back", STR_F(b->pool->name));
     sync_pod_remove_virtual(
@@ -381,6 +484,37 @@ bool sync_pod_reclaim(struct sync_run *run)
     return true;
 }
 
+/* --- metrics --- */
+
+static void write_taken(const struct reclaims *r, struct buf *out, enum metric metric)
+{
+    metrics_family(out, metric);
+    for (size_t i = 0; i < r->n_taken; i++) {
+        const struct taken *t = &r->taken[i];
+        struct buf labels = BUF_INIT(0);
+
+        metrics_label(&labels, "pool", t->pool);
+        if (metric == METRIC_GPU_RECLAIMED)
+            metrics_sample_u64(out, metric, buf_str(&labels), t->pods);
+        else
+            metrics_sample(out, metric, buf_str(&labels),
+                           (double)t->gpu_s.num / (double)t->gpu_s.den);
+        buf_fini(&labels);
+    }
+}
+
+void sync_reclaims_metrics(void *syncer, struct buf *out)
+{
+    const struct syncer *s = syncer;
+
+    if (!s->reclaims || !s->config->n_bindings)
+        return;
+    for (size_t i = 0; i < s->config->n_bindings; i++)
+        (void)taken_of(s->reclaims, s->config->bindings[i].pool->name); /* 0 is said as well */
+    write_taken(s->reclaims, out, METRIC_GPU_RECLAIMED);
+    write_taken(s->reclaims, out, METRIC_GPU_RECLAIMED_SECONDS);
+}
+
 /* --- life --- */
 
 struct reclaims *sync_reclaims_new(struct syncer *s)
@@ -396,6 +530,9 @@ struct reclaims *sync_reclaims_free(struct reclaims *r)
     if (!r)
         return NULL;
     marks_free(r->marks, r->n);
+    for (size_t i = 0; i < r->n_taken; i++)
+        mem_free(r->taken[i].pool.p);
+    mem_free(r->taken);
     mem_free(r);
     return NULL;
 }

@@ -4,6 +4,9 @@
 #include "worlds.h"
 
 #include "engine.h"
+#include "pods/pods.h"
+
+#include <stdlib.h>
 
 #define FOLLOW "fleet: {bindings: true}\n"
 #define BINDING                                                                                    \
@@ -13,6 +16,69 @@
 
 enum { GRACE_S = 6 };
 
+/* NULL: the host has none. */
+static const cJSON *host_pod(struct sim *s, struct arena *a, const char *name)
+{
+    json_each(pod, fake_host_list(s->host, a, "pods"))
+    {
+        if (str_eqc(meta_annotation(pod, "sublet.dev/name"), name))
+            return pod;
+    }
+    return NULL;
+}
+
+static void patch_host_pod(struct sim *s, const char *name, const char *text)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = host_pod(s, a, name);
+
+    assert_non_null(pod);
+    fake_host_patch(s->host, "pods", arena_cstr(a, json_str_at(pod, "metadata.name")), text);
+    arena_free(a);
+}
+
+static bool is_marked(struct sim *s, const char *name)
+{
+    struct arena *a = arena_new(0);
+    bool is =
+        str_eqc(meta_annotation(host_pod(s, a, name), "sublet.dev/ended"), "ReclaimedByFleet");
+
+    arena_free(a);
+    return is;
+}
+
+static bool c_terminates(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = host_pod(s, a, "c");
+    bool is = pod && object_is_terminating(pod);
+
+    arena_free(a);
+    return is;
+}
+
+/* The value of a counter of pool p. */
+static double counted(struct sim *s, const char *metric)
+{
+    struct buf out = BUF_INIT(0);
+    struct str rest, line, name = str_c(metric);
+    double value = -1;
+    char number[32];
+
+    sync_reclaims_metrics(s->syncer, &out);
+    rest = buf_str(&out);
+    while (rest.n) {
+        line = str_cut(&rest, '\n');
+        if (!str_eq(str_cut(&line, '{'), name))
+            continue;
+        str_cut(&line, ' ');
+        snprintf(number, sizeof(number), "%.*s", STR_F(line));
+        value = strtod(number, NULL);
+    }
+    buf_fini(&out);
+    return value;
+}
+
 /* The fake host gives all its objects the same time. */
 static void set_created(struct sim *s, const char *name, const char *minute)
 {
@@ -21,14 +87,7 @@ static void set_created(struct sim *s, const char *name, const char *minute)
 
     snprintf(text, sizeof(text), "{\"metadata\":{\"creationTimestamp\":\"2026-02-01T00:%s:00Z\"}}",
              minute);
-    json_each(pod, fake_host_list(s->host, a, "pods"))
-    {
-        const cJSON *notes = json_path(pod, "metadata.annotations");
-
-        if (str_eqc(json_str(json_get(notes, "sublet.dev/name")), name))
-            fake_host_patch(s->host, "pods", arena_cstr(a, json_str_at(pod, "metadata.name")),
-                            text);
-    }
+    patch_host_pod(s, name, text);
     arena_free(a);
 }
 
@@ -165,6 +224,62 @@ static void test_pods_end_after_the_notice(void **state)
     take_back(s, 1); /* once more: now b is the newest */
     sim_until(s, b_is_gone, "pod b to end");
     assert_int_equal(used(s), 1);
+    sim_free(s);
+}
+
+static bool c_runs_unmarked(struct sim *s)
+{
+    return !is_marked(s, "c");
+}
+
+/* The fleet and the tenant's metrics count each pod that was taken back, and no other end. */
+static void test_what_is_taken_back_is_counted(void **state)
+{
+    struct sim *s = with_pods(92);
+    char text[160];
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    assert_int_equal(counted(s, "sublet_gpu_pods_reclaimed_total"), 0);
+    assert_int_equal(counted(s, "sublet_gpu_reclaimed_gpu_seconds_total"), 0);
+    snprintf(text, sizeof(text),
+             "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\","
+             "\"lastTransitionTime\":\"%.*s\"}]}}",
+             STR_F(time_format_s(a, clock_wall_s(&s->clock))));
+    patch_host_pod(s, "c", text);
+    take_back(s, 3);
+    sim_until(s, c_is_target, "the notice");
+    assert_false(is_marked(s, "c"));
+    patch_host_pod(s, "c", "{\"metadata\":{\"finalizers\":[\"example.com/stays\"]}}");
+    sim_until(s, c_terminates, "pod c to be deleted");
+    assert_true(is_marked(s, "c"));
+    patch_host_pod(s, "c", "{\"metadata\":{\"finalizers\":null}}");
+    sim_until(s, c_is_gone, "pod c to end");
+    sim_run_ms(s, GRACE_S * 1000);
+    assert_int_equal(counted(s, "sublet_gpu_pods_reclaimed_total"), 1);
+    assert_in_range(counted(s, "sublet_gpu_reclaimed_gpu_seconds_total"), GRACE_S, 4 * GRACE_S);
+    assert_false(is_marked(s, "a") || is_marked(s, "b"));
+    sim_delete(s, "pods", "default", "b", 0);
+    sim_until(s, b_is_gone, "pod b to end");
+    assert_int_equal(counted(s, "sublet_gpu_pods_reclaimed_total"), 1);
+    arena_free(a);
+    sim_free(s);
+}
+
+/* A host that takes no mark keeps no GPUs from the fleet; a mark of a pod that stays is removed. */
+static void test_a_mark_is_no_condition(void **state)
+{
+    struct sim *s = with_pods(93);
+
+    (void)state;
+    patch_host_pod(s, "c",
+                   "{\"metadata\":{\"annotations\":{\"sublet.dev/ended\":"
+                   "\"ReclaimedByFleet\"}}}");
+    sim_until(s, c_runs_unmarked, "the mark to be removed");
+    fake_host_deny(s->host, "patch pods", true);
+    take_back(s, 3);
+    sim_until(s, c_is_gone, "pod c to end");
+    assert_int_equal(counted(s, "sublet_gpu_pods_reclaimed_total"), 1);
     sim_free(s);
 }
 
@@ -383,6 +498,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_end_after_the_notice),
+        cmocka_unit_test(test_what_is_taken_back_is_counted),
+        cmocka_unit_test(test_a_mark_is_no_condition),
         cmocka_unit_test(test_one_that_is_not_ready_gives_back),
         cmocka_unit_test(test_a_withdrawn_notice_ends_nothing),
         cmocka_unit_test(test_a_stale_binding_ends_nothing),

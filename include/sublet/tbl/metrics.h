@@ -89,6 +89,10 @@ METRIC(GPU_SCHEDULING, HISTOGRAM, "sublet_gpu_pod_scheduling_seconds", "pool",
        "From the creation of a pod with GPUs until the host had a node for it.")
 METRIC(GPU_PODS_CREATED, COUNTER, "sublet_gpu_pods_created_total", "pool",
        "Pods that were created with GPUs of a pool.")
+METRIC(GPU_RECLAIMED, COUNTER, "sublet_gpu_pods_reclaimed_total", "pool",
+       "Pods that were ended because the fleet took GPUs of a pool back.")
+METRIC(GPU_RECLAIMED_SECONDS, COUNTER, "sublet_gpu_reclaimed_gpu_seconds_total", "pool",
+       "Time of GPUs that those pods had held since they had a node: what of their work is not saved is lost.")
 METRIC(GPU_QUEUE_OLDEST, GAUGE, "sublet_gpu_queue_oldest_seconds", "pool",
        "Time since the creation of the oldest pod that waits for GPUs of a pool; 0: none waits.")
 METRIC(REJECTIONS, COUNTER, "sublet_admission_rejections_total", "reason",
@@ -158,7 +162,7 @@ METRIC(FLEET_BINDINGS, GAUGE, "sublet_fleet_bindings", "pool,state",
        "GPUBindings by the reason of their condition Ready; pool is empty where their pool is missing.")
 METRIC(FLEET_DISRUPTIONS, COUNTER, "sublet_fleet_gpu_pod_disruptions_total", "pool,reason,tenant",
        "Pods with GPUs that the host ended or is about to, since the process began: evicted, preempted, "
-       "node-lost, kubelet (shortage or shutdown of the node), other.")
+       "reclaimed (the fleet took GPUs back), node-lost, kubelet (shortage or shutdown of the node), other.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
 METRIC(FLEET_POOL_UNAVAILABLE, GAUGE, "sublet_fleet_pool_unavailable", "pool,state",

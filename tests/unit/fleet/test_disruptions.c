@@ -2,7 +2,10 @@
 /* A pod counts once, for its reason; names of reasons and of lines are bounded. */
 #include "test.h"
 
+#include <sublet/json_build.h>
+
 #include "disruptions.h"
+#include "facts.h"
 
 static const struct fleet_hold HOLD = {.pool = {"a100", 4}, .tenant = {"team-a", 6}};
 
@@ -11,7 +14,8 @@ static cJSON *pod(struct arena *a, const char *reason, const char *status)
 {
     struct str text = arena_printf(
         a,
-        "{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p\",\"uid\":\"u\"},\"spec\":{},"
+        "{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p\",\"uid\":\"u\"},\"spec\":{"
+        "\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]},"
         "\"status\":{\"phase\":\"Running\",\"conditions\":[%s%s%s%s%s]}}",
         reason ? "{\"type\":\"DisruptionTarget\",\"status\":\"" : "", reason ? status : "",
         reason ? "\",\"reason\":\"" : "", reason ? reason : "", reason ? "\"}" : "");
@@ -34,6 +38,15 @@ static void is(const struct fleet_disruptions *d, const char *reason, unsigned n
     fleet_disruptions_metrics(d, &out);
     if (!str_contains(buf_str(&out), str_c(want)))
         fail_msg("%s is not in\n%.*s", want, STR_F(buf_str(&out)));
+    buf_fini(&out);
+}
+
+static void none_is(const struct fleet_disruptions *d)
+{
+    struct buf out = BUF_INIT(0);
+
+    fleet_disruptions_metrics(d, &out);
+    assert_false(str_contains(buf_str(&out), STR("tenant=")));
     buf_fini(&out);
 }
 
@@ -62,6 +75,44 @@ static void test_counts_once(void **state)
     is(d, "node-lost", 2);
     is(d, "kubelet", 1);
     is(d, "other", 1);
+    arena_free(a);
+    fleet_disruptions_free(d);
+}
+
+/* A virtual cluster has marked a pod, and deletes it. */
+static cJSON *marked(struct arena *a, const char *label, const char *deleted, const char *why)
+{
+    cJSON *tree = pod(a, NULL, ""), *metadata = json_get(tree, "metadata");
+
+    json_set_str(a, json_ensure_path(a, metadata, "labels"), label, STR("c"));
+    json_set(a, metadata, "annotations", json_object(a, JSON("sublet.dev/ended", str_c(why))));
+    if (deleted)
+        json_set_str(a, metadata, "deletionTimestamp", str_c(deleted));
+    fact_reduce_pod(a, tree);
+    return tree;
+}
+
+/* The mark alone is no end, nor is it one of a pod of no virtual cluster, nor any other string. */
+static void test_counts_what_the_fleet_took_back(void **state)
+{
+    static const char cluster[] = "sublet.dev/cluster", when[] = "2026-11-28T10:00:00Z",
+                      why[] = "ReclaimedByFleet";
+    struct fleet_disruptions *d = fleet_disruptions_new();
+    struct arena *a = arena_new(0);
+    cJSON *waits = marked(a, cluster, NULL, why), *ends = marked(a, cluster, when, why);
+
+    (void)state;
+    fleet_disruptions_pod(d, pod(a, NULL, ""), waits, &HOLD);
+    fleet_disruptions_pod(d, NULL, marked(a, "app", when, why), &HOLD);
+    fleet_disruptions_pod(d, NULL, marked(a, cluster, when, "PreemptionByScheduler"), &HOLD);
+    fleet_disruptions_pod(d, pod(a, "PreemptionByScheduler", "True"), ends, &HOLD);
+    none_is(d);
+    fleet_disruptions_pod(d, waits, ends, &HOLD);
+    fleet_disruptions_pod(d, ends, ends, &HOLD);
+    fleet_disruptions_pod(d, ends, NULL, &HOLD);
+    is(d, "reclaimed", 1);
+    is(d, "preempted", 0);
+    is(d, "other", 0);
     arena_free(a);
     fleet_disruptions_free(d);
 }
@@ -95,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_once),
+        cmocka_unit_test(test_counts_what_the_fleet_took_back),
         cmocka_unit_test(test_lines_are_bounded),
     };
 

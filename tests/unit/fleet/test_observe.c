@@ -89,6 +89,44 @@ static void a_deleted_pod_ends_when_its_event_came(void **state)
     assert_true(r.holds[1].estimated);
 }
 
+/* Its virtual cluster deletes it, since the fleet takes its GPUs back. */
+static cJSON *reclaimed(struct world *w, const char *uid, int64_t end_us, const char *phase)
+{
+    cJSON *pod = world_pod(w, uid, "n1", 1, BEGIN, end_us), *metadata = json_get(pod, "metadata");
+
+    json_set_str(w->a, json_get(pod, "status"), "phase", str_c(phase));
+    json_set_str(w->a, metadata, "deletionTimestamp", STR("2026-11-28T10:00:00Z"));
+    json_set_str(w->a, json_ensure_path(w->a, metadata, "labels"), "sublet.dev/cluster", STR("c"));
+    json_set_str(w->a, json_ensure_path(w->a, metadata, "annotations"), "sublet.dev/ended",
+                 STR("ReclaimedByFleet"));
+    return pod;
+}
+
+static void an_end_says_that_the_fleet_took_it_back(void **state)
+{
+    static const struct {
+        const char *uid, *phase, *reason;
+        int64_t end_us;
+    } pods[] = {
+        {"u1", "Running", "ReclaimedByFleet", 0},
+        {"u2", "Failed", "ReclaimedByFleet", BEGIN + SECOND},
+        {"u3", "Succeeded", "Succeeded", BEGIN + SECOND},
+    };
+    struct world *w = *state;
+    struct fleet_records r;
+
+    start_with_a_node(w);
+    DO(observer_seen(w->observer, BEGIN + 4 * SECOND, &w->err));
+    for (size_t i = 0; i < COUNT(pods); i++) {
+        DO(observer_pod(w->observer, reclaimed(w, pods[i].uid, pods[i].end_us, pods[i].phase),
+                        BEGIN + 2 * SECOND, &w->err));
+        DO(observer_pod_gone(w->observer, str_c(pods[i].uid), true, BEGIN + 5 * SECOND, &w->err));
+    }
+    r = records_of(w);
+    for (size_t i = 0; i < COUNT(pods); i++)
+        assert_str(r.holds[i].reason, pods[i].reason);
+}
+
 static cJSON *disrupted(struct world *w, const char *uid, int64_t end_us, const char *phase,
                         const char *status)
 {
@@ -348,6 +386,7 @@ int main(void)
         TEST(takes_the_times_of_the_host),
         TEST(a_deleted_pod_ends_when_its_event_came),
         TEST(an_end_has_the_disruption_that_led_to_it),
+        TEST(an_end_says_that_the_fleet_took_it_back),
         TEST(what_ended_unobserved_is_estimated),
         TEST(a_node_that_fails_has_the_hosts_time),
         TEST(a_node_without_devices_is_deleted),
