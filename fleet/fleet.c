@@ -37,6 +37,7 @@
 #include "observe.h"
 #include "overview.h"
 #include "page.h"
+#include "pool_gauges.h"
 #include "telemetry.h"
 #include "uses.h"
 #include "watch.h"
@@ -496,6 +497,7 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
         fleet_fairness_metrics(out, &granted);
     fleet_disruptions_metrics(f->disruptions, out);
     if (now.held) {
+        fleet_price_metrics(out, f->o.config->pools, f->o.config->n_pools);
         look(f, a, &watched);
         fleet_watch_metrics(out, &watched);
     }

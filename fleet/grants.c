@@ -24,6 +24,7 @@
 
 #include "event_writer.h"
 #include "grant_state.h"
+#include "pool_gauges.h"
 #include "unsaid.h"
 
 #define GRANTS_MAGIC   0x6772616eu
@@ -68,6 +69,7 @@ struct grants {
     struct grants_row *shown;
     struct grants_pool *pools;
     size_t n_shown, n_not_shown, n_pools;
+    struct fleet_conditions conditions;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -531,6 +533,9 @@ static void remember(struct grants *g, const struct grant_state *s)
         else
             g->n_not_shown++;
     remember_pools(g, s);
+    g->conditions = (struct fleet_conditions){0};
+    for (size_t i = 0; i < s->n_pools; i++) /* invalid ones as well */
+        fleet_conditions_add(g->a, &g->conditions, s->pools[i].tree);
 }
 
 /* Seconds until something follows though nothing changes; 0: nothing does. */
@@ -724,6 +729,7 @@ static void pool_metrics(const struct grants *g, struct buf *out)
         if (p->overdue)
             sample_state(out, p->name, "overdue");
     }
+    fleet_conditions_metrics(out, &g->conditions);
 }
 
 void grants_metrics(const struct grants *g, struct buf *out)

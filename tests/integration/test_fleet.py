@@ -406,6 +406,9 @@ def test_metrics_of_now(tenant, priced, make_fleet):
     assert 0 <= metrics["sublet_fleet_unseen_seconds"][frozenset()]
     assert metrics["sublet_fleet_unobserved_seconds_total"] == {frozenset(): 0}
     assert metrics["sublet_fleet_series_not_shown"] == {frozenset(): 0}
+    prices = metrics["sublet_fleet_pool_price_micros_per_gpu_hour"]
+    assert {v for labels, v in prices.items() if ("pool", "a100") in labels} == {2500000}
+    assert {dict(labels)["pool"] for labels in prices} == set(PRICES)
     capacity, beyond = (by_pool(metrics, f"sublet_fleet_{x}_gpus") for x in ("capacity", "unmatched"))
     parts = [by_pool(metrics, f"sublet_fleet_{x}_gpus") for x in ("held", "idle", "unhealthy")]
     assert capacity["a100"] >= 6 and capacity.keys() == set(PRICES)
@@ -554,6 +557,7 @@ def test_the_chart(helm, priced):
     overdue, = [r for r in objects["PrometheusRule"]["spec"]["groups"][0]["rules"]
                 if r.get("alert") == "SubletFleetMaintenanceOverdue"]
     assert 'sublet_fleet_pool_unavailable{state="overdue"}' in overdue["expr"]
+    assert all(f"sublet_fleet_pool_{x}" in queries + rules for x in ("condition", "price_micros_per_gpu_hour"))
     assert "sublet_fleet_idle_held_gpus" in queries and set(re.findall(r"sublet_fleet_\w+", queries)) <= known
     measured = {"telemetry": {"dcgm": {"enabled": True, "idleBelow": "0.1"}}, "pools": priced["pools"]}
     objects = {o["kind"]: o for o in render(helm, "sublet-system", {"config": measured})}

@@ -168,6 +168,12 @@ METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
 METRIC(FLEET_POOL_UNAVAILABLE, GAUGE, "sublet_fleet_pool_unavailable", "pool,state",
        "1 for a GPUPool that is cordoned, draining, drained, converting or waiting-for-nodes, and for "
        "one whose maintenance is overdue.")
+METRIC(FLEET_POOL_CONDITION, GAUGE, "sublet_fleet_pool_condition", "condition,pool,status",
+       "Conditions of GPUPools as their status has them: 1 for the status of a condition (true, false, "
+       "unknown), 0 for the two others.")
+METRIC(FLEET_PRICE, GAUGE, "sublet_fleet_pool_price_micros_per_gpu_hour", "borrowed,currency,mode,pool",
+       "Price of a GPU of a pool for an hour within the guarantee (false) and beyond it (true), in "
+       "millionths of the currency.")
 METRIC(FLEET_NODES, GAUGE, "sublet_fleet_nodes", "pool,state",
        "GPU nodes of a pool, or of none (\"\"), that are not-ready, unhealthy, cordoned, untainted, "
        "unmatched, or any.")
