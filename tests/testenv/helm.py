@@ -6,6 +6,7 @@ import subprocess
 import yaml
 
 from . import binaries
+from .process import GO
 
 CHART = os.path.join(binaries.TREE, "charts", "sublet")
 
@@ -16,7 +17,7 @@ class Helm:
     def __init__(self, directory, kubeconfig=None):
         self.binary = binaries.host_program("helm")
         self.directory = str(directory)
-        self.env = {"PATH": os.environ.get("PATH", ""), "NO_PROXY": "*", "HOME": self.directory}
+        self.env = {"PATH": os.environ.get("PATH", ""), "NO_PROXY": "*", "HOME": self.directory, **GO}
         for kind in ("CACHE", "CONFIG", "DATA"):
             self.env[f"HELM_{kind}_HOME"] = os.path.join(self.directory, f"helm-{kind.lower()}")
         if kubeconfig:

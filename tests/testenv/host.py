@@ -16,7 +16,7 @@ from . import binaries, nodes
 from .api import Api, ApiError
 from .kubectl import Kubectl
 from .pki import Pki, derive_kubeconfig, write_kubeconfig
-from .process import Port, Process, stop_all
+from .process import GO, Port, Process, stop_all
 from .wait import AWAY, eventually
 
 SERVICE_CIDR = "10.96.0.0/16"
@@ -28,8 +28,8 @@ class HostCluster:
     """host.start() ... host.stop(); each component is a Process in host.components[name].
 
     Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
-    `durable` makes etcd sync its log, as production does; `api_args` are added to kube-apiserver's. `address` is where it
-    serves, which pods that really run must reach.
+    `durable` makes etcd sync its log and every component collect its garbage as often as in production; `api_args` are
+    added to kube-apiserver's. `address` is where it serves, which pods that really run must reach.
     """
 
     ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
@@ -51,7 +51,8 @@ class HostCluster:
             "kube-scheduler": self._scheduler,
             "kwok": self._kwok,
         }
-        self.components = {n: Process(n, [binaries.host_component(n)] + argv[n](), self.dir) for n in self.ORDER}
+        self.components = {n: Process(n, [binaries.host_component(n)] + argv[n](), self.dir, env={} if durable else GO)
+                           for n in self.ORDER}
         self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
         self.api = Api(self.kubeconfig)
 

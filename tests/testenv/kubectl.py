@@ -11,6 +11,7 @@ import threading
 
 import yaml
 
+from .process import GO
 
 MAY_PASS = re.compile(r"\(NotFound\)|\(Conflict\)|\(AlreadyExists\)|\(ServiceUnavailable\)|connection to the server .* was refused|"
                       r"connection refused|the server doesn't have a resource type|no matches for kind|"
@@ -43,7 +44,7 @@ class Kubectl:
         home = os.path.join(self.directory, "home")
         os.makedirs(home, exist_ok=True)
         self.env = {"HOME": home, "PATH": os.environ.get("PATH", ""), "KUBECONFIG": kubeconfig,
-                    "EDITOR": "true", "NO_PROXY": "*"}
+                    "EDITOR": "true", "NO_PROXY": "*", **GO}
 
     def __call__(self, *args, stdin=None, timeout=900):
         """Runs kubectl; returns its stdout, raises KubectlError with its stderr on failure."""

@@ -15,6 +15,7 @@ from .wait import eventually
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 LINE = 240  # of a log line, what a failure report shows
+GO = {"GOGC": "400"}  # for a program in Go beside the subject: its heap grows fivefold before it is collected, not twofold
 REGISTRY = weakref.WeakSet()
 
 
