@@ -53,6 +53,20 @@ static void write_some(struct fixture *f, const char *name, int n)
     }
 }
 
+/* Two stores that serve: `folded` is in the file of one, `logged` in its log, and `other` in the
+ * log of the other one. */
+static void begin_two(struct fixture *f, struct fixture *other)
+{
+    fixture_open(f);
+    write_some(f, "folded", 3);
+    fixture_quiet(f);
+    write_some(f, "logged", 3);
+    fixture_init(other);
+    fixture_in_memory(other);
+    fixture_open(other);
+    write_some(other, "other", 4);
+}
+
 /* Of the file alone all is there, and nothing of the log; the log is kept, as it was. */
 static void check_foreign(struct fixture *f, const char *folded, int value, int64_t newest)
 {
@@ -84,14 +98,7 @@ static void test_another_store(void **state)
 {
     struct fixture *f = *state, other, killed, mixed;
 
-    fixture_open(f);
-    write_some(f, "folded", 3);
-    fixture_quiet(f);
-    write_some(f, "logged", 3);
-    fixture_init(&other);
-    fixture_in_memory(&other);
-    fixture_open(&other);
-    write_some(&other, "other", 4);
+    begin_two(f, &other);
     for (int i = 0; i < 3; i++) { /* its first log, and later ones */
         copy(&other, &killed);
         mix(f, &killed, &mixed);
@@ -196,14 +203,7 @@ static void test_every_failure_of_a_start(void **state)
 {
     struct fixture *f = *state, other;
 
-    fixture_open(f);
-    write_some(f, "folded", 3);
-    fixture_quiet(f);
-    write_some(f, "logged", 3);
-    fixture_init(&other);
-    fixture_in_memory(&other);
-    fixture_open(&other);
-    write_some(&other, "other", 4);
+    begin_two(f, &other);
     for (int after = 0, failures = 1; failures; after++) {
         struct fixture g, killed, mixed;
         copy(&other, &killed);
