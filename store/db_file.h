@@ -42,6 +42,7 @@ struct db_mark_account {
     int64_t values[DB_MARK_NUMBERS];
     unsigned there; /* a bit per number that could be read */
     bool read;      /* the rows were read; if there is no table, none */
+    bool corrupt;   /* they were not, because the pages make no database */
     int64_t newest; /* revision in the trail; INT64_MAX: unknown */
 };
 void db_mark_read(struct db *db, bool alone, struct db_mark_account *ret);

@@ -10,11 +10,15 @@
  * and so does the newest revision: those of the file alone are never greater. A log that does not
  * fit is of another time or of another store.
  *
- * Where one of the two cannot be read nothing is known, and the log is taken. So it is where the
- * log has no mark (the transactions of a start, an earlier program), where it is an earlier copy of
- * the same log, behind which no version was folded, and where it is the whole of the log before,
- * which the file has. A file that is made as a copy, or in place of a damaged one, has a number of
- * its own: no log is its. */
+ * Nor does a log fit beside which a file that can be read makes no database: pages that were
+ * committed together do, and those of a smaller store end the file before its first page says.
+ *
+ * Where one of the two cannot be read for another reason nothing is known, and the log is taken. So
+ * it is where the log has no mark (the transactions of a start, an earlier program), where it is an
+ * earlier copy of the same log, behind which no version was folded, where it is the whole of the
+ * log before, which the file has, and where a fold of the file was cut off and the log is the next
+ * one. A file that is made as a copy, or in place of a damaged one, has a number of its own: no log
+ * is its. */
 #include "db_file.h"
 #include "db_impl.h"
 

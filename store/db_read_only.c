@@ -59,6 +59,7 @@ static int read_account(struct db *db, bool alone, struct db_mark_account *ret, 
     *ret = (struct db_mark_account){0};
     if (!db_connect_reading(&other, alone, NULL))
         db_mark_read(&other, alone, ret);
+    ret->corrupt = !ret->read && other.sql && (sqlite3_errcode(other.sql) & 0xff) == SQLITE_CORRUPT;
     if (!ret->read && is_no_memory(&other))
         result = err_set(err, &ERR_STORAGE, "%s: the log: out of memory", db->file);
     db_disconnect(&other);
@@ -75,7 +76,7 @@ int db_log_is_foreign(struct db *db, bool *ret_foreign, struct err *err)
         return 0;
     if (read_account(db, false, &both, err))
         return -1;
-    *ret_foreign = both.read && !db_mark_fits(&file, &both);
+    *ret_foreign = both.corrupt || (both.read && !db_mark_fits(&file, &both));
     return 0;
 }
 
