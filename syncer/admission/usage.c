@@ -12,7 +12,7 @@
 #include <sublet/json_build.h>
 #include <sublet/metrics.h>
 
-enum { QUEUE_MAX = 100 }; /* of a pool, pods that are listed */
+enum { QUEUE_MAX = 100, HOURS_MAX = 50 }; /* of a pool: pods and namespaces that are listed */
 
 struct holder {
     struct map_entry entry; /* by the uid that is charged */
@@ -189,6 +189,21 @@ static void add_sharing(struct arena *a, const struct config_pool *pool, cJSON *
         json_set_str(a, status, "isolation", str_c(ISOLATION[pool->mode]));
 }
 
+/* The rows and otherGPUHours are gpuHours, exactly. */
+static void add_hours(struct ledger *ledger, struct arena *a, struct str pool, cJSON *status)
+{
+    struct hours_list hours = sync_ledger_hours_list(ledger, a, pool, HOURS_MAX);
+    cJSON *rows = json_new_array(a);
+
+    for (size_t i = 0; i < hours.n; i++)
+        json_append(rows, json_object(a, JSON("namespace", hours.lines[i].ns),
+                                      JSON("gpuHours", rational_format(a, hours.lines[i].hours))));
+    json_put(a, status, JSON("gpuHours", rational_format(a, hours.total)));
+    if (hours.n)
+        json_set(a, status, "namespaces", rows);
+    json_put(a, status, JSON("otherGPUHours", rational_format(a, hours.others)));
+}
+
 static cJSON *object_of(const struct usage_list *l, const struct usage *u)
 {
     const struct config_binding *b = config_binding_of(l->syncer->config, u->pool);
@@ -200,10 +215,6 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
         JSON("guarantee", rational_format(a, b->guarantee)),
         JSON("borrowed",
              l->cluster ? json_new_string(a, rational_format(a, borrowed(u, b))) : NULL),
-        JSON("gpuHours",
-             l->cluster ? json_new_string(
-                              a, rational_format(a, sync_ledger_hours(l->syncer->ledger, u->pool)))
-                        : NULL),
         JSON("waiting", rational_format(a, u->waiting)), JSON_I64("waitingPods", u->waiting_pods),
         JSON("queue", listed ? u->queue : NULL));
     struct str unavailable = config_maintenance_text(a, b->pool);
@@ -213,6 +224,8 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
 
     if (l->cluster)
         add_sharing(a, b->pool, status);
+    if (l->cluster)
+        add_hours(l->syncer->ledger, a, u->pool, status);
     if (u->waiting_pods > listed)
         json_set(a, status, "queueNotShown", json_new_i64(a, u->waiting_pods - listed));
     return json_object(

@@ -150,7 +150,7 @@ static void charge(struct syncer *s, struct arena *a, enum sync_id id,
     struct pool_choice choice;
 
     if (holds(s, a, id, host, &choice))
-        sync_ledger_force(s->ledger, &choice, ledger_uid(a, q->host_uid));
+        sync_ledger_force(s->ledger, &choice, q->ns, ledger_uid(a, q->host_uid));
     else if (!may_hold(id, host))
         sync_ledger_release(s->ledger, ledger_uid(a, q->host_uid));
 }
@@ -206,13 +206,13 @@ static bool is_proven(struct syncer *s, struct arena *a, enum sync_id id,
 
 /* Charges a host object's GPUs as soon as it is seen: the run of another one, which needs them, may
  * come before its own. */
-static void charge_proven(struct syncer *s, struct arena *a, enum sync_id id, struct str uid,
-                          const cJSON *host)
+static void charge_proven(struct syncer *s, struct arena *a, enum sync_id id, struct str ns,
+                          struct str uid, const cJSON *host)
 {
     struct pool_choice choice;
 
     if (holds(s, a, id, host, &choice) && !sync_ledger_charged(s->ledger, uid).n)
-        sync_ledger_force(s->ledger, &choice, uid);
+        sync_ledger_force(s->ledger, &choice, ns, uid);
 }
 
 /* Once for each later epoch: newer data than this led, and wrote to the host. */
@@ -253,7 +253,7 @@ void sync_quarantine_judge(struct syncer *s, enum sync_id id, const cJSON *host)
         if (!q.tokens && sync_life_has_our_epoch(s, host))
             sync_mapping_note_host(s, id, q.ns, q.name, q.uid, host);
         if (is_proven(s, a, q.tokens ? SYNC_PODS : id, &q)) {
-            charge_proven(s, a, id, q.uid, host);
+            charge_proven(s, a, id, q.ns, q.uid, host);
             sync_quarantine_end(s, id, q.host_name);
         } else {
             begin(s, a, id, &q, host);

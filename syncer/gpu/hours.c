@@ -9,8 +9,7 @@
 
 #include <sublet/clock.h>
 
-#define HOUR_MILLI_US INT64_C(3600000) /* a thousandth of an hour */
-#define MONTH_CHARS   7                /* "2026-11" */
+#define MONTH_CHARS 7 /* "2026-11" */
 
 struct counted {
     int64_t until_us;
@@ -70,6 +69,15 @@ struct rational sync_hours_read(const struct hours_of *h)
 
     arena_free(a);
     return c.gpu_us;
+}
+
+void sync_hours_span(const struct hours_of *h, int64_t *ret_begin_us, int64_t *ret_until_us)
+{
+    struct arena *a = arena_new(0);
+
+    *ret_until_us = count(h, a).until_us;
+    *ret_begin_us = month_begin(a, *ret_until_us);
+    arena_free(a);
 }
 
 void sync_hours_note(const struct hours_of *h)

@@ -14,6 +14,9 @@ struct hours_of {
     struct rational used;     /* since the last change of it, and now */
     int64_t now_us, start_us; /* start: what is counted from where nothing is on record */
 };
+#define HOUR_MILLI_US INT64_C(3600000) /* a thousandth of an hour */
+/* The month that is counted: from when, and until when, which is never before what was counted. */
+void sync_hours_span(const struct hours_of *h, int64_t *ret_begin_us, int64_t *ret_until_us);
 struct rational sync_hours_read(const struct hours_of *h);
 /* Before the sum changes, in the same transaction. */
 void sync_hours_note(const struct hours_of *h);

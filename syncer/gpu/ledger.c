@@ -166,12 +166,33 @@ struct rational sync_ledger_hours(struct ledger *l, struct str pool)
     return sync_hours_rounded(sync_hours_read(&h));
 }
 
+static void on_split_charge(void *split, struct str uid, struct rational quantity)
+{
+    sync_hours_split_charge(split, uid, quantity);
+}
+
 /* Its sum changes now. */
-static void note_hours(struct ledger *l, struct charged_pool *p)
+static struct hours_of note_hours(struct ledger *l, struct charged_pool *p)
 {
     struct hours_of h = hours_of(l, p);
 
     sync_hours_note(&h);
+    return h;
+}
+
+struct hours_list sync_ledger_hours_list(struct ledger *l, struct arena *a, struct str pool,
+                                         size_t most)
+{
+    struct charged_pool *p = find_pool(l, pool);
+    struct hours_split *split;
+    struct hours_of h;
+
+    if (!p)
+        return (struct hours_list){.others = RATIONAL_ZERO, .total = RATIONAL_ZERO};
+    h = hours_of(l, p);
+    split = sync_hours_split(a, &h);
+    sync_ledger_each_charge(l, pool, on_split_charge, split);
+    return sync_hours_list(split, most);
 }
 
 /* A row of it was written (+) or deleted (-). */
@@ -390,15 +411,21 @@ bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, st
 }
 
 /* It has none there, as a rule. */
-static void put_row(struct ledger *l, const struct pool_choice *choice, struct str uid)
+static void put_row(struct ledger *l, const struct pool_choice *choice, struct str ns,
+                    struct str uid)
 {
     struct arena *a = arena_new(0);
     struct charged_pool *p = know_pool(l, choice->binding->pool->name);
     struct str key = row_key(a, p->name, uid), unused;
+    struct hours_of h = note_hours(l, p);
+    struct rational before = RATIONAL_ZERO;
 
-    note_hours(l, p);
-    if (store_record_get(l->o.store, RECORD_LEDGER, key, &unused))
+    if (store_record_get(l->o.store, RECORD_LEDGER, key, &unused)) {
+        (void)sync_ledger_charge_of(l, p->name, uid, &before);
+        sync_hours_end(&h, uid, before);
         p->summed = false;
+    }
+    sync_hours_begin(&h, uid, ns);
     store_record_put(l->o.store, RECORD_LEDGER, key,
                      arena_printf(a, "%.*s%s%.*s", STR_F(rational_format(a, choice->gpu_eq)),
                                   choice->gang.n ? " " : "", STR_F(choice->gang)));
@@ -410,13 +437,14 @@ static void put_row(struct ledger *l, const struct pool_choice *choice, struct s
 static void delete_row(struct ledger *l, struct charged_pool *p, struct str uid)
 {
     struct arena *a = arena_new(0);
-    struct rational quantity;
+    struct hours_of h = note_hours(l, p);
+    struct rational quantity = RATIONAL_ZERO;
 
-    note_hours(l, p);
     if (!sync_ledger_charge_of(l, p->name, uid, &quantity))
         p->summed = false;
     else
         add_to_sum(l, p, quantity, true);
+    sync_hours_end(&h, uid, quantity);
     store_record_delete(l->o.store, RECORD_LEDGER, row_key(a, p->name, uid));
     arena_free(a);
     l->o.changed(l->o.ctx);
@@ -694,14 +722,16 @@ int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choi
     sync_refused_drop(&l->unserved.list, owner.uid);
     sync_rate_count(&l->rates, b);
     if (b && !*ret_queued)
-        put_row(l, choice, json_str_at(object, "metadata.uid"));
+        put_row(l, choice, json_str_at(object, "metadata.namespace"),
+                json_str_at(object, "metadata.uid"));
     return 0;
 }
 
-void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid)
+void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str ns,
+                       struct str uid)
 {
     if (choice->binding && !choice->by_claims && !sync_ledger_charged(l, uid).n)
-        put_row(l, choice, uid);
+        put_row(l, choice, ns, uid);
     sync_ledger_step_out(l, uid);
 }
 
@@ -760,6 +790,7 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
 {
     bool charged = choice->binding && sync_ledger_charged(l, pod->uid).n;
     bool over = sync_ledger_is_over(l, choice, pod->uid), fit, first;
+    struct str rest = pod->key, ns = str_cut(&rest, '/');
 
     *ret = (struct ledger_wait){STR(""), 0};
     if (!choice->binding || choice->by_claims)
@@ -771,7 +802,7 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
     first = wait_in_line(l, choice, pod);
     fit = fits(l, choice);
     if (fit && !is_held(l, choice, pod->uid, &ret->again_ms)) {
-        put_row(l, choice, pod->uid);
+        put_row(l, choice, ns, pod->uid);
         if (!first)
             note_wait(l, pod->uid);
         sync_ledger_step_out(l, pod->uid);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: syncer (private)
  *
- * The tenant's GPUs, exactly: which pods are charged, which wait. It knows pods by uid and key. */
+ * The tenant's GPUs, exactly: which pods are charged, which wait. It knows pods by uid and key, and
+ * for hours by namespace. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -9,6 +10,7 @@
 #include <sublet/pool.h>
 #include <sublet/store.h>
 
+#include "gpu/namespace_hours.h"
 #include "gpu/refused.h"
 
 struct ledger;
@@ -54,6 +56,9 @@ void sync_ledger_wave(struct ledger *l);
 struct rational sync_ledger_used(struct ledger *l, const struct config_pool *pool);
 /* GPU hours that were charged in this month of UTC, in thousandths (hours.h). */
 struct rational sync_ledger_hours(struct ledger *l, struct str pool);
+/* The same by namespace, of which at most so many are listed (namespace_hours.h). */
+struct hours_list sync_ledger_hours_list(struct ledger *l, struct arena *a, struct str pool,
+                                         size_t most);
 /* Do the sums that are kept agree with the rows? For tests: reads them all. */
 bool sync_ledger_adds_up(struct ledger *l);
 /* What the tenant holds of the pool or waits for: what is charged, what stands in line, and what
@@ -102,4 +107,5 @@ bool sync_ledger_admit(struct ledger *l, struct arena *a, const struct pool_choi
 /* The pod does not wait any more, charged or not; those behind it are woken. */
 void sync_ledger_step_out(struct ledger *l, struct str uid);
 /* Charges a pod that runs already, whatever the limit, and takes it off the queue. */
-void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str uid);
+void sync_ledger_force(struct ledger *l, const struct pool_choice *choice, struct str ns,
+                       struct str uid);

@@ -150,7 +150,7 @@ bool sync_device_claim_admit(struct sync_run *run)
     if (choose(run->syncer, run->arena, run->virtual_, false, &choice, &err))
         return say(run, &err);
     if (run->host) {
-        sync_ledger_force(ledger, &choice, run->uid);
+        sync_ledger_force(ledger, &choice, run->ns, run->uid);
         return true;
     }
     if (!sync_ledger_charged(ledger, run->uid).n &&

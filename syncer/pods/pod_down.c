@@ -458,7 +458,7 @@ bool sync_pod_update_down(struct sync_run *run)
         refuse(run, &err);
         return true;
     }
-    sync_ledger_force(run->syncer->ledger, &choice, run->uid);
+    sync_ledger_force(run->syncer->ledger, &choice, run->ns, run->uid);
     patch = lacks(run, pod);
     if (patch && sync_patch(run, &(struct sync_change){patch, PATCH_MERGE, "", pod, lacks, NULL}))
         return true;

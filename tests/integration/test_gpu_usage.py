@@ -65,8 +65,11 @@ def test_usage_follows_pods_and_the_line(vc):
                    "queue_depth": "2", "queue_gpus": "5", "queue_wait_seconds_count": "0",
                    "pod_scheduling_seconds_count": "1", "pods_created_total": "3"}
     eventually(lambda: float(k.json("get", "clustergpuusage", "shared")["status"]["gpuHours"]) > 0, 60, "a thousandth of a GPU hour")
-    assert "gpuHours" not in status and "mode" not in status
+    assert "gpuHours" not in status and "namespaces" not in status and "mode" not in status
     whole = k.json("get", "clustergpuusage", "shared")["status"]
+    assert whole["namespaces"] == [{"namespace": "default", "gpuHours": whole["gpuHours"]}] and whole["otherGPUHours"] == "0"
+    rows = k("get", "clustergpuusage", "shared", "-o", r'jsonpath={range .status.namespaces[*]}{.namespace}{"\t"}{.gpuHours}{"\n"}{end}')
+    assert [line[0] for line in cells(rows)] == ["default"]
     assert (whole["mode"], whole["trust"], whole["isolation"]) == (
         "exclusive", "cooperative", "whole GPUs, which no other pod has at the same time")
     k("delete", "pod", "a", "--now")

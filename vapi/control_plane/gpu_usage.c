@@ -40,6 +40,11 @@ static const struct member {
      "GPU hours that were charged since the month began, in UTC. It is no bill, which counts from "
      "the moment a pod has a node.",
      NULL, true},
+    {"otherGPUHours", "string",
+     "What of gpuHours is of none of namespaces: of those with less, and of what was charged "
+     "before "
+     "namespaces were counted.",
+     NULL, true},
     {"mode", "string", "How its GPUs are shared: exclusive, mig, time-slicing, mps or dra.", "Mode",
      true},
     {"isolation", "string", "How well that keeps pods apart.", NULL, true},
@@ -53,6 +58,10 @@ static const struct member {
     {"unavailable", "string", "Why the pool takes no new pods, or not as many as usual.",
      "Unavailable", false},
     {"queueNotShown", "integer", "Pods that wait and are not in queue.", NULL, false},
+};
+static const struct member NAMESPACES[] = {
+    {"namespace", "string", "Of the pods and claims; it may be deleted by now.", NULL, false},
+    {"gpuHours", "string", "What was charged to them since the month began.", NULL, false},
 };
 static const struct member QUEUED[] = {
     {"namespace", "string", "Of the pod.", NULL, false},
@@ -78,6 +87,18 @@ static cJSON *properties(struct arena *a, const struct shape *shape, const struc
     return ret;
 }
 
+static cJSON *namespaces_of(struct arena *a, const struct shape *shape)
+{
+    cJSON *item =
+        json_object(a, JSON("type", "object"),
+                    JSON("properties", properties(a, shape, NAMESPACES, COUNT(NAMESPACES))));
+
+    return json_object(a, JSON("type", "array"), JSON("items", item),
+                       JSON("description",
+                            "gpuHours by namespace, the most first; at most 50. With otherGPUHours "
+                            "they are gpuHours, exactly."));
+}
+
 static cJSON *schema_of(struct arena *a, const struct shape *shape)
 {
     cJSON *status = properties(a, shape, STATUS, COUNT(STATUS)), *item;
@@ -87,6 +108,8 @@ static cJSON *schema_of(struct arena *a, const struct shape *shape)
     json_set(a, status, "queue",
              json_object(a, JSON("type", "array"), JSON("items", item),
                          JSON("description", "Pods that wait, in order; at most 100 of a pool.")));
+    if (shape->cluster)
+        json_set(a, status, "namespaces", namespaces_of(a, shape));
     return json_object(
         a, JSON("type", "object"), JSON("description", shape->description),
         JSON("properties",

@@ -91,13 +91,14 @@ static uint64_t random_below(struct world *w, uint64_t n)
 static void force(struct world *w, size_t pool, size_t pod, struct rational gpus)
 {
     struct pool_choice choice = {.binding = &w->bindings[pool], .gpu_eq = gpus};
-    char uid[16];
+    char uid[16], ns[16];
 
     snprintf(uid, sizeof(uid), "u-%zu", pod);
+    snprintf(ns, sizeof(ns), "ns-%zu", pod % 4);
     for (size_t i = 0; i < POOLS; i++)
         if (w->model[i][pod].num)
             return;
-    sync_ledger_force(w->ledger, &choice, str_c(uid));
+    sync_ledger_force(w->ledger, &choice, str_c(ns), str_c(uid));
     w->model[pool][pod] = gpus;
 }
 
@@ -361,6 +362,148 @@ static void hours_go_back_with_their_charges(void **state)
     sync_ledger_free(w.ledger);
 }
 
+/* The rows of the list, in thousandths, as "ns-1=2000 ns-2=1000 others=0". All are the total. */
+static const char *listed(struct world *w, size_t most)
+{
+    static char text[512];
+    struct arena *a = arena_new(0);
+    struct hours_list list = sync_ledger_hours_list(w->ledger, a, STR("p"), most);
+    struct rational sum = list.others, milli;
+    size_t n = 0;
+
+    assert_true(list.n <= most);
+    for (size_t i = 0; i < list.n; i++) {
+        assert_true(rational_add(sum, list.lines[i].hours, &sum));
+        assert_true(rational_mul(list.lines[i].hours, (struct rational){1000, 1}, &milli));
+        assert_true(milli.den == 1 && milli.num > 0);
+        if (n < sizeof(text) / 2)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%.*s=%lld ", STR_F(list.lines[i].ns),
+                                  (long long)milli.num);
+    }
+    assert_true(rational_mul(list.others, (struct rational){1000, 1}, &milli));
+    snprintf(text + n, sizeof(text) - n, "others=%lld", (long long)milli.num);
+    assert_int_equal(rational_cmp(sum, list.total), 0);
+    assert_int_equal(rational_cmp(sum, sync_ledger_hours(w->ledger, STR("p"))), 0);
+    arena_free(a);
+    return text;
+}
+
+static void hours_are_those_of_namespaces(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    world_init(&w, *state, 1);
+    assert_string_equal(listed(&w, 9), "others=0");
+    force(&w, 0, 1, (struct rational){2, 1}); /* ns-1, as are 5 and 9 */
+    force(&w, 0, 2, (struct rational){3, 1});
+    force(&w, 1, 3, (struct rational){8, 1}); /* of another pool */
+    w.now_us += HOUR;
+    assert_string_equal(listed(&w, 9), "ns-2=3000 ns-1=2000 others=0");
+    release(&w, 1);
+    force(&w, 0, 5, (struct rational){1, 1});
+    w.now_us += 2 * HOUR;
+    assert_string_equal(listed(&w, 9), "ns-2=9000 ns-1=4000 others=0");
+    assert_string_equal(listed(&w, 1), "ns-2=9000 others=4000");
+    assert_string_equal(listed(&w, 0), "others=13000");
+    commit(&w, false);
+    sync_ledger_free(w.ledger); /* no process runs, pods do */
+    w.now_us += HOUR;
+    open_ledger(&w);
+    assert_string_equal(listed(&w, 9), "ns-2=12000 ns-1=5000 others=0");
+    force(&w, 0, 4, (struct rational){1, 1}); /* ns-0: counted until here */
+    w.now_us -= 30 * MINUTE;                  /* the clock is set back */
+    release(&w, 2);
+    w.now_us += 30 * MINUTE;
+    assert_string_equal(listed(&w, 9), "ns-2=12000 ns-1=5000 others=0");
+    sync_ledger_free(w.ledger);
+}
+
+/* What a month's end parts, and what an earlier version charged. */
+static void hours_of_namespaces_begin_with_the_month(void **state)
+{
+    struct fixture *f = *state;
+    struct world w;
+
+    fixture_open(f);
+    store_record_put(f->store, RECORD_LEDGER, STR("gpu/p/u-0"), STR("1"));
+    world_init(&w, f, 1);
+    w.now_us = NOVEMBER - HOUR;
+    sync_ledger_free(w.ledger);
+    open_ledger(&w);
+    force(&w, 0, 1, (struct rational){4, 1});
+    force(&w, 0, 2, (struct rational){1, 1});
+    w.now_us = NOVEMBER - 30 * MINUTE;
+    release(&w, 2);
+    assert_string_equal(listed(&w, 9), "ns-1=2000 ns-2=500 others=500");
+    w.now_us = NOVEMBER;
+    assert_string_equal(listed(&w, 9), "others=0");
+    w.now_us = NOVEMBER + HOUR;
+    assert_string_equal(listed(&w, 9), "ns-1=4000 others=1000");
+    release(&w, 1);
+    release(&w, 0);
+    w.now_us += HOUR;
+    assert_string_equal(listed(&w, 9), "ns-1=4000 others=1000");
+    sync_ledger_free(w.ledger);
+}
+
+/* In every history, with clocks that are set back and transactions that fail. */
+static void hours_of_namespaces_are_all_hours(void **state)
+{
+    struct world w;
+
+    fixture_open(*state);
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        world_init(&w, *state, seed);
+        for (unsigned i = 0; i < 100; i++) {
+            step(&w);
+            w.now_us += (int64_t)random_below(&w, 100) * MINUTE + 7;
+            w.now_us -= random_below(&w, 10) ? 0 : 3 * HOUR;
+            assert_non_null(strstr(listed(&w, 9), "others=0"));
+            (void)listed(&w, 2);
+        }
+        for (size_t i = 0; i < PODS; i++)
+            release(&w, i);
+        assert_non_null(strstr(listed(&w, 9), "others=0"));
+        commit(&w, false);
+        sync_ledger_free(w.ledger);
+    }
+}
+
+static bool count_row(void *ctx, struct str key, struct str value)
+{
+    (void)key;
+    (void)value;
+    ++*(size_t *)ctx;
+    return true;
+}
+
+/* The first has the most, and is not the one that gives its place away. */
+static void namespaces_that_are_kept_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct world w;
+    size_t rows = 0;
+    char ns[16];
+
+    fixture_open(f);
+    world_init(&w, f, 1);
+    for (size_t i = 0; i < HOURS_NAMESPACES + 20; i++) {
+        struct pool_choice choice = {.binding = &w.bindings[0], .gpu_eq = {1, 1}};
+
+        snprintf(ns, sizeof(ns), "n-%zu", i);
+        sync_ledger_force(w.ledger, &choice, str_c(ns), STR("u"));
+        w.now_us += i ? MINUTE / 10 : HOUR;
+        sync_ledger_release(w.ledger, STR("u"));
+    }
+    store_record_each(f->store, RECORD_LEDGER, STR("spent/"), count_row, &rows);
+    store_record_each(f->store, RECORD_LEDGER, STR("since/"), count_row, &rows);
+    assert_int_equal(rows, HOURS_NAMESPACES);
+    assert_non_null(strstr(listed(&w, 50), "n-0=1000 "));
+    (void)listed(&w, 2 * HOURS_NAMESPACES);
+    sync_ledger_free(w.ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +517,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(hours_begin_with_the_month, fault_setup, fault_teardown),
         cmocka_unit_test_setup_teardown(hours_count_no_time_twice, fault_setup, fault_teardown),
         cmocka_unit_test_setup_teardown(hours_go_back_with_their_charges, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_are_those_of_namespaces, fault_setup, fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_of_namespaces_begin_with_the_month, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(hours_of_namespaces_are_all_hours, fault_setup,
+                                        fault_teardown),
+        cmocka_unit_test_setup_teardown(namespaces_that_are_kept_are_bounded, fault_setup,
                                         fault_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_summed_up_fills_the_pool, fault_setup,
                                         fault_teardown),
