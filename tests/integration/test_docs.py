@@ -84,3 +84,36 @@ def test_links_lead_somewhere():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert os.path.exists(os.path.normpath(os.path.join(TREE, os.path.dirname(page), target))), \
                 f"{page}: {target}"
+
+
+def rows_of(page):
+    """The cells of each row of its tables, but for heads and rules."""
+    with open(os.path.join(TREE, page), encoding="utf-8") as f:
+        lines = [line.strip() for line in f if line.startswith("|")]
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines]
+    return [r for r in rows if r[0] != "what" and not set(r[0]) <= {"-"}]
+
+
+def proofs():
+    """By its name the source of each file of tests; some have the same name."""
+    found = {}
+    for folder, _, names in os.walk(os.path.join(TREE, "tests")):
+        for name in names:
+            if name.startswith("test_") or os.path.basename(folder) == "cases":
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    found.setdefault(name, []).append(f.read())
+    return found
+
+
+def test_what_is_served_is_shown():
+    """docs/gpu-contracts.md names for each row that is served, or partly, a test or a page; the tests are there."""
+    files, rows = proofs(), rows_of("docs/gpu-contracts.md")
+    assert len(rows) > 100
+    for row in rows:
+        assert len(row) == 3, row
+        verdict = re.match(r"(served|partly|not)\b", row[1])
+        assert verdict, row
+        named = re.findall(r"`(?:cases/)?([\w-]+\.(?:py|c|yaml))(?:::(\w+))?`", row[2])
+        assert named or "](" in row[2] or verdict[1] == "not", row
+        for file, function in named:
+            assert any(re.search(rf"\b{function}\(", text) if function else text for text in files[file]), (file, function)
